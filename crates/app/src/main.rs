@@ -1,0 +1,3 @@
+//! The one binary, `parshall`.
+
+fn main() {}

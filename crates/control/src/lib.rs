@@ -1,0 +1,1 @@
+//! Netlink mirror of the kernel, configuration, API, command line.

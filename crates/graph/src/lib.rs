@@ -1,0 +1,1 @@
+//! The packet engine: buffers, frames, stages, edges, workers, counters, trace, snapshots, ports.

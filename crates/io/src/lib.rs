@@ -1,0 +1,1 @@
+//! Ports: af_xdp, memif, tap, ring, pcap, null, and wrappers over any port.

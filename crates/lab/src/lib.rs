@@ -1,0 +1,1 @@
+//! Network namespaces, processes and the head-to-head comparison.

@@ -1,0 +1,1 @@
+//! The load tester: profiles, streams, pacer, sink, ramp, statistics, report.

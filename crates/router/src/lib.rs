@@ -1,0 +1,1 @@
+//! The router's features, one folder each, on the packet engine.

@@ -1,0 +1,1 @@
+//! Look-up structures of the fast path; they know no packet.

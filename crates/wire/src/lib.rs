@@ -1,0 +1,1 @@
+//! Packet formats, one file a protocol; checksums, pcap, packet crafting.

@@ -1,0 +1,1 @@
+//! What runs in the kernel: XDP programs, loader, maps, map-backed memory.
