@@ -1,1 +1,5 @@
-//! The load tester: profiles, streams, pacer, sink, ramp, statistics, report.
+//! The load tester: profiles, streams, pacer, generator, receiver, ramp, search, statistics, report.
+
+#![forbid(unsafe_code)]
+
+pub mod report;
