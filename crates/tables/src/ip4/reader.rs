@@ -1,0 +1,56 @@
+//! The workers' side of the table.
+
+use std::sync::atomic::Ordering::Acquire;
+
+use super::entry::{EXT, Entry};
+use crate::mem::Cells;
+
+/// Looks destinations up while the writer changes routes.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    first: Cells,
+    second: Cells,
+}
+
+impl Reader {
+    pub(super) fn new(first: Cells, second: Cells) -> Self {
+        Self { first, second }
+    }
+
+    /// The entry of the longest prefix that contains `dst` (host byte order). One load, two where prefixes longer than /24
+    /// exist.
+    #[inline(always)]
+    pub fn lookup(&self, dst: u32) -> Entry {
+        let bits = self.first.at(first_index(dst)).load(Acquire);
+        if bits & EXT == 0 {
+            return Entry::from_bits(bits);
+        }
+        Entry::from_bits(self.second.at(second_index(bits, dst)).load(Acquire))
+    }
+
+    /// Asks for the first-level line of `dst`: call it some packets ahead of [`lookup`](Self::lookup).
+    #[inline(always)]
+    pub fn prefetch(&self, dst: u32) {
+        self.first.prefetch(first_index(dst));
+    }
+
+    /// Asks for the second-level line of `dst` if it has one: between [`prefetch`](Self::prefetch) and
+    /// [`lookup`](Self::lookup), when the first line has arrived.
+    #[inline(always)]
+    pub fn prefetch_second(&self, dst: u32) {
+        let bits = self.first.at(first_index(dst)).load(Acquire);
+        if bits & EXT != 0 {
+            self.second.prefetch(second_index(bits, dst));
+        }
+    }
+}
+
+#[inline(always)]
+fn first_index(dst: u32) -> usize {
+    (dst >> 8) as usize
+}
+
+#[inline(always)]
+fn second_index(bits: u32, dst: u32) -> usize {
+    ((bits & !EXT) as usize) << 8 | (dst & 0xff) as usize
+}
