@@ -92,6 +92,13 @@ impl<T> Ids<T> {
         self.live.get(number as usize).copied().unwrap_or(false)
     }
 
+    /// All live numbers, in order.
+    pub fn live(&self) -> impl Iterator<Item = u32> {
+        (0..)
+            .zip(&self.live)
+            .filter_map(|(number, &live)| live.then_some(number))
+    }
+
     /// Lets go of a live number; false if it is not live.
     pub fn retire(&mut self, number: u32) -> bool {
         let live = self.is_live(number);

@@ -11,8 +11,11 @@
 //! The way of a packet: [`ip4::Reader::lookup`] gives an entry, that names a group of [`nexthop`], its bucket names an
 //! [`adjacency`]. Numbers below [`special::FIRST_FREE`] mean the same in all three: see [`special`].
 
+pub mod adjacency;
+pub mod hash;
 pub mod ids;
 pub mod ip4;
 pub mod mem;
+pub mod nexthop;
 pub mod random;
 pub mod special;

@@ -1,0 +1,418 @@
+//! Adjacencies: the last step of a look-up, where a packet goes and what is put in front of it.
+//!
+//! An adjacency is one 64-byte line. It is written before anything names it and never edited while readers may hold its
+//! number: a neighbor's new address is a new adjacency, put into the buckets of the groups
+//! ([`Groups::replace`](crate::nexthop::Groups::replace)) in place of the old one.
+//!
+//! | word | |
+//! | --- | --- |
+//! | 0 | kind, transmit interface << 16 |
+//! | 1 | MTU in bytes of IP packet, fast MTU << 16 |
+//! | 2-5 | 16 bytes in memory order: Ethernet header (14), its length as a native 16-bit number |
+//! | 6 | IPv4 address of the next hop |
+//! | 7-15 | 0 |
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::ids::{Full, Ids, Retired, Usage};
+use crate::mem::{Cells, LINE};
+use crate::special::FIRST_FREE;
+
+/// The number of an adjacency. Below [`FIRST_FREE`] it is a decision: see [`Special::of`](crate::special::Special::of).
+pub type AdjacencyId = u32;
+
+/// What an adjacency is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u16)]
+pub enum Kind {
+    /// Nothing.
+    Free = 0,
+    /// Put the Ethernet header in front and send.
+    Rewrite = 1,
+    /// The destination itself is on the link and is to be resolved.
+    Glean = 2,
+    /// The next hop is being resolved.
+    Incomplete = 3,
+    /// Drop.
+    Drop = 4,
+    /// The number says it: see [`Special::of`](crate::special::Special::of).
+    Special = 5,
+}
+
+impl Kind {
+    #[inline]
+    const fn of(code: u16) -> Self {
+        match code {
+            0 => Self::Free,
+            1 => Self::Rewrite,
+            2 => Self::Glean,
+            3 => Self::Incomplete,
+            5 => Self::Special,
+            _ => Self::Drop,
+        }
+    }
+}
+
+/// An adjacency as the writer knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adjacency {
+    /// What it is.
+    pub kind: Kind,
+    /// Interface to send by.
+    pub tx_if: u16,
+    /// Largest IP packet of that interface, in bytes.
+    pub mtu: u16,
+    /// Packets up to this many bytes need nothing but the header in front of them. 0 where more is to be done, such as a
+    /// feature on the way out: then the slower path decides.
+    pub fast_mtu: u16,
+    /// Destination and source address and type.
+    pub header: [u8; 14],
+    /// Bytes of `header` that are used.
+    pub header_len: u16,
+    /// IPv4 address of the next hop in host byte order; 0 for none.
+    pub next_hop: u32,
+}
+
+impl Adjacency {
+    const FREE: Self = Self {
+        kind: Kind::Free,
+        tx_if: 0,
+        mtu: 0,
+        fast_mtu: 0,
+        header: [0; 14],
+        header_len: 0,
+        next_hop: 0,
+    };
+
+    /// Drops its packets.
+    pub const DROP: Self = Self {
+        kind: Kind::Drop,
+        ..Self::FREE
+    };
+
+    /// Sends to a resolved neighbor, with nothing else to do.
+    pub const fn rewrite(tx_if: u16, mtu: u16, header: [u8; 14], next_hop: u32) -> Self {
+        Self {
+            kind: Kind::Rewrite,
+            tx_if,
+            mtu,
+            fast_mtu: mtu,
+            header,
+            header_len: 14,
+            next_hop,
+        }
+    }
+
+    /// Destinations on the link of `tx_if`.
+    pub const fn glean(tx_if: u16, mtu: u16) -> Self {
+        Self {
+            kind: Kind::Glean,
+            tx_if,
+            mtu,
+            ..Self::FREE
+        }
+    }
+
+    /// A neighbor without an Ethernet address yet.
+    pub const fn incomplete(tx_if: u16, mtu: u16, next_hop: u32) -> Self {
+        Self {
+            kind: Kind::Incomplete,
+            tx_if,
+            mtu,
+            next_hop,
+            ..Self::FREE
+        }
+    }
+
+    /// The words of the table above.
+    pub fn encode(&self) -> [u32; LINE] {
+        let mut bytes = [0; 16];
+        bytes[..14].copy_from_slice(&self.header);
+        bytes[14..].copy_from_slice(&self.header_len.to_ne_bytes());
+        let mut words = [0; LINE];
+        words[0] = self.kind as u32 | u32::from(self.tx_if) << 16;
+        words[1] = u32::from(self.mtu) | u32::from(self.fast_mtu) << 16;
+        for (word, bytes) in words[2..6].iter_mut().zip(bytes.as_chunks().0) {
+            *word = u32::from_ne_bytes(*bytes);
+        }
+        words[6] = self.next_hop;
+        words
+    }
+
+    /// The adjacency of these words; an unknown kind is a drop.
+    pub fn decode(words: &[u32; LINE]) -> Self {
+        let hot = Hot {
+            head: words[0],
+            mtus: words[1],
+            words: [words[2], words[3], words[4], words[5]],
+        };
+        Self {
+            kind: hot.kind(),
+            tx_if: hot.tx_if(),
+            mtu: hot.mtu(),
+            fast_mtu: hot.fast_mtu(),
+            header: hot.header(),
+            header_len: hot.header_len(),
+            next_hop: words[6],
+        }
+    }
+}
+
+/// What a packet needs of an adjacency.
+#[derive(Debug, Clone, Copy)]
+pub struct Hot {
+    head: u32,
+    mtus: u32,
+    /// The first 12 bytes of the header in memory order, then its last two and its length: see the module's table.
+    pub words: [u32; 4],
+}
+
+impl Hot {
+    /// What it is.
+    #[inline(always)]
+    pub const fn kind(&self) -> Kind {
+        Kind::of(self.head as u16)
+    }
+
+    /// Interface to send by.
+    #[inline(always)]
+    pub const fn tx_if(&self) -> u16 {
+        (self.head >> 16) as u16
+    }
+
+    /// Largest IP packet of that interface, in bytes.
+    #[inline(always)]
+    pub const fn mtu(&self) -> u16 {
+        self.mtus as u16
+    }
+
+    /// See [`Adjacency::fast_mtu`]. Not 0 only if the kind is [`Kind::Rewrite`].
+    #[inline(always)]
+    pub const fn fast_mtu(&self) -> u16 {
+        (self.mtus >> 16) as u16
+    }
+
+    /// Destination and source address and type.
+    #[inline(always)]
+    pub fn header(&self) -> [u8; 14] {
+        let bytes = self.bytes();
+        std::array::from_fn(|at| bytes[at])
+    }
+
+    /// Bytes of the header that are used.
+    #[inline(always)]
+    pub fn header_len(&self) -> u16 {
+        let bytes = self.bytes();
+        u16::from_ne_bytes([bytes[14], bytes[15]])
+    }
+
+    #[inline(always)]
+    fn bytes(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(self.words) {
+            *bytes = word.to_ne_bytes();
+        }
+        bytes
+    }
+}
+
+/// All adjacencies; the one writer.
+#[derive(Debug)]
+pub struct Slab {
+    cells: Cells,
+    ids: Ids<Self>,
+}
+
+impl Slab {
+    /// Room for as many adjacencies as `cells` has lines, of which the first [`FIRST_FREE`] are the special ones.
+    ///
+    /// # Panics
+    /// If there is not even room for those, or for more than 2^30.
+    pub fn new(cells: Cells) -> Self {
+        let lines = cells.len() / LINE;
+        assert!(
+            (FIRST_FREE as usize..=1 << 30).contains(&lines),
+            "room for {lines} adjacencies"
+        );
+        let this = Self {
+            cells,
+            ids: Ids::new(FIRST_FREE, lines as u32),
+        };
+        let special = Adjacency {
+            kind: Kind::Special,
+            ..Adjacency::FREE
+        };
+        (0..FIRST_FREE).for_each(|id| this.store(id, &special));
+        this
+    }
+
+    /// A reader of the adjacencies; clone it for every worker.
+    pub fn reader(&self) -> Reader {
+        Reader {
+            cells: self.cells.clone(),
+        }
+    }
+
+    /// Writes a new adjacency, which nothing names yet.
+    ///
+    /// # Errors
+    /// [`Full`].
+    pub fn alloc(&mut self, adjacency: &Adjacency) -> Result<AdjacencyId, Full> {
+        let id = self.ids.alloc()?;
+        self.store(id, adjacency);
+        Ok(id)
+    }
+
+    /// A live or special adjacency.
+    pub fn get(&self, id: AdjacencyId) -> Option<Adjacency> {
+        let known = id < FIRST_FREE || self.ids.is_live(id);
+        known.then(|| {
+            Adjacency::decode(&std::array::from_fn(|word| {
+                self.cells.line(id as usize)[word].load(Relaxed)
+            }))
+        })
+    }
+
+    /// The numbers of all live adjacencies, in order.
+    pub fn ids(&self) -> impl Iterator<Item = AdjacencyId> {
+        self.ids.live()
+    }
+
+    /// Lets go of an adjacency that no bucket names any more. False if there is none of this number.
+    pub fn retire(&mut self, id: AdjacencyId) -> bool {
+        self.ids.retire(id)
+    }
+
+    /// The adjacencies retired since the last call. Wait for a grace period (see [`crate::ids`]), then
+    /// [`reclaim`](Self::reclaim) them.
+    pub fn retired(&mut self) -> Retired<Self> {
+        self.ids.take_retired()
+    }
+
+    /// Makes numbers usable again that no reader holds any more.
+    pub fn reclaim(&mut self, retired: Retired<Self>) {
+        retired
+            .numbers()
+            .iter()
+            .for_each(|&id| self.store(id, &Adjacency::FREE));
+        self.ids.reclaim(retired);
+    }
+
+    /// How many adjacencies there are.
+    pub fn usage(&self) -> Usage {
+        self.ids.usage()
+    }
+
+    fn store(&self, id: AdjacencyId, adjacency: &Adjacency) {
+        // Nobody reads the line yet; the store that names it publishes it.
+        for (cell, word) in self.cells.line(id as usize).iter().zip(adjacency.encode()) {
+            cell.store(word, Relaxed);
+        }
+    }
+}
+
+/// The workers' side.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    cells: Cells,
+}
+
+impl Reader {
+    /// The adjacency that a bucket named.
+    #[inline(always)]
+    pub fn load(&self, id: AdjacencyId) -> Hot {
+        let line = self.cells.line(id as usize);
+        Hot {
+            head: line[0].load(Relaxed),
+            mtus: line[1].load(Relaxed),
+            words: std::array::from_fn(|word| line[2 + word].load(Relaxed)),
+        }
+    }
+
+    /// IPv4 address of the next hop in host byte order; 0: the packet's destination itself.
+    #[inline(always)]
+    pub fn next_hop(&self, id: AdjacencyId) -> u32 {
+        self.cells.line(id as usize)[6].load(Relaxed)
+    }
+
+    /// Asks for the line of an adjacency.
+    #[inline(always)]
+    pub fn prefetch(&self, id: AdjacencyId) {
+        self.cells.prefetch(id as usize * LINE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    const HEADER: [u8; 14] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+
+    #[test]
+    fn words_are_laid_out_as_documented() {
+        let words = Adjacency::rewrite(3, 1500, HEADER, 0x0a00_0001).encode();
+        assert_eq!(words[0], 1 | 3 << 16);
+        assert_eq!(words[1], 1500 | 1500 << 16);
+        assert_eq!(words[2].to_ne_bytes(), HEADER[..4]);
+        if cfg!(target_endian = "little") {
+            assert_eq!((words[5] & 0xffff, words[5] >> 16), (0x0008, 14));
+        }
+        assert_eq!(words[6], 0x0a00_0001);
+        assert!(words[7..].iter().all(|&word| word == 0));
+    }
+
+    #[test]
+    fn any_adjacency_survives_the_table() {
+        let mut random = Random::new(0x61_646a);
+        let mut slab = Slab::new(Cells::boxed(64 * LINE));
+        let reader = slab.reader();
+        for _ in 0..100_000 {
+            let adjacency = Adjacency {
+                kind: Kind::of(random.below(6) as u16),
+                tx_if: random.word() as u16,
+                mtu: random.word() as u16,
+                fast_mtu: random.word() as u16,
+                header: std::array::from_fn(|_| random.word() as u8),
+                header_len: random.below(15) as u16,
+                next_hop: random.word(),
+            };
+            let id = slab.alloc(&adjacency).unwrap();
+            let hot = reader.load(id);
+            assert_eq!(slab.get(id), Some(adjacency));
+            assert_eq!(
+                (hot.kind(), hot.tx_if(), hot.mtu()),
+                (adjacency.kind, adjacency.tx_if, adjacency.mtu)
+            );
+            assert_eq!(
+                (hot.fast_mtu(), hot.header_len()),
+                (adjacency.fast_mtu, adjacency.header_len)
+            );
+            assert_eq!(
+                (hot.header(), reader.next_hop(id)),
+                (adjacency.header, adjacency.next_hop)
+            );
+            assert!(slab.retire(id));
+            let retired = slab.retired();
+            slab.reclaim(retired);
+            assert_eq!((slab.get(id), reader.load(id).kind()), (None, Kind::Free));
+        }
+    }
+
+    #[test]
+    fn special_adjacencies_are_there() {
+        let mut slab = Slab::new(Cells::boxed(32 * LINE));
+        for id in 0..FIRST_FREE {
+            let hot = slab.reader().load(id);
+            assert_eq!((hot.kind(), hot.fast_mtu()), (Kind::Special, 0));
+            assert!(!slab.retire(id));
+        }
+        for id in FIRST_FREE..32 {
+            assert_eq!(slab.alloc(&Adjacency::glean(1, 1500)), Ok(id));
+        }
+        assert_eq!(slab.alloc(&Adjacency::DROP), Err(Full));
+        assert!(slab.ids().eq(FIRST_FREE..32));
+        assert_eq!(slab.get(32), None);
+        assert_eq!(Kind::of(77), Kind::Drop);
+    }
+}
