@@ -1,0 +1,101 @@
+//! Counters: written by one worker with plain stores, read by anybody. Clearing is the reader's business (it keeps a baseline).
+
+use crate::stage::Part;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter of one writer.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds; only the owner calls this.
+    #[inline(always)]
+    pub fn add(&self, n: u64) {
+        self.0.store(
+            self.0.load(Ordering::Relaxed).wrapping_add(n),
+            Ordering::Relaxed,
+        );
+    }
+    /// The value.
+    #[inline(always)]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What a node did: the row of `show runtime`, and its edges.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct NodeCounters {
+    /// Frames.
+    pub calls: Counter,
+    /// Packets.
+    pub packets: Counter,
+    /// TSC cycles spent in it.
+    pub clocks: Counter,
+    /// Packets that left by each edge.
+    pub edges: Box<[Counter]>,
+    /// The stages it is made of.
+    pub parts: Box<[Part]>,
+}
+
+impl NodeCounters {
+    /// Counters for a node of these parts.
+    pub fn new(parts: Vec<Part>) -> Arc<Self> {
+        let edges = parts.iter().map(|p| p.edges.len()).sum();
+        Arc::new(NodeCounters {
+            calls: Counter::default(),
+            packets: Counter::default(),
+            clocks: Counter::default(),
+            edges: (0..edges).map(|_| Counter::default()).collect(),
+            parts: parts.into(),
+        })
+    }
+}
+
+/// What went over an interface at one worker.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct InterfaceCounters {
+    /// Packets received.
+    pub rx_packets: Counter,
+    /// Bytes received, without FCS.
+    pub rx_bytes: Counter,
+    /// Packets that the port took.
+    pub tx_packets: Counter,
+    /// Bytes that the port took, without FCS.
+    pub tx_bytes: Counter,
+    /// Packets received here that ended in a drop.
+    pub drops: Counter,
+    /// Packets for this interface that its port did not take.
+    pub tx_errors: Counter,
+    /// Packets for this interface while no port served it.
+    pub no_port: Counter,
+    /// Calls of the port's receive function that brought packets.
+    pub rx_calls: Counter,
+    /// TSC cycles in the port's receive function while it brought packets.
+    pub rx_clocks: Counter,
+    /// Calls of the port's transmit function.
+    pub tx_calls: Counter,
+    /// TSC cycles in the port's transmit function.
+    pub tx_clocks: Counter,
+}
+
+/// What a worker did.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct WorkerCounters {
+    /// Rounds of its loop.
+    pub loops: Counter,
+    /// Rounds that moved packets.
+    pub busy_loops: Counter,
+    /// Times it slept.
+    pub sleeps: Counter,
+    /// Packets lost because a node's queue and all spare frames were full.
+    pub queue_full: Counter,
+    /// Packets lost on the way to another worker.
+    pub handoff_full: Counter,
+    /// Packets handed to another worker.
+    pub handoffs: Counter,
+}

@@ -1,0 +1,425 @@
+//! Nodes: a stage over a whole frame, and where the packets go from there.
+
+use crate::counters::{InterfaceCounters, NodeCounters, WorkerCounters};
+use crate::frame::{FRAME, Frame};
+use crate::served::{Handoff, Served};
+use crate::stage::{Part, Pkt, Stage};
+use crate::trace::{Record, Tracer};
+use crate::{Buffers, Desc, Edges};
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// A node of the graph. Most are a [`Stage`] ([`node`] makes one of it); who needs the whole frame, or makes packets, implements this.
+pub trait Node<C>: Send {
+    /// Name in `show runtime`.
+    fn name(&self) -> &'static str;
+    /// The stages (for most: one), with their edges.
+    fn parts(&self) -> Vec<Part>;
+    /// Takes every packet of the frame and gives it to an edge of `out`; leaves the frame empty.
+    fn frame(&mut self, cx: &C, out: &mut Out, frame: &mut Frame);
+    /// Whether [`Node::poll`] is to be called.
+    fn polls(&self) -> bool {
+        false
+    }
+    /// Called about once a millisecond and after every new snapshot, for nodes that hold packets.
+    fn poll(&mut self, _cx: &C, _out: &mut Out) {}
+}
+
+/// A node that runs `stage` on every packet.
+pub fn node<C: 'static, S: Stage<C>>(name: &'static str, stage: S) -> Box<dyn Node<C>> {
+    Box::new(Staged::<C, S> {
+        name,
+        stage,
+        _context: PhantomData,
+    })
+}
+
+struct Staged<C, S> {
+    name: &'static str,
+    stage: S,
+    _context: PhantomData<fn(&C)>,
+}
+
+impl<C, S: Stage<C>> Node<C> for Staged<C, S> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn parts(&self) -> Vec<Part> {
+        S::parts()
+    }
+    fn frame(&mut self, cx: &C, out: &mut Out, frame: &mut Frame) {
+        let thru = S::THRU.index();
+        let mut nexts = [0u8; FRAME];
+        let pool = out.bufs.pool();
+        let packets = frame.packets_mut();
+        let mut differs = 0;
+        packets
+            .iter()
+            .take(S::HEADERS_AHEAD)
+            .for_each(|d| prefetch(pool, d));
+        for i in 0..packets.len() {
+            if S::HEADERS_AHEAD > 0
+                && let Some(d) = packets.get(i + S::HEADERS_AHEAD)
+            {
+                prefetch(pool, d);
+            }
+            if S::HINT_AHEAD > 0
+                && let Some(d) = packets.get_mut(i + S::HINT_AHEAD)
+            {
+                self.stage.hint(cx, &Pkt::new(pool, d));
+            }
+            let next = self
+                .stage
+                .packet(cx, &mut Pkt::new(pool, &mut packets[i]))
+                .index();
+            nexts[i] = next;
+            differs |= next ^ thru;
+        }
+        if differs == 0 {
+            out.all(thru, frame);
+        } else {
+            out.scatter(&nexts, frame);
+        }
+    }
+}
+
+/// Asks for the packet's first cache line, to write.
+#[inline(always)]
+pub(crate) fn prefetch(pool: &crate::Pool, d: &Desc) {
+    let at = pool.data(d).as_ptr();
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch touches nothing.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
+            at.cast_const().cast(),
+        );
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// Where an edge leads, resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    Node(u16),
+    Interface,
+    Drop,
+}
+
+/// Packets on their way out of one interface, and who serves it.
+pub(crate) struct Transmit {
+    pub(crate) frame: Frame,
+    pub(crate) way: Way,
+    pub(crate) counters: Arc<InterfaceCounters>,
+}
+
+/// Who sends an interface's packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Nobody: the interface has no port now.
+    None,
+    /// This worker's port of that index.
+    Port(usize),
+    /// Another worker.
+    Worker(usize),
+}
+
+/// The frames between the nodes, and all that a node may reach beside its own state.
+pub struct Out {
+    /// The worker's buffers.
+    pub bufs: Buffers,
+    /// TSC at the start of this loop.
+    pub now: u64,
+    pub(crate) pending: Vec<Frame>,
+    /// Bit n: node n has packets.
+    pub(crate) ready: u64,
+    spare: Vec<Frame>,
+    spilled: Vec<(u16, Frame)>,
+    pub(crate) current: usize,
+    pub(crate) targets: Vec<Box<[Target]>>,
+    pub(crate) counters: Vec<Arc<NodeCounters>>,
+    pub(crate) transmit: Vec<Transmit>,
+    /// Interfaces with packets in their transmit frame.
+    pub(crate) outgoing: Vec<u16>,
+    pub(crate) worker: Arc<WorkerCounters>,
+    pub(crate) tracer: Tracer,
+    pub(crate) ports: Vec<Served>,
+    pub(crate) handoff: Handoff,
+}
+
+/// Frames kept for nodes whose queue is full.
+const SPARE: usize = 16;
+
+impl Out {
+    pub(crate) fn new(
+        bufs: Buffers,
+        targets: Vec<Box<[Target]>>,
+        counters: Vec<Arc<NodeCounters>>,
+        interfaces: usize,
+        worker: Arc<WorkerCounters>,
+    ) -> Self {
+        let nodes = targets.len();
+        assert!(nodes <= 64, "a graph has at most 64 nodes");
+        Out {
+            bufs,
+            now: crate::cycles::now(),
+            pending: (0..nodes).map(|_| Frame::default()).collect(),
+            ready: 0,
+            spare: (0..SPARE).map(|_| Frame::default()).collect(),
+            spilled: Vec::with_capacity(SPARE),
+            current: 0,
+            targets,
+            counters,
+            transmit: (0..interfaces)
+                .map(|_| Transmit {
+                    frame: Frame::default(),
+                    way: Way::None,
+                    counters: Arc::default(),
+                })
+                .collect(),
+            outgoing: Vec::with_capacity(interfaces),
+            worker,
+            tracer: Tracer::default(),
+            ports: Vec::with_capacity(interfaces),
+            handoff: Handoff::default(),
+        }
+    }
+
+    /// Sends the whole frame along `edge` of the current node.
+    #[inline]
+    pub fn all(&mut self, edge: u8, frame: &mut Frame) {
+        let node = &self.counters[self.current];
+        node.edges[edge as usize].add(frame.len as u64);
+        match self.targets[self.current][edge as usize] {
+            Target::Node(to) => self.enqueue(to, frame),
+            Target::Interface => self.transmit_frame(frame),
+            Target::Drop => {
+                self.drop_run(edge, 0, frame.len, frame);
+                frame.len = 0;
+            }
+        }
+    }
+
+    /// Sends each packet of the frame along its edge in `nexts`, by runs.
+    pub fn scatter(&mut self, nexts: &[u8; FRAME], frame: &mut Frame) {
+        let n = frame.len;
+        let mut from = 0;
+        while from < n {
+            let edge = nexts[from];
+            let mut to = from + 1;
+            while to < n && nexts[to] == edge {
+                to += 1;
+            }
+            self.counters[self.current].edges[edge as usize].add((to - from) as u64);
+            match self.targets[self.current][edge as usize] {
+                // SAFETY: each packet is in one run, and the frame is emptied below.
+                Target::Node(node) => unsafe { self.enqueue_run(node, &frame.descs[from..to]) },
+                // SAFETY: as above.
+                Target::Interface => unsafe { self.transmit_run(&frame.descs[from..to]) },
+                Target::Drop => self.drop_run(edge, from, to, frame),
+            }
+            from = to;
+        }
+        frame.len = 0;
+    }
+
+    /// Sends one packet along `edge` of the current node.
+    pub fn push(&mut self, edge: impl Edges, d: Desc) {
+        let edge = edge.index();
+        self.counters[self.current].edges[edge as usize].add(1);
+        match self.targets[self.current][edge as usize] {
+            // SAFETY: d is ours and ends here.
+            Target::Node(node) => unsafe { self.enqueue_run(node, std::slice::from_ref(&d)) },
+            // SAFETY: as above.
+            Target::Interface => unsafe { self.transmit_run(std::slice::from_ref(&d)) },
+            Target::Drop => {
+                self.transmit_counters(d.rx_if).drops.add(1);
+                if self.tracer.active {
+                    self.tracer
+                        .dropped(self.bufs.pool(), self.current as u16, edge, &d);
+                }
+                self.bufs.free(d);
+            }
+        }
+    }
+
+    /// Counts a packet under a drop edge of the current node without ending it (for who frees it himself).
+    pub fn count(&mut self, edge: impl Edges) {
+        self.counters[self.current].edges[edge.index() as usize].add(1);
+    }
+
+    /// Counters of an interface.
+    pub(crate) fn transmit_counters(&self, interface: u16) -> &InterfaceCounters {
+        let i = if (interface as usize) < self.transmit.len() {
+            interface as usize
+        } else {
+            0
+        };
+        &self.transmit[i].counters
+    }
+
+    #[inline]
+    pub(crate) fn enqueue(&mut self, to: u16, frame: &mut Frame) {
+        let pending = &mut self.pending[to as usize];
+        if pending.is_empty() {
+            std::mem::swap(pending, frame);
+            self.ready |= 1 << to;
+        } else {
+            // SAFETY: the frame is emptied at once.
+            unsafe { self.enqueue_run(to, &frame.descs[..frame.len.min(FRAME)]) };
+        }
+        frame.len = 0;
+    }
+
+    /// # Safety
+    /// The originals in `run` must not be used again.
+    #[inline]
+    unsafe fn enqueue_run(&mut self, to: u16, run: &[Desc]) {
+        self.ready |= 1 << to;
+        // SAFETY: as required of the caller.
+        let n = unsafe { self.pending[to as usize].append(run) };
+        if n < run.len() {
+            // SAFETY: as required of the caller; these were not appended.
+            unsafe { self.spill(to, &run[n..]) };
+        }
+    }
+
+    /// # Safety
+    /// The originals in `run` must not be used again.
+    #[cold]
+    unsafe fn spill(&mut self, to: u16, run: &[Desc]) {
+        let Some(mut frame) = self.spare.pop() else {
+            self.worker.queue_full.add(run.len() as u64);
+            for d in run {
+                // SAFETY: the caller gave it up.
+                let d = unsafe { d.duplicate() };
+                self.bufs.free(d);
+            }
+            return;
+        };
+        // SAFETY: as required of the caller; a run is never longer than a frame.
+        unsafe { frame.append(run) };
+        self.spilled.push((to, frame));
+    }
+
+    /// Brings packets that waited for room into the node's frame, once it is empty.
+    #[inline]
+    pub(crate) fn unspill(&mut self, node: usize) {
+        if self.spilled.is_empty() {
+            return;
+        }
+        if let Some(i) = self.spilled.iter().position(|(to, _)| *to as usize == node) {
+            let (to, mut frame) = self.spilled.swap_remove(i);
+            self.enqueue(to, &mut frame);
+            self.spare.push(frame);
+        }
+    }
+
+    fn transmit_frame(&mut self, frame: &mut Frame) {
+        let first = frame.descs[0].adj;
+        let same = frame.packets().iter().all(|d| d.adj == first);
+        if same
+            && (first as usize) < self.transmit.len()
+            && self.transmit[first as usize].frame.is_empty()
+        {
+            std::mem::swap(&mut self.transmit[first as usize].frame, frame);
+            self.outgoing.push(first as u16);
+        } else {
+            // SAFETY: the frame is emptied at once.
+            unsafe { self.transmit_run(&frame.descs[..frame.len.min(FRAME)]) };
+        }
+        frame.len = 0;
+    }
+
+    /// # Safety
+    /// The originals in `run` must not be used again.
+    pub(crate) unsafe fn transmit_run(&mut self, run: &[Desc]) {
+        let mut from = 0;
+        while from < run.len() {
+            let to_if = run[from].adj;
+            let mut to = from + 1;
+            while to < run.len() && run[to].adj == to_if {
+                to += 1;
+            }
+            let interface = if (to_if as usize) < self.transmit.len() {
+                to_if as usize
+            } else {
+                0
+            };
+            let slot = &mut self.transmit[interface];
+            if slot.frame.is_empty() {
+                self.outgoing.push(interface as u16);
+            }
+            // SAFETY: as required of the caller.
+            let n = unsafe { slot.frame.append(&run[from..to]) };
+            if n < to - from {
+                self.send(interface);
+            }
+            from += n;
+        }
+    }
+
+    #[cold]
+    fn drop_run(&mut self, edge: u8, from: usize, to: usize, frame: &Frame) {
+        for d in &frame.descs[from..to] {
+            self.transmit_counters(d.rx_if).drops.add(1);
+            if self.tracer.active {
+                self.tracer
+                    .dropped(self.bufs.pool(), self.current as u16, edge, d);
+            }
+            // SAFETY: the caller empties the frame; each packet is freed once.
+            let d = unsafe { d.duplicate() };
+            self.bufs.free(d);
+        }
+    }
+
+    /// Gives what waits for `interface` to its port, or to the worker that serves it. What the port does not take is lost.
+    pub(crate) fn send(&mut self, interface: usize) {
+        self.trace_transmit(interface);
+        let slot = &mut self.transmit[interface];
+        let packets = &slot.frame.descs[..slot.frame.len];
+        let taken = match slot.way {
+            Way::Port(port) => self.ports[port].send(&mut self.bufs, packets, &slot.counters),
+            Way::Worker(worker) => self.handoff.give(worker, packets, &self.worker),
+            Way::None => {
+                slot.counters.no_port.add(packets.len() as u64);
+                0
+            }
+        };
+        for d in &packets[taken..] {
+            // SAFETY: not taken, and the frame is emptied below.
+            let d = unsafe { d.duplicate() };
+            self.bufs.free(d);
+        }
+        slot.frame.len = 0;
+    }
+
+    #[inline]
+    pub(crate) fn trace_node(&mut self, node: usize, frame: &mut Frame) {
+        if self.tracer.active {
+            self.tracer
+                .visit(self.bufs.pool(), node as u16, 0, frame.packets_mut());
+        }
+    }
+
+    #[inline]
+    pub(crate) fn trace_receive(&mut self, interface: u16, packets: &mut [Desc]) {
+        if self.tracer.active {
+            self.tracer
+                .visit(self.bufs.pool(), Record::INTERFACE_RX, interface, packets);
+        }
+    }
+
+    #[inline]
+    fn trace_transmit(&mut self, interface: usize) {
+        if self.tracer.active {
+            let frame = &mut self.transmit[interface].frame;
+            self.tracer.visit(
+                self.bufs.pool(),
+                Record::INTERFACE_TX,
+                interface as u16,
+                frame.packets_mut(),
+            );
+        }
+    }
+}

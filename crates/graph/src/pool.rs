@@ -1,0 +1,424 @@
+//! Packet memory: one mapped pool for all ports and workers, shared with the kernel (AF_XDP umem) where a port asks for it.
+//!
+//! A buffer is `stride` bytes: the [`Annex`] (64 bytes, state that few packets have), headroom up to [`DATA`], then the packet.
+//! A stride of an odd number of cache lines ([`STRIDE`]) spreads headers over all cache sets; AF_XDP's aligned chunks need
+//! [`STRIDE_AF_XDP`].
+
+use crate::desc::{Desc, flags};
+use crate::ring::FreeList;
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Default buffer distance in bytes: 33 cache lines.
+pub const STRIDE: usize = 2112;
+/// Buffer distance for a pool that is an AF_XDP umem with aligned chunks.
+pub const STRIDE_AF_XDP: usize = 2048;
+/// Where a received packet starts in its buffer: XDP_PACKET_HEADROOM of the kernel.
+pub const DATA: u16 = 256;
+/// Bytes that a node may look at from a packet's first byte on, whatever the packet's length.
+pub const WINDOW: usize = 320;
+/// Longest packet in bytes over all its buffers: 9216 and layer 2 headers.
+pub const MAX_PACKET: usize = 9500;
+
+const HUGE: usize = 2 << 20;
+
+/// The pages that a pool (or table) got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// Reserved huge pages (hugetlbfs).
+    Huge,
+    /// Ordinary pages that the kernel was asked to make huge (`madvise`).
+    Transparent,
+}
+
+/// The first 64 bytes of every buffer: what few packets need.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C, align(64))]
+pub struct Annex {
+    /// Next segment's buffer, valid if `segments` is more than 1 (in the head) or counted down to it.
+    pub next: u32,
+    /// Offset of the next segment's first byte.
+    pub next_off: u16,
+    /// Length of the next segment.
+    pub next_len: u16,
+    /// Head only: bytes of the whole packet.
+    pub total: u32,
+    /// Segments from this one to the end, this one included.
+    pub segments: u16,
+    /// Trace handle of a traced packet.
+    pub trace: u16,
+}
+
+/// The packet memory.
+#[derive(Debug)]
+pub struct Pool {
+    base: NonNull<u8>,
+    bytes: usize,
+    stride: usize,
+    count: u32,
+    pages: Pages,
+    free: FreeList,
+}
+
+// SAFETY: the pool hands out each buffer to one owner at a time (FreeList); the mapping lives as long as the pool.
+unsafe impl Send for Pool {}
+// SAFETY: as above; all methods that reach packet bytes need the buffer's owning descriptor.
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    /// Maps `count` buffers, `stride` bytes apart. Huge pages where some are reserved, else transparent ones are asked for.
+    ///
+    /// # Errors
+    /// The operating system's, when the memory is not there; `InvalidInput` for a stride that is not a multiple of 64 in 2048..=16384.
+    pub fn new(count: u32, stride: usize) -> io::Result<Arc<Self>> {
+        if !(2048..=16384).contains(&stride)
+            || !stride.is_multiple_of(64)
+            || count == 0
+            || count > 1 << 24
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "pool: 1 to 2^24 buffers of 2048 to 16384 bytes in steps of 64",
+            ));
+        }
+        // The window of the last buffer may reach beyond it.
+        let bytes = (count as usize * stride + WINDOW).next_multiple_of(HUGE);
+        let (base, pages) = map(bytes)?;
+        Ok(Arc::new(Pool {
+            base,
+            bytes,
+            stride,
+            count,
+            pages,
+            free: FreeList::full(count),
+        }))
+    }
+
+    /// First byte of the mapping (for a umem registration).
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+    /// Bytes mapped.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+    /// Distance of two buffers in bytes.
+    #[inline(always)]
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+    /// Number of buffers.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+    /// Buffers in the shared free list now; workers' and ports' buffers are not among them.
+    pub fn available(&self) -> u32 {
+        self.free.len()
+    }
+    /// Which pages it lies in.
+    pub fn pages(&self) -> Pages {
+        self.pages
+    }
+    /// Largest offset a packet may start at, so that its [`WINDOW`] stays inside of the buffer.
+    #[inline(always)]
+    pub fn max_offset(&self) -> u16 {
+        (self.stride - WINDOW) as u16
+    }
+    /// Bytes of packet data that one buffer holds from [`DATA`] on.
+    pub fn room(&self) -> u16 {
+        (self.stride - DATA as usize) as u16
+    }
+
+    /// Address of a buffer.
+    #[inline(always)]
+    pub fn buffer(&self, buf: u32) -> NonNull<u8> {
+        debug_assert!(buf < self.count);
+        // SAFETY: descriptors name only buffers of the pool (`Desc` invariant).
+        unsafe { self.base.add(buf as usize * self.stride) }
+    }
+
+    /// Address of a packet's first byte.
+    #[inline(always)]
+    pub fn data(&self, d: &Desc) -> NonNull<u8> {
+        // SAFETY: off lies within the stride (`Desc` invariant).
+        unsafe { self.buffer(d.buf).add(d.off as usize) }
+    }
+
+    /// The packet's first segment.
+    #[inline]
+    pub fn bytes_of<'a>(&'a self, d: &'a Desc) -> &'a [u8] {
+        // SAFETY: off + len within the stride; the descriptor owns the buffer and is borrowed as long as the slice.
+        unsafe { std::slice::from_raw_parts(self.data(d).as_ptr(), d.len as usize) }
+    }
+
+    /// The packet's first segment, to change.
+    #[inline]
+    pub fn bytes_of_mut<'a>(&'a self, d: &'a mut Desc) -> &'a mut [u8] {
+        // SAFETY: as `bytes_of`, and the descriptor is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.data(d).as_ptr(), d.len as usize) }
+    }
+
+    /// The annex of a packet's first buffer.
+    #[inline]
+    pub fn annex<'a>(&'a self, d: &'a Desc) -> &'a Annex {
+        // SAFETY: the first 64 bytes of a buffer are its annex, any bit pattern is a valid one; the descriptor owns the buffer.
+        unsafe { self.buffer(d.buf).cast::<Annex>().as_ref() }
+    }
+
+    /// The annex of a packet's first buffer, to change.
+    #[inline]
+    #[allow(clippy::mut_from_ref)]
+    pub fn annex_mut<'a>(&'a self, d: &'a mut Desc) -> &'a mut Annex {
+        // SAFETY: as `annex`, and the descriptor is borrowed mutably.
+        unsafe { self.buffer(d.buf).cast::<Annex>().as_mut() }
+    }
+
+    /// Bytes of the whole packet, all its segments.
+    #[inline(always)]
+    pub fn total(&self, d: &Desc) -> usize {
+        if d.has(flags::CHAINED) {
+            self.annex(d).total as usize
+        } else {
+            d.len as usize
+        }
+    }
+
+    /// Calls `f` with every segment in order.
+    pub fn segments(&self, d: &Desc, mut f: impl FnMut(&[u8])) {
+        f(self.bytes_of(d));
+        if !d.has(flags::CHAINED) {
+            return;
+        }
+        let mut annex = *self.annex(d);
+        while annex.segments > 1 {
+            // SAFETY: a chain is built by `Buffers::chain` from descriptors; the head owns all its buffers.
+            let seg = unsafe { Desc::new(annex.next, annex.next_off, annex.next_len) };
+            f(self.bytes_of(&seg));
+            annex = *self.annex(&seg);
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this length; nobody holds the pool any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+fn map(bytes: usize) -> io::Result<(NonNull<u8>, Pages)> {
+    let try_map = |extra: i32| {
+        // SAFETY: a fresh anonymous mapping.
+        let p = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | extra,
+                -1,
+                0,
+            )
+        };
+        if p == libc::MAP_FAILED {
+            None
+        } else {
+            NonNull::new(p.cast::<u8>())
+        }
+    };
+    if let Some(p) = try_map(libc::MAP_HUGETLB | libc::MAP_POPULATE) {
+        return Ok((p, Pages::Huge));
+    }
+    let p = try_map(0).ok_or_else(io::Error::last_os_error)?;
+    // SAFETY: our own mapping; both calls are hints.
+    unsafe { libc::madvise(p.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+    Ok((p, Pages::Transparent))
+}
+
+/// Buffers that a worker keeps before it turns to the shared list, at most.
+const CACHE: usize = 1024;
+/// How many it takes or gives back at a time.
+const BULK: usize = 256;
+
+/// One worker's way to the pool: takes and frees buffers in bulk, without a shared write for most.
+#[derive(Debug)]
+pub struct Buffers {
+    pool: Arc<Pool>,
+    cache: Vec<u32>,
+}
+
+impl Buffers {
+    /// A cache over `pool`, empty at first.
+    pub fn new(pool: Arc<Pool>) -> Self {
+        Buffers {
+            pool,
+            cache: Vec::with_capacity(CACHE + BULK),
+        }
+    }
+
+    /// The pool.
+    #[inline(always)]
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+    /// The pool, shared.
+    pub fn share(&self) -> Arc<Pool> {
+        self.pool.clone()
+    }
+
+    /// A free buffer as an empty packet at [`DATA`]; `None` when the pool is used up.
+    #[inline]
+    pub fn alloc(&mut self) -> Option<Desc> {
+        let buf = match self.cache.pop() {
+            Some(buf) => buf,
+            None => self.refill()?,
+        };
+        // SAFETY: the free list gave this buffer to us alone.
+        Some(unsafe { Desc::new(buf, DATA, 0) })
+    }
+
+    /// A free buffer's index for a port's receive ring, which owns it until the packet comes back.
+    #[inline]
+    pub fn alloc_index(&mut self) -> Option<u32> {
+        self.alloc().map(|d| d.buf)
+    }
+
+    /// Gives back one buffer that a port's ring owned.
+    ///
+    /// # Safety
+    /// The caller owned the buffer and uses it no more.
+    #[inline]
+    pub unsafe fn free_index(&mut self, buf: u32) {
+        self.cache.push(buf);
+        if self.cache.len() >= CACHE {
+            self.spill();
+        }
+    }
+
+    /// A packet with these bytes, over several buffers if it must; `None` when buffers are short or it is longer than [`MAX_PACKET`].
+    pub fn copy_in(&mut self, bytes: &[u8]) -> Option<Desc> {
+        if bytes.len() > MAX_PACKET {
+            return None;
+        }
+        let room = self.pool.room() as usize;
+        let mut head: Option<Desc> = None;
+        let mut rest = bytes;
+        loop {
+            let part = &rest[..rest.len().min(room)];
+            rest = &rest[part.len()..];
+            let Some(mut seg) = self.alloc() else {
+                if let Some(h) = head {
+                    self.free(h);
+                }
+                return None;
+            };
+            seg.len = part.len() as u16;
+            self.pool.bytes_of_mut(&mut seg).copy_from_slice(part);
+            match head.as_mut() {
+                None => head = Some(seg),
+                Some(h) => self.chain(h, seg),
+            }
+            if rest.is_empty() {
+                return head;
+            }
+        }
+    }
+
+    /// Appends `seg` (one buffer) to the packet `head`.
+    pub fn chain(&mut self, head: &mut Desc, seg: Desc) {
+        let pool = &self.pool;
+        if !head.has(flags::CHAINED) {
+            let total = u32::from(head.len);
+            *pool.annex_mut(head) = Annex {
+                total,
+                segments: 1,
+                ..*pool.annex(head)
+            };
+            head.flags |= flags::CHAINED;
+        }
+        // SAFETY: duplicates are used only to reach the annexes of buffers that `head` owns, one at a time.
+        let mut last = unsafe { head.duplicate() };
+        loop {
+            let annex = pool.annex_mut(&mut last);
+            annex.segments += 1;
+            if annex.segments == 2 {
+                (annex.next, annex.next_off, annex.next_len) = (seg.buf, seg.off, seg.len);
+                break;
+            }
+            // SAFETY: a later segment of the same chain.
+            last = unsafe { Desc::new(annex.next, annex.next_off, annex.next_len) };
+        }
+        pool.annex_mut(head).total += u32::from(seg.len);
+        let mut seg = seg;
+        *pool.annex_mut(&mut seg) = Annex {
+            segments: 1,
+            ..Annex::default()
+        };
+    }
+
+    /// Takes a packet apart: calls `f` with every buffer as a packet of its own, in order.
+    pub fn unchain(&mut self, mut d: Desc, mut f: impl FnMut(&mut Self, Desc)) {
+        let mut left = if d.has(flags::CHAINED) {
+            self.pool.annex(&d).segments
+        } else {
+            1
+        };
+        loop {
+            let annex = *self.pool.annex(&d);
+            d.flags &= !flags::CHAINED;
+            f(self, d);
+            left -= 1;
+            if left == 0 {
+                return;
+            }
+            // SAFETY: the next segment; the head that owned it was just taken apart.
+            d = unsafe { Desc::new(annex.next, annex.next_off, annex.next_len) };
+        }
+    }
+
+    /// Cuts or extends the first segment to `len` bytes from its first byte on.
+    ///
+    /// Returns false (and leaves it alone) if that does not fit into the buffer or the packet is chained.
+    pub fn resize(&self, d: &mut Desc, len: usize) -> bool {
+        if d.has(flags::CHAINED) || d.off as usize + len > self.pool.stride {
+            return false;
+        }
+        d.len = len as u16;
+        true
+    }
+
+    /// Frees a packet, all its buffers.
+    #[inline]
+    pub fn free(&mut self, d: Desc) {
+        if d.has(flags::CHAINED) {
+            self.unchain(d, |bufs, seg| bufs.free(seg));
+            return;
+        }
+        // SAFETY: the descriptor owned it.
+        unsafe { self.free_index(d.buf) }
+    }
+
+    /// Buffers in this cache.
+    pub fn cached(&self) -> usize {
+        self.cache.len()
+    }
+
+    #[cold]
+    fn refill(&mut self) -> Option<u32> {
+        self.pool.free.take(&mut self.cache, BULK);
+        self.cache.pop()
+    }
+
+    #[cold]
+    fn spill(&mut self) {
+        let from = self.cache.len() - BULK;
+        self.pool.free.give(&self.cache[from..]);
+        self.cache.truncate(from);
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        self.pool.free.give(&self.cache);
+    }
+}

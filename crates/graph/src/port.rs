@@ -1,0 +1,81 @@
+//! The port: one receive and transmit queue of an interface, whatever is behind it.
+
+use crate::{Buffers, Desc};
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters that a port keeps beside the engine's (ring full, invalid descriptors, ...), readable from any thread.
+///
+/// One writer, the worker that serves the port.
+#[derive(Debug, Clone, Default)]
+pub struct PortCounters(Option<Arc<[(&'static str, AtomicU64)]>>);
+
+impl PortCounters {
+    /// Counters of these names, all 0.
+    pub fn new(names: &[&'static str]) -> Self {
+        PortCounters(Some(
+            names.iter().map(|n| (*n, AtomicU64::new(0))).collect(),
+        ))
+    }
+    /// Adds to counter `index`. Only the port's worker calls this.
+    #[inline]
+    pub fn add(&self, index: usize, n: u64) {
+        if let Some((_, c)) = self.0.as_ref().and_then(|c| c.get(index)) {
+            c.store(c.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+        }
+    }
+    /// Sets counter `index` (for values that somebody else counts, such as the kernel).
+    pub fn set(&self, index: usize, n: u64) {
+        if let Some((_, c)) = self.0.as_ref().and_then(|c| c.get(index)) {
+            c.store(n, Ordering::Relaxed);
+        }
+    }
+    /// Names and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.0
+            .iter()
+            .flat_map(|c| c.iter())
+            .map(|(n, c)| (*n, c.load(Ordering::Relaxed)))
+    }
+}
+
+/// One receive/transmit queue pair of an interface, served by one worker.
+///
+/// Packets change owner by value: what [`Port::rx`] writes belongs to the caller, what [`Port::tx`] counts as taken belongs to the port.
+pub trait Port: Send {
+    /// Name for counters and messages.
+    fn name(&self) -> &str;
+
+    /// Fills `out` with up to `out.len()` received packets and returns how many. What `out` held before owns nothing.
+    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize;
+
+    /// Takes packets in order, returns how many it took. The rest stays the caller's.
+    ///
+    /// The caller must not use the taken descriptors again.
+    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize;
+
+    /// Pushes out what `tx` queued and reaps what has left. Called once a worker loop while anything may be outstanding.
+    fn flush(&mut self, _bufs: &mut Buffers) {}
+
+    /// A descriptor for poll(2) when there is nothing to do; `None`: the port has to be polled.
+    fn fd(&self) -> Option<RawFd> {
+        None
+    }
+
+    /// Asks for a wake-up by [`Port::fd`]. False: packets are waiting already, do not sleep.
+    fn arm(&mut self) -> bool {
+        true
+    }
+
+    /// Back to polling after a sleep.
+    fn disarm(&mut self) {}
+
+    /// Gives back every buffer that the port's rings hold. Called before the port is dropped.
+    fn drain(&mut self, _bufs: &mut Buffers) {}
+
+    /// The port's own counters.
+    fn counters(&self) -> PortCounters {
+        PortCounters::default()
+    }
+}

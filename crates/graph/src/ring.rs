@@ -1,0 +1,361 @@
+//! Queues between threads: a ring of one producer and one consumer, and the free list of the pool.
+
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+/// Keeps what two threads write on separate cache lines (two, for the adjacent-line prefetcher).
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Padded<T>(pub T);
+
+struct Shared<T> {
+    /// Written by the consumer: next place to read.
+    head: Padded<AtomicUsize>,
+    /// Written by the producer: next place to write.
+    tail: Padded<AtomicUsize>,
+    slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
+}
+
+// SAFETY: a slot is reached by the producer or the consumer, never both: head and tail hand it over (Release/Acquire).
+unsafe impl<T: Send> Sync for Shared<T> {}
+// SAFETY: it owns its values.
+unsafe impl<T: Send> Send for Shared<T> {}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        let (mut head, tail) = (
+            self.head.0.load(Ordering::Relaxed),
+            self.tail.0.load(Ordering::Relaxed),
+        );
+        while head != tail {
+            let mask = self.slots.len() - 1;
+            // SAFETY: places between head and tail are written; nobody else is left.
+            self.slots[head & mask].with_mut(|p| unsafe { (*p).assume_init_drop() });
+            head = head.wrapping_add(1);
+        }
+    }
+}
+
+/// The writing end of a ring.
+pub struct Producer<T> {
+    ring: Arc<Shared<T>>,
+    tail: usize,
+    head: usize,
+}
+
+/// The reading end of a ring.
+pub struct Consumer<T> {
+    ring: Arc<Shared<T>>,
+    head: usize,
+    tail: usize,
+}
+
+/// A bounded ring for one producer and one consumer; `size` is rounded up to a power of two.
+pub fn ring<T: Send>(size: usize) -> (Producer<T>, Consumer<T>) {
+    let slots = (0..size.max(2).next_power_of_two())
+        .map(|_| UnsafeCell::new(MaybeUninit::uninit()))
+        .collect();
+    let ring = Arc::new(Shared {
+        head: Padded(AtomicUsize::new(0)),
+        tail: Padded(AtomicUsize::new(0)),
+        slots,
+    });
+    (
+        Producer {
+            ring: ring.clone(),
+            tail: 0,
+            head: 0,
+        },
+        Consumer {
+            ring,
+            head: 0,
+            tail: 0,
+        },
+    )
+}
+
+impl<T> Producer<T> {
+    /// Appends a value, or gives it back when the ring is full.
+    #[inline]
+    pub fn push(&mut self, value: T) -> Result<(), T> {
+        let size = self.ring.slots.len();
+        if self.tail.wrapping_sub(self.head) == size {
+            self.head = self.ring.head.0.load(Ordering::Acquire);
+            if self.tail.wrapping_sub(self.head) == size {
+                return Err(value);
+            }
+        }
+        // SAFETY: the place at tail is free: the consumer has passed it (Acquire above) and sees it only after the store below.
+        self.ring.slots[self.tail & (size - 1)].with_mut(|p| unsafe { (*p).write(value) });
+        self.tail = self.tail.wrapping_add(1);
+        self.ring.tail.0.store(self.tail, Ordering::Release);
+        Ok(())
+    }
+}
+
+impl<T> Consumer<T> {
+    /// Takes the oldest value.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        if self.is_empty() {
+            return None;
+        }
+        let mask = self.ring.slots.len() - 1;
+        // SAFETY: the place at head was written before tail passed it (Acquire in `is_empty`), and is read once.
+        let value = self.ring.slots[self.head & mask].with(|p| unsafe { (*p).assume_init_read() });
+        self.head = self.head.wrapping_add(1);
+        self.ring.head.0.store(self.head, Ordering::Release);
+        Some(value)
+    }
+
+    /// Whether there is nothing to take now.
+    #[inline]
+    pub fn is_empty(&mut self) -> bool {
+        if self.head == self.tail {
+            self.tail = self.ring.tail.0.load(Ordering::Acquire);
+        }
+        self.head == self.tail
+    }
+}
+
+struct Cell {
+    /// Position for which the cell is next written (`p`) or read (`p + 1`).
+    turn: AtomicU32,
+    value: AtomicU32,
+}
+
+/// The free buffers of a pool: a bounded queue for many producers and consumers, without locks.
+///
+/// Each cell carries the position it is good for (the bounded queue of D. Vyukov, 2010), so an index is published by one store.
+pub(crate) struct FreeList {
+    take: Padded<AtomicU32>,
+    give: Padded<AtomicU32>,
+    cells: Box<[Cell]>,
+}
+
+impl std::fmt::Debug for FreeList {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "FreeList({} free)", self.len())
+    }
+}
+
+impl FreeList {
+    /// A list that holds 0..count.
+    pub(crate) fn full(count: u32) -> Self {
+        let size = count.next_power_of_two().max(2);
+        let cells = (0..size)
+            .map(|i| Cell {
+                turn: AtomicU32::new(if i < count { i + 1 } else { i }),
+                value: AtomicU32::new(i),
+            })
+            .collect();
+        FreeList {
+            take: Padded(AtomicU32::new(0)),
+            give: Padded(AtomicU32::new(count)),
+            cells,
+        }
+    }
+
+    /// How many it holds, roughly while others work on it.
+    pub(crate) fn len(&self) -> u32 {
+        self.give
+            .0
+            .load(Ordering::Relaxed)
+            .wrapping_sub(self.take.0.load(Ordering::Relaxed))
+            .min(self.cells.len() as u32)
+    }
+
+    /// Moves up to `n` to the end of `into`.
+    pub(crate) fn take(&self, into: &mut Vec<u32>, n: usize) {
+        let mask = self.cells.len() as u32 - 1;
+        let mut at = self.take.0.load(Ordering::Relaxed);
+        let mut got = 0;
+        while got < n {
+            let cell = &self.cells[(at & mask) as usize];
+            let ahead = cell
+                .turn
+                .load(Ordering::Acquire)
+                .wrapping_sub(at.wrapping_add(1)) as i32;
+            if ahead < 0 {
+                return;
+            }
+            if ahead > 0 {
+                at = self.take.0.load(Ordering::Relaxed);
+                continue;
+            }
+            match self.take.0.compare_exchange_weak(
+                at,
+                at.wrapping_add(1),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    into.push(cell.value.load(Ordering::Relaxed));
+                    cell.turn
+                        .store(at.wrapping_add(mask + 1), Ordering::Release);
+                    at = at.wrapping_add(1);
+                    got += 1;
+                }
+                Err(now) => at = now,
+            }
+        }
+    }
+
+    /// Gives these back. They came from this list, so there is always room.
+    pub(crate) fn give(&self, bufs: &[u32]) {
+        let mask = self.cells.len() as u32 - 1;
+        let mut at = self.give.0.load(Ordering::Relaxed);
+        let mut given = 0;
+        while given < bufs.len() {
+            let cell = &self.cells[(at & mask) as usize];
+            if cell.turn.load(Ordering::Acquire) != at {
+                at = self.give.0.load(Ordering::Relaxed);
+                crate::sync::spin_loop();
+                continue;
+            }
+            match self.give.0.compare_exchange_weak(
+                at,
+                at.wrapping_add(1),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    cell.value.store(bufs[given], Ordering::Relaxed);
+                    cell.turn.store(at.wrapping_add(1), Ordering::Release);
+                    at = at.wrapping_add(1);
+                    given += 1;
+                }
+                Err(now) => at = now,
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_keeps_order_and_bounds() {
+        let (mut p, mut c) = ring(4);
+        for round in 0..1000 {
+            for i in 0..4 {
+                p.push(round * 4 + i).unwrap();
+            }
+            assert_eq!(p.push(0), Err(0));
+            for i in 0..4 {
+                assert_eq!(c.pop(), Some(round * 4 + i));
+            }
+            assert_eq!(c.pop(), None);
+        }
+    }
+
+    #[test]
+    fn values_left_in_a_ring_are_dropped() {
+        let value = Arc::new(());
+        let (mut p, c) = ring(8);
+        p.push(value.clone()).unwrap();
+        p.push(value.clone()).unwrap();
+        drop((p, c));
+        assert_eq!(Arc::strong_count(&value), 1);
+    }
+
+    #[test]
+    fn the_free_list_never_gives_one_twice() {
+        const N: u32 = 300;
+        let list = FreeList::full(N);
+        let owned: Vec<AtomicU32> = (0..N).map(|_| AtomicU32::new(0)).collect();
+        std::thread::scope(|s| {
+            for t in 0..4 {
+                let (list, owned) = (&list, &owned);
+                s.spawn(move || {
+                    let mut have = Vec::new();
+                    for round in 0..3000 {
+                        let from = have.len();
+                        list.take(&mut have, 1 + (round + t) % 64);
+                        for b in &have[from..] {
+                            assert_eq!(
+                                owned[*b as usize].swap(1, Ordering::Relaxed),
+                                0,
+                                "buffer {b} has two owners"
+                            );
+                        }
+                        let keep = have.len() / 3;
+                        for b in &have[keep..] {
+                            owned[*b as usize].store(0, Ordering::Relaxed);
+                        }
+                        list.give(&have[keep..]);
+                        have.truncate(keep);
+                    }
+                    for b in &have {
+                        owned[*b as usize].store(0, Ordering::Relaxed);
+                    }
+                    list.give(&have);
+                });
+            }
+        });
+        assert_eq!(list.len(), N);
+        let mut all = Vec::new();
+        list.take(&mut all, N as usize + 1);
+        all.sort_unstable();
+        assert_eq!(all, (0..N).collect::<Vec<_>>());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_hands_over_every_value_in_order() {
+        loom::model(|| {
+            let (mut p, mut c) = ring::<u32>(2);
+            let t = loom::thread::spawn(move || {
+                let mut sent = 0;
+                while sent < 3 {
+                    match p.push(sent) {
+                        Ok(()) => sent += 1,
+                        Err(_) => loom::thread::yield_now(),
+                    }
+                }
+            });
+            let mut want = 0;
+            while want < 3 {
+                match c.pop() {
+                    Some(v) => {
+                        assert_eq!(v, want);
+                        want += 1;
+                    }
+                    None => loom::thread::yield_now(),
+                }
+            }
+            t.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn the_free_list_gives_each_buffer_to_one() {
+        loom::model(|| {
+            let list = std::sync::Arc::new(FreeList::full(2));
+            let other = list.clone();
+            let t = loom::thread::spawn(move || {
+                let mut have = Vec::new();
+                other.take(&mut have, 1);
+                other.give(&have);
+                have.len()
+            });
+            let mut have = Vec::new();
+            list.take(&mut have, 2);
+            let mut distinct = have.clone();
+            distinct.dedup();
+            assert_eq!(distinct.len(), have.len());
+            list.give(&have);
+            t.join().unwrap();
+            let mut all = Vec::new();
+            list.take(&mut all, 3);
+            all.sort_unstable();
+            assert_eq!(all, [0, 1]);
+        });
+    }
+}

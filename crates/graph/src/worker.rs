@@ -1,0 +1,416 @@
+//! The worker: one pinned thread that takes packets from ports, runs the graph and sends what comes out.
+
+use crate::counters::{InterfaceCounters, WorkerCounters};
+use crate::node::Way;
+use crate::ring::{Consumer, Producer};
+use crate::served::{Handoff, Served, Waker};
+use crate::trace::TraceBuffer;
+use crate::{FRAME, Frame, Graph};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the stages of a graph share, as the worker sees it.
+pub trait Context: Send {
+    /// Takes over what was published. True if anything did change.
+    fn refresh(&mut self) -> bool;
+    /// Runs `sleep` while this worker holds no snapshot.
+    fn offline(&mut self, sleep: &mut dyn FnMut());
+}
+
+/// What the control thread asks of a worker.
+pub enum Command {
+    /// Serve this port from now on.
+    AddPort(Box<Served>),
+    /// Give back the ports of this interface.
+    RemovePort(u16),
+    /// Who sends the packets of this interface.
+    Route(u16, Way),
+    /// Trace packets; `None` ends tracing.
+    Trace(Option<Arc<TraceBuffer>>),
+    /// End the thread.
+    Stop,
+}
+
+/// What a worker gives back, to be dropped on the control thread.
+pub enum Returned {
+    /// A port it no longer serves.
+    Port(Box<Served>),
+    /// A trace it no longer writes.
+    Trace(Arc<TraceBuffer>),
+}
+
+/// The control thread's hold on a worker.
+pub struct Handle {
+    /// Its thread's processor, if pinned.
+    pub cpu: Option<usize>,
+    /// Its counters.
+    pub counters: Arc<WorkerCounters>,
+    /// Names and counters of its nodes.
+    pub nodes: Vec<(&'static str, Arc<crate::counters::NodeCounters>)>,
+    /// Counters of the interfaces at this worker, by interface.
+    pub interfaces: Vec<Arc<InterfaceCounters>>,
+    /// TSC at its start.
+    pub started: u64,
+    commands: Producer<Command>,
+    returned: Consumer<Returned>,
+    waker: Arc<Waker>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// A worker before its thread is started.
+pub struct Worker<C> {
+    graph: Graph<C>,
+    cx: C,
+    frame: Frame,
+    commands: Consumer<Command>,
+    returned: Producer<Returned>,
+    waker: Arc<Waker>,
+    idle_since: Option<u64>,
+    next_poll: u64,
+    millisecond: u64,
+}
+
+/// How long a worker polls without packets before it sleeps.
+const SPIN: Duration = Duration::from_micros(50);
+/// Longest sleep: for ports that cannot wake it, and for the nodes' polls.
+const NAP: Duration = Duration::from_millis(100);
+/// Sleep between two looks at ports that have no descriptor to wait on.
+const GLANCE: Duration = Duration::from_micros(50);
+
+impl<C: Context + 'static> Worker<C> {
+    /// A worker over `graph`, and the handle on it.
+    pub fn new(graph: Graph<C>, cx: C, waker: Arc<Waker>, handoff: Handoff) -> (Self, Handle) {
+        let (to_worker, commands) = crate::ring::ring(1024);
+        let (returned, from_worker) = crate::ring::ring(1024);
+        let handle = Handle {
+            cpu: None,
+            counters: graph.out.worker.clone(),
+            nodes: graph.counters(),
+            interfaces: graph
+                .out
+                .transmit
+                .iter()
+                .map(|t| t.counters.clone())
+                .collect(),
+            started: crate::cycles::now(),
+            commands: to_worker,
+            returned: from_worker,
+            waker: waker.clone(),
+            thread: None,
+        };
+        let mut graph = graph;
+        graph.out.handoff = handoff;
+        let millisecond = crate::cycles::of(Duration::from_millis(1));
+        let worker = Worker {
+            graph,
+            cx,
+            frame: Frame::default(),
+            commands,
+            returned,
+            waker,
+            idle_since: None,
+            next_poll: 0,
+            millisecond,
+        };
+        (worker, handle)
+    }
+
+    /// The shared context (for who drives the worker without a thread).
+    pub fn context(&mut self) -> &mut C {
+        &mut self.cx
+    }
+
+    /// The graph (for who drives the worker without a thread).
+    pub fn graph(&mut self) -> &mut Graph<C> {
+        &mut self.graph
+    }
+
+    /// One round: commands, snapshot, every port once. Returns packets moved, `None` to end.
+    #[inline]
+    pub fn round(&mut self) -> Option<usize> {
+        if !self.commands.is_empty() && !self.obey() {
+            return None;
+        }
+        let out = &mut self.graph.out;
+        out.now = crate::cycles::now();
+        if self.cx.refresh() || out.now >= self.next_poll {
+            self.next_poll = out.now + self.millisecond;
+            self.graph.poll(&self.cx);
+            self.graph.run(&self.cx);
+            self.graph.send();
+        }
+        let mut moved = self.take_handoffs();
+        for port in 0..self.graph.out.ports.len() {
+            moved += self.serve(port);
+        }
+        for port in &mut self.graph.out.ports {
+            if port.outstanding {
+                port.outstanding = false;
+                port.port.flush(&mut self.graph.out.bufs);
+            }
+        }
+        let c = &self.graph.out.worker;
+        c.loops.add(1);
+        if moved > 0 {
+            c.busy_loops.add(1);
+        }
+        Some(moved)
+    }
+
+    #[inline]
+    fn serve(&mut self, port: usize) -> usize {
+        let out = &mut self.graph.out;
+        let start = crate::cycles::now();
+        let Served {
+            port,
+            interface,
+            entry,
+            ..
+        } = &mut out.ports[port];
+        let n = port.rx(&mut out.bufs, &mut self.frame.descs[..]).min(FRAME);
+        if n == 0 {
+            return 0;
+        }
+        self.frame.len = n;
+        let (interface, entry) = (*interface, *entry);
+        let packets = self.frame.packets_mut();
+        for d in packets.iter_mut() {
+            d.rx_if = interface;
+        }
+        let counters = out.transmit_counters(interface);
+        counters.rx_calls.add(1);
+        counters.rx_packets.add(n as u64);
+        counters
+            .rx_bytes
+            .add(crate::served::size(out.bufs.pool(), packets));
+        counters
+            .rx_clocks
+            .add(crate::cycles::now().wrapping_sub(start));
+        out.trace_receive(interface, packets);
+        self.graph.enter(entry, &mut self.frame);
+        self.frame.len = 0;
+        self.graph.run(&self.cx);
+        self.graph.send();
+        n
+    }
+
+    fn take_handoffs(&mut self) -> usize {
+        let out = &mut self.graph.out;
+        let mut moved = 0;
+        for ring in 0..out.handoff.inbound.len() {
+            for _ in 0..FRAME {
+                let Some(d) = out.handoff.inbound[ring].pop() else {
+                    break;
+                };
+                moved += 1;
+                // SAFETY: d came out of the ring, is ours, and ends here.
+                unsafe { out.transmit_run(std::slice::from_ref(&d)) };
+            }
+        }
+        if moved > 0 {
+            self.graph.send();
+        }
+        moved
+    }
+
+    /// Carries out what the control thread asked for. False: end.
+    #[cold]
+    fn obey(&mut self) -> bool {
+        while let Some(command) = self.commands.pop() {
+            let out = &mut self.graph.out;
+            match command {
+                Command::AddPort(served) => {
+                    let interface = served.interface as usize;
+                    if interface >= out.transmit.len() {
+                        self.give_back(*served);
+                        continue;
+                    }
+                    out.transmit[interface].way = Way::Port(out.ports.len());
+                    out.ports.push(*served);
+                }
+                Command::RemovePort(interface) => self.remove(interface),
+                Command::Route(interface, way) => {
+                    if let Some(t) = out.transmit.get_mut(interface as usize) {
+                        t.way = way;
+                    }
+                }
+                Command::Trace(buffer) => {
+                    if let Some(old) = out.tracer.start(buffer) {
+                        let _ = self.returned.push(Returned::Trace(old));
+                    }
+                }
+                Command::Stop => {
+                    while let Some(served) = self.graph.out.ports.pop() {
+                        self.give_back(served);
+                    }
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn remove(&mut self, interface: u16) {
+        while let Some(i) = self
+            .graph
+            .out
+            .ports
+            .iter()
+            .position(|p| p.interface == interface)
+        {
+            let served = self.graph.out.ports.swap_remove(i);
+            self.give_back(served);
+        }
+        let out = &mut self.graph.out;
+        for (i, t) in out.transmit.iter_mut().enumerate() {
+            if let Way::Port(_) = t.way {
+                t.way = out
+                    .ports
+                    .iter()
+                    .position(|p| p.interface as usize == i)
+                    .map_or(Way::None, Way::Port);
+            }
+        }
+    }
+
+    fn give_back(&mut self, mut served: Served) {
+        served.port.drain(&mut self.graph.out.bufs);
+        let _ = self.returned.push(Returned::Port(Box::new(served)));
+    }
+
+    /// Starts the thread, on processor `cpu` if given.
+    ///
+    /// # Errors
+    /// The operating system's, when it gives no thread.
+    pub fn start(
+        mut self,
+        name: String,
+        cpu: Option<usize>,
+        mut handle: Handle,
+    ) -> std::io::Result<Handle> {
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            if let Some(cpu) = cpu {
+                pin(cpu);
+            }
+            let spin = crate::cycles::of(SPIN);
+            while let Some(moved) = self.round() {
+                self.rest(moved, spin);
+            }
+        })?;
+        handle.cpu = cpu;
+        handle.thread = Some(thread);
+        Ok(handle)
+    }
+
+    /// Polls on while there is traffic, sleeps when there has been none for a while.
+    #[inline]
+    fn rest(&mut self, moved: usize, spin: u64) {
+        if moved > 0 {
+            self.idle_since = None;
+            return;
+        }
+        let now = self.graph.out.now;
+        let since = *self.idle_since.get_or_insert(now);
+        if now.wrapping_sub(since) < spin {
+            std::hint::spin_loop();
+            return;
+        }
+        self.sleep();
+    }
+
+    #[cold]
+    fn sleep(&mut self) {
+        let out = &mut self.graph.out;
+        let mut fds = [libc::pollfd {
+            fd: -1,
+            events: libc::POLLIN,
+            revents: 0,
+        }; 65];
+        fds[0].fd = self.waker.fd();
+        let (mut n, mut blind, mut ready) = (1, out.ports.len() > 64, false);
+        self.waker.doze();
+        for served in out.ports.iter_mut().take(64) {
+            match served.port.fd() {
+                Some(fd) => {
+                    fds[n].fd = fd;
+                    n += 1;
+                    ready |= !served.port.arm();
+                }
+                None => blind = true,
+            }
+        }
+        let pending =
+            out.handoff.inbound.iter_mut().any(|r| !r.is_empty()) || !self.commands.is_empty();
+        if !ready && !pending {
+            let timeout = if blind { GLANCE } else { NAP };
+            out.worker.sleeps.add(1);
+            self.cx.offline(&mut || poll(&mut fds[..n], timeout));
+        }
+        self.waker.awake();
+        for served in &mut out.ports {
+            served.port.disarm();
+        }
+    }
+}
+
+fn poll(fds: &mut [libc::pollfd], timeout: Duration) {
+    let time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: timeout.as_nanos() as _,
+    };
+    // SAFETY: the array and the time live for the call.
+    unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as _, &time, std::ptr::null()) };
+}
+
+/// Pins the calling thread to a processor. False where that is not allowed.
+pub fn pin(cpu: usize) -> bool {
+    // SAFETY: a zeroed set is an empty one; CPU_SET checks nothing, so the bound is checked first.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if cpu >= libc::CPU_SETSIZE as usize {
+            return false;
+        }
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
+    }
+}
+
+impl Handle {
+    /// Sends a command; gives it back when the worker has too many waiting.
+    pub fn command(&mut self, command: Command) -> Result<(), Command> {
+        self.commands.push(command)?;
+        self.waker.wake();
+        Ok(())
+    }
+
+    /// What the worker gave back.
+    pub fn returned(&mut self) -> Option<Returned> {
+        self.returned.pop()
+    }
+
+    /// Wakes the worker, so that it sees a new snapshot.
+    pub fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// Whether its thread still runs.
+    pub fn alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|t| !t.is_finished())
+    }
+
+    /// Ends the thread and waits for it.
+    pub fn stop(&mut self) {
+        while self.alive() && self.command(Command::Stop).is_err() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
