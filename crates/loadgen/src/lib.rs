@@ -2,4 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod field;
+pub mod profile;
+pub mod rate;
 pub mod report;
+pub mod stream;
+pub mod units;

@@ -1,0 +1,411 @@
+//! Executes a stream: the next packet, and the next, with their fields varied.
+//!
+//! A stream is compiled once to a flat list of operations, so that a packet costs a copy of the template and a few
+//! stores. The IPv4 header checksum is not summed anew where the written fields allow: a sum over what never
+//! changes is prepared, and what was written is added to it.
+
+use crate::stream::{Op, Step, Stream, Variable};
+
+/// A running stream. Cloning it clones its position.
+#[derive(Debug, Clone)]
+pub struct Fields {
+    frame: Vec<u8>,
+    variables: Vec<Running>,
+    steps: Vec<Compiled>,
+    random: Random,
+    /// State at the first packet and packets until it comes back, for a stream with a cache.
+    cache: Option<Box<Cache>>,
+}
+
+#[derive(Debug, Clone)]
+struct Cache {
+    variables: Vec<Running>,
+    random: Random,
+    size: u32,
+    left: u32,
+}
+
+/// A variable and the value it has in the next packet.
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    value: u64,
+    op: Op,
+    min: u64,
+    max: u64,
+    step: u64,
+    /// Two or four bytes' worth of the generator, or eight.
+    size: u8,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Compiled {
+    /// Four bytes in network order, the common case.
+    Write32 {
+        variable: usize,
+        offset: usize,
+        add: u32,
+    },
+    Write {
+        variable: usize,
+        offset: usize,
+        add: u64,
+        size: usize,
+        big_endian: bool,
+    },
+    /// The header is summed in every packet.
+    Sum { header: usize },
+    /// The header is `base` plus what the `Write32`s since the last checksum stored.
+    Delta { header: usize, base: u64 },
+}
+
+/// The generator of T-Rex's random variables.
+#[derive(Debug, Clone, Copy)]
+struct Random(u32);
+
+impl Random {
+    /// 15 bits.
+    fn draw16(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(214_013).wrapping_add(2_531_011);
+        u64::from((self.0 >> 16) & 0x7fff)
+    }
+
+    /// The first draw makes the high half.
+    fn draw32(&mut self) -> u64 {
+        (self.draw16() << 16) + self.draw16()
+    }
+
+    fn draw64(&mut self) -> u64 {
+        (self.draw32() << 32) + self.draw32()
+    }
+
+    fn within(&mut self, variable: &Running) -> u64 {
+        let drawn = match variable.size {
+            1 | 2 => self.draw16(),
+            4 => self.draw32(),
+            _ => self.draw64(),
+        };
+        match (variable.max - variable.min).checked_add(1) {
+            Some(count) => variable.min + drawn % count,
+            None => drawn,
+        }
+    }
+}
+
+impl Running {
+    fn new(variable: &Variable) -> Self {
+        let Variable {
+            op,
+            init,
+            min,
+            max,
+            step,
+            size,
+            ..
+        } = *variable;
+        let max = max.max(min);
+        let step = (max - min)
+            .checked_add(1)
+            .map_or(step, |count| step % count);
+        Running {
+            value: init.clamp(min, max),
+            op,
+            min,
+            max,
+            step,
+            size,
+        }
+    }
+
+    /// This packet's value; steps to the next one's.
+    #[inline]
+    fn next(&mut self, random: &mut Random) -> u64 {
+        let value = self.value;
+        match self.op {
+            Op::Inc => {
+                let left = self.max - value;
+                self.value = if self.step > left {
+                    self.min + (self.step - left - 1)
+                } else {
+                    value + self.step
+                };
+            }
+            Op::Dec => {
+                let left = value - self.min;
+                self.value = if self.step > left {
+                    self.max - (self.step - left - 1)
+                } else {
+                    value - self.step
+                };
+            }
+            Op::Random => return random.within(self),
+        }
+        value
+    }
+}
+
+impl Fields {
+    /// Compiles `stream`. `entropy` seeds the random variables of streams that ask for a different sequence every
+    /// time (seed 0) and is not used otherwise.
+    ///
+    /// A stream from [`crate::profile`] fits: its steps lie within the frame and name variables it has. Steps that do
+    /// not are left out.
+    #[must_use]
+    pub fn new(stream: &Stream, entropy: u32) -> Self {
+        let frame = stream.frame();
+        let seed = if stream.random_seed == 0 {
+            entropy
+        } else {
+            stream.random_seed.wrapping_mul(514_229)
+        };
+        let variables: Vec<Running> = stream.variables.iter().map(Running::new).collect();
+        let fits: Vec<Step> = stream
+            .steps
+            .iter()
+            .copied()
+            .filter(|s| stream.contains(s))
+            .collect();
+        let steps = (0..fits.len())
+            .map(|at| compile(&fits, at, &stream.variables, &frame))
+            .collect();
+        let random = Random(seed);
+        let cache = (stream.cache > 0).then(|| {
+            Box::new(Cache {
+                variables: variables.clone(),
+                random,
+                size: stream.cache,
+                left: stream.cache,
+            })
+        });
+        Fields {
+            frame,
+            variables,
+            steps,
+            random,
+            cache,
+        }
+    }
+
+    /// Frame length in bytes, without frame check sequence.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.frame.len()
+    }
+
+    /// Never: the smallest frame is 60 bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.frame.is_empty()
+    }
+
+    /// Writes the next packet to the begin of `out` and returns its length, or 0 (and no step is made) where `out` is too short.
+    #[inline]
+    pub fn write(&mut self, out: &mut [u8]) -> usize {
+        let Some(out) = out.get_mut(..self.frame.len()) else {
+            return 0;
+        };
+        out.copy_from_slice(&self.frame);
+        self.vary(out);
+        out.len()
+    }
+
+    /// Appends the next packet to `out`, for frames that do not lie in one piece of memory.
+    pub fn append(&mut self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&self.frame);
+        self.vary(&mut out[start..]);
+    }
+
+    /// `out` is the template and becomes the next packet.
+    #[inline]
+    fn vary(&mut self, out: &mut [u8]) {
+        if self.steps.is_empty() {
+            return;
+        }
+        let mut values = [0u64; MAX_VARIABLES];
+        for (value, variable) in values.iter_mut().zip(&mut self.variables) {
+            *value = variable.next(&mut self.random);
+        }
+        let mut sum = 0u64;
+        for step in &self.steps {
+            match *step {
+                Compiled::Write32 {
+                    variable,
+                    offset,
+                    add,
+                } => {
+                    let value = (values[variable] as u32).wrapping_add(add);
+                    out[offset..offset + 4].copy_from_slice(&value.to_be_bytes());
+                    sum += u64::from(value);
+                }
+                Compiled::Write {
+                    variable,
+                    offset,
+                    add,
+                    size,
+                    big_endian,
+                } => {
+                    let value = values[variable].wrapping_add(add);
+                    let field = &mut out[offset..offset + size];
+                    if big_endian {
+                        field.copy_from_slice(&value.to_be_bytes()[8 - size..]);
+                    } else {
+                        field.copy_from_slice(&value.to_le_bytes()[..size]);
+                    }
+                }
+                Compiled::Delta { header, base } => {
+                    out[header + 10..header + 12]
+                        .copy_from_slice(&(!fold(base + sum)).to_be_bytes());
+                    sum = 0;
+                }
+                Compiled::Sum { header } => {
+                    checksum4(&mut out[header..]);
+                    sum = 0;
+                }
+            }
+        }
+        self.repeat();
+    }
+
+    /// Back to the first packet when the cache has been sent once.
+    #[inline]
+    fn repeat(&mut self) {
+        if let Some(cache) = &mut self.cache {
+            cache.left -= 1;
+            if cache.left == 0 {
+                cache.left = cache.size;
+                self.variables.clone_from(&cache.variables);
+                self.random = cache.random;
+            }
+        }
+    }
+}
+
+/// Most variables of one stream.
+pub const MAX_VARIABLES: usize = 16;
+
+impl Stream {
+    /// Whether `step` names a variable of the stream and lies within its frame.
+    #[must_use]
+    pub fn contains(&self, step: &Step) -> bool {
+        let within = |offset: usize, len: usize| {
+            offset
+                .checked_add(len)
+                .is_some_and(|end| end <= self.frame_len())
+        };
+        match *step {
+            Step::Write {
+                variable, offset, ..
+            } => {
+                variable < MAX_VARIABLES
+                    && self
+                        .variables
+                        .get(variable)
+                        .is_some_and(|v| within(offset, v.size.into()))
+            }
+            Step::Checksum4 { offset } => within(offset, HEADER4),
+        }
+    }
+}
+
+/// IPv4 header without options in bytes.
+const HEADER4: usize = 20;
+
+/// The operation of step `at`.
+fn compile(steps: &[Step], at: usize, variables: &[Variable], frame: &[u8]) -> Compiled {
+    match steps[at] {
+        Step::Write {
+            variable,
+            offset,
+            add,
+            big_endian: true,
+        } if variables[variable].size == 4 => Compiled::Write32 {
+            variable,
+            offset,
+            add: add as u32,
+        },
+        Step::Write {
+            variable,
+            offset,
+            add,
+            big_endian,
+        } => Compiled::Write {
+            variable,
+            offset,
+            add: add as u64,
+            size: variables[variable].size.into(),
+            big_endian,
+        },
+        Step::Checksum4 { offset } => match prepared_sum(steps, at, variables, frame, offset) {
+            Some(base) => Compiled::Delta {
+                header: offset,
+                base,
+            },
+            None => Compiled::Sum { header: offset },
+        },
+    }
+}
+
+/// Sum of the header's constant part, if the checksum is the first one and every write before it is a 32-bit one
+/// into the addresses, not overlapping another.
+fn prepared_sum(
+    steps: &[Step],
+    at: usize,
+    variables: &[Variable],
+    frame: &[u8],
+    header: usize,
+) -> Option<u64> {
+    let mut bytes = frame.get(header..header + HEADER4)?.to_vec();
+    if bytes[0] & 0xf != 5 {
+        return None;
+    }
+    let mut written = Vec::new();
+    for step in &steps[..at] {
+        let Step::Write {
+            variable,
+            offset,
+            big_endian: true,
+            ..
+        } = *step
+        else {
+            return None;
+        };
+        if variables[variable].size != 4 || written.contains(&offset) {
+            return None;
+        }
+        let place = offset.checked_sub(header).filter(|&p| p == 12 || p == 16)?;
+        bytes[place..place + 4].fill(0);
+        written.push(offset);
+    }
+    bytes[10..12].fill(0);
+    Some(sum(&bytes))
+}
+
+/// One's complement sum of 16-bit words, not folded; an odd last byte counts as the high half of a word.
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
+    bytes
+        .chunks(2)
+        .map(|w| u64::from(w[0]) << 8 | u64::from(w.get(1).copied().unwrap_or(0)))
+        .sum()
+}
+
+/// Adds the carries of a one's complement sum into its low 16 bits.
+#[inline]
+pub(crate) fn fold(sum: u64) -> u16 {
+    let sum = (sum >> 32) + (sum & 0xffff_ffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    ((sum >> 16) + (sum & 0xffff)) as u16
+}
+
+/// Sets the checksum of the IPv4 header that `packet` begins with; its length field counts as far as the packet goes.
+fn checksum4(packet: &mut [u8]) {
+    let len = (usize::from(packet[0] & 0xf) * 4).clamp(HEADER4, packet.len());
+    packet[10..12].fill(0);
+    let checksum = !fold(sum(&packet[..len]));
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
+#[cfg(test)]
+#[path = "field_tests.rs"]
+mod tests;

@@ -1,0 +1,281 @@
+//! The profiles that are built in, packet for packet what T-Rex's of the same name send.
+
+use std::net::Ipv4Addr;
+
+use super::{Tunables, Way};
+use crate::field::{fold, sum};
+use crate::stream::{Macs, Op, Step, Stream, StreamRate, Variable};
+use crate::units::{FCS, MAX_FRAME, Pps};
+
+/// A built-in profile.
+pub struct Builtin {
+    /// Name, as after `-f` or `--profile`.
+    pub name: &'static str,
+    /// One line for `--help`.
+    pub about: &'static str,
+    build: fn(Way, &Tunables) -> Result<Vec<Stream>, String>,
+}
+
+/// All built-in profiles.
+pub const BUILTIN: &[Builtin] = &[
+    Builtin {
+        name: "bench",
+        about: "UDP 16.0.0.4-254 to 48.0.0.4-254; size=64|imix|64..9216, vm=none|var1|var2|random|cached",
+        build: bench,
+    },
+    Builtin {
+        name: "imix",
+        about: "28 x 64, 16 x 594, 4 x 1518 B, 254 addresses each way",
+        build: imix,
+    },
+    Builtin {
+        name: "udp_1pkt_simple",
+        about: "one 64 B packet, 16.0.0.1 to 48.0.0.1",
+        build: simple,
+    },
+    Builtin {
+        name: "udp_1pkt_simple_bdir",
+        about: "the same with addresses swapped on the way back",
+        build: simple_bdir,
+    },
+];
+
+/// Their names, for messages.
+pub(super) fn names() -> String {
+    BUILTIN
+        .iter()
+        .map(|b| b.name)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The built-in profile called `name`; `bench.py` and `stl/bench.py` are the same as `bench`.
+pub(super) fn find(name: &str) -> Option<&'static Builtin> {
+    let name = name.strip_prefix("stl/").unwrap_or(name);
+    let name = name.strip_suffix(".py").unwrap_or(name);
+    BUILTIN.iter().find(|b| b.name == name)
+}
+
+impl Builtin {
+    pub(super) fn streams(&self, way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
+        (self.build)(way, tunables)
+    }
+}
+
+/// Addresses `(first, last)` of the senders of direction 0 and of direction 1.
+type Ranges = [(Ipv4Addr, Ipv4Addr); 2];
+
+const BENCH: Ranges = [
+    (Ipv4Addr::new(16, 0, 0, 4), Ipv4Addr::new(16, 0, 0, 254)),
+    (Ipv4Addr::new(48, 0, 0, 4), Ipv4Addr::new(48, 0, 0, 254)),
+];
+const IMIX: Ranges = [
+    (Ipv4Addr::new(16, 0, 0, 1), Ipv4Addr::new(16, 0, 0, 254)),
+    (Ipv4Addr::new(48, 0, 0, 1), Ipv4Addr::new(48, 0, 0, 254)),
+];
+
+/// Rate and start of the three streams of an imix, from the smallest.
+const IMIX_RATES: [(f64, f64); 3] = [(28.0, 0.0), (16.0, 0.1), (4.0, 0.2)];
+
+fn bench(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
+    const KNOWN: &[&str] = &["size", "vm", "flow", "pg_id"];
+    if let Some(name) = tunables.stranger(KNOWN) {
+        return Err(format!(
+            "tunable `{name}` is not one of {}",
+            KNOWN.join(", ")
+        ));
+    }
+    match tunables.get("flow") {
+        None | Some("no-fs") => {}
+        Some(flow @ ("fs" | "fsl")) => {
+            return Err(format!(
+                "flow={flow} (flow statistics) is not supported yet; leave it out"
+            ));
+        }
+        Some(flow) => return Err(format!("flow={flow}: expected no-fs")),
+    }
+    if tunables.get("pg_id").is_some() {
+        return Err(
+            "pg_id numbers flow statistics, which are not supported yet; leave it out".to_owned(),
+        );
+    }
+    let [from, to] = facing(BENCH, way);
+    let stream = |size: usize, pps, isg| {
+        let packet = udp(from.0, to.0, (1025, 12), false, size - FCS);
+        vary(
+            continuous(packet, pps, isg),
+            tunables.get("vm").unwrap_or("none"),
+            from,
+            to,
+        )
+    };
+    match tunables.get("size").unwrap_or("64") {
+        "imix" => {
+            const SIZES: [usize; 3] = [68, 590, 1514];
+            SIZES
+                .into_iter()
+                .zip(IMIX_RATES)
+                .map(|(size, (pps, isg))| stream(size, pps, isg))
+                .collect()
+        }
+        size => {
+            let size = size
+                .parse()
+                .ok()
+                .filter(|s| (64..=MAX_FRAME + FCS).contains(s));
+            let size = size.ok_or_else(|| {
+                format!(
+                    "size={}: expected imix or 64 to {}",
+                    tunables.get("size").unwrap_or(""),
+                    MAX_FRAME + FCS
+                )
+            })?;
+            Ok(vec![stream(size, 1.0, 0.0)?])
+        }
+    }
+}
+
+fn imix(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
+    none(tunables)?;
+    // The template is the same for both ways: the addresses are overwritten, the UDP checksum stays as it was.
+    let (first, last) = (IMIX[0].0, IMIX[1].0);
+    let [from, to] = facing(IMIX, way);
+    const FRAMES: [usize; 3] = [60, 590, 1514];
+    let stream = |(frame, (pps, isg))| {
+        vary(
+            continuous(udp(first, last, (53, 53), true, frame), pps, isg),
+            "var2",
+            from,
+            to,
+        )
+    };
+    FRAMES.into_iter().zip(IMIX_RATES).map(stream).collect()
+}
+
+fn simple(_: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
+    simple_bdir(Way::Out, tunables)
+}
+
+fn simple_bdir(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
+    none(tunables)?;
+    let [from, to] = facing(IMIX, way);
+    Ok(vec![continuous(
+        udp(from.0, to.0, (1025, 12), true, 52),
+        1.0,
+        0.0,
+    )])
+}
+
+fn none(tunables: &Tunables) -> Result<(), String> {
+    tunables.stranger(&[]).map_or(Ok(()), |name| {
+        Err(format!("tunable `{name}`: this profile has none"))
+    })
+}
+
+fn facing([a, b]: Ranges, way: Way) -> Ranges {
+    match way {
+        Way::Out => [a, b],
+        Way::Back => [b, a],
+    }
+}
+
+fn continuous(packet: Vec<u8>, pps: f64, isg: f64) -> Stream {
+    Stream {
+        name: format!("{} B", packet.len().max(crate::units::MIN_FRAME) + FCS),
+        packet,
+        rate: StreamRate::Packets(Pps(pps)),
+        isg,
+        macs: Macs::default(),
+        variables: Vec::new(),
+        steps: Vec::new(),
+        random_seed: 0,
+        cache: 0,
+    }
+}
+
+/// Bytes before the UDP payload: Ethernet, IPv4, UDP.
+const HEADERS: usize = 14 + 20 + 8;
+const SOURCE: usize = 26;
+const DESTINATION: usize = 30;
+
+/// Adds the variables that `vm` names.
+fn vary(
+    mut stream: Stream,
+    vm: &str,
+    from: (Ipv4Addr, Ipv4Addr),
+    to: (Ipv4Addr, Ipv4Addr),
+) -> Result<Stream, String> {
+    let (op, both, cache) = match vm {
+        "none" => return Ok(stream),
+        "var1" => (Op::Inc, false, 0),
+        "var2" => (Op::Inc, true, 0),
+        "random" => (Op::Random, false, 0),
+        "cached" => (Op::Inc, false, 255),
+        "tuple" | "size" => {
+            return Err(format!(
+                "vm={vm} is not supported yet; expected none, var1, var2, random or cached"
+            ));
+        }
+        _ => {
+            return Err(format!(
+                "vm={vm}: expected none, var1, var2, random or cached"
+            ));
+        }
+    };
+    let mut add = |name: &str, (first, last): (Ipv4Addr, Ipv4Addr), offset| {
+        let (min, max) = (u64::from(first.to_bits()), u64::from(last.to_bits()));
+        stream.steps.push(Step::Write {
+            variable: stream.variables.len(),
+            offset,
+            add: 0,
+            big_endian: true,
+        });
+        stream.variables.push(Variable {
+            name: name.to_owned(),
+            size: 4,
+            op,
+            init: min,
+            min,
+            max,
+            step: 1,
+        });
+    };
+    add("src", from, SOURCE);
+    if both {
+        add("dst", to, DESTINATION);
+    }
+    stream.steps.push(Step::Checksum4 { offset: 14 });
+    stream.cache = cache;
+    Ok(stream)
+}
+
+/// An Ethernet frame of `len` bytes with an IPv4 UDP packet, payload `x`. `len` holds the headers at least.
+fn udp(
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    ports: (u16, u16),
+    checksum: bool,
+    len: usize,
+) -> Vec<u8> {
+    let len = len.max(HEADERS);
+    let mut p = Vec::with_capacity(len);
+    // Placeholders that T-Rex users know; the port's own addresses replace them.
+    p.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0x08, 0x00]);
+    p.extend_from_slice(&[0x45, 0]);
+    p.extend_from_slice(&((len - 14) as u16).to_be_bytes());
+    p.extend_from_slice(&[0, 1, 0, 0, 64, 17, 0, 0]);
+    p.extend_from_slice(&source.octets());
+    p.extend_from_slice(&destination.octets());
+    let header = !fold(sum(&p[14..34]));
+    p[24..26].copy_from_slice(&header.to_be_bytes());
+    for word in [ports.0, ports.1, (len - 34) as u16, 0] {
+        p.extend_from_slice(&word.to_be_bytes());
+    }
+    p.resize(len, b'x');
+    if checksum {
+        // RFC 768: pseudo header (addresses, protocol, length), header and payload.
+        let total = sum(&p[SOURCE..]) + 17 + (len - 34) as u64;
+        p[40..42].copy_from_slice(&(!fold(total)).to_be_bytes());
+    }
+    p
+}

@@ -1,0 +1,159 @@
+//! Traffic profiles: the built-in ones and compiled profile files.
+//!
+//! A profile gives the streams of one port. Ports come in pairs; the second of a pair sends [`Way::Back`], where
+//! most profiles swap the address ranges.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::stream::Stream;
+
+mod builtin;
+mod compiled;
+
+pub use builtin::BUILTIN;
+
+/// Which port of a pair sends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// The first port of the pair, direction 0.
+    #[default]
+    Out,
+    /// The second port of the pair, direction 1.
+    Back,
+}
+
+/// A profile's settings, in the order in which they were given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tunables(Vec<(String, String)>);
+
+/// Why there is no such profile.
+#[derive(Debug, Error)]
+pub enum ProfileError {
+    /// Neither a built-in name nor a file.
+    #[error("profile `{0}`: no such profile; built in are {names}, or name a compiled profile (FILE.json)", names = builtin::names())]
+    Unknown(String),
+    /// The file is there, but cannot be read.
+    #[error("profile {}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// The file is not a profile.
+    #[error("profile {name}: {why}")]
+    Wrong {
+        /// The file or profile.
+        name: String,
+        /// Where and what.
+        why: String,
+    },
+    /// A setting that the profile does not have, or a wrong value.
+    #[error("profile {name}: {why}")]
+    Tunable {
+        /// The profile.
+        name: String,
+        /// Which setting, what is accepted.
+        why: String,
+    },
+}
+
+impl Tunables {
+    /// Reads `size=64,vm=var2` (commas or blanks between), also with dashes as in `--size=64`, also `--size 64 --vm var2`.
+    ///
+    /// # Errors
+    /// A text that says which word has no value.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut words = text.split([',', ' ', '\t']).filter(|w| !w.is_empty());
+        let mut found = Vec::new();
+        while let Some(word) = words.next() {
+            let (key, value) = match word.split_once('=') {
+                Some((key, value)) => (key, value),
+                None if word.starts_with("--") => (word, words.next().unwrap_or("")),
+                None => (word, ""),
+            };
+            let key = key.trim_start_matches('-');
+            if key.is_empty() || value.is_empty() {
+                return Err(format!(
+                    "tunable `{word}`: expected NAME=VALUE, for example size=64,vm=var2"
+                ));
+            }
+            found.push((key.to_owned(), value.to_owned()));
+        }
+        Ok(Tunables(found))
+    }
+
+    /// Adds a setting; a later one of the same name wins.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.0.push((name.to_owned(), value.to_string()));
+        self
+    }
+
+    /// The last value given for `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .rev()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The first name that is not among `known`.
+    fn stranger(&self, known: &[&str]) -> Option<&str> {
+        self.0
+            .iter()
+            .map(|(key, _)| key.as_str())
+            .find(|key| !known.contains(key))
+    }
+}
+
+/// The streams of profile `name` (a built-in name, or a compiled profile `FILE.json`) for one port.
+///
+/// # Errors
+/// [`ProfileError`], one line that names the profile, the place in it and what is accepted.
+pub fn open(name: &str, way: Way, tunables: &Tunables) -> Result<Vec<Stream>, ProfileError> {
+    if let Some(profile) = builtin::find(name) {
+        let wrong = |why| ProfileError::Tunable {
+            name: profile.name.to_owned(),
+            why,
+        };
+        return profile.streams(way, tunables).map_err(wrong);
+    }
+    let path = Path::new(name);
+    let is_json = path
+        .extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("json"));
+    if !is_json {
+        return Err(ProfileError::Unknown(name.to_owned()));
+    }
+    if let Some(tunable) = tunables.stranger(&[]) {
+        let why = format!("a compiled profile has no tunables (`{tunable}`)");
+        return Err(ProfileError::Tunable {
+            name: name.to_owned(),
+            why,
+        });
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| ProfileError::Read {
+        path: path.to_owned(),
+        error,
+    })?;
+    parse(name, &text)
+}
+
+/// Reads the text of a compiled profile; `name` is for messages.
+///
+/// # Errors
+/// [`ProfileError::Wrong`] names the stream, the instruction and what is wrong or not supported.
+pub fn parse(name: &str, text: &str) -> Result<Vec<Stream>, ProfileError> {
+    compiled::parse(text).map_err(|why| ProfileError::Wrong {
+        name: name.to_owned(),
+        why,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! Built-in profiles against compiled ones, and the reader of compiled ones against wrong input.
+
+use super::*;
+use crate::field::Fields;
+use crate::stream::load;
+use proptest::prelude::*;
+
+macro_rules! compiled {
+    ($name:literal) => {
+        (
+            concat!($name, ".json"),
+            include_str!(concat!("../../tests/profiles/", $name, ".json")),
+        )
+    };
+}
+
+fn tunables(text: &str) -> Tunables {
+    Tunables::parse(text).unwrap()
+}
+
+/// Every built-in profile is, stream for stream and byte for byte, the compiled one of the same tunables.
+#[test]
+fn built_in_profiles_are_the_compiled_ones() {
+    for (profile, settings, way, (file, text)) in [
+        ("bench", "", Way::Out, compiled!("bench")),
+        ("bench", "size=64", Way::Back, compiled!("bench@dir1")),
+        (
+            "bench.py",
+            "size=1514,vm=var2",
+            Way::Out,
+            compiled!("bench@size-1514,vm-var2"),
+        ),
+        (
+            "stl/bench.py",
+            "--size 64 --vm var2",
+            Way::Out,
+            compiled!("bench@size-64,vm-var2"),
+        ),
+        (
+            "bench",
+            "size=imix,vm=var2",
+            Way::Out,
+            compiled!("bench@size-imix,vm-var2"),
+        ),
+        ("bench", "vm=cached", Way::Out, compiled!("bench@vm-cached")),
+        ("bench", "vm=random", Way::Out, compiled!("bench@vm-random")),
+        ("imix", "", Way::Out, compiled!("imix")),
+        ("imix", "", Way::Back, compiled!("imix@dir1")),
+        (
+            "udp_1pkt_simple",
+            "",
+            Way::Out,
+            compiled!("udp_1pkt_simple"),
+        ),
+        (
+            "udp_1pkt_simple",
+            "",
+            Way::Back,
+            compiled!("udp_1pkt_simple"),
+        ),
+        (
+            "udp_1pkt_simple_bdir",
+            "",
+            Way::Out,
+            compiled!("udp_1pkt_simple_bdir"),
+        ),
+        (
+            "udp_1pkt_simple_bdir",
+            "",
+            Way::Back,
+            compiled!("udp_1pkt_simple_bdir@dir1"),
+        ),
+    ] {
+        let mut ours = open(profile, way, &tunables(settings)).unwrap();
+        let theirs = parse(file, text).unwrap();
+        for (i, stream) in ours.iter_mut().enumerate() {
+            stream.name = format!("stream {i}");
+        }
+        assert_eq!(ours, theirs, "{file}");
+        for (a, b) in ours.iter().zip(&theirs) {
+            let (mut a, mut b) = (Fields::new(a, 1), Fields::new(b, 1));
+            let (mut x, mut y) = ([0; 2048], [0; 2048]);
+            for _ in 0..600 {
+                let (len, other) = (a.write(&mut x), b.write(&mut y));
+                assert_eq!(x[..len], y[..other], "{file}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_way_back_swaps_the_variables_too() {
+    let out = open("bench", Way::Out, &tunables("vm=var2")).unwrap();
+    let back = open("bench", Way::Back, &tunables("vm=var2")).unwrap();
+    assert_eq!(out[0].variables[0].min, back[0].variables[1].min);
+    assert_eq!(out[0].variables[1].max, back[0].variables[0].max);
+    assert_eq!(out[0].packet[26..30], back[0].packet[30..34]);
+}
+
+#[test]
+fn sizes_count_the_frame_check_sequence() {
+    for size in [64usize, 65, 1518, 9216] {
+        let stream = &open("bench", Way::Out, &Tunables::default().with("size", size)).unwrap()[0];
+        assert_eq!((stream.frame_len(), stream.size()), (size - 4, size));
+    }
+    let imix = load(&open("imix", Way::Out, &Tunables::default()).unwrap(), None).unwrap();
+    assert_eq!(imix.base.0, 48.0);
+    assert!((imix.size - 361.8).abs() < 0.05, "{}", imix.size);
+    assert_eq!(
+        open("udp_1pkt_simple", Way::Out, &Tunables::default()).unwrap()[0].size(),
+        64
+    );
+}
+
+#[test]
+fn wrong_settings_say_what_is_accepted() {
+    for (profile, settings, needle) in [
+        ("bench", "size=63", "64 to 9216"),
+        ("bench", "size=9217", "64 to 9216"),
+        ("bench", "size=big", "imix or 64"),
+        ("bench", "vm=var3", "var2"),
+        ("bench", "vm=tuple", "not supported yet"),
+        ("bench", "vm=size", "not supported yet"),
+        ("bench", "flow=fsl", "not supported yet"),
+        ("bench", "pg_id=3", "pg_id"),
+        ("bench", "colour=red", "size, vm"),
+        ("imix", "size=64", "none"),
+        ("nothing", "", "bench, imix"),
+        ("missing.json", "", "missing.json"),
+        ("missing.json", "size=64", "no tunables"),
+    ] {
+        let error = open(profile, Way::Out, &tunables(settings))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(needle) && error.contains(profile),
+            "{profile} {settings}: {error}"
+        );
+        assert!(!error.contains('\n'), "{error}");
+    }
+    for text in ["size", "--size", "=64", "size=", "--"] {
+        assert!(Tunables::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_supported_names_stream_and_instruction() {
+    for ((file, text), needle) in [
+        (
+            compiled!("bench@vm-tuple"),
+            "stream 0: instruction 0 (tuple_flow_var): not supported yet",
+        ),
+        (
+            compiled!("udp_1pkt_mac_mask5"),
+            "stream 0: instruction 1 (write_mask_flow_var): not supported yet",
+        ),
+        (
+            compiled!("flow_stats_latency"),
+            "stream 0: flow_stats is not supported yet",
+        ),
+        (
+            compiled!("burst_3st_loop_x_times"),
+            "stream 0: mode single_burst is not supported yet",
+        ),
+        (
+            compiled!("multi_burst_2st_1000pkt"),
+            "stream 0: mode single_burst is not supported yet",
+        ),
+    ] {
+        let error = parse(file, text).unwrap_err().to_string();
+        assert!(error.contains(needle), "{error}");
+    }
+}
+
+/// A minimal stream with one variable and one write, to be broken.
+fn one(variable: &str, write: &str) -> String {
+    format!(
+        r#"[{{"mode": {{"type": "continuous"}}, "packet": {{"binary": "{}"}}, "x": 1, "vm": {{"instructions": [
+            {{"type": "flow_var", "name": "a", {variable}}}, {{"type": "write_flow_var", "name": "a", {write}}}]}}}}]"#,
+        "A".repeat(80)
+    )
+}
+
+#[test]
+fn ranges_become_whole_steps() {
+    let range = |op: &str, size: u8, min: u64, max: u64, step: u64| {
+        let text = one(
+            &format!(
+                r#""size": {size}, "op": "{op}", "min_value": {min}, "max_value": {max}, "step": {step}"#
+            ),
+            r#""pkt_offset": 0"#,
+        );
+        parse("t", &text)
+            .map(|s| (s[0].variables[0].min, s[0].variables[0].max))
+            .map_err(|e| e.to_string())
+    };
+    assert_eq!(range("inc", 4, 10, 20, 5), Ok((10, 24)));
+    assert_eq!(range("dec", 4, 10, 20, 5), Ok((6, 20)));
+    assert_eq!(range("random", 4, 10, 20, 5), Ok((10, 20)));
+    assert_eq!(range("inc", 8, 0, u64::MAX, 1), Ok((0, u64::MAX)));
+    assert!(
+        range("inc", 1, 0, 255, 3)
+            .unwrap_err()
+            .contains("whole number of steps")
+    );
+    assert!(
+        range("dec", 1, 0, 9, 3)
+            .unwrap_err()
+            .contains("whole number of steps")
+    );
+    assert!(range("inc", 1, 0, 256, 1).unwrap_err().contains("1 bytes"));
+    assert!(range("inc", 3, 0, 5, 1).unwrap_err().contains("size 3"));
+    assert!(range("inc", 4, 0, 5, 0).unwrap_err().contains("step is 0"));
+}
+
+#[test]
+fn wrong_profiles_say_where() {
+    let good = r#""size": 4, "op": "inc", "min_value": 1, "max_value": 3"#;
+    assert!(parse("t", &one(good, r#""pkt_offset": 56"#)).is_ok());
+    for (text, needle) in [
+        (
+            one(good, r#""pkt_offset": 57"#),
+            "instruction 1 (write_flow_var): reaches beyond the frame's 60 bytes",
+        ),
+        (one(good, r#""pkt_offset": -1"#), "instruction 1"),
+        (
+            one(
+                r#""size": 4, "op": "up", "min_value": 1, "max_value": 3"#,
+                r#""pkt_offset": 0"#,
+            ),
+            "op `up`",
+        ),
+        (
+            one(
+                r#""size": 4, "op": "inc", "min_value": 3, "max_value": 1"#,
+                r#""pkt_offset": 0"#,
+            ),
+            "min 3",
+        ),
+        (
+            one(
+                r#""size": 4, "op": "inc", "value_list": [1]"#,
+                r#""pkt_offset": 0"#,
+            ),
+            "value_list is not supported yet",
+        ),
+        (
+            one(&format!(r#"{good}, "next_var": "b""#), r#""pkt_offset": 0"#),
+            "next_var is not supported yet",
+        ),
+        ("{}".to_owned(), "not a JSON array"),
+        ("[]".to_owned(), "no stream"),
+        ("[1]".to_owned(), "stream 0"),
+        (
+            r#"[{"mode": {"type": "continuous"}}]"#.to_owned(),
+            "stream 0: missing field `packet`",
+        ),
+        (
+            r#"[{"mode": {"type": "continuous"}, "packet": {"binary": "!"}}]"#.to_owned(),
+            "packet.binary",
+        ),
+        (
+            r#"[{"mode": {"type": "continuous"}, "packet": {"binary": "AAAA"}}]"#.to_owned(),
+            "3 bytes",
+        ),
+        (
+            r#"[{"mode": {"type": "sometimes"}, "packet": {"binary": "AAAA"}}]"#.to_owned(),
+            "sometimes",
+        ),
+    ] {
+        let error = parse("t", &text).unwrap_err().to_string();
+        assert!(error.contains(needle), "{error}");
+    }
+}
+
+#[test]
+fn port_addresses_respect_the_flags() {
+    let mut stream = open("bench", Way::Out, &Tunables::default())
+        .unwrap()
+        .remove(0);
+    stream.address([2; 6], [4; 6]);
+    assert_eq!(stream.packet[..12], [4, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2]);
+    stream.macs.keep_source = true;
+    stream.macs.keep_destination = true;
+    stream.address([7; 6], [7; 6]);
+    assert_eq!(stream.packet[..12], [4, 4, 4, 4, 4, 4, 2, 2, 2, 2, 2, 2]);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
+        let _ = parse("t", &text);
+        let _ = Tunables::parse(&text);
+    }
+
+    /// Real profiles with a few bytes changed: read, and then also executable, or refused.
+    #[test]
+    fn damaged_profiles_are_read_or_refused(
+        which in 0..4usize,
+        damage in proptest::collection::vec((any::<prop::sample::Index>(), prop_oneof![any::<u8>(), b'0'..=b'9', Just(b'-')]), 1..4),
+    ) {
+        let (_, text) = [
+            compiled!("bench@size-64,vm-var2"), compiled!("imix"), compiled!("bench@vm-random"), compiled!("udp_1pkt_mac_mask5"),
+        ][which];
+        let mut bytes = text.as_bytes().to_vec();
+        for (place, byte) in damage {
+            let at = place.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Ok(streams) = parse("t", &String::from_utf8_lossy(&bytes)) {
+            let mut out = vec![0; 16384];
+            for stream in &streams {
+                let mut fields = Fields::new(stream, 3);
+                for _ in 0..5 {
+                    prop_assert_eq!(fields.write(&mut out), stream.frame_len());
+                }
+            }
+        }
+    }
+}

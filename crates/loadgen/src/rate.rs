@@ -1,0 +1,218 @@
+//! The rate syntax of `-m`: `1.48mpps`, `500kpps`, `10%`, `1gbps`, `1gbpsl1`, `5`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::units::{Bits, Pps};
+
+/// What a profile offers at multiplier 1; what every rate is resolved against.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Load {
+    /// Sum of the streams' own rates.
+    pub base: Pps,
+    /// Mean frame size in bytes, weighted by rate, with frame check sequence.
+    pub size: f64,
+}
+
+/// A wanted rate of one port, as the user wrote it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rate {
+    /// Times the profile's own rate.
+    Multiplier(f64),
+    /// Packets a second.
+    Packets(Pps),
+    /// Layer 2 bits a second: frames with their frame check sequence.
+    L2(Bits),
+    /// Layer 1 bits a second: frames, preamble and inter-frame gap.
+    L1(Bits),
+    /// Percent of the line rate on layer 1.
+    Percent(f64),
+}
+
+/// Why a rate is not usable.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum RateError {
+    /// Not in the syntax.
+    #[error(
+        "rate `{0}`: expected a number above 0 with [k|m|g]pps, [k|m|g]bps (layer 2), [k|m|g]bpsl1 (layer 1), % \
+         (of line rate) or nothing (times the profile's rate), for example 1.48mpps, 1gbps, 10%"
+    )]
+    Syntax(String),
+    /// A percentage of a port whose speed is not known.
+    #[error(
+        "rate `{0}` is a share of the line rate, but the port has no known speed: set its speed or give a rate in pps or bps"
+    )]
+    NoLine(Rate),
+    /// More than the line carries.
+    #[error("rate `{rate}` is {wanted} on the wire and exceeds the port's line rate of {line}")]
+    AboveLine {
+        /// The rate as given.
+        rate: Rate,
+        /// The rate on layer 1.
+        wanted: Bits,
+        /// The port's line rate.
+        line: Bits,
+    },
+}
+
+impl FromStr for Rate {
+    type Err = RateError;
+
+    /// Reads the syntax of `-m`; letters may be of either case.
+    fn from_str(text: &str) -> Result<Self, RateError> {
+        parse(&text.trim().to_ascii_lowercase()).ok_or_else(|| RateError::Syntax(text.to_owned()))
+    }
+}
+
+fn parse(text: &str) -> Option<Rate> {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let value: f64 = number
+        .parse()
+        .ok()
+        .filter(|&v| v > 0.0 && f64::is_finite(v))?;
+    match unit {
+        "" => return Some(Rate::Multiplier(value)),
+        "%" => return Some(Rate::Percent(value)),
+        _ => {}
+    }
+    let (scale, unit) = match unit.as_bytes()[0] {
+        b'k' => (1e3, &unit[1..]),
+        b'm' => (1e6, &unit[1..]),
+        b'g' => (1e9, &unit[1..]),
+        _ => (1.0, unit),
+    };
+    let value = Some(value * scale).filter(|v| v.is_finite())?;
+    match unit {
+        "pps" => Some(Rate::Packets(Pps(value))),
+        "bps" => Some(Rate::L2(Bits(value))),
+        "bpsl1" => Some(Rate::L1(Bits(value))),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Rate {
+    /// The shortest text that reads back as the same rate.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Rate::Multiplier(v) => write!(f, "{v}"),
+            Rate::Percent(v) => write!(f, "{v}%"),
+            Rate::Packets(Pps(v)) => write!(f, "{v}pps"),
+            Rate::L2(Bits(v)) => write!(f, "{v}bps"),
+            Rate::L1(Bits(v)) => write!(f, "{v}bpsl1"),
+        }
+    }
+}
+
+impl Rate {
+    /// The port's packets a second for a profile's `load` on a line of `line` layer 1 bits a second (None: not known).
+    ///
+    /// # Errors
+    /// [`RateError::NoLine`] for a percentage of an unknown line; [`RateError::AboveLine`] where a known line cannot
+    /// carry the rate (beyond 0.01 %, as T-Rex has it).
+    pub fn resolve(self, load: &Load, line: Option<Bits>) -> Result<Pps, RateError> {
+        let pps = match self {
+            Rate::Multiplier(v) => Pps(load.base.0 * v),
+            Rate::Packets(pps) => pps,
+            Rate::L2(bits) => bits.l2_pps(load.size),
+            Rate::L1(bits) => bits.l1_pps(load.size),
+            Rate::Percent(v) => {
+                let line = line.ok_or(RateError::NoLine(self))?;
+                Bits(line.0 * v / 100.0).l1_pps(load.size)
+            }
+        };
+        let wanted = pps.l1(load.size);
+        match line {
+            Some(line) if wanted.0 > line.0 * 1.0001 => Err(RateError::AboveLine {
+                rate: self,
+                wanted,
+                line,
+            }),
+            _ => Ok(pps),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SMALL: Load = Load {
+        base: Pps(1.0),
+        size: 64.0,
+    };
+
+    fn pps(text: &str, line: Option<Bits>) -> Result<f64, RateError> {
+        text.parse::<Rate>()?.resolve(&SMALL, line).map(|p| p.0)
+    }
+
+    #[test]
+    fn every_form() {
+        let line = Some(Bits(1e10));
+        assert_eq!(pps("1.48mpps", line), Ok(1_480_000.0));
+        assert_eq!(pps("500kpps", line), Ok(500_000.0));
+        assert_eq!(pps("1000pps", line), Ok(1000.0));
+        assert_eq!(pps("5", line), Ok(5.0));
+        assert_eq!(pps("10%", line).map(f64::floor), Ok(1_488_095.0));
+        assert_eq!(pps("1gbpsl1", line).map(f64::floor), Ok(1_488_095.0));
+        assert_eq!(pps("1Gbps", line), Ok(1_953_125.0));
+        assert_eq!(pps("100mbps", None), Ok(195_312.5));
+        assert_eq!(pps("512bps", None), Ok(1.0));
+    }
+
+    /// The figure of the imix profile: 10 Gbit/s of line is 68,201 times its own rate.
+    #[test]
+    fn imix_at_line_rate() {
+        let load = Load {
+            base: Pps(48.0),
+            size: (28.0 * 64.0 + 16.0 * 594.0 + 4.0 * 1518.0) / 48.0,
+        };
+        let pps = Rate::Percent(100.0)
+            .resolve(&load, Some(Bits(1e10)))
+            .unwrap();
+        assert_eq!((pps.0 / 48.0).floor(), 68_201.0);
+    }
+
+    #[test]
+    fn refused() {
+        for text in [
+            "", "pps", "-1pps", "+5", "1e6pps", "0", "0pps", "1..2", ".", "1kk", "1tpps",
+            "1 pps x", "%", "5%%", "inf", "nan", "1µpps",
+        ] {
+            assert!(
+                matches!(text.parse::<Rate>(), Err(RateError::Syntax(_))),
+                "{text}"
+            );
+        }
+        assert!(matches!(
+            "9".repeat(400).parse::<Rate>(),
+            Err(RateError::Syntax(_))
+        ));
+        let text = "5x".parse::<Rate>().unwrap_err().to_string();
+        assert!(text.contains("5x") && text.contains("1.48mpps"), "{text}");
+        assert!(matches!(pps("10%", None), Err(RateError::NoLine(_))));
+        assert!(matches!(
+            pps("2mpps", Some(Bits(1e9))),
+            Err(RateError::AboveLine { .. })
+        ));
+        assert!(pps("1gbpsl1", Some(Bits(1e9))).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "\\PC{0,12}") {
+            let _ = text.parse::<Rate>();
+        }
+
+        #[test]
+        fn printed_rates_read_back(value in 1e-3..1e12f64, form in 0..5usize) {
+            let rate = [Rate::Multiplier(value), Rate::Percent(value), Rate::Packets(Pps(value)), Rate::L2(Bits(value)), Rate::L1(Bits(value))][form];
+            prop_assert_eq!(rate.to_string().parse::<Rate>(), Ok(rate));
+        }
+    }
+}
