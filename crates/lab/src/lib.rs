@@ -1,1 +1,22 @@
-//! Network namespaces, processes and the head-to-head comparison.
+//! The laboratory: network namespaces, virtual links, processes, and the head-to-head comparison of routers.
+//!
+//! Everything here is made with names that carry the process number of their maker, so that a laboratory that was
+//! killed can be cleared away by the next one ([`cleanup::leftovers`]). Nothing outside the namespaces made here is
+//! ever touched. The laboratory runs the binary `parshall`; it links neither the router nor its ports.
+
+pub mod cleanup;
+pub mod command;
+pub mod compare;
+pub mod cpu;
+mod error;
+pub mod invocation;
+pub mod machine;
+pub mod netns;
+pub mod probe;
+pub mod process;
+pub mod unprivileged;
+pub mod veth;
+
+pub use error::Error;
+pub use netns::Netns;
+pub use process::{Process, Spawn};

@@ -1,0 +1,205 @@
+//! The devices under test.
+
+use std::{fs, path::Path, time::Duration};
+
+use loadgen::report::model::{PortMode, Spread};
+
+use super::topology::{Io, Topology};
+use crate::{Error, Process, Spawn, cleanup, command, veth};
+
+/// A router to be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dut {
+    /// Forwarding by the Linux kernel.
+    Kernel,
+    /// `parshall run`.
+    Parshall,
+}
+
+impl Dut {
+    /// As in results and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Parshall => "parshall",
+        }
+    }
+
+    /// Whether it has ports of this kind.
+    pub fn has(self, io: Io) -> bool {
+        self == Self::Parshall || io == Io::Veth
+    }
+}
+
+/// Processors of the generator and of the device; the same one if there is only one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cpus {
+    /// The generator's.
+    pub generator: usize,
+    /// The device's, where it has its own.
+    pub device: usize,
+}
+
+impl Cpus {
+    /// Processor that the device runs on when spread like this.
+    pub fn of_device(self, spread: Spread) -> usize {
+        match spread {
+            Spread::Shared => self.generator,
+            Spread::Apart => self.device,
+        }
+    }
+}
+
+/// A device in its namespace, ready to forward.
+#[derive(Debug)]
+pub struct Running {
+    /// What forwards: `kernel`, `userspace` or `xdp`.
+    pub lane: String,
+    /// Its ports and their modes.
+    pub ports: Vec<PortMode>,
+    router: Option<Process>,
+}
+
+impl Running {
+    /// Starts a device in the topology and waits until it can forward.
+    ///
+    /// # Errors
+    /// If it does not get ready; the message has its last words.
+    pub fn start(
+        dut: Dut,
+        io: Io,
+        exe: &Path,
+        spread: Spread,
+        cpus: Cpus,
+        at: &Topology,
+    ) -> Result<Self, Error> {
+        match dut {
+            Dut::Kernel => kernel(spread, cpus, at),
+            Dut::Parshall => parshall(io, exe, spread, cpus, at),
+        }
+    }
+
+    /// Stops it in order; the topology can be used again.
+    ///
+    /// # Errors
+    /// If the router does not end.
+    pub fn stop(mut self) -> Result<(), Error> {
+        match &mut self.router {
+            Some(router) => router.stop().map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+fn kernel(spread: Spread, cpus: Cpus, at: &Topology) -> Result<Running, Error> {
+    at.device.set_forwarding(true)?;
+    if spread == Spread::Apart {
+        for (netns, name) in [
+            (&at.device, "dut0"),
+            (&at.device, "dut1"),
+            (&at.generator, "gen0"),
+            (&at.generator, "gen1"),
+        ] {
+            veth::thread_on(netns, name, cpus.device)?;
+        }
+    }
+    let ports = vec![port(Dut::Kernel, "veth", "kernel forwarding, GRO on")];
+    Ok(Running {
+        lane: "kernel".into(),
+        ports,
+        router: None,
+    })
+}
+
+fn parshall(
+    io: Io,
+    exe: &Path,
+    spread: Spread,
+    cpus: Cpus,
+    at: &Topology,
+) -> Result<Running, Error> {
+    let cpu = cpus.of_device(spread);
+    let directory = cleanup::directory();
+    let file = directory.join("router.yaml");
+    let socket = directory.join("router.sock");
+    fs::write(&file, at.router_configuration(cpu)).map_err(|e| Error::file(&file, e))?;
+    // What the kernel forwarded would be counted as the router's work.
+    at.device.set_forwarding(false)?;
+    let (file, socket) = (file.display().to_string(), socket.display().to_string());
+    let exe = exe.display().to_string();
+    let mut router = Spawn::new(&exe)
+        .args(["run", "-c", &file, "--socket", &socket])
+        .inside(&at.device)
+        .start()?;
+    let show = |words: &[&str]| {
+        let argv: Vec<&str> = [&exe, "show", "--socket", &socket]
+            .into_iter()
+            .chain(words.iter().copied())
+            .collect();
+        command::run(&argv)
+    };
+    let limit = Duration::from_secs(20);
+    router.ready(limit, || {
+        show(&["interface"]).is_ok_and(|text| text.contains("dut0") && text.contains("dut1"))
+    })?;
+    at.add_routes()?;
+    router.ready(limit, || {
+        ["16.0.0.0/8", "48.0.0.0/8"]
+            .iter()
+            .all(|p| show(&["ip", "fib", p]).is_ok_and(|text| text.contains(p)))
+    })?;
+    let hardware = show(&["hardware", "--json"])?;
+    let mode = first_string(&hardware, "mode").unwrap_or_else(|| io.name().to_owned());
+    let lane = first_string(&hardware, "lane").unwrap_or_else(|| "userspace".to_owned());
+    Ok(Running {
+        lane,
+        ports: vec![port(Dut::Parshall, io.name(), &mode)],
+        router: Some(router),
+    })
+}
+
+fn port(dut: Dut, driver: &str, mode: &str) -> PortMode {
+    PortMode {
+        user: dut.name().into(),
+        name: "dut0, dut1".into(),
+        driver: driver.into(),
+        mode: mode.into(),
+    }
+}
+
+/// The first value of `key` that is a string, at whatever depth: for a figure in a heading the place does not matter.
+fn first_string(json: &str, key: &str) -> Option<String> {
+    fn find(value: &serde_json::Value, key: &str) -> Option<String> {
+        match value {
+            serde_json::Value::Object(map) => match map.get(key).and_then(|value| value.as_str()) {
+                Some(text) => Some(text.to_owned()),
+                None => map.values().find_map(|value| find(value, key)),
+            },
+            serde_json::Value::Array(list) => list.iter().find_map(|value| find(value, key)),
+            _ => None,
+        }
+    }
+    find(&serde_json::from_str(json).ok()?, key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_mode_is_found_anywhere() {
+        let json = r#"{"interfaces":[{"name":"dut0","port":{"mode":"driver copy","queues":1}}]}"#;
+        assert_eq!(first_string(json, "mode").as_deref(), Some("driver copy"));
+        assert_eq!(first_string(json, "queues"), None);
+        assert_eq!(first_string("no json", "mode"), None);
+    }
+
+    #[test]
+    fn kernel_has_no_memif() {
+        assert!(
+            Dut::Kernel.has(Io::Veth)
+                && !Dut::Kernel.has(Io::Memif)
+                && Dut::Parshall.has(Io::Memif)
+        );
+    }
+}

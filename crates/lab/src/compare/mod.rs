@@ -1,0 +1,398 @@
+//! The head-to-head: each device in turn, under the same loads, by the same generator, on the same machine.
+
+mod attribution;
+pub mod device;
+pub mod load;
+pub mod plan;
+pub mod table;
+pub mod topology;
+
+use std::{path::PathBuf, time::Instant};
+
+use loadgen::report::model::{Ceiling, Direction, LabResult, PortMode, Run, Spread};
+
+use self::{
+    attribution::Alone,
+    device::{Cpus, Dut, Running},
+    load::{Event, FlatOut, Outcome},
+    plan::{Depth, Load},
+    topology::{Io, Topology},
+};
+use crate::{
+    Error, cleanup,
+    cpu::Stat,
+    invocation::{self, Loadtest, Search},
+    machine,
+    probe::{self, RoundTrip},
+};
+
+/// What to compare.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Devices, in this order.
+    pub duts: Vec<Dut>,
+    /// Kinds of ports, in this order.
+    pub ios: Vec<Io>,
+    /// How thorough.
+    pub depth: Depth,
+    /// The binary `parshall` to run; [`invocation::parshall`] is the one that runs now.
+    pub exe: PathBuf,
+}
+
+/// Where the comparison is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What is being measured, in a few words.
+    pub label: String,
+    /// Seconds since the begin.
+    pub elapsed: f64,
+    /// Seconds that the whole will take, roughly.
+    pub expected: f64,
+}
+
+/// Is told where the comparison is, at every trial.
+pub trait Progress {
+    /// A trial begins or ends.
+    fn step(&mut self, step: &Step);
+}
+
+/// Nobody looks.
+impl Progress for () {
+    fn step(&mut self, _: &Step) {}
+}
+
+/// A device to be measured: one column, or in a full comparison one of two candidates for it.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    dut: Dut,
+    io: Io,
+    spread: Spread,
+}
+
+/// The comparison while it runs.
+struct Comparison<'a> {
+    options: &'a Options,
+    cpus: Cpus,
+    begin: Instant,
+    expected: f64,
+    result: LabResult,
+    progress: &'a mut dyn Progress,
+}
+
+/// Seconds that making and removing a device takes, and those around a search.
+const SETUP_SECONDS: f64 = 1.5;
+
+/// Runs the whole comparison. What earlier ones left is removed first.
+///
+/// # Errors
+/// If the laboratory cannot be set up. A device that fails is a run that is not valid, with the reason.
+pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, Error> {
+    cleanup::leftovers();
+    let cpus = machine::cpus();
+    let cpus = Cpus {
+        generator: cpus[0],
+        device: *cpus.get(1).unwrap_or(&cpus[0]),
+    };
+    let candidates = candidates(options, if cpus.generator == cpus.device { 1 } else { 2 });
+    if candidates.is_empty() {
+        return Err(Error::Asked(
+            "the kernel has no memif; choose veth, or parshall too".into(),
+        ));
+    }
+    let loads = options.depth.loads();
+    let per_load = options.depth.budget() as f64 / 1000.0 + SETUP_SECONDS;
+    let per_round: f64 =
+        candidates.len() as f64 * (SETUP_SECONDS + loads.len() as f64 * (per_load + 2.0));
+    let mut comparison = Comparison {
+        options,
+        cpus,
+        begin: Instant::now(),
+        expected: per_round * f64::from(options.depth.rounds()),
+        result: LabResult {
+            machine: machine::describe(),
+            ..LabResult::default()
+        },
+        progress,
+    };
+    let before = Stat::now()?;
+    for round in 1..=options.depth.rounds() {
+        for candidate in &candidates {
+            comparison.candidate(*candidate, &loads, round)?;
+        }
+    }
+    let result = comparison.finish(&before);
+    cleanup::own();
+    Ok(result)
+}
+
+/// Everything that is to be measured in a round, in its order.
+fn candidates(options: &Options, processors: usize) -> Vec<Candidate> {
+    let mut candidates = Vec::new();
+    for dut in &options.duts {
+        for io in options.ios.iter().filter(|io| dut.has(**io)) {
+            for spread in options.depth.spreads(*dut, processors) {
+                // Two that poll on one processor take turns: memif on a shared one measures the scheduler.
+                if *io == Io::Veth || spread == Spread::Apart || processors < 2 {
+                    candidates.push(Candidate {
+                        dut: *dut,
+                        io: *io,
+                        spread,
+                    });
+                }
+            }
+        }
+    }
+    candidates
+}
+
+impl Comparison<'_> {
+    /// All loads on one device.
+    fn candidate(&mut self, candidate: Candidate, loads: &[Load], round: u32) -> Result<(), Error> {
+        let topology = Topology::new(candidate.io)?;
+        self.say(&format!(
+            "{} {}: starting",
+            candidate.dut.name(),
+            candidate.io.name()
+        ));
+        let Candidate { dut, io, spread } = candidate;
+        let running = match Running::start(dut, io, &self.options.exe, spread, self.cpus, &topology)
+        {
+            Ok(running) => running,
+            Err(error) => {
+                let failed = loads.iter().map(|load| Run {
+                    why: error.to_string(),
+                    ..blank(candidate, load, round)
+                });
+                self.result.runs.extend(failed);
+                return Ok(());
+            }
+        };
+        for port in &running.ports {
+            self.note_port(port);
+        }
+        for load in loads {
+            let run = self.load(candidate, load, round, &topology);
+            let run = run.unwrap_or_else(|error| Run {
+                why: error.to_string(),
+                ..blank(candidate, load, round)
+            });
+            self.result.runs.push(Run {
+                lane: running.lane.clone(),
+                ..run
+            });
+        }
+        running.stop()
+    }
+
+    /// One load on one device: the generator alone, then through the device.
+    fn load(
+        &mut self,
+        candidate: Candidate,
+        load: &Load,
+        round: u32,
+        at: &Topology,
+    ) -> Result<Run, Error> {
+        let label = format!(
+            "{} {}, {}",
+            candidate.dut.name(),
+            candidate.io.name(),
+            load.name()
+        );
+        let (alone, ceiling) = self.alone(candidate.io, load, at, &label)?;
+        let before = self.distance(candidate.spread);
+        let pairs = at.pairs(load.direction == Direction::BothWays);
+        let search = Search::MaxRate(self.options.depth.budget());
+        let (outcome, flat) = self.loadtest(at, load, &pairs, search, &label)?;
+        let after = self.distance(candidate.spread);
+        let run = self.judge(blank(candidate, load, round), outcome, ceiling);
+        let placement = before
+            .zip(after)
+            .map(|(before, after)| probe::between(before, after));
+        Ok(self.attribute(Run { placement, ..run }, flat, alone))
+    }
+
+    /// What the search found, as a run.
+    fn judge(&mut self, run: Run, outcome: Outcome, ceiling: f64) -> Run {
+        let found = outcome.search;
+        self.note_port(&PortMode {
+            user: "generator".into(),
+            name: "gen0, gen1".into(),
+            driver: run.io.clone(),
+            mode: outcome.sender.clone(),
+        });
+        Run {
+            valid: found.valid,
+            why: found.why,
+            max_pps: found.max_pps,
+            l1_bps: found.l1_bps,
+            loss: found.loss,
+            saturation_pps: found.saturation_pps,
+            // A search stops within some percent of what it looks for.
+            limited_by_generator: found.max_pps > 0.95 * ceiling,
+            sender: outcome.sender,
+            ramp: found.trials,
+            ..run
+        }
+    }
+
+    /// Adds what a packet cost the device.
+    fn attribute(&self, run: Run, flat: Option<FlatOut>, alone: Alone) -> Run {
+        let Some(flat) = flat else { return run };
+        let (seconds, method) = attribution::device(
+            run.spread,
+            &flat,
+            alone,
+            self.cpus.generator,
+            self.cpus.device,
+        );
+        Run {
+            mpps_per_cpu_second: attribution::efficiency(&flat, seconds),
+            cpu_method: method.into(),
+            ..run
+        }
+    }
+
+    /// The generator without a device: its cost a packet and its highest rate.
+    fn alone(
+        &mut self,
+        io: Io,
+        load: &Load,
+        at: &Topology,
+        label: &str,
+    ) -> Result<(Alone, f64), Error> {
+        let pairs = at.calibration();
+        let (outcome, flat) = self.loadtest(
+            at,
+            load,
+            &pairs,
+            Search::FlatOut,
+            &format!("{label}: generator alone"),
+        )?;
+        let flat = flat.ok_or_else(|| Error::Output {
+            program: "parshall loadtest".into(),
+            message: "no trial flat out".into(),
+        })?;
+        let ceiling = flat.received as f64 / flat.seconds.max(f64::MIN_POSITIVE);
+        let ceilings = &mut self.result.generator.ceilings;
+        match ceilings
+            .iter_mut()
+            .find(|c| c.io == io.name() && c.size == load.size && c.sender == outcome.sender)
+        {
+            Some(known) => known.pps = known.pps.max(ceiling),
+            None => ceilings.push(Ceiling {
+                io: io.name().into(),
+                sender: outcome.sender,
+                size: load.size.into(),
+                pps: ceiling,
+            }),
+        }
+        Ok((Alone::of(&flat, self.cpus.generator), ceiling))
+    }
+
+    fn loadtest(
+        &mut self,
+        at: &Topology,
+        load: &Load,
+        pairs: &[invocation::Pair],
+        search: Search,
+        label: &str,
+    ) -> Result<(Outcome, Option<FlatOut>), Error> {
+        let cpus = [self.cpus.generator];
+        let test = Loadtest {
+            pairs,
+            size: load.size,
+            flows: load.flows,
+            cpus: &cpus,
+            search,
+        };
+        let exe = self.options.exe.clone();
+        self.say(label);
+        load::run(&exe, Some(&at.generator), &test, |event| {
+            if let Event::TrialStart {
+                flat_out,
+                offered_pps,
+            } = event
+            {
+                let rate = if *flat_out {
+                    "flat out".into()
+                } else {
+                    format!("{:.3} Mpps", offered_pps / 1e6)
+                };
+                self.say(&format!("{label}: {rate}"));
+            }
+        })
+    }
+
+    /// Distance of the two processors, if two take part.
+    fn distance(&mut self, spread: Spread) -> Option<RoundTrip> {
+        if spread == Spread::Shared {
+            return None;
+        }
+        let trip = probe::round_trip(self.cpus.generator, self.cpus.device)?;
+        let (low, high) = self
+            .result
+            .machine
+            .round_trip_ns
+            .unwrap_or((trip.nanos, trip.nanos));
+        self.result.machine.round_trip_ns = Some((low.min(trip.nanos), high.max(trip.nanos)));
+        Some(trip)
+    }
+
+    fn note_port(&mut self, port: &PortMode) {
+        if !self.result.machine.ports.contains(port) {
+            self.result.machine.ports.push(port.clone());
+        }
+    }
+
+    fn say(&mut self, label: &str) {
+        let elapsed = self.begin.elapsed().as_secs_f64();
+        self.progress.step(&Step {
+            label: label.to_owned(),
+            elapsed,
+            expected: self.expected,
+        });
+    }
+
+    fn finish(mut self, before: &Stat) -> LabResult {
+        let machine = &mut self.result.machine;
+        machine.seconds = self.begin.elapsed().as_secs_f64();
+        if let Ok(now) = Stat::now() {
+            let time = now.since(before, |_| true);
+            let all = time.busy() + time.idle + time.steal;
+            machine.steal_percent = if all > 0.0 {
+                100.0 * time.steal / all
+            } else {
+                0.0
+            };
+        }
+        let generator = &mut self.result.generator;
+        generator.ceiling_pps = generator
+            .ceilings
+            .iter()
+            .map(|ceiling| ceiling.pps)
+            .fold(0.0, f64::max);
+        generator.method =
+            "the same generator on the same processor, flat out for one second into its own counting port".into();
+        self.result
+    }
+}
+
+/// A run of which nothing is known yet.
+fn blank(candidate: Candidate, load: &Load, round: u32) -> Run {
+    Run {
+        dut: candidate.dut.name().into(),
+        io: candidate.io.name().into(),
+        lane: if candidate.dut == Dut::Kernel {
+            "kernel".into()
+        } else {
+            "userspace".into()
+        },
+        profile: "bench".into(),
+        size: load.size.into(),
+        flows: load.flows,
+        direction: load.direction,
+        spread: candidate.spread,
+        round,
+        ..Run::default()
+    }
+}

@@ -1,0 +1,190 @@
+//! What is measured: load tests, devices, rounds, and how long it takes.
+
+use loadgen::report::model::{Direction, Flows, Spread};
+
+use super::{device::Dut, topology::Io};
+use crate::Error;
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// Frame size with check sequence, or `imix`.
+    pub size: &'static str,
+    /// Number of flows.
+    pub flows: Flows,
+    /// One way or both ways.
+    pub direction: Direction,
+}
+
+impl Load {
+    /// As it stands in the table.
+    pub fn name(&self) -> String {
+        let size = if self.size == "imix" {
+            "imix".to_owned()
+        } else {
+            format!("{} B", self.size)
+        };
+        let flows = match (self.flows, self.size) {
+            (Flows::One, _) => " one flow",
+            (Flows::Many, "64") => " many flows",
+            (Flows::Many, _) => "",
+        };
+        let direction = if self.direction == Direction::OneWay {
+            "one way"
+        } else {
+            "both ways"
+        };
+        format!("{direction}, {size}{flows}")
+    }
+}
+
+/// How thorough.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// Under 40 s: 64 B many flows, one way.
+    Quick,
+    /// About two minutes: 64 B many flows and imix, one way.
+    #[default]
+    Default,
+    /// All loads one way and both ways, five rounds, both placements on processors.
+    Full,
+}
+
+impl Depth {
+    /// Rows of the table, in the order of the published ones.
+    pub fn loads(self) -> Vec<Load> {
+        let load = |direction| {
+            move |(size, flows)| Load {
+                size,
+                flows,
+                direction,
+            }
+        };
+        let all = [
+            ("1514", Flows::Many),
+            ("imix", Flows::Many),
+            ("64", Flows::Many),
+            ("64", Flows::One),
+        ];
+        let one_way = |loads: &[(&'static str, Flows)]| {
+            loads.iter().copied().map(load(Direction::OneWay)).collect()
+        };
+        match self {
+            Self::Quick => one_way(&all[2..3]),
+            Self::Default => one_way(&all[1..3]),
+            Self::Full => {
+                let both = all.into_iter().map(load(Direction::BothWays));
+                all.into_iter()
+                    .map(load(Direction::OneWay))
+                    .chain(both)
+                    .collect()
+            }
+        }
+    }
+
+    /// How often everything is repeated.
+    pub fn rounds(self) -> u32 {
+        if self == Self::Full { 5 } else { 1 }
+    }
+
+    /// Time for one search in milliseconds, its trials of a second and the warm-up included.
+    pub fn budget(self) -> u64 {
+        match self {
+            Self::Quick => 5_000,
+            Self::Default => 10_000,
+            Self::Full => 12_000,
+        }
+    }
+
+    /// Placements that are tried: where the device is known to do better, or all.
+    pub fn spreads(self, dut: Dut, processors: usize) -> Vec<Spread> {
+        match (self, dut) {
+            _ if processors < 2 => vec![Spread::Shared],
+            (Self::Full, _) => vec![Spread::Shared, Spread::Apart],
+            // The kernel loses more by handing packets to another processor than it gains by a second one; a
+            // router that polls needs one of its own.
+            (_, Dut::Kernel) => vec![Spread::Shared],
+            (_, Dut::Parshall) => vec![Spread::Apart],
+        }
+    }
+}
+
+/// Reads a list such as `kernel,parshall`.
+///
+/// # Errors
+/// [`Error::Asked`] naming the word that is none.
+pub fn duts(list: &str) -> Result<Vec<Dut>, Error> {
+    choose(
+        list,
+        "device",
+        &[("kernel", Dut::Kernel), ("parshall", Dut::Parshall)],
+    )
+}
+
+/// Reads a list such as `veth,memif`.
+///
+/// # Errors
+/// [`Error::Asked`] naming the word that is none.
+pub fn ios(list: &str) -> Result<Vec<Io>, Error> {
+    choose(list, "I/O", &[("veth", Io::Veth), ("memif", Io::Memif)])
+}
+
+fn choose<T: Copy + PartialEq>(
+    list: &str,
+    what: &str,
+    known: &[(&str, T)],
+) -> Result<Vec<T>, Error> {
+    let mut chosen = Vec::new();
+    for word in list
+        .split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+    {
+        let Some((_, value)) = known.iter().find(|(name, _)| *name == word) else {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            return Err(Error::Asked(format!(
+                "no {what} `{word}`; there is {}",
+                names.join(", ")
+            )));
+        };
+        if !chosen.contains(value) {
+            chosen.push(*value);
+        }
+    }
+    if chosen.is_empty() {
+        Err(Error::Asked(format!("no {what} given")))
+    } else {
+        Ok(chosen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists() {
+        assert_eq!(
+            duts("parshall, kernel,parshall").unwrap(),
+            [Dut::Parshall, Dut::Kernel]
+        );
+        assert_eq!(ios("memif").unwrap(), [Io::Memif]);
+        assert_eq!(
+            ios("dpdk").unwrap_err().to_string(),
+            "no I/O `dpdk`; there is veth, memif"
+        );
+        assert!(duts(",").is_err());
+    }
+
+    #[test]
+    fn rows() {
+        let names = |depth: Depth| depth.loads().iter().map(Load::name).collect::<Vec<_>>();
+        assert_eq!(names(Depth::Quick), ["one way, 64 B many flows"]);
+        assert_eq!(
+            names(Depth::Default),
+            ["one way, imix", "one way, 64 B many flows"]
+        );
+        assert_eq!(names(Depth::Full).len(), 8);
+        assert_eq!(names(Depth::Full)[7], "both ways, 64 B one flow");
+    }
+}

@@ -1,0 +1,302 @@
+//! The comparison as a table of text: rows are load tests, columns devices with their ports.
+
+use loadgen::report::model::{Direction, Flows, LabResult, Placement, Run, Spread};
+
+/// What identifies a row, in the order of first appearance.
+type Row = (String, Flows, Direction);
+
+/// The figures of one device under one load: medians over the rounds that can be compared with each other.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Cell {
+    /// Highest rate, packets a second.
+    pub max_pps: f64,
+    /// The same on the wire, bits a second.
+    pub l1_bps: f64,
+    /// Millions of packets a processor second, where known.
+    pub efficiency: Option<f64>,
+    /// Remarks as single letters; [`LEGEND`] explains them.
+    pub marks: String,
+}
+
+/// Meaning of the letters after a rate.
+const LEGEND: &[(char, &str)] = &[
+    ('n', "processors near each other (they share a cache)"),
+    ('f', "processors far from each other"),
+    (
+        'x',
+        "processors changed their distance during the trial: not to be compared",
+    ),
+    ('s', "generator and device on one processor"),
+    ('g', "bounded by the generator: the device may be faster"),
+];
+
+/// Prints the whole result for a terminal.
+pub fn render(result: &LabResult) -> String {
+    let (rows, columns) = (rows(result), columns(result));
+    let mut text = head(&columns);
+    for row in &rows {
+        let mut line = format!("{:<28}", name(row));
+        for column in &columns {
+            line += &figures(cell(result, row, column).as_ref());
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text + &ceilings(result) + &legend(result, &rows, &columns) + &failures(result)
+}
+
+fn head(columns: &[(String, String)]) -> String {
+    let mut first = " ".repeat(28);
+    let mut second = format!("{:<28}", "load test (loss <= 0.1 %)");
+    for (dut, io) in columns {
+        first += &format!("{:<34}", format!("{dut}, {io}"));
+        second += &format!("{:>9}{:>10}{:>11}    ", "Mpps", "Gbit/s L1", "Mpps/CPU-s");
+    }
+    format!("{}\n{}\n", first.trim_end(), second.trim_end())
+}
+
+fn figures(cell: Option<&Cell>) -> String {
+    let Some(cell) = cell else {
+        return format!("{:>9}{:>10}{:>11}    ", "-", "-", "-");
+    };
+    let efficiency = cell
+        .efficiency
+        .map_or("-".to_owned(), |mpps| format!("{mpps:.3}"));
+    let (mpps, gbps) = (cell.max_pps / 1e6, cell.l1_bps / 1e9);
+    format!(
+        "{:>9}{gbps:>10.3}{efficiency:>11} {:<3}",
+        format!("{mpps:.3}"),
+        cell.marks
+    )
+}
+
+fn name((size, flows, direction): &Row) -> String {
+    let flows = match (flows, size.as_str()) {
+        (Flows::One, _) => " one flow",
+        (Flows::Many, "64") => " many flows",
+        (Flows::Many, _) => "",
+    };
+    let size = if size == "imix" {
+        "imix".to_owned()
+    } else {
+        format!("{size} B")
+    };
+    let direction = if *direction == Direction::OneWay {
+        "one way"
+    } else {
+        "both ways"
+    };
+    format!("{direction}, {size}{flows}")
+}
+
+fn rows(result: &LabResult) -> Vec<Row> {
+    distinct(
+        result
+            .runs
+            .iter()
+            .map(|run| (run.size.clone(), run.flows, run.direction)),
+    )
+}
+
+fn columns(result: &LabResult) -> Vec<(String, String)> {
+    distinct(
+        result
+            .runs
+            .iter()
+            .map(|run| (run.dut.clone(), run.io.clone())),
+    )
+}
+
+fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    items.fold(Vec::new(), |mut seen, item| {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+        seen
+    })
+}
+
+/// Medians of one cell: of the placement on processors that does better, and there of the runs with the processors
+/// near each other if there are any.
+fn cell(result: &LabResult, row: &Row, (dut, io): &(String, String)) -> Option<Cell> {
+    let fits = |run: &&Run| {
+        run.valid
+            && (&run.size, run.flows, run.direction) == (&row.0, row.1, row.2)
+            && run.dut == *dut
+            && run.io == *io
+    };
+    let runs: Vec<&Run> = result.runs.iter().filter(fits).collect();
+    let of = |spread: Spread| {
+        let of_spread: Vec<&Run> = runs
+            .iter()
+            .copied()
+            .filter(|run| run.spread == spread)
+            .collect();
+        [
+            None,
+            Some(Placement::Near),
+            Some(Placement::Far),
+            Some(Placement::Flipped),
+        ]
+        .into_iter()
+        .find_map(|placement| {
+            summary(
+                &of_spread
+                    .iter()
+                    .copied()
+                    .filter(|run| run.placement == placement)
+                    .collect::<Vec<_>>(),
+            )
+        })
+    };
+    let both = of(Spread::Shared).into_iter().chain(of(Spread::Apart));
+    both.max_by(|a, b| a.max_pps.total_cmp(&b.max_pps))
+}
+
+fn summary(runs: &[&Run]) -> Option<Cell> {
+    let first = runs.first()?;
+    let mut marks = match (first.spread, first.placement) {
+        (Spread::Shared, _) => "s",
+        (_, Some(Placement::Near)) => "n",
+        (_, Some(Placement::Far)) => "f",
+        (_, Some(Placement::Flipped)) => "x",
+        (_, None) => "",
+    }
+    .to_owned();
+    if runs.iter().any(|run| run.limited_by_generator) {
+        marks.push('g');
+    }
+    Some(Cell {
+        max_pps: median(runs.iter().map(|run| run.max_pps))?,
+        l1_bps: median(runs.iter().map(|run| run.l1_bps))?,
+        efficiency: median(runs.iter().filter_map(|run| run.mpps_per_cpu_second)),
+        marks,
+    })
+}
+
+/// Middle value; of an even number the lower of the two in the middle, so that it is one that was measured.
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied()
+}
+
+fn ceilings(result: &LabResult) -> String {
+    let mut text = String::from("\nGenerator alone\n");
+    for ceiling in &result.generator.ceilings {
+        let what = format!("{} {} ({})", ceiling.io, ceiling.size, ceiling.sender);
+        text += &format!("  {what:<26}{:>9.3} Mpps\n", ceiling.pps / 1e6);
+    }
+    text
+}
+
+fn legend(result: &LabResult, rows: &[Row], columns: &[(String, String)]) -> String {
+    let cells = rows.iter().flat_map(|row| {
+        columns
+            .iter()
+            .filter_map(|column| cell(result, row, column))
+    });
+    let used: String = cells.map(|cell| cell.marks).collect();
+    let lines = LEGEND.iter().filter(|(letter, _)| used.contains(*letter));
+    lines
+        .map(|(letter, meaning)| format!("  {letter}: {meaning}\n"))
+        .collect()
+}
+
+/// Runs without a result, each reason once.
+fn failures(result: &LabResult) -> String {
+    let failed = result.runs.iter().filter(|run| !run.valid);
+    let lines = distinct(failed.map(|run| {
+        let row = (run.size.clone(), run.flows, run.direction);
+        format!(
+            "  {} {}, {}: no result: {}\n",
+            run.dut,
+            run.io,
+            name(&row),
+            run.why
+        )
+    }));
+    lines.concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use loadgen::report::model::{Ceiling, Generator};
+
+    use super::*;
+
+    fn run(dut: &str, mpps: f64, spread: Spread, placement: Option<Placement>) -> Run {
+        Run {
+            dut: dut.into(),
+            io: "veth".into(),
+            size: "64".into(),
+            valid: true,
+            max_pps: mpps * 1e6,
+            l1_bps: mpps * 672e6,
+            mpps_per_cpu_second: Some(mpps),
+            spread,
+            placement,
+            ..Run::default()
+        }
+    }
+
+    fn result(runs: Vec<Run>) -> LabResult {
+        let ceilings = vec![Ceiling {
+            io: "veth".into(),
+            sender: "live".into(),
+            size: "64".into(),
+            pps: 7.5e6,
+        }];
+        LabResult {
+            runs,
+            generator: Generator {
+                ceilings,
+                ..Generator::default()
+            },
+            ..LabResult::default()
+        }
+    }
+
+    #[test]
+    fn better_placement_and_median_are_shown() {
+        let shared = [1.2, 1.3, 1.1].map(|mpps| run("kernel", mpps, Spread::Shared, None));
+        let apart =
+            [0.8, 0.9, 0.7].map(|mpps| run("kernel", mpps, Spread::Apart, Some(Placement::Near)));
+        let text = render(&result(shared.into_iter().chain(apart).collect()));
+        assert!(
+            text.contains("one way, 64 B many flows        1.200     0.806      1.200 s"),
+            "{text}"
+        );
+        assert!(text.contains("veth 64 (live)"), "{text}");
+        assert!(
+            text.contains("s: generator and device on one processor"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn near_runs_are_not_mixed_with_far_ones() {
+        let runs = vec![
+            run("parshall", 6.0, Spread::Apart, Some(Placement::Far)),
+            run("parshall", 5.5, Spread::Apart, Some(Placement::Far)),
+            run("parshall", 16.0, Spread::Apart, Some(Placement::Near)),
+        ];
+        let row = ("64".to_owned(), Flows::Many, Direction::OneWay);
+        let cell = cell(&result(runs), &row, &("parshall".into(), "veth".into())).unwrap();
+        assert_eq!((cell.max_pps, cell.marks.as_str()), (16.0e6, "n"));
+    }
+
+    #[test]
+    fn failure_is_explained() {
+        let failed = Run {
+            valid: false,
+            why: "it ended".into(),
+            ..run("parshall", 0.0, Spread::Apart, None)
+        };
+        let text = render(&result(vec![failed]));
+        assert!(
+            text.contains("parshall veth, one way, 64 B many flows: no result: it ended"),
+            "{text}"
+        );
+    }
+}

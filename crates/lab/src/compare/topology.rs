@@ -1,0 +1,254 @@
+//! Generator, device, and what lies between them.
+//!
+//! ```text
+//! generator namespace                 device namespace
+//!   gen0 198.18.0.2 ------------------ dut0 198.18.0.1    16.0.0.0/8 is behind gen0
+//!   gen1 198.18.1.2 ------------------ dut1 198.18.1.1    48.0.0.0/8 is behind gen1
+//!   cal0 ---- cal1 (the generator alone)
+//! ```
+//! The first direction enters by `dut0` and has destinations in 48.0.0.0/8, the second the other way round. With
+//! memif there are sockets instead of links, and `dut0` and `dut1` are the names of the router's interfaces.
+
+use crate::{
+    Error, Netns,
+    cleanup::directory,
+    invocation::Pair,
+    veth::{self, End},
+};
+
+/// Kind of the ports between generator and device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Io {
+    /// Pairs of virtual Ethernet links.
+    Veth,
+    /// Shared memory over a unix socket.
+    Memif,
+}
+
+impl Io {
+    /// As in results and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Veth => "veth",
+            Self::Memif => "memif",
+        }
+    }
+}
+
+/// Largest IP packet on the links, in bytes.
+const MTU: u16 = 1500;
+
+/// One side: names and addresses of a link's two ends, and what is behind it.
+struct Side {
+    generator: &'static str,
+    generator_mac: &'static str,
+    generator_ip: &'static str,
+    device: &'static str,
+    device_mac: &'static str,
+    device_ip: &'static str,
+    behind: &'static str,
+}
+
+const SIDES: [Side; 2] = [
+    Side {
+        generator: "gen0",
+        generator_mac: "02:70:73:00:00:02",
+        generator_ip: "198.18.0.2",
+        device: "dut0",
+        device_mac: "02:70:73:00:00:01",
+        device_ip: "198.18.0.1",
+        behind: "16.0.0.0/8",
+    },
+    Side {
+        generator: "gen1",
+        generator_mac: "02:70:73:00:01:02",
+        generator_ip: "198.18.1.2",
+        device: "dut1",
+        device_mac: "02:70:73:00:01:01",
+        device_ip: "198.18.1.1",
+        behind: "48.0.0.0/8",
+    },
+];
+
+/// The two namespaces, wired.
+#[derive(Debug)]
+pub struct Topology {
+    io: Io,
+    /// Where the generator runs.
+    pub generator: Netns,
+    /// Where the device runs.
+    pub device: Netns,
+}
+
+impl Topology {
+    /// Makes the namespaces and the links. With veth the device's ends have addresses, neighbors and routes.
+    ///
+    /// # Errors
+    /// Needs root, `ip` and `ethtool`.
+    pub fn new(io: Io) -> Result<Self, Error> {
+        let topology = Self {
+            io,
+            generator: Netns::create("gen")?,
+            device: Netns::create("dut")?,
+        };
+        let (generator, device) = (&topology.generator, &topology.device);
+        if io == Io::Veth {
+            for side in &SIDES {
+                let theirs = End {
+                    netns: generator,
+                    name: side.generator,
+                    mac: side.generator_mac,
+                    address: None,
+                };
+                let ours = End {
+                    netns: device,
+                    name: side.device,
+                    mac: side.device_mac,
+                    address: None,
+                };
+                veth::pair(theirs, ours, MTU)?;
+                device.ip(&format!(
+                    "addr add {}/24 dev {}",
+                    side.device_ip, side.device
+                ))?;
+                veth::host_end(generator, side.generator)?;
+                veth::device_end(device, side.device)?;
+            }
+            topology.add_routes()?;
+        }
+        topology.add_calibration()?;
+        Ok(topology)
+    }
+
+    /// Neighbors and routes of the device; with memif once the router has made its interfaces' twins.
+    ///
+    /// # Errors
+    /// If there are no such interfaces.
+    pub fn add_routes(&self) -> Result<(), Error> {
+        let lines: String = SIDES
+            .iter()
+            .map(|side| {
+                format!(
+                    "neigh replace {ip} lladdr {} dev {device} nud permanent\nroute replace {} via {ip} dev {device}\n",
+                    side.generator_mac,
+                    side.behind,
+                    ip = side.generator_ip,
+                    device = side.device
+                )
+            })
+            .collect();
+        self.device.ip_batch(&lines)
+    }
+
+    /// A pair that begins and ends with the generator.
+    fn add_calibration(&self) -> Result<(), Error> {
+        let end = |name, mac| End {
+            netns: &self.generator,
+            name,
+            mac,
+            address: None,
+        };
+        veth::pair(
+            end("cal0", "02:70:73:00:02:02"),
+            end("cal1", "02:70:73:00:02:01"),
+            MTU,
+        )?;
+        veth::device_end(&self.generator, "cal1")
+    }
+
+    /// Directions of a load through the device: the first, or both.
+    pub fn pairs(&self, both: bool) -> Vec<Pair> {
+        let port = |side: usize, receive: bool| match (self.io, receive) {
+            (Io::Veth, false) => format!("live:{}", SIDES[side].generator),
+            (Io::Veth, true) => format!("sink:{}", SIDES[side].generator),
+            (Io::Memif, _) => format!("memif:{},id=0,role=client", socket(side)),
+        };
+        let pair = |from: usize, to: usize| Pair {
+            tx: port(from, false),
+            rx: port(to, true),
+            src_mac: SIDES[from].generator_mac.into(),
+            dst_mac: SIDES[from].device_mac.into(),
+        };
+        if both {
+            vec![pair(0, 1), pair(1, 0)]
+        } else {
+            vec![pair(0, 1)]
+        }
+    }
+
+    /// The generator alone: what it sends it counts itself, with no device between.
+    pub fn calibration(&self) -> Vec<Pair> {
+        let socket = directory().join("calibration.sock").display().to_string();
+        let (tx, rx) = match self.io {
+            Io::Veth => ("live:cal0".into(), "sink:cal1".into()),
+            Io::Memif => (
+                format!("memif:{socket},id=0,role=server"),
+                format!("memif:{socket},id=0,role=client"),
+            ),
+        };
+        vec![Pair {
+            tx,
+            rx,
+            src_mac: "02:70:73:00:02:02".into(),
+            dst_mac: "02:70:73:00:02:01".into(),
+        }]
+    }
+
+    /// Configuration of the router for this topology, its worker on processor `cpu`.
+    pub fn router_configuration(&self, cpu: usize) -> String {
+        let mut text = format!("workers: {{ cpus: [{cpu}] }}\ninterfaces:\n");
+        for side in &SIDES {
+            // On a veth the addresses are the kernel's already.
+            let twin = match self.io {
+                Io::Veth => String::new(),
+                Io::Memif => format!(
+                    ", lcp: {}, mac: \"{}\", addresses: [ {}/24 ]",
+                    side.device, side.device_mac, side.device_ip
+                ),
+            };
+            text += &format!("  {}: {{ mtu: {MTU}{twin} }}\n", side.device);
+        }
+        if self.io == Io::Memif {
+            text += "ports:\n";
+            for (number, side) in SIDES.iter().enumerate() {
+                let socket = socket(number);
+                text += &format!(
+                    "  {}: {{ memif: {{ socket: {socket}, id: 0, role: server }} }}\n",
+                    side.device
+                );
+            }
+        }
+        text
+    }
+}
+
+/// Path of the memif socket of a side.
+fn socket(side: usize) -> String {
+    directory()
+        .join(format!("side{side}.sock"))
+        .display()
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cleanup::is_root;
+
+    #[test]
+    fn kernel_forwards_between_the_sides() {
+        if !is_root() {
+            println!("SKIP kernel_forwards_between_the_sides: needs root");
+            return;
+        }
+        let topology = Topology::new(Io::Veth).unwrap();
+        topology.device.set_forwarding(true).unwrap();
+        let route = topology
+            .device
+            .ip("route get 48.0.0.4 from 16.0.0.4 iif dut0")
+            .unwrap();
+        assert!(route.contains("via 198.18.1.2 dev dut1"), "{route}");
+        assert_eq!(topology.pairs(true)[1].tx, "live:gen1");
+        assert_eq!(topology.pairs(true)[1].dst_mac, "02:70:73:00:01:01");
+    }
+}

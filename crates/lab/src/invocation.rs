@@ -1,0 +1,181 @@
+//! The command lines of `parshall` that the laboratory uses, in one place.
+//!
+//! `parshall loadtest`:
+//!
+//! | flag | meaning |
+//! | --- | --- |
+//! | `--tx SPEC` | port that a direction is sent by; once for each direction |
+//! | `--rx SPEC` | port that the direction of the `--tx` before it comes back by |
+//! | `--src-mac MAC`, `--dst-mac MAC` | Ethernet addresses of a direction, once for each `--tx`, in order |
+//! | `--direction one-way\|both-ways` | how many directions: one or two pairs of `--tx` and `--rx` |
+//! | `--profile NAME`, `--tunable KEY=VALUE` | what is sent |
+//! | `--search max-rate` | a trial flat out first, then a search for the highest rate with no more loss than allowed |
+//! | `--search flat-out` | the trial flat out alone |
+//! | `--loss 0.001` | loss allowed, as a share of what was sent |
+//! | `--trial 1s`, `--budget 12s` | length of a trial; time for all of them |
+//! | `--cpu N` or `--cpu N,M` | processor of the sending thread, and of the receiving thread if it has its own |
+//! | `--json -` | the result on standard output |
+//! | `--progress json` | an event a line on standard error |
+//!
+//! Port specifications: `live:IF` (XDP live frames, send only), `af_xdp:IF`, `sink:IF` (count and drop in XDP, receive
+//! only), `memif:PATH,id=N,role=client|server`. The same specification given twice is one port. The events and the
+//! result are [`crate::compare::load::Event`] and [`crate::compare::load::Outcome`].
+//!
+//! `parshall run -c FILE --socket PATH` is the router, `parshall show --socket PATH WORDS... [--json]` asks it,
+//! `parshall bench dataplane --json` measures the packet path in one process.
+
+use std::path::PathBuf;
+
+use loadgen::report::model::{Direction, Flows};
+
+use crate::Error;
+
+/// One direction of a load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// Port specification to send by.
+    pub tx: String,
+    /// Port specification to receive by.
+    pub rx: String,
+    /// Source Ethernet address.
+    pub src_mac: String,
+    /// Destination Ethernet address.
+    pub dst_mac: String,
+}
+
+/// How to look for the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Search {
+    /// The highest rate at which no more than 0.1 % is lost, found within this many milliseconds.
+    MaxRate(u64),
+    /// One trial as fast as the generator can.
+    FlatOut,
+}
+
+/// A load test to run.
+#[derive(Debug, Clone)]
+pub struct Loadtest<'a> {
+    /// One pair, or two for both ways.
+    pub pairs: &'a [Pair],
+    /// Frame size with check sequence, or `imix`.
+    pub size: &'a str,
+    /// Number of flows.
+    pub flows: Flows,
+    /// Processors of the sending and the receiving thread.
+    pub cpus: &'a [usize],
+    /// What to look for.
+    pub search: Search,
+}
+
+impl Loadtest<'_> {
+    /// One way or both, by the number of pairs.
+    pub fn direction(&self) -> Direction {
+        if self.pairs.len() > 1 {
+            Direction::BothWays
+        } else {
+            Direction::OneWay
+        }
+    }
+
+    /// The arguments after `parshall`.
+    pub fn args(&self) -> Vec<String> {
+        let mut args: Vec<String> = vec!["loadtest".into()];
+        let mut flag =
+            |name: &str, value: &str| args.extend([format!("--{name}"), value.to_owned()]);
+        for pair in self.pairs {
+            flag("tx", &pair.tx);
+            flag("rx", &pair.rx);
+            flag("src-mac", &pair.src_mac);
+            flag("dst-mac", &pair.dst_mac);
+        }
+        flag(
+            "direction",
+            if self.direction() == Direction::OneWay {
+                "one-way"
+            } else {
+                "both-ways"
+            },
+        );
+        flag("profile", "bench");
+        flag("tunable", &format!("size={}", self.size));
+        flag(
+            "tunable",
+            if self.flows == Flows::Many {
+                "vm=var2"
+            } else {
+                "vm=none"
+            },
+        );
+        match self.search {
+            Search::MaxRate(budget) => {
+                flag("search", "max-rate");
+                flag("loss", "0.001");
+                flag("budget", &format!("{budget}ms"));
+            }
+            Search::FlatOut => flag("search", "flat-out"),
+        }
+        flag("trial", "1s");
+        let cpus: Vec<String> = self.cpus.iter().map(usize::to_string).collect();
+        flag("cpu", &cpus.join(","));
+        flag("progress", "json");
+        flag("json", "-");
+        args
+    }
+}
+
+/// The binary that runs now, which is the one to run as router and load tester too.
+///
+/// # Errors
+/// If the system does not tell, or the file was replaced while it runs.
+pub fn parshall() -> Result<PathBuf, Error> {
+    let path = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", e))?;
+    if path.is_file() {
+        return Ok(path);
+    }
+    Err(Error::Asked(format!(
+        "{} was replaced or removed while it runs; start it again",
+        path.display()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_in_order() {
+        let pair = |tx: &str, rx: &str| Pair {
+            tx: tx.into(),
+            rx: rx.into(),
+            src_mac: "02:00:00:00:00:01".into(),
+            dst_mac: "02:00:00:00:00:02".into(),
+        };
+        let pairs = [
+            pair("live:gen0", "sink:gen1"),
+            pair("live:gen1", "sink:gen0"),
+        ];
+        let test = Loadtest {
+            pairs: &pairs,
+            size: "64",
+            flows: Flows::One,
+            cpus: &[0, 1],
+            search: Search::MaxRate(9000),
+        };
+        let line = test.args().join(" ");
+        assert!(
+            line.starts_with("loadtest --tx live:gen0 --rx sink:gen1 --src-mac 02:00:00:00:00:01 "),
+            "{line}"
+        );
+        assert!(line.contains("--tx live:gen1 --rx sink:gen0"), "{line}");
+        assert!(
+            line.contains(
+                "--direction both-ways --profile bench --tunable size=64 --tunable vm=none"
+            ),
+            "{line}"
+        );
+        assert!(
+            line.ends_with("--budget 9000ms --trial 1s --cpu 0,1 --progress json --json -"),
+            "{line}"
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! What the measurements ran on, so that a reader who was not there can judge them.
+
+use std::{collections::BTreeMap, fs, time::SystemTime};
+
+use loadgen::report::model::Machine;
+
+use crate::command;
+
+/// Describes this machine. What cannot be found out stays empty.
+pub fn describe() -> Machine {
+    let cpuinfo = read("/proc/cpuinfo");
+    let mut machine = Machine {
+        kernel: read("/proc/sys/kernel/osrelease"),
+        cpu: value(&cpuinfo, "model name", ':').unwrap_or_default(),
+        cpus: std::thread::available_parallelism().map_or(0, |n| n.get() as u32),
+        memory_bytes: memory(&read("/proc/meminfo")),
+        product: read("/sys/class/dmi/id/product_name"),
+        os: value(&read("/etc/os-release"), "PRETTY_NAME", '=').unwrap_or_default(),
+        versions: versions(),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        started: rfc3339(SystemTime::now()),
+        ..Machine::default()
+    };
+    if cpuinfo
+        .lines()
+        .any(|line| line.starts_with("flags") && line.split_whitespace().any(|f| f == "hypervisor"))
+    {
+        machine.notes.push(
+            "A virtual machine: its neighbours move absolute figures; compare within one run."
+                .into(),
+        );
+    }
+    let pages = read("/sys/kernel/mm/transparent_hugepage/enabled");
+    machine.notes.push(format!(
+        "Transparent huge pages: {}.",
+        if pages.is_empty() { "none" } else { &pages }
+    ));
+    machine.notes.push(format!(
+        "Time stamp counter: {:.3} GHz.",
+        crate::probe::tsc_ghz()
+    ));
+    machine
+}
+
+/// Processors that this process may use, in order.
+pub fn cpus() -> Vec<usize> {
+    let Ok(set) = rustix::thread::sched_getaffinity(None) else {
+        return vec![0];
+    };
+    (0..rustix::thread::CpuSet::MAX_CPU)
+        .filter(|cpu| set.is_set(*cpu))
+        .collect()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+/// Value of the first line that begins with `key`, without quotes.
+fn value(text: &str, key: &str, separator: char) -> Option<String> {
+    let line = text.lines().find(|line| line.starts_with(key))?;
+    Some(
+        line.split_once(separator)?
+            .1
+            .trim()
+            .trim_matches('"')
+            .to_owned(),
+    )
+}
+
+/// Main memory in bytes out of `/proc/meminfo`.
+fn memory(meminfo: &str) -> u64 {
+    let kilobytes = value(meminfo, "MemTotal", ':')
+        .and_then(|v| v.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.map_or(0, |kb| kb * 1024)
+}
+
+/// Versions of what took part.
+fn versions() -> BTreeMap<String, String> {
+    let mut versions =
+        BTreeMap::from([("parshall".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
+    for (name, argv) in [
+        ("iproute2", ["ip", "-V"]),
+        ("ethtool", ["ethtool", "--version"]),
+    ] {
+        if let Ok(text) = command::run(&argv) {
+            versions.insert(
+                name.to_owned(),
+                text.split_whitespace()
+                    .last()
+                    .unwrap_or_default()
+                    .to_owned(),
+            );
+        }
+    }
+    versions
+}
+
+/// A time as RFC 3339 in UTC, to the second.
+pub fn rfc3339(time: SystemTime) -> String {
+    let seconds = time
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |d| d.as_secs());
+    let (year, month, day) = date(seconds / 86400);
+    let clock = seconds % 86400;
+    format!(
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+        clock / 3600,
+        clock / 60 % 60,
+        clock % 60
+    )
+}
+
+/// Year, month and day of a number of days since 1970-01-01, counted year by year and month by month.
+fn date(mut days: u64) -> (u64, u64, u64) {
+    let leap =
+        |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let lengths = [
+        31,
+        28 + u64::from(leap(year)),
+        31,
+        30,
+        31,
+        30,
+        31,
+        31,
+        30,
+        31,
+        30,
+        31,
+    ];
+    let mut month = 1;
+    for length in lengths {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn this_machine_is_described() {
+        let machine = describe();
+        assert!(
+            !machine.kernel.is_empty() && machine.cpus > 0 && machine.memory_bytes > 1 << 20,
+            "{machine:?}"
+        );
+        assert!(!cpus().is_empty());
+    }
+
+    #[test]
+    fn dates() {
+        let at = |seconds| rfc3339(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01T00:00:00Z");
+        assert_eq!(at(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(at(1_709_251_199), "2024-02-29T23:59:59Z");
+        assert_eq!(at(1_735_689_599), "2024-12-31T23:59:59Z");
+    }
+}

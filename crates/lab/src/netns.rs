@@ -1,0 +1,136 @@
+//! Network namespaces with a name that says who made them.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::{Error, cleanup, command};
+
+/// First part of the name of every namespace made here; the maker's process number follows.
+pub const PREFIX: &str = "parshall-lab-";
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A network namespace of our own with loopback up and IPv6 off (no router solicitations between measurements).
+/// Dropped, it is deleted with all links in it.
+#[derive(Debug)]
+pub struct Netns {
+    name: String,
+}
+
+impl Netns {
+    /// Makes a namespace `parshall-lab-<pid>-<number>-<label>`.
+    ///
+    /// # Errors
+    /// Needs root and `ip`.
+    pub fn create(label: &str) -> Result<Self, Error> {
+        cleanup::register()?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{}-{number}-{label}", std::process::id());
+        command::run(&["ip", "netns", "add", &name])?;
+        let netns = Self { name };
+        netns.ip("link set lo up")?;
+        // A kernel without IPv6 has no such file, which is as good.
+        netns.sh("for f in all default; do f=/proc/sys/net/ipv6/conf/$f/disable_ipv6; [ ! -e $f ] || echo 1 > $f; done")?;
+        Ok(netns)
+    }
+
+    /// Name as `ip netns` knows it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs `ip -n <this> ARGUMENTS` (separated by blanks) and returns what it prints.
+    ///
+    /// # Errors
+    /// As [`command::run`].
+    pub fn ip(&self, arguments: &str) -> Result<String, Error> {
+        let argv: Vec<&str> = ["ip", "-n", &self.name]
+            .into_iter()
+            .chain(arguments.split_whitespace())
+            .collect();
+        command::run(&argv)
+    }
+
+    /// Runs the lines as one `ip -batch`: thousands of routes take milliseconds.
+    ///
+    /// # Errors
+    /// As [`command::run`]; lines before the wrong one are done.
+    pub fn ip_batch(&self, lines: &str) -> Result<(), Error> {
+        command::run_with(&["ip", "-n", &self.name, "-batch", "-"], lines).map(drop)
+    }
+
+    /// Runs `argv` inside and returns what it prints.
+    ///
+    /// # Errors
+    /// As [`command::run`].
+    pub fn exec(&self, argv: &[&str]) -> Result<String, Error> {
+        let argv: Vec<&str> = ["ip", "netns", "exec", &self.name]
+            .into_iter()
+            .chain(argv.iter().copied())
+            .collect();
+        command::run(&argv)
+    }
+
+    /// Runs a shell script inside; `/sys/class/net` shows the interfaces of this namespace there.
+    ///
+    /// # Errors
+    /// As [`command::run`].
+    pub fn sh(&self, script: &str) -> Result<String, Error> {
+        self.exec(&["sh", "-e", "-c", script])
+    }
+
+    /// Turns forwarding of IPv4 packets by the kernel on or off. Off is the kernel's default in a new namespace.
+    ///
+    /// # Errors
+    /// As [`command::run`].
+    pub fn set_forwarding(&self, on: bool) -> Result<(), Error> {
+        self.sh(&format!(
+            "echo {} > /proc/sys/net/ipv4/ip_forward",
+            u8::from(on)
+        ))
+        .map(drop)
+    }
+}
+
+impl Drop for Netns {
+    fn drop(&mut self) {
+        cleanup::delete_netns(&self.name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cleanup::is_root;
+
+    #[test]
+    fn namespace_lives_and_goes() {
+        if !is_root() {
+            println!("SKIP namespace_lives_and_goes: needs root");
+            return;
+        }
+        let netns = Netns::create("test").unwrap();
+        let name = netns.name().to_owned();
+        assert!(netns.ip("-br link").unwrap().starts_with("lo"));
+        netns.set_forwarding(true).unwrap();
+        assert_eq!(
+            netns
+                .exec(&["cat", "/proc/sys/net/ipv4/ip_forward"])
+                .unwrap()
+                .trim(),
+            "1"
+        );
+        assert!(std::path::Path::new("/run/netns").join(&name).exists());
+        drop(netns);
+        assert!(!std::path::Path::new("/run/netns").join(&name).exists());
+    }
+
+    #[test]
+    fn wrong_batch_is_refused() {
+        if !is_root() {
+            println!("SKIP wrong_batch_is_refused: needs root");
+            return;
+        }
+        let netns = Netns::create("batch").unwrap();
+        assert!(netns.ip_batch("route add nonsense\n").is_err());
+    }
+}
