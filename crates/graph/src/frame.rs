@@ -1,6 +1,6 @@
 //! A frame: up to 256 packet descriptors by value.
 
-use crate::Desc;
+use crate::{Buffers, Desc, Port};
 
 /// Descriptors in a frame.
 pub const FRAME: usize = 256;
@@ -47,6 +47,12 @@ impl Frame {
     pub fn packets_mut(&mut self) -> &mut [Desc] {
         &mut self.descs[..self.len.min(FRAME)]
     }
+    /// Fills it with what `port` has received, for who serves a port without a graph. Its packets of before must have been taken out.
+    #[inline]
+    pub fn receive(&mut self, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
+        self.len = port.rx(bufs, &mut self.descs[..]).min(FRAME);
+        self.len
+    }
     /// Appends a packet, or gives it back if the frame is full.
     #[inline]
     pub fn push(&mut self, d: Desc) -> Result<(), Desc> {
@@ -64,6 +70,17 @@ impl Frame {
     pub fn pop(&mut self) -> Option<Desc> {
         self.len = self.len.checked_sub(1)?;
         Some(std::mem::replace(&mut self.descs[self.len], Desc::EMPTY))
+    }
+    /// Takes packet `i` out and leaves a hole; when all wanted ones are out, [`Frame::clear`] it.
+    #[inline]
+    pub fn take(&mut self, i: usize) -> Option<Desc> {
+        let place = self.descs[..self.len].get_mut(i)?;
+        Some(std::mem::replace(place, Desc::EMPTY)).filter(|d| d.buf != u32::MAX)
+    }
+    /// Forgets its packets: each must have been taken out.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
     }
     /// Appends copies of the descriptors `run` and returns how many fitted.
     ///
