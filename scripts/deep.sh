@@ -1,0 +1,47 @@
+#!/bin/bash
+# What needs a nightly toolchain: undefined behaviour (miri), memory errors (address sanitizer), fuzzers.
+# Each says SKIP where its tool is missing. Usage: scripts/deep.sh [SECONDS PER FUZZER]
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${1:-60}
+failed=0
+
+step() {
+    echo "== $1"
+    shift
+    "$@" || failed=1
+}
+
+if ! rustup toolchain list 2>/dev/null | grep -q nightly; then
+    echo "SKIP deep: no nightly toolchain (rustup toolchain install nightly --component miri,rust-src)"
+    exit 0
+fi
+
+if cargo +nightly miri --version >/dev/null 2>&1; then
+    # The crates that touch memory by hand and need no system calls.
+    step "miri" env MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=4 \
+        cargo +nightly miri test --package wire --package tables --package graph --lib
+else
+    echo "SKIP miri: rustup +nightly component add miri rust-src"
+fi
+
+host=$(rustc -vV | sed -n 's/^host: //p')
+if [ -d "$(rustc +nightly --print sysroot)/lib/rustlib/src" ]; then
+    step "address sanitizer" env RUSTFLAGS=-Zsanitizer=address \
+        cargo +nightly test -Zbuild-std --target "$host" --package graph --package tables --package io --lib
+else
+    echo "SKIP address sanitizer: rustup +nightly component add rust-src"
+fi
+
+if ! cargo fuzz --version >/dev/null 2>&1; then
+    echo "SKIP fuzz: cargo install cargo-fuzz"
+elif [ ! -d fuzz ]; then
+    echo "SKIP fuzz: no fuzz targets in the tree"
+else
+    for target in $(cargo +nightly fuzz list); do
+        step "fuzz $target" cargo +nightly fuzz run "$target" -- -max_total_time="$seconds"
+    done
+fi
+
+exit $failed
