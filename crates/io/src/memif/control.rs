@@ -1,0 +1,397 @@
+//! The control side: one thread that accepts, connects and reconnects for all memif interfaces.
+//!
+//! Nothing here blocks: the thread waits in poll(2) and then looks after everything once ([`State::turn`]).
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use std::{io, thread};
+
+use super::handshake::{Reason, Session};
+use super::link::{Link, Socket};
+use super::message::Message;
+use super::socket::{Channel, Listener};
+use super::{Config, Error, OnLink, Queue, Role, Status};
+use crate::event;
+
+/// Between two attempts to connect, and the beat of everything that is timed.
+const BEAT: Duration = Duration::from_millis(200);
+/// Clients that have not said yet which interface they want.
+const MAX_STRANGERS: usize = 32;
+/// Messages taken from one session in one turn.
+const MAX_MESSAGES: usize = 64;
+
+/// The control thread. Dropping it ends all sessions.
+#[derive(Debug)]
+pub struct Control {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A configured interface. Dropping it disconnects and removes it; its queues then stay down.
+#[derive(Debug)]
+pub struct Interface {
+    shared: Arc<Shared>,
+    key: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    wake: Arc<OwnedFd>,
+    stop: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    listeners: Vec<Listener>,
+    strangers: Vec<(String, Session)>,
+    endpoints: Vec<Endpoint>,
+    /// Links that a worker may still use. They are unmapped here, not on the worker.
+    retired: Vec<Arc<Link>>,
+    next_key: u64,
+}
+
+struct Endpoint {
+    key: u64,
+    config: Config,
+    sockets: Vec<Arc<Socket>>,
+    phase: Phase,
+    status: Status,
+    on_link: Option<OnLink>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Not connected; a client tries again at this time.
+    Waiting(Instant),
+    Handshake(Session),
+    Up(Session),
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Endpoint({}, {:?})", self.config.name, self.phase)
+    }
+}
+
+impl Control {
+    /// Starts the thread.
+    pub fn start() -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            wake: Arc::new(event::new()?),
+            stop: AtomicBool::new(false),
+        });
+        let own = shared.clone();
+        let thread = thread::Builder::new()
+            .name("memif".to_owned())
+            .spawn(move || own.run())?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Adds an interface: the handle that keeps it, and one port for each of its queues. It connects, and
+    /// connects again, by itself.
+    ///
+    /// # Errors
+    /// Values out of range, a socket that another process listens on, an id that is taken.
+    pub fn add(
+        &self,
+        config: Config,
+        on_link: Option<OnLink>,
+    ) -> Result<(Interface, Vec<Queue>), Error> {
+        config.check()?;
+        let mut sockets = Vec::new();
+        let mut queues = Vec::new();
+        for index in 0..config.queues {
+            let socket = Arc::new(Socket::new(self.shared.wake.clone())?);
+            sockets.push(socket.clone());
+            queues.push(Queue::new(format!("{}/{index}", config.name), socket)?);
+        }
+        let mut state = self.shared.lock();
+        let twin = |e: &Endpoint| {
+            (&e.config.socket, e.config.id, e.config.role)
+                == (&config.socket, config.id, config.role)
+        };
+        if state.endpoints.iter().any(twin) {
+            let Config { socket, id, .. } = config;
+            return Err(Error::DuplicateId { socket, id });
+        }
+        if config.role == Role::Server && !state.listeners.iter().any(|l| l.path() == config.socket)
+        {
+            state.listeners.push(Listener::bind(&config.socket)?);
+        }
+        let key = state.next_key;
+        state.next_key += 1;
+        state.endpoints.push(Endpoint {
+            key,
+            config,
+            sockets,
+            phase: Phase::Waiting(Instant::now()),
+            status: Status::default(),
+            on_link,
+        });
+        drop(state);
+        event::signal(&*self.shared.wake);
+        let shared = self.shared.clone();
+        Ok((Interface { shared, key }, queues))
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        event::signal(&*self.shared.wake);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Interface {
+    /// Its state now.
+    pub fn status(&self) -> Status {
+        let state = self.shared.lock();
+        let endpoint = state.endpoints.iter().find(|e| e.key == self.key);
+        endpoint.map(|e| e.status.clone()).unwrap_or_default()
+    }
+}
+
+impl Drop for Interface {
+    fn drop(&mut self) {
+        let mut guard = self.shared.lock();
+        let state = &mut *guard;
+        if let Some(index) = state.endpoints.iter().position(|e| e.key == self.key) {
+            let mut endpoint = state.endpoints.swap_remove(index);
+            endpoint.on_link = None;
+            endpoint.end("interface removed", &mut state.retired);
+        }
+        let endpoints = &state.endpoints;
+        let used = |path: &str| {
+            endpoints
+                .iter()
+                .any(|e| e.config.role == Role::Server && e.config.socket == path)
+        };
+        state.listeners.retain(|l| used(l.path()));
+        drop(guard);
+        event::signal(&*self.shared.wake);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn run(&self) {
+        while !self.stop.load(Ordering::Acquire) {
+            let (mut fds, timeout) = self.lock().watch();
+            fds.push(event::pollfd(&*self.wake, libc::POLLIN));
+            if event::poll(&mut fds, timeout) {
+                event::clear(&*self.wake);
+            }
+            self.lock().turn(Instant::now());
+        }
+        let mut state = self.lock();
+        let State {
+            endpoints, retired, ..
+        } = &mut *state;
+        for endpoint in endpoints {
+            endpoint.end("shutting down", retired);
+        }
+        state.listeners.clear();
+    }
+}
+
+impl State {
+    /// What to wait for, and how long at most.
+    fn watch(&self) -> (Vec<libc::pollfd>, Option<Duration>) {
+        let mut fds = Vec::new();
+        let mut timed = !self.retired.is_empty() || !self.strangers.is_empty();
+        fds.extend(
+            self.listeners
+                .iter()
+                .map(|l| event::pollfd(l, libc::POLLIN)),
+        );
+        fds.extend(
+            self.strangers
+                .iter()
+                .map(|(_, s)| event::pollfd(s, libc::POLLIN)),
+        );
+        for endpoint in &self.endpoints {
+            match &endpoint.phase {
+                Phase::Waiting(_) => timed |= endpoint.config.role == Role::Client,
+                Phase::Handshake(session) => {
+                    timed = true;
+                    fds.push(event::pollfd(session, libc::POLLIN));
+                }
+                Phase::Up(session) => fds.push(event::pollfd(session, libc::POLLIN)),
+            }
+        }
+        (fds, timed.then_some(BEAT))
+    }
+
+    /// Looks after everything once.
+    fn turn(&mut self, now: Instant) {
+        self.accept();
+        self.meet(now);
+        for endpoint in &mut self.endpoints {
+            endpoint.turn(now, &mut self.retired);
+        }
+        self.retired.retain(|link| Arc::strong_count(link) > 1);
+    }
+
+    fn accept(&mut self) {
+        for listener in &self.listeners {
+            // An error (too many open files) passes or comes again at the next turn.
+            while let Ok(Some(channel)) = listener.accept() {
+                if self.strangers.len() == MAX_STRANGERS {
+                    continue;
+                }
+                if let Ok(session) = Session::new(channel, Role::Server) {
+                    self.strangers.push((listener.path().to_owned(), session));
+                }
+            }
+        }
+    }
+
+    /// Hears what the strangers want and hands each to its interface.
+    fn meet(&mut self, now: Instant) {
+        for (path, session) in std::mem::take(&mut self.strangers) {
+            match session.receive() {
+                Ok(None) if now < session.deadline => self.strangers.push((path, session)),
+                Ok(None) => session.part("handshake took too long"),
+                Ok(Some((message, _))) => self.introduce(&path, session, &message),
+                Err(reason) => session.part(&reason),
+            }
+        }
+    }
+
+    fn introduce(&mut self, path: &str, mut session: Session, message: &Message) {
+        let Message::Init(init) = message else {
+            return session.part("unexpected message");
+        };
+        let wanted = |e: &&mut Endpoint| {
+            e.config.role == Role::Server && e.config.socket == path && e.config.id == init.id
+        };
+        let Some(endpoint) = self.endpoints.iter_mut().find(wanted) else {
+            return session.part("no interface with this id");
+        };
+        if !matches!(endpoint.phase, Phase::Waiting(_)) {
+            return session.part("already connected");
+        }
+        match session.admit(&endpoint.config, init) {
+            Ok(()) => endpoint.phase = Phase::Handshake(session),
+            Err(reason) => {
+                session.part(&reason);
+                endpoint.status.reason = reason;
+            }
+        }
+    }
+}
+
+impl Endpoint {
+    fn turn(&mut self, now: Instant, retired: &mut Vec<Arc<Link>>) {
+        if let Phase::Waiting(retry) = self.phase {
+            if self.config.role == Role::Client && now >= retry {
+                self.connect(now);
+            }
+        } else if let Err(reason) = self.serve(now, retired) {
+            self.end(&reason, retired);
+        }
+    }
+
+    fn connect(&mut self, now: Instant) {
+        let session = Channel::connect(&self.config.socket)
+            .and_then(|channel| Ok(Session::new(channel, Role::Client)?));
+        match session {
+            Ok(session) => self.phase = Phase::Handshake(session),
+            Err(e) => {
+                self.status.reason = format!("no server at {}: {e}", self.config.socket);
+                self.phase = Phase::Waiting(now + BEAT);
+            }
+        }
+    }
+
+    /// Hears the peer, and the workers' complaints about it.
+    fn serve(&mut self, now: Instant, retired: &mut Vec<Arc<Link>>) -> Result<(), Reason> {
+        if self.sockets.iter().any(|s| s.is_faulty()) {
+            return Err("peer wrote invalid counters or descriptors".to_owned());
+        }
+        for _ in 0..MAX_MESSAGES {
+            match &mut self.phase {
+                Phase::Waiting(_) => return Ok(()),
+                Phase::Up(session) => match session.receive()? {
+                    None => return Ok(()),
+                    Some((Message::Disconnect { reason, .. }, _)) => {
+                        return Err(format!("peer: {reason}"));
+                    }
+                    Some(_) => return Err("unexpected message".to_owned()),
+                },
+                Phase::Handshake(session) => match session.receive()? {
+                    None if now >= session.deadline => {
+                        return Err("handshake took too long".to_owned());
+                    }
+                    None => return Ok(()),
+                    Some((message, fd)) => {
+                        if session.step(&self.config, message, fd)? {
+                            self.up(retired);
+                        }
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the finished connection to the workers.
+    fn up(&mut self, retired: &mut Vec<Arc<Link>>) {
+        let next = Phase::Waiting(Instant::now());
+        let Phase::Handshake(mut session) = std::mem::replace(&mut self.phase, next) else {
+            return;
+        };
+        let (links, rings) = session.links(&self.config);
+        for (socket, link) in self.sockets.iter().zip(links) {
+            retired.extend(socket.plug(Some(link)));
+        }
+        self.status = Status {
+            up: true,
+            peer: session.peer.clone(),
+            peer_interface: session.peer_interface.clone(),
+            rings,
+            reason: String::new(),
+        };
+        self.phase = Phase::Up(session);
+        self.tell();
+    }
+
+    /// Ends the session, if there is one, and takes the link from the workers.
+    fn end(&mut self, reason: &str, retired: &mut Vec<Arc<Link>>) {
+        let next = Phase::Waiting(Instant::now() + BEAT);
+        let (Phase::Handshake(session) | Phase::Up(session)) =
+            std::mem::replace(&mut self.phase, next)
+        else {
+            return;
+        };
+        session.part(reason);
+        for socket in &self.sockets {
+            retired.extend(socket.plug(None));
+        }
+        let was_up = std::mem::take(&mut self.status).up;
+        self.status.reason = reason.to_owned();
+        if was_up {
+            self.tell();
+        }
+    }
+
+    fn tell(&mut self) {
+        if let Some(on_link) = &mut self.on_link {
+            on_link(&self.status);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The hand-over of a connection from the control thread to the workers.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::Role;
+use super::region::Region;
+use super::ring::Ring;
+use crate::event;
+
+/// One direction of a queue.
+#[derive(Debug)]
+pub struct Lane {
+    /// The descriptors.
+    pub ring: Ring,
+    /// Signals the receiver.
+    pub event: OwnedFd,
+    /// Client: offset of the first buffer in region 0; buffer `i` belongs to descriptor `i`.
+    pub buffers: u32,
+}
+
+/// A queue pair of a live connection.
+#[derive(Debug)]
+pub struct Link {
+    /// Our side.
+    pub role: Role,
+    /// The shared memory, by region index.
+    pub regions: Arc<[Region]>,
+    /// What we receive from.
+    pub rx: Option<Lane>,
+    /// What we send to.
+    pub tx: Option<Lane>,
+    /// Bytes of a buffer (client: of our own making).
+    pub buffer_size: u32,
+}
+
+/// Where a worker finds its current link. The worker looks at `epoch` with one load a call and takes the lock
+/// only when that has changed, that is once a connect or disconnect.
+#[derive(Debug)]
+pub struct Socket {
+    epoch: AtomicU32,
+    link: Mutex<Option<Arc<Link>>>,
+    /// Epoch of the link that the worker complained about.
+    faulty: AtomicU32,
+    /// Wakes the worker when the link changes.
+    pub changed: OwnedFd,
+    control: Arc<OwnedFd>,
+}
+
+impl Socket {
+    /// Without a link; `control` wakes the control thread.
+    pub fn new(control: Arc<OwnedFd>) -> std::io::Result<Self> {
+        Ok(Self {
+            epoch: AtomicU32::new(0),
+            link: Mutex::new(None),
+            faulty: AtomicU32::new(u32::MAX),
+            changed: event::new()?,
+            control,
+        })
+    }
+
+    /// Counts the changes of the link.
+    #[inline(always)]
+    pub fn epoch(&self) -> u32 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Plugs in a link (or none) and returns the old one, which the worker may still be using.
+    pub fn plug(&self, link: Option<Arc<Link>>) -> Option<Arc<Link>> {
+        let mut place = self.link.lock().unwrap_or_else(|e| e.into_inner());
+        let old = std::mem::replace(&mut *place, link);
+        self.epoch.fetch_add(1, Ordering::Release);
+        drop(place);
+        event::signal(&self.changed);
+        old
+    }
+
+    /// The current link and its epoch; `None` if the control thread is just changing it.
+    pub fn current(&self) -> Option<(u32, Option<Arc<Link>>)> {
+        let place = self.link.try_lock().ok()?;
+        Some((self.epoch.load(Ordering::Relaxed), place.clone()))
+    }
+
+    /// A worker found the peer breaking the rules: the control thread shall disconnect it.
+    pub fn accuse(&self, epoch: u32) {
+        self.faulty.store(epoch, Ordering::Release);
+        event::signal(&*self.control);
+    }
+
+    /// Whether a worker complained about the current link.
+    pub fn is_faulty(&self) -> bool {
+        self.faulty.load(Ordering::Acquire) == self.epoch()
+    }
+}

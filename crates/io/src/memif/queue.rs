@@ -1,0 +1,678 @@
+//! The worker's side of a memif interface: one queue pair, a [`Port`].
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use graph::pool::{DATA, MAX_PACKET};
+use graph::{Buffers, Desc, Port, PortCounters, flags};
+
+use super::Role;
+use super::copy::{copy_packet, prefetch_read, prefetch_write};
+use super::link::{Lane, Link, Socket};
+use super::ring::{NEXT, NO_INTERRUPT, Slot};
+use crate::event;
+
+/// How many packets ahead shared memory is fetched.
+const AHEAD: u16 = 8;
+
+const NAMES: [&str; 6] = [
+    "rx-bad-packet",
+    "rx-no-buffer",
+    "tx-link-down",
+    "tx-too-long",
+    "peer-fault",
+    "connects",
+];
+const RX_BAD_PACKET: usize = 0;
+const RX_NO_BUFFER: usize = 1;
+const TX_LINK_DOWN: usize = 2;
+const TX_TOO_LONG: usize = 3;
+const PEER_FAULT: usize = 4;
+const CONNECTS: usize = 5;
+
+/// One queue pair. While the interface is down it receives nothing and drops (and counts) what it is given.
+#[derive(Debug)]
+pub struct Queue {
+    name: String,
+    socket: Arc<Socket>,
+    epoch: u32,
+    live: Option<Live>,
+    /// Wakes for packets and for a change of the link.
+    wake: event::Set,
+    counters: PortCounters,
+}
+
+/// The link in use.
+#[derive(Debug)]
+struct Live {
+    link: Arc<Link>,
+    cursor: Cursor,
+}
+
+/// Where the worker stands in its rings. Our own counters are kept here; in shared memory they are only written.
+#[derive(Debug, Default)]
+struct Cursor {
+    /// Next descriptor to receive from.
+    rx: u16,
+    /// Next descriptor to send with.
+    tx: u16,
+    /// The peer's counter of the transmit ring as last read.
+    tx_seen: u16,
+    /// Packets were sent that the peer may have to be told about.
+    kick: bool,
+}
+
+/// The peer wrote something into shared memory that cannot be.
+struct Fault;
+
+impl Queue {
+    pub(super) fn new(name: String, socket: Arc<Socket>) -> std::io::Result<Self> {
+        let wake = event::Set::new()?;
+        wake.add(&socket.changed)?;
+        Ok(Self {
+            name,
+            socket,
+            epoch: 0,
+            live: None,
+            wake,
+            counters: PortCounters::new(&NAMES),
+        })
+    }
+
+    /// Takes up the link that the control thread plugged in, or lets go of the one it pulled.
+    #[cold]
+    fn switch(&mut self) {
+        let Some((epoch, link)) = self.socket.current() else {
+            return;
+        };
+        if let Some(lane) = self.live.take().as_ref().and_then(|l| l.link.rx.as_ref()) {
+            self.wake.remove(&lane.event);
+        }
+        self.epoch = epoch;
+        if let Some(link) = link {
+            if let Some(lane) = &link.rx {
+                // Without it the queue still works for who polls.
+                let _ = self.wake.add(&lane.event);
+            }
+            self.live = Some(Live::start(link));
+            self.counters.add(CONNECTS, 1);
+        }
+    }
+
+    /// The link in use, for tests that play the hostile side.
+    #[cfg(test)]
+    pub(super) fn link(&self) -> Option<Arc<Link>> {
+        self.live.as_ref().map(|l| l.link.clone())
+    }
+
+    #[inline(always)]
+    fn refresh(&mut self) {
+        if self.socket.epoch() != self.epoch {
+            self.switch();
+        }
+    }
+
+    #[cold]
+    fn fault(&mut self) {
+        self.counters.add(PEER_FAULT, 1);
+        if let Some(lane) = self.live.take().as_ref().and_then(|l| l.link.rx.as_ref()) {
+            self.wake.remove(&lane.event);
+        }
+        self.socket.accuse(self.epoch);
+    }
+}
+
+impl Port for Queue {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize {
+        self.refresh();
+        let Some(live) = &mut self.live else { return 0 };
+        let (n, fault) = live.cursor.receive(&live.link, bufs, out, &self.counters);
+        if fault {
+            self.fault();
+        }
+        n
+    }
+
+    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize {
+        self.refresh();
+        if let Some(live) = &mut self.live {
+            let (n, fault) = live.cursor.send(&live.link, bufs, descs, &self.counters);
+            if fault {
+                self.fault();
+            }
+            return n;
+        }
+        drop_all(bufs, descs, &self.counters)
+    }
+
+    fn flush(&mut self, _bufs: &mut Buffers) {
+        if let Some(live) = &mut self.live {
+            live.cursor.signal(&live.link);
+        }
+    }
+
+    fn fd(&self) -> Option<RawFd> {
+        Some(self.wake.as_raw_fd())
+    }
+
+    fn arm(&mut self) -> bool {
+        self.refresh();
+        match &self.live {
+            Some(live) => live.cursor.arm(&live.link),
+            None => true,
+        }
+    }
+
+    fn disarm(&mut self) {
+        self.wake.clear();
+        if let Some(lane) = self.live.as_ref().and_then(|l| l.link.rx.as_ref()) {
+            lane.ring.flags().store(NO_INTERRUPT, Ordering::Relaxed);
+        }
+    }
+
+    fn counters(&self) -> PortCounters {
+        self.counters.clone()
+    }
+}
+
+impl Live {
+    fn start(link: Arc<Link>) -> Self {
+        if let Some(lane) = &link.rx {
+            lane.ring.flags().store(NO_INTERRUPT, Ordering::Relaxed);
+            if link.role == Role::Client {
+                // Every buffer of the ring is on offer from the start.
+                for at in 0..lane.ring.size() {
+                    lane.ring.write(at, link.own(lane, at, link.buffer_size, 0));
+                }
+                lane.ring.head().store(lane.ring.size(), Ordering::Release);
+            }
+        }
+        Self {
+            link,
+            cursor: Cursor::default(),
+        }
+    }
+}
+
+impl Cursor {
+    /// Descriptors that the peer filled and we have not emptied.
+    #[inline(always)]
+    fn filled(&self, role: Role, lane: &Lane) -> Result<u16, Fault> {
+        let counter = match role {
+            Role::Server => lane.ring.head(),
+            Role::Client => lane.ring.tail(),
+        };
+        let filled = counter.load(Ordering::Acquire).wrapping_sub(self.rx);
+        if filled > lane.ring.size() {
+            Err(Fault)
+        } else {
+            Ok(filled)
+        }
+    }
+
+    /// Descriptors that we may fill; looks at the peer's counter only when fewer than `want` are known of.
+    #[inline(always)]
+    fn room(&mut self, role: Role, lane: &Lane, want: usize) -> Result<u16, Fault> {
+        let size = lane.ring.size();
+        let (counter, ahead) = match role {
+            Role::Server => (lane.ring.head(), 0),
+            Role::Client => (lane.ring.tail(), size),
+        };
+        let tx = self.tx;
+        let room = |seen: u16| seen.wrapping_add(ahead).wrapping_sub(tx);
+        if (room(self.tx_seen) as usize) < want {
+            let seen = counter.load(Ordering::Acquire);
+            if room(seen) > size {
+                return Err(Fault);
+            }
+            self.tx_seen = seen;
+        }
+        Ok(room(self.tx_seen))
+    }
+
+    /// Receives into `out`; also says whether the peer is at fault (what came before is good).
+    fn receive(
+        &mut self,
+        link: &Link,
+        bufs: &mut Buffers,
+        out: &mut [Desc],
+        counters: &PortCounters,
+    ) -> (usize, bool) {
+        let Some(lane) = &link.rx else {
+            return (0, false);
+        };
+        let Ok(mut filled) = self.filled(link.role, lane) else {
+            return (0, true);
+        };
+        if filled == 0 {
+            return (0, false);
+        }
+        let start = self.rx;
+        for i in 0..filled.min(AHEAD) {
+            link.hint(lane, self.rx.wrapping_add(i), prefetch_read);
+        }
+        let (mut n, mut fault) = (0, false);
+        while n < out.len() && filled > 0 {
+            if filled > AHEAD {
+                link.hint(lane, self.rx.wrapping_add(AHEAD), prefetch_read);
+            }
+            let slot = lane.ring.read(self.rx);
+            let taken = if slot.flags & NEXT == 0
+                && slot.length.wrapping_sub(1) < u32::from(bufs.pool().room())
+            {
+                link.copy_one(lane, self.rx, slot, bufs).map(|d| (d, 1))
+            } else {
+                link.copy_chain(lane, self.rx, filled, bufs)
+            };
+            match taken {
+                Ok((d, slots)) => {
+                    out[n] = d;
+                    n += 1;
+                    self.release(link, lane, slots);
+                    filled -= slots;
+                }
+                Err(Stop::Skip(slots)) => {
+                    counters.add(RX_BAD_PACKET, 1);
+                    self.release(link, lane, slots);
+                    filled -= slots;
+                }
+                Err(Stop::NoBuffer) => {
+                    counters.add(RX_NO_BUFFER, 1);
+                    break;
+                }
+                Err(Stop::Incomplete) => break,
+                Err(Stop::Fault) => {
+                    fault = true;
+                    break;
+                }
+            }
+        }
+        if self.rx != start {
+            self.publish_rx(link.role, lane);
+        }
+        (n, fault)
+    }
+
+    /// Goes past `slots` descriptors. The client offers their buffers again.
+    #[inline(always)]
+    fn release(&mut self, link: &Link, lane: &Lane, slots: u16) {
+        for _ in 0..slots {
+            if link.role == Role::Client {
+                let slot = link.own(lane, self.rx, link.buffer_size, 0);
+                lane.ring.write(self.rx, slot);
+            }
+            self.rx = self.rx.wrapping_add(1);
+        }
+    }
+
+    /// Shows the peer what was released.
+    fn publish_rx(&self, role: Role, lane: &Lane) {
+        match role {
+            Role::Server => lane.ring.tail().store(self.rx, Ordering::Release),
+            Role::Client => {
+                let head = self.rx.wrapping_add(lane.ring.size());
+                lane.ring.head().store(head, Ordering::Release);
+            }
+        }
+    }
+
+    /// Copies packets into the ring and frees them. Returns how many it took and whether the peer is at fault.
+    fn send(
+        &mut self,
+        link: &Link,
+        bufs: &mut Buffers,
+        descs: &[Desc],
+        counters: &PortCounters,
+    ) -> (usize, bool) {
+        let Some(lane) = &link.tx else {
+            return (drop_all(bufs, descs, counters), false);
+        };
+        let Ok(mut room) = self.room(link.role, lane, descs.len()) else {
+            return (0, true);
+        };
+        for i in 0..room.min(AHEAD) {
+            link.hint(lane, self.tx.wrapping_add(i), prefetch_write);
+        }
+        let start = self.tx;
+        let (mut taken, mut fault) = (0, false);
+        for d in descs {
+            if room == 0 {
+                break;
+            }
+            if room > AHEAD {
+                link.hint(lane, self.tx.wrapping_add(AHEAD), prefetch_write);
+            }
+            let Ok(slots) = link.put(lane, self.tx, room, d, bufs) else {
+                fault = true;
+                break;
+            };
+            if slots == 0 {
+                if room < lane.ring.size() {
+                    break;
+                }
+                // Not even the empty ring holds it.
+                counters.add(TX_TOO_LONG, 1);
+            }
+            self.tx = self.tx.wrapping_add(slots);
+            room -= slots;
+            taken += 1;
+            // SAFETY: the packet is reported as taken, so the original is not used again.
+            bufs.free(unsafe { d.duplicate() });
+        }
+        if self.tx != start {
+            match link.role {
+                Role::Server => lane.ring.tail().store(self.tx, Ordering::Release),
+                Role::Client => lane.ring.head().store(self.tx, Ordering::Release),
+            }
+            self.kick = true;
+        }
+        (taken, fault)
+    }
+
+    /// Wakes the peer if it sleeps.
+    fn signal(&mut self, link: &Link) {
+        if !self.kick {
+            return;
+        }
+        self.kick = false;
+        if let Some(lane) = &link.tx {
+            // Orders our counter before the look at its flag; the sleeper does the reverse.
+            fence(Ordering::SeqCst);
+            if lane.ring.flags().load(Ordering::Relaxed) & NO_INTERRUPT == 0 {
+                event::signal(&lane.event);
+            }
+        }
+    }
+
+    /// Asks the peer for signals; false if packets are here already.
+    fn arm(&self, link: &Link) -> bool {
+        let Some(lane) = &link.rx else { return true };
+        lane.ring.flags().store(0, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        matches!(self.filled(link.role, lane), Ok(0))
+    }
+}
+
+fn drop_all(bufs: &mut Buffers, descs: &[Desc], counters: &PortCounters) -> usize {
+    counters.add(TX_LINK_DOWN, descs.len() as u64);
+    for d in descs {
+        // SAFETY: all of `descs` is reported as taken, so the originals are not used again.
+        bufs.free(unsafe { d.duplicate() });
+    }
+    descs.len()
+}
+
+/// Why a packet was not received.
+enum Stop {
+    /// It is none: go past so many descriptors.
+    Skip(u16),
+    /// Its last part is not there yet.
+    Incomplete,
+    NoBuffer,
+    Fault,
+}
+
+impl Link {
+    /// A descriptor of our own ring as it should be, whatever shared memory says now.
+    #[inline(always)]
+    fn own(&self, lane: &Lane, at: u16, length: u32, flags: u16) -> Slot {
+        let index = u32::from(at & (lane.ring.size() - 1));
+        Slot {
+            flags,
+            region: 0,
+            length,
+            offset: lane.buffers + index * self.buffer_size,
+        }
+    }
+
+    /// The buffer of a descriptor of which `length` bytes are to be touched. A client knows its buffers and
+    /// does not believe shared memory; a server believes what stays within the regions.
+    #[inline(always)]
+    fn buffer(&self, lane: &Lane, at: u16, slot: Slot, length: u32) -> Result<NonNull<u8>, Fault> {
+        match self.role {
+            Role::Client if length > self.buffer_size => Err(Fault),
+            Role::Client => {
+                let own = self.own(lane, at, length, 0);
+                self.regions
+                    .first()
+                    .and_then(|r| r.at(own.offset, length))
+                    .ok_or(Fault)
+            }
+            Role::Server => {
+                let region = self.regions.get(slot.region as usize).ok_or(Fault)?;
+                region.at(slot.offset, length).ok_or(Fault)
+            }
+        }
+    }
+
+    /// Fetches the buffer of a descriptor ahead of its use. Any address will do.
+    #[inline(always)]
+    fn hint(&self, lane: &Lane, at: u16, fetch: impl Fn(*const u8)) {
+        let slot = match self.role {
+            Role::Client => self.own(lane, at, 0, 0),
+            Role::Server => lane.ring.read(at),
+        };
+        if let Some(region) = self.regions.get(slot.region as usize) {
+            fetch(region.hint(slot.offset));
+        }
+    }
+
+    /// Receives a packet of one descriptor into one buffer.
+    #[inline(always)]
+    fn copy_one(&self, lane: &Lane, at: u16, slot: Slot, bufs: &mut Buffers) -> Result<Desc, Stop> {
+        let from = self
+            .buffer(lane, at, slot, slot.length)
+            .map_err(|Fault| Stop::Fault)?;
+        let d = bufs.alloc().ok_or(Stop::NoBuffer)?;
+        let to = bufs.pool().data(&d);
+        // SAFETY: `length` bytes are within the peer's buffer and within ours (the caller compared with the
+        // room). The peer may write meanwhile: then the packet holds a mixture of bytes.
+        unsafe { copy_packet(from, to, slot.length as usize) };
+        // SAFETY: we own the buffer; the bytes lie within it.
+        Ok(unsafe { Desc::new(d.buf(), DATA, slot.length as u16) })
+    }
+
+    /// Receives a packet that lies in several descriptors, or needs several buffers.
+    #[cold]
+    fn copy_chain(
+        &self,
+        lane: &Lane,
+        at: u16,
+        filled: u16,
+        bufs: &mut Buffers,
+    ) -> Result<(Desc, u16), Stop> {
+        let mut parts: Vec<(NonNull<u8>, u32)> = Vec::new();
+        let mut total = 0;
+        loop {
+            let here = at.wrapping_add(parts.len() as u16);
+            let slot = lane.ring.read(here);
+            let from = self
+                .buffer(lane, here, slot, slot.length)
+                .map_err(|Fault| Stop::Fault)?;
+            parts.push((from, slot.length));
+            total += slot.length as usize;
+            if slot.flags & NEXT == 0 {
+                break;
+            }
+            if parts.len() == filled as usize {
+                let whole_ring = filled == lane.ring.size();
+                return Err(if whole_ring {
+                    Stop::Fault
+                } else {
+                    Stop::Incomplete
+                });
+            }
+        }
+        let slots = parts.len() as u16;
+        let taken = if total == 0 || total > MAX_PACKET {
+            Err(Stop::Skip(slots))
+        } else {
+            Ok((assemble(&parts, bufs).ok_or(Stop::NoBuffer)?, slots))
+        };
+        if self.role == Role::Server {
+            self.clear_chain(lane, at, slots);
+        }
+        taken
+    }
+
+    /// Takes the flag off descriptors that go back to the client: some set it and never clear it again.
+    fn clear_chain(&self, lane: &Lane, at: u16, slots: u16) {
+        for at in (0..slots).map(|i| at.wrapping_add(i)) {
+            let slot = lane.ring.read(at);
+            lane.ring.write(at, Slot { flags: 0, ..slot });
+        }
+    }
+
+    /// Sends a packet. Returns how many descriptors it took, 0 if `room` are too few.
+    #[inline(always)]
+    fn put(&self, lane: &Lane, at: u16, room: u16, d: &Desc, bufs: &Buffers) -> Result<u16, Fault> {
+        if !d.has(flags::CHAINED) && self.put_one(lane, at, d, bufs)? {
+            return Ok(1);
+        }
+        self.put_chain(lane, at, room, d, bufs)
+    }
+
+    /// Sends a packet of one buffer with one descriptor; false if it does not fit into it.
+    #[inline(always)]
+    fn put_one(&self, lane: &Lane, at: u16, d: &Desc, bufs: &Buffers) -> Result<bool, Fault> {
+        let length = u32::from(d.len());
+        let slot = self.offered(lane, at);
+        if length > slot.length {
+            return Ok(false);
+        }
+        let to = self.buffer(lane, at, slot, length)?;
+        // SAFETY: `length` bytes are within our buffer and within the peer's.
+        unsafe { copy_packet(bufs.pool().data(d), to, length as usize) };
+        lane.ring.write(
+            at,
+            Slot {
+                flags: 0,
+                length,
+                ..slot
+            },
+        );
+        Ok(true)
+    }
+
+    /// The buffer on offer at a transmit descriptor.
+    #[inline(always)]
+    fn offered(&self, lane: &Lane, at: u16) -> Slot {
+        match self.role {
+            Role::Client => self.own(lane, at, self.buffer_size, 0),
+            Role::Server => lane.ring.read(at),
+        }
+    }
+
+    /// Sends a packet over as many descriptors as it needs, at most `room`. Returns how many, 0 if too few.
+    #[cold]
+    fn put_chain(
+        &self,
+        lane: &Lane,
+        at: u16,
+        room: u16,
+        d: &Desc,
+        bufs: &Buffers,
+    ) -> Result<u16, Fault> {
+        let (mut used, mut filled) = (0u16, 0u32);
+        let mut slot = self.offered(lane, at);
+        let mut result = Ok(());
+        bufs.pool().segments(d, |mut bytes| {
+            while !bytes.is_empty() && result.is_ok() {
+                if filled == slot.length {
+                    used += 1;
+                    if used == room {
+                        result = Err(None);
+                        return;
+                    }
+                    let before = at.wrapping_add(used - 1);
+                    lane.ring.write(
+                        before,
+                        Slot {
+                            flags: NEXT,
+                            ..slot
+                        },
+                    );
+                    (slot, filled) = (self.offered(lane, at.wrapping_add(used)), 0);
+                    continue;
+                }
+                let n = bytes.len().min((slot.length - filled) as usize);
+                match self.buffer(lane, at.wrapping_add(used), slot, filled + n as u32) {
+                    // SAFETY: filled + n bytes are within the peer's buffer, n within the segment.
+                    Ok(to) => unsafe {
+                        to.add(filled as usize)
+                            .copy_from_nonoverlapping(as_ptr(bytes), n)
+                    },
+                    Err(Fault) => result = Err(Some(Fault)),
+                }
+                filled += n as u32;
+                bytes = &bytes[n..];
+            }
+        });
+        match result {
+            Ok(()) => {
+                let last = Slot {
+                    flags: 0,
+                    length: filled,
+                    ..slot
+                };
+                lane.ring.write(at.wrapping_add(used), last);
+                Ok(used + 1)
+            }
+            Err(None) => Ok(0),
+            Err(Some(fault)) => Err(fault),
+        }
+    }
+}
+
+fn as_ptr(bytes: &[u8]) -> NonNull<u8> {
+    NonNull::from(bytes).cast()
+}
+
+/// Copies the parts of a packet into as many buffers as it needs; `None` if there are too few.
+fn assemble(parts: &[(NonNull<u8>, u32)], bufs: &mut Buffers) -> Option<Desc> {
+    let room = bufs.pool().room();
+    let mut head: Option<Desc> = None;
+    let mut fill = |bufs: &mut Buffers, segment: Desc, length: u16| {
+        // SAFETY: we own the buffer and wrote `length` bytes from DATA on.
+        let segment = unsafe { Desc::new(segment.buf(), DATA, length) };
+        match head.as_mut() {
+            None => head = Some(segment),
+            Some(head) => bufs.chain(head, segment),
+        }
+    };
+    let (mut segment, mut length) = (bufs.alloc()?, 0u16);
+    for &(from, bytes) in parts {
+        let mut done = 0;
+        while done < bytes {
+            if length == room {
+                let Some(next) = bufs.alloc() else {
+                    bufs.free(segment);
+                    if let Some(head) = head {
+                        bufs.free(head);
+                    }
+                    return None;
+                };
+                fill(bufs, std::mem::replace(&mut segment, next), length);
+                length = 0;
+            }
+            let n = (bytes - done).min(u32::from(room - length));
+            let to = bufs.pool().data(&segment);
+            // SAFETY: `from` holds `bytes` bytes of shared memory, of which done + n are at most all; our buffer
+            // holds `room`. The peer may write meanwhile: then the packet holds a mixture of bytes.
+            unsafe {
+                to.add(length as usize)
+                    .copy_from_nonoverlapping(from.add(done as usize), n as usize)
+            };
+            done += n;
+            length += n as u16;
+        }
+    }
+    fill(bufs, segment, length);
+    head
+}

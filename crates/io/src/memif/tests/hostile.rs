@@ -1,0 +1,406 @@
+//! A peer that lies: on the socket, in the rings, about its memory.
+
+use super::*;
+use crate::event;
+use crate::memif::message::{AddRing, Init, MODE_ETHERNET, Message, SIZE, VERSION};
+use crate::memif::region::Region;
+use crate::memif::ring::{self, COOKIE, NEXT, Ring, Slot};
+use crate::memif::socket::Channel;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+/// xorshift: random enough, and the same every time.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+/// A client made by hand.
+struct Peer {
+    channel: Channel,
+}
+
+const LOG2: u8 = 6;
+const BYTES: u32 = 1 << 20;
+
+impl Peer {
+    fn new(path: &str) -> Self {
+        let mut channel = None;
+        until("the listener", || {
+            channel = Channel::connect(path).ok();
+            channel.is_some()
+        });
+        let peer = Self {
+            channel: channel.expect("connected"),
+        };
+        assert!(matches!(peer.hear(), Some(Message::Hello(_))));
+        peer
+    }
+
+    /// The next message; `None` when the server hung up.
+    fn hear(&self) -> Option<Message> {
+        let mut buffer = [0; SIZE + 1];
+        let mut heard = None;
+        until("an answer", || match self.channel.receive(&mut buffer) {
+            Ok(None) => false,
+            Ok(Some((0, _))) | Err(_) => true,
+            Ok(Some((n, _))) => {
+                heard =
+                    Some(Message::decode(&buffer[..n]).expect("the server's messages are good"));
+                true
+            }
+        });
+        heard
+    }
+
+    fn say(&self, message: &Message, fd: Option<RawFd>) -> Option<Message> {
+        let _ = self.channel.send(&message.encode(), fd);
+        self.hear()
+    }
+
+    fn init(&self) {
+        assert_eq!(self.say(&Message::Init(init()), None), Some(Message::Ack));
+    }
+}
+
+fn init() -> Init {
+    Init {
+        version: VERSION,
+        id: 0,
+        mode: MODE_ETHERNET,
+        secret: [0; 24],
+        name: "evil".into(),
+    }
+}
+
+fn refused(answer: Option<Message>) -> bool {
+    matches!(answer, None | Some(Message::Disconnect { .. }))
+}
+
+/// Where the hand-made client's rings lie: towards the server, back.
+const RINGS: [u32; 2] = [0, 4096];
+
+fn ring_message(to_server: bool) -> AddRing {
+    AddRing {
+        to_server,
+        index: 0,
+        region: 0,
+        offset: RINGS[usize::from(!to_server)],
+        log2_size: LOG2,
+        private_header: 0,
+    }
+}
+
+/// Connects properly and returns the rings to play with.
+fn connect(path: &str) -> (Peer, Region, [Ring; 2], OwnedFd) {
+    let peer = Peer::new(path);
+    peer.init();
+    let (region, fd) = Region::create(BYTES as usize).expect("memory");
+    let size = u64::from(BYTES);
+    assert_eq!(
+        peer.say(&Message::AddRegion { index: 0, size }, Some(fd.as_raw_fd())),
+        Some(Message::Ack)
+    );
+    let signal = event::new().expect("eventfd");
+    for to_server in [true, false] {
+        let message = Message::AddRing(ring_message(to_server));
+        assert_eq!(
+            peer.say(&message, Some(signal.as_raw_fd())),
+            Some(Message::Ack)
+        );
+    }
+    let rings = RINGS.map(|offset| {
+        let base = region.at(offset, ring::bytes(LOG2)).expect("within");
+        // SAFETY: within the region, which is returned beside the rings; page aligned.
+        unsafe { Ring::new(base, LOG2) }
+    });
+    rings.iter().for_each(Ring::init);
+    assert!(matches!(
+        peer.say(&Message::Connect("evil0".into()), None),
+        Some(Message::Connected(_))
+    ));
+    (peer, region, rings, signal)
+}
+
+fn server() -> (End, String) {
+    let path = path();
+    (End::new(Config::new("victim", &path, Role::Server)), path)
+}
+
+/// The server still serves an honest client.
+fn still_serves(server: &mut End, path: &str) {
+    until("the liar's end", || !server.up());
+    let mut client = End::new(Config::new("honest", path, Role::Client));
+    until("an honest link", || server.up() && client.up());
+    assert!(server.receive(0).is_empty());
+    client.send(0, &[packet(9, 60)]);
+    assert_eq!(server.receive(0), [packet(9, 60)]);
+    assert_eq!(missing(&server.bufs), 0);
+}
+
+#[test]
+fn random_bytes_on_the_socket() {
+    let (mut server, path) = server();
+    let mut random = Random(7);
+    for round in 0..300u32 {
+        let peer = Peer::new(&path);
+        if round % 2 == 0 {
+            peer.init();
+        }
+        for _ in 0..3 {
+            let mut bytes = [0u8; SIZE];
+            bytes.iter_mut().for_each(|b| *b = random.next() as u8);
+            bytes[..2].copy_from_slice(&((random.next() % 10) as u16).to_ne_bytes());
+            let fd = event::new().expect("eventfd");
+            let _ = peer
+                .channel
+                .send(&bytes, (random.next() % 2 == 0).then_some(fd.as_raw_fd()));
+        }
+        drop(peer);
+        until("its end", || !server.up());
+    }
+    still_serves(&mut server, &path);
+}
+
+#[test]
+fn messages_out_of_turn_or_range() {
+    let (mut server, path) = server();
+    let (_region, memory) = Region::create(BYTES as usize).expect("memory");
+    let signal = event::new().expect("eventfd");
+    let file = std::fs::File::open("/proc/self/exe").expect("a file");
+    let size = u64::from(BYTES);
+    let good = Message::AddRegion { index: 0, size };
+    let ring = |f: fn(&mut AddRing)| {
+        let mut ring = ring_message(true);
+        f(&mut ring);
+        Message::AddRing(ring)
+    };
+    let (m, s, f) = (
+        Some(memory.as_raw_fd()),
+        Some(signal.as_raw_fd()),
+        Some(file.as_raw_fd()),
+    );
+    let bad: Vec<(Message, Option<RawFd>)> = vec![
+        (Message::Connect("no rings".into()), None),
+        (Message::AddRegion { index: 1, size }, m),
+        (
+            Message::AddRegion {
+                index: 0,
+                size: size + 1,
+            },
+            m,
+        ),
+        (
+            Message::AddRegion {
+                index: 0,
+                size: u64::MAX,
+            },
+            m,
+        ),
+        (Message::AddRegion { index: 0, size: 0 }, m),
+        (good.clone(), None),
+        (good.clone(), f),
+        (good.clone(), s),
+        (ring(|_| ()), None),
+        (ring(|_| ()), m),
+        (ring(|r| r.index = 1), s),
+        (ring(|r| r.index = u16::MAX), s),
+        (ring(|r| r.private_header = 1), s),
+        (Message::Connected("me".into()), None),
+        (
+            Message::Hello(crate::memif::message::Hello {
+                name: String::new(),
+                versions: (0, u16::MAX),
+                max_region: 0,
+                max_to_client: 0,
+                max_to_server: 0,
+                max_log2_ring: 0,
+            }),
+            None,
+        ),
+    ];
+    for (message, fd) in bad {
+        let peer = Peer::new(&path);
+        peer.init();
+        assert!(refused(peer.say(&message, fd)), "{message:?}");
+    }
+    // Rings that are found bad only when all is said.
+    let late: [fn(&mut AddRing); 5] = [
+        |r| r.region = 1,
+        |r| r.offset = BYTES - 64,
+        |r| r.offset = 8,
+        |r| r.log2_size = 15,
+        |r| r.log2_size = 255,
+    ];
+    for change in late {
+        let peer = Peer::new(&path);
+        peer.init();
+        assert_eq!(peer.say(&good, m), Some(Message::Ack));
+        assert_eq!(peer.say(&ring(change), s), Some(Message::Ack));
+        assert!(refused(peer.say(&Message::Connect("x".into()), None)));
+    }
+    still_serves(&mut server, &path);
+}
+
+#[test]
+fn memory_cannot_be_taken_away() {
+    let (_server, path) = server();
+    let peer = Peer::new(&path);
+    peer.init();
+    // SAFETY: the name is a zero-terminated string; the descriptor is ours.
+    let memory = unsafe {
+        let fd = libc::memfd_create(c"loose".as_ptr(), libc::MFD_ALLOW_SEALING);
+        assert!(fd >= 0 && libc::ftruncate(fd, i64::from(BYTES)) == 0);
+        <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(fd)
+    };
+    let add = Message::AddRegion {
+        index: 0,
+        size: u64::from(BYTES),
+    };
+    assert_eq!(peer.say(&add, Some(memory.as_raw_fd())), Some(Message::Ack));
+    // SAFETY: a plain system call.
+    assert_eq!(
+        unsafe { libc::ftruncate(memory.as_raw_fd(), 0) },
+        -1,
+        "shrunk under the server"
+    );
+
+    // SAFETY: as above; this one cannot be sealed.
+    let open = unsafe {
+        let fd = libc::memfd_create(c"open".as_ptr(), 0);
+        assert!(fd >= 0 && libc::ftruncate(fd, i64::from(BYTES)) == 0);
+        <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(fd)
+    };
+    drop(peer);
+    until("the first one's end", || {
+        let peer = Peer::new(&path);
+        let answer = peer.say(&Message::Init(init()), None);
+        if answer != Some(Message::Ack) {
+            return false;
+        }
+        assert!(refused(peer.say(&add, Some(open.as_raw_fd()))));
+        true
+    });
+}
+
+#[test]
+fn wild_counters_are_faults() {
+    for (ring, value) in [(0, 65), (0, u16::MAX), (0, 0x8000), (1, 65), (1, u16::MAX)] {
+        let (mut server, path) = server();
+        let (peer, _region, rings, _signal) = connect(&path);
+        until("the link", || server.up());
+        rings[ring].head().store(value, Ordering::Release);
+        let got = server.receive(0);
+        server.send(0, &[packet(1, 60)]);
+        assert!(got.is_empty());
+        assert_eq!(server.counter(0, "peer-fault"), 1);
+        until("the end", || {
+            matches!(peer.hear(), None | Some(Message::Disconnect { .. }))
+        });
+        still_serves(&mut server, &path);
+    }
+}
+
+#[test]
+fn wild_descriptors_never_reach_outside() {
+    let mut random = Random(99);
+    for _ in 0..40 {
+        let (mut server, path) = server();
+        let (_peer, _region, rings, _signal) = connect(&path);
+        until("the link", || server.up());
+        server.receive(0);
+        for _ in 0..50 {
+            for ring in &rings {
+                let start = ring.head().load(Ordering::Relaxed);
+                for at in 0..8u16 {
+                    // Mostly plausible, so that it gets far.
+                    let odd = random.next() % 40 == 0;
+                    let slot = Slot {
+                        flags: if random.next() % 4 == 0 { NEXT } else { 0 },
+                        region: if odd { random.next() as u16 } else { 0 },
+                        length: if odd {
+                            random.next() as u32
+                        } else {
+                            random.next() as u32 % 2049
+                        },
+                        offset: if odd {
+                            random.next() as u32
+                        } else {
+                            8192 + random.next() as u32 % 65536
+                        },
+                    };
+                    ring.write(start.wrapping_add(at), slot);
+                }
+                let lag = start.wrapping_sub(ring.tail().load(Ordering::Relaxed));
+                if lag <= 48 {
+                    ring.head().store(start.wrapping_add(8), Ordering::Release);
+                }
+            }
+            server.receive(0);
+            server.send(0, &[packet(1, 60), packet(2, 1500), packet(3, 9000)]);
+        }
+        assert_eq!(missing(&server.bufs), 0);
+    }
+}
+
+#[test]
+fn the_clients_own_rings_may_be_scribbled_on() {
+    let (mut server, mut client) = connected(|c| c.log2_ring = 5);
+    server.receive(0);
+    client.receive(0);
+    // The server's mapping of the client's memory, as a hostile server has it.
+    let link = server.queues[0].link().expect("a link");
+    let mut random = Random(3);
+    for round in 0..2000u32 {
+        for lane in [&link.rx, &link.tx].into_iter().flatten() {
+            let slot = Slot {
+                flags: random.next() as u16 & NEXT,
+                region: random.next() as u16,
+                length: random.next() as u32 % 4096,
+                offset: random.next() as u32,
+            };
+            lane.ring.write(random.next() as u16, slot);
+            lane.ring
+                .flags()
+                .store(random.next() as u16, Ordering::Relaxed);
+            if round % 50 == 49 {
+                lane.ring
+                    .tail()
+                    .store(random.next() as u16, Ordering::Release);
+                lane.ring
+                    .head()
+                    .store(random.next() as u16, Ordering::Release);
+            }
+        }
+        client.send(0, &[packet(round, 60), packet(round, 5000)]);
+        client.receive(0);
+    }
+    drop(link);
+    assert_eq!(missing(&client.bufs), 0);
+    assert!(client.counter(0, "peer-fault") > 0);
+    until("a new link", || client.up() && server.up());
+}
+
+#[test]
+fn a_ring_without_the_cookie_is_none() {
+    let (_server, path) = server();
+    let peer = Peer::new(&path);
+    peer.init();
+    let (region, memory) = Region::create(BYTES as usize).expect("memory");
+    let add = Message::AddRegion {
+        index: 0,
+        size: u64::from(BYTES),
+    };
+    assert_eq!(peer.say(&add, Some(memory.as_raw_fd())), Some(Message::Ack));
+    let signal = event::new().expect("eventfd");
+    let add = Message::AddRing(ring_message(true));
+    assert_eq!(peer.say(&add, Some(signal.as_raw_fd())), Some(Message::Ack));
+    assert_ne!(COOKIE, 0);
+    assert!(refused(peer.say(&Message::Connect("x".into()), None)));
+    drop(region);
+}

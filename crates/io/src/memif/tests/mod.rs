@@ -1,0 +1,134 @@
+//! Both roles against each other, against a hostile peer, and against DPDK.
+
+mod hostile;
+mod pair;
+mod rate;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use graph::{Buffers, Desc, Pool, Port};
+
+use super::{Config, Control, Interface, Queue, Role};
+
+/// A socket path of this test alone.
+fn path() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("parshall-memif-{}-{n}.sock", std::process::id());
+    std::env::temp_dir()
+        .join(name)
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn buffers(count: u32) -> Buffers {
+    Buffers::new(Pool::new(count, 2048).expect("pool"))
+}
+
+/// Waits until `done`; a test that hangs fails after a while.
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(
+            start.elapsed() < Duration::from_secs(30),
+            "waited in vain for: {what}"
+        );
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// One end with its control thread, queues and memory.
+struct End {
+    interface: Interface,
+    queues: Vec<Queue>,
+    bufs: Buffers,
+    _control: Control,
+}
+
+impl End {
+    fn new(config: Config) -> Self {
+        let control = Control::start().expect("thread");
+        let (interface, queues) = control.add(config, None).expect("interface");
+        Self {
+            interface,
+            queues,
+            bufs: buffers(8192),
+            _control: control,
+        }
+    }
+
+    fn up(&self) -> bool {
+        self.interface.status().up
+    }
+
+    /// Sends all packets on a queue, as far as they fit.
+    fn send(&mut self, queue: usize, packets: &[Vec<u8>]) -> usize {
+        let mut descs: Vec<Desc> = Vec::new();
+        for p in packets {
+            descs.push(self.bufs.copy_in(p).expect("buffers"));
+        }
+        let n = self.queues[queue].tx(&mut self.bufs, &descs);
+        self.queues[queue].flush(&mut self.bufs);
+        for d in descs.drain(..).skip(n) {
+            self.bufs.free(d);
+        }
+        n
+    }
+
+    /// Receives what waits on a queue.
+    fn receive(&mut self, queue: usize) -> Vec<Vec<u8>> {
+        let mut out: Vec<Desc> = (0..64).map(|_| blank()).collect();
+        let n = self.queues[queue].rx(&mut self.bufs, &mut out);
+        let mut packets = Vec::new();
+        for d in out.into_iter().take(n) {
+            let mut bytes = Vec::new();
+            self.bufs
+                .pool()
+                .segments(&d, |s| bytes.extend_from_slice(s));
+            packets.push(bytes);
+            self.bufs.free(d);
+        }
+        packets
+    }
+
+    fn counter(&self, queue: usize, name: &str) -> u64 {
+        let counters = self.queues[queue].counters();
+        counters
+            .iter()
+            .find(|(n, _)| *n == name)
+            .expect("a counter of that name")
+            .1
+    }
+}
+
+/// A place for a received packet.
+fn blank() -> Desc {
+    // SAFETY: it is only ever overwritten.
+    unsafe { Desc::new(0, 0, 0) }
+}
+
+/// A connected server and client.
+fn connected(tune: impl Fn(&mut Config)) -> (End, End) {
+    let path = path();
+    let [server, client] = [Role::Server, Role::Client].map(|role| {
+        let mut config = Config::new(&role.to_string(), &path, role);
+        tune(&mut config);
+        End::new(config)
+    });
+    until("the link", || server.up() && client.up());
+    (server, client)
+}
+
+/// A packet of `len` bytes that tells its number.
+fn packet(number: u32, len: usize) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..len).map(|i| (i as u32 * 7 + number) as u8).collect();
+    bytes[..4].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+/// Buffers that are neither in the pool nor in the cache: all have to come back.
+fn missing(bufs: &Buffers) -> u32 {
+    bufs.pool().count() - bufs.pool().available() - bufs.cached() as u32
+}
