@@ -1,0 +1,234 @@
+//! What the kernel says about links, addresses, neighbors and routes, in terms of its own interface indexes.
+//!
+//! These are facts, not decisions: which of several routes to a prefix counts, and what it means to the router, is
+//! worked out by [`crate::mirror::Translator`].
+
+use std::net::Ipv4Addr;
+
+use router::change::Mac;
+
+/// A network device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// The kernel's interface index.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// Further names (`ip link property`).
+    pub altnames: Vec<String>,
+    /// Ethernet address; `None` if the device has none.
+    pub mac: Option<Mac>,
+    /// Largest IP packet in bytes.
+    pub mtu: u32,
+    /// Administratively up (IFF_UP).
+    pub admin_up: bool,
+    /// The link has carrier (IFF_LOWER_UP).
+    pub carrier: bool,
+    /// The loopback device.
+    pub loopback: bool,
+    /// Kind of a virtual device: `veth`, `tun`, `bridge` ... (IFLA_INFO_KIND).
+    pub kind: Option<String>,
+    /// Bus of the hardware behind it: `pci`, `virtio` ... (IFLA_PARENT_DEV_BUS_NAME).
+    pub bus: Option<String>,
+    /// Where the device sits on its bus, as in `0000:03:00.0` (IFLA_PARENT_DEV_NAME).
+    pub bus_address: Option<String>,
+    /// The XDP program attached to it, by its identifier.
+    pub xdp_program: Option<u32>,
+}
+
+/// An IPv4 address of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// Interface index of its device.
+    pub link: u32,
+    /// The address.
+    pub address: Ipv4Addr,
+    /// Prefix length of its link, 0 to 32.
+    pub length: u8,
+}
+
+/// An entry of the IPv4 neighbor table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Neighbor {
+    /// Interface index of the device that it is on.
+    pub link: u32,
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Its Ethernet address while the kernel would use it to send; `None`: unresolved.
+    pub mac: Option<Mac>,
+}
+
+/// The routing tables that count without further policy rules, in the order in which the kernel asks them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Table {
+    /// Own and broadcast addresses (255).
+    Local,
+    /// What everyone writes to (254).
+    Main,
+    /// The last resort (253).
+    Default,
+}
+
+/// The type of a route (rtm_type).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RouteKind {
+    /// Forward it.
+    Unicast,
+    /// The host's own.
+    Local,
+    /// Delivered to the host as broadcast.
+    Broadcast,
+    /// Drop silently.
+    Blackhole,
+    /// Drop, ICMP host unreachable.
+    Unreachable,
+    /// Drop, ICMP administratively prohibited.
+    Prohibit,
+    /// A type that only the kernel knows how to treat (throw, nat ...).
+    Other,
+}
+
+/// How a hop is reached on its link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Gateway {
+    /// The destination is on the link.
+    OnLink,
+    /// By this router.
+    Via(Ipv4Addr),
+    /// By something that only the kernel can do: an IPv6 gateway (RFC 5549), an encapsulation.
+    Foreign,
+}
+
+/// One next hop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Hop {
+    /// Interface index of the device it leaves by; 0: none given.
+    pub link: u32,
+    /// Whom it is handed to.
+    pub gateway: Gateway,
+    /// Share of the flows, 1 to 65536.
+    pub weight: u32,
+}
+
+/// The next hops of a route.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Hops {
+    /// One. Also of routes that need none (blackhole): its link is then 0.
+    One(Hop),
+    /// Several.
+    Many(Box<[Hop]>),
+    /// A next-hop object, by its identifier.
+    Object(u32),
+}
+
+/// An IPv4 route of one of the three [`Table`]s.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Route {
+    /// Destination, host byte order, host bits zero.
+    pub destination: u32,
+    /// Prefix length, 0 to 32.
+    pub length: u8,
+    /// Table that it is in.
+    pub table: Table,
+    /// Type of service; only 0 takes part in forwarding here.
+    pub tos: u8,
+    /// Metric (RTA_PRIORITY): the lowest wins.
+    pub metric: u32,
+    /// What it does.
+    pub kind: RouteKind,
+    /// Where it leads.
+    pub hops: Hops,
+}
+
+/// Where a new route stands among those of the same prefix, table, type of service and metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In place of the first.
+    Replace,
+    /// Before them.
+    First,
+    /// After them.
+    Last,
+}
+
+/// A next-hop object (`ip nexthop`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Nexthop {
+    /// A single hop.
+    Hop(Hop),
+    /// Drops.
+    Blackhole,
+    /// Other objects, each with its weight (1 to 65536).
+    Group(Vec<(u32, u32)>),
+    /// Of a kind that only the kernel can use.
+    Foreign,
+}
+
+/// The tables that are dumped one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Section {
+    /// Network devices.
+    Links,
+    /// IPv4 addresses.
+    Addresses,
+    /// Next-hop objects.
+    Nexthops,
+    /// IPv4 neighbors.
+    Neighbors,
+    /// IPv4 routes.
+    Routes,
+}
+
+impl Section {
+    /// All of them, what is referred to before what refers to it.
+    pub const ALL: [Section; 5] = [
+        Section::Links,
+        Section::Addresses,
+        Section::Nexthops,
+        Section::Neighbors,
+        Section::Routes,
+    ];
+}
+
+/// One fact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A device is there or has changed.
+    Link(Link),
+    /// A device is gone, by its index.
+    LinkGone(u32),
+    /// An address is there.
+    Address(Address),
+    /// An address is gone.
+    AddressGone(Address),
+    /// A neighbor is there or has changed.
+    Neighbor(Neighbor),
+    /// A neighbor is gone.
+    NeighborGone(Neighbor),
+    /// A next-hop object is there or has changed.
+    Nexthop(u32, Nexthop),
+    /// A next-hop object is gone, and with it the routes that use it.
+    NexthopGone(u32),
+    /// A route is there.
+    Route(Route, Place),
+    /// A route is gone.
+    RouteGone(Route),
+    /// All of a section follows.
+    DumpBegin(Section),
+    /// That was all of the section: what was not among it is gone, if `complete`.
+    DumpEnd {
+        /// Which section.
+        section: Section,
+        /// False if the table changed during the dump so that entries may be missing.
+        complete: bool,
+    },
+}
+
+/// Facts in the order in which they became true.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// The facts, a few thousand at most.
+    pub events: Vec<Event>,
+    /// They are part of a dump, not news.
+    pub resync: bool,
+}

@@ -1,0 +1,338 @@
+//! The mirror of the kernel: a thread that follows its tables, and the translation of what it sees for the router.
+//!
+//! The thread dumps everything once, then follows the news. If news was lost (the socket's buffer was full), if the
+//! kernel has changed routes in a way that it does not announce (it drops the routes of a link that goes down silently),
+//! and every so often in any case, it dumps again; [`Translator`] yields only the differences.
+
+mod resolve;
+mod rib;
+mod translator;
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+pub use translator::{LinkNews, Owned, Translator};
+
+use crate::kernel::{Batch, Event, Section};
+use crate::netlink::Socket;
+use crate::netlink::decode::{self, GET_NEXTHOP};
+use crate::netlink::socket::Dump;
+use crate::netlink::wire::{Builder, Messages};
+
+/// Events a batch holds before it is handed on.
+const BATCH: usize = 4096;
+/// Batches under way before the mirror waits for whoever takes them.
+const DEPTH: usize = 64;
+/// How long the kernel is given to finish what an event has begun, before everything is dumped again.
+const SETTLE: Duration = Duration::from_millis(200);
+/// RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE.
+const GROUPS: [u32; 4] = [1, 3, 5, 7];
+/// RTNLGRP_NEXTHOP (kernels from 5.3).
+const NEXTHOP_GROUP: u32 = 32;
+
+/// What may be chosen about a mirror.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The network namespace to look at, as a path under /run/netns; `None`: our own.
+    pub netns: Option<PathBuf>,
+    /// Everything is read again and compared this often.
+    pub interval: Duration,
+    /// Bytes of news that may wait; the kernel doubles it for its own overhead.
+    pub receive_buffer: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            netns: None,
+            interval: Duration::from_secs(60),
+            receive_buffer: 32 << 20,
+        }
+    }
+}
+
+/// What a mirror has done so far.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Times that news was lost because the buffer was full.
+    pub overflows: AtomicU64,
+    /// Times that everything was dumped.
+    pub dumps: AtomicU64,
+    /// Events handed on.
+    pub events: AtomicU64,
+    /// Dumps that failed and were tried again.
+    pub failures: AtomicU64,
+}
+
+/// A running mirror; dropping it ends its thread.
+#[derive(Debug)]
+pub struct Mirror {
+    counters: Arc<Counters>,
+    stop: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Mirror {
+    /// Starts a mirror of a namespace with the usual options; its batches come by the channel.
+    ///
+    /// # Errors
+    /// The namespace cannot be entered, or netlink is not to be had.
+    pub fn open(netns: Option<&Path>) -> io::Result<(Mirror, Receiver<Batch>)> {
+        let (sender, receiver) = sync_channel(DEPTH);
+        let options = Options {
+            netns: netns.map(Path::to_owned),
+            ..Options::default()
+        };
+        Ok((Self::start(options, sender)?, receiver))
+    }
+
+    /// Starts a mirror whose batches go into a channel that may carry other things too.
+    ///
+    /// # Errors
+    /// As [`Mirror::open`].
+    pub fn start<T: From<Batch> + Send + 'static>(
+        options: Options,
+        sender: SyncSender<T>,
+    ) -> io::Result<Mirror> {
+        let netns = options.netns.as_deref();
+        let news = Socket::route(netns)?;
+        news.receive_buffer(options.receive_buffer)?;
+        for group in GROUPS {
+            news.subscribe(group)?;
+        }
+        let nexthops = news.subscribe(NEXTHOP_GROUP).is_ok();
+        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let counters = Arc::new(Counters::default());
+        let follower = Follower {
+            news,
+            dumps: Socket::route(netns)?,
+            nexthops,
+            links: HashMap::new(),
+            interval: options.interval,
+            due: Instant::now(),
+            out: Out {
+                sender,
+                batch: Batch::default(),
+                counters: counters.clone(),
+            },
+            stop: stop.clone(),
+        };
+        let thread = thread::Builder::new()
+            .name("kernel-mirror".into())
+            .spawn(move || {
+                let Gone = follower.run();
+            })?;
+        Ok(Mirror {
+            counters,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        // The thread may be waiting for room in the channel; it ends when the receiver is dropped, so it is not joined.
+        let _ = rustix::io::write(&*self.stop, &1u64.to_ne_bytes());
+        self.thread.take();
+    }
+}
+
+/// Nobody takes the events any more, or the mirror was told to stop.
+struct Gone;
+
+struct Out<T> {
+    sender: SyncSender<T>,
+    batch: Batch,
+    counters: Arc<Counters>,
+}
+
+impl<T: From<Batch>> Out<T> {
+    fn push(&mut self, event: Event) -> Result<(), Gone> {
+        self.batch.events.push(event);
+        if self.batch.events.len() >= BATCH {
+            self.flush()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Gone> {
+        if self.batch.events.is_empty() {
+            return Ok(());
+        }
+        let next = Batch {
+            events: Vec::with_capacity(64),
+            resync: self.batch.resync,
+        };
+        let batch = std::mem::replace(&mut self.batch, next);
+        self.counters
+            .events
+            .fetch_add(batch.events.len() as u64, Ordering::Relaxed);
+        self.sender.send(batch.into()).map_err(|_| Gone)
+    }
+}
+
+struct Follower<T> {
+    news: Socket,
+    dumps: Socket,
+    nexthops: bool,
+    /// Admin state and carrier of each link, to notice their changes.
+    links: HashMap<u32, (bool, bool)>,
+    interval: Duration,
+    due: Instant,
+    out: Out<T>,
+    stop: Arc<OwnedFd>,
+}
+
+impl<T: From<Batch>> Follower<T> {
+    fn run(mut self) -> Gone {
+        loop {
+            let step = if self.due <= Instant::now() {
+                self.dump_all()
+            } else {
+                self.wait_and_follow()
+            };
+            if let Err(gone) = step {
+                return gone;
+            }
+        }
+    }
+
+    fn wait_and_follow(&mut self) -> Result<(), Gone> {
+        let timeout = self.due.saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs() as i64,
+            tv_nsec: i64::from(timeout.subsec_nanos()),
+        };
+        let news = self.news.as_fd();
+        let mut fds = [
+            PollFd::new(&news, PollFlags::IN),
+            PollFd::new(&*self.stop, PollFlags::IN),
+        ];
+        // An interrupted poll is as good as one that timed out.
+        let _ = poll(&mut fds, Some(&timeout));
+        let (ready, stopped) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+        if stopped {
+            return Err(Gone);
+        }
+        if ready { self.follow() } else { Ok(()) }
+    }
+
+    /// Reads the news there is.
+    fn follow(&mut self) -> Result<(), Gone> {
+        loop {
+            match self.news.receive(false) {
+                Ok(Some(bytes)) => {
+                    for event in Messages(bytes).filter_map(|message| decode::event(&message)) {
+                        if unsettles(&mut self.links, &event) {
+                            self.due = self.due.min(Instant::now() + SETTLE);
+                        }
+                        self.out.push(event)?;
+                    }
+                }
+                Ok(None) => return self.out.flush(),
+                Err(_) => {
+                    // ENOBUFS: what is lost is not known, so all is read again. What still waits is older than that.
+                    self.out.counters.overflows.fetch_add(1, Ordering::Relaxed);
+                    while matches!(self.news.receive(false), Ok(Some(_))) {}
+                    self.due = Instant::now();
+                    return self.out.flush();
+                }
+            }
+        }
+    }
+
+    fn dump_all(&mut self) -> Result<(), Gone> {
+        let begun = Instant::now();
+        self.out.batch.resync = true;
+        let mut again = false;
+        for section in Section::ALL {
+            if section != Section::Nexthops || self.nexthops {
+                again |= !self.dump(section)?;
+            }
+        }
+        self.out.flush()?;
+        self.out.batch.resync = false;
+        self.out.counters.dumps.fetch_add(1, Ordering::Relaxed);
+        // A table that changes all the time is not dumped all the time.
+        let pause = if again {
+            SETTLE.max(2 * begun.elapsed())
+        } else {
+            self.interval.max(2 * begun.elapsed())
+        };
+        self.due = Instant::now() + pause;
+        Ok(())
+    }
+
+    /// Dumps a section; false if it must be done again.
+    fn dump(&mut self, section: Section) -> Result<bool, Gone> {
+        self.out.push(Event::DumpBegin(section))?;
+        let (out, links, mut gone) = (&mut self.out, &mut self.links, false);
+        let result = self.dumps.ask(request(section), |message| {
+            if let Some(event) = decode::event(message).filter(|_| !gone) {
+                unsettles(links, &event);
+                gone = out.push(event).is_err();
+            }
+        });
+        if gone {
+            return Err(Gone);
+        }
+        if result.is_err() {
+            self.out.counters.failures.fetch_add(1, Ordering::Relaxed);
+        }
+        let complete = matches!(result, Ok(Dump::Complete));
+        self.out.push(Event::DumpEnd { section, complete })?;
+        Ok(complete)
+    }
+}
+
+/// Whether the kernel drops routes with this without announcing each: when a link goes down or an address or a next-hop
+/// object goes away. What revives routes (carrier, a link that comes up) counts too.
+fn unsettles(links: &mut HashMap<u32, (bool, bool)>, event: &Event) -> bool {
+    match event {
+        Event::Link(link) => {
+            let state = (link.admin_up, link.carrier);
+            links
+                .insert(link.index, state)
+                .is_some_and(|before| before != state)
+        }
+        Event::LinkGone(index) => links.remove(index).is_some(),
+        Event::AddressGone(_) | Event::NexthopGone(_) => true,
+        _ => false,
+    }
+}
+
+fn request(section: Section) -> Builder {
+    let dump = libc::NLM_F_DUMP as u16;
+    let inet = libc::AF_INET as u8;
+    match section {
+        Section::Links => Builder::new(libc::RTM_GETLINK, dump, &[0; 16]),
+        Section::Addresses => Builder::new(libc::RTM_GETADDR, dump, &[inet, 0, 0, 0, 0, 0, 0, 0]),
+        Section::Nexthops => Builder::new(GET_NEXTHOP, dump, &[0; 8]),
+        Section::Neighbors => Builder::new(
+            libc::RTM_GETNEIGH,
+            dump,
+            &[inet, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        ),
+        Section::Routes => Builder::new(
+            libc::RTM_GETROUTE,
+            dump,
+            &[inet, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        ),
+    }
+}

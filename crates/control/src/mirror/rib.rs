@@ -1,0 +1,235 @@
+//! The kernel's routes by prefix, and which of those of one prefix counts.
+//!
+//! Within a prefix the kernel asks table local, then main, then default; within a table the lowest metric wins, and of
+//! equal ones the first. A route whose links are all down does not count. A route of table default counts only where
+//! no route of the other two covers it, however short that is.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use router::change::Route as Action;
+
+use super::resolve::World;
+use crate::kernel::{Hops, Place, Route, RouteKind, Table};
+
+/// A prefix: address (host byte order) and length.
+pub(super) type Key = (u32, u8);
+
+/// A route, less its prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub table: Table,
+    pub tos: u8,
+    pub metric: u32,
+    pub kind: RouteKind,
+    pub hops: Hops,
+}
+
+impl Entry {
+    /// Takes a route apart.
+    pub fn split(route: Route) -> (Key, Entry) {
+        let Route {
+            destination,
+            length,
+            table,
+            tos,
+            metric,
+            kind,
+            hops,
+        } = route;
+        (
+            (destination, length),
+            Entry {
+                table,
+                tos,
+                metric,
+                kind,
+                hops,
+            },
+        )
+    }
+
+    fn rank(&self) -> (Table, u8, u32) {
+        (self.table, self.tos, self.metric)
+    }
+}
+
+#[derive(Debug)]
+struct Marked {
+    entry: Entry,
+    generation: u32,
+}
+
+/// All routes.
+#[derive(Debug, Default)]
+pub(super) struct Rib {
+    prefixes: HashMap<Key, Vec<Marked>, BuildHasherDefault<Mix>>,
+    /// Prefixes with a route of table default: hardly ever any.
+    last_resort: BTreeSet<Key>,
+    generation: u32,
+}
+
+impl Rib {
+    /// Puts a route in. A route that is there already only has its mark renewed.
+    pub fn insert(&mut self, key: Key, entry: Entry, place: Place) {
+        let generation = self.generation;
+        if entry.table == Table::Default {
+            self.last_resort.insert(key);
+        }
+        let list = self.prefixes.entry(key).or_default();
+        if let Some(known) = list.iter_mut().find(|known| known.entry == entry) {
+            known.generation = generation;
+            return;
+        }
+        let rank = entry.rank();
+        let first = list
+            .iter()
+            .position(|known| known.entry.rank() >= rank)
+            .unwrap_or(list.len());
+        let marked = Marked { entry, generation };
+        match place {
+            Place::Replace
+                if list
+                    .get(first)
+                    .is_some_and(|known| known.entry.rank() == rank) =>
+            {
+                list[first] = marked
+            }
+            Place::Replace | Place::First => list.insert(first, marked),
+            Place::Last => {
+                let end = list
+                    .iter()
+                    .position(|known| known.entry.rank() > rank)
+                    .unwrap_or(list.len());
+                list.insert(end, marked);
+            }
+        }
+    }
+
+    /// Takes a route out.
+    pub fn remove(&mut self, key: Key, entry: &Entry) {
+        self.retain(key, |known| known != entry);
+    }
+
+    /// Keeps those routes of a prefix that `keep` says.
+    pub fn retain(&mut self, key: Key, mut keep: impl FnMut(&Entry) -> bool) {
+        if let Some(list) = self.prefixes.get_mut(&key) {
+            list.retain(|known| keep(&known.entry));
+            self.tidy(key);
+        }
+    }
+
+    /// A dump begins: what is inserted from now on is marked as seen.
+    pub fn begin(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// The prefixes that have routes which the dump has not shown.
+    pub fn unseen(&self) -> Vec<Key> {
+        let stale =
+            |list: &Vec<Marked>| list.iter().any(|known| known.generation != self.generation);
+        self.prefixes
+            .iter()
+            .filter(|(_, list)| stale(list))
+            .map(|(key, _)| *key)
+            .collect()
+    }
+
+    /// Takes out those routes of a prefix that the dump has not shown.
+    pub fn sweep(&mut self, key: Key) {
+        let generation = self.generation;
+        if let Some(list) = self.prefixes.get_mut(&key) {
+            list.retain(|known| known.generation == generation);
+            self.tidy(key);
+        }
+    }
+
+    fn tidy(&mut self, key: Key) {
+        let list = self
+            .prefixes
+            .get(&key)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        if !list.iter().any(|known| known.entry.table == Table::Default) {
+            self.last_resort.remove(&key);
+        }
+        if list.is_empty() {
+            self.prefixes.remove(&key);
+        }
+    }
+
+    /// The prefixes with a route of which `which` is true.
+    pub fn having(&self, mut which: impl FnMut(&Entry) -> bool) -> Vec<Key> {
+        let mut any = |list: &Vec<Marked>| list.iter().any(|known| which(&known.entry));
+        self.prefixes
+            .iter()
+            .filter(|(_, list)| any(list))
+            .map(|(key, _)| *key)
+            .collect()
+    }
+
+    /// What is to be done with packets of a prefix; `None`: nothing by this prefix.
+    pub fn effective(&self, world: &World, key: Key) -> Option<Action> {
+        let (table, action) = self.best(world, key)?;
+        (table != Table::Default || !self.covered(world, key)).then_some(action)
+    }
+
+    /// Whether there is any route of table default.
+    pub fn has_last_resort(&self) -> bool {
+        !self.last_resort.is_empty()
+    }
+
+    /// The prefixes of table default within this one, whose routes may count or not as this one's change.
+    pub fn dependents(&self, key: Key) -> Vec<Key> {
+        let within =
+            |other: &&Key| **other != key && other.1 >= key.1 && truncate(other.0, key.1) == key.0;
+        self.last_resort.iter().filter(within).copied().collect()
+    }
+
+    fn best(&self, world: &World, key: Key) -> Option<(Table, Action)> {
+        let list = self.prefixes.get(&key)?;
+        let usable = list
+            .iter()
+            .map(|known| &known.entry)
+            .filter(|entry| entry.tos == 0);
+        usable
+            .map(|entry| (entry.table, world.action(entry)))
+            .find_map(|(table, action)| Some((table, action?)))
+    }
+
+    fn covered(&self, world: &World, (address, length): Key) -> bool {
+        (0..length).any(|shorter| {
+            let above = self.best(world, (truncate(address, shorter), shorter));
+            above.is_some_and(|(table, _)| table != Table::Default)
+        })
+    }
+}
+
+fn truncate(address: u32, length: u8) -> u32 {
+    address & u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0)
+}
+
+/// A hasher for prefixes: multiplication by an odd constant, then the high bits down. The keys come from the kernel's
+/// table, whose writer is as privileged as we are.
+#[derive(Debug, Default)]
+pub(super) struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u8(byte);
+        }
+    }
+
+    fn write_u8(&mut self, value: u8) {
+        self.write_u32(u32::from(value));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.0 = (self.0.rotate_left(8) ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}

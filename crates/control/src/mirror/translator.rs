@@ -1,0 +1,505 @@
+//! From facts about the kernel to changes of the router.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+
+use router::change::{Change, Interface, InterfaceId, Kind, Mac, Prefix, Route as Action};
+
+use super::resolve::{LinkState, World};
+use super::rib::{Entry, Key, Rib};
+use crate::kernel::{
+    Address, Batch, Event, Link, Neighbor, Nexthop, Place, Route, RouteKind, Section,
+};
+
+/// An interface of the router that stands for a device of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owned {
+    /// The router's index.
+    pub id: InterfaceId,
+    /// Name as configured.
+    pub name: String,
+    /// The router's index of the tap, where the device is a tap that stands for a port without one of its own.
+    pub twin: Option<InterfaceId>,
+    /// Whether the port itself is up, where the device cannot tell (a tap always has carrier).
+    pub port_up: bool,
+}
+
+/// What becomes of devices, for whoever waits for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkNews {
+    /// A device is there, or has got another name.
+    Appeared {
+        /// The kernel's index.
+        index: u32,
+        /// Its name now.
+        name: String,
+    },
+    /// A device is gone; if it was ours, our interface went with it.
+    Vanished {
+        /// The kernel's index.
+        index: u32,
+        /// Our interface on it.
+        owned: Option<InterfaceId>,
+    },
+}
+
+/// Knows everything the kernel has said and yields what it means to the router.
+///
+/// The interfaces that are ours are told to it by [`Translator::own`] and [`Translator::disown`] at any time; routes are
+/// translated anew then.
+#[derive(Debug, Default)]
+pub struct Translator {
+    links: HashMap<u32, (Link, u32)>,
+    addresses: HashMap<Address, u32>,
+    neighbors: HashMap<(u32, Ipv4Addr), (Option<Mac>, u32)>,
+    nexthop_marks: HashMap<u32, u32>,
+    rib: Rib,
+    world: World,
+    owned: HashMap<u32, Owned>,
+    generation: u32,
+    synced: bool,
+    news: Vec<LinkNews>,
+}
+
+impl Translator {
+    /// Knows nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether everything has been seen once.
+    pub fn synced(&self) -> bool {
+        self.synced
+    }
+
+    /// The devices that there are.
+    pub fn links(&self) -> impl Iterator<Item = &Link> {
+        self.links.values().map(|(link, _)| link)
+    }
+
+    /// The device of a name or alternative name.
+    pub fn link_named(&self, name: &str) -> Option<&Link> {
+        self.links().find(|link| link.name == name).or_else(|| {
+            self.links()
+                .find(|link| link.altnames.iter().any(|a| a == name))
+        })
+    }
+
+    /// Our interfaces with the kernel's index of their device.
+    pub fn owned(&self) -> impl Iterator<Item = (u32, &Owned)> {
+        self.owned.iter().map(|(&link, owned)| (link, owned))
+    }
+
+    /// The addresses of a device.
+    pub fn addresses_of(&self, link: u32) -> impl Iterator<Item = &Address> {
+        self.addresses
+            .keys()
+            .filter(move |address| address.link == link)
+    }
+
+    /// What has become of devices since this was last asked.
+    pub fn take_news(&mut self) -> Vec<LinkNews> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Takes in what the kernel says.
+    pub fn apply(&mut self, batch: Batch) -> Vec<Change> {
+        let mut out = Vec::with_capacity(batch.events.len());
+        for event in batch.events {
+            self.event(event, &mut out);
+        }
+        out
+    }
+
+    /// A device is ours from now on: the interface, its addresses and neighbors, and the routes by it.
+    pub fn own(&mut self, link: u32, owned: Owned) -> Vec<Change> {
+        let mut out = Vec::new();
+        let id = owned.id;
+        self.owned.insert(link, owned);
+        self.interfaces(link, &mut out);
+        for address in self.addresses_of(link) {
+            out.push(address_add(id, address));
+        }
+        for (&(on, address), &(mac, _)) in &self.neighbors {
+            if let (true, Some(mac)) = (on == link, mac) {
+                out.push(Change::NeighborSet {
+                    interface: id,
+                    address,
+                    mac,
+                });
+            }
+        }
+        let keys = self.keys_by(link);
+        self.edit(keys, &mut out, |_, world| {
+            world.owned.insert(link, id);
+        });
+        out
+    }
+
+    /// A device is ours no longer: its routes are the kernel's business again.
+    pub fn disown(&mut self, link: u32) -> Vec<Change> {
+        let mut out = Vec::new();
+        let Some(owned) = self.owned.remove(&link) else {
+            return out;
+        };
+        let keys = self.keys_by(link);
+        self.edit(keys, &mut out, |_, world| {
+            world.owned.remove(&link);
+        });
+        delete_interfaces(&owned, &mut out);
+        out
+    }
+
+    /// The port behind one of our devices has gone up or down.
+    pub fn set_port_up(&mut self, link: u32, up: bool) -> Vec<Change> {
+        let mut out = Vec::new();
+        if let Some(owned) = self
+            .owned
+            .get_mut(&link)
+            .filter(|owned| owned.port_up != up)
+        {
+            owned.port_up = up;
+            self.interfaces(link, &mut out);
+        }
+        out
+    }
+
+    fn event(&mut self, event: Event, out: &mut Vec<Change>) {
+        match event {
+            Event::Link(link) => self.link(link, out),
+            Event::LinkGone(index) => self.link_gone(index, out),
+            Event::Address(address) => self.address(address, out),
+            Event::AddressGone(address) => self.address_gone(address, out),
+            Event::Neighbor(neighbor) => self.neighbor(neighbor, out),
+            Event::NeighborGone(neighbor) => {
+                self.neighbor_gone((neighbor.link, neighbor.address), out)
+            }
+            Event::Nexthop(id, nexthop) => self.nexthop(id, nexthop, out),
+            Event::NexthopGone(id) => self.nexthop_gone(id, out),
+            Event::Route(route, place) => self.route(route, place, out),
+            Event::RouteGone(route) => {
+                let (key, entry) = Entry::split(route);
+                self.edit_one(key, out, |rib| rib.remove(key, &entry));
+            }
+            Event::DumpBegin(section) => {
+                self.generation = self.generation.wrapping_add(1);
+                if section == Section::Routes {
+                    self.rib.begin();
+                }
+            }
+            Event::DumpEnd { section, complete } => {
+                if complete {
+                    self.sweep(section, out);
+                }
+                self.synced |= section == Section::Routes;
+            }
+        }
+    }
+
+    /// Removes what a dump that has ended did not show.
+    fn sweep(&mut self, section: Section, out: &mut Vec<Change>) {
+        let now = self.generation;
+        match section {
+            Section::Links => {
+                let gone = keys_where(&self.links, |(_, mark)| *mark != now);
+                gone.into_iter()
+                    .for_each(|index| self.link_gone(index, out));
+            }
+            Section::Addresses => {
+                let gone = keys_where(&self.addresses, |mark| *mark != now);
+                gone.into_iter()
+                    .for_each(|address| self.address_gone(address, out));
+            }
+            Section::Nexthops => {
+                let gone = keys_where(&self.nexthop_marks, |mark| *mark != now);
+                gone.into_iter().for_each(|id| self.nexthop_gone(id, out));
+            }
+            Section::Neighbors => {
+                let gone = keys_where(&self.neighbors, |(_, mark)| *mark != now);
+                gone.into_iter()
+                    .for_each(|key| self.neighbor_gone(key, out));
+            }
+            Section::Routes => {
+                let keys = self.rib.unseen();
+                let sweep = keys.clone();
+                self.edit(keys, out, |rib, _| {
+                    sweep.into_iter().for_each(|key| rib.sweep(key))
+                });
+            }
+        }
+    }
+
+    fn link(&mut self, link: Link, out: &mut Vec<Change>) {
+        let index = link.index;
+        let state = LinkState {
+            admin_up: link.admin_up,
+            carrier: link.carrier,
+        };
+        let name = link.name.clone();
+        let before = self
+            .links
+            .insert(index, (link, self.generation))
+            .map(|(link, _)| link);
+        if before.as_ref().is_none_or(|before| before.name != name) {
+            self.news.push(LinkNews::Appeared { index, name });
+        }
+        let was = self.world.links.get(&index).copied();
+        if was != Some(state) {
+            let keys = self.keys_by(index);
+            let purged = if state.admin_up {
+                Vec::new()
+            } else {
+                keys.clone()
+            };
+            self.edit(keys, out, |rib, world| {
+                world.links.insert(index, state);
+                // The kernel drops the routes of a link that goes down, all but the host's own addresses.
+                for key in purged {
+                    rib.retain(key, |entry| {
+                        entry.kind == RouteKind::Local || world.any_alive(&entry.hops)
+                    });
+                }
+            });
+        }
+        let changed = before.is_none_or(|before| differs(&before, &self.links[&index].0));
+        if changed {
+            self.interfaces(index, out);
+        }
+    }
+
+    fn link_gone(&mut self, index: u32, out: &mut Vec<Change>) {
+        if self.links.remove(&index).is_none() {
+            return;
+        }
+        self.addresses.retain(|address, _| address.link != index);
+        self.neighbors.retain(|(link, _), _| *link != index);
+        let keys = self.keys_by(index);
+        let purged = keys.clone();
+        self.edit(keys, out, |rib, world| {
+            world.links.remove(&index);
+            world.owned.remove(&index);
+            for key in purged {
+                rib.retain(key, |entry| world.any_alive(&entry.hops));
+            }
+        });
+        let owned = self.owned.remove(&index);
+        if let Some(owned) = &owned {
+            delete_interfaces(owned, out);
+        }
+        self.news.push(LinkNews::Vanished {
+            index,
+            owned: owned.map(|owned| owned.id),
+        });
+    }
+
+    /// Says what our interface (and its twin) on a device are like now.
+    fn interfaces(&self, link: u32, out: &mut Vec<Change>) {
+        let (Some(owned), Some((link, _))) = (self.owned.get(&link), self.links.get(&link)) else {
+            return;
+        };
+        let interface = |id, name: &str, kind, up| Interface {
+            id,
+            name: name.to_owned(),
+            kind,
+            mac: link.mac.unwrap_or_default(),
+            mtu: link.mtu.clamp(68, 9216) as u16,
+            up,
+        };
+        let up = link.admin_up && link.carrier;
+        let routed = Kind::Routed { twin: owned.twin };
+        out.push(Change::InterfaceSet(interface(
+            owned.id,
+            &owned.name,
+            routed,
+            up && owned.port_up,
+        )));
+        if let Some(twin) = owned.twin {
+            out.push(Change::InterfaceSet(interface(
+                twin,
+                &link.name,
+                Kind::Twin { of: owned.id },
+                up,
+            )));
+        }
+    }
+
+    fn address(&mut self, address: Address, out: &mut Vec<Change>) {
+        let new = self.addresses.insert(address, self.generation).is_none();
+        if let (true, Some(owned)) = (new, self.owned.get(&address.link)) {
+            out.push(address_add(owned.id, &address));
+        }
+    }
+
+    fn address_gone(&mut self, address: Address, out: &mut Vec<Change>) {
+        let known = self.addresses.remove(&address).is_some();
+        if let (true, Some(owned)) = (known, self.owned.get(&address.link)) {
+            let Address {
+                address, length, ..
+            } = address;
+            out.push(Change::AddressDelete {
+                interface: owned.id,
+                address,
+                length,
+            });
+        }
+    }
+
+    fn neighbor(&mut self, neighbor: Neighbor, out: &mut Vec<Change>) {
+        let Neighbor { link, address, mac } = neighbor;
+        if address.is_multicast() || address.is_broadcast() {
+            return;
+        }
+        let before = self
+            .neighbors
+            .insert((link, address), (mac, self.generation))
+            .and_then(|(mac, _)| mac);
+        let Some(interface) = self
+            .owned
+            .get(&link)
+            .map(|owned| owned.id)
+            .filter(|_| before != mac)
+        else {
+            return;
+        };
+        out.push(match mac {
+            Some(mac) => Change::NeighborSet {
+                interface,
+                address,
+                mac,
+            },
+            None => Change::NeighborDelete { interface, address },
+        });
+    }
+
+    fn neighbor_gone(&mut self, key: (u32, Ipv4Addr), out: &mut Vec<Change>) {
+        let resolved = self
+            .neighbors
+            .remove(&key)
+            .is_some_and(|(mac, _)| mac.is_some());
+        if let (true, Some(owned)) = (resolved, self.owned.get(&key.0)) {
+            out.push(Change::NeighborDelete {
+                interface: owned.id,
+                address: key.1,
+            });
+        }
+    }
+
+    fn nexthop(&mut self, id: u32, nexthop: Nexthop, out: &mut Vec<Change>) {
+        self.nexthop_marks.insert(id, self.generation);
+        if self.world.nexthops.get(&id) != Some(&nexthop) {
+            let keys = self
+                .rib
+                .having(|entry| self.world.uses_object(&entry.hops, id));
+            self.edit(keys, out, |_, world| {
+                world.nexthops.insert(id, nexthop);
+            });
+        }
+    }
+
+    /// The kernel drops the routes that use the object itself; groups lose a member, and an empty group is gone too.
+    fn nexthop_gone(&mut self, id: u32, out: &mut Vec<Change>) {
+        self.nexthop_marks.remove(&id);
+        let keys = self
+            .rib
+            .having(|entry| self.world.uses_object(&entry.hops, id));
+        let purged = keys.clone();
+        self.edit(keys, out, |rib, world| {
+            world.nexthops.remove(&id);
+            for nexthop in world.nexthops.values_mut() {
+                if let Nexthop::Group(members) = nexthop {
+                    members.retain(|(member, _)| *member != id);
+                }
+            }
+            for key in purged {
+                rib.retain(key, |entry| entry.hops != crate::kernel::Hops::Object(id));
+            }
+        });
+    }
+
+    fn route(&mut self, route: Route, place: Place, out: &mut Vec<Change>) {
+        let (key, entry) = Entry::split(route);
+        self.edit_one(key, out, |rib| rib.insert(key, entry, place));
+    }
+
+    fn keys_by(&self, link: u32) -> Vec<Key> {
+        self.rib
+            .having(|entry| self.world.uses_link(&entry.hops, link))
+    }
+
+    /// Changes one prefix and says what that changes.
+    fn edit_one(&mut self, key: Key, out: &mut Vec<Change>, change: impl FnOnce(&mut Rib)) {
+        if self.rib.has_last_resort() {
+            return self.edit(vec![key], out, |rib, _| change(rib));
+        }
+        let before = self.rib.effective(&self.world, key);
+        change(&mut self.rib);
+        difference(key, before, self.rib.effective(&self.world, key), out);
+    }
+
+    /// Changes prefixes, or what their routes depend on, and says what that changes.
+    fn edit(
+        &mut self,
+        mut keys: Vec<Key>,
+        out: &mut Vec<Change>,
+        change: impl FnOnce(&mut Rib, &mut World),
+    ) {
+        if self.rib.has_last_resort() {
+            let more: Vec<Key> = keys
+                .iter()
+                .flat_map(|&key| self.rib.dependents(key))
+                .collect();
+            keys.extend(more);
+            keys.sort_unstable();
+            keys.dedup();
+        }
+        let before: Vec<_> = keys
+            .iter()
+            .map(|&key| self.rib.effective(&self.world, key))
+            .collect();
+        change(&mut self.rib, &mut self.world);
+        for (key, before) in keys.into_iter().zip(before) {
+            difference(key, before, self.rib.effective(&self.world, key), out);
+        }
+    }
+}
+
+fn difference(key: Key, before: Option<Action>, after: Option<Action>, out: &mut Vec<Change>) {
+    let Some(prefix) = Prefix::new(key.0, key.1) else {
+        return;
+    };
+    match after {
+        Some(route) if before.as_ref() != Some(&route) => {
+            out.push(Change::RouteSet { prefix, route })
+        }
+        None if before.is_some() => out.push(Change::RouteDelete { prefix }),
+        _ => {}
+    }
+}
+
+fn differs(a: &Link, b: &Link) -> bool {
+    (a.mac, a.mtu, a.admin_up, a.carrier, &a.name) != (b.mac, b.mtu, b.admin_up, b.carrier, &b.name)
+}
+
+fn address_add(interface: InterfaceId, address: &Address) -> Change {
+    Change::AddressAdd {
+        interface,
+        address: address.address,
+        length: address.length,
+    }
+}
+
+fn delete_interfaces(owned: &Owned, out: &mut Vec<Change>) {
+    out.extend(owned.twin.map(Change::InterfaceDelete));
+    out.push(Change::InterfaceDelete(owned.id));
+}
+
+fn keys_where<K: Clone, V>(map: &HashMap<K, V>, which: impl Fn(&V) -> bool) -> Vec<K> {
+    map.iter()
+        .filter(|(_, value)| which(value))
+        .map(|(key, _)| key.clone())
+        .collect()
+}
+
+#[cfg(test)]
+#[path = "translator_tests.rs"]
+mod tests;

@@ -1,0 +1,259 @@
+//! What is asked of the kernel: to resolve a neighbor, to change a device.
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use router::change::Mac;
+
+use super::decode;
+use super::socket::{Socket, within};
+use super::wire::Builder;
+use crate::kernel::{Address, Event, Link};
+
+const IFLA_ADDRESS: u16 = 1;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_PROP_LIST: u16 = 52;
+const IFLA_ALT_IFNAME: u16 = 53;
+const RTM_NEWLINKPROP: u16 = 108;
+const RTM_DELLINKPROP: u16 = 109;
+const ACK: u16 = libc::NLM_F_ACK as u16;
+
+/// Asks the kernel of one network namespace. Every request waits for the kernel's answer.
+#[derive(Debug)]
+pub struct Requests(Socket);
+
+impl Requests {
+    /// Opens a socket in a namespace (`None`: our own).
+    ///
+    /// # Errors
+    /// The namespace cannot be entered, or netlink is not to be had.
+    pub fn open(netns: Option<&Path>) -> io::Result<Self> {
+        Ok(Requests(Socket::route(netns)?))
+    }
+
+    /// Tells the kernel that a neighbor is in use, so that it resolves an unknown one and confirms a stale one as if it
+    /// had a packet for it (NTF_USE). What the fast path forwards is not seen by the kernel, so this must be said
+    /// again for as long as a neighbor is used, well within `base_reachable_time` (30 s).
+    ///
+    /// # Errors
+    /// ENODEV: no such device; ENETDOWN: it is down.
+    pub fn use_neighbor(&mut self, link: u32, address: Ipv4Addr) -> io::Result<()> {
+        const NTF_USE: u8 = 1;
+        let mut fixed = [0; 12]; // struct ndmsg with NUD_NONE
+        fixed[0] = libc::AF_INET as u8;
+        fixed[4..8].copy_from_slice(&link.to_ne_bytes());
+        fixed[10] = NTF_USE;
+        let request = Builder::new(libc::RTM_NEWNEIGH, ACK | libc::NLM_F_CREATE as u16, &fixed);
+        self.command(request.attribute(1, &address.octets()))
+    }
+
+    /// All devices.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn links(&mut self) -> io::Result<Vec<Link>> {
+        let request = Builder::new(libc::RTM_GETLINK, libc::NLM_F_DUMP as u16, &[0; 16]);
+        let mut links = Vec::new();
+        self.0.ask(request, |message| {
+            if let Some(Event::Link(link)) = decode::event(message) {
+                links.push(link);
+            }
+        })?;
+        Ok(links)
+    }
+
+    /// The device of a name or alternative name.
+    ///
+    /// # Errors
+    /// NotFound: there is none.
+    pub fn link_named(&mut self, name: &str) -> io::Result<Link> {
+        let links = self.links()?;
+        let by_name = links.iter().position(|link| link.name == name);
+        let found = by_name.or_else(|| {
+            links
+                .iter()
+                .position(|link| link.altnames.iter().any(|other| other == name))
+        });
+        let missing = || {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("there is no network device {name}"),
+            )
+        };
+        found
+            .and_then(|at| links.into_iter().nth(at))
+            .ok_or_else(missing)
+    }
+
+    /// The IPv4 addresses of a device.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn addresses(&mut self, link: u32) -> io::Result<Vec<Address>> {
+        let fixed = [libc::AF_INET as u8, 0, 0, 0, 0, 0, 0, 0];
+        let mut addresses = Vec::new();
+        self.0.ask(
+            Builder::new(libc::RTM_GETADDR, libc::NLM_F_DUMP as u16, &fixed),
+            |message| match decode::event(message) {
+                Some(Event::Address(address)) if address.link == link => addresses.push(address),
+                _ => {}
+            },
+        )?;
+        Ok(addresses)
+    }
+
+    /// Sets a device administratively up or down.
+    ///
+    /// # Errors
+    /// What the kernel or the driver reports.
+    pub fn set_up(&mut self, link: u32, up: bool) -> io::Result<()> {
+        let flag = libc::IFF_UP as u32;
+        self.command(change_link(link, if up { flag } else { 0 }, flag))
+    }
+
+    /// Sets the MTU in bytes.
+    ///
+    /// # Errors
+    /// EINVAL: the device cannot have it.
+    pub fn set_mtu(&mut self, link: u32, mtu: u32) -> io::Result<()> {
+        self.command(change_link(link, 0, 0).number(IFLA_MTU, mtu))
+    }
+
+    /// Sets the Ethernet address.
+    ///
+    /// # Errors
+    /// What the driver reports.
+    pub fn set_mac(&mut self, link: u32, mac: Mac) -> io::Result<()> {
+        self.command(change_link(link, 0, 0).attribute(IFLA_ADDRESS, &mac))
+    }
+
+    /// Renames a device. Kernels before 6.2 refuse that while it is up; then it is taken down for the moment.
+    ///
+    /// # Errors
+    /// EEXIST: the name is taken; EINVAL: it is not a valid name.
+    pub fn rename(&mut self, link: u32, name: &str) -> io::Result<()> {
+        let request = || change_link(link, 0, 0).string(IFLA_IFNAME, name);
+        match self.command(request()) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                self.set_up(link, false)?;
+                let renamed = self.command(request());
+                self.set_up(link, true)?;
+                renamed
+            }
+            other => other,
+        }
+    }
+
+    /// Gives a device an alternative name (`add`) or takes it away.
+    ///
+    /// # Errors
+    /// EEXIST: the name is taken; ENOENT: it has no such name.
+    pub fn altname(&mut self, link: u32, name: &str, add: bool) -> io::Result<()> {
+        let create = (libc::NLM_F_CREATE | libc::NLM_F_EXCL | libc::NLM_F_APPEND) as u16;
+        let (kind, flags) = if add {
+            (RTM_NEWLINKPROP, ACK | create)
+        } else {
+            (RTM_DELLINKPROP, ACK)
+        };
+        let request = Builder::new(kind, flags, &link_header(link, 0, 0));
+        self.command(request.nested(IFLA_PROP_LIST, |list| list.string(IFLA_ALT_IFNAME, name)))
+    }
+
+    /// Moves a device to another network namespace under a name. It is down and without addresses there, and may have
+    /// another index.
+    ///
+    /// # Errors
+    /// EEXIST: the name is taken there; EINVAL: the device cannot be moved.
+    pub fn move_to(&mut self, link: u32, namespace: &File, name: &str) -> io::Result<()> {
+        let fd = namespace.as_raw_fd() as u32;
+        self.command(
+            change_link(link, 0, 0)
+                .number(IFLA_NET_NS_FD, fd)
+                .string(IFLA_IFNAME, name),
+        )
+    }
+
+    /// Adds an address to a device; one that it has already is no error.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn add_address(&mut self, link: u32, address: IpAddr, length: u8) -> io::Result<()> {
+        let flags = ACK | (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
+        match self.command(address_request(
+            libc::RTM_NEWADDR,
+            flags,
+            link,
+            address,
+            length,
+        )) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Removes an address from a device.
+    ///
+    /// # Errors
+    /// EADDRNOTAVAIL: it has no such address.
+    pub fn delete_address(&mut self, link: u32, address: IpAddr, length: u8) -> io::Result<()> {
+        self.command(address_request(
+            libc::RTM_DELADDR,
+            ACK,
+            link,
+            address,
+            length,
+        ))
+    }
+
+    fn command(&mut self, request: Builder) -> io::Result<()> {
+        self.0.ask(request, |_| ()).map(drop)
+    }
+}
+
+/// Whether the kernel of a namespace forwards IPv4 packets by itself.
+///
+/// # Errors
+/// The namespace cannot be entered or /proc is not mounted.
+pub fn ip_forward(netns: Option<&Path>) -> io::Result<bool> {
+    within(netns, || {
+        Ok(fs::read_to_string("/proc/sys/net/ipv4/ip_forward")?.trim() == "1")
+    })
+}
+
+/// `struct ifinfomsg`.
+fn link_header(link: u32, flags: u32, mask: u32) -> [u8; 16] {
+    let mut fixed = [0; 16];
+    fixed[4..8].copy_from_slice(&link.to_ne_bytes());
+    fixed[8..12].copy_from_slice(&flags.to_ne_bytes());
+    fixed[12..].copy_from_slice(&mask.to_ne_bytes());
+    fixed
+}
+
+fn change_link(link: u32, flags: u32, mask: u32) -> Builder {
+    Builder::new(libc::RTM_NEWLINK, ACK, &link_header(link, flags, mask))
+}
+
+fn address_request(kind: u16, flags: u16, link: u32, address: IpAddr, length: u8) -> Builder {
+    let (family, bytes) = match address {
+        IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
+        IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
+    };
+    let mut fixed = [family as u8, length, 0, 0, 0, 0, 0, 0]; // struct ifaddrmsg
+    fixed[4..].copy_from_slice(&link.to_ne_bytes());
+    let request = Builder::new(kind, flags, &fixed)
+        .attribute(1, &bytes)
+        .attribute(2, &bytes);
+    match address {
+        // The broadcast address is not derived by the kernel.
+        IpAddr::V4(address) if length < 31 => {
+            let host = u32::MAX.checked_shr(length.into()).unwrap_or(0);
+            request.attribute(4, &(u32::from(address) | host).to_be_bytes())
+        }
+        _ => request,
+    }
+}
