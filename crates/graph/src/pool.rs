@@ -387,6 +387,18 @@ impl Buffers {
         true
     }
 
+    /// Frees all segments of a packet but the first.
+    pub fn cut_chain(&mut self, d: &mut Desc) {
+        if d.has(flags::CHAINED) {
+            let annex = *self.pool.annex(d);
+            // SAFETY: the second segment, whose annex counts the rest; the head gives it up here.
+            let mut rest = unsafe { Desc::new(annex.next, annex.next_off, annex.next_len) };
+            rest.flags |= flags::CHAINED;
+            self.free(rest);
+            d.flags &= !flags::CHAINED;
+        }
+    }
+
     /// Frees a packet, all its buffers.
     #[inline]
     pub fn free(&mut self, d: Desc) {

@@ -1,1 +1,22 @@
-//! The router's features, one folder each, on the packet engine.
+//! The router: features, one folder each, on the packet engine.
+//!
+//! [`Router`] owns the [`state::State`] and is driven by one thread. Every change comes in as a [`Change`]; workers read tables and the
+//! [`Snapshot`] and are never stopped. [`nodes`] is the node table.
+
+pub mod arp;
+pub mod change;
+mod context;
+pub mod eth;
+pub mod icmp4;
+pub mod ip4;
+pub mod nodes;
+pub mod punt;
+mod router;
+pub mod show;
+mod snapshot;
+pub mod state;
+
+pub use change::{Change, Interface, InterfaceId, Kind, Mac, Path, Prefix, Route};
+pub use context::Cx;
+pub use router::{Memory, Router, Setup};
+pub use snapshot::{Face, INTERFACES, Mode, Snapshot};

@@ -1,0 +1,4 @@
+//! Ethernet (IEEE 802.3).
+
+mod input;
+pub use input::{Input, Next};

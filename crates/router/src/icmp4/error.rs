@@ -1,0 +1,172 @@
+//! icmp4-error: makes the packet into an error about itself and sends it back.
+
+use super::Error;
+use crate::context::Cx;
+use crate::ip4::{OFFSET, at};
+use graph::stage::Part;
+use graph::{Desc, Edges, Frame, Node, Out, Pkt, edges, flags};
+use tables::special::FIRST_FREE;
+
+edges! {
+    /// Ways out of icmp4-error.
+    pub enum Next {
+        /// The error, to its receiver.
+        Lookup => Node("ip4-lookup"),
+        /// RFC 1812 4.3.2.7: about an ICMP error, a later fragment, a broadcast, or a packet without one sender.
+        NotAllowed => Drop("no icmp error is sent about such a packet"),
+        /// RFC 1812 4.3.2.8.
+        RateLimited => Drop("icmp error rate limit"),
+        /// No interface has an address to send from.
+        NoSource => Drop("no own address to send an icmp error from"),
+    }
+}
+
+/// Errors a second and worker, and how many at once.
+const RATE: u64 = 1000;
+const BURST: u64 = 50;
+/// Longest error, its IP header included (RFC 1812 section 4.3.2.3).
+const LONGEST: usize = 576;
+/// New headers: IP and ICMP.
+const HEADERS: usize = 28;
+
+/// The node.
+pub struct Answer {
+    /// TSC cycles that one error costs of the allowance.
+    price: u64,
+    /// TSC up to which the allowance is spent.
+    spent: u64,
+    /// Identification of the next packet.
+    id: u16,
+}
+
+impl Default for Answer {
+    fn default() -> Self {
+        Answer {
+            price: graph::cycles::per_second() as u64 / RATE,
+            spent: 0,
+            id: 1,
+        }
+    }
+}
+
+impl Node<Cx> for Answer {
+    fn name(&self) -> &'static str {
+        "icmp4-error"
+    }
+    fn parts(&self) -> Vec<Part> {
+        vec![Part {
+            name: "icmp4-error",
+            edges: Next::table(),
+            thru: 0,
+        }]
+    }
+    fn frame(&mut self, cx: &Cx, out: &mut Out, frame: &mut Frame) {
+        while let Some(mut d) = frame.pop() {
+            let next = self.answer(cx, out, &mut d);
+            out.push(next, d);
+        }
+    }
+}
+
+impl Answer {
+    fn answer(&mut self, cx: &Cx, out: &mut Out, d: &mut Desc) -> Next {
+        if d.has(flags::OURS) || !allowed(out.bufs.pool().bytes_of(d), d.l3 as usize) {
+            return Next::NotAllowed;
+        }
+        let Some(source) = source(cx, out, d) else {
+            return Next::NoSource;
+        };
+        if !self.pay(out.now) {
+            return Next::RateLimited;
+        }
+        out.bufs.cut_chain(d);
+        let error = Error(d.adj);
+        self.id = self.id.wrapping_add(1);
+        let id = self.id;
+        let mut p = Pkt::new(out.bufs.pool(), d);
+        trim(&mut p);
+        if !p.shift(-(HEADERS as i32)) {
+            return Next::NotAllowed;
+        }
+        write(&mut p, error, source, id);
+        d.flags |= flags::OURS;
+        d.adj = 0;
+        Next::Lookup
+    }
+
+    /// Takes one error from the allowance.
+    fn pay(&mut self, now: u64) -> bool {
+        self.spent = self.spent.max(now.saturating_sub(self.price * BURST));
+        let allowed = self.spent + self.price <= now;
+        if allowed {
+            self.spent += self.price;
+        }
+        allowed
+    }
+}
+
+/// Whether an error may be sent about the packet at all.
+fn allowed(bytes: &[u8], l3: usize) -> bool {
+    let Some(h) = bytes.get(l3..).filter(|h| h.len() >= 20) else {
+        return false;
+    };
+    let group = bytes[0] & 1 != 0;
+    let later = u16::from_be_bytes([h[6], h[7]]) & OFFSET != 0;
+    // ICMP queries may be answered, errors and what we do not know may not (RFC 1122 section 3.2.2).
+    let icmp = h[9] == 1 && !matches!(h.get(20), Some(0 | 8 | 9 | 10 | 13..=18));
+    let unicast = |first: u8| (1..224).contains(&first) && first != 127;
+    !group
+        && !later
+        && !icmp
+        && unicast(h[at::SOURCE as usize])
+        && unicast(h[at::DESTINATION as usize])
+}
+
+/// The address of the interface by which the error leaves (RFC 1812 section 4.3.2.4), else any own one.
+fn source(cx: &Cx, out: &Out, d: &Desc) -> Option<u32> {
+    let bytes = out.bufs.pool().bytes_of(d);
+    let at = d.l3 as usize + at::SOURCE as usize;
+    let sender = u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
+    let adjacency = cx.groups.bucket(cx.fib.lookup(sender).group(), 0);
+    let leaves_by = if adjacency < FIRST_FREE {
+        d.rx_if
+    } else {
+        cx.adjacencies.load(adjacency).tx_if()
+    };
+    [
+        cx.face(leaves_by).source,
+        cx.face(d.rx_if).source,
+        cx.snapshot().any_source,
+    ]
+    .into_iter()
+    .find(|s| *s != 0)
+}
+
+/// Cuts Ethernet padding off, and what does not fit into the error.
+fn trim(p: &mut Pkt<'_>) {
+    let l3 = p.d.l3 as usize;
+    let total = usize::from(u16::from_be_bytes(*p.at::<2>(p.d.l3 + at::TOTAL_LENGTH)));
+    p.truncate(l3 + total.min(LONGEST - HEADERS));
+}
+
+/// Writes the headers in front of the packet, which now has room for them.
+fn write(p: &mut Pkt<'_>, error: Error, source: u32, id: u16) {
+    let l3 = p.d.l3 as usize;
+    let bytes = p.bytes_mut();
+    let (tos, total) = (bytes[l3 + HEADERS + 1], (bytes.len() - l3) as u16);
+    let mut sender = [0; 4];
+    sender.copy_from_slice(&bytes[l3 + HEADERS + 12..][..4]);
+    let h = &mut bytes[l3..];
+    h[20..28].copy_from_slice(&error.header());
+    let sum = wire::checksum::of(&h[20..]);
+    h[22..24].copy_from_slice(&sum.to_be_bytes());
+    // Precedence "internetwork control" (RFC 1812 section 4.3.2.5), type of service as it came.
+    h[0..2].copy_from_slice(&[0x45, tos & 0x1e | 0xc0]);
+    h[2..4].copy_from_slice(&total.to_be_bytes());
+    h[4..6].copy_from_slice(&id.to_be_bytes());
+    h[6..12].copy_from_slice(&[0, 0, 64, 1, 0, 0]);
+    h[12..16].copy_from_slice(&source.to_be_bytes());
+    h[16..20].copy_from_slice(&sender);
+    let sum = wire::checksum::of(&h[..20]);
+    h[10..12].copy_from_slice(&sum.to_be_bytes());
+}

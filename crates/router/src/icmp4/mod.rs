@@ -1,0 +1,35 @@
+//! ICMP for IPv4: the errors that a router sends about packets it forwards (RFC 792, RFC 1812 section 4.3).
+
+mod error;
+pub use error::{Answer, Next};
+
+/// Type, code and MTU of an error, carried in a descriptor's `adj`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Error(u32);
+
+impl Error {
+    /// No route.
+    pub const NET_UNREACHABLE: Error = Error::new(3, 0, 0);
+    /// The destination does not answer.
+    pub const HOST_UNREACHABLE: Error = Error::new(3, 1, 0);
+    /// Forbidden by the administrator.
+    pub const PROHIBITED: Error = Error::new(3, 13, 0);
+    /// Time to live exceeded in transit.
+    pub const TTL_EXPIRED: Error = Error::new(11, 0, 0);
+
+    const fn new(kind: u8, code: u8, mtu: u16) -> Self {
+        Error((kind as u32) << 24 | (code as u32) << 16 | mtu as u32)
+    }
+    /// Fragmentation needed and DF set (RFC 1191): `mtu` of the next link in bytes.
+    pub const fn fragmentation_needed(mtu: u16) -> Self {
+        Error::new(3, 4, mtu)
+    }
+    /// As a descriptor carries it.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+    const fn header(self) -> [u8; 8] {
+        let [kind, code, high, low] = self.0.to_be_bytes();
+        [kind, code, 0, 0, 0, 0, high, low]
+    }
+}

@@ -1,0 +1,108 @@
+//! ip4-fragment: cuts a packet that is larger than the link takes (RFC 791 section 3.2).
+
+use super::{MF, OFFSET};
+use crate::context::Cx;
+use graph::stage::Part;
+use graph::{Desc, Edges, Frame, Node, Out, edges};
+
+edges! {
+    /// Ways out of ip4-fragment.
+    pub enum Next {
+        /// A fragment on its way.
+        Rewrite => Node("ip4-rewrite"),
+        /// The packet that was cut.
+        Cut => Drop("ip4 packet was sent in fragments"),
+        /// There were no buffers for its fragments.
+        NoBuffer => Drop("no buffers for ip4 fragments"),
+    }
+}
+
+/// The node.
+#[derive(Default)]
+pub struct Fragment {
+    /// The packet being cut, in one piece.
+    whole: Vec<u8>,
+    /// The fragment being made.
+    piece: Vec<u8>,
+    parts: Vec<Desc>,
+}
+
+const HEADER: usize = 20;
+
+impl Node<Cx> for Fragment {
+    fn name(&self) -> &'static str {
+        "ip4-fragment"
+    }
+    fn parts(&self) -> Vec<Part> {
+        vec![Part {
+            name: "ip4-fragment",
+            edges: Next::table(),
+            thru: 0,
+        }]
+    }
+    fn frame(&mut self, cx: &Cx, out: &mut Out, frame: &mut Frame) {
+        while let Some(d) = frame.pop() {
+            self.cut(cx, out, d);
+        }
+    }
+}
+
+impl Fragment {
+    fn cut(&mut self, cx: &Cx, out: &mut Out, d: Desc) {
+        self.whole.clear();
+        out.bufs
+            .pool()
+            .segments(&d, |segment| self.whole.extend_from_slice(segment));
+        let l3 = d.l3 as usize;
+        let mtu = cx.adjacencies.load(d.adj).mtu() as usize;
+        if !self.make(out, &d, l3, mtu) {
+            self.parts.drain(..).for_each(|part| out.bufs.free(part));
+            out.push(Next::NoBuffer, d);
+            return;
+        }
+        for part in self.parts.drain(..) {
+            out.push(Next::Rewrite, part);
+        }
+        out.count(Next::Cut);
+        out.bufs.free(d);
+    }
+
+    /// Makes all fragments; false when buffers are short.
+    fn make(&mut self, out: &mut Out, d: &Desc, l3: usize, mtu: usize) -> bool {
+        let packet = &self.whole[l3..];
+        let total = usize::from(u16::from_be_bytes([packet[2], packet[3]])).min(packet.len());
+        let word = u16::from_be_bytes([packet[6], packet[7]]);
+        let step = mtu.saturating_sub(HEADER) & !7;
+        if step == 0 {
+            return false;
+        }
+        for from in (HEADER..total).step_by(step) {
+            let to = (from + step).min(total);
+            self.piece.clear();
+            self.piece.extend_from_slice(&self.whole[..l3 + HEADER]);
+            self.piece.extend_from_slice(&packet[from..to]);
+            let offset = (word & OFFSET) + ((from - HEADER) / 8) as u16;
+            let more = if to < total { MF } else { word & MF };
+            header(
+                &mut self.piece[l3..],
+                (HEADER + to - from) as u16,
+                more | offset,
+            );
+            let Some(mut part) = out.bufs.copy_in(&self.piece) else {
+                return false;
+            };
+            (part.rx_if, part.l3, part.adj) = (d.rx_if, d.l3, d.adj);
+            self.parts.push(part);
+        }
+        true
+    }
+}
+
+/// Writes length, fragment word and checksum.
+fn header(h: &mut [u8], total: u16, fragment: u16) {
+    h[2..4].copy_from_slice(&total.to_be_bytes());
+    h[6..8].copy_from_slice(&fragment.to_be_bytes());
+    h[10..12].fill(0);
+    let sum = wire::checksum::of(&h[..HEADER]);
+    h[10..12].copy_from_slice(&sum.to_be_bytes());
+}

@@ -1,0 +1,102 @@
+//! ip4-lookup: the longest prefix that matches, its next-hop group, the adjacency for this flow.
+
+use super::{OFFSET, at};
+use crate::context::Cx;
+use crate::icmp4::Error;
+use graph::{Pkt, Stage, edges};
+use tables::ip4::Entry;
+use tables::special::{FIRST_FREE, Special};
+
+edges! {
+    /// Ways out of ip4-lookup.
+    pub enum Next {
+        /// To a neighbor (or to be resolved).
+        Rewrite => Node("ip4-rewrite"),
+        /// An own address, or a route that the kernel follows.
+        Punt => Node("punt"),
+        /// No route: the sender is told.
+        NoRoute => Node("icmp4-error"),
+        /// A route of type unreachable: the sender is told.
+        Unreachable => Node("icmp4-error"),
+        /// A route of type prohibit: the sender is told.
+        Prohibited => Node("icmp4-error"),
+        /// A route of type blackhole.
+        Blackhole => Drop("ip4 route is a blackhole"),
+    }
+}
+
+/// The stage.
+pub struct Lookup;
+
+impl Stage<Cx> for Lookup {
+    const NAME: &'static str = "ip4-lookup";
+    type Next = Next;
+    const THRU: Next = Next::Rewrite;
+    const HINT_AHEAD: usize = 12;
+
+    #[inline(always)]
+    fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
+        let entry = cx.fib.lookup(destination(p));
+        let hash = if entry.is_multi() { flow_hash(p) } else { 0 };
+        let adjacency = cx.groups.bucket(entry.group(), hash);
+        p.d.adj = adjacency;
+        if adjacency < FIRST_FREE {
+            special(p, entry)
+        } else {
+            Next::Rewrite
+        }
+    }
+
+    #[inline(always)]
+    fn hint(&self, cx: &Cx, p: &Pkt<'_>) {
+        cx.fib.prefetch(destination(p));
+    }
+}
+
+#[inline(always)]
+fn destination(p: &Pkt<'_>) -> u32 {
+    u32::from_be_bytes(*p.at::<4>(p.d.l3 + at::DESTINATION))
+}
+
+/// The hash of the packet's flow: addresses, protocol and ports; without ports for fragments and what has none.
+#[inline(never)]
+pub fn flow_hash(p: &Pkt<'_>) -> u32 {
+    let h = p.at::<24>(p.d.l3);
+    let word = |i: usize| u32::from_be_bytes([h[i], h[i + 1], h[i + 2], h[i + 3]]);
+    let protocol = h[9];
+    let fragment = u16::from_be_bytes([h[6], h[7]]) & (OFFSET | super::MF) != 0;
+    let ports = if !fragment && matches!(protocol, 6 | 17 | 132 | 136) {
+        word(20)
+    } else {
+        0
+    };
+    tables::hash::flow5(
+        word(12),
+        word(16),
+        protocol,
+        (ports >> 16) as u16,
+        ports as u16,
+    )
+}
+
+#[cold]
+fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
+    // The group may be an ordinary one whose members are all gone: its buckets then are the special adjacency.
+    let number = if entry.is_special() {
+        entry.group()
+    } else {
+        p.d.adj
+    };
+    match Special::of(number) {
+        Some(Special::Local | Special::Punt) => Next::Punt,
+        Some(Special::Blackhole) => Next::Blackhole,
+        Some(Special::Unreachable) => tell(p, Error::HOST_UNREACHABLE, Next::Unreachable),
+        Some(Special::Prohibit) => tell(p, Error::PROHIBITED, Next::Prohibited),
+        _ => tell(p, Error::NET_UNREACHABLE, Next::NoRoute),
+    }
+}
+
+fn tell(p: &mut Pkt<'_>, error: Error, next: Next) -> Next {
+    p.d.adj = error.number();
+    next
+}

@@ -1,0 +1,81 @@
+//! ip4-rewrite: time to live, size against the link, and the neighbor's Ethernet header (RFC 1812 section 5.3.1).
+
+use super::{DF, at};
+use crate::context::Cx;
+use crate::icmp4::Error;
+use graph::{Pkt, Stage, edges};
+use tables::adjacency::{Hot, Kind};
+
+edges! {
+    /// Ways out of ip4-rewrite.
+    pub enum Next {
+        /// Out.
+        Output => Interface,
+        /// The neighbor is not resolved.
+        Resolve => Node("ip4-arp"),
+        /// Larger than the link takes, and may be cut.
+        Fragment => Node("ip4-fragment"),
+        /// Larger than the link takes, and may not be cut: the sender is told.
+        FragmentationNeeded => Node("icmp4-error"),
+        /// Its time is over: the sender is told.
+        TtlExpired => Node("icmp4-error"),
+        /// The link is gone.
+        Gone => Drop("ip4 next hop's interface is down"),
+    }
+}
+
+/// The stage.
+pub struct Rewrite;
+
+impl Stage<Cx> for Rewrite {
+    const NAME: &'static str = "ip4-rewrite";
+    type Next = Next;
+    const THRU: Next = Next::Output;
+
+    #[inline(always)]
+    fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
+        let adjacency = cx.adjacencies.load(p.d.adj);
+        let l3 = p.d.l3;
+        let h = p.at::<12>(l3);
+        let (ttl, total) = (h[at::TTL as usize], u16::from_be_bytes([h[2], h[3]]));
+        if ttl <= 1 {
+            p.d.adj = Error::TTL_EXPIRED.number();
+            return Next::TtlExpired;
+        }
+        if total > adjacency.fast_mtu() {
+            let next = slow(p, &adjacency, total);
+            if next != Next::Output {
+                return next;
+            }
+        }
+        let h = p.at_mut::<12>(l3);
+        let sum = u16::from_be_bytes([h[10], h[11]]);
+        h[at::TTL as usize] = ttl - 1;
+        h[10..12].copy_from_slice(&wire::checksum::decrement_ttl(sum).to_be_bytes());
+        let [a, b, c, d] = adjacency.words;
+        let header = p.at_mut::<14>(l3 - 14);
+        header[0..4].copy_from_slice(&a.to_ne_bytes());
+        header[4..8].copy_from_slice(&b.to_ne_bytes());
+        header[8..12].copy_from_slice(&c.to_ne_bytes());
+        header[12..14].copy_from_slice(&d.to_ne_bytes()[..2]);
+        p.d.adj = u32::from(adjacency.tx_if());
+        Next::Output
+    }
+}
+
+#[cold]
+fn slow(p: &mut Pkt<'_>, adjacency: &Hot, total: u16) -> Next {
+    match adjacency.kind() {
+        Kind::Rewrite if total <= adjacency.mtu() => Next::Output,
+        Kind::Rewrite | Kind::Glean | Kind::Incomplete if total > adjacency.mtu() => {
+            let fragment = u16::from_be_bytes(*p.at::<2>(p.d.l3 + at::FRAGMENT));
+            if fragment & DF == 0 {
+                return Next::Fragment;
+            }
+            p.d.adj = Error::fragmentation_needed(adjacency.mtu()).number();
+            Next::FragmentationNeeded
+        }
+        Kind::Glean | Kind::Incomplete => Next::Resolve,
+        _ => Next::Gone,
+    }
+}

@@ -1,0 +1,25 @@
+//! The node table: what a worker's graph is made of, in the order of a packet's way.
+
+use crate::arp::{Hold, Resolve};
+use crate::context::Cx;
+use crate::{eth, icmp4, ip4, punt};
+use graph::Node;
+use graph::node::node;
+use graph::ring::Producer;
+
+/// Where packets of a port enter.
+pub const ENTRY: &str = "ethernet-input";
+
+/// The nodes of one worker, which asks for neighbors by `requests`.
+pub fn table(requests: Producer<Resolve>) -> Vec<Box<dyn Node<Cx>>> {
+    vec![
+        node("ethernet-input", eth::Input),
+        node("ip4-input", ip4::Input),
+        node("ip4-lookup", ip4::Lookup),
+        node("ip4-rewrite", ip4::Rewrite),
+        Box::new(ip4::Fragment::default()),
+        Box::new(Hold::new(requests)),
+        Box::new(icmp4::Answer::default()),
+        node("punt", punt::Punt),
+    ]
+}

@@ -1,0 +1,229 @@
+//! The router: state, tables and workers held together.
+
+use crate::arp::Resolve;
+use crate::change::Change;
+use crate::context::Cx;
+use crate::nodes;
+use crate::snapshot::{INTERFACES, Snapshot};
+use crate::state::{Garbage, NextHops, Rejected, State};
+use graph::epoch::Publisher;
+use graph::graph::GraphError;
+use graph::ring::Consumer;
+use graph::served::{Handoff, Waker};
+use graph::worker::{Handle, Worker};
+use graph::{Buffers, Graph, Pool};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tables::adjacency::Slab;
+use tables::ids::Retired;
+use tables::ip4::Fib;
+use tables::mem::Cells;
+use tables::nexthop::Groups;
+
+/// Memory of the tables, given by the caller: heap, huge pages, or BPF maps that an XDP program reads too.
+pub struct Memory {
+    /// First level of the FIB: 2^24 words.
+    pub first: Cells,
+    /// Second level of the FIB: 256 words a group.
+    pub second: Cells,
+    /// Next-hop groups: 16 words each.
+    pub groups: Cells,
+    /// Adjacencies: 16 words each.
+    pub adjacencies: Cells,
+}
+
+impl Memory {
+    /// Memory of this process's own: room for 65,536 second-level groups, next-hop groups and adjacencies.
+    ///
+    /// # Errors
+    /// The operating system's, when there is not enough.
+    pub fn own() -> std::io::Result<Self> {
+        Ok(Memory {
+            first: Cells::mapped(1 << 24)?,
+            second: Cells::mapped(1 << 24)?,
+            groups: Cells::mapped(1 << 20)?,
+            adjacencies: Cells::mapped(1 << 20)?,
+        })
+    }
+}
+
+/// What a router is made of.
+pub struct Setup {
+    /// Packet memory.
+    pub pool: Arc<Pool>,
+    /// Table memory.
+    pub memory: Memory,
+    /// Number of workers, 1 to 64.
+    pub workers: usize,
+    /// Waits until nothing outside of the workers reads what was retired (XDP programs: membarrier). `None`: nothing does.
+    pub grace: Option<Box<dyn Fn() + Send>>,
+}
+
+/// The router, owned by the control thread.
+pub struct Router {
+    /// What it knows.
+    pub state: State,
+    publisher: Publisher<Snapshot>,
+    /// The workers' handles, in order; filled by [`Router::attach`].
+    pub workers: Vec<Handle>,
+    pool: Arc<Pool>,
+    requests: Vec<Consumer<Resolve>>,
+    waiting: Option<(u64, Retired<Fib>, Option<Garbage>)>,
+    grace: Option<Box<dyn Fn() + Send>>,
+    started: Instant,
+}
+
+/// A worker that has not been started.
+pub type Idle = (Worker<Cx>, Handle);
+
+impl Router {
+    /// A router without interfaces, and its workers, to be started (or driven by hand).
+    ///
+    /// # Errors
+    /// The operating system's, when it gives no event descriptor; never [`GraphError`] with the nodes of this crate.
+    pub fn new(setup: Setup) -> Result<(Self, Vec<Idle>), Box<dyn std::error::Error>> {
+        let Memory {
+            first,
+            second,
+            groups,
+            adjacencies,
+        } = setup.memory;
+        let state = State::new(
+            Fib::new(first, second),
+            NextHops::new(Groups::new(groups), Slab::new(adjacencies)),
+        );
+        let count = setup.workers.clamp(1, 64);
+        let mut publisher = Publisher::new(Snapshot::default(), count);
+        let wakers = (0..count)
+            .map(|_| Waker::new())
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut requests = Vec::new();
+        let mut idle = Vec::new();
+        for (waker, handoff) in wakers.iter().zip(Handoff::mesh(&wakers, 4096)) {
+            let (producer, consumer) = graph::ring::ring(1024);
+            requests.push(consumer);
+            let graph = graph(producer, &setup.pool)?;
+            let cx = Cx::new(
+                state.fib.reader(),
+                state.nexthops.groups.reader(),
+                state.nexthops.slab.reader(),
+                publisher.reader(),
+            );
+            idle.push(Worker::new(graph, cx, waker.clone(), handoff));
+        }
+        let router = Router {
+            state,
+            publisher,
+            workers: Vec::new(),
+            pool: setup.pool,
+            requests,
+            waiting: None,
+            grace: setup.grace,
+            started: Instant::now(),
+        };
+        Ok((router, idle))
+    }
+
+    /// Takes the handles of the workers, in order.
+    pub fn attach(&mut self, handles: Vec<Handle>) {
+        self.workers = handles;
+    }
+
+    /// The packet memory.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// When it was made.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// Applies a batch: all of it is checked first, then applied, then published.
+    ///
+    /// Returns how many changes found a table full; they are counted in [`crate::state::Alarms`] and what was there stays.
+    ///
+    /// # Errors
+    /// [`Rejected`]: a change is not valid, nothing was applied.
+    pub fn apply(&mut self, changes: Vec<Change>) -> Result<usize, Rejected> {
+        self.state.validate(&changes)?;
+        let (mut publish, mut full) = (false, 0);
+        for change in &changes {
+            // Numbers may only be waiting for a grace period: wait for it once, then it is really full.
+            let applied = self.state.apply(change).or_else(|f| {
+                if self.reclaim_now() {
+                    self.state.apply(change)
+                } else {
+                    Err(f)
+                }
+            });
+            match applied {
+                Ok(p) => publish |= p,
+                Err(_) => full += 1,
+            }
+        }
+        if publish {
+            let snapshot = self.state.snapshot();
+            self.publisher.publish(snapshot);
+        } else {
+            self.publisher.mark();
+        }
+        self.workers.iter().for_each(Handle::wake);
+        self.tick();
+        Ok(full)
+    }
+
+    /// Neighbors that workers asked for since the last call.
+    pub fn requests(&mut self) -> Vec<Resolve> {
+        self.requests
+            .iter_mut()
+            .flat_map(|r| std::iter::from_fn(|| r.pop()))
+            .collect()
+    }
+
+    /// Reclaims what no worker can reach any more. Call it now and then.
+    pub fn tick(&mut self) {
+        self.publisher.reclaim();
+        if let Some((generation, fib, next)) = self.waiting.take() {
+            if !self.publisher.passed(generation) {
+                self.waiting = Some((generation, fib, next));
+                return;
+            }
+            if let Some(grace) = &self.grace {
+                grace();
+            }
+            self.state.fib.reclaim(fib);
+            if let Some(next) = next {
+                self.state.nexthops.reclaim(next);
+            }
+        }
+        let fib = self.state.fib.retired();
+        let next = self.state.nexthops.retired();
+        if next.is_some() || !fib.is_empty() {
+            self.waiting = Some((self.publisher.mark(), fib, next));
+        }
+    }
+
+    /// Waits for the grace period of all that is retired now. False if it does not end in time.
+    fn reclaim_now(&mut self) -> bool {
+        let give_up = Instant::now() + Duration::from_millis(100);
+        self.tick();
+        while self.waiting.is_some() && Instant::now() < give_up {
+            std::thread::sleep(Duration::from_micros(100));
+            self.tick();
+        }
+        self.waiting.is_none()
+    }
+}
+
+fn graph(
+    requests: graph::ring::Producer<Resolve>,
+    pool: &Arc<Pool>,
+) -> Result<Graph<Cx>, GraphError> {
+    Graph::new(
+        nodes::table(requests),
+        Buffers::new(pool.clone()),
+        INTERFACES,
+        Arc::default(),
+    )
+}

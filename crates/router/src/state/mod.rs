@@ -1,0 +1,393 @@
+//! The state: interfaces, addresses, neighbors and routes as they are wanted, and the tables made of them. One thread owns it.
+
+mod nexthops;
+
+use crate::change::{Change, Interface, InterfaceId, Mac, Prefix, Route};
+use crate::snapshot::{Face, INTERFACES, Mode, Snapshot};
+pub use nexthops::{Garbage, ListId, NextHops};
+use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv4Addr;
+use tables::ids::Full;
+use tables::ip4::{Entry, Fib};
+use tables::special::Special;
+
+/// Why a batch of changes was refused; nothing of it was applied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Rejected {
+    /// An interface number out of range.
+    #[error("change {index}: interface {interface} is out of range (1 to {})", INTERFACES - 1)]
+    Interface {
+        /// Position in the batch.
+        index: usize,
+        /// The number.
+        interface: InterfaceId,
+    },
+    /// An MTU that IPv4 does not allow.
+    #[error("change {index}: mtu {mtu} of interface {name} is out of range (68 to 9216)")]
+    Mtu {
+        /// Position in the batch.
+        index: usize,
+        /// The interface.
+        name: String,
+        /// The MTU.
+        mtu: u16,
+    },
+    /// A route without any path.
+    #[error("change {index}: route {prefix} has no path")]
+    NoPath {
+        /// Position in the batch.
+        index: usize,
+        /// The route's prefix.
+        prefix: Prefix,
+    },
+}
+
+/// What a route of the kernel leads to here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A decision; `broadcast` marks a directed broadcast, which is delivered locally.
+    Special(Special, bool),
+    /// A path list.
+    List(ListId),
+}
+
+/// A resolved neighbor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Neighbor {
+    /// Its Ethernet address.
+    pub mac: Mac,
+    /// When it was last set.
+    pub since: std::time::Instant,
+}
+
+/// Events that an operator wants to know of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Alarms {
+    /// Routes that were not installed because the second-level groups of the FIB are used up.
+    pub fib_full: u64,
+    /// Routes that were not installed because next-hop groups or adjacencies are used up.
+    pub next_hops_full: u64,
+}
+
+/// All that the router knows.
+pub struct State {
+    pub(crate) interfaces: BTreeMap<InterfaceId, Interface>,
+    pub(crate) addresses: BTreeMap<InterfaceId, Vec<(Ipv4Addr, u8)>>,
+    pub(crate) neighbors: BTreeMap<(u32, InterfaceId), Neighbor>,
+    pub(crate) routes: HashMap<Prefix, Target>,
+    /// Neighbors that have a host route of their own in the FIB, beside the kernel's routes.
+    hosts: BTreeMap<u32, (InterfaceId, ListId)>,
+    pub(crate) fib: Fib,
+    pub(crate) nexthops: NextHops,
+    pub(crate) alarms: Alarms,
+}
+
+impl State {
+    /// An empty state over tables.
+    pub fn new(fib: Fib, nexthops: NextHops) -> Self {
+        State {
+            interfaces: BTreeMap::new(),
+            addresses: BTreeMap::new(),
+            neighbors: BTreeMap::new(),
+            routes: HashMap::new(),
+            hosts: BTreeMap::new(),
+            fib,
+            nexthops,
+            alarms: Alarms::default(),
+        }
+    }
+
+    /// Checks a batch without changing anything.
+    ///
+    /// # Errors
+    /// [`Rejected`], naming the first change that cannot be applied.
+    pub fn validate(&self, changes: &[Change]) -> Result<(), Rejected> {
+        for (index, change) in changes.iter().enumerate() {
+            let interface = match change {
+                Change::InterfaceSet(i) => i.id,
+                Change::InterfaceDelete(i) => *i,
+                Change::AddressAdd { interface, .. }
+                | Change::AddressDelete { interface, .. }
+                | Change::NeighborSet { interface, .. }
+                | Change::NeighborDelete { interface, .. } => *interface,
+                Change::RouteSet {
+                    prefix,
+                    route: Route::Forward(paths),
+                } => {
+                    let Some(first) = paths.first() else {
+                        return Err(Rejected::NoPath {
+                            index,
+                            prefix: *prefix,
+                        });
+                    };
+                    paths
+                        .iter()
+                        .map(|p| p.interface)
+                        .find(|i| !known(*i))
+                        .unwrap_or(first.interface)
+                }
+                Change::RouteSet { .. } | Change::RouteDelete { .. } => continue,
+            };
+            if !known(interface) {
+                return Err(Rejected::Interface { index, interface });
+            }
+            if let Change::InterfaceSet(i) = change
+                && !(68..=9216).contains(&i.mtu)
+            {
+                return Err(Rejected::Mtu {
+                    index,
+                    name: i.name.clone(),
+                    mtu: i.mtu,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies one validated change. True if the snapshot has to be published anew.
+    ///
+    /// # Errors
+    /// [`Full`] when a table is used up: the old route stays.
+    pub fn apply(&mut self, change: &Change) -> Result<bool, Full> {
+        match change {
+            Change::InterfaceSet(interface) => {
+                let id = interface.id;
+                self.interfaces.insert(id, interface.clone());
+                self.refresh_adjacencies(id)?;
+                return Ok(true);
+            }
+            &Change::InterfaceDelete(id) => {
+                self.interfaces.remove(&id);
+                self.addresses.remove(&id);
+                let gone: Vec<_> = self
+                    .neighbors
+                    .keys()
+                    .filter(|(_, i)| *i == id)
+                    .copied()
+                    .collect();
+                for (address, interface) in gone {
+                    self.neighbor_delete(interface, address)?;
+                }
+                self.refresh_adjacencies(id)?;
+                return Ok(true);
+            }
+            &Change::AddressAdd {
+                interface,
+                address,
+                length,
+            } => {
+                let list = self.addresses.entry(interface).or_default();
+                if !list.contains(&(address, length)) {
+                    list.push((address, length));
+                }
+                return Ok(true);
+            }
+            &Change::AddressDelete {
+                interface,
+                address,
+                length,
+            } => {
+                if let Some(list) = self.addresses.get_mut(&interface) {
+                    list.retain(|a| *a != (address, length));
+                }
+                return Ok(true);
+            }
+            &Change::NeighborSet {
+                interface,
+                address,
+                mac,
+            } => self.neighbor_set(interface, address.into(), mac)?,
+            &Change::NeighborDelete { interface, address } => {
+                self.neighbor_delete(interface, address.into())?
+            }
+            Change::RouteSet { prefix, route } => self.route_set(*prefix, route)?,
+            &Change::RouteDelete { prefix } => self.route_delete(prefix)?,
+        }
+        Ok(false)
+    }
+
+    /// The snapshot for the workers.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut snapshot = Snapshot::default();
+        for i in self.interfaces.values() {
+            let (mode, twin) = match i.kind {
+                _ if !i.up => (Mode::Down, 0),
+                crate::Kind::Routed { twin } => (Mode::Routed, twin.unwrap_or(0)),
+                crate::Kind::Twin { of } => (Mode::Twin(of), 0),
+            };
+            let source = self
+                .addresses
+                .get(&i.id)
+                .and_then(|a| a.first())
+                .map_or(0, |(a, _)| (*a).into());
+            snapshot.faces[i.id as usize] = Face {
+                mac: Face::number(i.mac),
+                mode,
+                twin,
+                mtu: i.mtu,
+                source,
+            };
+        }
+        let sources = snapshot.faces.iter().map(|f| f.source);
+        snapshot.any_source = sources.into_iter().find(|s| *s != 0).unwrap_or(0);
+        snapshot
+    }
+
+    fn neighbor_set(&mut self, interface: InterfaceId, address: u32, mac: Mac) -> Result<(), Full> {
+        let since = std::time::Instant::now();
+        let old = self
+            .neighbors
+            .insert((address, interface), Neighbor { mac, since });
+        if old.is_none_or(|o| o.mac != mac) {
+            self.nexthops
+                .refresh(&self.interfaces, &self.neighbors, interface, Some(address))?;
+            self.host_route(address)?;
+        }
+        Ok(())
+    }
+
+    fn neighbor_delete(&mut self, interface: InterfaceId, address: u32) -> Result<(), Full> {
+        if self.neighbors.remove(&(address, interface)).is_some() {
+            self.host_route(address)?;
+            self.nexthops
+                .refresh(&self.interfaces, &self.neighbors, interface, Some(address))?;
+        }
+        Ok(())
+    }
+
+    fn refresh_adjacencies(&mut self, interface: InterfaceId) -> Result<(), Full> {
+        self.nexthops
+            .refresh_interface(&self.interfaces, &self.neighbors, interface)
+    }
+
+    fn route_set(&mut self, prefix: Prefix, route: &Route) -> Result<(), Full> {
+        let (target, entry) = match route {
+            Route::Forward(paths) => {
+                let (list, entry) = self
+                    .nexthops
+                    .acquire(&self.interfaces, &self.neighbors, paths)
+                    .inspect_err(|_| {
+                        self.alarms.next_hops_full += 1;
+                    })?;
+                (Target::List(list), entry)
+            }
+            Route::Broadcast => (
+                Target::Special(Special::Local, true),
+                Entry::special(Special::Local),
+            ),
+            Route::Local => special(Special::Local),
+            Route::Punt => special(Special::Punt),
+            Route::Blackhole => special(Special::Blackhole),
+            Route::Unreachable => special(Special::Unreachable),
+            Route::Prohibit => special(Special::Prohibit),
+        };
+        if let Err(full) = self.fib.insert(prefix, entry) {
+            self.alarms.fib_full += 1;
+            self.release(target);
+            return Err(full);
+        }
+        if let Some(old) = self.routes.insert(prefix, target) {
+            self.release(old);
+        } else if prefix.len() == 32
+            && let Some((_, list)) = self.hosts.remove(&prefix.addr())
+        {
+            self.nexthops.release(list);
+        }
+        self.host_routes_in(prefix)
+    }
+
+    fn route_delete(&mut self, prefix: Prefix) -> Result<(), Full> {
+        if let Some(old) = self.routes.remove(&prefix) {
+            self.fib.remove(prefix);
+            self.release(old);
+            self.host_routes_in(prefix)?;
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, target: Target) {
+        if let Target::List(list) = target {
+            self.nexthops.release(list);
+        }
+    }
+
+    /// Looks at the host routes of all neighbors in `prefix` again, after its route changed.
+    fn host_routes_in(&mut self, prefix: Prefix) -> Result<(), Full> {
+        let mut from = (prefix.addr(), 0);
+        while let Some((&(address, _), _)) = self
+            .neighbors
+            .range(from..=(prefix.last(), InterfaceId::MAX))
+            .next()
+        {
+            self.host_route(address)?;
+            match address.checked_add(1) {
+                Some(next) => from = (next, 0),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a resolved neighbor on a connected network its own route, or takes it away.
+    ///
+    /// The kernel resolves destinations of a connected route one by one; so does the FIB, by a /32 under the connected prefix.
+    fn host_route(&mut self, address: u32) -> Result<(), Full> {
+        let wanted = self
+            .connected(address)
+            .filter(|i| self.neighbors.contains_key(&(address, *i)));
+        let have = self.hosts.get(&address).copied();
+        if have.map(|(i, _)| i) == wanted {
+            return Ok(());
+        }
+        let prefix = Prefix::host(address);
+        match wanted {
+            Some(interface) => {
+                let path = crate::Path {
+                    interface,
+                    gateway: Some(address.into()),
+                    weight: 1,
+                };
+                let (list, entry) =
+                    self.nexthops
+                        .acquire(&self.interfaces, &self.neighbors, &[path])?;
+                if let Err(full) = self.fib.insert(prefix, entry) {
+                    self.alarms.fib_full += 1;
+                    self.nexthops.release(list);
+                    return Err(full);
+                }
+                self.hosts.insert(address, (interface, list));
+            }
+            None => {
+                self.fib.remove(prefix);
+                self.hosts.remove(&address);
+            }
+        }
+        if let Some((_, list)) = have {
+            self.nexthops.release(list);
+        }
+        Ok(())
+    }
+
+    /// The interface on whose link `address` is, by the kernel's routes.
+    fn connected(&self, address: u32) -> Option<InterfaceId> {
+        let longest = (0..=32)
+            .rev()
+            .filter_map(|len| Prefix::new(address, len))
+            .find_map(|p| self.routes.get(&p))?;
+        let Target::List(list) = longest else {
+            return None;
+        };
+        match self.nexthops.paths(*list) {
+            [path] if path.gateway.is_none() => Some(path.interface),
+            _ => None,
+        }
+    }
+}
+
+fn special(special: Special) -> (Target, Entry) {
+    (Target::Special(special, false), Entry::special(special))
+}
+
+fn known(interface: InterfaceId) -> bool {
+    (1..INTERFACES).contains(&(interface as usize))
+}

@@ -1,0 +1,282 @@
+//! Next hops: path lists shared by routes, the groups and adjacencies made of them.
+//!
+//! A route names a path list, the list owns a group, the group's buckets name adjacencies. When a neighbor or link changes, the buckets
+//! change and not the routes, however many there are.
+
+use super::Neighbor;
+use crate::change::{Interface, InterfaceId, Path};
+use std::collections::{BTreeMap, HashMap};
+use tables::adjacency::{Adjacency, AdjacencyId, Slab};
+use tables::ids::{Full, Retired};
+use tables::ip4::Entry;
+use tables::nexthop::{GroupId, Groups, Member};
+
+/// Number of a path list.
+pub type ListId = u32;
+
+type Interfaces = BTreeMap<InterfaceId, Interface>;
+type Neighbors = BTreeMap<(u32, InterfaceId), Neighbor>;
+/// Interface and gateway; no gateway: the destination is on the link.
+type Via = (InterfaceId, Option<u32>);
+
+struct List {
+    paths: Box<[Path]>,
+    group: GroupId,
+    /// Routes that name it.
+    routes: usize,
+}
+
+struct Hop {
+    adjacency: AdjacencyId,
+    lists: Vec<ListId>,
+}
+
+/// Groups and adjacencies that wait for the end of a grace period.
+pub struct Garbage(Retired<Groups>, Retired<Slab>);
+
+/// All path lists and what they are made of.
+pub struct NextHops {
+    pub(crate) groups: Groups,
+    pub(crate) slab: Slab,
+    lists: Vec<Option<List>>,
+    free: Vec<ListId>,
+    by_paths: HashMap<Box<[Path]>, ListId>,
+    hops: BTreeMap<Via, Hop>,
+}
+
+impl NextHops {
+    /// None yet, over tables.
+    pub fn new(groups: Groups, slab: Slab) -> Self {
+        NextHops {
+            groups,
+            slab,
+            lists: Vec::new(),
+            free: Vec::new(),
+            by_paths: HashMap::new(),
+            hops: BTreeMap::new(),
+        }
+    }
+
+    /// The list of these paths for one more route, and the FIB entry that leads to it.
+    ///
+    /// # Errors
+    /// [`Full`]: no group or adjacency is left; nothing was changed.
+    pub fn acquire(
+        &mut self,
+        i: &Interfaces,
+        n: &Neighbors,
+        paths: &[Path],
+    ) -> Result<(ListId, Entry), Full> {
+        if let Some(&id) = self.by_paths.get(paths) {
+            let list = self.lists[id as usize]
+                .as_mut()
+                .expect("a list that is found by its paths is there");
+            list.routes += 1;
+            return Ok((id, Entry::new(list.group, paths.len() > 1)));
+        }
+        let id = self.free.pop().unwrap_or(self.lists.len() as ListId);
+        if id as usize == self.lists.len() {
+            self.lists.push(None);
+        }
+        let group = match self.build(i, n, id, paths) {
+            Ok(group) => group,
+            Err(full) => {
+                self.leave(id, paths);
+                self.free.push(id);
+                return Err(full);
+            }
+        };
+        self.lists[id as usize] = Some(List {
+            paths: paths.into(),
+            group,
+            routes: 1,
+        });
+        self.by_paths.insert(paths.into(), id);
+        Ok((id, Entry::new(group, paths.len() > 1)))
+    }
+
+    fn build(
+        &mut self,
+        i: &Interfaces,
+        n: &Neighbors,
+        id: ListId,
+        paths: &[Path],
+    ) -> Result<GroupId, Full> {
+        for path in paths {
+            let via = via(path);
+            if !self.hops.contains_key(&via) {
+                let adjacency = self.slab.alloc(&adjacency(i, n, via))?;
+                self.hops.insert(
+                    via,
+                    Hop {
+                        adjacency,
+                        lists: Vec::new(),
+                    },
+                );
+            }
+            let hop = self.hops.get_mut(&via).expect("just made");
+            if !hop.lists.contains(&id) {
+                hop.lists.push(id);
+            }
+        }
+        let members = self.members(i, paths);
+        self.groups.alloc(&members)
+    }
+
+    /// One route less names the list.
+    pub fn release(&mut self, id: ListId) {
+        let Some(list) = self.lists.get_mut(id as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        list.routes -= 1;
+        if list.routes > 0 {
+            return;
+        }
+        if let Some(list) = self.lists[id as usize].take() {
+            self.by_paths.remove(&list.paths);
+            self.groups.retire(list.group);
+            self.leave(id, &list.paths);
+            self.free.push(id);
+        }
+    }
+
+    /// Takes list `id` off its hops, and hops that no list uses away.
+    fn leave(&mut self, id: ListId, paths: &[Path]) {
+        for path in paths {
+            let via = via(path);
+            let Some(hop) = self.hops.get_mut(&via) else {
+                continue;
+            };
+            hop.lists.retain(|l| *l != id);
+            if hop.lists.is_empty() {
+                self.slab.retire(hop.adjacency);
+                self.hops.remove(&via);
+            }
+        }
+    }
+
+    /// The paths of a list.
+    pub fn paths(&self, id: ListId) -> &[Path] {
+        self.lists
+            .get(id as usize)
+            .and_then(Option::as_ref)
+            .map_or(&[], |l| &l.paths)
+    }
+
+    /// The group of a list.
+    pub fn group(&self, id: ListId) -> Option<GroupId> {
+        self.lists
+            .get(id as usize)
+            .and_then(Option::as_ref)
+            .map(|l| l.group)
+    }
+
+    /// A next hop's interface or neighbor changed: gives it a new adjacency, if that differs.
+    ///
+    /// # Errors
+    /// [`Full`]: no adjacency is left; the old one stays.
+    pub fn refresh(
+        &mut self,
+        i: &Interfaces,
+        n: &Neighbors,
+        interface: InterfaceId,
+        gateway: Option<u32>,
+    ) -> Result<(), Full> {
+        let via = (interface, gateway);
+        let Some(hop) = self.hops.get_mut(&via) else {
+            return Ok(());
+        };
+        let wanted = adjacency(i, n, via);
+        if self.slab.get(hop.adjacency) == Some(wanted) {
+            return Ok(());
+        }
+        let new = self.slab.alloc(&wanted)?;
+        let old = std::mem::replace(&mut hop.adjacency, new);
+        for list in hop.lists.clone() {
+            let Some(list) = &self.lists[list as usize] else {
+                continue;
+            };
+            // In place first, so that flows stay where they are; then the shares, if a link went or came.
+            self.groups.replace(list.group, old, new);
+            let members = self.members(i, &list.paths);
+            self.groups.update(list.group, &members);
+        }
+        self.slab.retire(old);
+        Ok(())
+    }
+
+    /// An interface changed: looks at all next hops on it again.
+    ///
+    /// # Errors
+    /// As [`NextHops::refresh`].
+    pub fn refresh_interface(
+        &mut self,
+        i: &Interfaces,
+        n: &Neighbors,
+        interface: InterfaceId,
+    ) -> Result<(), Full> {
+        let vias: Vec<Via> = self
+            .hops
+            .range((interface, None)..=(interface, Some(u32::MAX)))
+            .map(|(v, _)| *v)
+            .collect();
+        vias.into_iter()
+            .try_for_each(|(interface, gateway)| self.refresh(i, n, interface, gateway))
+    }
+
+    /// The members of a group: paths over links that are up; all of them if none is.
+    fn members(&self, i: &Interfaces, paths: &[Path]) -> Vec<Member> {
+        let up = |p: &&Path| i.get(&p.interface).is_some_and(|i| i.up);
+        let any = paths.iter().any(|p| up(&p));
+        let used = paths.iter().filter(|p| !any || up(p));
+        used.filter_map(|p| {
+            Some(Member {
+                adjacency: self.hops.get(&via(p))?.adjacency,
+                weight: p.weight.max(1),
+            })
+        })
+        .collect()
+    }
+
+    /// What is to be reclaimed after a grace period; `None` if there is nothing.
+    pub fn retired(&mut self) -> Option<Garbage> {
+        let garbage = Garbage(self.groups.retired(), self.slab.retired());
+        (!garbage.0.is_empty() || !garbage.1.is_empty()).then_some(garbage)
+    }
+
+    /// The grace period is over.
+    pub fn reclaim(&mut self, garbage: Garbage) {
+        self.groups.reclaim(garbage.0);
+        self.slab.reclaim(garbage.1);
+    }
+}
+
+fn via(path: &Path) -> Via {
+    (path.interface, path.gateway.map(u32::from))
+}
+
+/// What a next hop's adjacency is to be.
+fn adjacency(
+    interfaces: &Interfaces,
+    neighbors: &Neighbors,
+    (interface, gateway): Via,
+) -> Adjacency {
+    let Some(i) = interfaces.get(&interface).filter(|i| i.up) else {
+        return Adjacency {
+            tx_if: interface,
+            next_hop: gateway.unwrap_or(0),
+            ..Adjacency::DROP
+        };
+    };
+    let Some(address) = gateway else {
+        return Adjacency::glean(interface, i.mtu);
+    };
+    let Some(neighbor) = neighbors.get(&(address, interface)) else {
+        return Adjacency::incomplete(interface, i.mtu, address);
+    };
+    let mut header = [0; 14];
+    header[..6].copy_from_slice(&neighbor.mac);
+    header[6..12].copy_from_slice(&i.mac);
+    header[12..].copy_from_slice(&[0x08, 0x00]);
+    Adjacency::rewrite(interface, i.mtu, header, address)
+}
