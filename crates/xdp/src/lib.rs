@@ -1,1 +1,57 @@
 //! What runs in the kernel: XDP programs, loader, maps, map-backed memory.
+//!
+//! Three programs, their sources in `bpf/`, their objects built in:
+//! - [`Router`]: on each AF_XDP port, decides what goes to the router and what stays with the kernel, out of the route
+//!   tables that userspace writes as plain atomics ([`Router::tables`]);
+//! - [`Live`]: a traffic generator that runs inside the kernel over live frames (`BPF_PROG_TEST_RUN`);
+//! - [`Sink`]: the receiving end of a load test, which counts by stream and drops.
+//!
+//! Programs are attached by BPF links, so the end of the process, however it comes, detaches them. Beside them is what
+//! asks the kernel about programs and devices: [`attached`], [`links`], [`features`], [`cleanup`].
+//!
+//! Linux 6.1 or later. Interfaces are named by index in the network namespace of the calling thread.
+
+mod attach;
+mod error;
+mod inventory;
+mod live;
+mod map;
+mod netlink;
+mod object;
+mod router;
+mod sink;
+mod sys;
+
+pub use attach::{Attachment, Mode};
+pub use error::Error;
+pub use inventory::{Attached, Features, LinkInfo, attached, cleanup, features, links};
+pub use live::{
+    Live, LiveError, LivePlan, LiveStream, LiveTotals, MAX_FRAME, MAX_STREAMS, MAX_VARS, Op, Rate,
+    Var,
+};
+pub use router::{PortConfig, PortCounters, Router, RouterPort, TableSizes, Tables};
+pub use sink::{MAX_MATCHES, Match, Sink};
+
+/// Packets and bytes of one stream. Bytes are those of the frames without the check sequence (FCS).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamCount {
+    /// Frames.
+    pub packets: u64,
+    /// Bytes of these frames, from the destination address to the last byte before the FCS.
+    pub bytes: u64,
+}
+
+/// What a program did with a packet in a dry run; the numbers are those of `enum xdp_action` (linux/bpf.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// An error in the program: counted by the kernel, and dropped.
+    Aborted,
+    /// Dropped.
+    Drop,
+    /// Left to the kernel's stack.
+    Pass,
+    /// Sent back out of the same interface.
+    Tx,
+    /// Given to a socket or another interface.
+    Redirect,
+}

@@ -1,0 +1,31 @@
+/* What the programs share: map definitions, byte order, headers. */
+#ifndef PARSHALL_COMMON_BPF_H
+#define PARSHALL_COMMON_BPF_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+/* The definition that the loader reads out of section "maps". It needs no BTF, so the compiled objects
+ * hold no source lines and are the same wherever they are built. */
+struct map_def {
+	__u32 type;
+	__u32 key_size;
+	__u32 value_size;
+	__u32 max_entries;
+	__u32 map_flags;
+	__u32 id;
+	__u32 pinning;
+};
+
+#define ETH_LEN 14
+#define ETHERTYPE_IP4 0x0800
+#define IP4_LEN 20
+#define IP4_VERSION 4
+#define IP4_IHL 5
+
+/* Packet and map memory may be read unaligned where BPF runs (x86-64, arm64). */
+#define LOAD16(p) (*(const __u16 *)(p))
+#define LOAD32(p) (*(const __u32 *)(p))
+
+#endif

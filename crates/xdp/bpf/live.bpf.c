@@ -1,0 +1,229 @@
+/* The generator: run over live frames (BPF_PROG_TEST_RUN), it turns each into the next packet of the plan, or
+ * drops it if none is due.
+ *
+ * The kernel recycles the frames, and whoever received one may have written into it. So the beginning of every
+ * frame is written anew; what lies behind it is the same in all streams and is left alone.
+ *
+ * One thread runs this program, on one CPU: plain stores are enough. */
+#include "common.bpf.h"
+
+#define STREAMS 16
+#define VARS 4
+#define ORDER 4096
+#define NARROW 60
+#define WIDE 124
+#define HEAD 128
+#define NSEC_PER_SEC 1000000000ull
+#define UNPACED (~0ull)
+
+enum op { INC, DEC, RANDOM };
+
+struct var {
+	__u32 value;
+	__u32 min;
+	__u32 max;
+	__u32 step;
+	__u32 seed;
+	__u16 at;
+	__u8 width;
+	__u8 op;
+};
+
+struct stream {
+	__u64 packets;
+	__u64 bytes;
+	__u32 len;
+	__u32 vars;
+	/* Where the IPv4 header is whose checksum must be kept right; 0: none. */
+	__u32 ip4_at;
+	__u32 reserved;
+	struct var var[VARS];
+	/* The frame's beginning; it holds the variables' latest values. */
+	__u8 head[HEAD];
+};
+
+struct live {
+	/* Written by userspace at any time. */
+	__u64 rate;
+	__u64 burst;
+	/* The schedule: packets asked for, of these given up, and allowed now; due = sent + lost + credit. */
+	__u64 due;
+	__u64 lost;
+	__u64 credit;
+	/* Time of the last look at the clock, and what was left below one packet (10^-9 packets). */
+	__u64 last;
+	__u64 rest;
+	/* Which stream each packet belongs to, round and round. */
+	__u32 position;
+	__u32 order_len;
+	/* Bytes of the frames that come in. */
+	__u32 frame_len;
+	/* The beginning is WIDE, not NARROW. */
+	__u32 wide;
+	__u8 order[ORDER];
+	struct stream stream[STREAMS];
+};
+
+struct live live;
+
+/* Looks at the clock and adds what became due since the last look. */
+static __always_inline void accrue(__u64 rate)
+{
+	__u64 now = bpf_ktime_get_ns(), parts, packets, credit;
+	__u64 burst = *(volatile __u64 *)&live.burst;
+
+	if (!live.last)
+		live.last = now;
+	parts = live.rest + (now - live.last) * rate;
+	live.last = now;
+	packets = parts / NSEC_PER_SEC;
+	live.rest = parts % NSEC_PER_SEC;
+	live.due += packets;
+	credit = live.credit + packets;
+	if (credit > burst) {
+		live.lost += credit - burst;
+		credit = burst;
+	}
+	live.credit = credit;
+}
+
+/* May one packet go now? The clock is read only when the credit is used up. */
+static __always_inline int is_due(void)
+{
+	__u64 rate = *(volatile __u64 *)&live.rate;
+
+	if (rate == UNPACED) {
+		live.due++;
+		/* A schedule that follows starts with its first look at the clock. */
+		live.last = 0;
+		return 1;
+	}
+	if (!live.credit)
+		accrue(rate);
+	if (!live.credit)
+		return 0;
+	live.credit--;
+	return 1;
+}
+
+static __always_inline __u32 next_stream(void)
+{
+	__u32 position = live.position;
+	__u32 stream = live.order[position & (ORDER - 1)];
+
+	live.position = ++position < live.order_len ? position : 0;
+	return stream & (STREAMS - 1);
+}
+
+/* s = s * 214013 + 2531011; 15 bits a draw, so 30 in two. */
+static __always_inline __u32 draw(struct var *v)
+{
+	__u32 seed = v->seed * 214013 + 2531011;
+	__u32 value = (seed >> 16) & 0x7fff;
+
+	if (v->width == 4) {
+		seed = seed * 214013 + 2531011;
+		value = (value << 16) + ((seed >> 16) & 0x7fff);
+	}
+	v->seed = seed;
+	return value;
+}
+
+static __always_inline void step(struct var *v)
+{
+	if (v->op == RANDOM) {
+		__u64 span = (__u64)v->max - v->min + 1;
+
+		v->value = v->min + draw(v) % span;
+	} else if (v->op == INC) {
+		__u32 left = v->max - v->value;
+
+		v->value = left >= v->step ? v->value + v->step : v->min + (v->step - left - 1);
+	} else {
+		__u32 left = v->value - v->min;
+
+		v->value = left >= v->step ? v->value - v->step : v->max - (v->step - left - 1);
+	}
+}
+
+static __always_inline void put(__u8 *head, struct var *v)
+{
+	__u8 *p = head + (v->at & (HEAD - 1));
+
+	if (v->at > HEAD - 4)
+		return;
+	if (v->width == 1)
+		*p = v->value;
+	else if (v->width == 2)
+		*(__u16 *)p = bpf_htons(v->value);
+	else
+		*(__u32 *)p = bpf_htonl(v->value);
+}
+
+static __always_inline void fix_checksum(__u8 *head, __u32 at)
+{
+	__u8 *ip = head + (at & (HEAD - 1));
+	__u64 sum;
+
+	if (!at || at > HEAD - IP4_LEN)
+		return;
+	*(__u16 *)(ip + 10) = 0;
+	sum = (__u64)LOAD32(ip) + LOAD32(ip + 4) + LOAD32(ip + 8) + LOAD32(ip + 12) + LOAD32(ip + 16);
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	*(__u16 *)(ip + 10) = ~sum;
+}
+
+static __always_inline int write_head(struct xdp_md *ctx, const __u8 *head)
+{
+	__u8 *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	int i;
+
+	if (data + NARROW > end)
+		return 0;
+#pragma unroll
+	for (i = 0; i < NARROW; i += 4)
+		*(__u32 *)(data + i) = LOAD32(head + i);
+	if (!live.wide)
+		return 1;
+	if (data + WIDE > end)
+		return 0;
+#pragma unroll
+	for (i = NARROW; i < WIDE; i += 4)
+		*(__u32 *)(data + i) = LOAD32(head + i);
+	return 1;
+}
+
+SEC("xdp")
+int parshall_live(struct xdp_md *ctx)
+{
+	struct stream *s;
+	int i, surplus;
+
+	if (!is_due())
+		return XDP_DROP;
+	s = &live.stream[next_stream()];
+	for (i = 0; i < VARS; i++) {
+		if (i >= s->vars)
+			break;
+		if (s->var[i].op == RANDOM)
+			step(&s->var[i]);
+		put(s->head, &s->var[i]);
+		if (s->var[i].op != RANDOM)
+			step(&s->var[i]);
+	}
+	if (s->vars)
+		fix_checksum(s->head, s->ip4_at);
+	if (!write_head(ctx, s->head))
+		return XDP_ABORTED;
+	surplus = live.frame_len - s->len;
+	if (surplus && bpf_xdp_adjust_tail(ctx, -surplus))
+		return XDP_ABORTED;
+	s->packets++;
+	s->bytes += s->len;
+	return XDP_TX;
+}
+
+char _license[] SEC("license") = "Apache-2.0";

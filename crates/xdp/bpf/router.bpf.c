@@ -1,0 +1,121 @@
+/* The router's side of an AF_XDP port: what the router forwards goes to the socket, the rest to the kernel.
+ *
+ * The kernel keeps: frames that are not for the interface's own address, everything that is not untagged
+ * IPv4, IPv4 with options (the kernel is the slow path), and destinations whose next-hop group says local or
+ * punt. All else goes to the graph, broken packets too, because the graph counts them.
+ *
+ * Every port runs its own instance, with its own sockets, counters and configuration; the tables are shared. */
+#include "common.bpf.h"
+
+#define ENTRY_EXT (1u << 31)
+#define ENTRY_GROUP ((1u << 30) - 1)
+#define GROUP_LOCAL 1
+#define GROUP_PUNT 2
+
+#define PORT_MAC ((1ull << 48) - 1)
+#define PORT_L2 (1ull << 48)
+
+/* One cache line of a table. */
+struct line {
+	__u32 word[16];
+};
+
+struct counters {
+	__u64 passed;
+	__u64 redirected;
+};
+
+/* Address in memory order in the low 48 bits, then the flags; written by userspace in one store. */
+volatile __u64 port;
+
+/* Sizes of the tables are the loader's, it brings the maps. */
+struct map_def SEC("maps") first = {
+	.type = BPF_MAP_TYPE_ARRAY,
+	.key_size = 4,
+	.value_size = sizeof(struct line),
+	.max_entries = 1 << 20,
+	.map_flags = BPF_F_MMAPABLE,
+};
+
+struct map_def SEC("maps") second = {
+	.type = BPF_MAP_TYPE_ARRAY,
+	.key_size = 4,
+	.value_size = sizeof(struct line),
+	.max_entries = 16,
+	.map_flags = BPF_F_MMAPABLE,
+};
+
+struct map_def SEC("maps") xsks = {
+	.type = BPF_MAP_TYPE_XSKMAP,
+	.key_size = 4,
+	.value_size = 4,
+	.max_entries = 256,
+};
+
+struct map_def SEC("maps") counters = {
+	.type = BPF_MAP_TYPE_PERCPU_ARRAY,
+	.key_size = 4,
+	.value_size = sizeof(struct counters),
+	.max_entries = 1,
+};
+
+/* One 32-bit load, whatever the compiler thinks of it: userspace changes the word at any time. */
+static __always_inline __u32 word(void *map, __u32 line, __u32 at)
+{
+	struct line *l = bpf_map_lookup_elem(map, &line);
+
+	return l ? *(volatile __u32 *)&l->word[at & 15] : 0;
+}
+
+/* DIR-24-8: bits 31..8 of the address choose the entry, which may name a group of 256 for bits 7..0. */
+static __always_inline __u32 group_of(__u32 dst)
+{
+	__u32 entry = word(&first, dst >> 12, dst >> 8);
+
+	if (entry & ENTRY_EXT)
+		entry = word(&second, ((entry & ~ENTRY_EXT) << 4) | ((dst >> 4) & 15), dst);
+	return entry & ENTRY_GROUP;
+}
+
+static __always_inline int is_kernels(struct xdp_md *ctx, __u64 config)
+{
+	const __u8 *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const __u8 *ip = data + ETH_LEN;
+	__u32 group;
+
+	if (config & PORT_L2)
+		return 0;
+	if (ip > end)
+		return 1;
+	if ((LOAD32(data) | (__u64)LOAD16(data + 4) << 32) != (config & PORT_MAC))
+		return 1;
+	if (LOAD16(data + 12) != bpf_htons(ETHERTYPE_IP4))
+		return 1;
+	if (ip + IP4_LEN > end || ip[0] >> 4 != IP4_VERSION)
+		return 0;
+	if ((ip[0] & 15) > IP4_IHL)
+		return 1;
+	group = group_of(bpf_ntohl(LOAD32(ip + 16)));
+	return group == GROUP_LOCAL || group == GROUP_PUNT;
+}
+
+SEC("xdp.frags")
+int parshall_router(struct xdp_md *ctx)
+{
+	__u32 key = 0;
+	struct counters *c = bpf_map_lookup_elem(&counters, &key);
+	int verdict = XDP_PASS;
+
+	if (!c)
+		return XDP_ABORTED;
+	if (!is_kernels(ctx, port))
+		/* No socket on this queue: the kernel forwards. */
+		verdict = bpf_redirect_map(&xsks, ctx->rx_queue_index, XDP_PASS);
+	if (verdict == XDP_PASS)
+		c->passed++;
+	else
+		c->redirected++;
+	return verdict;
+}
+
+char _license[] SEC("license") = "Apache-2.0";

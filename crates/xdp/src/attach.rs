@@ -1,0 +1,124 @@
+//! Programs on interfaces, held by a BPF link: when its descriptor closes, the program is off.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use crate::error::Error;
+use crate::{inventory, sys};
+
+/// Where an XDP program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In the driver, before the kernel has made a socket buffer.
+    Native,
+    /// In the kernel's stack, on any device.
+    Generic,
+}
+
+impl Mode {
+    /// `XDP_FLAGS_DRV_MODE` or `XDP_FLAGS_SKB_MODE` (linux/if_link.h).
+    fn flags(self) -> u32 {
+        match self {
+            Self::Native => 1 << 2,
+            Self::Generic => 1 << 1,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Generic => "generic",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A program on an interface; dropping it takes the program off.
+#[derive(Debug)]
+pub struct Attachment {
+    _link: OwnedFd,
+    ifindex: u32,
+    mode: Mode,
+}
+
+impl Attachment {
+    /// Attaches `program` in the first of `modes` that works.
+    pub(crate) fn new(
+        program: BorrowedFd<'_>,
+        ifindex: u32,
+        modes: &[Mode],
+    ) -> Result<Self, Error> {
+        let mut failed = Error::Parameter("no XDP mode was asked for".to_owned());
+        for &mode in modes {
+            match sys::link_create(program, ifindex, mode.flags()) {
+                Ok(link) => {
+                    return Ok(Self {
+                        _link: link,
+                        ifindex,
+                        mode,
+                    });
+                }
+                Err(e) => failed = explain(ifindex, mode, e),
+            }
+            if !matches!(failed, Error::Attach { .. }) {
+                break;
+            }
+        }
+        Err(failed)
+    }
+
+    /// The interface's index.
+    pub fn ifindex(&self) -> u32 {
+        self.ifindex
+    }
+
+    /// The mode that it came to.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+}
+
+fn explain(ifindex: u32, mode: Mode, source: io::Error) -> Error {
+    let Some(interface) = sys::interface_name(ifindex) else {
+        return Error::NoInterface(ifindex);
+    };
+    match source.raw_os_error() {
+        Some(libc::EPERM) => Error::Permission,
+        Some(libc::EBUSY | libc::EEXIST) => conflict(ifindex, interface, mode, source),
+        _ => Error::Attach {
+            interface,
+            mode: mode.name(),
+            source,
+        },
+    }
+}
+
+fn conflict(ifindex: u32, interface: String, mode: Mode, source: io::Error) -> Error {
+    let Ok(Some(other)) = inventory::attached(ifindex) else {
+        return Error::Attach {
+            interface,
+            mode: mode.name(),
+            source,
+        };
+    };
+    let held = inventory::links()
+        .unwrap_or_default()
+        .into_iter()
+        .find(|link| link.program == other.id);
+    let remedy = match held {
+        Some(link) => format!("stop the program that holds it (BPF link {})", link.id),
+        None => format!("remove it with `ip link set dev {interface} xdp off`"),
+    };
+    Error::Conflict {
+        interface,
+        id: other.id,
+        name: other.name,
+        remedy,
+    }
+}

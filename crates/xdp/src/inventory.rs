@@ -1,0 +1,161 @@
+//! What XDP programs are there, and what a device can do.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use crate::attach::Mode;
+use crate::error::Error;
+use crate::{netlink, sys};
+
+/// The beginning of the names of this crate's programs.
+const PREFIX: &str = "parshall_";
+
+/// The XDP program on an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attached {
+    /// The program's id, as in `bpftool prog`; 0 if the kernel names none because there are several.
+    pub id: u32,
+    /// The program's name, up to 15 bytes.
+    pub name: String,
+    /// Where it runs.
+    pub mode: Mode,
+}
+
+/// A BPF link that holds an XDP program on an interface (of any network namespace).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkInfo {
+    /// The link's id, as in `bpftool link`.
+    pub id: u32,
+    /// The program's id.
+    pub program: u32,
+    /// The program's name.
+    pub name: String,
+    /// The interface's index in its own namespace; 0 if the link no longer holds it.
+    pub ifindex: u32,
+}
+
+/// What a device's driver says it can do with XDP now (`enum netdev_xdp_act`, linux/netdev.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features(u64);
+
+impl Features {
+    /// Runs native programs.
+    pub fn basic(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// Native programs may redirect.
+    pub fn redirect(self) -> bool {
+        self.0 & 1 << 1 != 0
+    }
+
+    /// Takes frames that are redirected to it. A veth does only while its peer has a program or GRO.
+    pub fn transmit(self) -> bool {
+        self.0 & 1 << 2 != 0
+    }
+
+    /// AF_XDP without copies.
+    pub fn zero_copy(self) -> bool {
+        self.0 & 1 << 3 != 0
+    }
+
+    /// Receives frames of several buffers.
+    pub fn rx_frags(self) -> bool {
+        self.0 & 1 << 5 != 0
+    }
+
+    /// Takes redirected frames of several buffers.
+    pub fn transmit_frags(self) -> bool {
+        self.0 & 1 << 6 != 0
+    }
+}
+
+/// The XDP program on an interface, if any.
+///
+/// # Errors
+/// [`Error::NoInterface`], or what the kernel says.
+pub fn attached(ifindex: u32) -> Result<Option<Attached>, Error> {
+    let Some((id, generic)) =
+        netlink::xdp_program(ifindex).map_err(|e| of_interface(ifindex, e))?
+    else {
+        return Ok(None);
+    };
+    let mode = if generic { Mode::Generic } else { Mode::Native };
+    Ok(Some(Attached {
+        id,
+        name: program_name(id),
+        mode,
+    }))
+}
+
+/// A device's XDP features; None where the kernel does not tell (before Linux 6.3).
+///
+/// # Errors
+/// [`Error::NoInterface`], or what the kernel says.
+pub fn features(ifindex: u32) -> Result<Option<Features>, Error> {
+    let bits = netlink::xdp_features(ifindex).map_err(|e| of_interface(ifindex, e))?;
+    Ok(bits.map(Features))
+}
+
+fn of_interface(ifindex: u32, error: io::Error) -> Error {
+    match error.raw_os_error() {
+        Some(libc::ENODEV) => Error::NoInterface(ifindex),
+        _ => Error::doing("asking the kernel about an interface")(error),
+    }
+}
+
+/// Empty if the program is gone or may not be asked.
+fn program_name(id: u32) -> String {
+    let info = sys::prog_open(id).and_then(|program| sys::prog_info(program.as_fd()));
+    info.map_or_else(|_| String::new(), |(_, name)| name)
+}
+
+/// All BPF links that hold XDP programs, in all network namespaces.
+///
+/// # Errors
+/// [`Error::Permission`], or what the kernel says.
+pub fn links() -> Result<Vec<LinkInfo>, Error> {
+    let mut found = Vec::new();
+    let mut id = 0;
+    loop {
+        id = match sys::link_after(id) {
+            Ok(id) => id,
+            Err(e) if e.raw_os_error() == Some(libc::ENOENT) => return Ok(found),
+            Err(e) => return Err(Error::doing("listing BPF links")(e)),
+        };
+        // A link may go away between the two calls.
+        let Ok(link) = sys::link_open(id) else {
+            continue;
+        };
+        if let Ok(Some((program, ifindex))) = sys::link_info(link.as_fd()) {
+            found.push(LinkInfo {
+                id,
+                program,
+                name: program_name(program),
+                ifindex,
+            });
+        }
+    }
+}
+
+/// Takes a program of ours off an interface, whichever process holds it. Says whether there was one.
+///
+/// # Errors
+/// [`Error::NoInterface`], [`Error::Permission`], or what the kernel says.
+pub fn cleanup(ifindex: u32) -> Result<bool, Error> {
+    let Some(program) = attached(ifindex)?.filter(|program| program.name.starts_with(PREFIX))
+    else {
+        return Ok(false);
+    };
+    // The same index may exist in other namespaces; the program is attached to one interface only.
+    let ours = links()?
+        .into_iter()
+        .filter(|link| link.program == program.id && link.ifindex == ifindex);
+    let mut removed = false;
+    for link in ours {
+        let link = sys::link_open(link.id).map_err(Error::doing("opening a BPF link"))?;
+        sys::link_detach(link.as_fd()).map_err(Error::doing("detaching a BPF link"))?;
+        removed = true;
+    }
+    Ok(removed)
+}

@@ -1,0 +1,507 @@
+//! What the generator is to send, checked and put into the form that its program reads.
+
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::LiveError;
+use crate::error::Error;
+use crate::map::Shared;
+
+/// Streams of a plan.
+pub const MAX_STREAMS: usize = 16;
+/// Variables of a stream.
+pub const MAX_VARS: usize = 4;
+/// Longest frame, bytes without FCS. A live frame is one page, shared with the kernel's own headers (3,360 bytes
+/// are left with pages of 4 KiB; some room is kept for kernels whose headers are larger).
+pub const MAX_FRAME: usize = 3200;
+
+/// Least Ethernet frame without FCS; shorter ones are padded with zeros.
+const MIN_FRAME: usize = 60;
+/// How much of each frame the program writes anew: the less if it suffices.
+const NARROW: usize = 60;
+const WIDE: usize = 124;
+const HEAD: usize = 128;
+const ORDER: usize = 4096;
+const IP4_LEN: usize = 20;
+/// The least burst, packets: what one batch of live frames may hold.
+const MIN_BURST: u64 = 64;
+const UNPACED: u64 = u64::MAX;
+
+/// How fast to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// As fast as it goes; nothing is ever short.
+    Unpaced,
+    /// Packets per second over all streams, up to 100 million.
+    Pps(u32),
+}
+
+/// What to send out of one interface.
+#[derive(Clone, Debug)]
+pub struct LivePlan {
+    /// Up to [`MAX_STREAMS`], interleaved evenly by their weights.
+    pub streams: Vec<LiveStream>,
+    /// Rate at the start.
+    pub rate: Rate,
+    /// How late a packet may go. What the generator could not send for longer than this (it was not running) is given
+    /// up and counted as shortfall. At least 64 packets are always allowed.
+    pub burst: Duration,
+    /// The CPU that the generator occupies wholly; None: wherever the scheduler puts it.
+    pub cpu: Option<usize>,
+}
+
+/// Frames of one kind.
+#[derive(Clone, Debug)]
+pub struct LiveStream {
+    /// The frame without FCS, from the destination address on; up to [`MAX_FRAME`] bytes. Padded to 60.
+    pub frame: Vec<u8>,
+    /// Share of the packets, relative to the other streams; at least 1.
+    pub weight: u32,
+    /// Up to [`MAX_VARS`] fields that change from frame to frame, applied in this order.
+    pub vars: Vec<Var>,
+    /// Offset of an IPv4 header without options whose checksum is to be computed after the fields have changed.
+    pub ip4_checksum_at: Option<u16>,
+}
+
+/// A field that changes from frame to frame; big endian.
+#[derive(Clone, Debug)]
+pub struct Var {
+    /// Offset in the frame, bytes.
+    pub at: u16,
+    /// Bytes: 1, 2 or 4.
+    pub width: u8,
+    /// How it changes.
+    pub op: Op,
+    /// The first frame's value (unless random).
+    pub init: u32,
+    /// Least value.
+    pub min: u32,
+    /// Greatest value.
+    pub max: u32,
+    /// How far one step goes, 1 to max - min + 1; past the end it goes on from the other end.
+    pub step: u32,
+}
+
+/// How a field changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Up by the step.
+    Inc,
+    /// Down by the step.
+    Dec,
+    /// min + r mod (max - min + 1); r is 15 bits (widths 1 and 2) or 30 (width 4) of the generator
+    /// s = 214013 s + 2531011 mod 2^32, started with this seed.
+    Random(u32),
+}
+
+/// `struct var` in live.bpf.c.
+#[repr(C)]
+struct VarState {
+    value: AtomicU32,
+    min: AtomicU32,
+    max: AtomicU32,
+    step: AtomicU32,
+    seed: AtomicU32,
+    at: AtomicU16,
+    width: AtomicU8,
+    op: AtomicU8,
+}
+
+/// `struct stream` in live.bpf.c.
+#[repr(C)]
+pub(super) struct StreamState {
+    pub packets: AtomicU64,
+    pub bytes: AtomicU64,
+    len: AtomicU32,
+    vars: AtomicU32,
+    ip4_at: AtomicU32,
+    _reserved: AtomicU32,
+    var: [VarState; MAX_VARS],
+    head: [AtomicU8; HEAD],
+}
+
+/// `struct live` in live.bpf.c.
+#[repr(C)]
+pub(super) struct State {
+    rate: AtomicU64,
+    burst: AtomicU64,
+    pub due: AtomicU64,
+    pub lost: AtomicU64,
+    _credit: AtomicU64,
+    /// When the program last looked at the clock; 0: it takes the next look as the start.
+    pub last: AtomicU64,
+    _rest: AtomicU64,
+    _position: AtomicU32,
+    order_len: AtomicU32,
+    frame_len: AtomicU32,
+    wide: AtomicU32,
+    order: [AtomicU8; ORDER],
+    pub stream: [StreamState; MAX_STREAMS],
+}
+
+// SAFETY: repr(C), atomics and arrays of them.
+#[allow(unsafe_code)]
+unsafe impl Shared for State {}
+
+impl State {
+    /// Sets the pace; the program sees it at its next packet.
+    pub fn set_rate(&self, rate: Rate, burst: Duration) {
+        let (rate, packets) = match rate {
+            Rate::Unpaced => (UNPACED, 0),
+            Rate::Pps(pps) => (
+                u64::from(pps),
+                (burst.as_secs_f64() * f64::from(pps)) as u64,
+            ),
+        };
+        self.burst.store(packets.max(MIN_BURST), Relaxed);
+        self.rate.store(rate, Relaxed);
+    }
+
+    /// Writes the plan; gives the frame that the program is to be run with.
+    pub fn fill(&self, plan: &LivePlan) -> Result<Vec<u8>, LiveError> {
+        let head = check(plan)?;
+        let longest = plan.streams.iter().max_by_key(|stream| stream.frame.len());
+        let mut frame = longest
+            .map(|stream| stream.frame.clone())
+            .unwrap_or_default();
+        frame.resize(frame.len().max(head), 0);
+        let order = order(&plan.streams)?;
+        for (cell, stream) in self.order.iter().zip(&order) {
+            cell.store(*stream, Relaxed);
+        }
+        for (state, stream) in self.stream.iter().zip(&plan.streams) {
+            state.fill(stream, &frame);
+        }
+        self.order_len.store(order.len() as u32, Relaxed);
+        self.frame_len.store(frame.len() as u32, Relaxed);
+        self.wide.store(u32::from(head == WIDE), Relaxed);
+        self.set_rate(plan.rate, plan.burst);
+        Ok(frame)
+    }
+}
+
+impl StreamState {
+    fn fill(&self, stream: &LiveStream, frame: &[u8]) {
+        for (i, cell) in self.head.iter().enumerate() {
+            // Behind a short frame's padding comes what the longest has there.
+            let padding = if i < MIN_FRAME {
+                0
+            } else {
+                frame.get(i).copied().unwrap_or(0)
+            };
+            cell.store(stream.frame.get(i).copied().unwrap_or(padding), Relaxed);
+        }
+        for (state, var) in self.var.iter().zip(&stream.vars) {
+            let (op, seed) = match var.op {
+                Op::Inc => (0, 0),
+                Op::Dec => (1, 0),
+                Op::Random(seed) => (2, seed),
+            };
+            state.value.store(var.init, Relaxed);
+            state.min.store(var.min, Relaxed);
+            state.max.store(var.max, Relaxed);
+            state.step.store(var.step, Relaxed);
+            state.seed.store(seed, Relaxed);
+            state.at.store(var.at, Relaxed);
+            state.width.store(var.width, Relaxed);
+            state.op.store(op, Relaxed);
+        }
+        self.vars.store(stream.vars.len() as u32, Relaxed);
+        self.ip4_at
+            .store(stream.ip4_checksum_at.unwrap_or(0).into(), Relaxed);
+        self.len
+            .store(stream.frame.len().max(MIN_FRAME) as u32, Relaxed);
+    }
+}
+
+fn wrong(why: String) -> LiveError {
+    LiveError::Xdp(Error::Parameter(why))
+}
+
+fn does_not_fit(why: String) -> LiveError {
+    LiveError::DoesNotFit { why }
+}
+
+/// Checks the plan; says how much of each frame must be written anew.
+fn check(plan: &LivePlan) -> Result<usize, LiveError> {
+    if plan.streams.is_empty() {
+        return Err(wrong("a plan needs a stream".to_owned()));
+    }
+    if plan.streams.len() > MAX_STREAMS {
+        return Err(does_not_fit(format!(
+            "{} streams; it takes {MAX_STREAMS}",
+            plan.streams.len()
+        )));
+    }
+    if matches!(plan.rate, Rate::Pps(pps) if pps > 100_000_000) {
+        return Err(wrong(
+            "a rate above 100 million packets per second".to_owned(),
+        ));
+    }
+    for stream in &plan.streams {
+        check_stream(stream)?;
+    }
+    let longest = plan
+        .streams
+        .iter()
+        .map(|stream| &stream.frame)
+        .max_by_key(|frame| frame.len());
+    let longest = longest.map(Vec::as_slice).unwrap_or_default();
+    let fits = |head: usize| {
+        plan.streams
+            .iter()
+            .all(|stream| changes_end(stream, longest) <= head)
+    };
+    match [NARROW, WIDE].into_iter().find(|head| fits(*head)) {
+        Some(head) => Ok(head),
+        None => Err(does_not_fit(format!(
+            "frames that differ behind byte {WIDE}"
+        ))),
+    }
+}
+
+/// Where the bytes end in which this stream's frames differ from one another and from the longest frame.
+fn changes_end(stream: &LiveStream, longest: &[u8]) -> usize {
+    let vars = stream
+        .vars
+        .iter()
+        .map(|var| usize::from(var.at) + usize::from(var.width));
+    let checksum = stream.ip4_checksum_at.map(|at| usize::from(at) + IP4_LEN);
+    // The padding up to the least frame is zero, whatever the longest has there.
+    let byte = |i: usize| stream.frame.get(i).copied().unwrap_or(0);
+    let len = stream.frame.len().max(MIN_FRAME).min(longest.len());
+    let differs = (0..len)
+        .rev()
+        .find(|i| byte(*i) != longest[*i])
+        .map(|i| i + 1);
+    vars.chain(checksum).chain(differs).max().unwrap_or(0)
+}
+
+fn check_stream(stream: &LiveStream) -> Result<(), LiveError> {
+    if stream.frame.len() < 14 {
+        return Err(wrong(format!(
+            "a frame of {} bytes has no Ethernet header",
+            stream.frame.len()
+        )));
+    }
+    if stream.frame.len() > MAX_FRAME {
+        let len = stream.frame.len();
+        return Err(does_not_fit(format!(
+            "a frame of {len} bytes; a live frame holds {MAX_FRAME}"
+        )));
+    }
+    if stream.weight == 0 {
+        return Err(wrong("a stream of weight 0".to_owned()));
+    }
+    if stream.vars.len() > MAX_VARS {
+        return Err(does_not_fit(format!(
+            "{} variables in a stream; it takes {MAX_VARS}",
+            stream.vars.len()
+        )));
+    }
+    let len = stream.frame.len().max(MIN_FRAME);
+    if stream
+        .ip4_checksum_at
+        .is_some_and(|at| at == 0 || usize::from(at) + IP4_LEN > len)
+    {
+        return Err(wrong("the IPv4 header lies outside the frame".to_owned()));
+    }
+    stream.vars.iter().try_for_each(|var| check_var(var, len))
+}
+
+fn check_var(var: &Var, len: usize) -> Result<(), LiveError> {
+    let limit = match var.width {
+        1 => u32::from(u8::MAX),
+        2 => u32::from(u16::MAX),
+        4 => u32::MAX,
+        width => {
+            return Err(does_not_fit(format!(
+                "a variable of {width} bytes; it takes 1, 2 and 4"
+            )));
+        }
+    };
+    if usize::from(var.at) + usize::from(var.width) > len {
+        return Err(wrong(format!(
+            "a variable at byte {} lies outside its frame of {len}",
+            var.at
+        )));
+    }
+    let Var {
+        min,
+        max,
+        init,
+        step,
+        ..
+    } = *var;
+    if min > max || max > limit || !(min..=max).contains(&init) {
+        return Err(wrong(format!(
+            "a variable from {min} to {max}, first {init}, of {} bytes",
+            var.width
+        )));
+    }
+    if step == 0 || step - 1 > max - min {
+        return Err(wrong(format!(
+            "a variable from {min} to {max} with step {step}"
+        )));
+    }
+    Ok(())
+}
+
+/// One round of the streams, each as often as its weight (reduced) says and as evenly as can be: the stream that is
+/// furthest behind its share comes next.
+fn order(streams: &[LiveStream]) -> Result<Vec<u8>, LiveError> {
+    let gcd = streams
+        .iter()
+        .fold(0, |gcd, stream| greatest_common_divisor(gcd, stream.weight))
+        .max(1);
+    let weights: Vec<i64> = streams
+        .iter()
+        .map(|stream| (stream.weight / gcd).into())
+        .collect();
+    let total: i64 = weights.iter().sum();
+    if total > ORDER as i64 {
+        return Err(does_not_fit(format!(
+            "weights that repeat after {total} packets; it takes {ORDER}"
+        )));
+    }
+    let mut behind = vec![0; weights.len()];
+    let mut next = || {
+        for (behind, weight) in behind.iter_mut().zip(&weights) {
+            *behind += weight;
+        }
+        // The first of the greatest: max_by_key would take the last.
+        let (stream, most) = behind
+            .iter_mut()
+            .enumerate()
+            .rev()
+            .max_by_key(|(_, behind)| **behind)?;
+        *most -= total;
+        Some(stream as u8)
+    };
+    Ok((0..total).map_while(|_| next()).collect())
+}
+
+fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(len: usize, weight: u32) -> LiveStream {
+        LiveStream {
+            frame: vec![7; len],
+            weight,
+            vars: Vec::new(),
+            ip4_checksum_at: None,
+        }
+    }
+
+    fn plan(streams: Vec<LiveStream>) -> LivePlan {
+        LivePlan {
+            streams,
+            rate: Rate::Pps(1),
+            burst: Duration::from_millis(1),
+            cpu: None,
+        }
+    }
+
+    fn var(at: u16, width: u8) -> Var {
+        Var {
+            at,
+            width,
+            op: Op::Inc,
+            init: 1,
+            min: 1,
+            max: 9,
+            step: 1,
+        }
+    }
+
+    #[test]
+    fn order_is_exact_and_even() {
+        let order = order(&[stream(60, 28), stream(60, 16), stream(60, 4)]).expect("fits");
+        assert_eq!(order, [0, 1, 0, 0, 1, 0, 2, 0, 1, 0, 1, 0]);
+        assert!(matches!(
+            super::order(&[stream(60, 4096), stream(60, 1)]),
+            Err(LiveError::DoesNotFit { .. })
+        ));
+    }
+
+    #[test]
+    fn written_part_is_as_small_as_the_changes_allow() {
+        let mut one = stream(1514, 1);
+        one.vars = vec![var(26, 4)];
+        assert_eq!(check(&plan(vec![one.clone()])).expect("fits"), NARROW);
+        one.vars.push(var(120, 4));
+        assert_eq!(check(&plan(vec![one.clone()])).expect("fits"), WIDE);
+        one.vars.push(var(121, 4));
+        assert!(matches!(
+            check(&plan(vec![one])),
+            Err(LiveError::DoesNotFit { .. })
+        ));
+    }
+
+    #[test]
+    fn streams_may_differ_only_where_they_are_written() {
+        let mut other = stream(600, 1);
+        other.frame[123] = 8;
+        assert_eq!(
+            check(&plan(vec![stream(700, 1), other.clone()])).expect("fits"),
+            WIDE
+        );
+        other.frame[124] = 8;
+        let refused = check(&plan(vec![stream(700, 1), other]));
+        assert!(matches!(refused, Err(LiveError::DoesNotFit { .. })));
+    }
+
+    #[test]
+    fn wrong_plans_are_refused() {
+        let mut long = stream(60, 1);
+        long.frame = vec![0; MAX_FRAME + 1];
+        assert!(matches!(
+            check(&plan(vec![long])),
+            Err(LiveError::DoesNotFit { .. })
+        ));
+        assert!(matches!(check(&plan(Vec::new())), Err(LiveError::Xdp(_))));
+        assert!(matches!(
+            check(&plan(vec![stream(60, 0)])),
+            Err(LiveError::Xdp(_))
+        ));
+        let bad = [
+            Var {
+                width: 3,
+                ..var(20, 1)
+            },
+            Var {
+                max: 256,
+                ..var(20, 1)
+            },
+            Var {
+                init: 0,
+                ..var(20, 1)
+            },
+            Var {
+                step: 0,
+                ..var(20, 1)
+            },
+            Var {
+                step: 10,
+                ..var(20, 1)
+            },
+            var(59, 2),
+        ];
+        for var in bad {
+            let stream = LiveStream {
+                vars: vec![var.clone()],
+                ..stream(60, 1)
+            };
+            assert!(check(&plan(vec![stream])).is_err(), "{var:?}");
+        }
+    }
+}

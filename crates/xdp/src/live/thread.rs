@@ -1,0 +1,216 @@
+//! The generator's thread: sits in one endless run of the program, which a signal ends.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::thread::JoinHandleExt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::object::Loaded;
+use crate::sys;
+
+/// Frames that the kernel runs the program over before it sends them off; its default.
+const BATCH: u32 = 64;
+/// Between two attempts to interrupt the run: the signal is lost if it comes just before the system call.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// What the thread is to do, and what it does.
+#[derive(Debug)]
+struct Phase {
+    wanted: Wanted,
+    running: bool,
+    failure: Option<io::Error>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Run,
+    Pause,
+    Stop,
+}
+
+#[derive(Debug)]
+struct Gate {
+    phase: Mutex<Phase>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits while paused. False: stop.
+    fn enter(&self) -> bool {
+        let wait = |phase: &mut Phase| phase.wanted == Wanted::Pause;
+        let mut phase = self
+            .changed
+            .wait_while(self.lock(), wait)
+            .unwrap_or_else(PoisonError::into_inner);
+        phase.running = phase.wanted == Wanted::Run;
+        phase.running
+    }
+
+    fn leave(&self, failure: Option<io::Error>) {
+        let mut phase = self.lock();
+        phase.running = false;
+        phase.failure = failure;
+        self.changed.notify_all();
+    }
+}
+
+/// The running generator.
+#[derive(Debug)]
+pub(super) struct Generator {
+    gate: Arc<Gate>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Generator {
+    /// Starts running `program` over `frame` as if it came in on an interface of the calling thread's namespace.
+    pub fn start(
+        program: Arc<Loaded>,
+        frame: Vec<u8>,
+        ifindex: u32,
+        cpu: Option<usize>,
+    ) -> io::Result<Self> {
+        install_handler()?;
+        let phase = Phase {
+            wanted: Wanted::Run,
+            running: true,
+            failure: None,
+        };
+        let gate = Arc::new(Gate {
+            phase: Mutex::new(phase),
+            changed: Condvar::new(),
+        });
+        let inside = Arc::clone(&gate);
+        let thread = std::thread::Builder::new()
+            .name("live".to_owned())
+            .spawn(move || {
+                let ready = only_our_signal().and_then(|()| cpu.map_or(Ok(()), pin));
+                if let Err(e) = ready {
+                    return inside.leave(Some(e));
+                }
+                while inside.enter() {
+                    let end = sys::run_live(program.as_fd(), &frame, ifindex, BATCH);
+                    let failure = end.err().filter(|e| e.kind() != io::ErrorKind::Interrupted);
+                    let failed = failure.is_some();
+                    inside.leave(failure);
+                    if failed {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self {
+            gate,
+            thread: Some(thread),
+        })
+    }
+
+    /// What ended the run, if it was not us.
+    pub fn failure(&self) -> Option<io::Error> {
+        self.gate.lock().failure.take()
+    }
+
+    /// Ends the run and waits until the program no longer runs; the thread stays.
+    pub fn pause(&self) {
+        self.want(Wanted::Pause);
+        let mut phase = self.gate.lock();
+        while phase.running {
+            self.interrupt();
+            phase = match self.gate.changed.wait_timeout(phase, RETRY) {
+                Ok((phase, _)) => phase,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+        }
+    }
+
+    /// Goes on after a pause.
+    pub fn resume(&self) {
+        self.want(Wanted::Run);
+    }
+
+    fn want(&self, wanted: Wanted) {
+        self.gate.lock().wanted = wanted;
+        self.gate.changed.notify_all();
+    }
+
+    fn interrupt(&self) {
+        if let Some(thread) = &self.thread {
+            // SAFETY: the thread is not joined, so its handle is valid; the signal's handler does nothing.
+            unsafe { libc::pthread_kill(thread.as_pthread_t(), signal()) };
+        }
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        self.pause();
+        self.want(Wanted::Stop);
+        if let Some(thread) = self.thread.take() {
+            // It cannot panic; and if it did, it has ended.
+            drop(thread.join());
+        }
+    }
+}
+
+/// A real-time signal that the C library and the usual signal crates leave alone.
+fn signal() -> libc::c_int {
+    libc::SIGRTMAX() - 3
+}
+
+extern "C" fn nothing(_: libc::c_int) {}
+
+/// Gives our signal a handler: without one it would end the process, ignored it would end no system call.
+fn install_handler() -> io::Result<()> {
+    static ONCE: Once = Once::new();
+    let mut result = Ok(());
+    ONCE.call_once(|| {
+        let handler = nothing as extern "C" fn(libc::c_int);
+        // SAFETY: an all-zero sigaction is valid: no flags, empty mask.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = handler as libc::sighandler_t;
+        // SAFETY: the handler is async-signal-safe, as it does nothing.
+        if unsafe { libc::sigaction(signal(), &action, std::ptr::null_mut()) } != 0 {
+            result = Err(io::Error::last_os_error());
+        }
+    });
+    result
+}
+
+/// Leaves all other signals to the other threads, so that none ends the run.
+fn only_our_signal() -> io::Result<()> {
+    // SAFETY: the set is initialized by sigfillset before it is used; all pointers outlive the calls.
+    let code = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        libc::sigdelset(&mut set, signal());
+        libc::pthread_sigmask(libc::SIG_SETMASK, &set, std::ptr::null_mut())
+    };
+    if code == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(code))
+    }
+}
+
+/// Keeps the calling thread on one CPU.
+fn pin(cpu: usize) -> io::Result<()> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: an all-zero set is the empty set, the CPU is within it, and it outlives the call.
+    let code = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+    };
+    if code == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}

@@ -1,0 +1,128 @@
+//! The receiving end of a load test: counts by stream and drops.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
+
+use crate::StreamCount;
+use crate::attach::{Attachment, Mode};
+use crate::error::Error;
+use crate::map::Shared;
+use crate::object::{Loaded, elf};
+
+/// How many streams a sink tells apart.
+pub const MAX_MATCHES: usize = 32;
+
+/// What packets belong to a stream: IPv4 without options in untagged Ethernet, and all of this. Addresses are in host
+/// order, ranges inclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// Total length in the IPv4 header, bytes; 0: any.
+    pub length: u16,
+    /// IPv4 protocol number; 0: any.
+    pub protocol: u8,
+    /// Least and greatest source address.
+    pub src: (u32, u32),
+    /// Least and greatest destination address.
+    pub dst: (u32, u32),
+    /// Source port; 0: any.
+    pub sport: u16,
+    /// Destination port; 0: any.
+    pub dport: u16,
+}
+
+/// `struct match` in sink.bpf.c.
+#[repr(C)]
+struct Row {
+    src: [AtomicU32; 2],
+    dst: [AtomicU32; 2],
+    length: AtomicU16,
+    sport: AtomicU16,
+    dport: AtomicU16,
+    protocol: AtomicU16,
+}
+
+/// `struct table` in sink.bpf.c.
+#[repr(C)]
+struct Table {
+    count: AtomicU32,
+    _reserved: AtomicU32,
+    rows: [Row; MAX_MATCHES],
+}
+
+// SAFETY: repr(C), atomics and arrays of them.
+#[allow(unsafe_code)]
+unsafe impl Shared for Table {}
+
+/// The counting program on an interface; dropping it takes the program off.
+#[derive(Debug)]
+pub struct Sink {
+    program: Loaded,
+    streams: usize,
+    attachment: Attachment,
+}
+
+impl Sink {
+    /// Puts a sink on an interface, native if possible. A packet belongs to the first of `matches` that fits; what fits
+    /// none goes to the kernel. So the stream with most packets should come first.
+    ///
+    /// # Errors
+    /// As [`Router::attach`](crate::Router::attach), or more than [`MAX_MATCHES`].
+    pub fn attach(ifindex: u32, matches: &[Match]) -> Result<Self, Error> {
+        if matches.len() > MAX_MATCHES {
+            let why = format!(
+                "a sink tells {MAX_MATCHES} streams apart, not {}",
+                matches.len()
+            );
+            return Err(Error::Parameter(why));
+        }
+        let program = Loaded::new(elf!("sink"), "parshall_sink", &[])?;
+        fill(program.map(".bss").mapping()?.view(), matches);
+        let attachment = Attachment::new(program.as_fd(), ifindex, &[Mode::Native, Mode::Generic])?;
+        Ok(Self {
+            program,
+            streams: matches.len(),
+            attachment,
+        })
+    }
+
+    /// Where it is attached.
+    pub fn attachment(&self) -> &Attachment {
+        &self.attachment
+    }
+
+    /// What has come in by stream, in the order of the matches. Bytes are frame lengths without FCS.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn counts(&self) -> Result<Vec<StreamCount>, Error> {
+        (0..self.streams).map(|stream| self.count(stream)).collect()
+    }
+
+    /// Packets that belong to no stream.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn other(&self) -> Result<u64, Error> {
+        Ok(self.count(MAX_MATCHES)?.packets)
+    }
+
+    fn count(&self, row: usize) -> Result<StreamCount, Error> {
+        let sum = self.program.map("counters").sum::<2>(row as u32);
+        let [packets, bytes] = sum.map_err(Error::doing("reading the counters of a sink"))?;
+        Ok(StreamCount { packets, bytes })
+    }
+}
+
+fn fill(table: &Table, matches: &[Match]) {
+    for (row, m) in table.rows.iter().zip(matches) {
+        for (words, (min, max)) in [(&row.src, m.src), (&row.dst, m.dst)] {
+            words[0].store(min, Relaxed);
+            words[1].store(max, Relaxed);
+        }
+        row.length.store(m.length, Relaxed);
+        row.sport.store(m.sport, Relaxed);
+        row.dport.store(m.dport, Relaxed);
+        row.protocol.store(m.protocol.into(), Relaxed);
+    }
+    table.count.store(matches.len() as u32, Relaxed);
+}

@@ -1,0 +1,441 @@
+//! bpf(2) and the few other system calls, each as a safe function. Layouts: `union bpf_attr` of linux/bpf.h; the kernel
+//! takes any length of it and reads the missing rest as zero.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_long};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use aya_obj::generated::bpf_insn;
+
+/// `enum bpf_cmd`.
+mod cmd {
+    pub const MAP_CREATE: u32 = 0;
+    pub const MAP_LOOKUP_ELEM: u32 = 1;
+    pub const MAP_UPDATE_ELEM: u32 = 2;
+    pub const MAP_DELETE_ELEM: u32 = 3;
+    pub const PROG_LOAD: u32 = 5;
+    pub const PROG_TEST_RUN: u32 = 10;
+    pub const PROG_GET_FD_BY_ID: u32 = 13;
+    pub const OBJ_GET_INFO_BY_FD: u32 = 15;
+    pub const LINK_CREATE: u32 = 28;
+    pub const LINK_GET_FD_BY_ID: u32 = 30;
+    pub const LINK_GET_NEXT_ID: u32 = 31;
+    pub const LINK_DETACH: u32 = 34;
+}
+
+const PROG_TYPE_XDP: u32 = 6;
+const ATTACH_TYPE_XDP: u32 = 37;
+const LINK_TYPE_XDP: u32 = 6;
+/// The program can take frames of several buffers.
+pub const XDP_HAS_FRAGS: u32 = 1 << 5;
+const TEST_XDP_LIVE_FRAMES: u32 = 1 << 1;
+
+/// Map names and program names: 15 bytes and a zero.
+type Name = [u8; 16];
+
+fn name_of(text: &str) -> Name {
+    let mut name = [0; 16];
+    let len = text.len().min(15);
+    name[..len].copy_from_slice(&text.as_bytes()[..len]);
+    name
+}
+
+/// The text of a name as the kernel gives it.
+fn text_of(name: &Name) -> String {
+    CStr::from_bytes_until_nul(name).map_or_else(
+        |_| String::new(),
+        |text| text.to_string_lossy().into_owned(),
+    )
+}
+
+/// # Safety
+/// `attr` must be what `cmd` expects, and every pointer in it valid for what the kernel does with it.
+unsafe fn bpf<T>(cmd: u32, attr: &mut T) -> io::Result<c_long> {
+    // SAFETY: the caller vouches for the contents; address and size are those of a live value.
+    let got =
+        unsafe { libc::syscall(libc::SYS_bpf, cmd, std::ptr::from_mut(attr), size_of::<T>()) };
+    if got < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(got)
+    }
+}
+
+/// # Safety
+/// As [`bpf`]; the command must return a new descriptor.
+unsafe fn bpf_fd<T>(cmd: u32, attr: &mut T) -> io::Result<OwnedFd> {
+    // SAFETY: the caller vouches for it.
+    let fd = unsafe { bpf(cmd, attr)? };
+    // SAFETY: the kernel just made this descriptor for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+/// What a map is made of; the fields of `BPF_MAP_CREATE`.
+#[derive(Clone, Copy, Debug)]
+pub struct MapSpec {
+    /// `enum bpf_map_type`.
+    pub kind: u32,
+    /// Bytes of a key.
+    pub key: u32,
+    /// Bytes of a value.
+    pub value: u32,
+    /// Number of elements.
+    pub entries: u32,
+    /// `BPF_F_*`.
+    pub flags: u32,
+}
+
+/// Makes a map.
+pub fn map_create(spec: &MapSpec, name: &str) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Attr {
+        kind: u32,
+        key: u32,
+        value: u32,
+        entries: u32,
+        flags: u32,
+        inner_fd: u32,
+        numa_node: u32,
+        name: Name,
+    }
+    let mut attr = Attr {
+        kind: spec.kind,
+        key: spec.key,
+        value: spec.value,
+        entries: spec.entries,
+        flags: spec.flags,
+        inner_fd: 0,
+        numa_node: 0,
+        name: name_of(name),
+    };
+    // SAFETY: no pointers in it, and the command returns a descriptor.
+    unsafe { bpf_fd(cmd::MAP_CREATE, &mut attr) }
+}
+
+#[repr(C)]
+struct ElemAttr {
+    map: u32,
+    _pad: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// Sets an element.
+///
+/// # Safety
+/// `key` and `value` must be as long as the map's, times the number of CPUs for a per-CPU map's value.
+pub unsafe fn map_update(map: BorrowedFd<'_>, key: &[u8], value: &[u8]) -> io::Result<()> {
+    let (key, value) = (key.as_ptr() as u64, value.as_ptr() as u64);
+    let mut attr = ElemAttr {
+        map: map.as_raw_fd() as u32,
+        _pad: 0,
+        key,
+        value,
+        flags: 0,
+    };
+    // SAFETY: the kernel reads the two buffers, whose lengths the caller vouches for.
+    unsafe { bpf(cmd::MAP_UPDATE_ELEM, &mut attr) }.map(drop)
+}
+
+/// Reads an element.
+///
+/// # Safety
+/// As [`map_update`].
+pub unsafe fn map_lookup(map: BorrowedFd<'_>, key: &[u8], value: &mut [u8]) -> io::Result<()> {
+    let (key, value) = (key.as_ptr() as u64, value.as_mut_ptr() as u64);
+    let mut attr = ElemAttr {
+        map: map.as_raw_fd() as u32,
+        _pad: 0,
+        key,
+        value,
+        flags: 0,
+    };
+    // SAFETY: the kernel reads the key and writes the value, whose lengths the caller vouches for.
+    unsafe { bpf(cmd::MAP_LOOKUP_ELEM, &mut attr) }.map(drop)
+}
+
+/// Removes an element.
+///
+/// # Safety
+/// `key` must be as long as the map's.
+pub unsafe fn map_delete(map: BorrowedFd<'_>, key: &[u8]) -> io::Result<()> {
+    let mut attr = ElemAttr {
+        map: map.as_raw_fd() as u32,
+        _pad: 0,
+        key: key.as_ptr() as u64,
+        value: 0,
+        flags: 0,
+    };
+    // SAFETY: the kernel reads the key, whose length the caller vouches for.
+    unsafe { bpf(cmd::MAP_DELETE_ELEM, &mut attr) }.map(drop)
+}
+
+/// Loads an XDP program. `log` takes the verifier's words (none if it is empty).
+pub fn prog_load(
+    insns: &[bpf_insn],
+    name: &str,
+    license: &CStr,
+    flags: u32,
+    log: &mut [u8],
+) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Attr {
+        kind: u32,
+        insn_count: u32,
+        insns: u64,
+        license: u64,
+        log_level: u32,
+        log_size: u32,
+        log: u64,
+        kernel_version: u32,
+        flags: u32,
+        name: Name,
+        ifindex: u32,
+        expected_attach_type: u32,
+    }
+    let mut attr = Attr {
+        kind: PROG_TYPE_XDP,
+        insn_count: insns.len() as u32,
+        insns: insns.as_ptr() as u64,
+        license: license.as_ptr() as u64,
+        log_level: u32::from(!log.is_empty()),
+        log_size: log.len() as u32,
+        log: if log.is_empty() {
+            0
+        } else {
+            log.as_mut_ptr() as u64
+        },
+        kernel_version: 0,
+        flags,
+        name: name_of(name),
+        ifindex: 0,
+        expected_attach_type: ATTACH_TYPE_XDP,
+    };
+    // SAFETY: the kernel reads instructions and license and writes the log, within the lengths given with them.
+    unsafe { bpf_fd(cmd::PROG_LOAD, &mut attr) }
+}
+
+/// Attaches an XDP program to an interface for as long as the link's descriptor lives. `flags`: `XDP_FLAGS_*`.
+pub fn link_create(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Attr {
+        program: u32,
+        ifindex: u32,
+        attach_type: u32,
+        flags: u32,
+    }
+    let mut attr = Attr {
+        program: program.as_raw_fd() as u32,
+        ifindex,
+        attach_type: ATTACH_TYPE_XDP,
+        flags,
+    };
+    // SAFETY: no pointers in it, and the command returns a descriptor.
+    unsafe { bpf_fd(cmd::LINK_CREATE, &mut attr) }
+}
+
+/// Takes a link's program off its interface, whoever holds the link.
+pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
+    let mut attr = link.as_raw_fd() as u32;
+    // SAFETY: no pointers in it.
+    unsafe { bpf(cmd::LINK_DETACH, &mut attr) }.map(drop)
+}
+
+#[repr(C)]
+struct IdAttr {
+    id: u32,
+    next_id: u32,
+    open_flags: u32,
+}
+
+/// The id of the first BPF link after `id`.
+pub fn link_after(id: u32) -> io::Result<u32> {
+    let mut attr = IdAttr {
+        id,
+        next_id: 0,
+        open_flags: 0,
+    };
+    // SAFETY: no pointers in it.
+    unsafe { bpf(cmd::LINK_GET_NEXT_ID, &mut attr) }?;
+    Ok(attr.next_id)
+}
+
+/// Opens a BPF link by its id.
+pub fn link_open(id: u32) -> io::Result<OwnedFd> {
+    let mut attr = IdAttr {
+        id,
+        next_id: 0,
+        open_flags: 0,
+    };
+    // SAFETY: no pointers in it, and the command returns a descriptor.
+    unsafe { bpf_fd(cmd::LINK_GET_FD_BY_ID, &mut attr) }
+}
+
+/// Opens a program by its id.
+pub fn prog_open(id: u32) -> io::Result<OwnedFd> {
+    let mut attr = IdAttr {
+        id,
+        next_id: 0,
+        open_flags: 0,
+    };
+    // SAFETY: no pointers in it, and the command returns a descriptor.
+    unsafe { bpf_fd(cmd::PROG_GET_FD_BY_ID, &mut attr) }
+}
+
+/// # Safety
+/// `T` must be the beginning of the info structure that belongs to the descriptor's kind, and any bytes valid for it.
+unsafe fn info<T>(fd: BorrowedFd<'_>, into: &mut T) -> io::Result<()> {
+    #[repr(C)]
+    struct Attr {
+        fd: u32,
+        len: u32,
+        info: u64,
+    }
+    let mut attr = Attr {
+        fd: fd.as_raw_fd() as u32,
+        len: size_of::<T>() as u32,
+        info: std::ptr::from_mut(into) as u64,
+    };
+    // SAFETY: the kernel writes at most `len` bytes to `into`.
+    unsafe { bpf(cmd::OBJ_GET_INFO_BY_FD, &mut attr) }.map(drop)
+}
+
+/// Id and name of a program.
+pub fn prog_info(program: BorrowedFd<'_>) -> io::Result<(u32, String)> {
+    /// The beginning of `struct bpf_prog_info`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Info {
+        kind: u32,
+        id: u32,
+        tag: [u8; 8],
+        jited_len: u32,
+        xlated_len: u32,
+        jited: u64,
+        xlated: u64,
+        load_time: u64,
+        created_by: u32,
+        map_count: u32,
+        maps: u64,
+        name: Name,
+    }
+    let mut got = Info::default();
+    // SAFETY: Info is the beginning of struct bpf_prog_info and made of integers; its pointers are null.
+    unsafe { info(program, &mut got)? };
+    Ok((got.id, text_of(&got.name)))
+}
+
+/// Program id and interface index of an XDP link; None for links of other kinds. The index is zero once the link is
+/// detached.
+pub fn link_info(link: BorrowedFd<'_>) -> io::Result<Option<(u32, u32)>> {
+    /// The beginning of `struct bpf_link_info`, with the union's `xdp` member.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Info {
+        kind: u32,
+        id: u32,
+        program: u32,
+        _pad: u32,
+        ifindex: u32,
+        _rest: [u32; 11],
+    }
+    let mut got = Info::default();
+    // SAFETY: Info is the beginning of struct bpf_link_info and made of integers; its pointers are null.
+    unsafe { info(link, &mut got)? };
+    Ok((got.kind == LINK_TYPE_XDP).then_some((got.program, got.ifindex)))
+}
+
+/// `struct xdp_md`: the context given to a run.
+#[repr(C)]
+#[derive(Default)]
+struct XdpMd {
+    data: u32,
+    data_end: u32,
+    data_meta: u32,
+    ifindex: u32,
+    rx_queue: u32,
+    egress: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct RunAttr {
+    program: u32,
+    verdict: u32,
+    data_in_len: u32,
+    data_out_len: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration: u32,
+    ctx_in_len: u32,
+    ctx_out_len: u32,
+    ctx_in: u64,
+    ctx_out: u64,
+    flags: u32,
+    cpu: u32,
+    batch: u32,
+    _pad: u32,
+}
+
+/// Runs a program once on a packet that goes nowhere; gives its verdict (`enum xdp_action`).
+pub fn run_once(program: BorrowedFd<'_>, packet: &[u8]) -> io::Result<u32> {
+    let mut attr = RunAttr {
+        program: program.as_raw_fd() as u32,
+        data_in_len: packet.len() as u32,
+        data_in: packet.as_ptr() as u64,
+        repeat: 1,
+        ..RunAttr::default()
+    };
+    // SAFETY: the kernel reads the packet, within the length given with it, and asks for no copy of the result.
+    unsafe { bpf(cmd::PROG_TEST_RUN, &mut attr)? };
+    Ok(attr.verdict)
+}
+
+/// Runs a program over live frames as if they had come in on an interface, `batch` at a time, until a signal comes
+/// (`EINTR`) or something fails. The repeat count is such that the kernel's counter never reaches it.
+pub fn run_live(
+    program: BorrowedFd<'_>,
+    packet: &[u8],
+    ifindex: u32,
+    batch: u32,
+) -> io::Result<()> {
+    let context = XdpMd {
+        data_end: packet.len() as u32,
+        ifindex,
+        ..XdpMd::default()
+    };
+    let mut attr = RunAttr {
+        program: program.as_raw_fd() as u32,
+        data_in_len: packet.len() as u32,
+        data_in: packet.as_ptr() as u64,
+        repeat: u32::MAX,
+        ctx_in_len: size_of::<XdpMd>() as u32,
+        ctx_in: std::ptr::from_ref(&context) as u64,
+        flags: TEST_XDP_LIVE_FRAMES,
+        batch,
+        ..RunAttr::default()
+    };
+    // SAFETY: the kernel reads packet and context, within the lengths given with them.
+    unsafe { bpf(cmd::PROG_TEST_RUN, &mut attr) }.map(drop)
+}
+
+/// Lifts the limit of locked memory, which kernels before 5.11 charge maps to; best effort.
+pub fn unlimit_locked_memory() {
+    let limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: the structure outlives the call.
+    unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &limit) };
+}
+
+/// The name of an interface of the calling thread's namespace; None if there is none with this index.
+pub fn interface_name(ifindex: u32) -> Option<String> {
+    let mut name = [0u8; libc::IF_NAMESIZE];
+    // SAFETY: the buffer has the size that if_indextoname(3) asks for.
+    let got = unsafe { libc::if_indextoname(ifindex, name.as_mut_ptr().cast()) };
+    (!got.is_null()).then(|| text_of(&name))
+}

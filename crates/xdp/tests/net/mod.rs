@@ -1,0 +1,236 @@
+//! A veth pair between two namespaces, and entering them.
+#![allow(unsafe_code, dead_code)]
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::process::Command;
+
+/// Two namespaces, each with one end, `left` and `right`, of a veth pair; gone when dropped.
+pub struct Pair {
+    names: [String; 2],
+}
+
+/// MAC addresses of the two ends.
+pub const LEFT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+pub const RIGHT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+impl Pair {
+    /// Says why and gives None where it cannot be made.
+    pub fn new(test: &str) -> Option<Self> {
+        // SAFETY: no preconditions.
+        if unsafe { libc::geteuid() } != 0 {
+            println!("SKIP {test}: needs root");
+            return None;
+        }
+        let pair = Self {
+            names: ["l", "r"].map(|end| format!("psh-xdp-{}-{test}-{end}", std::process::id())),
+        };
+        let [left, right] = &pair.names;
+        let made = ip(&["netns", "add", left])
+            && ip(&["netns", "add", right])
+            && [left, right].into_iter().all(|name| within(name, quiet))
+            && ip(&[
+                "-n", left, "link", "add", "left", "type", "veth", "peer", "name", "right",
+                "netns", right,
+            ])
+            && ip(&[
+                "-n",
+                left,
+                "link",
+                "set",
+                "left",
+                "addr",
+                "02:00:00:00:00:01",
+                "up",
+            ])
+            && ip(&[
+                "-n",
+                right,
+                "link",
+                "set",
+                "right",
+                "addr",
+                "02:00:00:00:00:02",
+                "up",
+            ]);
+        if !made {
+            println!("SKIP {test}: cannot make namespaces with a veth pair");
+            return None;
+        }
+        Some(pair)
+    }
+
+    /// Sets the MTU of both ends.
+    pub fn set_mtu(&self, mtu: usize) {
+        let mtu = mtu.to_string();
+        for (name, end) in self.names.iter().zip(["left", "right"]) {
+            assert!(ip(&["-n", name, "link", "set", end, "mtu", &mtu]));
+        }
+    }
+
+    /// Runs `f` in the left namespace, with the index of its end.
+    pub fn left<T: Send>(&self, f: impl FnOnce(u32) -> T + Send) -> T {
+        within(&self.names[0], || f(index("left")))
+    }
+
+    /// Runs `f` in the right namespace, with the index of its end.
+    pub fn right<T: Send>(&self, f: impl FnOnce(u32) -> T + Send) -> T {
+        within(&self.names[1], || f(index("right")))
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for name in &self.names {
+            ip(&["netns", "del", name]);
+        }
+    }
+}
+
+/// Runs ip(8); says whether it worked.
+pub fn ip(args: &[&str]) -> bool {
+    Command::new("ip")
+        .args(args)
+        .output()
+        .is_ok_and(|out| out.status.success())
+}
+
+/// No IPv6, so that the kernel says nothing by itself.
+fn quiet() -> bool {
+    let off =
+        |which: &str| std::fs::write(format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6"), "1");
+    // A kernel without IPv6 is quiet too.
+    [off("all"), off("default")].iter().all(|done| {
+        done.as_ref()
+            .map_or_else(|e| e.kind() == std::io::ErrorKind::NotFound, |()| true)
+    })
+}
+
+fn index(interface: &str) -> u32 {
+    let name = std::ffi::CString::new(interface).expect("no zero in it");
+    // SAFETY: a C string that outlives the call.
+    unsafe { libc::if_nametoindex(name.as_ptr()) }
+}
+
+fn within<T: Send>(namespace: &str, f: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let inside = scope.spawn(|| {
+            let file =
+                File::open(format!("/run/netns/{namespace}")).expect("the namespace is there");
+            // SAFETY: a descriptor that outlives the call; only this thread moves.
+            let moved = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
+            assert_eq!(moved, 0, "{}", std::io::Error::last_os_error());
+            f()
+        });
+        inside
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// An AF_XDP socket with a receive ring, bound to nothing: all that a program needs to redirect to it.
+pub fn xsk() -> OwnedFd {
+    const SOL_XDP: libc::c_int = 283;
+    const XDP_RX_RING: libc::c_int = 2;
+    let entries = 64u32;
+    // SAFETY: no pointers.
+    let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    assert!(fd >= 0, "AF_XDP: {}", std::io::Error::last_os_error());
+    // SAFETY: just made, and nobody else's.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    set(fd, SOL_XDP, XDP_RX_RING, &entries);
+    socket
+}
+
+/// Receives what comes in on the interfaces of a namespace.
+pub struct Listener(OwnedFd);
+
+impl Listener {
+    /// Listens in the calling thread's namespace.
+    pub fn new() -> Self {
+        let all = i32::from((libc::ETH_P_ALL as u16).to_be());
+        // SAFETY: no pointers.
+        let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, all) };
+        assert!(
+            fd >= 0,
+            "packet socket: {}",
+            std::io::Error::last_os_error()
+        );
+        // SAFETY: just made, and nobody else's.
+        let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+        let (room, wait) = (
+            64 << 20,
+            libc::timeval {
+                tv_sec: 10,
+                tv_usec: 0,
+            },
+        );
+        set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &room);
+        set(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, &wait);
+        Self(socket)
+    }
+
+    /// The next frame to this address; None if none comes for a long while.
+    pub fn next(&self, dst: &[u8; 6]) -> Option<Vec<u8>> {
+        let mut frame = vec![0; 4096];
+        loop {
+            // SAFETY: the buffer outlives the call.
+            let got = unsafe {
+                libc::recv(
+                    self.0.as_raw_fd(),
+                    frame.as_mut_ptr().cast(),
+                    frame.len(),
+                    0,
+                )
+            };
+            let len = usize::try_from(got).ok()?;
+            if frame[..6] == dst[..] {
+                frame.truncate(len);
+                return Some(frame);
+            }
+        }
+    }
+}
+
+fn set<T>(fd: libc::c_int, level: libc::c_int, option: libc::c_int, value: &T) {
+    // SAFETY: the value outlives the call and has the length given.
+    let code = unsafe {
+        libc::setsockopt(
+            fd,
+            level,
+            option,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as u32,
+        )
+    };
+    assert_eq!(code, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// An untagged Ethernet frame with IPv4 and UDP (ports 1025 and 12), right checksums, `len` bytes in all.
+pub fn udp(dst_mac: [u8; 6], src: [u8; 4], dst: [u8; 4], len: usize) -> Vec<u8> {
+    let mut frame = vec![b'x'; len];
+    frame[..6].copy_from_slice(&dst_mac);
+    frame[6..12].copy_from_slice(&LEFT_MAC);
+    frame[12..14].copy_from_slice(&[8, 0]);
+    let total = ((len - 14) as u16).to_be_bytes();
+    frame[14..34].copy_from_slice(&[
+        0x45, 0, total[0], total[1], 0, 1, 0, 0, 64, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ]);
+    frame[26..30].copy_from_slice(&src);
+    frame[30..34].copy_from_slice(&dst);
+    let udp = ((len - 34) as u16).to_be_bytes();
+    frame[34..42].copy_from_slice(&[4, 1, 0, 12, udp[0], udp[1], 0, 0]);
+    let sum = !sum(&frame[14..34]);
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    frame
+}
+
+/// The ones' complement sum (RFC 1071); 0xffff over a header whose checksum is right.
+pub fn sum(header: &[u8]) -> u16 {
+    let words = header
+        .chunks_exact(2)
+        .map(|w| u32::from(u16::from_be_bytes([w[0], w[1]])));
+    let sum: u32 = words.sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
+}

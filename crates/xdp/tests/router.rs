@@ -1,0 +1,336 @@
+//! The router's program: what it leaves to the kernel and what it takes, and that userspace's stores count at once.
+
+mod net;
+
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering::Relaxed;
+
+use net::{LEFT_MAC, Pair, RIGHT_MAC, udp, xsk};
+use xdp::{Mode, PortConfig, Router, RouterPort, TableSizes, Verdict};
+
+const EXT: u32 = 1 << 31;
+const MULTI: u32 = 1 << 30;
+const CONFIG: PortConfig = PortConfig {
+    mac: RIGHT_MAC,
+    l2: false,
+};
+const SIZES: TableSizes = TableSizes {
+    second_groups: 16,
+    nexthop_groups: 16,
+    adjacencies: 16,
+};
+const DST: [u8; 4] = [198, 51, 100, 77];
+
+fn root(test: &str) -> bool {
+    #[allow(unsafe_code)]
+    // SAFETY: no preconditions.
+    let root = unsafe { libc::geteuid() } == 0;
+    if !root {
+        println!("SKIP {test}: needs root");
+    }
+    root
+}
+
+fn port(router: &Router) -> RouterPort {
+    router.load(CONFIG).expect("the program loads")
+}
+
+fn verdict(port: &RouterPort, packet: &[u8]) -> Verdict {
+    port.run_once(packet).expect("the program runs")
+}
+
+/// With a socket, what the router takes is redirected.
+#[test]
+fn classes_of_packets() {
+    if !root("classes_of_packets") {
+        return;
+    }
+    let router = Router::new(SIZES).expect("tables");
+    let port = port(&router);
+    let socket = xsk();
+    port.register(0, socket.as_fd()).expect("registers");
+    let good = udp(RIGHT_MAC, [192, 0, 2, 1], DST, 60);
+    let with = |at: usize, byte: u8| {
+        let mut packet = good.clone();
+        packet[at] = byte;
+        packet
+    };
+    let ethertype = |high: u8, low: u8| {
+        let mut packet = good.clone();
+        packet[12..14].copy_from_slice(&[high, low]);
+        packet
+    };
+    let short = |len: usize| good[..len].to_vec();
+    let cases = [
+        ("forwarded", good.clone(), Verdict::Redirect),
+        ("time to live 0", with(22, 0), Verdict::Redirect),
+        ("time to live 1", with(22, 1), Verdict::Redirect),
+        ("wrong checksum", with(24, good[24] ^ 1), Verdict::Redirect),
+        ("total length too large", with(16, 9), Verdict::Redirect),
+        ("version 6", with(14, 0x65), Verdict::Redirect),
+        ("header length 4", with(14, 0x44), Verdict::Redirect),
+        ("fragment", with(20, 0x20), Verdict::Redirect),
+        ("cut in the header", short(33), Verdict::Redirect),
+        ("header only", short(34), Verdict::Redirect),
+        ("options", with(14, 0x46), Verdict::Pass),
+        ("other station", with(5, 9), Verdict::Pass),
+        ("other station, first byte", with(0, 4), Verdict::Pass),
+        (
+            "multicast",
+            udp([1, 0, 0x5e, 0, 0, 5], [192, 0, 2, 1], [224, 0, 0, 5], 60),
+            Verdict::Pass,
+        ),
+        (
+            "broadcast",
+            udp([255; 6], [192, 0, 2, 1], [255; 4], 60),
+            Verdict::Pass,
+        ),
+        ("ARP", ethertype(8, 6), Verdict::Pass),
+        ("IPv6", ethertype(0x86, 0xdd), Verdict::Pass),
+        ("VLAN tag", ethertype(0x81, 0), Verdict::Pass),
+        ("service VLAN tag", ethertype(0x88, 0xa8), Verdict::Pass),
+        ("LLDP", ethertype(0x88, 0xcc), Verdict::Pass),
+        ("unknown ethertype", ethertype(0x12, 0x34), Verdict::Pass),
+    ];
+    for (what, packet, expected) in &cases {
+        assert_eq!(verdict(&port, packet), *expected, "{what}");
+    }
+    let counters = port.counters().expect("counters");
+    let count = |wanted: Verdict| {
+        cases
+            .iter()
+            .filter(|(_, _, verdict)| *verdict == wanted)
+            .count() as u64
+    };
+    assert_eq!(counters.passed, count(Verdict::Pass));
+    assert_eq!(counters.redirected, count(Verdict::Redirect));
+}
+
+/// Every kind of entry, in the first level and the second, changed under the running program.
+#[test]
+fn routes_count_at_once() {
+    if !root("routes_count_at_once") {
+        return;
+    }
+    let router = Router::new(SIZES).expect("tables");
+    let port = port(&router);
+    let socket = xsk();
+    port.register(0, socket.as_fd()).expect("registers");
+    let tables = router.tables();
+    let dst = u32::from_be_bytes(DST);
+    let packet = udp(RIGHT_MAC, [192, 0, 2, 1], DST, 60);
+    let group = 3;
+    let first = tables.first.at((dst >> 8) as usize);
+    let second = tables.second.at(group * 256 + (dst & 255) as usize);
+    let kernels = |group: u32| {
+        if group == 1 || group == 2 {
+            Verdict::Pass
+        } else {
+            Verdict::Redirect
+        }
+    };
+    for entry in [1, 0, 2, 3, 4, 5, 16, 17 | MULTI, 1 << 29, 1] {
+        first.store(entry, Relaxed);
+        assert_eq!(
+            verdict(&port, &packet),
+            kernels(entry),
+            "first level: {entry:#x}"
+        );
+    }
+    first.store(EXT | group as u32, Relaxed);
+    for entry in [0, 1, 2, 5, 16 | MULTI, 1] {
+        second.store(entry, Relaxed);
+        assert_eq!(
+            verdict(&port, &packet),
+            kernels(entry),
+            "second level: {entry:#x}"
+        );
+    }
+    // The neighbours of the address are not local.
+    for last in [76, 78, 93, 61, 0, 255] {
+        let packet = udp(
+            RIGHT_MAC,
+            [192, 0, 2, 1],
+            [DST[0], DST[1], DST[2], last],
+            60,
+        );
+        assert_eq!(verdict(&port, &packet), Verdict::Redirect, "host {last}");
+    }
+    // A group that does not exist is for the graph to complain about.
+    first.store(EXT | 0x3fff_ffff, Relaxed);
+    assert_eq!(verdict(&port, &packet), Verdict::Redirect);
+}
+
+/// The ends of the address range hit the ends of the table.
+#[test]
+fn whole_address_range() {
+    if !root("whole_address_range") {
+        return;
+    }
+    let router = Router::new(SIZES).expect("tables");
+    let port = port(&router);
+    let socket = xsk();
+    port.register(0, socket.as_fd()).expect("registers");
+    for dst in [
+        0u32,
+        0xff,
+        0x100,
+        0x0fff_ffff,
+        0x8000_0000,
+        0xffff_feff,
+        u32::MAX,
+    ] {
+        let packet = udp(RIGHT_MAC, [192, 0, 2, 1], dst.to_be_bytes(), 60);
+        assert_eq!(verdict(&port, &packet), Verdict::Redirect, "{dst:#x}");
+        router
+            .tables()
+            .first
+            .at((dst >> 8) as usize)
+            .store(1, Relaxed);
+        assert_eq!(verdict(&port, &packet), Verdict::Pass, "{dst:#x}");
+        router
+            .tables()
+            .first
+            .at((dst >> 8) as usize)
+            .store(0, Relaxed);
+    }
+}
+
+/// Address and mode may change; without a socket the kernel gets everything; each port has its own sockets.
+#[test]
+fn ports_are_their_own() {
+    if !root("ports_are_their_own") {
+        return;
+    }
+    let router = Router::new(SIZES).expect("tables");
+    let [one, two] = [port(&router), port(&router)];
+    let packet = udp(RIGHT_MAC, [192, 0, 2, 1], DST, 60);
+    assert_eq!(verdict(&one, &packet), Verdict::Pass);
+    let socket = xsk();
+    one.register(0, socket.as_fd()).expect("registers");
+    assert_eq!(verdict(&one, &packet), Verdict::Redirect);
+    assert_eq!(verdict(&two, &packet), Verdict::Pass);
+    one.configure(PortConfig {
+        mac: LEFT_MAC,
+        l2: false,
+    });
+    assert_eq!(verdict(&one, &packet), Verdict::Pass);
+    one.configure(PortConfig {
+        mac: LEFT_MAC,
+        l2: true,
+    });
+    let mut arp = packet.clone();
+    arp[12..14].copy_from_slice(&[8, 6]);
+    assert_eq!(verdict(&one, &arp), Verdict::Redirect);
+    one.unregister(0).expect("is there");
+    one.unregister(0).expect("is gone, which is fine");
+    assert_eq!(verdict(&one, &arp), Verdict::Pass);
+    assert!(one.register(100_000, socket.as_fd()).is_err());
+    assert!(two.register(0, std::io::stdin().as_fd()).is_err());
+}
+
+/// A program in the way is named; dropping a port clears the way.
+#[test]
+fn conflicts_and_detaching() {
+    let Some(pair) = Pair::new("conflicts") else {
+        return;
+    };
+    let router = Router::new(SIZES).expect("tables");
+    pair.right(|ifindex| {
+        assert_eq!(xdp::attached(ifindex).expect("asks"), None);
+        let port = router
+            .attach(ifindex, CONFIG, &[Mode::Native, Mode::Generic])
+            .expect("attaches");
+        assert_eq!(
+            port.attachment().map(|a| (a.ifindex(), a.mode())),
+            Some((ifindex, Mode::Native))
+        );
+        let there = xdp::attached(ifindex).expect("asks").expect("is there");
+        assert_eq!(
+            (there.name.as_str(), there.mode),
+            ("parshall_router", Mode::Native)
+        );
+        for mode in [Mode::Native, Mode::Generic] {
+            let refused = router
+                .attach(ifindex, CONFIG, &[mode])
+                .expect_err("is taken")
+                .to_string();
+            let expected = format!(
+                "right already has an XDP program (id {}, name parshall_router); stop",
+                there.id
+            );
+            assert!(refused.starts_with(&expected), "{refused}");
+        }
+        drop(port);
+        assert_eq!(xdp::attached(ifindex).expect("asks"), None);
+        let port = router
+            .attach(ifindex, CONFIG, &[Mode::Generic])
+            .expect("attaches");
+        assert_eq!(
+            port.attachment().map(xdp::Attachment::mode),
+            Some(Mode::Generic)
+        );
+        assert!(xdp::cleanup(ifindex).expect("cleans"));
+        assert!(!xdp::cleanup(ifindex).expect("nothing there"));
+        assert_eq!(xdp::attached(ifindex).expect("asks"), None);
+        assert!(matches!(
+            router.attach(9999, CONFIG, &[Mode::Native]),
+            Err(xdp::Error::NoInterface(9999))
+        ));
+        assert!(xdp::attached(9999).is_err());
+    });
+}
+
+/// Someone else's program, attached the old way: the message says how to remove it.
+#[test]
+fn foreign_program() {
+    let Some(pair) = Pair::new("foreign") else {
+        return;
+    };
+    let router = Router::new(SIZES).expect("tables");
+    let object = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/router.bpf.o");
+    let attached = pair.right(|_| {
+        net::ip(&[
+            "link",
+            "set",
+            "dev",
+            "right",
+            "xdpgeneric",
+            "obj",
+            object,
+            "sec",
+            "xdp.frags",
+        ])
+    });
+    if !attached {
+        println!("SKIP foreign_program: this ip(8) cannot load XDP programs");
+        return;
+    }
+    pair.right(|ifindex| {
+        let refused = router
+            .attach(ifindex, CONFIG, &[Mode::Native])
+            .expect_err("is taken")
+            .to_string();
+        assert!(
+            refused.ends_with("remove it with `ip link set dev right xdp off`"),
+            "{refused}"
+        );
+    });
+}
+
+#[test]
+fn odd_table_sizes_are_refused() {
+    if !root("odd_table_sizes_are_refused") {
+        return;
+    }
+    for adjacencies in [0, 3, 1 << 31] {
+        let sizes = TableSizes {
+            adjacencies,
+            ..SIZES
+        };
+        assert!(
+            matches!(Router::new(sizes), Err(xdp::Error::Parameter(_))),
+            "{adjacencies}"
+        );
+    }
+}
