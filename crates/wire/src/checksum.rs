@@ -1,0 +1,199 @@
+//! The Internet checksum: RFC 1071, updated by RFC 1624.
+//!
+//! A checksum is the number that stands in the header, read in network order.
+
+/// A ones' complement sum that has not been folded yet.
+///
+/// Pieces are put in in any order, each starting at an even offset of what is summed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sum {
+    /// At most 33 bits: sum of the pieces in native byte order, which makes no difference until it is read (RFC 1071, section 2B).
+    native: u64,
+}
+
+impl Sum {
+    /// With more bytes; an odd last one is taken as followed by a zero.
+    #[inline]
+    pub fn with(self, bytes: &[u8]) -> Self {
+        let (chunks, rest) = bytes.as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        // The halves of a chunk are added up apart, in 64 bits, which no slice in memory can overflow.
+        let halves = |chunk: &[u8; 8]| {
+            let word = u64::from_ne_bytes(*chunk);
+            (word & 0xffff_ffff, word >> 32)
+        };
+        let mut sums = halves(&last);
+        for chunk in chunks {
+            let (low, high) = halves(chunk);
+            sums = (sums.0 + low, sums.1 + high);
+        }
+        self.plus(fold32(sums.0) + fold32(sums.1))
+    }
+
+    /// With a 16-bit number in host order.
+    #[inline]
+    pub fn with_u16(self, number: u16) -> Self {
+        self.plus(number.to_be().into())
+    }
+
+    /// With a 32-bit number in host order.
+    #[inline]
+    pub fn with_u32(self, number: u32) -> Self {
+        self.plus(number.to_be().into())
+    }
+
+    /// With a number of at most 48 bits.
+    fn plus(self, native: u64) -> Self {
+        Self {
+            native: fold32(self.native + native),
+        }
+    }
+
+    /// Folds the sum to 16 bits, without the complement.
+    #[inline]
+    pub fn fold(self) -> u16 {
+        u16::from_be(fold(self.native))
+    }
+
+    /// The checksum: the complement of the folded sum.
+    #[inline]
+    pub fn checksum(self) -> u16 {
+        !self.fold()
+    }
+}
+
+/// The checksum of some bytes whose checksum field is 0; 0 if the field is set and right.
+#[inline]
+pub fn of(bytes: &[u8]) -> u16 {
+    Sum::default().with(bytes).checksum()
+}
+
+/// The sum of what TCP and UDP checksum beside their segment (RFC 9293 section 3.1, RFC 768). `length` is the segment's.
+#[inline]
+pub fn pseudo_header(src: u32, dst: u32, proto: u8, length: u16) -> Sum {
+    Sum::default()
+        .with_u32(src)
+        .with_u32(dst)
+        .with_u16(proto.into())
+        .with_u16(length)
+}
+
+/// The checksum of a TCP or UDP segment whose checksum field is 0; 0 if the field is set and right.
+#[inline]
+pub fn transport(src: u32, dst: u32, proto: u8, segment: &[u8]) -> u16 {
+    pseudo_header(src, dst, proto, segment.len() as u16)
+        .with(segment)
+        .checksum()
+}
+
+/// The checksum of an IPv4 header without options: as [`of`].
+#[inline(always)]
+pub fn ip4(header: &[u8; 20]) -> u16 {
+    let words = header.as_chunks::<4>().0;
+    // Five 32-bit words cannot overflow 64 bits.
+    let sum: u64 = words
+        .iter()
+        .map(|word| u64::from(u32::from_ne_bytes(*word)))
+        .sum();
+    !u16::from_be(fold(sum))
+}
+
+/// The checksum after a 16-bit word of what it covers went from `old` to `new` (RFC 1624, equation 3).
+#[inline(always)]
+pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
+    let sum = !checksum as u32 + !old as u32 + new as u32;
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !((sum & 0xffff) + (sum >> 16)) as u16
+}
+
+/// The checksum of an IPv4 header whose TTL is one less. Where the sum comes to 0xffff the result is 0, as Linux has it: the
+/// two stand for the same sum, and [`update`] gives the same.
+#[inline(always)]
+pub const fn decrement_ttl(checksum: u16) -> u16 {
+    let sum = checksum as u32 + 0x0100;
+    (sum + (sum >= 0xffff) as u32) as u16
+}
+
+/// A number of at most 33 bits with the same ones' complement sum.
+#[inline(always)]
+fn fold32(sum: u64) -> u64 {
+    (sum >> 32) + (sum & 0xffff_ffff)
+}
+
+#[inline(always)]
+fn fold(sum: u64) -> u16 {
+    let sum = fold32(sum);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    ((sum >> 16) + (sum & 0xffff)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// RFC 1071 section 4.1, word by word.
+    fn oracle(bytes: &[u8]) -> u16 {
+        let mut sum = 0u32;
+        for pair in bytes.chunks(2) {
+            sum += u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        !(sum as u16)
+    }
+
+    #[test]
+    fn ttl_agrees_with_recomputation_for_every_checksum() {
+        for ttl in [1u8, 2, 64, 255] {
+            for free in 0..=u16::MAX {
+                let mut header = [
+                    0x45, 0, 0, 20, 0, 0, 0, 0, ttl, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                ];
+                header[4..6].copy_from_slice(&free.to_be_bytes());
+                let before = ip4(&header);
+                header[8] -= 1;
+                let after = ip4(&header);
+                assert_eq!(decrement_ttl(before), after, "{before:#06x}");
+                let (old, new) = (
+                    u16::from_be_bytes([ttl, 17]),
+                    u16::from_be_bytes([ttl - 1, 17]),
+                );
+                assert_eq!(update(before, old, new), after);
+            }
+        }
+        assert_eq!(decrement_ttl(0xfeff), 0);
+        assert_eq!(update(0xfeff, 0x4011, 0x3f11), 0);
+    }
+
+    #[test]
+    fn a_known_segment() {
+        // UDP 10.0.0.1:1 to 10.0.0.2:2 without data: 0a00+0001+0a00+0002+0011+0008+0001+0002+0008 = 1427.
+        assert_eq!(
+            transport(0x0a00_0001, 0x0a00_0002, 17, &[0, 1, 0, 2, 0, 8, 0, 0]),
+            !0x1427
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_oracle(bytes in prop::collection::vec(prop_oneof![Just(0xff), any::<u8>()], 0..200)) {
+            prop_assert_eq!(of(&bytes), oracle(&bytes));
+            if let Some(header) = bytes.first_chunk() {
+                prop_assert_eq!(ip4(header), oracle(header));
+            }
+            let (even, rest) = bytes.split_at(bytes.len() / 4 * 2);
+            prop_assert_eq!(Sum::default().with(rest).with(even).checksum(), oracle(&bytes));
+        }
+
+        #[test]
+        fn update_is_recomputation(mut words in prop::collection::vec(any::<[u8; 2]>(), 10), new: [u8; 2]) {
+            words[0] = [0x45, 0];
+            let before = oracle(words.as_flattened());
+            let old = std::mem::replace(&mut words[4], new);
+            let after = update(before, u16::from_be_bytes(old), u16::from_be_bytes(new));
+            prop_assert_eq!(after, oracle(words.as_flattened()));
+        }
+    }
+}
