@@ -348,16 +348,22 @@ impl Cursor {
             if room > AHEAD {
                 link.hint(lane, self.tx.wrapping_add(AHEAD), prefetch_write);
             }
-            let Ok(slots) = link.put(lane, self.tx, room, d, bufs) else {
+            let Ok(mut slots) = link.put(lane, self.tx, room, d, bufs) else {
                 fault = true;
                 break;
             };
             if slots == 0 {
-                if room < lane.ring.size() {
+                // A long packet: more descriptors may have become free than were known of.
+                let Ok(now) = self.room(link.role, lane, usize::MAX) else {
+                    fault = true;
+                    break;
+                };
+                room = now;
+                slots = link.put(lane, self.tx, room, d, bufs).unwrap_or(0);
+                if slots == 0 && room < lane.ring.size() {
                     break;
                 }
-                // Not even the empty ring holds it.
-                counters.add(TX_TOO_LONG, 1);
+                counters.add(TX_TOO_LONG, u64::from(slots == 0));
             }
             self.tx = self.tx.wrapping_add(slots);
             room -= slots;

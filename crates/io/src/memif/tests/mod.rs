@@ -1,5 +1,6 @@
 //! Both roles against each other, against a hostile peer, and against DPDK.
 
+mod dpdk;
 mod hostile;
 mod pair;
 mod rate;
@@ -75,6 +76,23 @@ impl End {
             self.bufs.free(d);
         }
         n
+    }
+
+    /// Sends all packets; false (and nothing is sent) while the ring takes none. The ring has room for all or none.
+    fn send_some(&mut self, queue: usize, packets: &[Vec<u8>]) -> bool {
+        match self.send(queue, packets) {
+            0 => false,
+            n => {
+                assert_eq!(
+                    n,
+                    packets.len(),
+                    "{:?} {:?}",
+                    self.queues[queue].counters().iter().collect::<Vec<_>>(),
+                    self.interface.status()
+                );
+                true
+            }
+        }
     }
 
     /// Receives what waits on a queue.

@@ -234,5 +234,9 @@ fn the_link_is_reported() {
 fn loopback_rate() {
     let (mut server, mut client) = connected(|_| ());
     let rate = rate::echo(&mut server, &mut client, Duration::from_secs(2));
-    println!("memif loopback: {:.1} Mpps sent and received", rate / 1e6);
+    println!("memif echo by two threads: {:.1} Mpps", rate / 1e6);
+    let (client, server) = rate::cycles(&mut server, &mut client);
+    println!(
+        "receive and send, one thread: client {client:.1}, server {server:.1} cycles a packet"
+    );
 }

@@ -1,0 +1,125 @@
+//! DPDK's net_memif as the peer: testpmd swaps the addresses of what we send and sends it back.
+
+use super::*;
+use std::process::{Child, Command, Stdio};
+
+const TESTPMD: &str = "dpdk-testpmd";
+
+/// A running testpmd; ends when dropped.
+struct Testpmd(Child);
+
+impl Testpmd {
+    fn start(role: &str, socket: &str, queues: u16) -> Option<Self> {
+        let vdev = format!(
+            "--vdev=net_memif0,role={role},id=0,socket={socket},socket-abstract=no,bsize=2048,rsize=10"
+        );
+        let prefix = format!("--file-prefix=psh{}-{role}{queues}", std::process::id());
+        let queues = [format!("--rxq={queues}"), format!("--txq={queues}")];
+        let child = Command::new(TESTPMD)
+            .args([
+                "--lcores",
+                "0@0-1,1@0-1",
+                "--no-huge",
+                "--no-pci",
+                "--no-shconf",
+                "-m",
+                "128",
+            ])
+            .args([&prefix, &vdev])
+            .args([
+                "--",
+                "--forward-mode=macswap",
+                "--auto-start",
+                "--total-num-mbufs=4096",
+            ])
+            .args(["--nb-cores=1", "--no-flush-rx"])
+            .args(queues)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        child.ok().map(Self)
+    }
+}
+
+impl Drop for Testpmd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn swapped(packet: &[u8]) -> Vec<u8> {
+    let mut bytes = packet.to_vec();
+    bytes[..6].copy_from_slice(&packet[6..12]);
+    bytes[6..12].copy_from_slice(&packet[..6]);
+    bytes
+}
+
+/// Sends batches on every queue and compares what comes back.
+fn exchange(ours: Role, queues: u16) {
+    let path = path();
+    let theirs = if ours == Role::Server {
+        "client"
+    } else {
+        "server"
+    };
+    let mut end = End::new(Config {
+        queues,
+        ..Config::new("dpdk-test", &path, ours)
+    });
+    if ours == Role::Server {
+        until("the listener", || std::path::Path::new(&path).exists());
+    }
+    let Some(_testpmd) = Testpmd::start(theirs, &path, queues) else {
+        println!(
+            "SKIP memif with DPDK, we are the {ours}: {TESTPMD} is not installed (package dpdk-dev)"
+        );
+        return;
+    };
+    until("DPDK", || end.up());
+    assert_eq!(end.interface.status().rings, (queues, queues));
+    assert!(
+        end.interface.status().peer.starts_with("DPDK"),
+        "{:?}",
+        end.interface.status()
+    );
+    let lengths = [
+        60, 61, 64, 65, 127, 128, 590, 1514, 1790, 2048, 2049, 4000, 9000,
+    ];
+    for queue in 0..usize::from(queues) {
+        for round in 0..100u32 {
+            let sent: Vec<Vec<u8>> = lengths.iter().map(|&len| packet(round, len)).collect();
+            until("room", || end.send_some(queue, &sent));
+            let mut got = Vec::new();
+            until("the echo", || {
+                got.extend(end.receive(queue));
+                got.len() >= sent.len()
+            });
+            let want: Vec<Vec<u8>> = sent.iter().map(|p| swapped(p)).collect();
+            assert!(got == want, "round {round} on queue {queue}");
+        }
+        assert_eq!(end.counter(queue, "peer-fault"), 0);
+        assert_eq!(end.counter(queue, "rx-bad-packet"), 0);
+    }
+    assert_eq!(missing(&end.bufs), 0);
+    assert!(end.up());
+    drop(_testpmd);
+    until("DPDK's end", || !end.up());
+}
+
+#[test]
+fn dpdk_as_the_client() {
+    exchange(Role::Server, 1);
+}
+
+#[test]
+fn dpdk_as_the_server() {
+    exchange(Role::Client, 1);
+}
+
+#[test]
+fn dpdk_with_two_queues() {
+    exchange(Role::Server, 2);
+    exchange(Role::Client, 2);
+}
