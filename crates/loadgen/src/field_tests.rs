@@ -137,11 +137,11 @@ fn any_variable() -> impl Strategy<Value = Variable> {
             } else {
                 (1 << (8 * size)) - 1
             };
-            let count = steps * step;
-            let min = min % (top - (count.min(top) - 1) + 1).max(1);
-            let max = (min + count - 1).min(top);
-            let step = if (max - min + 1) % step == 0 { step } else { 1 };
-            variable(op, size, min + init % (max - min + 1), min, max, step)
+            let count = (steps * step).min(top);
+            let min = min % (top - (count - 1)).max(1);
+            let max = min + (count - 1);
+            let step = if count % step == 0 { step } else { 1 };
+            variable(op, size, min + init % count, min, max, step)
         })
 }
 

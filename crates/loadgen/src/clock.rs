@@ -1,0 +1,66 @@
+//! Time, behind a trait so that pacer, trial and search are tested without waiting.
+
+use std::time::{Duration, Instant};
+
+/// A point in time: nanoseconds since an arbitrary start, never running backwards.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// Time from `earlier` to `self`, zero if it is not earlier.
+    #[must_use]
+    pub fn since(self, earlier: Nanos) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// This time plus `duration`.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Nanos {
+        Nanos(
+            self.0
+                .saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)),
+        )
+    }
+}
+
+/// Tells the time and waits.
+pub trait Clock {
+    /// Now.
+    fn now(&self) -> Nanos;
+    /// Returns after `duration`, not before.
+    fn sleep(&self, duration: Duration);
+
+    /// Returns at `time` or later.
+    fn sleep_until(&self, time: Nanos) {
+        self.sleep(time.since(self.now()));
+    }
+}
+
+/// The system's monotonic clock.
+#[derive(Debug, Clone, Copy)]
+pub struct Monotonic(Instant);
+
+impl Monotonic {
+    /// A clock that starts now.
+    #[must_use]
+    pub fn new() -> Self {
+        Monotonic(Instant::now())
+    }
+}
+
+impl Default for Monotonic {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for Monotonic {
+    #[inline]
+    fn now(&self) -> Nanos {
+        Nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
+}

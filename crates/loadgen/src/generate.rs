@@ -1,0 +1,301 @@
+//! The software generator: builds packets and gives them to a port, on time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+use graph::{Buffers, Desc, Port};
+
+use crate::clock::Nanos;
+use crate::device::{Count, Failure, Transmitter};
+use crate::field::Fields;
+use crate::pacer::{Interleave, Pacer};
+use crate::stream::Stream;
+use crate::units::Pps;
+
+/// Packets that are built and offered to the port at a time.
+const BURST: usize = 128;
+
+/// How far a schedule is caught up after the thread was held up, and how long a stop waits for the last packets.
+pub const BACKLOG: Duration = Duration::from_millis(10);
+
+/// What the controller and the sending thread share.
+#[derive(Debug)]
+struct Shared {
+    /// Rate wanted (bits of an f64); 0.0: stopped.
+    wanted: AtomicU64,
+    /// The last `wanted` that the thread has carried out.
+    applied: AtomicU64,
+    scheduled: AtomicU64,
+    sent: Box<[AtomicU64]>,
+    queue_full: AtomicU64,
+    alive: AtomicBool,
+}
+
+/// Control of a software generator, for the controller's thread.
+#[derive(Debug)]
+pub struct Generator {
+    shared: Arc<Shared>,
+    sizes: Vec<u64>,
+}
+
+impl Generator {
+    /// Waits until the thread has carried out what is wanted.
+    fn settle(&self) -> Result<(), Failure> {
+        while self.shared.applied.load(Acquire) != self.shared.wanted.load(Relaxed) {
+            if !self.shared.alive.load(Relaxed) {
+                return Err("the generator's thread has ended".into());
+            }
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        Ok(())
+    }
+
+    fn want(&self, rate: Pps) {
+        let pps = if rate.0 > 0.0 { rate.0 } else { 0.0 };
+        self.shared.wanted.store(pps.to_bits(), Relaxed);
+    }
+}
+
+impl Transmitter for Generator {
+    fn start(&mut self, rate: Pps) -> Result<(), Failure> {
+        self.want(rate);
+        self.settle()
+    }
+
+    fn set_rate(&mut self, rate: Pps) {
+        self.want(rate);
+    }
+
+    fn due(&self) -> u64 {
+        self.shared.scheduled.load(Relaxed)
+    }
+
+    fn sent(&self) -> Vec<Count> {
+        let count = |(packets, size): (&AtomicU64, &u64)| {
+            let packets = packets.load(Relaxed);
+            Count {
+                packets,
+                bytes: packets * size,
+            }
+        };
+        self.shared
+            .sent
+            .iter()
+            .zip(&self.sizes)
+            .map(count)
+            .collect()
+    }
+
+    fn queue_full(&self) -> u64 {
+        self.shared.queue_full.load(Relaxed)
+    }
+
+    fn stop(&mut self) -> Result<(), Failure> {
+        self.want(Pps(0.0));
+        self.settle()
+    }
+}
+
+/// Where the sending thread is.
+enum State {
+    Stopped,
+    Sending(Pacer),
+    /// Catching up to this many packets, until then.
+    Stopping(Pacer, u64, Nanos),
+}
+
+/// The sending half of a port, run by its thread.
+pub(crate) struct Sender {
+    fields: Vec<Fields>,
+    order: Interleave,
+    state: State,
+    /// Built packets and their streams; those before `next` are the port's already.
+    pending: Vec<Desc>,
+    streams: Vec<usize>,
+    next: usize,
+    /// Packets scheduled in earlier runs.
+    base: u64,
+    seen: u64,
+    scratch: Vec<u8>,
+    shared: Arc<Shared>,
+}
+
+impl Sender {
+    /// A sender of `streams` in proportion to `rates`, and its control.
+    pub fn new(streams: &[Stream], rates: &[Pps], entropy: u32) -> (Sender, Generator) {
+        let shared = Arc::new(Shared {
+            wanted: AtomicU64::new(0),
+            applied: AtomicU64::new(0),
+            scheduled: AtomicU64::new(0),
+            sent: streams.iter().map(|_| AtomicU64::new(0)).collect(),
+            queue_full: AtomicU64::new(0),
+            alive: AtomicBool::new(true),
+        });
+        let weights: Vec<_> = rates
+            .iter()
+            .zip(streams)
+            .map(|(&rate, s)| (rate, s.isg))
+            .collect();
+        let sender = Sender {
+            fields: streams.iter().map(|s| Fields::new(s, entropy)).collect(),
+            order: Interleave::new(&weights),
+            state: State::Stopped,
+            pending: Vec::with_capacity(BURST),
+            streams: Vec::with_capacity(BURST),
+            next: 0,
+            base: 0,
+            seen: 0,
+            scratch: Vec::new(),
+            shared: shared.clone(),
+        };
+        let sizes = streams.iter().map(|s| s.size() as u64).collect();
+        (sender, Generator { shared, sizes })
+    }
+
+    /// Whether it sends or is about to.
+    pub fn is_active(&self) -> bool {
+        !matches!(self.state, State::Stopped) || self.shared.wanted.load(Relaxed) != 0
+    }
+
+    /// Sends what is due; returns how many packets the port took.
+    pub fn poll(&mut self, now: Nanos, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
+        let wanted = self.shared.wanted.load(Relaxed);
+        if wanted != self.seen {
+            self.change(now, f64::from_bits(wanted), wanted);
+        }
+        let due = match &mut self.state {
+            State::Stopped => return 0,
+            State::Sending(pacer) => {
+                let due = pacer.due(now);
+                self.shared
+                    .scheduled
+                    .store(self.base + pacer.scheduled(now), Relaxed);
+                due
+            }
+            State::Stopping(pacer, last, _) => last.saturating_sub(pacer.taken()),
+        };
+        let built = self.pending.len() - self.next;
+        self.build(due.saturating_sub(built as u64), bufs);
+        let took = self.offer(due, port, bufs);
+        if let State::Stopping(pacer, last, until) = &self.state
+            && (pacer.taken() >= *last || now >= *until)
+        {
+            self.finish(bufs);
+        }
+        took
+    }
+
+    fn change(&mut self, now: Nanos, rate: f64, bits: u64) {
+        self.seen = bits;
+        self.state = match (
+            std::mem::replace(&mut self.state, State::Stopped),
+            rate > 0.0,
+        ) {
+            (State::Sending(mut pacer) | State::Stopping(mut pacer, ..), true) => {
+                pacer.set_rate(now, Pps(rate));
+                State::Sending(pacer)
+            }
+            (State::Stopped, true) => State::Sending(Pacer::new(now, Pps(rate), BACKLOG)),
+            (State::Sending(pacer), false) => {
+                let last = pacer.scheduled(now);
+                self.shared.scheduled.store(self.base + last, Relaxed);
+                // Applied when it has caught up.
+                self.state = State::Stopping(pacer, last, now.after(BACKLOG));
+                return;
+            }
+            (state, false) => state,
+        };
+        self.shared.applied.store(bits, Release);
+    }
+
+    /// Builds up to `wanted` packets, as many as a burst has room for.
+    fn build(&mut self, wanted: u64, bufs: &mut Buffers) {
+        if self.next == self.pending.len() {
+            self.pending.clear();
+            self.streams.clear();
+            self.next = 0;
+        }
+        let room = BURST - self.pending.len();
+        for _ in 0..wanted.min(room as u64) {
+            let stream = self.order.next();
+            let Some(desc) = packet(&mut self.fields[stream], &mut self.scratch, bufs) else {
+                return;
+            };
+            self.pending.push(desc);
+            self.streams.push(stream);
+        }
+    }
+
+    /// Offers what is built and due, counts what the port takes.
+    fn offer(&mut self, due: u64, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
+        let ready =
+            (self.pending.len() - self.next).min(usize::try_from(due).unwrap_or(usize::MAX));
+        if ready == 0 {
+            return 0;
+        }
+        let took = port
+            .tx(bufs, &self.pending[self.next..self.next + ready])
+            .min(ready);
+        for &stream in &self.streams[self.next..self.next + took] {
+            let sent = &self.shared.sent[stream];
+            sent.store(sent.load(Relaxed) + 1, Relaxed);
+        }
+        if took < ready {
+            self.shared
+                .queue_full
+                .store(self.shared.queue_full.load(Relaxed) + 1, Relaxed);
+        }
+        self.next += took;
+        if let State::Sending(pacer) | State::Stopping(pacer, ..) = &mut self.state {
+            pacer.take(took as u64);
+            if pacer.is_unlimited() {
+                self.shared
+                    .scheduled
+                    .store(self.base + pacer.taken(), Relaxed);
+            }
+        }
+        took
+    }
+
+    /// Ends a run: frees what was built and not sent.
+    fn finish(&mut self, bufs: &mut Buffers) {
+        for desc in self.pending.drain(..).skip(self.next) {
+            bufs.free(desc);
+        }
+        self.streams.clear();
+        self.next = 0;
+        self.base = self.shared.scheduled.load(Relaxed);
+        self.state = State::Stopped;
+        self.shared.applied.store(self.seen, Release);
+    }
+
+    /// Stops at once, for good.
+    pub fn close(&mut self, bufs: &mut Buffers) {
+        self.finish(bufs);
+        self.shared.alive.store(false, Relaxed);
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        // Also when its thread dies of a panic: nobody may wait for it.
+        self.shared.alive.store(false, Relaxed);
+    }
+}
+
+/// The next packet of a stream in buffers of the pool; None (and the stream goes on) if they are used up.
+#[inline]
+fn packet(fields: &mut Fields, scratch: &mut Vec<u8>, bufs: &mut Buffers) -> Option<Desc> {
+    if fields.len() > usize::from(bufs.pool().room()) {
+        scratch.clear();
+        fields.append(scratch);
+        return bufs.copy_in(scratch);
+    }
+    let mut desc = bufs.alloc()?;
+    if bufs.resize(&mut desc, fields.len()) {
+        fields.write(bufs.pool().bytes_of_mut(&mut desc));
+    }
+    Some(desc)
+}

@@ -1,0 +1,247 @@
+//! Counts packets by the stream that they belong to, so that what comes back is known to be ours.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use graph::{Buffers, Frame, Port};
+
+use crate::device::{Count, Receiver};
+use crate::stream::{Step, Stream};
+use crate::units::{FCS, MIN_FRAME};
+
+/// What a router leaves as it is in a stream's packets, and so tells them from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Match {
+    /// IPv4 total length.
+    pub total_length: u16,
+    /// IPv4 protocol.
+    pub protocol: u8,
+    /// First and last source address, in host order.
+    pub source: (u32, u32),
+    /// First and last destination address, in host order.
+    pub destination: (u32, u32),
+    /// Source and destination port in one word, source high; None: they vary, or the protocol has none.
+    pub ports: Option<u32>,
+}
+
+/// Where things are in an Ethernet frame with an IPv4 packet (RFC 791) without options.
+mod at {
+    pub const ETHERTYPE: usize = 12;
+    pub const VERSION: usize = 14;
+    pub const TOTAL_LENGTH: usize = 16;
+    pub const PROTOCOL: usize = 23;
+    pub const SOURCE: usize = 26;
+    pub const DESTINATION: usize = 30;
+    pub const PORTS: usize = 34;
+    pub const END: usize = 38;
+}
+
+/// Ethertype IPv4, version 4, header of 20 bytes.
+const IPV4: [u8; 3] = [0x08, 0x00, 0x45];
+
+#[inline]
+fn word(frame: &[u8], at: usize) -> u32 {
+    frame
+        .get(at..at + 4)
+        .map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
+}
+
+#[inline]
+fn is_plain(frame: &[u8]) -> bool {
+    frame.len() >= at::END && frame[at::ETHERTYPE..=at::VERSION] == IPV4
+}
+
+impl Match {
+    /// What the packets of `stream` have in common; None if they are not IPv4 without options, or a variable changes
+    /// length or protocol.
+    #[must_use]
+    pub fn of(stream: &Stream) -> Option<Match> {
+        let frame = stream.frame();
+        let protocol = frame[at::PROTOCOL];
+        let varies =
+            |from: usize, to: usize| stream.steps.iter().any(|s| overlaps(stream, s, from, to));
+        if !is_plain(&frame)
+            || varies(at::ETHERTYPE, at::VERSION + 1)
+            || varies(at::TOTAL_LENGTH, at::TOTAL_LENGTH + 2)
+            || varies(at::PROTOCOL, at::PROTOCOL + 1)
+        {
+            return None;
+        }
+        let has_ports = matches!(protocol, 6 | 17) && !varies(at::PORTS, at::END);
+        Some(Match {
+            total_length: u16::from_be_bytes([
+                frame[at::TOTAL_LENGTH],
+                frame[at::TOTAL_LENGTH + 1],
+            ]),
+            protocol,
+            source: range(stream, &frame, at::SOURCE),
+            destination: range(stream, &frame, at::DESTINATION),
+            ports: has_ports.then(|| word(&frame, at::PORTS)),
+        })
+    }
+
+    /// Whether the Ethernet frame is of this stream.
+    #[must_use]
+    #[inline]
+    pub fn matches(&self, frame: &[u8]) -> bool {
+        let within = |value: u32, (first, last): (u32, u32)| first <= value && value <= last;
+        is_plain(frame)
+            && frame[at::TOTAL_LENGTH..at::TOTAL_LENGTH + 2] == self.total_length.to_be_bytes()
+            && frame[at::PROTOCOL] == self.protocol
+            && within(word(frame, at::SOURCE), self.source)
+            && within(word(frame, at::DESTINATION), self.destination)
+            && self
+                .ports
+                .is_none_or(|ports| word(frame, at::PORTS) == ports)
+    }
+}
+
+/// Whether `step` stores a variable into bytes `from..to`.
+fn overlaps(stream: &Stream, step: &Step, from: usize, to: usize) -> bool {
+    let Step::Write {
+        variable, offset, ..
+    } = *step
+    else {
+        return false;
+    };
+    let size = stream
+        .variables
+        .get(variable)
+        .map_or(0, |v| usize::from(v.size));
+    offset < to && offset.saturating_add(size) > from
+}
+
+/// First and last value of the address at `at`.
+fn range(stream: &Stream, frame: &[u8], at: usize) -> (u32, u32) {
+    let fixed = word(frame, at);
+    let mut writes = stream
+        .steps
+        .iter()
+        .filter(|s| overlaps(stream, s, at, at + 4));
+    match (writes.next(), writes.next()) {
+        (None, _) => (fixed, fixed),
+        (
+            Some(&Step::Write {
+                variable,
+                offset,
+                add,
+                big_endian: true,
+            }),
+            None,
+        ) if offset == at => {
+            let variable = &stream.variables[variable];
+            let (first, last) = (
+                (variable.min as u32).wrapping_add(add as u32),
+                (variable.max as u32).wrapping_add(add as u32),
+            );
+            if variable.size == 4 && first <= last {
+                (first, last)
+            } else {
+                (0, u32::MAX)
+            }
+        }
+        _ => (0, u32::MAX),
+    }
+}
+
+#[derive(Debug, Default)]
+struct Pair {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Pair {
+    /// One thread writes.
+    fn add(&self, count: Count) {
+        self.packets
+            .store(self.packets.load(Relaxed) + count.packets, Relaxed);
+        self.bytes
+            .store(self.bytes.load(Relaxed) + count.bytes, Relaxed);
+    }
+
+    fn get(&self) -> Count {
+        Count {
+            packets: self.packets.load(Relaxed),
+            bytes: self.bytes.load(Relaxed),
+        }
+    }
+}
+
+/// The counters of a software receiver, for any thread to read.
+#[derive(Debug, Clone)]
+pub struct Counters {
+    /// One for each stream, and the last for everything else.
+    counts: Arc<[Pair]>,
+}
+
+impl Receiver for Counters {
+    fn counts(&self) -> Vec<Count> {
+        let (_, streams) = self.counts.split_last().unwrap_or((&EMPTY, &[]));
+        streams.iter().map(Pair::get).collect()
+    }
+
+    fn other(&self) -> Count {
+        self.counts.last().map(Pair::get).unwrap_or_default()
+    }
+}
+
+static EMPTY: Pair = Pair {
+    packets: AtomicU64::new(0),
+    bytes: AtomicU64::new(0),
+};
+
+/// A software receiver: takes packets from a port, counts and frees them.
+pub(crate) struct Sink {
+    matches: Vec<Option<Match>>,
+    frame: Frame,
+    batch: Vec<Count>,
+    counts: Arc<[Pair]>,
+}
+
+impl Sink {
+    /// A receiver of `streams`.
+    pub fn new(streams: &[Stream]) -> Sink {
+        let places = streams.len() + 1;
+        Sink {
+            matches: streams.iter().map(Match::of).collect(),
+            frame: Frame::default(),
+            batch: vec![Count::default(); places],
+            counts: (0..places).map(|_| Pair::default()).collect(),
+        }
+    }
+
+    pub fn counters(&self) -> Counters {
+        Counters {
+            counts: self.counts.clone(),
+        }
+    }
+
+    /// Receives once; returns how many packets came.
+    pub fn poll(&mut self, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
+        let received = self.frame.receive(port, bufs);
+        if received == 0 {
+            return 0;
+        }
+        for i in 0..received {
+            let Some(desc) = self.frame.take(i) else {
+                continue;
+            };
+            let frame = bufs.pool().bytes_of(&desc);
+            let stream = self
+                .matches
+                .iter()
+                .position(|m| m.is_some_and(|m| m.matches(frame)));
+            let count = &mut self.batch[stream.unwrap_or(self.matches.len())];
+            count.packets += 1;
+            count.bytes += (bufs.pool().total(&desc).max(MIN_FRAME) + FCS) as u64;
+            bufs.free(desc);
+        }
+        self.frame.clear();
+        for (pair, count) in self.counts.iter().zip(&mut self.batch) {
+            if count.packets > 0 {
+                pair.add(std::mem::take(count));
+            }
+        }
+        received
+    }
+}

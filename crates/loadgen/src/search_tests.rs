@@ -1,0 +1,181 @@
+//! The search against simulated devices.
+
+use super::*;
+use crate::simulated::{Device, Simulation};
+
+fn search(device: Device, goal: Goal) -> (Found, Vec<Event>, Duration) {
+    let simulation = Simulation::new(device);
+    let mut events = Vec::new();
+    let begin = simulation.now();
+    let found = max_rate(&mut simulation.paths(1), &goal, &simulation, &mut |e| {
+        events.push(e)
+    })
+    .unwrap();
+    (found, events, simulation.now().since(begin))
+}
+
+fn goal(seconds: u64) -> Goal {
+    Goal {
+        budget: Duration::from_secs(seconds),
+        ..Goal::default()
+    }
+}
+
+#[test]
+fn finds_the_capacity_of_a_device_that_drops_the_excess() {
+    for capacity in [9_000.0, 640_000.0, 1_488_095.0, 12e6] {
+        let (found, events, took) = search(
+            Device {
+                capacity,
+                ..Device::default()
+            },
+            goal(15),
+        );
+        assert!(found.valid, "{capacity}: {found:?}");
+        let off = found.max_pps / capacity;
+        assert!((0.975..=1.002).contains(&off), "{capacity}: {found:?}");
+        assert!(found.loss <= 0.001);
+        assert!(!found.limited_by_generator, "{capacity}: {found:?}");
+        assert!((found.saturation_pps.unwrap() / capacity - 1.0).abs() < 0.01);
+        assert!((found.l1_bps / found.max_pps - 672.0).abs() < 1.0);
+        assert_eq!(events.len(), 2 * found.trials.len());
+        assert!(took <= Duration::from_secs(16), "{took:?}");
+    }
+}
+
+/// A receive livelock: offered far more than it can, the device forwards a third of it.
+#[test]
+fn finds_the_capacity_of_a_device_that_collapses() {
+    let device = Device {
+        capacity: 2e6,
+        collapse: 0.33,
+        ..Device::default()
+    };
+    let (found, ..) = search(device, goal(20));
+    assert!(
+        found.valid && (0.95..=1.002).contains(&(found.max_pps / 2e6)),
+        "{found:?}"
+    );
+    assert!(found.saturation_pps.unwrap() < 1e6);
+}
+
+#[test]
+fn a_generator_slower_than_the_device_is_said_to_be_the_limit() {
+    let device = Device {
+        capacity: 20e6,
+        ceiling: 5e6,
+        ..Device::default()
+    };
+    let (found, ..) = search(device, goal(15));
+    assert!(found.valid && found.limited_by_generator, "{found:?}");
+    assert!((0.95..=1.0).contains(&(found.max_pps / 5e6)), "{found:?}");
+    assert!(found.why.contains("generator"), "{found:?}");
+    assert!(
+        found.trials.iter().all(|t| t.valid || t.loss < 0.001),
+        "short sending is not loss"
+    );
+}
+
+#[test]
+fn a_device_with_constant_loss_has_no_rate() {
+    let device = Device {
+        background: 0.01,
+        ..Device::default()
+    };
+    let (found, ..) = search(device, goal(10));
+    assert!(!found.valid && found.max_pps == 0.0, "{found:?}");
+    assert!(found.why.contains("0.1 %"), "{found:?}");
+    let (found, events, _) = search(
+        Device {
+            background: 1.0,
+            ..Device::default()
+        },
+        goal(10),
+    );
+    assert_eq!(
+        (found.valid, found.why.as_str(), events.len()),
+        (false, "nothing came back", 2)
+    );
+}
+
+#[test]
+fn loss_below_the_limit_is_allowed() {
+    let (found, ..) = search(
+        Device {
+            background: 0.0005,
+            capacity: 1e6,
+            ..Device::default()
+        },
+        goal(15),
+    );
+    assert!(
+        found.valid && found.loss > 0.0004 && found.max_pps > 0.97e6,
+        "{found:?}"
+    );
+}
+
+#[test]
+fn both_ways_are_summed() {
+    let simulation = Simulation::new(Device {
+        capacity: 1e6,
+        ..Device::default()
+    });
+    let found = max_rate(
+        &mut simulation.paths(2),
+        &goal(15),
+        &simulation,
+        &mut |_| {},
+    )
+    .unwrap();
+    assert!(
+        found.valid && (0.97..=1.002).contains(&(found.max_pps / 2e6)),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn the_limit_is_not_exceeded() {
+    let simulation = Simulation::new(Device {
+        capacity: 10e6,
+        ..Device::default()
+    });
+    let goal = Goal {
+        limit: Pps(1e6),
+        ..goal(15)
+    };
+    let found = max_rate(&mut simulation.paths(1), &goal, &simulation, &mut |_| {}).unwrap();
+    assert!(
+        found.valid && found.max_pps <= 1e6 && found.max_pps > 0.98e6,
+        "{found:?}"
+    );
+    assert!(found.trials[1..].iter().all(|t| t.offered_pps <= 1e6));
+}
+
+#[test]
+fn one_trial_is_made_even_without_time() {
+    let (found, ..) = search(Device::default(), goal(0));
+    assert_eq!(found.trials.len(), 2);
+}
+
+#[test]
+fn a_generator_that_fails_is_an_error() {
+    let simulation = Simulation::new(Device {
+        broken: true,
+        ..Device::default()
+    });
+    assert!(max_rate(&mut simulation.paths(1), &goal(5), &simulation, &mut |_| {}).is_err());
+}
+
+#[test]
+fn events_are_lines_of_json() {
+    let event = Event::TrialStart {
+        flat_out: true,
+        offered_pps: 0.0,
+    };
+    let text = serde_json::to_string(&event).unwrap();
+    assert_eq!(
+        text,
+        r#"{"event":"trial-start","flat_out":true,"offered_pps":0.0}"#
+    );
+    assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+}

@@ -1,0 +1,138 @@
+//! The thread that serves the load tester's ports: sends on them and counts what they receive.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use graph::{Buffers, Pool, Port};
+
+use crate::clock::{Clock, Monotonic};
+use crate::generate::{Generator, Sender};
+use crate::receive::{Counters, Sink};
+use crate::stream::Stream;
+use crate::units::Pps;
+
+/// A port and what is to be done with it.
+pub struct Endpoint {
+    /// The port.
+    pub port: Box<dyn Port>,
+    /// Streams to send by it, addressed (see [`Stream::address`]), each with its rate at multiplier 1. May be empty.
+    pub send: Vec<(Stream, Pps)>,
+    /// Streams that are expected to come in by it. May be empty.
+    pub expect: Vec<Stream>,
+}
+
+/// Rounds without a packet before the thread sleeps between rounds.
+const PATIENCE: u32 = 2000;
+/// How long it sleeps then.
+const NAP: Duration = Duration::from_micros(50);
+
+/// The running thread. Dropping it stops the thread and gives all buffers back.
+#[derive(Debug)]
+pub struct Tester {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Tester {
+    /// Starts a thread on processor `cpu` (None: anywhere) that serves `endpoints`, and returns the control of each, in order.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn spawn(
+        endpoints: Vec<Endpoint>,
+        pool: Arc<Pool>,
+        cpu: Option<usize>,
+    ) -> io::Result<(Tester, Vec<(Generator, Counters)>)> {
+        let entropy = graph::cycles::now() as u32;
+        let mut controls = Vec::new();
+        let mut lines = Vec::new();
+        for Endpoint { port, send, expect } in endpoints {
+            let (streams, rates): (Vec<_>, Vec<_>) = send.into_iter().unzip();
+            let (sender, generator) = Sender::new(&streams, &rates, entropy);
+            let sink = Sink::new(&expect);
+            controls.push((generator, sink.counters()));
+            lines.push(Line {
+                port,
+                sender,
+                sink,
+                quiet: 0,
+            });
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = stop.clone();
+        let thread = std::thread::Builder::new()
+            .name("loadgen".into())
+            .spawn(move || {
+                if let Some(cpu) = cpu {
+                    // Not being allowed to is no reason not to measure.
+                    graph::worker::pin(cpu);
+                }
+                serve(&mut lines, Buffers::new(pool), &seen);
+            })?;
+        Ok((
+            Tester {
+                stop,
+                thread: Some(thread),
+            },
+            controls,
+        ))
+    }
+}
+
+impl Drop for Tester {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Line {
+    port: Box<dyn Port>,
+    sender: Sender,
+    sink: Sink,
+    quiet: u32,
+}
+
+impl Line {
+    /// One round; whether anything moved.
+    fn poll(&mut self, now: crate::clock::Nanos, bufs: &mut Buffers) -> bool {
+        let received = self.sink.poll(&mut *self.port, bufs);
+        let sent = self.sender.poll(now, &mut *self.port, bufs);
+        self.port.flush(bufs);
+        received + sent > 0
+    }
+}
+
+fn serve(lines: &mut [Line], mut bufs: Buffers, stop: &AtomicBool) {
+    let clock = Monotonic::new();
+    while !stop.load(Ordering::Relaxed) {
+        let now = clock.now();
+        let (mut moved, mut idle) = (false, true);
+        for line in lines.iter_mut() {
+            if line.poll(now, &mut bufs) {
+                moved = true;
+                line.quiet = 0;
+            } else {
+                line.quiet = line.quiet.saturating_add(1);
+            }
+            idle &= line.quiet > PATIENCE && !line.sender.is_active();
+        }
+        if idle {
+            clock.sleep(NAP);
+        } else if !moved {
+            // The device may be waiting for this very processor.
+            std::thread::yield_now();
+        }
+    }
+    for line in lines {
+        line.sender.close(&mut bufs);
+        line.port.flush(&mut bufs);
+        line.port.drain(&mut bufs);
+    }
+}

@@ -1,0 +1,274 @@
+//! One trial: send at a constant rate for a while, wait for what is still on its way, compare.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::clock::Clock;
+use crate::device::{Count, Failure, Path};
+use crate::report::model::RampPoint;
+use crate::units::{Bits, Pps, WIRE_OVERHEAD};
+
+/// Share of the offer that may stay unsent; beyond it a trial says nothing about the device.
+pub const SHORTFALL: f64 = 0.001;
+
+/// Longest wait for packets that are still on their way (RFC 2544 section 23: 2 seconds).
+pub const RESIDUAL: Duration = Duration::from_secs(2);
+/// How often is looked for more of them, and how long none must come to be done.
+const LOOK: Duration = Duration::from_millis(10);
+const SILENCE: Duration = Duration::from_millis(50);
+
+/// What one direction did in a trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct WayResult {
+    /// Packets that the schedule wanted sent.
+    pub offered: u64,
+    /// What the port took.
+    pub sent: Count,
+    /// What came back of it.
+    pub received: Count,
+    /// What came that was not ours.
+    pub other: Count,
+}
+
+impl WayResult {
+    /// Packets sent that did not come back.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.sent.packets.saturating_sub(self.received.packets)
+    }
+
+    /// Lost share of what was sent, 0.0 to 1.0.
+    #[must_use]
+    pub fn loss(&self) -> f64 {
+        loss(self.sent.packets, self.received.packets)
+    }
+
+    /// Why this is no statement about the device.
+    fn objection(&self) -> Option<String> {
+        let (offered, sent, received) = (self.offered, self.sent.packets, self.received.packets);
+        let missing = offered.saturating_sub(sent);
+        if sent == 0 {
+            Some("nothing was sent".to_owned())
+        } else if missing > 1 && missing as f64 > SHORTFALL * offered as f64 {
+            let percent = 100.0 * missing as f64 / offered as f64;
+            Some(format!(
+                "the generator sent {sent} of {offered} packets, {percent:.2} % short"
+            ))
+        } else if received > sent {
+            Some(format!("{received} packets came back of {sent} sent"))
+        } else {
+            None
+        }
+    }
+}
+
+/// Lost share of `sent` packets, 0.0 to 1.0.
+pub(crate) fn loss(sent: u64, received: u64) -> f64 {
+    if sent == 0 {
+        0.0
+    } else {
+        sent.saturating_sub(received) as f64 / sent as f64
+    }
+}
+
+/// The result of a trial.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trial {
+    /// Rate offered each way; unlimited if flat out.
+    pub rate: Pps,
+    /// Time of sending in seconds.
+    pub seconds: f64,
+    /// Each direction.
+    pub ways: Vec<WayResult>,
+    /// The generator did what it was asked; only then is loss the device's.
+    pub valid: bool,
+    /// Why not valid; empty otherwise.
+    pub why: String,
+}
+
+impl Trial {
+    fn packets(&self, of: impl Fn(&WayResult) -> u64) -> u64 {
+        self.ways.iter().map(of).sum()
+    }
+
+    fn per_second(&self, packets: u64) -> Pps {
+        Pps(if self.seconds > 0.0 {
+            packets as f64 / self.seconds
+        } else {
+            0.0
+        })
+    }
+
+    /// Packets sent, all ways.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.packets(|w| w.sent.packets)
+    }
+
+    /// Packets that came back, all ways.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.packets(|w| w.received.packets)
+    }
+
+    /// Rate wanted, all ways; flat out: the rate sent.
+    #[must_use]
+    pub fn offered_pps(&self) -> Pps {
+        if self.rate.is_limited() {
+            Pps(self.rate.0 * self.ways.len() as f64)
+        } else {
+            self.sent_pps()
+        }
+    }
+
+    /// Rate sent, all ways.
+    #[must_use]
+    pub fn sent_pps(&self) -> Pps {
+        self.per_second(self.sent())
+    }
+
+    /// Rate that came back, all ways.
+    #[must_use]
+    pub fn received_pps(&self) -> Pps {
+        self.per_second(self.received())
+    }
+
+    /// Layer 1 bits a second that were sent, all ways.
+    #[must_use]
+    pub fn l1(&self) -> Bits {
+        let bytes = self.packets(|w| w.sent.bytes) as f64 + WIRE_OVERHEAD * self.sent() as f64;
+        Bits(if self.seconds > 0.0 {
+            bytes * 8.0 / self.seconds
+        } else {
+            0.0
+        })
+    }
+
+    /// Lost share of all packets sent, 0.0 to 1.0.
+    #[must_use]
+    pub fn loss(&self) -> f64 {
+        loss(self.sent(), self.received())
+    }
+
+    /// The trial as a point of the report.
+    #[must_use]
+    pub fn point(&self) -> RampPoint {
+        RampPoint {
+            offered_pps: self.offered_pps().0,
+            sent_pps: self.sent_pps().0,
+            forwarded_pps: self.received_pps().0,
+            loss: self.loss(),
+            valid: self.valid,
+            seconds: self.seconds,
+        }
+    }
+}
+
+/// Counters of a path at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Reading {
+    pub due: u64,
+    pub sent: Count,
+    pub received: Count,
+    pub other: Count,
+}
+
+impl Reading {
+    /// Reads what came back first, so that it is never more than what was sent.
+    pub fn of(path: &Path) -> Reading {
+        let (received, other) = (path.rx.counts().into_iter().sum(), path.rx.other());
+        Reading {
+            due: path.tx.due(),
+            sent: path.tx.sent().into_iter().sum(),
+            received,
+            other,
+        }
+    }
+
+    pub fn all(paths: &[Path]) -> Vec<Reading> {
+        paths.iter().map(Reading::of).collect()
+    }
+
+    pub fn since(&self, before: &Reading) -> WayResult {
+        WayResult {
+            offered: self.due.saturating_sub(before.due),
+            sent: self.sent.since(before.sent),
+            received: self.received.since(before.received),
+            other: self.other.since(before.other),
+        }
+    }
+}
+
+/// Sends at `rate` each way for `length` and waits for what is still on its way.
+///
+/// # Errors
+/// If a generator cannot send; all are stopped then.
+pub fn run(
+    paths: &mut [Path],
+    rate: Pps,
+    length: Duration,
+    clock: &dyn Clock,
+) -> Result<Trial, Failure> {
+    let before = Reading::all(paths);
+    let begin = clock.now();
+    let started = start(paths, rate);
+    if started.is_ok() {
+        clock.sleep_until(begin.after(length));
+    }
+    let stopped = stop(paths);
+    let seconds = clock.now().since(begin).as_secs_f64();
+    started.and(stopped)?;
+    settle(paths, clock);
+    let ways = Reading::all(paths)
+        .iter()
+        .zip(&before)
+        .map(|(now, before)| now.since(before))
+        .collect();
+    Ok(judge(rate, seconds, ways))
+}
+
+/// Starts all transmitters.
+pub(crate) fn start(paths: &mut [Path], rate: Pps) -> Result<(), Failure> {
+    paths.iter_mut().try_for_each(|path| path.tx.start(rate))
+}
+
+/// Stops all transmitters, also when one fails; the first failure is returned.
+pub(crate) fn stop(paths: &mut [Path]) -> Result<(), Failure> {
+    let mut result = Ok(());
+    for path in paths {
+        result = result.and(path.tx.stop());
+    }
+    result
+}
+
+/// Waits until nothing has come for a while.
+pub(crate) fn settle(paths: &[Path], clock: &dyn Clock) {
+    let received = || -> u64 {
+        paths
+            .iter()
+            .map(|p| p.rx.counts().into_iter().sum::<Count>().packets)
+            .sum()
+    };
+    let begin = clock.now();
+    let (mut last, mut since) = (received(), begin);
+    while clock.now().since(since) < SILENCE && clock.now().since(begin) < RESIDUAL {
+        clock.sleep(LOOK);
+        let now = received();
+        if now != last {
+            (last, since) = (now, clock.now());
+        }
+    }
+}
+
+/// A trial's result with its validity.
+pub(crate) fn judge(rate: Pps, seconds: f64, ways: Vec<WayResult>) -> Trial {
+    let objections: Vec<String> = ways.iter().filter_map(WayResult::objection).collect();
+    Trial {
+        rate,
+        seconds,
+        ways,
+        valid: objections.is_empty(),
+        why: objections.join("; "),
+    }
+}
