@@ -6,3 +6,4 @@
 
 mod event;
 pub mod memif;
+pub mod null;
