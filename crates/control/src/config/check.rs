@@ -1,0 +1,553 @@
+//! From the language to [`Config`]: ranges, forms, and rules that span the file.
+
+use std::fmt::Display;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use router::change::Mac;
+use serde_saphyr::{Location, Spanned};
+
+use super::problem::Problem;
+use super::schema::{self, Document, Given, State};
+use super::{Address, Config, Control, Interface, Memif, Mode, Port, PortKind, Role, Workers};
+
+/// Addresses that an interface may have.
+const ADDRESSES: usize = 6;
+/// Longest name of a network device (IFNAMSIZ - 1).
+const DEVICE_NAME: usize = 15;
+
+/// Reads a document to its end and collects all that is wrong.
+pub(super) fn check(document: Document) -> (Config, Vec<Problem>) {
+    let mut checker = Checker {
+        problems: Vec::new(),
+        places: Vec::new(),
+    };
+    checker.refuse_sections(&document);
+    let mut ports = Vec::new();
+    for (name, port) in document
+        .ports
+        .0
+        .map(|ports| ports.value.0)
+        .unwrap_or_default()
+    {
+        let read = checker.port(&name, port);
+        ports.push((name, read));
+    }
+    let mut interfaces = Vec::new();
+    for (name, interface) in document
+        .interfaces
+        .0
+        .map(|map| map.value.0)
+        .unwrap_or_default()
+    {
+        let at = ports.iter().position(|(port, _)| port.value == name.value);
+        let port = at.map(|at| ports.remove(at).1);
+        interfaces.push(checker.interface(&name, interface, port));
+    }
+    for (name, port) in ports {
+        interfaces.push(checker.interface(&name, schema::Interface::default(), Some(port)));
+    }
+    checker.lcp_unique(&interfaces);
+    checker.addresses_apart();
+    let config = Config {
+        interfaces,
+        workers: checker.workers(document.workers),
+        netns: document.netns.0.map(|netns| netns_path(&netns.value)),
+        control: checker.control(document.control),
+    };
+    (config, checker.problems)
+}
+
+/// An address, where it stands and on which interface.
+struct Placed {
+    interface: String,
+    address: Address,
+    at: Location,
+}
+
+struct Checker {
+    problems: Vec<Problem>,
+    places: Vec<Placed>,
+}
+
+impl Checker {
+    fn say(&mut self, at: Location, message: impl Into<String>, help: impl Into<String>) {
+        self.problems.push(Problem::new(at, message).help(help));
+    }
+
+    fn refuse<T>(&mut self, given: &Given<T>, what: &str) {
+        if let Some(given) = &given.0 {
+            self.say(
+                given.referenced,
+                format!("{what}: not supported yet"),
+                "remove it, or wait for a version that does it",
+            );
+        }
+    }
+
+    fn refuse_sections(&mut self, document: &Document) {
+        self.refuse(&document.bondethernets, "bondethernets");
+        self.refuse(&document.loopbacks, "loopbacks");
+        self.refuse(&document.bridgedomains, "bridgedomains");
+        self.refuse(&document.vxlan_tunnels, "vxlan_tunnels");
+        self.refuse(&document.taps, "taps");
+        self.refuse(&document.prefixlists, "prefixlists");
+        self.refuse(&document.acls, "acls");
+        self.refuse(&document.sflow, "sflow");
+    }
+
+    /// A number within its range.
+    fn number<T: TryFrom<i64> + Display>(
+        &mut self,
+        given: Given<i64>,
+        what: &str,
+        low: T,
+        high: T,
+    ) -> Option<T>
+    where
+        T: PartialOrd,
+    {
+        let given = given.0?;
+        match T::try_from(given.value) {
+            Ok(value) if value >= low && value <= high => Some(value),
+            _ => {
+                let message = format!("{what} is {}", given.value);
+                self.say(
+                    given.referenced,
+                    message,
+                    format!("it must be from {low} to {high}"),
+                );
+                None
+            }
+        }
+    }
+
+    fn interface(
+        &mut self,
+        name: &Spanned<String>,
+        raw: schema::Interface,
+        port: Option<Option<Port>>,
+    ) -> Interface {
+        let mut known = port.is_some();
+        let name_text = name.value.clone();
+        for (prefix, section) in [("BondEthernet", "bondethernets"), ("tap", "taps")] {
+            if name_text.starts_with(prefix) && !known {
+                known = true;
+                let message = format!("interface {name_text} does not exist in {section}");
+                self.say(
+                    name.referenced,
+                    message,
+                    format!("{section} is not supported yet; name a port for it in ports"),
+                );
+            }
+        }
+        self.unsupported(&name_text, &raw);
+        let fallback = || Port {
+            kind: PortKind::Netdev(name_text.clone()),
+            queues: None,
+            mode: Mode::Auto,
+        };
+        if !known {
+            self.device_name(name, "interface");
+        }
+        Interface {
+            description: raw.description.0.and_then(|text| text.value),
+            mac: raw.mac.0.and_then(|mac| self.mac(&name_text, &mac)),
+            lcp: raw.lcp.0.and_then(|lcp| self.lcp(&name_text, lcp)),
+            mtu: self.number(raw.mtu, &format!("mtu of interface {name_text}"), 128, 9216),
+            addresses: raw
+                .addresses
+                .0
+                .map(|list| self.addresses(&name_text, list))
+                .unwrap_or_default(),
+            up: raw.state.0.is_none_or(|state| state.value == State::Up),
+            port: port.flatten().unwrap_or_else(fallback),
+            name: name_text,
+        }
+    }
+
+    fn unsupported(&mut self, name: &str, raw: &schema::Interface) {
+        self.refuse(&raw.unnumbered, &format!("unnumbered of interface {name}"));
+        self.refuse(&raw.l2xc, &format!("l2xc of interface {name}"));
+        for (given, what) in [(&raw.mpls, "mpls"), (&raw.sflow, "sflow")] {
+            if given.0.as_ref().is_some_and(|on| on.value) {
+                self.refuse(given, &format!("{what} of interface {name}"));
+            }
+        }
+        if raw
+            .sub_interfaces
+            .0
+            .as_ref()
+            .is_some_and(|map| !map.value.0.is_empty())
+        {
+            self.refuse(
+                &raw.sub_interfaces,
+                &format!("sub-interfaces of interface {name}"),
+            );
+        }
+    }
+
+    fn mac(&mut self, name: &str, text: &Spanned<String>) -> Option<Mac> {
+        let Some(mac) = parse_mac(&text.value) else {
+            let message = format!("interface {name} MAC address {} is not one", text.value);
+            self.say(text.referenced, message, "write it as in 02:00:5e:10:00:01");
+            return None;
+        };
+        if mac[0] & 1 != 0 {
+            let message = format!(
+                "interface {name} MAC address {} cannot be multicast",
+                text.value
+            );
+            self.say(text.referenced, message, "the first byte must be even");
+        }
+        Some(mac)
+    }
+
+    fn lcp(&mut self, name: &str, lcp: Spanned<String>) -> Option<String> {
+        let text = &lcp.value;
+        let fits = text.len() <= DEVICE_NAME && text.starts_with(|c: char| c.is_ascii_lowercase());
+        let legal = text
+            .chars()
+            .all(|c| c.is_ascii_graphic() && c != '/' && c != ':');
+        if !fits || !legal {
+            let help = "at most 15 characters, beginning with a lower-case letter, without blanks, `/` and `:`";
+            self.say(
+                lcp.referenced,
+                format!("interface {name} cannot have LCP name {text:?}"),
+                help,
+            );
+            return None;
+        }
+        Some(lcp.value)
+    }
+
+    fn device_name(&mut self, name: &Spanned<String>, what: &str) {
+        let text = &name.value;
+        let legal = text
+            .chars()
+            .all(|c| c.is_ascii_graphic() && c != '/' && c != ':');
+        if text.is_empty() || text.len() > DEVICE_NAME || !legal {
+            let message = format!("{what} {text:?} cannot be the name of a network device");
+            self.say(
+                name.referenced,
+                message,
+                "name its port in ports, as in `ports: {NAME: {netdev: eth0}}`",
+            );
+        }
+    }
+
+    fn addresses(&mut self, name: &str, list: Spanned<Vec<Spanned<String>>>) -> Vec<Address> {
+        if list.value.is_empty() || list.value.len() > ADDRESSES {
+            let message = format!("interface {name} has {} addresses", list.value.len());
+            self.say(
+                list.referenced,
+                message,
+                format!("list 1 to {ADDRESSES}, or leave the field out"),
+            );
+        }
+        let mut read = Vec::new();
+        for text in list.value {
+            let Some((address, canonical)) = parse_address(&text.value) else {
+                let message = format!("interface {name} address {:?} is not one", text.value);
+                self.say(
+                    text.referenced,
+                    message,
+                    "write it with its prefix length, as in 192.0.2.1/24 or 2001:db8::1/64",
+                );
+                continue;
+            };
+            if !canonical {
+                let message = format!(
+                    "interface {name} IP address {} is not canonical, use {address}",
+                    text.value
+                );
+                self.say(
+                    text.referenced,
+                    message,
+                    "the same address is to be written in the same way everywhere",
+                );
+            }
+            self.places.push(Placed {
+                interface: name.to_owned(),
+                address,
+                at: text.referenced,
+            });
+            read.push(address);
+        }
+        read
+    }
+
+    fn lcp_unique(&mut self, interfaces: &[Interface]) {
+        for interface in interfaces {
+            let Some(lcp) = &interface.lcp else { continue };
+            if interfaces
+                .iter()
+                .filter(|other| other.lcp.as_ref() == Some(lcp))
+                .count()
+                > 1
+            {
+                let message = format!(
+                    "interface {} does not have a unique LCP name {lcp}",
+                    interface.name
+                );
+                self.problems
+                    .push(Problem::new(Location::UNKNOWN, message).help("give each its own"));
+            }
+        }
+    }
+
+    /// No network may overlap that of another interface; within one, hosts of the same network are fine.
+    fn addresses_apart(&mut self) {
+        let mut problems = Vec::new();
+        for (index, one) in self.places.iter().enumerate() {
+            let clash = self.places.iter().enumerate().find(|(at, other)| {
+                let elsewhere = other.interface != one.interface;
+                let nested = *at < index && !other.address.same_network(&one.address);
+                *at != index && (elsewhere || nested) && other.address.overlaps(&one.address)
+            });
+            if let Some((_, other)) = clash {
+                let message = format!(
+                    "interface {} IP address {} conflicts with another",
+                    one.interface, one.address
+                );
+                let help = format!(
+                    "its network overlaps that of {} on interface {}",
+                    other.address, other.interface
+                );
+                problems.push(Problem::new(one.at, message).help(help));
+            }
+        }
+        self.problems.append(&mut problems);
+    }
+
+    /// The port, if it is one.
+    fn port(&mut self, name: &Spanned<String>, raw: Spanned<schema::Port>) -> Option<Port> {
+        let (at, raw) = (raw.referenced, raw.value);
+        let mut kinds = Vec::new();
+        if let Some(netdev) = raw.netdev.0 {
+            self.device_name(&netdev, "netdev");
+            kinds.push(PortKind::Netdev(netdev.value));
+        }
+        if let Some(pci) = raw.pci.0 {
+            kinds.extend(self.pci(pci));
+        }
+        if let Some(memif) = raw.memif.0 {
+            kinds.extend(self.memif(memif));
+        }
+        if let Some(tap) = raw.tap.0 {
+            if let Some(name) = &tap.value.name.0 {
+                self.device_name(name, "tap");
+            }
+            kinds.push(PortKind::Tap {
+                name: tap.value.name.0.map(|name| name.value),
+            });
+        }
+        if let Some(pcap) = raw.pcap.0 {
+            let path = |given: Given<String>| given.0.map(|path| PathBuf::from(path.value));
+            kinds.push(PortKind::Pcap {
+                rx: path(pcap.value.rx),
+                tx: path(pcap.value.tx),
+            });
+        }
+        kinds.extend(raw.null.0.map(|_| PortKind::Null));
+        let queues = self.number(
+            raw.queues,
+            &format!("queues of port {}", name.value),
+            1,
+            256,
+        );
+        let mode = raw.mode.0.map(|mode| mode.value).unwrap_or_default();
+        if kinds.len() != 1
+            && self
+                .problems
+                .iter()
+                .all(|problem| problem.line < at.line() as usize)
+        {
+            let message = format!("port {} names {} devices", name.value, kinds.len());
+            self.say(
+                name.referenced,
+                message,
+                "name exactly one of netdev, pci, memif, tap, pcap, null",
+            );
+        }
+        kinds.pop().map(|kind| Port { kind, queues, mode })
+    }
+
+    fn pci(&mut self, text: Spanned<String>) -> Option<PortKind> {
+        let hex = |part: &str, digits| {
+            part.len() == digits && part.chars().all(|c| c.is_ascii_hexdigit())
+        };
+        let parts: Vec<&str> = text.value.split([':', '.']).collect();
+        if let [domain, bus, device, function] = parts[..]
+            && hex(domain, 4)
+            && hex(bus, 2)
+            && hex(device, 2)
+            && hex(function, 1)
+        {
+            return Some(PortKind::Pci(text.value.to_ascii_lowercase()));
+        }
+        let message = format!("{:?} is not a PCI address", text.value);
+        self.say(
+            text.referenced,
+            message,
+            "write it as `parshall show pci` does: 0000:03:00.0",
+        );
+        None
+    }
+
+    fn memif(&mut self, raw: Spanned<schema::Memif>) -> Option<PortKind> {
+        let (at, raw) = (raw.referenced, raw.value);
+        let Some(socket) = raw.socket.0 else {
+            self.say(
+                at,
+                "this memif has no socket",
+                "add `socket: /run/parshall/memif.sock`, the same on both sides",
+            );
+            return None;
+        };
+        if let Some(size) = raw
+            .ring_size
+            .0
+            .as_ref()
+            .filter(|size| !(size.value > 0 && size.value.count_ones() == 1))
+        {
+            self.say(
+                size.referenced,
+                format!("ring-size is {}", size.value),
+                "it must be a power of two",
+            );
+        }
+        if let Some(secret) = raw
+            .secret
+            .0
+            .as_ref()
+            .filter(|secret| secret.value.len() > 24)
+        {
+            self.say(
+                secret.referenced,
+                "this secret is too long",
+                "24 bytes at most",
+            );
+        }
+        Some(PortKind::Memif(Memif {
+            socket: socket.value.into(),
+            id: self
+                .number(raw.id, "id of this memif", 0, u32::MAX)
+                .unwrap_or(0),
+            role: raw.role.0.map_or(Role::Client, |role| role.value),
+            rings: self.number(raw.rings, "rings", 1, 256).unwrap_or(1),
+            ring_size: self
+                .number(raw.ring_size, "ring-size", 64, 16384)
+                .unwrap_or(1024),
+            secret: raw.secret.0.map(|secret| secret.value),
+        }))
+    }
+
+    fn workers(&mut self, given: Given<schema::Workers>) -> Workers {
+        let Some(raw) = given.0 else {
+            return Workers::default();
+        };
+        let mut cpus = Vec::new();
+        for cpu in raw.value.cpus.0.map(|list| list.value).unwrap_or_default() {
+            let at = cpu.referenced;
+            let Some(cpu) = self.number(Given(Some(cpu)), "this processor", 0, 4095) else {
+                continue;
+            };
+            if cpus.contains(&cpu) {
+                self.say(
+                    at,
+                    format!("processor {cpu} is named twice"),
+                    "a worker has its processor to itself",
+                );
+            }
+            cpus.push(cpu);
+        }
+        let count = self.number(raw.value.count, "count of workers", 1, 256);
+        if let Some(count) =
+            count.filter(|&count| !cpus.is_empty() && usize::from(count) != cpus.len())
+        {
+            let message = format!("{count} workers on {} processors", cpus.len());
+            self.say(
+                raw.referenced,
+                message,
+                "give one of count and cpus, or as many cpus as workers",
+            );
+        }
+        Workers { count, cpus }
+    }
+
+    fn control(&mut self, given: Given<schema::Control>) -> Control {
+        let usual = Control::default();
+        let Some(raw) = given.0.map(|raw| raw.value) else {
+            return usual;
+        };
+        if let Some(socket) = raw
+            .socket
+            .0
+            .as_ref()
+            .filter(|socket| socket.value.is_empty() || socket.value.len() > 107)
+        {
+            self.say(
+                socket.referenced,
+                "this cannot be the path of a socket",
+                "1 to 107 bytes",
+            );
+        }
+        Control {
+            socket: raw
+                .socket
+                .0
+                .map_or(usual.socket, |socket| socket.value.into()),
+            group: raw.group.0.map_or(usual.group, |group| Some(group.value)),
+            show_group: raw.show_group.0.map(|group| group.value),
+        }
+    }
+}
+
+/// A namespace is named as under /run/netns, or by its path.
+fn netns_path(name: &str) -> PathBuf {
+    if name.contains('/') {
+        name.into()
+    } else {
+        PathBuf::from("/run/netns").join(name)
+    }
+}
+
+/// Six groups of two hex digits or three of four, separated by `:`, `-` or nothing.
+fn parse_mac(text: &str) -> Option<Mac> {
+    let separator = text.chars().find(|c| !c.is_ascii_hexdigit());
+    let digits = match separator {
+        None => text.to_owned(),
+        Some(separator @ (':' | '-')) => {
+            let groups: Vec<&str> = text.split(separator).collect();
+            let even = |count, digits| {
+                groups.len() == count && groups.iter().all(|group| group.len() == digits)
+            };
+            (even(6, 2) || even(3, 4)).then(|| groups.concat())?
+        }
+        Some(_) => return None,
+    };
+    if digits.len() != 12 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let bits = u64::from_str_radix(&digits, 16).ok()?.to_be_bytes();
+    bits[2..].try_into().ok()
+}
+
+/// The address, and whether it is spelled in the one canonical way.
+fn parse_address(text: &str) -> Option<(Address, bool)> {
+    let (host, length) = text.split_once('/')?;
+    let address: IpAddr = host.parse().ok()?;
+    if length.is_empty() || !length.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let length: u8 = length
+        .parse()
+        .ok()
+        .filter(|&length| length <= if address.is_ipv4() { 32 } else { 128 })?;
+    let mapped = matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
+    Some((
+        Address { address, length },
+        mapped || address.to_string() == host,
+    ))
+}
