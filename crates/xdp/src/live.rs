@@ -6,6 +6,7 @@
 //! tried.
 
 mod plan;
+mod state;
 mod thread;
 
 use std::io;
@@ -19,7 +20,7 @@ use crate::error::Error;
 use crate::map::Mapping;
 use crate::object::{Loaded, elf};
 use crate::{StreamCount, inventory, sys};
-use plan::State;
+use state::State;
 use thread::Generator;
 
 /// The generator cannot do it.
@@ -63,7 +64,8 @@ pub struct Live {
 impl Live {
     /// Starts sending out of an interface of the calling thread's network namespace.
     ///
-    /// The frames go by the interface's `ndo_xdp_xmit`. On a veth that needs an XDP program or GRO at its peer.
+    /// The frames go by the interface's `ndo_xdp_xmit`. On a veth that needs an XDP program or GRO at its peer, which must
+    /// stay there: frames that the interface refuses later on are counted as sent.
     ///
     /// # Errors
     /// [`LiveError::DoesNotFit`] if the plan or the interface is beyond live frames; wrong plans; a CPU that is not

@@ -2,8 +2,11 @@
 
 mod net;
 
+use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use net::{LEFT_MAC, Pair, RIGHT_MAC, udp, xsk};
 use xdp::{Mode, PortConfig, Router, RouterPort, TableSizes, Verdict};
@@ -288,33 +291,125 @@ fn foreign_program() {
         return;
     };
     let router = Router::new(SIZES).expect("tables");
-    let object = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/router.bpf.o");
+    let object =
+        std::env::temp_dir().join(format!("parshall-xdp-foreign-{}.o", std::process::id()));
+    let path = object.to_string_lossy().into_owned();
     let attached = pair.right(|_| {
-        net::ip(&[
+        compile(
+            "__attribute__((section(\"xdp\"))) int strange(void *c) { return 2; }",
+            &path,
+        ) && net::ip(&[
             "link",
             "set",
             "dev",
             "right",
             "xdpgeneric",
             "obj",
-            object,
+            &path,
             "sec",
-            "xdp.frags",
+            "xdp",
         ])
     });
+    // Where there is no compiler, there is no file.
+    drop(std::fs::remove_file(object));
     if !attached {
-        println!("SKIP foreign_program: this ip(8) cannot load XDP programs");
+        println!("SKIP foreign_program: needs clang and an ip(8) that loads XDP programs");
         return;
     }
     pair.right(|ifindex| {
-        let refused = router
-            .attach(ifindex, CONFIG, &[Mode::Native])
-            .expect_err("is taken")
-            .to_string();
-        assert!(
-            refused.ends_with("remove it with `ip link set dev right xdp off`"),
-            "{refused}"
+        let there = xdp::attached(ifindex).expect("asks").expect("is there");
+        assert_eq!(
+            (there.name.as_str(), there.mode),
+            ("strange", Mode::Generic)
         );
+        let id = there.id;
+        let expected = format!(
+            "right already has an XDP program (id {id}, name strange); \
+             remove it with `ip link set dev right xdp off`"
+        );
+        for mode in [Mode::Native, Mode::Generic] {
+            let refused = router
+                .attach(ifindex, CONFIG, &[mode])
+                .expect_err("is taken");
+            assert_eq!(refused.to_string(), expected);
+        }
+        assert!(!xdp::cleanup(ifindex).expect("asks"), "not ours to remove");
+        assert_eq!(xdp::attached(ifindex).expect("asks"), Some(there));
+    });
+}
+
+fn compile(source: &str, object: &str) -> bool {
+    let clang = Command::new("clang")
+        .args(["-O2", "-target", "bpf", "-x", "c", "-c", "-", "-o", object])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut clang) = clang else { return false };
+    let mut stdin = clang.stdin.take().expect("is piped");
+    let written = stdin.write_all(source.as_bytes()).is_ok();
+    drop(stdin);
+    clang.wait().is_ok_and(|status| status.success()) && written
+}
+
+const HOLD: &str = "PARSHALL_TEST_HOLD";
+
+/// Not a test by itself: the process that `killed_process` kills.
+#[test]
+fn hold_until_killed() {
+    let Some(ifindex) = std::env::var(HOLD)
+        .ok()
+        .and_then(|index| index.parse().ok())
+    else {
+        return;
+    };
+    let router = Router::new(SIZES).expect("tables");
+    let _port = router
+        .attach(ifindex, CONFIG, &[Mode::Native])
+        .expect("attaches");
+    println!("holding");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// kill -9 takes the program off, and a new one finds nothing in its way.
+#[test]
+fn killed_process() {
+    let Some(pair) = Pair::new("killed") else {
+        return;
+    };
+    pair.right(|ifindex| {
+        let mut child = Command::new(std::env::current_exe().expect("has a path"))
+            .args(["--exact", "hold_until_killed", "--nocapture"])
+            .env(HOLD, ifindex.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let output = BufReader::new(child.stdout.take().expect("is piped"));
+        let held = output
+            .lines()
+            .map_while(Result::ok)
+            .any(|line| line.contains("holding"));
+        let there = xdp::attached(ifindex).expect("asks");
+        let links = xdp::links().expect("lists");
+        child.kill().expect("is ours");
+        child.wait().expect("has ended");
+        assert!(held);
+        let there = there.expect("was attached");
+        assert!(
+            links
+                .iter()
+                .any(|link| link.program == there.id && link.ifindex == ifindex)
+        );
+        let until = Instant::now() + Duration::from_secs(10);
+        while xdp::attached(ifindex).expect("asks").is_some() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(xdp::attached(ifindex).expect("asks"), None);
+        let router = Router::new(SIZES).expect("tables");
+        router
+            .attach(ifindex, CONFIG, &[Mode::Native])
+            .expect("attaches again");
     });
 }
 

@@ -1,31 +1,26 @@
-//! What the generator is to send, checked and put into the form that its program reads.
+//! What the generator is to send, and whether its program can.
 
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::LiveError;
 use crate::error::Error;
-use crate::map::Shared;
 
 /// Streams of a plan.
 pub const MAX_STREAMS: usize = 16;
 /// Variables of a stream.
 pub const MAX_VARS: usize = 4;
-/// Longest frame, bytes without FCS. A live frame is one page, shared with the kernel's own headers (3,360 bytes
-/// are left with pages of 4 KiB; some room is kept for kernels whose headers are larger).
+/// Longest frame, bytes without FCS. A live frame is one page shared with the kernel's own headers; with pages of
+/// 4 KiB Linux 6.18 leaves 3,408 bytes, and some room is kept for kernels whose headers are larger.
 pub const MAX_FRAME: usize = 3200;
 
 /// Least Ethernet frame without FCS; shorter ones are padded with zeros.
-const MIN_FRAME: usize = 60;
+pub(super) const MIN_FRAME: usize = 60;
 /// How much of each frame the program writes anew: the less if it suffices.
-const NARROW: usize = 60;
-const WIDE: usize = 124;
-const HEAD: usize = 128;
-const ORDER: usize = 4096;
+pub(super) const NARROW: usize = 60;
+pub(super) const WIDE: usize = 124;
+/// The longest round of streams that the program can hold, packets.
+pub(super) const MAX_ORDER: usize = 4096;
 const IP4_LEN: usize = 20;
-/// The least burst, packets: what one batch of live frames may hold.
-const MIN_BURST: u64 = 64;
-const UNPACED: u64 = u64::MAX;
 
 /// How fast to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,126 +89,6 @@ pub enum Op {
     Random(u32),
 }
 
-/// `struct var` in live.bpf.c.
-#[repr(C)]
-struct VarState {
-    value: AtomicU32,
-    min: AtomicU32,
-    max: AtomicU32,
-    step: AtomicU32,
-    seed: AtomicU32,
-    at: AtomicU16,
-    width: AtomicU8,
-    op: AtomicU8,
-}
-
-/// `struct stream` in live.bpf.c.
-#[repr(C)]
-pub(super) struct StreamState {
-    pub packets: AtomicU64,
-    pub bytes: AtomicU64,
-    len: AtomicU32,
-    vars: AtomicU32,
-    ip4_at: AtomicU32,
-    _reserved: AtomicU32,
-    var: [VarState; MAX_VARS],
-    head: [AtomicU8; HEAD],
-}
-
-/// `struct live` in live.bpf.c.
-#[repr(C)]
-pub(super) struct State {
-    rate: AtomicU64,
-    burst: AtomicU64,
-    pub due: AtomicU64,
-    pub lost: AtomicU64,
-    _credit: AtomicU64,
-    /// When the program last looked at the clock; 0: it takes the next look as the start.
-    pub last: AtomicU64,
-    _rest: AtomicU64,
-    _position: AtomicU32,
-    order_len: AtomicU32,
-    frame_len: AtomicU32,
-    wide: AtomicU32,
-    order: [AtomicU8; ORDER],
-    pub stream: [StreamState; MAX_STREAMS],
-}
-
-// SAFETY: repr(C), atomics and arrays of them.
-#[allow(unsafe_code)]
-unsafe impl Shared for State {}
-
-impl State {
-    /// Sets the pace; the program sees it at its next packet.
-    pub fn set_rate(&self, rate: Rate, burst: Duration) {
-        let (rate, packets) = match rate {
-            Rate::Unpaced => (UNPACED, 0),
-            Rate::Pps(pps) => (
-                u64::from(pps),
-                (burst.as_secs_f64() * f64::from(pps)) as u64,
-            ),
-        };
-        self.burst.store(packets.max(MIN_BURST), Relaxed);
-        self.rate.store(rate, Relaxed);
-    }
-
-    /// Writes the plan; gives the frame that the program is to be run with.
-    pub fn fill(&self, plan: &LivePlan) -> Result<Vec<u8>, LiveError> {
-        let head = check(plan)?;
-        let longest = plan.streams.iter().max_by_key(|stream| stream.frame.len());
-        let mut frame = longest
-            .map(|stream| stream.frame.clone())
-            .unwrap_or_default();
-        frame.resize(frame.len().max(head), 0);
-        let order = order(&plan.streams)?;
-        for (cell, stream) in self.order.iter().zip(&order) {
-            cell.store(*stream, Relaxed);
-        }
-        for (state, stream) in self.stream.iter().zip(&plan.streams) {
-            state.fill(stream, &frame);
-        }
-        self.order_len.store(order.len() as u32, Relaxed);
-        self.frame_len.store(frame.len() as u32, Relaxed);
-        self.wide.store(u32::from(head == WIDE), Relaxed);
-        self.set_rate(plan.rate, plan.burst);
-        Ok(frame)
-    }
-}
-
-impl StreamState {
-    fn fill(&self, stream: &LiveStream, frame: &[u8]) {
-        for (i, cell) in self.head.iter().enumerate() {
-            // Behind a short frame's padding comes what the longest has there.
-            let padding = if i < MIN_FRAME {
-                0
-            } else {
-                frame.get(i).copied().unwrap_or(0)
-            };
-            cell.store(stream.frame.get(i).copied().unwrap_or(padding), Relaxed);
-        }
-        for (state, var) in self.var.iter().zip(&stream.vars) {
-            let (op, seed) = match var.op {
-                Op::Inc => (0, 0),
-                Op::Dec => (1, 0),
-                Op::Random(seed) => (2, seed),
-            };
-            state.value.store(var.init, Relaxed);
-            state.min.store(var.min, Relaxed);
-            state.max.store(var.max, Relaxed);
-            state.step.store(var.step, Relaxed);
-            state.seed.store(seed, Relaxed);
-            state.at.store(var.at, Relaxed);
-            state.width.store(var.width, Relaxed);
-            state.op.store(op, Relaxed);
-        }
-        self.vars.store(stream.vars.len() as u32, Relaxed);
-        self.ip4_at
-            .store(stream.ip4_checksum_at.unwrap_or(0).into(), Relaxed);
-        self.len
-            .store(stream.frame.len().max(MIN_FRAME) as u32, Relaxed);
-    }
-}
-
 fn wrong(why: String) -> LiveError {
     LiveError::Xdp(Error::Parameter(why))
 }
@@ -223,7 +98,7 @@ fn does_not_fit(why: String) -> LiveError {
 }
 
 /// Checks the plan; says how much of each frame must be written anew.
-fn check(plan: &LivePlan) -> Result<usize, LiveError> {
+pub(super) fn check(plan: &LivePlan) -> Result<usize, LiveError> {
     if plan.streams.is_empty() {
         return Err(wrong("a plan needs a stream".to_owned()));
     }
@@ -349,7 +224,7 @@ fn check_var(var: &Var, len: usize) -> Result<(), LiveError> {
 
 /// One round of the streams, each as often as its weight (reduced) says and as evenly as can be: the stream that is
 /// furthest behind its share comes next.
-fn order(streams: &[LiveStream]) -> Result<Vec<u8>, LiveError> {
+pub(super) fn order(streams: &[LiveStream]) -> Result<Vec<u8>, LiveError> {
     let gcd = streams
         .iter()
         .fold(0, |gcd, stream| greatest_common_divisor(gcd, stream.weight))
@@ -359,9 +234,9 @@ fn order(streams: &[LiveStream]) -> Result<Vec<u8>, LiveError> {
         .map(|stream| (stream.weight / gcd).into())
         .collect();
     let total: i64 = weights.iter().sum();
-    if total > ORDER as i64 {
+    if total > MAX_ORDER as i64 {
         return Err(does_not_fit(format!(
-            "weights that repeat after {total} packets; it takes {ORDER}"
+            "weights that repeat after {total} packets; it takes {MAX_ORDER}"
         )));
     }
     let mut behind = vec![0; weights.len()];

@@ -44,11 +44,15 @@ impl Gate {
 
     /// Waits while paused. False: stop.
     fn enter(&self) -> bool {
-        let wait = |phase: &mut Phase| phase.wanted == Wanted::Pause;
-        let mut phase = self
-            .changed
-            .wait_while(self.lock(), wait)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut phase = self.lock();
+        while phase.wanted == Wanted::Pause {
+            phase.running = false;
+            self.changed.notify_all();
+            phase = self
+                .changed
+                .wait(phase)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
         phase.running = phase.wanted == Wanted::Run;
         phase.running
     }

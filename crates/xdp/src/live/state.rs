@@ -1,0 +1,137 @@
+//! The memory that the generator's program and userspace share: the plan one way, the counters the other.
+
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::LiveError;
+use super::plan::{
+    self, LivePlan, LiveStream, MAX_ORDER, MAX_STREAMS, MAX_VARS, MIN_FRAME, Op, Rate, WIDE,
+};
+use crate::map::Shared;
+
+/// Room for the beginning of a frame.
+const HEAD: usize = 128;
+/// The least burst, packets: what one batch of live frames may hold.
+const MIN_BURST: u64 = 64;
+/// The rate that asks for no schedule.
+const UNPACED: u64 = u64::MAX;
+
+/// `struct var` in live.bpf.c.
+#[repr(C)]
+struct VarState {
+    value: AtomicU32,
+    min: AtomicU32,
+    max: AtomicU32,
+    step: AtomicU32,
+    seed: AtomicU32,
+    at: AtomicU16,
+    width: AtomicU8,
+    op: AtomicU8,
+}
+
+/// `struct stream` in live.bpf.c.
+#[repr(C)]
+pub(super) struct StreamState {
+    pub packets: AtomicU64,
+    pub bytes: AtomicU64,
+    len: AtomicU32,
+    vars: AtomicU32,
+    ip4_at: AtomicU32,
+    _reserved: AtomicU32,
+    var: [VarState; MAX_VARS],
+    head: [AtomicU8; HEAD],
+}
+
+/// `struct live` in live.bpf.c.
+#[repr(C)]
+pub(super) struct State {
+    rate: AtomicU64,
+    burst: AtomicU64,
+    pub due: AtomicU64,
+    pub lost: AtomicU64,
+    _credit: AtomicU64,
+    /// When the program last looked at the clock; 0: it takes the next look as the start.
+    pub last: AtomicU64,
+    _rest: AtomicU64,
+    _position: AtomicU32,
+    order_len: AtomicU32,
+    frame_len: AtomicU32,
+    wide: AtomicU32,
+    order: [AtomicU8; MAX_ORDER],
+    pub stream: [StreamState; MAX_STREAMS],
+}
+
+// SAFETY: repr(C), atomics and arrays of them.
+#[allow(unsafe_code)]
+unsafe impl Shared for State {}
+
+impl State {
+    /// Sets the pace; the program sees it at its next packet.
+    pub fn set_rate(&self, rate: Rate, burst: Duration) {
+        let (rate, packets) = match rate {
+            Rate::Unpaced => (UNPACED, 0),
+            Rate::Pps(pps) => (
+                u64::from(pps),
+                (burst.as_secs_f64() * f64::from(pps)) as u64,
+            ),
+        };
+        self.burst.store(packets.max(MIN_BURST), Relaxed);
+        self.rate.store(rate, Relaxed);
+    }
+
+    /// Writes the plan; gives the frame that the program is to be run with.
+    pub fn fill(&self, plan: &LivePlan) -> Result<Vec<u8>, LiveError> {
+        let head = plan::check(plan)?;
+        let longest = plan.streams.iter().max_by_key(|stream| stream.frame.len());
+        let mut frame = longest
+            .map(|stream| stream.frame.clone())
+            .unwrap_or_default();
+        frame.resize(frame.len().max(head), 0);
+        let order = plan::order(&plan.streams)?;
+        for (cell, stream) in self.order.iter().zip(&order) {
+            cell.store(*stream, Relaxed);
+        }
+        for (state, stream) in self.stream.iter().zip(&plan.streams) {
+            state.fill(stream, &frame);
+        }
+        self.order_len.store(order.len() as u32, Relaxed);
+        self.frame_len.store(frame.len() as u32, Relaxed);
+        self.wide.store(u32::from(head == WIDE), Relaxed);
+        self.set_rate(plan.rate, plan.burst);
+        Ok(frame)
+    }
+}
+
+impl StreamState {
+    fn fill(&self, stream: &LiveStream, frame: &[u8]) {
+        for (i, cell) in self.head.iter().enumerate() {
+            // Behind a short frame's padding comes what the longest has there.
+            let padding = if i < MIN_FRAME {
+                0
+            } else {
+                frame.get(i).copied().unwrap_or(0)
+            };
+            cell.store(stream.frame.get(i).copied().unwrap_or(padding), Relaxed);
+        }
+        for (state, var) in self.var.iter().zip(&stream.vars) {
+            let (op, seed) = match var.op {
+                Op::Inc => (0, 0),
+                Op::Dec => (1, 0),
+                Op::Random(seed) => (2, seed),
+            };
+            state.value.store(var.init, Relaxed);
+            state.min.store(var.min, Relaxed);
+            state.max.store(var.max, Relaxed);
+            state.step.store(var.step, Relaxed);
+            state.seed.store(seed, Relaxed);
+            state.at.store(var.at, Relaxed);
+            state.width.store(var.width, Relaxed);
+            state.op.store(op, Relaxed);
+        }
+        self.vars.store(stream.vars.len() as u32, Relaxed);
+        self.ip4_at
+            .store(stream.ip4_checksum_at.unwrap_or(0).into(), Relaxed);
+        self.len
+            .store(stream.frame.len().max(MIN_FRAME) as u32, Relaxed);
+    }
+}

@@ -1,0 +1,67 @@
+//! The committed objects are what their sources compile to.
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn objects_are_those_of_the_sources() {
+    let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
+    let recorded = std::fs::read_to_string(bpf.join("CLANG_VERSION")).expect("is committed");
+    if let Some(why) = missing(recorded.trim()) {
+        println!("SKIP objects_are_those_of_the_sources: {why}");
+        return;
+    }
+    let out = std::env::temp_dir().join(format!("parshall-xdp-objects-{}", std::process::id()));
+    std::fs::create_dir_all(&out).expect("a temporary directory");
+    let built = Command::new(bpf.join("build.sh"))
+        .arg(&out)
+        .output()
+        .expect("the script runs");
+    let same = ["live", "router", "sink"].map(|name| {
+        let object = format!("{name}.bpf.o");
+        let fresh = std::fs::read(out.join(&object)).ok();
+        (
+            name,
+            fresh.is_some() && fresh == std::fs::read(bpf.join(&object)).ok(),
+        )
+    });
+    // Whatever came of it, it is not needed any more.
+    drop(std::fs::remove_dir_all(&out));
+    assert!(
+        built.status.success(),
+        "{}",
+        String::from_utf8_lossy(&built.stderr)
+    );
+    for (name, same) in same {
+        assert!(
+            same,
+            "{name}.bpf.o is not what its source compiles to; run crates/xdp/bpf/build.sh"
+        );
+    }
+}
+
+/// Why the objects cannot be built as they were.
+fn missing(version: &str) -> Option<String> {
+    let Ok(clang) = Command::new("clang").arg("--version").output() else {
+        return Some("clang is not installed".to_owned());
+    };
+    let clang = String::from_utf8_lossy(&clang.stdout)
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    if !clang.contains(&format!("version {version}.")) {
+        return Some(format!(
+            "the objects were made by clang {version}, here is {clang}"
+        ));
+    }
+    if Command::new("llvm-strip")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        return Some("llvm-strip is not installed".to_owned());
+    }
+    let headers = Path::new("/usr/include/bpf/bpf_helpers.h").exists();
+    (!headers).then(|| "libbpf-dev is not installed".to_owned())
+}
