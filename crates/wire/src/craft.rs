@@ -1,7 +1,18 @@
 //! Whole packets for tests and generators, from their parts.
 
 use crate::eth::{self, Mac};
-use crate::{icmp4, ip4, tcp, udp};
+use crate::{arp, icmp4, ip4, tcp, udp};
+
+/// An ARP packet in a frame from its sender to `dst`, padded.
+pub fn arp(packet: &arp::Header, dst: Mac) -> Vec<u8> {
+    let ethernet = eth::Header::new(dst, packet.sender_mac, eth::ARP);
+    padded([&ethernet.bytes()[..], packet.bytes()].concat())
+}
+
+fn padded(mut frame: Vec<u8>) -> Vec<u8> {
+    frame.resize(frame.len().max(eth::MIN_FRAME), 0);
+    frame
+}
 
 /// What an IPv4 packet carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,9 +183,7 @@ impl Packet {
 
     /// The frame, without its checksum; a short one is padded with zeros to [`eth::MIN_FRAME`].
     pub fn frame(&self) -> Vec<u8> {
-        let mut frame = [&self.ethernet.bytes()[..], &self.ip4()].concat();
-        frame.resize(frame.len().max(eth::MIN_FRAME), 0);
-        frame
+        padded([&self.ethernet.bytes()[..], &self.ip4()].concat())
     }
 
     fn transport_len(&self) -> usize {

@@ -12,7 +12,9 @@ pub mod craft;
 pub mod eth;
 pub mod icmp4;
 pub mod ip4;
+pub mod pcap;
 pub mod tcp;
+pub mod text;
 pub mod udp;
 
 /// Gives a header of fixed layout its length and its views.
