@@ -7,3 +7,6 @@
 mod event;
 pub mod memif;
 pub mod null;
+pub mod pcap;
+pub mod ring;
+pub mod wrap;

@@ -1,0 +1,103 @@
+//! A port that sends no faster than it is allowed to: a token bucket.
+
+use std::os::fd::RawFd;
+
+use graph::{Buffers, Desc, Port, PortCounters, cycles};
+
+/// The wrapper. What exceeds the rate stays with the caller.
+pub struct Rate {
+    inner: Box<dyn Port>,
+    /// Cycles of the time stamp counter that a packet costs.
+    cost: f64,
+    /// Most cycles that may be saved up.
+    bucket: f64,
+    saved: f64,
+    last: u64,
+}
+
+impl Rate {
+    /// Limits `inner` to `pps` packets a second (more than 0), in bursts of up to `burst` packets (at least 1).
+    pub fn new(inner: Box<dyn Port>, pps: f64, burst: u32) -> Self {
+        let cost = cycles::per_second() / pps.max(f64::MIN_POSITIVE);
+        let bucket = cost * f64::from(burst.max(1));
+        Self {
+            inner,
+            cost,
+            bucket,
+            saved: bucket,
+            last: cycles::now(),
+        }
+    }
+
+    /// Packets that may be sent at this time.
+    fn allowance(&mut self, now: u64) -> usize {
+        let passed = now.saturating_sub(self.last) as f64;
+        self.last = now;
+        self.saved = (self.saved + passed).min(self.bucket);
+        (self.saved / self.cost) as usize
+    }
+}
+
+impl Port for Rate {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize {
+        self.inner.rx(bufs, out)
+    }
+
+    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize {
+        let n = self.allowance(cycles::now()).min(descs.len());
+        let taken = self.inner.tx(bufs, &descs[..n]);
+        self.saved -= taken as f64 * self.cost;
+        taken
+    }
+
+    fn flush(&mut self, bufs: &mut Buffers) {
+        self.inner.flush(bufs);
+    }
+
+    fn fd(&self) -> Option<RawFd> {
+        self.inner.fd()
+    }
+
+    fn arm(&mut self) -> bool {
+        self.inner.arm()
+    }
+
+    fn disarm(&mut self) {
+        self.inner.disarm();
+    }
+
+    fn drain(&mut self, bufs: &mut Buffers) {
+        self.inner.drain(bufs);
+    }
+
+    fn counters(&self) -> PortCounters {
+        self.inner.counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::null::Null;
+
+    #[test]
+    fn the_bucket_fills_with_time_and_no_further_than_its_size() {
+        let mut rate = Rate::new(Box::new(Null::new("n", Vec::new(), 1)), 1000.0, 10);
+        let second = cycles::per_second();
+        let start = rate.last;
+        assert_eq!(rate.allowance(start), 10, "full at first");
+        rate.saved = 0.0;
+        assert_eq!(rate.allowance(start + (second * 0.0051) as u64), 5);
+        assert_eq!(rate.allowance(start + (second * 9.0) as u64), 10);
+        rate.saved = 0.0;
+        assert_eq!(
+            rate.allowance(start),
+            0,
+            "a clock that steps back gives nothing"
+        );
+    }
+}
