@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::error::Error;
 use crate::{inventory, sys};
@@ -42,7 +42,7 @@ impl fmt::Display for Mode {
 /// A program on an interface; dropping it takes the program off.
 #[derive(Debug)]
 pub struct Attachment {
-    _link: OwnedFd,
+    link: OwnedFd,
     ifindex: u32,
     mode: Mode,
 }
@@ -59,7 +59,7 @@ impl Attachment {
             match sys::link_create(program, ifindex, mode.flags()) {
                 Ok(link) => {
                     return Ok(Self {
-                        _link: link,
+                        link,
                         ifindex,
                         mode,
                     });
@@ -81,6 +81,14 @@ impl Attachment {
     /// The mode that it came to.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+}
+
+impl Drop for Attachment {
+    /// Closing the descriptor would do, were there not child processes that hold a copy until they exec.
+    fn drop(&mut self) {
+        // It fails if the interface is gone, and the program with it.
+        drop(sys::link_detach(self.link.as_fd()));
     }
 }
 

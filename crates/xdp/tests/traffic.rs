@@ -265,6 +265,75 @@ fn the_rest_passes() {
     assert!(sink.other().expect("counts") >= sent);
 }
 
+/// A jumbo frame comes in several buffers, and all of them count.
+#[test]
+fn jumbo_frames_are_counted_whole() {
+    let Some(pair) = Pair::new("jumbo") else {
+        return;
+    };
+    pair.set_mtu(9000);
+    let sink = attach(&pair, &[of_length(9014)]);
+    let frame = udp(RIGHT_MAC, SRC.to_be_bytes(), DST.to_be_bytes(), 9014);
+    pair.left(|ifindex| (0..10).for_each(|_| net::send(ifindex, &frame)));
+    let count = StreamCount {
+        packets: 10,
+        bytes: 90_140,
+    };
+    assert_eq!(settled(&sink, 10), [count]);
+}
+
+/// Fields deep in short and long frames, whose beginnings differ: what one stream writes, the next overwrites.
+#[test]
+fn wide_and_mixed_frames() {
+    let Some(pair) = Pair::new("wide") else {
+        return;
+    };
+    let mut short = stream(80, 1);
+    short.frame[60..].fill(b'y');
+    short.vars = vec![Var {
+        at: 76,
+        width: 4,
+        op: Op::Inc,
+        init: 9,
+        min: 0,
+        max: 9,
+        step: 1,
+    }];
+    let mut long = stream(300, 1);
+    long.frame[100..124].fill(b'z');
+    long.vars = vec![Var {
+        at: 122,
+        width: 2,
+        op: Op::Dec,
+        init: 0,
+        min: 0,
+        max: 65535,
+        step: 1,
+    }];
+    let tiny = stream(42, 1);
+    let streams = vec![short, long, tiny];
+    let templates = streams
+        .iter()
+        .map(|stream| stream.frame.clone())
+        .collect::<Vec<_>>();
+    let frames = pair.right(|_| net::Listener::new());
+    let _sink = attach(&pair, &[]);
+    send(&pair, &plan(streams, 10_000), 600);
+    for n in 0..300u32 {
+        let frame = frames
+            .next(&RIGHT_MAC)
+            .unwrap_or_else(|| panic!("frame {n} does not come"));
+        let mut wanted = templates[n as usize % 3].clone();
+        let turn = n / 3;
+        match n % 3 {
+            0 => wanted[76..80].copy_from_slice(&((turn + 9) % 10).to_be_bytes()),
+            1 => wanted[122..124].copy_from_slice(&(0u16.wrapping_sub(turn as u16)).to_be_bytes()),
+            _ => wanted.resize(60, 0),
+        }
+        assert_eq!(frame, wanted, "frame {n}");
+    }
+}
+
 #[test]
 fn longest_frame() {
     let Some(pair) = Pair::new("longest") else {

@@ -192,6 +192,44 @@ impl Listener {
     }
 }
 
+/// Sends a frame out of an interface of the calling thread's namespace.
+pub fn send(ifindex: u32, frame: &[u8]) {
+    // SAFETY: no pointers.
+    let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+    assert!(
+        fd >= 0,
+        "packet socket: {}",
+        std::io::Error::last_os_error()
+    );
+    // SAFETY: just made, and nobody else's.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: an all-zero address is valid.
+    let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    to.sll_family = libc::AF_PACKET as u16;
+    to.sll_ifindex = ifindex as i32;
+    let (at, len) = (
+        (&raw const to).cast(),
+        size_of::<libc::sockaddr_ll>() as u32,
+    );
+    // SAFETY: frame and address outlive the call and have the lengths given.
+    let sent = unsafe {
+        libc::sendto(
+            socket.as_raw_fd(),
+            frame.as_ptr().cast(),
+            frame.len(),
+            0,
+            at,
+            len,
+        )
+    };
+    assert_eq!(
+        sent,
+        frame.len() as isize,
+        "{}",
+        std::io::Error::last_os_error()
+    );
+}
+
 fn set<T>(fd: libc::c_int, level: libc::c_int, option: libc::c_int, value: &T) {
     // SAFETY: the value outlives the call and has the length given.
     let code = unsafe {
