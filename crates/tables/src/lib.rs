@@ -19,3 +19,4 @@ pub mod mem;
 pub mod nexthop;
 pub mod random;
 pub mod special;
+pub mod synthetic;

@@ -21,10 +21,17 @@ impl Reader {
     /// exist.
     #[inline(always)]
     pub fn lookup(&self, dst: u32) -> Entry {
+        self.lookup_interrupted(dst, || {})
+    }
+
+    /// A look-up in which something happens between its two loads.
+    #[inline(always)]
+    pub(super) fn lookup_interrupted(&self, dst: u32, between: impl FnOnce()) -> Entry {
         let bits = self.first.at(first_index(dst)).load(Acquire);
         if bits & EXT == 0 {
             return Entry::from_bits(bits);
         }
+        between();
         Entry::from_bits(self.second.at(second_index(bits, dst)).load(Acquire))
     }
 

@@ -6,6 +6,7 @@ use super::{Entry, FIRST_WORDS, Fib, GROUP_WORDS, Prefix, Reader};
 use crate::ids::Full;
 use crate::mem::Cells;
 use crate::random::Random;
+use crate::synthetic;
 
 fn fib(groups: usize) -> Fib {
     Fib::new(
@@ -60,7 +61,7 @@ fn nested(random: &mut Random) -> Prefix {
         30_000..45_000 => 24,
         _ => 25 + random.below(8),
     };
-    let addr = (random.word() & 0x0100_0000) + 0x0a00_0000 | random.word() & 0x0003_07ff;
+    let addr = 0x0a00_0000 | (random.word() & 0x0103_07ff);
     Prefix::new(addr, len as u8).unwrap()
 }
 
@@ -87,7 +88,7 @@ fn agrees_with_oracle(seed: u64, groups: usize, operations: usize) {
     for step in 0..operations {
         let prefix = nested(&mut random);
         // Phases of growth and of decay.
-        let grow = step / (operations / 8) % 2 == 0;
+        let grow = (step / (operations / 8)).is_multiple_of(2);
         if random.below(4) < if grow { 3 } else { 1 } {
             let entry = entry(&mut random);
             match fib.insert(prefix, entry) {
@@ -107,7 +108,7 @@ fn agrees_with_oracle(seed: u64, groups: usize, operations: usize) {
             let retired = fib.retired();
             fib.reclaim(retired);
         }
-        if step % (operations / 16) == 0 {
+        if step.is_multiple_of(operations / 16) {
             oracle.edges().for_each(|dst| check(&reader, &oracle, dst));
             assert_eq!(fib.iter().collect::<HashMap<_, _>>(), oracle.0);
         }
@@ -136,4 +137,124 @@ fn random_routes_agree_with_oracle() {
 #[test]
 fn random_routes_agree_with_oracle_when_groups_run_out() {
     agrees_with_oracle(0x6861_6c6c, 8, 2_000_000);
+}
+
+#[test]
+fn a_million_operations_on_internet_like_routes() {
+    let (mut fib, mut oracle) = (fib(1 << 15), Oracle::default());
+    let reader = fib.reader();
+    let prefixes = synthetic::routes(500_000, 3);
+    for (number, &prefix) in (16..).zip(&prefixes) {
+        let entry = Entry::new(number, false);
+        fib.insert(prefix, entry).unwrap();
+        oracle.0.insert(prefix, entry);
+    }
+    let agree = |oracle: &Oracle, seed| {
+        for dst in synthetic::destinations(&prefixes, 100_000, seed) {
+            reader.prefetch(dst);
+            reader.prefetch_second(dst);
+            check(&reader, oracle, dst);
+        }
+    };
+    agree(&oracle, 4);
+    for prefix in prefixes.iter().step_by(2) {
+        assert_eq!(fib.remove(*prefix), oracle.0.remove(prefix));
+    }
+    agree(&oracle, 5);
+    for prefix in &prefixes {
+        assert_eq!(fib.remove(*prefix), oracle.0.remove(prefix));
+    }
+    assert!(fib.is_empty() && fib.first_level_is_empty());
+}
+
+#[test]
+fn covering_routes_come_back() {
+    let mut fib = fib(4);
+    let (reader, dst) = (fib.reader(), addr("192.0.2.130"));
+    let chain = [
+        "0.0.0.0/0",
+        "192.0.0.0/9",
+        "192.0.2.0/24",
+        "192.0.2.128/25",
+        "192.0.2.130/32",
+    ]
+    .map(prefix);
+    let routes = [0, 1, 2, 3, 4].map(|at| (16 + at as u32, chain[at]));
+    // Most specific first, both ways.
+    for (number, route) in routes.into_iter().rev() {
+        assert_eq!(fib.insert(route, Entry::new(number, false)), Ok(None));
+    }
+    for (number, route) in routes.into_iter().rev() {
+        let entry = Entry::new(number, false);
+        assert_eq!(
+            (reader.lookup(dst), fib.longest_match(dst)),
+            (entry, Some((route, entry)))
+        );
+        assert_eq!(
+            (fib.get(route), fib.remove(route), fib.get(route)),
+            (Some(entry), Some(entry), None)
+        );
+    }
+    assert_eq!(
+        (reader.lookup(dst), fib.longest_match(dst), fib.len()),
+        (Entry::NO_ROUTE, None, 0)
+    );
+}
+
+#[test]
+fn a_full_second_level_changes_nothing() {
+    let mut fib = fib(2);
+    let reader = fib.reader();
+    let [a, b, c] = ["10.0.1.0/25", "10.0.2.4/32", "10.0.3.128/26"].map(prefix);
+    let (cover, entry) = (Entry::new(16, false), Entry::new(17, true));
+    fib.insert(prefix("10.0.0.0/8"), cover).unwrap();
+    assert_eq!(
+        (fib.insert(a, entry), fib.insert(b, entry)),
+        (Ok(None), Ok(None))
+    );
+    assert_eq!(fib.insert(c, entry), Err(Full));
+    assert_eq!(
+        (fib.get(c), reader.lookup(c.addr()), fib.len()),
+        (None, cover, 3)
+    );
+    // A group that is there takes more; a group that is not needed any more is free only after the grace period.
+    assert_eq!(fib.insert(prefix("10.0.1.128/32"), entry), Ok(None));
+    assert_eq!(fib.remove(b), Some(entry));
+    assert_eq!(
+        (reader.lookup(b.addr()), fib.insert(c, entry)),
+        (cover, Err(Full))
+    );
+    let retired = fib.retired();
+    assert_eq!(retired.len(), 1);
+    fib.reclaim(retired);
+    assert_eq!(
+        (fib.insert(c, entry), reader.lookup(c.addr())),
+        (Ok(None), entry)
+    );
+}
+
+/// What the grace period is for: a look-up that holds a group's number while another /24 gets the group.
+#[test]
+fn without_grace_a_lookup_gives_another_networks_entry() {
+    for grace in [true, false] {
+        let mut fib = fib(2);
+        let reader = fib.reader();
+        let [ours, theirs] = ["10.0.1.0/25", "10.0.2.0/25"].map(prefix);
+        let (entry, cover, foreign) = (
+            Entry::new(16, false),
+            Entry::new(17, false),
+            Entry::new(18, false),
+        );
+        fib.insert(prefix("10.0.1.0/24"), cover).unwrap();
+        fib.insert(ours, entry).unwrap();
+        let found = reader.lookup_interrupted(ours.addr(), || {
+            fib.remove(ours);
+            let retired = fib.retired();
+            if !grace {
+                fib.reclaim(retired);
+            }
+            fib.insert(theirs, foreign).unwrap();
+        });
+        assert_eq!(found, if grace { cover } else { foreign });
+    }
 }

@@ -1,0 +1,235 @@
+//! Readers follow packets through all three tables while the writer changes them.
+//!
+//! Each /24 has next hops of its own. A look-up may find any of them, old or new, but never one of another /24, and never a
+//! line that is half written.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::thread;
+
+use tables::adjacency::{self, Adjacency, AdjacencyId, Slab};
+use tables::ip4::{Entry, FIRST_WORDS, Fib, GROUP_WORDS, Prefix};
+use tables::mem::{Cells, LINE};
+use tables::nexthop::{self, GroupId, Groups, Member};
+use tables::random::Random;
+
+const NETWORKS: u32 = 64;
+const READERS: usize = 2;
+const ROUNDS: u32 = 400;
+/// Changes between two grace periods.
+const BATCH: u32 = 256;
+
+/// The loops that a reader has begun.
+type Loops = [AtomicU64; READERS];
+
+/// Waits until each reader has begun another loop.
+fn grace(loops: &Loops) {
+    fence(Ordering::SeqCst);
+    let before = loops.each_ref().map(|count| count.load(Ordering::SeqCst));
+    for (count, before) in loops.iter().zip(before) {
+        while count.load(Ordering::SeqCst) == before {
+            thread::yield_now();
+        }
+    }
+}
+
+/// The address of a /24.
+fn network(number: u32) -> u32 {
+    0x0a00_0000 | number << 8
+}
+
+/// An adjacency whose every field tells the network and `version`.
+fn marked(network: u32, version: u32) -> Adjacency {
+    let [a, b, c, d] = version.to_be_bytes();
+    let n = network as u8;
+    Adjacency::rewrite(
+        network as u16,
+        version as u16,
+        [n, a, b, c, d, n, a, b, c, d, n, a, b, c],
+        version << 8 | network,
+    )
+}
+
+/// What the writer has made for one network.
+struct Network {
+    number: u32,
+    group: GroupId,
+    adjacency: AdjacencyId,
+}
+
+struct Writer {
+    fib: Fib,
+    groups: Groups,
+    slab: Slab,
+    networks: Vec<Network>,
+    random: Random,
+    version: u32,
+}
+
+impl Writer {
+    fn new() -> Self {
+        let mut this = Self {
+            fib: Fib::new(
+                Cells::mapped(FIRST_WORDS).unwrap(),
+                Cells::mapped(512 * GROUP_WORDS).unwrap(),
+            ),
+            groups: Groups::new(Cells::boxed(1024 * LINE)),
+            slab: Slab::new(Cells::boxed(2048 * LINE)),
+            networks: Vec::new(),
+            random: Random::new(0x636f_6e63),
+            version: 0,
+        };
+        for number in 0..NETWORKS {
+            let adjacency = this.slab.alloc(&marked(number, 0)).unwrap();
+            let group = this
+                .groups
+                .alloc(&[Member {
+                    adjacency,
+                    weight: 1,
+                }])
+                .unwrap();
+            this.networks.push(Network {
+                number,
+                group,
+                adjacency,
+            });
+            this.fib
+                .insert(
+                    Prefix::new(network(number), 24).unwrap(),
+                    Entry::new(group, true),
+                )
+                .unwrap();
+        }
+        this
+    }
+
+    /// One change of one network: another next hop, another group, a longer prefix more or less.
+    fn change(&mut self) {
+        self.version += 1;
+        let at = self.random.below(NETWORKS) as usize;
+        let Network {
+            number,
+            group,
+            adjacency,
+        } = self.networks[at];
+        let longer = Prefix::new(
+            network(number) | self.random.word() & 0xff,
+            25 + self.random.below(8) as u8,
+        )
+        .unwrap();
+        match self.random.below(5) {
+            0 => {
+                let new = self.slab.alloc(&marked(number, self.version)).unwrap();
+                assert!(self.groups.replace(group, adjacency, new) > 0);
+                self.slab.retire(adjacency);
+                self.networks[at].adjacency = new;
+            }
+            1 => {
+                let new = self
+                    .groups
+                    .alloc(&[Member {
+                        adjacency,
+                        weight: 1,
+                    }])
+                    .unwrap();
+                let routes: Vec<_> = self
+                    .fib
+                    .iter()
+                    .filter(|(_, entry)| entry.group() == group)
+                    .collect();
+                for (prefix, _) in routes {
+                    self.fib.insert(prefix, Entry::new(new, true)).unwrap();
+                }
+                self.groups.retire(group);
+                self.networks[at].group = new;
+            }
+            2 => {
+                self.fib.insert(longer, Entry::new(group, true)).unwrap();
+            }
+            _ => {
+                let inside = |(prefix, _): &(Prefix, Entry)| {
+                    prefix.len() > 24 && prefix.addr() >> 8 == network(number) >> 8
+                };
+                let routes: Vec<_> = self.fib.iter().filter(inside).collect();
+                for (prefix, _) in routes {
+                    self.fib.remove(prefix);
+                }
+            }
+        }
+    }
+
+    fn run(mut self, loops: &Loops) {
+        for _ in 0..ROUNDS {
+            (0..BATCH).for_each(|_| self.change());
+            let retired = (
+                self.fib.retired(),
+                self.groups.retired(),
+                self.slab.retired(),
+            );
+            grace(loops);
+            self.fib.reclaim(retired.0);
+            self.groups.reclaim(retired.1);
+            self.slab.reclaim(retired.2);
+        }
+    }
+}
+
+struct Readers {
+    fib: tables::ip4::Reader,
+    groups: nexthop::Reader,
+    slab: adjacency::Reader,
+}
+
+impl Readers {
+    /// Looks up until told to stop; returns how many packets were looked up, and the first fault.
+    fn run(&self, seed: u64, loops: &AtomicU64, stop: &AtomicBool) -> (u64, Option<String>) {
+        let mut random = Random::new(seed);
+        let (mut packets, mut fault) = (0, None);
+        while !stop.load(Ordering::Relaxed) {
+            loops.fetch_add(1, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            for _ in 0..256 {
+                fault = fault.or(self.packet(&mut random).err());
+                packets += 1;
+            }
+        }
+        (packets, fault)
+    }
+
+    fn packet(&self, random: &mut Random) -> Result<(), String> {
+        let number = random.below(NETWORKS);
+        let entry = self.fib.lookup(network(number) | random.word() & 0xff);
+        let id = self.groups.bucket(entry.group(), random.word());
+        let (hot, next_hop) = (self.slab.load(id), self.slab.next_hop(id));
+        let right = marked(number, next_hop >> 8);
+        let same_line =
+            (hot.tx_if(), hot.fast_mtu(), hot.header()) == (right.tx_if, right.mtu, right.header);
+        let ours = next_hop == right.next_hop && entry.is_multi();
+        (same_line && ours)
+            .then_some(())
+            .ok_or_else(|| format!("network {number}: {entry:?}, adjacency {id}: {hot:?}"))
+    }
+}
+
+#[test]
+fn readers_see_old_or_new() {
+    let writer = Writer::new();
+    let (fib, groups, slab) = (
+        writer.fib.reader(),
+        writer.groups.reader(),
+        writer.slab.reader(),
+    );
+    let readers = Readers { fib, groups, slab };
+    let (loops, stop) = (Loops::default(), AtomicBool::new(false));
+    let packets: u64 = thread::scope(|scope| {
+        let (readers, stop) = (&readers, &stop);
+        let start = |(seed, loops)| scope.spawn(move || readers.run(seed, loops, stop));
+        let threads: Vec<_> = (0..).zip(&loops).map(start).collect();
+        writer.run(&loops);
+        stop.store(true, Ordering::Relaxed);
+        let results = threads.into_iter().map(|thread| thread.join().unwrap());
+        results
+            .map(|(packets, fault)| fault.map_or(packets, |fault| panic!("{fault}")))
+            .sum()
+    });
+    println!("{packets} packets, {} changes", ROUNDS * BATCH);
+}
