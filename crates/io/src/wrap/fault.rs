@@ -184,11 +184,11 @@ mod tests {
             },
             1,
         );
-        assert!(
-            damaged
-                .iter()
-                .all(|p| p.iter().map(|b| b.count_ones()).sum::<u32>() > 0)
-        );
+        for (i, p) in damaged.iter().enumerate() {
+            let number = (u16::from_be_bytes([p[0], p[1]]) ^ i as u16).count_ones();
+            let rest: u32 = p[2..].iter().map(|b| b.count_ones()).sum();
+            assert_eq!(number + rest, 1, "one bit differs");
+        }
         let late = run(
             Odds {
                 delay: 0.25,
