@@ -245,3 +245,77 @@ impl Sink {
         received
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::Fields;
+    use crate::profile::{self, Tunables, Way};
+    use proptest::prelude::*;
+
+    fn streams(name: &str, way: Way, tunables: &str) -> Vec<Stream> {
+        profile::open(name, way, &Tunables::parse(tunables).unwrap()).unwrap()
+    }
+
+    /// What a router does to a packet: other Ethernet addresses, TTL less one, another checksum.
+    fn routed(mut frame: Vec<u8>) -> Vec<u8> {
+        frame[..12].fill(0xee);
+        frame[22] -= 1;
+        frame[24..26].fill(0xaa);
+        frame
+    }
+
+    #[test]
+    fn routed_packets_are_of_their_stream_and_of_no_other() {
+        let profiles = [
+            streams("imix", Way::Out, ""),
+            streams("imix", Way::Back, ""),
+            streams("bench", Way::Out, "size=imix,vm=var2"),
+            streams("bench", Way::Back, "size=imix,vm=random"),
+            streams("udp_1pkt_simple", Way::Out, ""),
+        ];
+        let all: Vec<&Stream> = profiles.iter().flatten().collect();
+        let matches: Vec<Match> = all.iter().map(|s| Match::of(s).unwrap()).collect();
+        for (i, stream) in all.iter().enumerate() {
+            let mut fields = Fields::new(stream, 1);
+            for _ in 0..300 {
+                let mut frame = Vec::new();
+                fields.append(&mut frame);
+                let frame = routed(frame);
+                let hits: Vec<_> = (0..all.len())
+                    .filter(|&m| matches[m].matches(&frame))
+                    .collect();
+                assert_eq!(hits, [i]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_varies_is_not_compared() {
+        let mut stream = streams("bench", Way::Out, "vm=var1").remove(0);
+        let write = |offset| Step::Write {
+            variable: 0,
+            offset,
+            add: 0,
+            big_endian: true,
+        };
+        assert!(Match::of(&stream).unwrap().ports.is_some());
+        stream.steps.push(write(at::PORTS));
+        assert_eq!(Match::of(&stream).unwrap().ports, None);
+        stream.steps.push(write(at::SOURCE + 1));
+        assert_eq!(Match::of(&stream).unwrap().source, (0, u32::MAX));
+        stream.steps.push(write(at::PROTOCOL - 3));
+        assert_eq!(Match::of(&stream), None);
+        let mut other = streams("bench", Way::Out, "").remove(0);
+        other.packet[12] = 0x86;
+        assert_eq!(Match::of(&other), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_frame_is_read(frame in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let stream = streams("bench", Way::Out, "vm=var2").remove(0);
+            let _ = Match::of(&stream).unwrap().matches(&frame);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The software generator and receiver over ports, in one thread, with real time and no kernel.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use graph::{Buffers, Desc, Pool, Port, pool};
+use loadgen::clock::Monotonic;
+use loadgen::device::{Path, Receiver, Transmitter};
+use loadgen::profile::{self, Tunables, Way};
+use loadgen::stream::Stream;
+use loadgen::tester::{Endpoint, Tester};
+use loadgen::trial;
+use loadgen::units::Pps;
+
+/// One end of a wire that holds a few packets; every `drop_each`th is lost on it.
+///
+/// It carries copies, and the originals' buffers are lost to the pool: enough for a test that sends few packets.
+struct Wire {
+    out: Arc<Mutex<VecDeque<Desc>>>,
+    into: Arc<Mutex<VecDeque<Desc>>>,
+    room: usize,
+    drop_each: Option<u64>,
+    count: u64,
+}
+
+fn wire(room: usize, drop_each: Option<u64>) -> (Wire, Wire) {
+    let (a, b) = (Arc::default(), Arc::default());
+    let end = |out: &Arc<_>, into: &Arc<_>| Wire {
+        out: Arc::clone(out),
+        into: Arc::clone(into),
+        room,
+        drop_each,
+        count: 0,
+    };
+    (end(&a, &b), end(&b, &a))
+}
+
+impl Port for Wire {
+    fn name(&self) -> &str {
+        "wire"
+    }
+
+    fn rx(&mut self, _: &mut Buffers, out: &mut [Desc]) -> usize {
+        let mut queue = self.into.lock().unwrap();
+        let n = queue.len().min(out.len());
+        for (place, desc) in out.iter_mut().zip(queue.drain(..n)) {
+            *place = desc;
+        }
+        n
+    }
+
+    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize {
+        let mut queue = self.out.lock().unwrap();
+        let n = descs.len().min(self.room - queue.len().min(self.room));
+        for desc in &descs[..n] {
+            self.count += 1;
+            let bytes = bufs.pool().bytes_of(desc).to_vec();
+            if self
+                .drop_each
+                .is_none_or(|each| !self.count.is_multiple_of(each))
+            {
+                queue.extend(bufs.copy_in(&bytes));
+            }
+        }
+        n
+    }
+
+    fn drain(&mut self, bufs: &mut Buffers) {
+        self.into
+            .lock()
+            .unwrap()
+            .drain(..)
+            .for_each(|desc| bufs.free(desc));
+    }
+}
+
+const LENGTH: Duration = Duration::from_millis(300);
+
+fn streams(name: &str, way: Way, tunables: &str) -> Vec<Stream> {
+    profile::open(name, way, &Tunables::parse(tunables).unwrap()).unwrap()
+}
+
+fn weighted(streams: &[Stream]) -> Vec<(Stream, Pps)> {
+    streams
+        .iter()
+        .map(|s| (s.clone(), s.rate.pps(s.size() as f64, None).unwrap()))
+        .collect()
+}
+
+/// A generator at each end of a wire, each receiving what the other sends.
+fn both_ways(wire: (Wire, Wire), out: &[Stream], back: &[Stream]) -> (Tester, Vec<Path>) {
+    let pool = Pool::new(40_000, pool::STRIDE).unwrap();
+    let endpoint = |port, send: &[Stream], expect: &[Stream]| Endpoint {
+        port: Box::new(port),
+        send: weighted(send),
+        expect: expect.to_vec(),
+    };
+    let endpoints = vec![endpoint(wire.0, out, back), endpoint(wire.1, back, out)];
+    let (tester, controls) = Tester::spawn(endpoints, pool, None).unwrap();
+    let mut controls = controls.into_iter();
+    let ((tx0, rx0), (tx1, rx1)) = (controls.next().unwrap(), controls.next().unwrap());
+    let path = |tx, rx| Path {
+        tx: Box::new(tx),
+        rx: Box::new(rx),
+    };
+    (tester, vec![path(tx0, rx1), path(tx1, rx0)])
+}
+
+#[test]
+fn what_is_sent_comes_back_by_stream_and_way() {
+    let (out, back) = (
+        streams("imix", Way::Out, ""),
+        streams("imix", Way::Back, ""),
+    );
+    let (_tester, mut paths) = both_ways(wire(4096, None), &out, &back);
+    let trial = trial::run(&mut paths, Pps(20_000.0), LENGTH, &Monotonic::new()).unwrap();
+    for (way, path) in trial.ways.iter().zip(&paths) {
+        assert!(
+            way.sent.packets > 0 && way.sent.packets <= way.offered,
+            "{trial:?}"
+        );
+        assert_eq!(
+            (way.received, way.other.packets),
+            (way.sent, 0),
+            "{trial:?}"
+        );
+        assert_eq!(path.tx.sent(), path.rx.counts());
+        let counts: Vec<_> = path.tx.sent().iter().map(|c| c.packets).collect();
+        let total: u64 = counts.iter().sum();
+        for (count, share) in counts.iter().zip([28, 16, 4]) {
+            assert!(count.abs_diff(total * share / 48) <= 2, "{counts:?}");
+        }
+    }
+    let again = trial::run(&mut paths, Pps(1000.0), LENGTH, &Monotonic::new()).unwrap();
+    assert!(
+        again.ways[0].offered < trial.ways[0].offered && again.loss() == 0.0,
+        "{again:?}"
+    );
+}
+
+#[test]
+fn lost_packets_are_counted_exactly() {
+    let (out, back) = (
+        streams("bench", Way::Out, "vm=var2"),
+        streams("bench", Way::Back, "vm=random"),
+    );
+    let (_tester, mut paths) = both_ways(wire(4096, Some(10)), &out, &back);
+    let trial = trial::run(&mut paths, Pps(10_000.0), LENGTH, &Monotonic::new()).unwrap();
+    for way in &trial.ways {
+        assert_eq!(way.lost(), way.sent.packets / 10, "{trial:?}");
+    }
+}
+
+#[test]
+fn strangers_are_others() {
+    let streams = streams("bench", Way::Out, "");
+    let expected = self::streams("imix", Way::Out, "");
+    let pool = Pool::new(4096, pool::STRIDE).unwrap();
+    let (near, far) = wire(1024, None);
+    let near = Endpoint {
+        port: Box::new(near),
+        send: weighted(&streams),
+        expect: Vec::new(),
+    };
+    let far = Endpoint {
+        port: Box::new(far),
+        send: Vec::new(),
+        expect: expected,
+    };
+    let (_tester, mut controls) = Tester::spawn(vec![near, far], pool, None).unwrap();
+    let (_, rx) = controls.remove(1);
+    let (tx, _) = controls.remove(0);
+    let mut paths = [Path {
+        tx: Box::new(tx),
+        rx: Box::new(rx),
+    }];
+    let trial = trial::run(&mut paths, Pps(1000.0), LENGTH, &Monotonic::new()).unwrap();
+    // Packets of no stream do not end the wait for late ones, so some may still be on the wire.
+    let way = trial.ways[0];
+    assert!(way.sent.packets > 0 && way.other.packets > 0 && way.other.packets <= way.sent.packets);
+    assert_eq!(way.received.packets, 0);
+}
+
+#[test]
+fn a_port_that_is_full_is_no_loss() {
+    let streams = streams("bench", Way::Out, "");
+    let pool = Pool::new(4096, pool::STRIDE).unwrap();
+    let (port, far) = wire(100, None);
+    let endpoint = Endpoint {
+        port: Box::new(port),
+        send: weighted(&streams),
+        expect: Vec::new(),
+    };
+    let (tester, mut controls) =
+        Tester::spawn(vec![endpoint], pool.clone(), Some(usize::MAX)).unwrap();
+    let (mut tx, rx) = controls.remove(0);
+    tx.start(Pps::UNLIMITED).unwrap();
+    while tx.queue_full() == 0 {
+        std::thread::yield_now();
+    }
+    tx.stop().unwrap();
+    assert_eq!(tx.sent()[0].packets, 100);
+    assert_eq!((tx.due(), rx.counts().len()), (100, 0));
+    tx.start(Pps(1e6)).unwrap();
+    std::thread::sleep(Duration::from_millis(5));
+    tx.stop().unwrap();
+    assert_eq!(tx.sent()[0].packets, 100);
+    assert!(tx.due() > 1000, "the schedule went on: {}", tx.due());
+    drop(tester);
+    assert!(tx.start(Pps(1.0)).is_err(), "the thread has ended");
+    assert_eq!(far.into.lock().unwrap().len(), 100);
+    // 100 originals and 100 copies are the wire's; all that was built and not sent is back.
+    assert_eq!(pool.available(), 4096 - 200);
+}
+
+#[test]
+fn frames_longer_than_a_buffer_are_chained() {
+    let streams = streams("bench", Way::Out, "size=9216");
+    let pool = Pool::new(4096, pool::STRIDE).unwrap();
+    let (port, far) = wire(10, None);
+    let endpoint = Endpoint {
+        port: Box::new(port),
+        send: weighted(&streams),
+        expect: Vec::new(),
+    };
+    let (tester, mut controls) = Tester::spawn(vec![endpoint], pool.clone(), None).unwrap();
+    let (tx, _) = &mut controls[0];
+    tx.start(Pps::UNLIMITED).unwrap();
+    while tx.queue_full() == 0 {
+        std::thread::yield_now();
+    }
+    tx.stop().unwrap();
+    assert_eq!(tx.sent()[0].bytes, 92_160);
+    drop(tester);
+    assert_eq!(far.into.lock().unwrap().len(), 10);
+}
