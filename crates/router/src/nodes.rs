@@ -6,6 +6,7 @@ use crate::{eth, icmp4, ip4, punt};
 use graph::Node;
 use graph::node::node;
 use graph::ring::Producer;
+use graph::stage::Then;
 
 /// Where packets of a port enter.
 pub const ENTRY: &str = "ethernet-input";
@@ -14,7 +15,7 @@ pub const ENTRY: &str = "ethernet-input";
 pub fn table(requests: Producer<Resolve>) -> Vec<Box<dyn Node<Cx>>> {
     vec![
         node("ethernet-input", eth::Input),
-        node("ip4-input", ip4::Input),
+        node("ip4-input", Then(ip4::Input, Then(ip4::Lookup, ip4::Rewrite))),
         node("ip4-lookup", ip4::Lookup),
         node("ip4-rewrite", ip4::Rewrite),
         Box::new(ip4::Fragment::default()),

@@ -1,0 +1,335 @@
+//! One scenario: routes, flows and packets, and its rounds.
+
+use super::oracle::Oracle;
+use super::{NodeRow, Row, Spread};
+use graph::pool::{Pages, STRIDE};
+use graph::served::Served;
+use graph::worker::{Command, Handle, Worker};
+use graph::{Buffers, Desc, Pool};
+use io::null::{Collected, Null};
+use router::{Change, Cx, Interface, Kind, Memory, Path, Prefix, Route, Router, Setup};
+use std::error::Error;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use tables::random::Random;
+use wire::craft::Packet;
+
+/// What is measured.
+pub struct What {
+    /// Name of its row.
+    pub name: &'static str,
+    /// In words.
+    pub what: &'static str,
+    /// Packets in the ring.
+    packets: usize,
+    /// How often each is forwarded in a round.
+    passes: usize,
+    /// Source and destination addresses from 16.0.0.4 and 48.0.0.4 on; 0: random destinations inside of random routes.
+    flows: u32,
+    /// Routes beside the connected one.
+    routes: usize,
+}
+
+/// The scenarios, in the order of the table.
+pub const SCENARIOS: [What; 3] = [
+    What {
+        name: "ip4-hot",
+        what: "one flow, 256 packets, two routes: all in the first cache",
+        packets: 256,
+        passes: 200,
+        flows: 1,
+        routes: 2,
+    },
+    What {
+        name: "ip4-flows",
+        what: "251 x 251 flows, 4,096 packets, two routes",
+        packets: 4096,
+        passes: 60,
+        flows: 251,
+        routes: 2,
+    },
+    What {
+        name: "ip4-1m-cold",
+        what: "1,000,000 routes, random destinations, 262,144 packets: memory",
+        packets: 1 << 18,
+        passes: 1,
+        flows: 0,
+        routes: 1_000_000,
+    },
+];
+
+const INTERFACE: u16 = 1;
+const OWN: router::Mac = [0x02, 0x50, 0x53, 0, 0, 1];
+const HOPS: u32 = 16;
+const TTL: u8 = 255;
+
+/// A scenario's router, packets and results so far.
+pub struct Scenario {
+    what: &'static What,
+    worker: Worker<Cx>,
+    handle: Handle,
+    _router: Router,
+    pool: Arc<Pool>,
+    bufs: Buffers,
+    entry: u16,
+    oracle: Oracle,
+    destinations: Vec<u32>,
+    rounds: Vec<Vec<(String, f64)>>,
+}
+
+impl Scenario {
+    /// Builds routes and packets' addresses.
+    pub fn new(what: &'static What) -> Result<Self, Box<dyn Error>> {
+        let pool = Pool::new(what.packets as u32 + 4096, STRIDE)?;
+        let setup = Setup {
+            pool: pool.clone(),
+            memory: Memory::own()?,
+            workers: 1,
+            grace: None,
+        };
+        let (mut router, mut idle) = Router::new(setup)?;
+        let (mut worker, handle) = idle.pop().ok_or("bench: no worker")?;
+        let (oracle, destinations) = routes(what, &mut router)?;
+        let entry = worker
+            .graph()
+            .index_of(router::nodes::ENTRY)
+            .ok_or("bench: no entry node")?;
+        let bufs = shuffled(&pool);
+        Ok(Scenario {
+            what,
+            worker,
+            handle,
+            _router: router,
+            pool,
+            bufs,
+            entry,
+            oracle,
+            destinations,
+            rounds: Vec::new(),
+        })
+    }
+
+    /// Which pages the packets lie in.
+    pub fn pages(&self) -> Pages {
+        self.pool.pages()
+    }
+
+    /// One round: builds the packets, forwards all of them `passes` times, checks them.
+    pub fn round(&mut self, keep: bool, check: bool) -> Result<(), Box<dyn Error>> {
+        let collected = Collected::default();
+        let mut packets = Vec::with_capacity(self.what.packets);
+        for i in 0..self.what.packets {
+            packets.push(
+                self.bufs
+                    .copy_in(&self.frame(i))
+                    .ok_or("bench: no buffers")?,
+            );
+        }
+        let port = Null::new(packets, Some(collected.clone()));
+        let _ = self.handle.command(Command::AddPort(Box::new(Served::new(
+            Box::new(port),
+            INTERFACE,
+            self.entry,
+        ))));
+        let before = self.clocks();
+        let (mut total, mut moved) = (0, 0);
+        while moved < self.what.packets * self.what.passes {
+            let start = graph::cycles::now();
+            let n = self.worker.round().unwrap_or(0);
+            total += graph::cycles::now() - start;
+            moved += n;
+            if n == 0 {
+                return Err(
+                    format!("bench {}: packets were lost on the way", self.what.name).into(),
+                );
+            }
+        }
+        let mut shares: Vec<(String, f64)> = vec![("all".into(), total as f64 / moved as f64)];
+        for ((name, before), (_, after)) in before.into_iter().zip(self.clocks()) {
+            shares.push((name, (after - before) as f64 / moved as f64));
+        }
+        if keep {
+            self.rounds.push(shares);
+        }
+        let _ = self.handle.command(Command::RemovePort(INTERFACE));
+        self.worker.round();
+        while self.handle.returned().is_some() {}
+        let packets = std::mem::take(&mut *collected.lock().map_err(|_| "bench: a port failed")?);
+        let result = if check { self.check(&packets) } else { Ok(()) };
+        packets.into_iter().for_each(|d| self.bufs.free(d));
+        result
+    }
+
+    /// Clocks so far of every node, and of the port's two ends.
+    fn clocks(&self) -> Vec<(String, u64)> {
+        let port = &self.handle.interfaces[INTERFACE as usize];
+        let mut clocks = vec![("rx".to_string(), port.rx_clocks.get())];
+        clocks.extend(
+            self.handle
+                .nodes
+                .iter()
+                .map(|(name, c)| (name.to_string(), c.clocks.get())),
+        );
+        clocks.push(("tx".into(), port.tx_clocks.get()));
+        clocks
+    }
+
+    fn addresses(&self, i: usize) -> (u32, u32) {
+        let flows = self.what.flows.max(1);
+        let source = u32::from(Ipv4Addr::new(16, 0, 0, 4)) + i as u32 % flows;
+        match self.destinations.get(i) {
+            Some(d) => (source, *d),
+            None => (
+                source,
+                u32::from(Ipv4Addr::new(48, 0, 0, 4)) + i as u32 / flows % flows,
+            ),
+        }
+    }
+
+    fn frame(&self, i: usize) -> Vec<u8> {
+        let (source, destination) = self.addresses(i);
+        Packet::udp((source, 1025), (destination, 12))
+            .without_udp_checksum()
+            .ttl(TTL)
+            .macs(wire::eth::Mac(OWN), wire::eth::Mac(OWN))
+            .frame_len(60)
+            .frame()
+    }
+
+    /// Every packet: where the oracle says, time to live and checksum right, nothing else changed, none lost or doubled.
+    fn check(&self, packets: &[Desc]) -> Result<(), Box<dyn Error>> {
+        let mut seen = vec![false; self.pool.count() as usize];
+        if packets.len() != self.what.packets {
+            return Err(format!(
+                "bench {}: {} of {} packets came back",
+                self.what.name,
+                packets.len(),
+                self.what.packets
+            )
+            .into());
+        }
+        // A ring whose length is a multiple of a frame keeps its order.
+        for (i, d) in packets.iter().enumerate() {
+            let (_, destination) = self.addresses(i);
+            let hop = self
+                .oracle
+                .lookup(destination)
+                .ok_or("bench: the oracle has no route")?;
+            let mut want = self.frame(i);
+            want[..6].copy_from_slice(&mac(hop, self.what.passes));
+            want[6..12].copy_from_slice(&OWN);
+            want[22] = TTL - self.what.passes as u8;
+            want[24..26].fill(0);
+            let sum = wire::checksum::of(&want[14..34]);
+            want[24..26].copy_from_slice(&sum.to_be_bytes());
+            if std::mem::replace(&mut seen[d.buf() as usize], true) || self.pool.bytes_of(d) != want
+            {
+                return Err(format!(
+                    "bench {}: packet {i} came out wrong: {:02x?}, want {want:02x?}",
+                    self.what.name,
+                    self.pool.bytes_of(d)
+                )
+                .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Its row.
+    pub fn row(&self, ghz: f64) -> Row {
+        let column = |i: usize| Spread::of(self.rounds.iter().map(|r| r[i].1));
+        let all = column(0);
+        let mpps = |cycles: f64| ghz * 1e3 / cycles;
+        let nodes = (1..self.rounds[0].len())
+            .map(|i| NodeRow {
+                name: self.rounds[0][i].0.clone(),
+                cycles_per_packet: column(i),
+            })
+            .filter(|n| n.cycles_per_packet.max > 0.0);
+        Row {
+            name: self.what.name,
+            what: self.what.what,
+            cycles_per_packet: all,
+            mpps: Spread {
+                median: mpps(all.median),
+                min: mpps(all.max),
+                max: mpps(all.min),
+            },
+            nodes: nodes.collect(),
+        }
+    }
+}
+
+/// Next hop `hop`'s address. Packets that go round more than once must come back to us.
+fn mac(hop: u32, passes: usize) -> router::Mac {
+    if passes > 1 {
+        OWN
+    } else {
+        [0x02, 0x50, 0x53, 1, 0, hop as u8]
+    }
+}
+
+/// Buffers in random order, as a busy router's are.
+fn shuffled(pool: &Arc<Pool>) -> Buffers {
+    let mut bufs = Buffers::new(pool.clone());
+    let mut all: Vec<Desc> = std::iter::from_fn(|| bufs.alloc()).collect();
+    let mut random = Random::new(1);
+    for i in (1..all.len()).rev() {
+        all.swap(i, random.below(i as u32 + 1) as usize);
+    }
+    all.into_iter().for_each(|d| bufs.free(d));
+    bufs
+}
+
+/// Gives the router its interface, neighbors and routes; returns the oracle that knows the same, and the packets' destinations.
+fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<u32>), Box<dyn Error>> {
+    let gateway = |hop: u32| Ipv4Addr::new(10, 0, 0, hop as u8 + 2);
+    let path = |gateway| {
+        Route::Forward(vec![Path {
+            interface: INTERFACE,
+            gateway,
+            weight: 1,
+        }])
+    };
+    let mut changes = vec![Change::InterfaceSet(Interface {
+        id: INTERFACE,
+        name: "null0".into(),
+        kind: Kind::Routed { twin: None },
+        mac: OWN,
+        mtu: 1500,
+        up: true,
+    })];
+    changes.push(Change::RouteSet {
+        prefix: "10.0.0.0/24".parse()?,
+        route: path(None),
+    });
+    for hop in 0..HOPS {
+        changes.push(Change::NeighborSet {
+            interface: INTERFACE,
+            address: gateway(hop),
+            mac: mac(hop, what.passes),
+        });
+    }
+    let mut oracle = Oracle::default();
+    let mut destinations = Vec::new();
+    let mut add = |prefix: Prefix, hop: u32| {
+        oracle.insert(prefix, hop);
+        changes.push(Change::RouteSet {
+            prefix,
+            route: path(Some(gateway(hop))),
+        });
+    };
+    if what.flows > 0 {
+        add("48.0.0.0/8".parse()?, 0);
+        add("16.0.0.0/8".parse()?, 1);
+    } else {
+        let mut random = Random::new(2);
+        let set: Vec<Prefix> = tables::synthetic::routes(what.routes, 3);
+        for prefix in &set {
+            add(*prefix, random.below(HOPS));
+        }
+        destinations = tables::synthetic::destinations(&set, what.packets, 4);
+    }
+    router.apply(changes)?;
+    Ok((oracle, destinations))
+}
