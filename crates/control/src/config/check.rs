@@ -18,10 +18,7 @@ const DEVICE_NAME: usize = 15;
 
 /// Reads a document to its end and collects all that is wrong.
 pub(super) fn check(document: Document) -> (Config, Vec<Problem>) {
-    let mut checker = Checker {
-        problems: Vec::new(),
-        places: Vec::new(),
-    };
+    let mut checker = Checker::default();
     checker.refuse_sections(&document);
     let mut ports = Vec::new();
     for (name, port) in document
@@ -47,7 +44,7 @@ pub(super) fn check(document: Document) -> (Config, Vec<Problem>) {
     for (name, port) in ports {
         interfaces.push(checker.interface(&name, schema::Interface::default(), Some(port)));
     }
-    checker.lcp_unique(&interfaces);
+    checker.lcps_unique();
     checker.addresses_apart();
     let config = Config {
         interfaces,
@@ -65,9 +62,12 @@ struct Placed {
     at: Location,
 }
 
+#[derive(Default)]
 struct Checker {
     problems: Vec<Problem>,
     places: Vec<Placed>,
+    /// Interface, LCP name, where.
+    lcps: Vec<(String, String, Location)>,
 }
 
 impl Checker {
@@ -218,6 +218,8 @@ impl Checker {
             );
             return None;
         }
+        self.lcps
+            .push((name.to_owned(), lcp.value.clone(), lcp.referenced));
         Some(lcp.value)
     }
 
@@ -277,21 +279,13 @@ impl Checker {
         read
     }
 
-    fn lcp_unique(&mut self, interfaces: &[Interface]) {
-        for interface in interfaces {
-            let Some(lcp) = &interface.lcp else { continue };
-            if interfaces
-                .iter()
-                .filter(|other| other.lcp.as_ref() == Some(lcp))
-                .count()
-                > 1
-            {
-                let message = format!(
-                    "interface {} does not have a unique LCP name {lcp}",
-                    interface.name
-                );
-                self.problems
-                    .push(Problem::new(Location::UNKNOWN, message).help("give each its own"));
+    fn lcps_unique(&mut self) {
+        let lcps = std::mem::take(&mut self.lcps);
+        for (interface, lcp, at) in &lcps {
+            if lcps.iter().filter(|(_, other, _)| other == lcp).count() > 1 {
+                let message =
+                    format!("interface {interface} does not have a unique LCP name {lcp}");
+                self.say(*at, message, "give each interface its own");
             }
         }
     }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 
 use super::problem::Problem;
@@ -70,8 +70,8 @@ pub(super) enum DeviceType {
     Dpdk,
 }
 
-#[derive(Debug, Default, serde::Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+/// Read by hand, for the sake of its field `null`.
+#[derive(Debug, Default)]
 pub(super) struct Port {
     pub netdev: Given<String>,
     pub pci: Given<String>,
@@ -149,13 +149,72 @@ fn problem(error: &serde_saphyr::Error) -> Problem {
     let message = text
         .find(" at line ")
         .map_or(text.as_str(), |end| &text[..end]);
-    let problem = Problem::new(at, message.trim_end_matches([':', ',', ' ']));
-    if message.contains("uplicate") {
-        problem.help("remove one of the two, or merge what is in them")
-    } else if message.contains("unknown field") {
-        problem.help("check the spelling and the indentation")
-    } else {
-        problem
+    let message = message.trim_end_matches([':', ',', ' ']);
+    let plain = |what: &str| Problem::new(at, what);
+    match message {
+        "invalid i64" => plain("this is not a whole number").help("write it in digits"),
+        "expected mapping start" => {
+            plain("a map is expected here").help("write it as `key: value`, indented")
+        }
+        "expected sequence start" => {
+            plain("a list is expected here").help("write it as `[ first, second ]`")
+        }
+        _ if message.starts_with("duplicate mapping key") => {
+            let key = message.split(['(', ',']).next().unwrap_or(message);
+            plain(key).help("remove one of the two, or merge what is in them")
+        }
+        _ if message.contains("null into string") => {
+            plain("a value is missing here").help("write one, or remove the field")
+        }
+        _ if message.contains("unknown field") => {
+            plain(message).help("check the spelling and the indentation")
+        }
+        _ => plain(message),
+    }
+}
+
+/// The key of a port's field. `null`, unquoted, is nothing at all to YAML.
+struct PortKey(String);
+
+impl<'de> Deserialize<'de> for PortKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::deserialize(deserializer)
+            .map(|key: Option<String>| PortKey(key.unwrap_or_else(|| "null".into())))
+    }
+}
+
+impl<'de> Deserialize<'de> for Port {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Port;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a port")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Port, A::Error> {
+                const NAMES: &[&str] = &[
+                    "netdev", "pci", "memif", "tap", "pcap", "null", "queues", "mode",
+                ];
+                let mut port = Port::default();
+                while let Some(PortKey(key)) = map.next_key()? {
+                    match key.as_str() {
+                        "netdev" => port.netdev = map.next_value()?,
+                        "pci" => port.pci = map.next_value()?,
+                        "memif" => port.memif = map.next_value()?,
+                        "tap" => port.tap = map.next_value()?,
+                        "pcap" => port.pcap = map.next_value()?,
+                        "null" => port.null = map.next_value()?,
+                        "queues" => port.queues = map.next_value()?,
+                        "mode" => port.mode = map.next_value()?,
+                        _ => return Err(Error::unknown_field(&key, NAMES)),
+                    }
+                }
+                Ok(port)
+            }
+        }
+        deserializer.deserialize_map(Fields)
     }
 }
 

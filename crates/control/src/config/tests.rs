@@ -23,7 +23,7 @@ ports:
   GigabitEthernet3/0/0: { pci: "0000:03:00.0", queues: 4, mode: zero-copy }
   peer:
     memif: { socket: /run/vpp/memif.sock, id: 1, role: server, mode: ethernet, rings: 2, ring-size: 0x800 }
-  sink: { "null": {} }
+  sink: { null: {} }
 workers: { cpus: [2, 3] }
 netns: dataplane
 control: { show-group: users }
@@ -105,8 +105,16 @@ const WRONG: &[(&str, &str, &str)] = &[
         "3:10",
         "from 128 to 9216",
     ),
-    ("interfaces:\n  a:\n    mtu: much\n", "3:10", "invalid"),
-    ("interfaces:\n  a:\n    mtu:\n  b: {}\n", "3:", "i64"),
+    (
+        "interfaces:\n  a:\n    mtu: much\n",
+        "3:10",
+        "not a whole number",
+    ),
+    (
+        "interfaces:\n  a:\n    mtu:\n  b: {}\n",
+        "3:",
+        "not a whole number",
+    ),
     ("interfaces:\n  a:\n    speed: 10\n", "3:5", "unknown field"),
     ("interfaces:\n  a: {}\n  a: {}\n", "3:3", "uplicate"),
     (
