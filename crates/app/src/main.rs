@@ -1,9 +1,12 @@
-//! The one binary, `parshall`.
+//! The one binary, `parshall`: each subcommand is a module.
 
 mod bench;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+
+/// How a subcommand ends: done, or an error that says what, where and what to do.
+pub type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// Routes at line rate on affordable hardware, and proves it.
 #[derive(Parser)]
@@ -17,45 +20,18 @@ struct Cli {
 enum Command {
     /// Measure the router itself on in-process ports, without root
     #[command(subcommand)]
-    Bench(Bench),
-}
-
-#[derive(Subcommand)]
-enum Bench {
-    /// TSC cycles a packet of IPv4 forwarding, per node and in all
-    Dataplane {
-        /// Rounds of each scenario; medians are over these
-        #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
-        rounds: u32,
-        /// Only scenarios whose name contains this
-        #[arg(long)]
-        only: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Bench(bench::Bench),
 }
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    let outcome = match Cli::parse().command {
+        Command::Bench(bench) => bench.run(),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("parshall: {e}");
             ExitCode::FAILURE
-        }
-    }
-}
-
-fn run(command: Command) -> Result<(), Box<dyn std::error::Error>> {
-    match command {
-        Command::Bench(Bench::Dataplane { rounds, only, json }) => {
-            let report = bench::dataplane(rounds as usize, only.as_deref())?;
-            if json {
-                println!("{}", serde_json::to_string_pretty(&report)?);
-            } else {
-                print!("{report}");
-            }
-            Ok(())
         }
     }
 }

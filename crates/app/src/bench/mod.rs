@@ -4,9 +4,11 @@
 //! counters are in the figure. Packets are rebuilt and outputs checked against a longest-match oracle outside of the timed part.
 //! Scenarios run interleaved, round by round, so that a change of the machine's speed meets all of them.
 
+mod command;
 mod oracle;
 mod scenario;
 
+pub use command::Bench;
 use scenario::{SCENARIOS, Scenario};
 use serde::Serialize;
 use std::error::Error;
