@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use loadgen::report::model::RampPoint;
+use loadgen::search::{Event, Found};
 use serde::Deserialize;
 
 use crate::{
@@ -16,36 +16,6 @@ use crate::{
     invocation::{Loadtest, Search},
 };
 
-/// A line of `parshall loadtest --progress json`. Lines that are none of these are log lines.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Event {
-    /// A trial begins; warm-up is over.
-    TrialStart {
-        /// The generator sends as fast as it can.
-        #[serde(default)]
-        flat_out: bool,
-        /// Rate wanted, packets a second; 0 if flat out.
-        #[serde(default)]
-        offered_pps: f64,
-    },
-    /// The trial is over; what was on its way is counted.
-    TrialEnd {
-        /// As in the start.
-        #[serde(default)]
-        flat_out: bool,
-        /// Packets sent.
-        sent: u64,
-        /// Packets that came back.
-        received: u64,
-        /// Length.
-        seconds: f64,
-        /// The generator did what it was asked.
-        #[serde(default)]
-        valid: bool,
-    },
-}
-
 /// What `parshall loadtest --search ... --json -` prints.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Outcome {
@@ -53,29 +23,8 @@ pub struct Outcome {
     #[serde(default)]
     pub sender: String,
     /// What the search found.
+    #[serde(default)]
     pub search: Found,
-}
-
-/// Result of a search. Rates are the sum of all directions.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub struct Found {
-    /// Something can be reported.
-    pub valid: bool,
-    /// Why not, or what to bear in mind.
-    #[serde(default)]
-    pub why: String,
-    /// Highest rate sent in a valid trial with no more loss than allowed, packets a second.
-    pub max_pps: f64,
-    /// The same on the wire, bits a second.
-    pub l1_bps: f64,
-    /// Loss in that trial, 0.0 to 1.0.
-    pub loss: f64,
-    /// Rate that came back while the generator sent as fast as it could.
-    #[serde(default)]
-    pub saturation_pps: Option<f64>,
-    /// All trials in order.
-    #[serde(default)]
-    pub trials: Vec<RampPoint>,
 }
 
 /// The trial flat out with the processor time that it took.
@@ -214,9 +163,9 @@ mod tests {
 
     const TALK: &str = concat!(
         "some log line\n",
-        "{\"event\":\"trial-start\",\"flat_out\":true}\n",
-        "{\"event\":\"trial-end\",\"flat_out\":true,\"sent\":100,\"received\":99,\"seconds\":1.0,\"valid\":true}\n",
-        "{\"event\":\"trial-start\",\"offered_pps\":5e6}\n",
+        "{\"event\":\"trial-start\",\"flat_out\":true,\"offered_pps\":0.0}\n",
+        "{\"event\":\"trial-end\",\"flat_out\":true,\"offered_pps\":0.0,\"sent\":100,\"received\":99,\"seconds\":1.0,\"valid\":true}\n",
+        "{\"event\":\"trial-start\",\"flat_out\":false,\"offered_pps\":5e6}\n",
         "{\"event\":\"something-newer\"}\n",
     );
 
@@ -235,10 +184,13 @@ mod tests {
 
     #[test]
     fn result_is_read() {
-        let text = r#"{"sender":"live","search":{"valid":true,"max_pps":1e6,"l1_bps":6.7e8,"loss":0.0,"saturation_pps":1.1e6,
-            "trials":[{"offered_pps":1e6,"forwarded_pps":1e6,"loss":0.0,"valid":true}],"newer":1}}"#;
-        let outcome: Outcome = serde_json::from_str(text).unwrap();
-        assert_eq!(outcome.search.trials.len(), 1);
-        assert_eq!(outcome.search.saturation_pps, Some(1.1e6));
+        let found = Found {
+            valid: true,
+            max_pps: 1e6,
+            ..Found::default()
+        };
+        let text = serde_json::json!({ "sender": "live", "search": found, "newer": 1 }).to_string();
+        let outcome: Outcome = serde_json::from_str(&text).unwrap();
+        assert_eq!(outcome.search, found);
     }
 }

@@ -10,11 +10,12 @@ pub mod topology;
 use std::{path::PathBuf, time::Instant};
 
 use loadgen::report::model::{Ceiling, Direction, LabResult, PortMode, Run, Spread};
+use loadgen::search::Event;
 
 use self::{
     attribution::Alone,
     device::{Cpus, Dut, Running},
-    load::{Event, FlatOut, Outcome},
+    load::{FlatOut, Outcome},
     plan::{Depth, Load},
     topology::{Io, Topology},
 };

@@ -1,0 +1,186 @@
+//! Wrong input: one line that says what, where and what to do; an exit code that is not 0; nothing half set up.
+
+use std::process::{Command, Output};
+
+use crate::harness::{Hosts, Netns, PARSHALL, Router, skipped, topology::CONFIGURATION};
+
+/// Runs the binary inside a namespace, or outside of all.
+fn run(netns: Option<&Netns>, arguments: &[&str]) -> Output {
+    let inside = netns
+        .map(|netns| vec!["ip", "netns", "exec", netns.name()])
+        .unwrap_or_default();
+    // A router that accepts what is wrong would run for ever.
+    let argv: Vec<&str> = inside
+        .into_iter()
+        .chain(["timeout", "20", PARSHALL])
+        .chain(arguments.iter().copied())
+        .collect();
+    Command::new(argv[0])
+        .args(&argv[1..])
+        .output()
+        .expect("the binary starts")
+}
+
+/// Fails unless the run failed with one line that has all the words.
+fn assert_refused(output: &Output, words: &[&str]) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let code = output.status.code();
+    assert!(
+        code.is_some_and(|code| code != 0 && code != 124 && code != 101),
+        "exit code {code:?}: {text}"
+    );
+    assert!(!text.contains("panicked"), "{text}");
+    let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
+    assert_eq!(lines, 1, "one line: {text}");
+    let missing: Vec<&&str> = words.iter().filter(|word| !text.contains(**word)).collect();
+    assert!(missing.is_empty(), "{missing:?} not in: {text}");
+}
+
+/// Runs the router with a configuration that it must refuse.
+fn refuses(netns: &Netns, yaml: &str, words: &[&str]) {
+    let file = tempfile::Builder::new()
+        .suffix(".yaml")
+        .tempfile()
+        .expect("a temporary file");
+    std::fs::write(file.path(), yaml).expect("a temporary file");
+    let path = file.path().display().to_string();
+    let socket = format!("{path}.sock");
+    let output = run(Some(netns), &["run", "-c", &path, "--socket", &socket]);
+    assert_refused(&output, words);
+    assert!(!std::path::Path::new(&socket).exists(), "a socket is left");
+    let links = netns.ip("-d link show").unwrap();
+    assert!(
+        !links.contains("xdp") && !links.contains("tun "),
+        "something is left: {links}"
+    );
+}
+
+#[test]
+fn commands_that_are_wrong() {
+    assert_refused(
+        &run(None, &["run", "-c", "/nonexistent/router.yaml"]),
+        &["/nonexistent/router.yaml"],
+    );
+    assert_refused(
+        &run(None, &["lab", "--dut", "cisco"]),
+        &["cisco", "kernel", "parshall"],
+    );
+    assert_refused(
+        &run(
+            None,
+            &["show", "--socket", "/nonexistent/parshall.sock", "version"],
+        ),
+        &["/nonexistent/parshall.sock"],
+    );
+    assert_refused(
+        &run(
+            None,
+            &[
+                "loadtest",
+                "--tx",
+                "live:lo",
+                "--rx",
+                "sink:lo",
+                "--profile",
+                "no-such-profile",
+            ],
+        ),
+        &["no-such-profile"],
+    );
+}
+
+#[test]
+fn configurations_that_are_wrong() {
+    if skipped("configurations_that_are_wrong", &["ip", "ethtool"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, false);
+    let refuses = |yaml: &str, words: &[&str]| refuses(&hosts.router, yaml, words);
+    // A list where a map belongs, an unknown key, an MTU out of range, a mode that does not exist.
+    refuses("interfaces: [\n", &[]);
+    refuses("interfaces:\n  r0: { colour: red }\n", &["colour"]);
+    refuses("interfaces:\n  r0: { mtu: 100000 }\n", &["mtu"]);
+    refuses(
+        "interfaces:\n  r0: { mtu: 1500 }\nports:\n  r0: { netdev: r0, mode: warp }\n",
+        &["mode"],
+    );
+    // A veth has no zero-copy.
+    refuses(
+        "interfaces:\n  r0: {}\nports:\n  r0: { netdev: r0, mode: zero-copy }\n",
+        &["r0", "zero-copy"],
+    );
+}
+
+#[test]
+fn interface_taken_by_another_program() {
+    if skipped("interface_taken_by_another_program", &["ip", "ethtool"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, false);
+    let first = Router::start(&hosts.router, CONFIGURATION);
+    let file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
+    std::fs::write(file.path(), CONFIGURATION).unwrap();
+    let path = file.path().display().to_string();
+    let output = run(
+        Some(&hosts.router),
+        &["run", "-c", &path, "--socket", &format!("{path}.sock")],
+    );
+    assert_refused(&output, &["r0", "XDP"]);
+    assert!(
+        hosts.router.ip("-d link show r0").unwrap().contains("xdp"),
+        "the first one's program is still there"
+    );
+    assert!(
+        !first.show_text(&["version"]).is_empty(),
+        "the first one still answers"
+    );
+}
+
+#[test]
+fn memif_socket_in_use() {
+    if skipped("memif_socket_in_use", &["ip"]) {
+        return;
+    }
+    let netns = Netns::create("taken").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("taken.sock");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let socket = socket.display();
+    let yaml = format!(
+        "interfaces:\n  m0: {{ lcp: m0 }}\nports:\n  m0: {{ memif: {{ socket: {socket}, id: 0, role: server }} }}\n"
+    );
+    refuses(&netns, &yaml, &["taken.sock"]);
+}
+
+#[test]
+fn without_permission() {
+    if skipped("without_permission", &["setpriv"]) {
+        return;
+    }
+    let output = Command::new("setpriv")
+        .args([
+            "--reuid=65534",
+            "--clear-groups",
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            "timeout",
+            "20",
+            PARSHALL,
+        ])
+        .args([
+            "run",
+            "-c",
+            "/dev/null",
+            "--socket",
+            "/tmp/parshall-no-permission.sock",
+        ])
+        .output()
+        .unwrap();
+    if String::from_utf8_lossy(&output.stderr).contains("failed to execute")
+        || output.status.code() == Some(126)
+    {
+        println!("SKIP without_permission: the binary is in a directory that others cannot read");
+        return;
+    }
+    assert_refused(&output, &["root"]);
+}

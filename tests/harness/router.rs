@@ -1,0 +1,113 @@
+//! The router's process.
+
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use super::{
+    Netns, PARSHALL, PATIENCE, Process, Raw, Spawn,
+    craft::Ip4,
+    topology::{H0, R0},
+};
+
+/// A running `parshall run`, with a configuration and a socket of its own.
+pub struct Router {
+    pub process: Process,
+    socket: PathBuf,
+}
+
+impl Router {
+    /// Starts one and waits until it answers.
+    pub fn start(netns: &Netns, yaml: &str) -> Self {
+        let mut router = Self::launch(netns, yaml);
+        router.wait();
+        router
+    }
+
+    /// Starts one and does not wait.
+    pub fn launch(netns: &Netns, yaml: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        lab::cleanup::register().expect("root may write to /run");
+        let base = lab::cleanup::directory()
+            .join(format!("router-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+        let (file, socket) = (base.with_extension("yaml"), base.with_extension("sock"));
+        std::fs::write(&file, yaml).expect("root may write to /run");
+        let process = Spawn::new(PARSHALL)
+            .args([
+                "run",
+                "-c",
+                &file.display().to_string(),
+                "--socket",
+                &socket.display().to_string(),
+            ])
+            .inside(netns)
+            .start()
+            .expect("the binary starts");
+        Self { process, socket }
+    }
+
+    /// Waits until it answers and has its interfaces up.
+    pub fn wait(&mut self) {
+        let socket = self.socket.clone();
+        let ready = self
+            .process
+            .ready(PATIENCE, || show(&socket, &["interface"]).is_ok());
+        assert!(
+            ready.is_ok(),
+            "{}\n{}",
+            ready.unwrap_err(),
+            self.process.log()
+        );
+    }
+
+    /// What `parshall show WORDS --json` prints.
+    pub fn show(&self, words: &[&str]) -> Value {
+        let words: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
+        let text = show(&self.socket, &words).expect("the router answers");
+        serde_json::from_str(&text).expect("what it prints is JSON")
+    }
+
+    /// What `parshall show WORDS` prints.
+    pub fn show_text(&self, words: &[&str]) -> String {
+        show(&self.socket, words).expect("the router answers")
+    }
+}
+
+fn show(socket: &std::path::Path, words: &[&str]) -> Result<String, lab::Error> {
+    let socket = socket.display().to_string();
+    let argv: Vec<&str> = [PARSHALL, "show", "--socket", &socket]
+        .into_iter()
+        .chain(words.iter().copied())
+        .collect();
+    lab::command::run(&argv)
+}
+
+/// Sends packets from the left to 48.0.0.1 until one arrives on the right; true if one did.
+pub fn forwards(left: &Raw, right: &Raw) -> bool {
+    forwards_to(left, right, [48, 0, 0, 1].into())
+}
+
+/// Sends packets from the left to `dst` until one arrives on the right; true if one did.
+pub fn forwards_to(left: &Raw, right: &Raw, dst: std::net::Ipv4Addr) -> bool {
+    let frame = Ip4::udp([16, 0, 0, 1].into(), dst, 0x7777, 26).frame(H0, R0);
+    let end = std::time::Instant::now() + PATIENCE;
+    while std::time::Instant::now() < end {
+        left.send(&frame);
+        if right
+            .expect(Duration::from_millis(200), |frame| is_to(frame, dst))
+            .is_some()
+        {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a frame is an IPv4 packet to `dst`.
+pub fn is_to(frame: &[u8], dst: std::net::Ipv4Addr) -> bool {
+    frame.len() >= 34 && frame[12..14] == [8, 0] && frame[30..34] == dst.octets()
+}

@@ -1,0 +1,102 @@
+//! Real TCP through the router, both ways, with the MTU changed while it runs.
+
+use std::{
+    io::{Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+};
+
+use crate::harness::{
+    Hosts, Netns, PATIENCE, Router, inside, skipped,
+    topology::{CONFIGURATION, HOST},
+};
+
+/// Bytes in each direction, in chunks.
+const CHUNK: usize = 64 * 1024;
+const CHUNKS: usize = 400;
+
+/// The byte at a place in the stream; not periodic in powers of two, so that a shifted segment is seen.
+fn byte(place: usize) -> u8 {
+    (place % 251) as u8
+}
+
+fn send(stream: &mut TcpStream, mut at: impl FnMut(usize)) {
+    for chunk in 0..CHUNKS {
+        at(chunk);
+        let bytes: Vec<u8> = (chunk * CHUNK..(chunk + 1) * CHUNK).map(byte).collect();
+        stream.write_all(&bytes).expect("the connection lives");
+    }
+    stream
+        .shutdown(std::net::Shutdown::Write)
+        .expect("the connection lives");
+}
+
+fn receive(stream: &mut TcpStream) -> usize {
+    let (mut place, mut buffer) = (0, vec![0; CHUNK]);
+    loop {
+        let length = stream.read(&mut buffer).expect("the connection lives");
+        if length == 0 {
+            return place;
+        }
+        for (i, got) in buffer[..length].iter().enumerate() {
+            assert_eq!(*got, byte(place + i), "byte {} of the stream", place + i);
+        }
+        place += length;
+    }
+}
+
+/// One connection from `client` to `server`; both send and receive everything. `at` is told of each chunk.
+fn exchange(server: &Netns, address: Ipv4Addr, client: &Netns, at: impl FnMut(usize) + Send) {
+    let listener = inside(server, || {
+        TcpListener::bind((address, 5001)).expect("a free port")
+    });
+    let both = |mut stream: TcpStream, at: &mut (dyn FnMut(usize) + Send)| {
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .expect("a timeout above zero");
+        let mut other = stream.try_clone().expect("a descriptor");
+        std::thread::scope(|scope| {
+            let received = scope.spawn(move || receive(&mut other));
+            send(&mut stream, at);
+            received.join().expect("what came is what was sent")
+        })
+    };
+    std::thread::scope(|scope| {
+        let served = scope.spawn(|| both(listener.accept().expect("a client").0, &mut |_| {}));
+        let mut at = at;
+        let stream = inside(client, || {
+            TcpStream::connect_timeout(&SocketAddr::from((address, 5001)), PATIENCE)
+                .expect("the server answers")
+        });
+        assert_eq!(both(stream, &mut at), CHUNK * CHUNKS);
+        assert_eq!(served.join().expect("the server's side"), CHUNK * CHUNKS);
+    });
+}
+
+#[test]
+fn tcp_survives_a_smaller_mtu() {
+    if skipped("tcp_survives_a_smaller_mtu", &["ip", "ethtool"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, true);
+    let _router = Router::start(&hosts.router, CONFIGURATION);
+    exchange(&hosts.right, HOST[1], &hosts.left, |chunk| {
+        // Only the router knows of it: the hosts learn by ICMP, fragmentation needed.
+        if chunk == CHUNKS / 2 {
+            hosts
+                .router
+                .ip("link set r1 mtu 1300")
+                .expect("a smaller MTU");
+        }
+    });
+    exchange(&hosts.left, HOST[0], &hosts.right, |_| {});
+}
+
+#[test]
+fn tcp_with_jumbo_frames() {
+    if skipped("tcp_with_jumbo_frames", &["ip", "ethtool"]) {
+        return;
+    }
+    let hosts = Hosts::new(9000, true);
+    let _router = Router::start(&hosts.router, CONFIGURATION);
+    exchange(&hosts.right, HOST[1], &hosts.left, |_| {});
+}
