@@ -8,6 +8,12 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use aya_obj::generated::bpf_insn;
 
+mod info;
+mod run;
+
+pub use info::{link_after, link_info, link_open, prog_info, prog_open};
+pub use run::{run_live, run_once};
+
 /// `enum bpf_cmd`.
 mod cmd {
     pub const MAP_CREATE: u32 = 0;
@@ -26,10 +32,8 @@ mod cmd {
 
 const PROG_TYPE_XDP: u32 = 6;
 const ATTACH_TYPE_XDP: u32 = 37;
-const LINK_TYPE_XDP: u32 = 6;
 /// The program can take frames of several buffers.
 pub const XDP_HAS_FRAGS: u32 = 1 << 5;
-const TEST_XDP_LIVE_FRAMES: u32 = 1 << 1;
 
 /// Map names and program names: 15 bytes and a zero.
 type Name = [u8; 16];
@@ -241,185 +245,6 @@ pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
     let mut attr = link.as_raw_fd() as u32;
     // SAFETY: no pointers in it.
     unsafe { bpf(cmd::LINK_DETACH, &mut attr) }.map(drop)
-}
-
-#[repr(C)]
-struct IdAttr {
-    id: u32,
-    next_id: u32,
-    open_flags: u32,
-}
-
-/// The id of the first BPF link after `id`.
-pub fn link_after(id: u32) -> io::Result<u32> {
-    let mut attr = IdAttr {
-        id,
-        next_id: 0,
-        open_flags: 0,
-    };
-    // SAFETY: no pointers in it.
-    unsafe { bpf(cmd::LINK_GET_NEXT_ID, &mut attr) }?;
-    Ok(attr.next_id)
-}
-
-/// Opens a BPF link by its id.
-pub fn link_open(id: u32) -> io::Result<OwnedFd> {
-    let mut attr = IdAttr {
-        id,
-        next_id: 0,
-        open_flags: 0,
-    };
-    // SAFETY: no pointers in it, and the command returns a descriptor.
-    unsafe { bpf_fd(cmd::LINK_GET_FD_BY_ID, &mut attr) }
-}
-
-/// Opens a program by its id.
-pub fn prog_open(id: u32) -> io::Result<OwnedFd> {
-    let mut attr = IdAttr {
-        id,
-        next_id: 0,
-        open_flags: 0,
-    };
-    // SAFETY: no pointers in it, and the command returns a descriptor.
-    unsafe { bpf_fd(cmd::PROG_GET_FD_BY_ID, &mut attr) }
-}
-
-/// # Safety
-/// `T` must be the beginning of the info structure that belongs to the descriptor's kind, and any bytes valid for it.
-unsafe fn info<T>(fd: BorrowedFd<'_>, into: &mut T) -> io::Result<()> {
-    #[repr(C)]
-    struct Attr {
-        fd: u32,
-        len: u32,
-        info: u64,
-    }
-    let mut attr = Attr {
-        fd: fd.as_raw_fd() as u32,
-        len: size_of::<T>() as u32,
-        info: std::ptr::from_mut(into) as u64,
-    };
-    // SAFETY: the kernel writes at most `len` bytes to `into`.
-    unsafe { bpf(cmd::OBJ_GET_INFO_BY_FD, &mut attr) }.map(drop)
-}
-
-/// Id and name of a program.
-pub fn prog_info(program: BorrowedFd<'_>) -> io::Result<(u32, String)> {
-    /// The beginning of `struct bpf_prog_info`.
-    #[repr(C)]
-    #[derive(Default)]
-    struct Info {
-        kind: u32,
-        id: u32,
-        tag: [u8; 8],
-        jited_len: u32,
-        xlated_len: u32,
-        jited: u64,
-        xlated: u64,
-        load_time: u64,
-        created_by: u32,
-        map_count: u32,
-        maps: u64,
-        name: Name,
-    }
-    let mut got = Info::default();
-    // SAFETY: Info is the beginning of struct bpf_prog_info and made of integers; its pointers are null.
-    unsafe { info(program, &mut got)? };
-    Ok((got.id, text_of(&got.name)))
-}
-
-/// Program id and interface index of an XDP link; None for links of other kinds. The index is zero once the link is
-/// detached.
-pub fn link_info(link: BorrowedFd<'_>) -> io::Result<Option<(u32, u32)>> {
-    /// The beginning of `struct bpf_link_info`, with the union's `xdp` member.
-    #[repr(C)]
-    #[derive(Default)]
-    struct Info {
-        kind: u32,
-        id: u32,
-        program: u32,
-        _pad: u32,
-        ifindex: u32,
-        _rest: [u32; 11],
-    }
-    let mut got = Info::default();
-    // SAFETY: Info is the beginning of struct bpf_link_info and made of integers; its pointers are null.
-    unsafe { info(link, &mut got)? };
-    Ok((got.kind == LINK_TYPE_XDP).then_some((got.program, got.ifindex)))
-}
-
-/// `struct xdp_md`: the context given to a run.
-#[repr(C)]
-#[derive(Default)]
-struct XdpMd {
-    data: u32,
-    data_end: u32,
-    data_meta: u32,
-    ifindex: u32,
-    rx_queue: u32,
-    egress: u32,
-}
-
-#[repr(C)]
-#[derive(Default)]
-struct RunAttr {
-    program: u32,
-    verdict: u32,
-    data_in_len: u32,
-    data_out_len: u32,
-    data_in: u64,
-    data_out: u64,
-    repeat: u32,
-    duration: u32,
-    ctx_in_len: u32,
-    ctx_out_len: u32,
-    ctx_in: u64,
-    ctx_out: u64,
-    flags: u32,
-    cpu: u32,
-    batch: u32,
-    _pad: u32,
-}
-
-/// Runs a program once on a packet that goes nowhere; gives its verdict (`enum xdp_action`).
-pub fn run_once(program: BorrowedFd<'_>, packet: &[u8]) -> io::Result<u32> {
-    let mut attr = RunAttr {
-        program: program.as_raw_fd() as u32,
-        data_in_len: packet.len() as u32,
-        data_in: packet.as_ptr() as u64,
-        repeat: 1,
-        ..RunAttr::default()
-    };
-    // SAFETY: the kernel reads the packet, within the length given with it, and asks for no copy of the result.
-    unsafe { bpf(cmd::PROG_TEST_RUN, &mut attr)? };
-    Ok(attr.verdict)
-}
-
-/// Runs a program over live frames as if they had come in on an interface, `batch` at a time, until a signal comes
-/// (`EINTR`) or something fails. The repeat count is such that the kernel's counter never reaches it.
-pub fn run_live(
-    program: BorrowedFd<'_>,
-    packet: &[u8],
-    ifindex: u32,
-    batch: u32,
-) -> io::Result<()> {
-    let context = XdpMd {
-        data_end: packet.len() as u32,
-        ifindex,
-        ..XdpMd::default()
-    };
-    let mut attr = RunAttr {
-        program: program.as_raw_fd() as u32,
-        data_in_len: packet.len() as u32,
-        data_in: packet.as_ptr() as u64,
-        repeat: u32::MAX,
-        ctx_in_len: size_of::<XdpMd>() as u32,
-        ctx_in: std::ptr::from_ref(&context) as u64,
-        flags: TEST_XDP_LIVE_FRAMES,
-        batch,
-        ..RunAttr::default()
-    };
-    // SAFETY: the kernel reads packet and context, within the lengths given with them.
-    unsafe { bpf(cmd::PROG_TEST_RUN, &mut attr) }.map(drop)
 }
 
 /// Lifts the limit of locked memory, which kernels before 5.11 charge maps to; best effort.
