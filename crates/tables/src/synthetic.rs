@@ -31,15 +31,19 @@ pub fn routes(count: usize, seed: u64) -> Vec<Prefix> {
         .collect()
 }
 
+/// Tries that a length gets before the next longer one is taken.
+const TRIES: usize = 64;
+
 fn distinct(random: &mut Random, seen: &mut HashSet<Prefix>) -> Prefix {
-    let len = length(random);
+    let mut len = length(random);
     loop {
-        for len in len..=32 {
+        for _ in 0..TRIES {
             let prefix = Prefix::of_len(unicast(random), len);
             if seen.insert(prefix) {
                 return prefix;
             }
         }
+        len = (len + 1).min(32);
     }
 }
 

@@ -90,12 +90,16 @@ pub fn transport(src: u32, dst: u32, proto: u8, segment: &[u8]) -> u16 {
 /// The checksum of an IPv4 header without options: as [`of`].
 #[inline(always)]
 pub fn ip4(header: &[u8; 20]) -> u16 {
-    let words = header.as_chunks::<4>().0;
-    // Five 32-bit words cannot overflow 64 bits.
-    let sum: u64 = words
-        .iter()
-        .map(|word| u64::from(u32::from_ne_bytes(*word)))
-        .sum();
+    let ([first, second], last) = header.as_chunks::<8>() else {
+        return !0;
+    };
+    let (first, second) = (u64::from_ne_bytes(*first), u64::from_ne_bytes(*second));
+    let last = last
+        .first_chunk()
+        .map_or(0, |last| u32::from_ne_bytes(*last));
+    let (sum, carry) = first.overflowing_add(second);
+    let (sum, carry) = sum.overflowing_add(u64::from(last) + u64::from(carry));
+    let sum = sum + u64::from(carry);
     !u16::from_be(fold(sum))
 }
 
@@ -121,12 +125,12 @@ fn fold32(sum: u64) -> u64 {
     (sum >> 32) + (sum & 0xffff_ffff)
 }
 
+/// Adds the halves of the number, then the halves of that: in the upper half of a number plus itself with halves swapped
+/// stands the sum of the halves and the carry that comes from below.
 #[inline(always)]
 fn fold(sum: u64) -> u16 {
-    let sum = fold32(sum);
-    let sum = (sum >> 16) + (sum & 0xffff);
-    let sum = (sum >> 16) + (sum & 0xffff);
-    ((sum >> 16) + (sum & 0xffff)) as u16
+    let sum = (sum.wrapping_add(sum.rotate_right(32)) >> 32) as u32;
+    (sum.wrapping_add(sum.rotate_right(16)) >> 16) as u16
 }
 
 #[cfg(test)]
