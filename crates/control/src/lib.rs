@@ -4,6 +4,8 @@
 //! changes. [`config`] reads what an operator wrote, [`netdev`] prepares network devices for it, and [`api`] and [`cli`]
 //! answer those who ask.
 
+pub mod api;
+pub mod cli;
 pub mod config;
 pub mod kernel;
 pub mod mirror;

@@ -1,0 +1,121 @@
+//! Who may do what.
+//!
+//! Root may everything. Without a second group the file mode of the socket lets in root and the group, and who is in may
+//! everything. With one, everyone may connect, and is then judged by user and group as the kernel states them, and by the
+//! member lists of /etc/group.
+
+use std::fs;
+
+use rustix::net::UCred;
+
+use crate::config::Control;
+
+/// What a peer may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Access {
+    /// Nothing.
+    None,
+    /// Ask.
+    Show,
+    /// Ask and change.
+    Change,
+}
+
+/// The number of a group, if it exists.
+pub(super) fn group_id(name: &str) -> Option<u32> {
+    fs::read_to_string("/etc/group")
+        .ok()
+        .and_then(|groups| group(&groups, name).map(|(id, _)| id))
+}
+
+/// What the peer of a connection may do.
+pub(super) fn of(peer: &UCred, control: &Control) -> Access {
+    let (uid, gid) = (peer.uid.as_raw(), peer.gid.as_raw());
+    let Some(show_group) = control.show_group.as_deref() else {
+        return Access::Change;
+    };
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    judge(
+        uid,
+        gid,
+        control.group.as_deref(),
+        show_group,
+        &read("/etc/group"),
+        &read("/etc/passwd"),
+    )
+}
+
+fn judge(
+    uid: u32,
+    gid: u32,
+    change: Option<&str>,
+    show: &str,
+    groups: &str,
+    users: &str,
+) -> Access {
+    let user = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid.to_string()).then_some(name)
+    });
+    let member = |name: &str| {
+        let found = group(groups, name);
+        found.is_some_and(|(id, members)| {
+            id == gid || user.is_some_and(|user| members.contains(&user))
+        })
+    };
+    if uid == 0 || change.is_some_and(member) {
+        Access::Change
+    } else if member(show) {
+        Access::Show
+    } else {
+        Access::None
+    }
+}
+
+/// Number and members of a group in the text of /etc/group: `name:password:number:member,member`.
+fn group<'a>(groups: &'a str, name: &str) -> Option<(u32, Vec<&'a str>)> {
+    groups.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        match fields[..] {
+            [found, _, id, members] if found == name => {
+                Some((id.parse().ok()?, members.split(',').collect()))
+            }
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_and_the_groups_members_are_let_in() {
+        let groups = "root:x:0:\nparshall:x:990:eve\nusers:x:100:adam\n";
+        let users =
+            "root:x:0:0::/:/bin/sh\nadam:x:1000:1000::/:/bin/sh\neve:x:1001:1001::/:/bin/sh\n";
+        let judge = |uid, gid| judge(uid, gid, Some("parshall"), "users", groups, users);
+        assert_eq!(judge(0, 0), Access::Change);
+        assert_eq!(judge(1001, 1001), Access::Change);
+        assert_eq!(judge(1000, 1000), Access::Show);
+        assert_eq!(judge(1002, 990), Access::Change);
+        assert_eq!(judge(1002, 100), Access::Show);
+        assert_eq!(judge(1002, 1002), Access::None);
+    }
+
+    #[test]
+    fn damaged_files_let_nobody_in() {
+        assert_eq!(
+            judge(
+                1000,
+                1000,
+                Some("a"),
+                "b",
+                "a:x\n::::\nb:x:many:adam\n",
+                ":\n\n"
+            ),
+            Access::None
+        );
+    }
+}

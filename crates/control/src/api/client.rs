@@ -1,0 +1,94 @@
+//! The side that asks.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Answer, Output, Request};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Nobody listens.
+    #[error("no router is running (nobody answers at {}); start one with `parshall run -c FILE`", .0.display())]
+    NotRunning(PathBuf),
+    /// The socket is not for us.
+    #[error("you may not use {}; be root, or a member of the group that the configuration names in control", .0.display())]
+    Forbidden(PathBuf),
+    /// The connection failed.
+    #[error("the router does not answer at {}: {}", .0.display(), .1)]
+    Io(PathBuf, io::Error),
+    /// The router refuses.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A connection to a router.
+#[derive(Debug)]
+pub struct Client {
+    path: PathBuf,
+    reader: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects to the router that listens at `path`.
+    ///
+    /// # Errors
+    /// There is none, or it is not for us.
+    pub fn connect(path: &Path) -> Result<Client, Failure> {
+        let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                Failure::NotRunning(path.to_owned())
+            }
+            io::ErrorKind::PermissionDenied => Failure::Forbidden(path.to_owned()),
+            _ => Failure::Io(path.to_owned(), error),
+        })?;
+        let failed = |error| Failure::Io(path.to_owned(), error);
+        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+        Ok(Client {
+            path: path.to_owned(),
+            reader: BufReader::new(stream),
+        })
+    }
+
+    /// Asks.
+    ///
+    /// # Errors
+    /// The router refuses, or the connection fails.
+    pub fn call(&mut self, command: &[impl AsRef<str>], json: bool) -> Result<Output, Failure> {
+        let command = command
+            .iter()
+            .map(|word| word.as_ref().to_owned())
+            .collect();
+        let answer = self
+            .exchange(&Request { command, json })
+            .map_err(|error| Failure::Io(self.path.clone(), error))?;
+        match answer {
+            Answer {
+                ok: true,
+                json: Some(json),
+                ..
+            } => Ok(Output::Json(json)),
+            Answer { ok: true, text, .. } => Ok(Output::Text(text.unwrap_or_default())),
+            Answer { error, .. } => Err(Failure::Refused(
+                error.unwrap_or_else(|| "the router refuses".into()),
+            )),
+        }
+    }
+
+    fn exchange(&mut self, request: &Request) -> io::Result<Answer> {
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        self.reader.get_mut().write_all(&line)?;
+        let mut answer = String::new();
+        if self.reader.read_line(&mut answer)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(serde_json::from_str(&answer)?)
+    }
+}

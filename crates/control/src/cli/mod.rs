@@ -1,0 +1,512 @@
+//! The commands that a running router understands: one table that drives matching, help and completion.
+//!
+//! Words may be shortened to any prefix that only one of them has: `sh run` is `show runtime`.
+
+use std::fmt;
+
+use router::change::Prefix;
+use serde::Serialize;
+
+/// What a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the table says what each does")]
+pub enum Verb {
+    ShowRuntime,
+    ShowErrors,
+    ShowInterface,
+    ShowHardware,
+    ShowCpu,
+    ShowPci,
+    ShowBuffers,
+    ShowMemory,
+    ShowVersion,
+    ShowIpFib,
+    ShowNeighbors,
+    ShowAdjacency,
+    ShowTrace,
+    ShowConfig,
+    ShowThreads,
+    TraceAdd,
+    ClearRuntime,
+    ClearErrors,
+    ClearInterface,
+    ClearTrace,
+}
+
+/// What may follow the words of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Argument {
+    /// How help names it.
+    pub name: &'static str,
+    /// What it must be.
+    pub form: Form,
+    /// Whether it may be left out.
+    pub optional: bool,
+}
+
+/// What an argument must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Any word.
+    Name,
+    /// An IPv4 prefix or address.
+    Prefix,
+    /// A number in this range.
+    Number(u32, u32),
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spec {
+    /// What it does.
+    pub verb: Verb,
+    /// Its words.
+    pub words: &'static [&'static str],
+    /// What follows them.
+    pub arguments: &'static [Argument],
+    /// Whether it changes anything, so that not everyone may.
+    pub write: bool,
+    /// What it is good for.
+    pub help: &'static str,
+}
+
+const fn row(verb: Verb, words: &'static [&'static str], help: &'static str) -> Spec {
+    Spec {
+        verb,
+        words,
+        arguments: &[],
+        write: false,
+        help,
+    }
+}
+
+impl Spec {
+    const fn with(mut self, arguments: &'static [Argument]) -> Self {
+        self.arguments = arguments;
+        self
+    }
+
+    const fn writes(mut self) -> Self {
+        self.write = true;
+        self
+    }
+
+    /// Its words and arguments as help prints them.
+    pub fn usage(&self) -> String {
+        let mut text = self.words.join(" ");
+        for argument in self.arguments {
+            let name = argument.name;
+            text += &if argument.optional {
+                format!(" [{name}]")
+            } else {
+                format!(" {name}")
+            };
+        }
+        text
+    }
+}
+
+const INTERFACE: Argument = Argument {
+    name: "NAME",
+    form: Form::Name,
+    optional: true,
+};
+const PREFIX: Argument = Argument {
+    name: "PREFIX",
+    form: Form::Prefix,
+    optional: true,
+};
+const NODE: Argument = Argument {
+    name: "NODE",
+    form: Form::Name,
+    optional: false,
+};
+const COUNT: Argument = Argument {
+    name: "N",
+    form: Form::Number(1, 10_000),
+    optional: false,
+};
+
+/// Every command.
+pub const COMMANDS: &[Spec] = &[
+    row(
+        Verb::ShowRuntime,
+        &["show", "runtime"],
+        "calls, packets and cycles of each node on each worker",
+    ),
+    row(
+        Verb::ShowErrors,
+        &["show", "errors"],
+        "packets dropped, by node and reason",
+    ),
+    row(
+        Verb::ShowInterface,
+        &["show", "interface"],
+        "interfaces with state, MTU and counters",
+    )
+    .with(&[INTERFACE]),
+    row(
+        Verb::ShowHardware,
+        &["show", "hardware"],
+        "driver, queues, rings, link speed and offloads",
+    )
+    .with(&[INTERFACE]),
+    row(Verb::ShowCpu, &["show", "cpu"], "the processor"),
+    row(
+        Verb::ShowPci,
+        &["show", "pci"],
+        "network devices on the PCI bus",
+    ),
+    row(
+        Verb::ShowBuffers,
+        &["show", "buffers"],
+        "packet buffers in use and free",
+    ),
+    row(
+        Verb::ShowMemory,
+        &["show", "memory"],
+        "memory by what it is for",
+    ),
+    row(Verb::ShowVersion, &["show", "version"], "version and build"),
+    row(
+        Verb::ShowIpFib,
+        &["show", "ip", "fib"],
+        "IPv4 routes as the router uses them",
+    )
+    .with(&[PREFIX]),
+    row(
+        Verb::ShowNeighbors,
+        &["show", "neighbors"],
+        "IPv4 neighbors",
+    ),
+    row(
+        Verb::ShowNeighbors,
+        &["show", "ip", "neighbors"],
+        "the same",
+    ),
+    row(
+        Verb::ShowAdjacency,
+        &["show", "adjacency"],
+        "rewrites that routes lead to",
+    ),
+    row(
+        Verb::ShowTrace,
+        &["show", "trace"],
+        "packets that were traced",
+    ),
+    row(
+        Verb::ShowConfig,
+        &["show", "config"],
+        "the configuration in force",
+    ),
+    row(
+        Verb::ShowThreads,
+        &["show", "threads"],
+        "workers and where they run",
+    ),
+    row(
+        Verb::TraceAdd,
+        &["trace", "add"],
+        "trace the next N packets that a node sees",
+    )
+    .with(&[NODE, COUNT])
+    .writes(),
+    row(
+        Verb::ClearRuntime,
+        &["clear", "runtime"],
+        "start the counters of nodes anew",
+    )
+    .writes(),
+    row(
+        Verb::ClearErrors,
+        &["clear", "errors"],
+        "start the counters of drops anew",
+    )
+    .writes(),
+    row(
+        Verb::ClearInterface,
+        &["clear", "interface"],
+        "start the counters of interfaces anew",
+    )
+    .writes(),
+    row(
+        Verb::ClearTrace,
+        &["clear", "trace"],
+        "forget traced packets",
+    )
+    .writes(),
+];
+
+/// A command as understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// What to do.
+    pub verb: Verb,
+    /// Its row.
+    pub spec: &'static Spec,
+    /// Its arguments, each of the form that the table demands.
+    pub arguments: Vec<String>,
+}
+
+impl Command {
+    /// An argument, if given.
+    pub fn argument(&self, index: usize) -> Option<&str> {
+        self.arguments.get(index).map(String::as_str)
+    }
+}
+
+/// Why words are not a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Misunderstood {
+    /// Nothing begins like this: what was understood before it, and it.
+    Unknown(String, String),
+    /// Several could be meant.
+    Ambiguous(String, Vec<String>),
+    /// More is needed: one of these.
+    Incomplete(String, Vec<String>),
+    /// An argument is not what it must be: which, and what that is.
+    Argument(String, String),
+}
+
+impl fmt::Display for Misunderstood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misunderstood::Unknown(before, rest) if before.is_empty() => {
+                write!(f, "unknown input `{rest}'")
+            }
+            Misunderstood::Unknown(before, rest) => write!(f, "{before}: unknown input `{rest}'"),
+            Misunderstood::Ambiguous(word, candidates) => {
+                write!(f, "`{word}' could be {}", candidates.join(", "))
+            }
+            Misunderstood::Incomplete(before, next) if before.is_empty() => {
+                write!(f, "one of {} is needed", next.join(", "))
+            }
+            Misunderstood::Incomplete(before, next) => {
+                write!(f, "{before}: one of {} must follow", next.join(", "))
+            }
+            Misunderstood::Argument(given, must) => write!(f, "`{given}' is not {must}"),
+        }
+    }
+}
+
+impl std::error::Error for Misunderstood {}
+
+/// Understands words.
+///
+/// # Errors
+/// [`Misunderstood`], in words for whoever typed them.
+pub fn parse(words: &[impl AsRef<str>]) -> Result<Command, Misunderstood> {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    let (rows, used) = narrow(&words)?;
+    let Some(spec) = rows.iter().find(|row| row.words.len() == used) else {
+        let before = rows
+            .first()
+            .map_or(String::new(), |row| row.words[..used].join(" "));
+        return Err(match words.get(used) {
+            Some(_) => Misunderstood::Unknown(before, words[used..].join(" ")),
+            None => Misunderstood::Incomplete(before, next_words(&rows, used)),
+        });
+    };
+    let arguments = &words[used..];
+    if let Some(extra) = arguments
+        .get(spec.arguments.len()..)
+        .filter(|extra| !extra.is_empty())
+    {
+        return Err(Misunderstood::Unknown(
+            spec.words.join(" "),
+            extra.join(" "),
+        ));
+    }
+    for (index, argument) in spec.arguments.iter().enumerate() {
+        match arguments.get(index) {
+            Some(given) => fits(given, argument.form)?,
+            None if argument.optional => {}
+            None => {
+                return Err(Misunderstood::Incomplete(
+                    spec.words.join(" "),
+                    vec![argument.name.into()],
+                ));
+            }
+        }
+    }
+    let arguments = arguments.iter().map(|&word| word.to_owned()).collect();
+    Ok(Command {
+        verb: spec.verb,
+        spec,
+        arguments,
+    })
+}
+
+/// The words that may come next: those that begin like the last one, or all if that is empty.
+pub fn complete(words: &[impl AsRef<str>]) -> Vec<String> {
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    let (last, before) = words.split_last().unwrap_or((&"", &[]));
+    match narrow(before) {
+        Ok((rows, used)) if used == before.len() => {
+            let mut next = next_words(&rows, used);
+            next.retain(|word| word.starts_with(last));
+            next
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// All commands with what they are good for, a line each.
+pub fn help() -> String {
+    let width = COMMANDS
+        .iter()
+        .map(|spec| spec.usage().len())
+        .max()
+        .unwrap_or(0);
+    COMMANDS
+        .iter()
+        .map(|spec| format!("  {:width$}  {}\n", spec.usage(), spec.help))
+        .collect()
+}
+
+/// The rows that the words lead to, and how many of the words it took. All rows left have these words in common.
+fn narrow(words: &[&str]) -> Result<(Vec<&'static Spec>, usize), Misunderstood> {
+    let mut rows: Vec<&'static Spec> = COMMANDS.iter().collect();
+    for (index, word) in words.iter().enumerate() {
+        let at = |row: &&Spec| row.words.get(index).copied().unwrap_or_default();
+        let exact = rows.iter().any(|row| at(row) == *word);
+        let matches = |row: &&Spec| {
+            if exact {
+                at(row) == *word
+            } else {
+                at(row).starts_with(word) && !at(row).is_empty()
+            }
+        };
+        let found: Vec<&'static Spec> = rows.iter().copied().filter(|row| matches(row)).collect();
+        if found.is_empty() {
+            return Ok((rows, index));
+        }
+        rows = found;
+        let candidates = next_words(&rows, index);
+        if candidates.len() > 1 {
+            return Err(Misunderstood::Ambiguous((*word).to_owned(), candidates));
+        }
+    }
+    Ok((rows, words.len()))
+}
+
+/// The different words of rows at a position, in the order of the table.
+fn next_words(rows: &[&Spec], index: usize) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in rows.iter().filter_map(|row| row.words.get(index)) {
+        if !words.iter().any(|known| known == word) {
+            words.push((*word).to_owned());
+        }
+    }
+    words
+}
+
+fn fits(given: &str, form: Form) -> Result<(), Misunderstood> {
+    let must = match form {
+        Form::Name => return Ok(()),
+        Form::Prefix
+            if given.parse::<Prefix>().is_ok() || given.parse::<std::net::Ipv4Addr>().is_ok() =>
+        {
+            return Ok(());
+        }
+        Form::Prefix => "an IPv4 prefix as in 192.0.2.0/24".to_owned(),
+        Form::Number(low, high)
+            if given
+                .parse()
+                .is_ok_and(|number: u32| number >= low && number <= high) =>
+        {
+            return Ok(());
+        }
+        Form::Number(low, high) => format!("a number from {low} to {high}"),
+    };
+    Err(Misunderstood::Argument(given.to_owned(), must))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn said(line: &str) -> Result<Verb, String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        parse(&words)
+            .map(|command| command.verb)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn unique_prefixes_are_enough() {
+        assert_eq!(said("sh run"), Ok(Verb::ShowRuntime));
+        assert_eq!(said("show int"), Ok(Verb::ShowInterface));
+        assert_eq!(said("show ip n"), Ok(Verb::ShowNeighbors));
+        assert_eq!(said("show n"), Ok(Verb::ShowNeighbors));
+        assert_eq!(said("t a ip4-input 5"), Ok(Verb::TraceAdd));
+        assert_eq!(said("c e"), Ok(Verb::ClearErrors));
+        assert_eq!(said("sh ip fib 10.0.0.0/8"), Ok(Verb::ShowIpFib));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said() {
+        let no = |line: &str| said(line).unwrap_err();
+        assert_eq!(no("bogus command"), "unknown input `bogus command'");
+        assert_eq!(no("show lcp"), "show: unknown input `lcp'");
+        assert_eq!(no("show t"), "`t' could be trace, threads");
+        assert_eq!(no("show i"), "`i' could be interface, ip");
+        assert_eq!(no("show ip"), "show ip: one of fib, neighbors must follow");
+        assert_eq!(no(""), "one of show, trace, clear is needed");
+        assert_eq!(no("show version now"), "show version: unknown input `now'");
+        assert_eq!(no("trace add ip4-input"), "trace add: one of N must follow");
+        assert_eq!(
+            no("trace add ip4-input 0"),
+            "`0' is not a number from 1 to 10000"
+        );
+        assert_eq!(
+            no("show ip fib all"),
+            "`all' is not an IPv4 prefix as in 192.0.2.0/24"
+        );
+    }
+
+    #[test]
+    fn every_command_is_understood_completed_and_explained() {
+        for spec in COMMANDS {
+            let mut words: Vec<&str> = spec.words.to_vec();
+            let completed = complete(&words);
+            assert!(
+                completed.contains(&words[words.len() - 1].to_owned()),
+                "{words:?} {completed:?}"
+            );
+            words.extend(spec.arguments.iter().map(|argument| {
+                if argument.form == Form::Name {
+                    "x"
+                } else {
+                    "10"
+                }
+            }));
+            let understood = parse(&words);
+            assert!(
+                understood.is_ok() || spec.arguments == [PREFIX],
+                "{words:?}: {understood:?}"
+            );
+            assert!(help().contains(spec.help));
+        }
+        assert_eq!(complete(&["show", ""]).len(), 15);
+        assert_eq!(complete(&[""; 0]), ["show", "trace", "clear"]);
+    }
+
+    #[test]
+    fn only_what_shows_is_for_everyone() {
+        assert!(
+            COMMANDS
+                .iter()
+                .all(|spec| spec.write != (spec.words[0] == "show"))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_words_are_understood_or_refused(words in prop::collection::vec("\\PC{0,9}", 0..6)) {
+            let _ = (parse(&words).map_err(|error| error.to_string()), complete(&words));
+        }
+    }
+}
