@@ -1,7 +1,7 @@
 //! Numbers of things that readers may still hold after the writer has let go of them.
 //!
-//! A number goes from free to live ([`Ids::alloc`]), from live to retired ([`Ids::retire`]) and back to free only by
-//! [`Ids::reclaim`], after a grace period that the caller waits for in between:
+//! A number goes from free to live, from live to retired and back to free only when it is reclaimed, after a grace period
+//! that the caller waits for in between:
 //!
 //! 1. take the [`Retired`] numbers (whatever pointed to them has been overwritten by now);
 //! 2. wait until every worker has begun another loop and, if XDP programs read the table, for

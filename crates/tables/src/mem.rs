@@ -46,8 +46,7 @@ impl Cells {
         }
         check(words);
         // SAFETY: all zero bytes are a valid `[AtomicU32; 16]`.
-        let lines = unsafe { Box::<[Aligned]>::new_zeroed_slice(words / LINE).assume_init() };
-        let lines = Arc::<[Aligned]>::from(lines);
+        let lines = unsafe { Arc::<[Aligned]>::new_zeroed_slice(words / LINE).assume_init() };
         let ptr = lines.as_ptr().cast_mut().cast();
         // SAFETY: `words / LINE` lines of LINE words lie at `ptr`; the Arc, moved into the owner, keeps them there.
         unsafe { Self::from_raw(ptr, words, Arc::new(lines)) }

@@ -1,5 +1,6 @@
 //! The writer's side of the table.
 
+use std::fmt;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use super::entry::{EXT, Entry};
@@ -20,9 +21,8 @@ const EXTENDED: u8 = 0xff;
 /// The routes and the table made from them; the one writer.
 ///
 /// Beside every table entry the writer keeps its depth, the length of the prefix that it comes from. A prefix owns exactly
-/// those entries below it whose depth does not exceed its length, which makes both insertion and removal one pass of
-/// [`paint`](Self::paint). Nothing and the default route both have depth 0.
-#[derive(Debug)]
+/// those entries below it whose depth does not exceed its length, which makes both insertion and removal one pass over
+/// them. Nothing and the default route both have depth 0.
 pub struct Fib {
     first: Cells,
     second: Cells,
@@ -199,6 +199,13 @@ impl Fib {
                 self.second.at(at).store(entry.bits(), Release);
             }
         }
+    }
+}
+
+impl fmt::Debug for Fib {
+    /// Without the tables, which have millions of entries.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fib({} routes, {:?})", self.len(), self.usage())
     }
 }
 
