@@ -9,4 +9,5 @@ pub mod cli;
 pub mod config;
 pub mod kernel;
 pub mod mirror;
+pub mod netdev;
 pub mod netlink;

@@ -151,7 +151,7 @@ fn driver(link: &Link) -> Option<String> {
 }
 
 /// The PCI function that the device is on, itself or (virtio) by its parent.
-fn pci_address(link: &Link) -> Option<String> {
+pub(crate) fn pci_address(link: &Link) -> Option<String> {
     let directory = bus_directory(link)?;
     let is_pci = |path: &&Path| {
         fs::read_link(path.join("subsystem"))

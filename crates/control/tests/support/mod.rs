@@ -1,5 +1,7 @@
 //! What the tests against a real kernel share: network namespaces, and a router that only remembers.
 
+#![allow(dead_code, reason = "not every test needs all of it")]
+
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -58,7 +60,6 @@ impl Netns {
     }
 
     /// Runs `ip -batch` inside.
-    #[allow(dead_code, reason = "not every test loads many routes")]
     pub fn batch(&self, lines: &str) {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), lines).expect("written");
