@@ -17,6 +17,11 @@ impl Counter {
             Ordering::Relaxed,
         );
     }
+    /// Replaces the value, for what is a level and not a count; only the owner calls this.
+    #[inline(always)]
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
     /// The value.
     #[inline(always)]
     pub fn get(&self) -> u64 {
@@ -98,4 +103,6 @@ pub struct WorkerCounters {
     pub handoff_full: Counter,
     /// Packets handed to another worker.
     pub handoffs: Counter,
+    /// Buffers in its cache, looked at about once a millisecond.
+    pub cached: Counter,
 }

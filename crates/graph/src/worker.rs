@@ -135,6 +135,7 @@ impl<C: Context + 'static> Worker<C> {
         out.now = crate::cycles::now();
         if self.cx.refresh() || out.now >= self.next_poll {
             self.next_poll = out.now + self.millisecond;
+            out.worker.cached.set(out.bufs.cached() as u64);
             self.graph.poll(&self.cx);
             self.graph.run(&self.cx);
             self.graph.send();

@@ -15,7 +15,10 @@ pub const ENTRY: &str = "ethernet-input";
 pub fn table(requests: Producer<Resolve>) -> Vec<Box<dyn Node<Cx>>> {
     vec![
         node("ethernet-input", eth::Input),
-        node("ip4-input", Then(ip4::Input, Then(ip4::Lookup, ip4::Rewrite))),
+        node(
+            "ip4-input",
+            Then(ip4::Input, Then(ip4::Lookup, ip4::Rewrite)),
+        ),
         node("ip4-lookup", ip4::Lookup),
         node("ip4-rewrite", ip4::Rewrite),
         Box::new(ip4::Fragment::default()),

@@ -4,13 +4,14 @@ use crate::arp::Resolve;
 use crate::change::Change;
 use crate::context::Cx;
 use crate::nodes;
+use crate::show::{Cleared, Traces};
 use crate::snapshot::{INTERFACES, Snapshot};
 use crate::state::{Garbage, NextHops, Rejected, State};
 use graph::epoch::Publisher;
 use graph::graph::GraphError;
 use graph::ring::Consumer;
-use graph::served::{Handoff, Waker};
-use graph::worker::{Handle, Worker};
+use graph::served::{Handoff, Served, Waker};
+use graph::worker::{Handle, Returned, Worker};
 use graph::{Buffers, Graph, Pool};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -71,6 +72,10 @@ pub struct Router {
     waiting: Option<(u64, Retired<Fib>, Option<Garbage>)>,
     grace: Option<Box<dyn Fn() + Send>>,
     started: Instant,
+    /// What the `clear` commands remember.
+    pub(crate) cleared: Cleared,
+    /// The traces that `trace add` started.
+    pub(crate) traces: Traces,
 }
 
 /// A worker that has not been started.
@@ -120,6 +125,8 @@ impl Router {
             waiting: None,
             grace: setup.grace,
             started: Instant::now(),
+            cleared: Cleared::default(),
+            traces: Traces::default(),
         };
         Ok((router, idle))
     }
@@ -178,6 +185,18 @@ impl Router {
         self.requests
             .iter_mut()
             .flat_map(|r| std::iter::from_fn(|| r.pop()))
+            .collect()
+    }
+
+    /// Ports that workers gave back since the last call, to be dropped by the caller. Traces that they gave back are dropped here.
+    pub fn collect(&mut self) -> Vec<Box<Served>> {
+        let workers = self.workers.iter_mut();
+        let returned = workers.flat_map(|w| std::iter::from_fn(|| w.returned()));
+        returned
+            .filter_map(|r| match r {
+                Returned::Port(port) => Some(port),
+                Returned::Trace(_) => None,
+            })
             .collect()
     }
 

@@ -28,8 +28,23 @@ impl Error {
     pub const fn number(self) -> u32 {
         self.0
     }
+    /// From a descriptor.
+    pub(crate) const fn from_number(number: u32) -> Self {
+        Error(number)
+    }
     const fn header(self) -> [u8; 8] {
         let [kind, code, high, low] = self.0.to_be_bytes();
         [kind, code, 0, 0, 0, 0, high, low]
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [kind, code, high, low] = self.0.to_be_bytes();
+        write!(f, "icmp error type {kind} code {code}")?;
+        match u16::from_be_bytes([high, low]) {
+            0 => Ok(()),
+            mtu => write!(f, " mtu {mtu}"),
+        }
     }
 }

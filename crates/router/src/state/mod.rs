@@ -76,7 +76,7 @@ pub struct State {
     pub(crate) neighbors: BTreeMap<(u32, InterfaceId), Neighbor>,
     pub(crate) routes: HashMap<Prefix, Target>,
     /// Neighbors that have a host route of their own in the FIB, beside the kernel's routes.
-    hosts: BTreeMap<u32, (InterfaceId, ListId)>,
+    pub(crate) hosts: BTreeMap<u32, (InterfaceId, ListId)>,
     pub(crate) fib: Fib,
     pub(crate) nexthops: NextHops,
     pub(crate) alarms: Alarms,

@@ -163,6 +163,14 @@ impl NextHops {
             .map_or(&[], |l| &l.paths)
     }
 
+    /// Routes that share a list.
+    pub fn routes(&self, id: ListId) -> usize {
+        self.lists
+            .get(id as usize)
+            .and_then(Option::as_ref)
+            .map_or(0, |l| l.routes)
+    }
+
     /// The group of a list.
     pub fn group(&self, id: ListId) -> Option<GroupId> {
         self.lists

@@ -1,0 +1,183 @@
+//! All counters at one moment, and what was cleared: workers only ever count up, so clearing is remembering and subtracting.
+
+use crate::Router;
+use graph::counters::{InterfaceCounters, NodeCounters};
+
+/// What a node had done at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct NodeCounts {
+    pub calls: u64,
+    pub packets: u64,
+    pub clocks: u64,
+    pub edges: Vec<u64>,
+}
+
+/// What had gone over an interface at one worker at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct InterfaceCounts {
+    pub rx_packets: u64,
+    pub rx_bytes: u64,
+    pub tx_packets: u64,
+    pub tx_bytes: u64,
+    pub drops: u64,
+    pub tx_errors: u64,
+    pub no_port: u64,
+    pub rx_calls: u64,
+    pub rx_clocks: u64,
+    pub tx_calls: u64,
+    pub tx_clocks: u64,
+}
+
+/// What a worker had done at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct WorkerCounts {
+    /// TSC of that moment.
+    pub at: u64,
+    pub loops: u64,
+    pub busy_loops: u64,
+    pub sleeps: u64,
+    pub queue_full: u64,
+    pub handoff_full: u64,
+    pub handoffs: u64,
+    pub nodes: Vec<NodeCounts>,
+    pub interfaces: Vec<InterfaceCounts>,
+}
+
+/// What each `clear` command remembers; nothing was cleared where a list is empty.
+#[derive(Debug, Default)]
+pub(crate) struct Cleared {
+    pub runtime: Vec<WorkerCounts>,
+    pub errors: Vec<WorkerCounts>,
+    pub interface: Vec<WorkerCounts>,
+}
+
+/// What can be cleared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clear {
+    /// `clear runtime`.
+    Runtime,
+    /// `clear errors`.
+    Errors,
+    /// `clear interface`: all interfaces.
+    Interface,
+}
+
+impl Router {
+    /// Counts from 0 again in what is shown.
+    pub fn clear(&mut self, what: Clear) {
+        let now = all(self);
+        match what {
+            Clear::Runtime => self.cleared.runtime = now,
+            Clear::Errors => self.cleared.errors = now,
+            Clear::Interface => self.cleared.interface = now,
+        }
+    }
+}
+
+/// Counters of all workers now.
+pub(crate) fn all(router: &Router) -> Vec<WorkerCounts> {
+    let at = graph::cycles::now();
+    let count = |w: &graph::worker::Handle| WorkerCounts {
+        at,
+        loops: w.counters.loops.get(),
+        busy_loops: w.counters.busy_loops.get(),
+        sleeps: w.counters.sleeps.get(),
+        queue_full: w.counters.queue_full.get(),
+        handoff_full: w.counters.handoff_full.get(),
+        handoffs: w.counters.handoffs.get(),
+        nodes: w.nodes.iter().map(|(_, n)| node(n)).collect(),
+        interfaces: w.interfaces.iter().map(|i| interface(i)).collect(),
+    };
+    router.workers.iter().map(count).collect()
+}
+
+/// Counters of all workers since `cleared`. `at` becomes the TSC cycles that have passed since then, or since the worker's start.
+pub(crate) fn since(router: &Router, cleared: &[WorkerCounts]) -> Vec<WorkerCounts> {
+    let mut all = all(router);
+    for (i, (counts, worker)) in all.iter_mut().zip(&router.workers).enumerate() {
+        match cleared.get(i) {
+            Some(base) => counts.subtract(base),
+            None => counts.at = counts.at.saturating_sub(worker.started),
+        }
+    }
+    all
+}
+
+fn node(n: &NodeCounters) -> NodeCounts {
+    NodeCounts {
+        calls: n.calls.get(),
+        packets: n.packets.get(),
+        clocks: n.clocks.get(),
+        edges: n.edges.iter().map(|e| e.get()).collect(),
+    }
+}
+
+fn interface(i: &InterfaceCounters) -> InterfaceCounts {
+    InterfaceCounts {
+        rx_packets: i.rx_packets.get(),
+        rx_bytes: i.rx_bytes.get(),
+        tx_packets: i.tx_packets.get(),
+        tx_bytes: i.tx_bytes.get(),
+        drops: i.drops.get(),
+        tx_errors: i.tx_errors.get(),
+        no_port: i.no_port.get(),
+        rx_calls: i.rx_calls.get(),
+        rx_clocks: i.rx_clocks.get(),
+        tx_calls: i.tx_calls.get(),
+        tx_clocks: i.tx_clocks.get(),
+    }
+}
+
+/// Counters wrap around, and so do their differences.
+fn less(now: &mut u64, base: u64) {
+    *now = now.wrapping_sub(base);
+}
+
+impl WorkerCounts {
+    fn subtract(&mut self, base: &WorkerCounts) {
+        less(&mut self.at, base.at);
+        less(&mut self.loops, base.loops);
+        less(&mut self.busy_loops, base.busy_loops);
+        less(&mut self.sleeps, base.sleeps);
+        less(&mut self.queue_full, base.queue_full);
+        less(&mut self.handoff_full, base.handoff_full);
+        less(&mut self.handoffs, base.handoffs);
+        for (now, base) in self.nodes.iter_mut().zip(&base.nodes) {
+            less(&mut now.calls, base.calls);
+            less(&mut now.packets, base.packets);
+            less(&mut now.clocks, base.clocks);
+            for (now, base) in now.edges.iter_mut().zip(&base.edges) {
+                less(now, *base);
+            }
+        }
+        for (now, base) in self.interfaces.iter_mut().zip(&base.interfaces) {
+            now.combine(base, u64::wrapping_sub);
+        }
+    }
+}
+
+impl InterfaceCounts {
+    /// Adds what another worker counted.
+    pub fn add(&mut self, other: &InterfaceCounts) {
+        self.combine(other, u64::wrapping_add);
+    }
+
+    fn combine(&mut self, other: &InterfaceCounts, f: fn(u64, u64) -> u64) {
+        let pairs = [
+            (&mut self.rx_packets, other.rx_packets),
+            (&mut self.rx_bytes, other.rx_bytes),
+            (&mut self.tx_packets, other.tx_packets),
+            (&mut self.tx_bytes, other.tx_bytes),
+            (&mut self.drops, other.drops),
+            (&mut self.tx_errors, other.tx_errors),
+            (&mut self.no_port, other.no_port),
+            (&mut self.rx_calls, other.rx_calls),
+            (&mut self.rx_clocks, other.rx_clocks),
+            (&mut self.tx_calls, other.tx_calls),
+            (&mut self.tx_clocks, other.tx_clocks),
+        ];
+        for (mine, other) in pairs {
+            *mine = f(*mine, other);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! `show errors`: every edge that packets ended on, and every other place where packets are lost.
+
+use super::counts::since;
+use super::text::{center, column, heading, name};
+use crate::Router;
+use graph::{PortCounters, To};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What was lost or answered, by node and reason.
+#[derive(Debug, Clone, Serialize)]
+pub struct Errors {
+    /// Sorted by node, then reason.
+    pub errors: Vec<Error>,
+}
+
+/// One reason at one node.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub struct Error {
+    /// Packets.
+    pub count: u64,
+    /// Node, `<interface>-tx`, worker or port.
+    pub node: String,
+    /// Why.
+    pub reason: String,
+    /// Whether a packet was lost.
+    pub severity: Severity,
+}
+
+/// Whether packets were lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Lost.
+    Error,
+    /// Dealt with in another way.
+    Info,
+}
+
+/// Reasons under which a packet's buffer ends but not the packet.
+pub(super) const NOT_LOST: &[&str] = &["ip4 packet was sent in fragments"];
+/// The node whose incoming edges are answers to the sender.
+const ANSWER: &str = "icmp4-error";
+
+type Key = (String, String, Severity);
+
+/// Losses since the start or the last `clear errors`. `ports` gives the counters of ports under their names; those are never cleared.
+pub fn errors(router: &Router, ports: &[(String, PortCounters)]) -> Errors {
+    let mut found: BTreeMap<Key, u64> = BTreeMap::new();
+    let mut add = |node: String, reason: String, severity, n: u64| {
+        if n > 0 {
+            let count = found.entry((node, reason, severity)).or_default();
+            *count = count.wrapping_add(n);
+        }
+    };
+    let counts = since(router, &router.cleared.errors);
+    for (w, (worker, counts)) in router.workers.iter().zip(&counts).enumerate() {
+        for ((_, node), counts) in worker.nodes.iter().zip(&counts.nodes) {
+            let edges = node.parts.iter();
+            let edges = edges.flat_map(|p| p.edges.iter().map(move |e| (p.name, e)));
+            for ((part, edge), n) in edges.zip(&counts.edges) {
+                match edge.to {
+                    To::Drop(reason) if NOT_LOST.contains(&reason) => {
+                        add(part.into(), reason.into(), Severity::Info, *n);
+                    }
+                    To::Drop(reason) => add(part.into(), reason.into(), Severity::Error, *n),
+                    To::Node(ANSWER) => add(part.into(), words(edge.name), Severity::Info, *n),
+                    _ => {}
+                }
+            }
+        }
+        for (i, c) in counts.interfaces.iter().enumerate() {
+            let tx = || format!("{}-tx", name(router, i as u16));
+            let full = "port took no more packets";
+            let none = "no port serves the interface";
+            add(tx(), full.into(), Severity::Error, c.tx_errors);
+            add(tx(), none.into(), Severity::Error, c.no_port);
+        }
+        let worker = || super::threads::worker_name(w);
+        let (queue, ring) = ("node queue full", "ring to another worker full");
+        add(worker(), queue.into(), Severity::Error, counts.queue_full);
+        add(worker(), ring.into(), Severity::Error, counts.handoff_full);
+    }
+    for (port, counters) in ports {
+        for (reason, n) in counters.iter() {
+            add(port.clone(), reason.into(), Severity::Error, n);
+        }
+    }
+    let errors = found.into_iter();
+    Errors {
+        errors: errors
+            .map(|((node, reason, severity), count)| Error {
+                count,
+                node,
+                reason,
+                severity,
+            })
+            .collect(),
+    }
+}
+
+/// `TtlExpired` as "ttl expired: icmp error".
+fn words(variant: &str) -> String {
+    let mut text = String::new();
+    for c in variant.chars() {
+        if c.is_uppercase() && !text.is_empty() {
+            text.push(' ');
+        }
+        text.extend(c.to_lowercase());
+    }
+    text + ": to icmp4-error"
+}
+
+const COLUMNS: [(&str, usize); 4] = [
+    ("Count", 12),
+    ("Node", 30),
+    ("Reason", 50),
+    ("Severity", 10),
+];
+
+impl fmt::Display for Errors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", heading(&COLUMNS))?;
+        for e in &self.errors {
+            let severity = match e.severity {
+                Severity::Error => "error",
+                Severity::Info => "info",
+            };
+            let severity = center(severity, 10);
+            let (node, reason) = (column(&e.node, 28), column(&e.reason, 50));
+            writeln!(f, "{:>12}  {node}{reason}{}", e.count, severity.trim_end())?;
+        }
+        Ok(())
+    }
+}

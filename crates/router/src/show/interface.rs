@@ -1,0 +1,191 @@
+//! `show interface` and `show interface addr`: interfaces, their state and counters, their addresses.
+
+use super::counts::{InterfaceCounts, since};
+use super::text::{center, column, heading};
+use crate::{Kind, Router};
+use serde::Serialize;
+use std::fmt;
+
+/// Interfaces by name.
+#[derive(Debug, Clone, Serialize)]
+pub struct Interfaces {
+    /// Sorted by name.
+    pub interfaces: Vec<Interface>,
+}
+
+/// One interface; counts are since the start or the last `clear interface`, over all workers.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub struct Interface {
+    /// Name as configured.
+    pub name: String,
+    /// Our number.
+    pub index: u16,
+    /// Up and with carrier.
+    pub up: bool,
+    /// Largest IP packet in bytes.
+    pub mtu: u16,
+    /// Ethernet address.
+    pub mac: String,
+    /// Name of the interface whose packets to and from the host it carries.
+    pub twin_of: Option<String>,
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Bytes received, without FCS.
+    pub rx_bytes: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes sent, without FCS.
+    pub tx_bytes: u64,
+    /// Packets received here and dropped.
+    pub drops: u64,
+    /// Packets that could not be sent here.
+    pub tx_errors: u64,
+}
+
+/// There is no interface of this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown interface `{0}`")]
+pub struct NoInterface(pub String);
+
+/// One interface, or all.
+///
+/// # Errors
+/// [`NoInterface`].
+pub fn interfaces(router: &Router, name: Option<&str>) -> Result<Interfaces, NoInterface> {
+    let counts = since(router, &router.cleared.interface);
+    let mut found: Vec<Interface> = selected(router, name)?
+        .into_iter()
+        .map(|i| {
+            let mut sum = InterfaceCounts::default();
+            for worker in &counts {
+                if let Some(c) = worker.interfaces.get(usize::from(i.id)) {
+                    sum.add(c);
+                }
+            }
+            interface(router, i, &sum)
+        })
+        .collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Interfaces { interfaces: found })
+}
+
+fn selected<'a>(
+    router: &'a Router,
+    name: Option<&str>,
+) -> Result<Vec<&'a crate::Interface>, NoInterface> {
+    let all = router.state.interfaces.values();
+    let found: Vec<_> = all.filter(|i| name.is_none_or(|n| n == i.name)).collect();
+    match name {
+        Some(name) if found.is_empty() => Err(NoInterface(name.into())),
+        _ => Ok(found),
+    }
+}
+
+fn interface(router: &Router, i: &crate::Interface, c: &InterfaceCounts) -> Interface {
+    Interface {
+        name: i.name.clone(),
+        index: i.id,
+        up: i.up,
+        mtu: i.mtu,
+        mac: wire::eth::Mac(i.mac).to_string(),
+        twin_of: match i.kind {
+            Kind::Twin { of } => Some(super::text::name(router, of)),
+            Kind::Routed { .. } => None,
+        },
+        rx_packets: c.rx_packets,
+        rx_bytes: c.rx_bytes,
+        tx_packets: c.tx_packets,
+        tx_bytes: c.tx_bytes,
+        drops: c.drops,
+        tx_errors: c.tx_errors.wrapping_add(c.no_port),
+    }
+}
+
+const COLUMNS: [(&str, usize); 6] = [
+    ("Name", 32),
+    ("Idx", 5),
+    ("State", 10),
+    ("MTU (L3/IP4/IP6/MPLS)", 21),
+    ("Counter", 16),
+    ("Count", 16),
+];
+
+impl fmt::Display for Interfaces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", heading(&COLUMNS))?;
+        for i in &self.interfaces {
+            let line = column(&i.name, 32)
+                + &center(&i.index.to_string(), 5)
+                + &center(if i.up { "up" } else { "down" }, 10)
+                + &center(&format!("{}/0/0/0", i.mtu), 21);
+            let counters = [
+                ("rx packets", i.rx_packets),
+                ("rx bytes", i.rx_bytes),
+                ("tx packets", i.tx_packets),
+                ("tx bytes", i.tx_bytes),
+                ("drops", i.drops),
+                ("tx-error", i.tx_errors),
+            ];
+            let mut shown = counters.iter().filter(|(_, n)| *n > 0);
+            match shown.next() {
+                None => writeln!(f, "{}", line.trim_end())?,
+                Some((name, n)) => writeln!(f, "{line}{name:<16}{n:>16}")?,
+            }
+            for (name, n) in shown {
+                writeln!(f, "{:68}{name:<16}{n:>16}", "")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Addresses of interfaces.
+#[derive(Debug, Clone, Serialize)]
+pub struct Addresses {
+    /// Sorted by interface name.
+    pub interfaces: Vec<Addressed>,
+}
+
+/// One interface with its addresses.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub struct Addressed {
+    /// Name as configured.
+    pub name: String,
+    /// Up and with carrier.
+    pub up: bool,
+    /// `address/length`, in the order in which they were configured.
+    pub addresses: Vec<String>,
+}
+
+/// Addresses of one interface, or of all.
+///
+/// # Errors
+/// [`NoInterface`].
+pub fn addresses(router: &Router, name: Option<&str>) -> Result<Addresses, NoInterface> {
+    let mut found: Vec<Addressed> = selected(router, name)?
+        .into_iter()
+        .map(|i| {
+            let list = router.state.addresses.get(&i.id);
+            let list = list.into_iter().flatten();
+            Addressed {
+                name: i.name.clone(),
+                up: i.up,
+                addresses: list.map(|(a, len)| format!("{a}/{len}")).collect(),
+            }
+        })
+        .collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Addresses { interfaces: found })
+}
+
+impl fmt::Display for Addresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for i in &self.interfaces {
+            writeln!(f, "{} ({}):", i.name, if i.up { "up" } else { "dn" })?;
+            for address in &i.addresses {
+                writeln!(f, "  L3 {address}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! `show memory`: how full the tables are, and what did not fit.
+
+use super::text::{bytes, column};
+use crate::Router;
+use serde::Serialize;
+use std::fmt;
+use tables::ids::Usage;
+
+/// All tables.
+#[derive(Debug, Clone, Serialize)]
+pub struct Memory {
+    /// One by one.
+    pub tables: Vec<Table>,
+    /// IPv4 routes in the FIB, host routes of neighbors included.
+    pub ip4_routes: usize,
+    /// Routes that were not installed because the FIB's second level was used up.
+    pub fib_full: u64,
+    /// Routes that were not installed because next-hop groups or adjacencies were used up.
+    pub next_hops_full: u64,
+    /// Bytes of packet memory.
+    pub packet_bytes: u64,
+}
+
+/// One table.
+#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
+pub struct Table {
+    /// What it holds.
+    pub name: &'static str,
+    /// Bytes of one entry.
+    pub entry_bytes: u64,
+    /// Entries.
+    pub total: u64,
+    /// Entries in use.
+    pub used: u64,
+    /// Entries that wait until no worker reads them any more.
+    pub retired: u64,
+    /// Entries free to be used.
+    pub free: u64,
+}
+
+/// Use of the tables.
+pub fn memory(router: &Router) -> Memory {
+    let state = &router.state;
+    let first = tables::ip4::FIRST_WORDS as u64;
+    Memory {
+        tables: vec![
+            Table {
+                name: "ip4 fib first level",
+                entry_bytes: 4,
+                total: first,
+                used: first,
+                retired: 0,
+                free: 0,
+            },
+            table("ip4 fib second level", 1024, state.fib.usage()),
+            table("next-hop groups", 64, state.nexthops.groups.usage()),
+            table("adjacencies", 64, state.nexthops.slab.usage()),
+        ],
+        ip4_routes: state.fib.len(),
+        fib_full: state.alarms.fib_full,
+        next_hops_full: state.alarms.next_hops_full,
+        packet_bytes: router.pool().bytes() as u64,
+    }
+}
+
+fn table(name: &'static str, entry_bytes: u64, usage: Usage) -> Table {
+    Table {
+        name,
+        entry_bytes,
+        total: usage.total as u64,
+        used: usage.total.saturating_sub(usage.free + usage.retired) as u64,
+        retired: usage.retired as u64,
+        free: usage.free as u64,
+    }
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "Table                         Size       Used    Retired       Free      Total"
+        )?;
+        for t in &self.tables {
+            writeln!(
+                f,
+                "{}{:>10} {:>10} {:>10} {:>10} {:>10}",
+                column(t.name, 24),
+                bytes(t.total.saturating_mul(t.entry_bytes)),
+                t.used,
+                t.retired,
+                t.free,
+                t.total
+            )?;
+        }
+        writeln!(f, "packet memory: {}", bytes(self.packet_bytes))?;
+        writeln!(f, "ip4 routes: {}", self.ip4_routes)?;
+        let (fib, hops) = (self.fib_full, self.next_hops_full);
+        if fib > 0 {
+            writeln!(
+                f,
+                "ALARM: {fib} times a route found no room in the fib's second level"
+            )?;
+        }
+        if hops > 0 {
+            writeln!(
+                f,
+                "ALARM: {hops} times a route found no next-hop group or adjacency"
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! `show runtime`: what each worker and each of its nodes did.
+
+use super::counts::{InterfaceCounts, NodeCounts, WorkerCounts, since};
+use super::text::{center, column, heading, name, ratio};
+use crate::Router;
+use graph::To;
+use graph::counters::NodeCounters;
+use serde::Serialize;
+use std::fmt;
+
+/// All workers.
+#[derive(Debug, Clone, Serialize)]
+pub struct Runtime {
+    /// By number.
+    pub threads: Vec<Thread>,
+}
+
+/// One worker since its start or the last `clear runtime`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Thread {
+    /// Number of the thread; workers count from 1.
+    pub id: usize,
+    /// Name.
+    pub name: String,
+    /// Processor that it is pinned to.
+    pub cpu: Option<usize>,
+    /// Seconds counted.
+    pub seconds: f64,
+    /// Packets a call, over all nodes.
+    pub vector_rate: f64,
+    /// Rounds a second.
+    pub loops_per_second: f64,
+    /// Packets received, a second.
+    pub in_per_second: f64,
+    /// Packets given to ports, a second.
+    pub out_per_second: f64,
+    /// Packets dropped, a second.
+    pub drop_per_second: f64,
+    /// Packets for the host, a second.
+    pub punt_per_second: f64,
+    /// Nodes and ports that had packets, by name.
+    pub nodes: Vec<Row>,
+}
+
+/// One node, or one direction of an interface's port.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Row {
+    /// Node, `<interface>-rx` or `<interface>-tx`.
+    pub name: String,
+    /// How it is run.
+    pub state: RowState,
+    /// Times it was called.
+    pub calls: u64,
+    /// Packets.
+    pub vectors: u64,
+    /// Always 0: nothing here suspends.
+    pub suspends: u64,
+    /// TSC cycles a packet; of a fused node all cycles stand in its first stage's row.
+    pub clocks: f64,
+    /// Packets a call.
+    pub vectors_per_call: f64,
+}
+
+/// How a node is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RowState {
+    /// When packets come.
+    Active,
+    /// Every round.
+    Polling,
+    /// Inside of the node that the row above names.
+    Fused,
+}
+
+/// The node whose packets are for the host.
+const PUNT: &str = "punt";
+
+/// What each worker and node did.
+pub fn runtime(router: &Router) -> Runtime {
+    let counts = since(router, &router.cleared.runtime);
+    let threads = counts.iter().enumerate();
+    Runtime {
+        threads: threads.map(|(i, c)| thread(router, i, c)).collect(),
+    }
+}
+
+fn thread(router: &Router, index: usize, counts: &WorkerCounts) -> Thread {
+    let worker = &router.workers[index];
+    let seconds = counts.at as f64 / graph::cycles::per_second();
+    let rate = |n: u64| {
+        if seconds > 0.0 {
+            n as f64 / seconds
+        } else {
+            0.0
+        }
+    };
+    let sum = |f: fn(&InterfaceCounts) -> u64| {
+        let all = counts.interfaces.iter().map(f);
+        all.fold(0, u64::wrapping_add)
+    };
+    let named = || worker.nodes.iter().zip(&counts.nodes);
+    let drops = named().map(|((_, n), c)| dropped(n, c));
+    let punt = named().find(|((name, _), _)| *name == PUNT);
+    let total = |f: fn(&NodeCounts) -> u64| counts.nodes.iter().map(f).fold(0, u64::wrapping_add);
+    Thread {
+        id: index + 1,
+        name: super::threads::worker_name(index),
+        cpu: worker.cpu,
+        seconds,
+        vector_rate: ratio(total(|n| n.packets), total(|n| n.calls)),
+        loops_per_second: rate(counts.loops),
+        in_per_second: rate(sum(|i| i.rx_packets)),
+        out_per_second: rate(sum(|i| i.tx_packets)),
+        drop_per_second: rate(drops.fold(0, u64::wrapping_add)),
+        punt_per_second: rate(punt.map_or(0, |(_, c)| c.packets)),
+        nodes: rows(router, index, counts),
+    }
+}
+
+fn rows(router: &Router, index: usize, counts: &WorkerCounts) -> Vec<Row> {
+    let mut groups: Vec<Vec<Row>> = Vec::new();
+    for ((_, node), counts) in router.workers[index].nodes.iter().zip(&counts.nodes) {
+        groups.push(parts(node, counts));
+    }
+    for (i, c) in counts.interfaces.iter().enumerate() {
+        let name = || name(router, i as u16);
+        if c.rx_calls > 0 {
+            let (calls, vectors, clocks) = (c.rx_calls, c.rx_packets, c.rx_clocks);
+            let state = RowState::Polling;
+            groups.push(vec![row(
+                format!("{}-rx", name()),
+                state,
+                calls,
+                vectors,
+                clocks,
+            )]);
+        }
+        if c.tx_calls > 0 {
+            let (calls, vectors, clocks) = (c.tx_calls, c.tx_packets, c.tx_clocks);
+            let state = RowState::Active;
+            groups.push(vec![row(
+                format!("{}-tx", name()),
+                state,
+                calls,
+                vectors,
+                clocks,
+            )]);
+        }
+    }
+    groups.retain(|g| g.first().is_some_and(|r| r.calls > 0));
+    groups.sort_by(|a, b| a[0].name.cmp(&b[0].name));
+    groups.into_iter().flatten().collect()
+}
+
+/// The rows of a node's stages: what the first does not send elsewhere is the second's.
+fn parts(node: &NodeCounters, counts: &NodeCounts) -> Vec<Row> {
+    let (mut packets, mut clocks, mut edge) = (counts.packets, counts.clocks, 0);
+    let mut rows = Vec::new();
+    for (i, part) in node.parts.iter().enumerate() {
+        let state = if i == 0 {
+            RowState::Active
+        } else {
+            RowState::Fused
+        };
+        rows.push(row(part.name.into(), state, counts.calls, packets, clocks));
+        clocks = 0;
+        for j in 0..part.edges.len() {
+            let left = counts.edges.get(edge + j).copied().unwrap_or(0);
+            if j != part.thru {
+                packets = packets.saturating_sub(left);
+            }
+        }
+        edge += part.edges.len();
+    }
+    rows
+}
+
+fn row(name: String, state: RowState, calls: u64, vectors: u64, clocks: u64) -> Row {
+    Row {
+        name,
+        state,
+        calls,
+        vectors,
+        suspends: 0,
+        clocks: ratio(clocks, vectors),
+        vectors_per_call: ratio(vectors, calls),
+    }
+}
+
+/// Packets that ended at this node.
+fn dropped(node: &NodeCounters, counts: &NodeCounts) -> u64 {
+    let edges = node.parts.iter().flat_map(|p| &p.edges);
+    let drops = edges.zip(&counts.edges).filter(
+        |(e, _)| matches!(e.to, To::Drop(reason) if !super::errors::NOT_LOST.contains(&reason)),
+    );
+    drops.map(|(_, n)| *n).fold(0, u64::wrapping_add)
+}
+
+impl fmt::Display for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, thread) in self.threads.iter().enumerate() {
+            if i > 0 {
+                writeln!(f, "---------------")?;
+            }
+            write!(f, "{thread}")?;
+        }
+        Ok(())
+    }
+}
+
+const COLUMNS: [(&str, usize); 7] = [
+    ("Name", 30),
+    ("State", 12),
+    ("Calls", 16),
+    ("Vectors", 16),
+    ("Suspends", 16),
+    ("Packet-Clocks", 16),
+    ("Vectors/Call", 16),
+];
+
+impl fmt::Display for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Thread {} {}", self.id, self.name)?;
+        match self.cpu {
+            Some(cpu) => writeln!(f, " (lcore {cpu})")?,
+            None => writeln!(f)?,
+        }
+        writeln!(
+            f,
+            "Time {:.1}, internal node vector rate {:.2} loops/sec {:.2}",
+            self.seconds, self.vector_rate, self.loops_per_second
+        )?;
+        writeln!(
+            f,
+            "  vector rates in {:.4e}, out {:.4e}, drop {:.4e}, punt {:.4e}",
+            self.in_per_second, self.out_per_second, self.drop_per_second, self.punt_per_second
+        )?;
+        writeln!(f, "{}", heading(&COLUMNS))?;
+        for r in &self.nodes {
+            let state = match r.state {
+                RowState::Active => "active",
+                RowState::Polling => "polling",
+                RowState::Fused => "fused",
+            };
+            writeln!(
+                f,
+                "{}{}{:>16}{:>16}{:>16}{:>16}{:>16.2}",
+                column(&r.name, 30),
+                center(state, 12),
+                r.calls,
+                r.vectors,
+                r.suspends,
+                format!("{:.2e}", r.clocks),
+                r.vectors_per_call
+            )?;
+        }
+        Ok(())
+    }
+}

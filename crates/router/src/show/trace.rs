@@ -1,0 +1,269 @@
+//! `trace add`, `show trace`, `clear trace`: packets as each node on their way saw them.
+
+use super::adjacency::adjacency;
+use super::text::name;
+use crate::{Router, icmp4};
+use graph::To;
+use graph::trace::{Record, TraceBuffer};
+use graph::worker::{Command, Handle};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The traces that run or have run, by worker.
+#[derive(Default)]
+pub(crate) struct Traces(Vec<Arc<TraceBuffer>>);
+
+/// Why no trace was started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TraceError {
+    /// Neither a node nor `<interface>-rx`.
+    #[error("trace: unknown node `{name}`; nodes are {nodes}, and an interface's name with -rx")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Names of the nodes.
+        nodes: String,
+    },
+    /// No packets at all, or more than a trace holds.
+    #[error("trace: {0} packets; a trace takes 1 to 10000")]
+    Packets(u32),
+    /// A worker takes no commands.
+    #[error("trace: worker {0} does not answer")]
+    Busy(usize),
+}
+
+impl Router {
+    /// Traces the next `packets` packets of each worker that come to `node`: the name of a node, or of an interface with `-rx`.
+    /// An earlier trace is forgotten.
+    ///
+    /// # Errors
+    /// [`TraceError`].
+    pub fn trace_add(&mut self, node: &str, packets: u32) -> Result<(), TraceError> {
+        if !(1..=10_000).contains(&packets) {
+            return Err(TraceError::Packets(packets));
+        }
+        let (node, interface) = self.trace_point(node)?;
+        self.traces.0.clear();
+        for (i, worker) in self.workers.iter_mut().enumerate() {
+            let buffer = TraceBuffer::new(node, interface, packets);
+            let command = Command::Trace(Some(buffer.clone()));
+            worker.command(command).map_err(|_| TraceError::Busy(i))?;
+            self.traces.0.push(buffer);
+        }
+        Ok(())
+    }
+
+    /// Ends tracing and forgets what was traced.
+    pub fn trace_clear(&mut self) {
+        self.traces.0.clear();
+        for worker in &mut self.workers {
+            // A worker that takes no command now writes into a buffer that nobody shows.
+            let _ = worker.command(Command::Trace(None));
+        }
+    }
+
+    fn trace_point(&self, asked: &str) -> Result<(u16, u16), TraceError> {
+        let nodes = self.workers.first().map_or(&[][..], |w| &w.nodes);
+        if let Some(i) = nodes.iter().position(|(n, _)| *n == asked) {
+            return Ok((i as u16, 0));
+        }
+        let interfaces = self.state.interfaces.values();
+        let mut with_rx = interfaces.filter(|i| asked.strip_suffix("-rx") == Some(&i.name));
+        match with_rx.next() {
+            Some(i) => Ok((Record::INTERFACE_RX, i.id)),
+            None => Err(TraceError::Unknown {
+                name: asked.into(),
+                nodes: nodes.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", "),
+            }),
+        }
+    }
+}
+
+/// What was traced.
+#[derive(Debug, Clone, Serialize)]
+pub struct Trace {
+    /// By worker.
+    pub threads: Vec<Thread>,
+}
+
+/// The packets that one worker traced.
+#[derive(Debug, Clone, Serialize)]
+pub struct Thread {
+    /// Number of the thread; workers count from 1.
+    pub id: usize,
+    /// Name.
+    pub name: String,
+    /// In the order in which they came.
+    pub packets: Vec<Packet>,
+}
+
+/// One packet's way.
+#[derive(Debug, Clone, Serialize)]
+pub struct Packet {
+    /// From 1.
+    pub number: u32,
+    /// Node by node.
+    pub steps: Vec<Step>,
+}
+
+/// One packet at one node.
+#[derive(Debug, Clone, Serialize, PartialEq)]
+pub struct Step {
+    /// Seconds since the router's start.
+    pub seconds: f64,
+    /// Node, `<interface>-rx` or `<interface>-tx`.
+    pub node: String,
+    /// What the node was given, line by line.
+    pub text: Vec<String>,
+    /// Why it ended here.
+    pub dropped: Option<String>,
+    /// Length of the packet in bytes.
+    pub length: u32,
+    /// Its first bytes, in hexadecimal.
+    pub bytes: String,
+}
+
+/// What has been traced since the last `trace add`.
+pub fn trace(router: &Router) -> Trace {
+    let workers = router.workers.iter().enumerate();
+    Trace {
+        threads: workers
+            .map(|(i, worker)| Thread {
+                id: i + 1,
+                name: super::threads::worker_name(i),
+                packets: router
+                    .traces
+                    .0
+                    .get(i)
+                    .map_or(Vec::new(), |b| packets(router, worker, b)),
+            })
+            .collect(),
+    }
+}
+
+fn packets(router: &Router, worker: &Handle, buffer: &TraceBuffer) -> Vec<Packet> {
+    let mut found: BTreeMap<u32, Vec<Step>> = BTreeMap::new();
+    for record in buffer.records() {
+        let steps = found.entry(record.packet).or_default();
+        steps.push(step(router, worker, record));
+    }
+    let found = found.into_iter();
+    found
+        .map(|(number, steps)| Packet { number, steps })
+        .collect()
+}
+
+/// A record as text; tolerates any content.
+fn step(router: &Router, worker: &Handle, r: &Record) -> Step {
+    let cycles = r.clock.saturating_sub(worker.started);
+    let node = match r.node {
+        Record::INTERFACE_RX => format!("{}-rx", name(router, r.rx_if)),
+        Record::INTERFACE_TX => format!("{}-tx", name(router, r.adj as u16)),
+        n => match worker.nodes.get(usize::from(n)) {
+            Some((name, _)) => (*name).to_owned(),
+            None => format!("node{n}"),
+        },
+    };
+    let dropped = r.dropped.map(|edge| reason(worker, r.node, edge));
+    Step {
+        seconds: cycles as f64 / graph::cycles::per_second(),
+        text: match dropped {
+            Some(_) => Vec::new(),
+            None => describe(router, &node, r),
+        },
+        node,
+        dropped,
+        length: r.len,
+        bytes: r
+            .packet_bytes()
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect(),
+    }
+}
+
+fn reason(worker: &Handle, node: u16, edge: u8) -> String {
+    let node = worker.nodes.get(usize::from(node));
+    let mut edges = node.iter().flat_map(|(_, n)| n.parts.iter());
+    let mut edges = edges.by_ref().flat_map(|p| &p.edges);
+    match edges.nth(usize::from(edge)).map(|e| e.to) {
+        Some(To::Drop(reason)) => reason.into(),
+        _ => "dropped".into(),
+    }
+}
+
+fn describe(router: &Router, node: &str, r: &Record) -> Vec<String> {
+    let bytes = r.packet_bytes();
+    let mut lines = Vec::new();
+    let port = matches!(r.node, Record::INTERFACE_RX | Record::INTERFACE_TX);
+    if port {
+        let interface = if r.node == Record::INTERFACE_RX {
+            u32::from(r.rx_if)
+        } else {
+            r.adj
+        };
+        lines.push(format!("{} bytes, sw_if_index {interface}", r.len));
+    }
+    match node {
+        "ip4-rewrite" | "ip4-arp" | "ip4-fragment" => {
+            if let Some(adjacency) = adjacency(router, r.adj) {
+                lines.push(format!("adjacency {}: {adjacency}", r.adj));
+            }
+        }
+        "icmp4-error" => lines.push(icmp4::Error::from_number(r.adj).to_string()),
+        _ => {}
+    }
+    let l3 = usize::from(r.l3);
+    let text = if port || l3 == 0 || l3 > bytes.len() {
+        format!("{:#}", wire::text::Frame(bytes))
+    } else {
+        format!("{:#}", wire::text::Ip4(&bytes[l3..]))
+    };
+    lines.extend(text.lines().map(str::to_owned));
+    lines
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for t in &self.threads {
+            let dashes = "-------------------";
+            writeln!(f, "{dashes} Start of thread {} {} {dashes}", t.id, t.name)?;
+            if t.packets.is_empty() {
+                writeln!(f, "No packets in trace buffer")?;
+            }
+            for packet in &t.packets {
+                writeln!(f, "Packet {}\n", packet.number)?;
+                for step in &packet.steps {
+                    write!(f, "{step}")?;
+                }
+                writeln!(f)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let micros = (self.seconds * 1e6) as u64;
+        let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+        let seconds = seconds % 60;
+        write!(
+            f,
+            "{hours:02}:{minutes:02}:{seconds:02}:{micros:06}: {}",
+            self.node
+        )?;
+        match &self.dropped {
+            Some(reason) => writeln!(f, "\n  dropped: {reason}"),
+            None => {
+                writeln!(f)?;
+                self.text
+                    .iter()
+                    .try_for_each(|line| writeln!(f, "  {line}"))
+            }
+        }
+    }
+}
