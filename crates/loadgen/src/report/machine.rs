@@ -1,0 +1,149 @@
+//! The section about the machine, the ports and the generator.
+
+use std::fmt::Write;
+
+use super::escape;
+use super::model::{LabResult, Machine};
+
+/// The machine table, the ports' modes and the generator's ceiling.
+pub(super) fn section(result: &LabResult) -> String {
+    let mut out = String::from(
+        "<section id=\"machine\">\n<h2>Machine</h2>\n<div class=\"wide\"><table>\n<caption>Where and how it was measured</caption>\n<tbody>\n",
+    );
+    for (name, value) in facts(result) {
+        if !value.is_empty() {
+            let _ = writeln!(
+                out,
+                "<tr><th scope=\"row\">{name}</th><td>{value}</td></tr>"
+            );
+        }
+    }
+    out.push_str("</tbody></table></div>\n");
+    for note in &result.machine.notes {
+        let _ = writeln!(out, "<p>{}</p>", escape(note));
+    }
+    out.push_str(&ports(&result.machine));
+    out.push_str(&generator(result));
+    out.push_str("</section>\n");
+    out
+}
+
+/// Names and values, as HTML.
+fn facts(result: &LabResult) -> Vec<(&'static str, String)> {
+    let m = &result.machine;
+    let versions: Vec<String> = m
+        .versions
+        .iter()
+        .map(|(name, version)| escape(&format!("{name} {version}")))
+        .collect();
+    let mut methods: Vec<&str> = result
+        .runs
+        .iter()
+        .map(|r| r.cpu_method.as_str())
+        .filter(|m| !m.is_empty())
+        .collect();
+    methods.sort_unstable();
+    methods.dedup();
+    vec![
+        ("machine", escape(&m.product)),
+        (
+            "processor",
+            escape(&format!("{} ({} online)", m.cpu, m.cpus)),
+        ),
+        (
+            "memory",
+            if m.memory_bytes > 0 {
+                format!("{:.1} GiB", m.memory_bytes as f64 / (1u64 << 30) as f64)
+            } else {
+                String::new()
+            },
+        ),
+        ("system", escape(&m.os)),
+        ("kernel", escape(&m.kernel)),
+        (
+            "processors' distance",
+            m.round_trip_ns.map_or(String::new(), |(low, high)| {
+                format!("{low:.0} to {high:.0} ns for a cache line's round trip")
+            }),
+        ),
+        (
+            "steal",
+            format!(
+                "{:.1} % of the processor time was taken by the hypervisor",
+                m.steal_percent
+            ),
+        ),
+        (
+            "processor time of a device",
+            methods
+                .iter()
+                .map(|m| escape(m))
+                .collect::<Vec<_>>()
+                .join("<br>"),
+        ),
+        ("versions", versions.join(", ")),
+        (
+            "command",
+            if m.command.is_empty() {
+                String::new()
+            } else {
+                format!("<code>{}</code>", escape(&m.command))
+            },
+        ),
+        ("begin", escape(&m.started)),
+        (
+            "duration",
+            if m.seconds > 0.0 {
+                format!("{:.0} s", m.seconds)
+            } else {
+                String::new()
+            },
+        ),
+    ]
+}
+
+fn ports(machine: &Machine) -> String {
+    if machine.ports.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<div class=\"wide\"><table>\n<caption>Ports and the modes they ran in</caption>\n<thead><tr><th scope=\"col\">used by</th>\
+         <th scope=\"col\">port</th><th scope=\"col\">driver</th><th scope=\"col\">mode</th></tr></thead>\n<tbody>\n",
+    );
+    for port in &machine.ports {
+        let [user, name, driver, mode] =
+            [&port.user, &port.name, &port.driver, &port.mode].map(|t| escape(t));
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\">{user}</th><td>{name}</td><td>{driver}</td><td>{mode}</td></tr>"
+        );
+    }
+    out.push_str("</tbody></table></div>\n");
+    out
+}
+
+fn generator(result: &LabResult) -> String {
+    let generator = &result.generator;
+    let mut out = format!(
+        "<h3>The generator by itself</h3>\n<p>Without a device, generator and counter reach {:.2} Mpps; no result can be above that. {}</p>\n",
+        generator.ceiling_pps / 1e6,
+        escape(&generator.method)
+    );
+    if !generator.ceilings.is_empty() {
+        out.push_str(
+            "<div class=\"wide\"><table>\n<caption>Ceiling of the generator by kind of port</caption>\n<thead><tr><th scope=\"col\">I/O</th>\
+             <th scope=\"col\">sent by</th><th scope=\"col\">size</th><th scope=\"col\" class=\"n\">Mpps</th></tr></thead>\n<tbody>\n",
+        );
+        for ceiling in &generator.ceilings {
+            let [io, sender, size] =
+                [&ceiling.io, &ceiling.sender, &ceiling.size].map(|t| escape(t));
+            let _ = writeln!(
+                out,
+                "<tr><th scope=\"row\">{io}</th><td>{sender}</td><td>{size}</td><td class=\"n\">{:.3}</td></tr>",
+                ceiling.pps / 1e6
+            );
+        }
+        out.push_str("</tbody></table></div>\n");
+    }
+    out
+}
