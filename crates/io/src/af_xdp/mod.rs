@@ -1,0 +1,335 @@
+//! AF_XDP: packets of any Linux interface in shared memory, with the kernel's driver in place.
+//!
+//! [`Interface::open`] binds one socket to each queue and returns a [`Queue`] (a port) for each. The packet
+//! memory is the workers' pool itself. What packets come is decided by the XDP program on the interface, which
+//! redirects to the sockets ([`Interface::each_socket`]); sending needs no program.
+//!
+//! Modes are tried one by one with explicit flags, since the kernel never falls back from what was asked for.
+//! Generic mode is the program's matter: for the socket it is a copy mode.
+
+mod queue;
+mod ring;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::CString;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use graph::{Pool, Port, PortCounters};
+
+pub use queue::Queue;
+
+/// How packets shall get from the driver to the sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// The best that works: zero-copy, else copy.
+    #[default]
+    Auto,
+    /// The driver uses our memory. Error if it cannot.
+    ZeroCopy,
+    /// The kernel copies, the program runs in the driver.
+    Copy,
+    /// The kernel copies, the program runs on socket buffers (any driver).
+    Generic,
+}
+
+impl std::str::FromStr for Mode {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s {
+            "auto" => Ok(Mode::Auto),
+            "zero-copy" => Ok(Mode::ZeroCopy),
+            "copy" => Ok(Mode::Copy),
+            "generic" => Ok(Mode::Generic),
+            _ => Err(format!(
+                "mode {s} is none of auto, zero-copy, copy, generic"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mode::Auto => "auto",
+            Mode::ZeroCopy => "zero-copy",
+            Mode::Copy => "copy",
+            Mode::Generic => "generic",
+        })
+    }
+}
+
+/// Why an interface cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No such interface in this network namespace.
+    #[error("{0}: no such interface")]
+    NoInterface(String),
+    /// The pool's buffers are not chunks that AF_XDP takes.
+    #[error("AF_XDP needs packet buffers of 2048 or 4096 bytes, the pool has {0}")]
+    Stride(usize),
+    /// Somebody else's socket is on the queue.
+    #[error("{interface} queue {queue}: another AF_XDP socket uses it: stop that program")]
+    Busy {
+        /// Name.
+        interface: String,
+        /// Queue.
+        queue: u32,
+    },
+    /// The mode that was asked for does not work here.
+    #[error("{interface} queue {queue}: {mode} is not available ({source}): use mode auto")]
+    Unavailable {
+        /// Name.
+        interface: String,
+        /// Queue.
+        queue: u32,
+        /// As asked for.
+        mode: Mode,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A system call failed.
+    #[error("{interface}: {doing}: {source}")]
+    Os {
+        /// Name.
+        interface: String,
+        /// Which one.
+        doing: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// The control side of an interface: its mode, sockets and kernel counters.
+#[derive(Debug)]
+pub struct Interface {
+    name: String,
+    zero_copy: bool,
+    chains: bool,
+    /// The queues own the sockets: with a queue its socket closes.
+    sockets: Vec<(Weak<OwnedFd>, PortCounters)>,
+    gone: Arc<AtomicBool>,
+}
+
+impl Interface {
+    /// Opens `queues` queues (all of the interface's if `None`) of the interface `name` in the calling thread's
+    /// network namespace, with `pool` (stride 2048 or 4096) as packet memory.
+    ///
+    /// # Errors
+    /// No such interface, a queue in use, a forced mode that does not work, no permission (CAP_NET_RAW).
+    pub fn open(
+        name: &str,
+        queues: Option<u32>,
+        mode: Mode,
+        pool: &Arc<Pool>,
+    ) -> Result<(Self, Vec<Queue>), Error> {
+        let ifindex = index(name).ok_or_else(|| Error::NoInterface(name.to_owned()))?;
+        if ![2048, 4096].contains(&pool.stride()) {
+            return Err(Error::Stride(pool.stride()));
+        }
+        let os = |doing| {
+            move |source| Error::Os {
+                interface: name.to_owned(),
+                doing,
+                source,
+            }
+        };
+        let count = queues.unwrap_or_else(|| channels(name)).max(1);
+        let mut interface = Self {
+            name: name.to_owned(),
+            zero_copy: false,
+            chains: false,
+            sockets: Vec::new(),
+            gone: Arc::default(),
+        };
+        let mut ports = Vec::new();
+        let mut shared: Option<Arc<OwnedFd>> = None;
+        for queue in 0..count {
+            let (fd, rings) = match &shared {
+                None => interface.first(ifindex, mode, pool)?,
+                Some(shared) => {
+                    let fd = socket::open().map_err(os("opening a socket"))?;
+                    let rings = socket::rings(&fd).map_err(os("making its rings"))?;
+                    socket::bind(&fd, ifindex, queue, 0, Some(shared))
+                        .map_err(|e| interface.refused(queue, mode, e))?;
+                    (fd, rings)
+                }
+            };
+            let fd = Arc::new(fd);
+            let (chains, gone) = (interface.chains, interface.gone.clone());
+            let port = Queue::new(
+                format!("{name}/{queue}"),
+                fd.clone(),
+                rings,
+                pool.count(),
+                chains,
+                gone,
+            )
+            .map_err(os("making an eventfd"))?;
+            interface
+                .sockets
+                .push((Arc::downgrade(&fd), port.counters()));
+            shared.get_or_insert(fd);
+            ports.push(port);
+        }
+        Ok((interface, ports))
+    }
+
+    /// Opens the first queue and finds the mode that works.
+    fn first(
+        &mut self,
+        ifindex: u32,
+        mode: Mode,
+        pool: &Pool,
+    ) -> Result<(OwnedFd, socket::Rings), Error> {
+        let wakeup = libc::XDP_USE_NEED_WAKEUP;
+        let tries: &[u16] = match mode {
+            Mode::Auto => &[libc::XDP_ZEROCOPY, libc::XDP_COPY],
+            Mode::ZeroCopy => &[libc::XDP_ZEROCOPY],
+            Mode::Copy | Mode::Generic => &[libc::XDP_COPY],
+        };
+        let mut last = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
+        for &kind in tries {
+            for chains in [libc::XDP_USE_SG, 0] {
+                // A socket that failed to bind is not used again.
+                let os = |doing| {
+                    let interface = self.name.clone();
+                    move |source| Error::Os {
+                        interface,
+                        doing,
+                        source,
+                    }
+                };
+                let fd = socket::open().map_err(os("opening an AF_XDP socket"))?;
+                socket::register(&fd, pool).map_err(os("registering packet memory"))?;
+                let rings = socket::rings(&fd).map_err(os("making rings"))?;
+                match socket::bind(&fd, ifindex, 0, kind | wakeup | chains, None) {
+                    Ok(()) => {
+                        self.zero_copy =
+                            socket::is_zero_copy(&fd).map_err(os("asking for the mode"))?;
+                        self.chains = chains != 0;
+                        return Ok((fd, rings));
+                    }
+                    Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
+                        return Err(self.refused(0, mode, e));
+                    }
+                    Err(e) => last = e,
+                }
+            }
+        }
+        Err(self.refused(0, mode, last))
+    }
+
+    fn refused(&self, queue: u32, mode: Mode, source: io::Error) -> Error {
+        let interface = self.name.clone();
+        match source.raw_os_error() {
+            Some(libc::EBUSY) => Error::Busy { interface, queue },
+            _ if mode == Mode::Auto => Error::Os {
+                interface,
+                doing: "binding an AF_XDP socket",
+                source,
+            },
+            _ => Error::Unavailable {
+                interface,
+                queue,
+                mode,
+                source,
+            },
+        }
+    }
+
+    /// Name of the interface.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the driver uses the packet memory itself, as the kernel reports it. If not, packets are copied;
+    /// whether in the driver or on socket buffers is the program's attachment.
+    pub fn zero_copy(&self) -> bool {
+        self.zero_copy
+    }
+
+    /// Whether packets longer than a buffer can be sent and received.
+    pub fn long_packets(&self) -> bool {
+        self.chains
+    }
+
+    /// Calls `f` with each queue's number and socket, for the XDP program's map. Stops at the first error.
+    pub fn each_socket<E>(
+        &self,
+        mut f: impl FnMut(u32, BorrowedFd<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (queue, (fd, _)) in (0..).zip(&self.sockets) {
+            if let Some(fd) = fd.upgrade() {
+                f(queue, fd.as_fd())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the interface has vanished. Its queues are dead then; open it again when it is back.
+    pub fn gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+
+    /// Reads the kernel's counters into those of the ports. Call it now and then from the control thread.
+    pub fn refresh(&self) {
+        for (fd, counters) in &self.sockets {
+            if let Some(Ok(s)) = fd.upgrade().map(|fd| socket::statistics(&fd)) {
+                let values = [
+                    s.rx_dropped,
+                    s.rx_ring_full,
+                    s.rx_fill_ring_empty_descs,
+                    s.rx_invalid_descs,
+                    s.tx_invalid_descs,
+                ];
+                for (index, value) in values.into_iter().enumerate() {
+                    counters.set(index, value);
+                }
+            }
+        }
+    }
+}
+
+/// Index of an interface in the calling thread's network namespace.
+fn index(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: a zero-terminated string.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => None,
+        index => Some(index),
+    }
+}
+
+/// `struct ethtool_channels` (linux/ethtool.h).
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    cmd: u32,
+    max: [u32; 4],
+    rx: u32,
+    tx: u32,
+    other: u32,
+    combined: u32,
+}
+
+/// ETHTOOL_GCHANNELS
+const GET_CHANNELS: u32 = 0x3c;
+
+/// Receive queues of an interface; 1 if the driver does not say.
+fn channels(name: &str) -> u32 {
+    let mut channels = Channels {
+        cmd: GET_CHANNELS,
+        ..Channels::default()
+    };
+    match crate::netdev::ethtool(name, &mut channels) {
+        Ok(()) => channels.rx + channels.combined,
+        Err(_) => 1,
+    }
+}

@@ -1,0 +1,394 @@
+//! One queue of an interface: an AF_XDP socket and its rings, a [`Port`].
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use graph::pool::MAX_PACKET;
+use graph::{Buffers, Desc, Port, PortCounters, flags};
+
+use super::socket::{self, RING, Rings};
+use crate::event;
+
+/// Calls to the kernel in one flush: it takes 32 packets a call in copy mode, and a worker sends 256 at a time.
+const KICKS: usize = 12;
+
+pub(super) const NAMES: [&str; 11] = [
+    "rx-dropped",
+    "rx-ring-full",
+    "rx-fill-empty",
+    "rx-invalid",
+    "tx-invalid",
+    "rx-bad-descriptor",
+    "rx-too-long",
+    "rx-no-buffer",
+    "tx-chained",
+    "tx-gone",
+    "tx-kick-error",
+];
+const RX_BAD: usize = 5;
+const RX_TOO_LONG: usize = 6;
+const RX_NO_BUFFER: usize = 7;
+const TX_CHAINED: usize = 8;
+const TX_GONE: usize = 9;
+const TX_KICK_ERROR: usize = 10;
+
+/// One queue. When the interface vanishes it receives nothing and drops what it is given; see [`super::Interface::gone`].
+#[derive(Debug)]
+pub struct Queue {
+    name: String,
+    socket: Option<Arc<OwnedFd>>,
+    rings: Option<Rings>,
+    /// Buffers that the kernel has.
+    owned: Owned,
+    /// Long packets may be sent and received in several buffers.
+    chains: bool,
+    /// The packet whose last buffer is still to come, and whether it is to be dropped.
+    partial: Option<Desc>,
+    skipping: bool,
+    gone: Arc<AtomicBool>,
+    /// Stands for the socket once the interface is gone: it never wakes.
+    quiet: OwnedFd,
+    counters: PortCounters,
+}
+
+/// The set of buffers that are in the kernel's hands.
+#[derive(Debug)]
+struct Owned(Box<[u64]>);
+
+impl Owned {
+    #[inline(always)]
+    fn insert(&mut self, buf: u32) {
+        if let Some(word) = self.0.get_mut(buf as usize / 64) {
+            *word |= 1 << (buf % 64);
+        }
+    }
+
+    /// False if it was not in.
+    #[inline(always)]
+    fn remove(&mut self, buf: u32) -> bool {
+        let Some(word) = self.0.get_mut(buf as usize / 64) else {
+            return false;
+        };
+        let bit = 1 << (buf % 64);
+        let was = *word & bit != 0;
+        *word &= !bit;
+        was
+    }
+}
+
+impl Queue {
+    pub(super) fn new(
+        name: String,
+        socket: Arc<OwnedFd>,
+        rings: Rings,
+        buffers: u32,
+        chains: bool,
+        gone: Arc<AtomicBool>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            name,
+            socket: Some(socket),
+            rings: Some(rings),
+            owned: Owned(vec![0; buffers.div_ceil(64) as usize].into()),
+            chains,
+            partial: None,
+            skipping: false,
+            gone,
+            quiet: event::new()?,
+            counters: PortCounters::new(&NAMES),
+        })
+    }
+
+    /// Gives the kernel as many empty buffers as its ring holds.
+    fn refill(&mut self, bufs: &mut Buffers) {
+        let Some(rings) = &mut self.rings else { return };
+        let stride = bufs.pool().stride() as u64;
+        // A few at a time is not worth it.
+        let free = rings.fill.free(RING / 8);
+        if free < RING / 8 {
+            return;
+        }
+        for _ in 0..free {
+            let Some(buf) = bufs.alloc_index() else {
+                self.counters.add(RX_NO_BUFFER, 1);
+                break;
+            };
+            self.owned.insert(buf);
+            rings.fill.push(u64::from(buf) * stride);
+        }
+        rings.fill.submit();
+        if rings.fill.needs_wakeup()
+            && let Some(socket) = &self.socket
+        {
+            // An error is seen by the next send or sleep.
+            let _ = socket::kick_rx(socket);
+        }
+    }
+
+    /// A received entry as a packet of one buffer.
+    #[inline(always)]
+    fn accept(&mut self, bufs: &Buffers, entry: libc::xdp_desc) -> Option<Desc> {
+        let stride = bufs.pool().stride() as u64;
+        let (buf, off) = (entry.addr / stride, entry.addr % stride);
+        let fits =
+            off + u64::from(entry.len) <= stride && off <= u64::from(bufs.pool().max_offset());
+        let buf = u32::try_from(buf).unwrap_or(u32::MAX);
+        if !fits || !self.owned.remove(buf) {
+            self.counters.add(RX_BAD, 1);
+            return None;
+        }
+        // SAFETY: the kernel had this buffer from us and gave it back; offset and length were just checked.
+        Some(unsafe { Desc::new(buf, off as u16, entry.len as u16) })
+    }
+
+    /// One buffer of a packet that has several. Returns the packet with its last one.
+    #[cold]
+    fn join(&mut self, bufs: &mut Buffers, part: Desc, more: bool) -> Option<Desc> {
+        let mut packet = self.partial.take();
+        if self.skipping {
+            bufs.free(part);
+        } else if let Some(head) = &mut packet {
+            bufs.chain(head, part);
+            if bufs.pool().total(head) > MAX_PACKET {
+                self.counters.add(RX_TOO_LONG, 1);
+                self.skipping = true;
+                packet.take().into_iter().for_each(|d| bufs.free(d));
+            }
+        } else {
+            packet = Some(part);
+        }
+        if more {
+            self.partial = packet;
+            return None;
+        }
+        self.skipping = false;
+        packet
+    }
+
+    /// Takes back the buffers that were sent.
+    fn reap(&mut self, bufs: &mut Buffers) {
+        let Some(rings) = &mut self.rings else { return };
+        let n = rings.done.filled(1);
+        let stride = bufs.pool().stride() as u64;
+        for _ in 0..n {
+            let buf = u32::try_from(rings.done.pop() / stride).unwrap_or(u32::MAX);
+            if self.owned.remove(buf) {
+                // SAFETY: the kernel had it from us and is done with it.
+                unsafe { bufs.free_index(buf) };
+            }
+        }
+        if n > 0 {
+            rings.done.release();
+        }
+    }
+
+    /// Puts a packet on the transmit ring; false if there is no room.
+    #[inline(always)]
+    fn put(&mut self, bufs: &mut Buffers, d: &Desc) -> bool {
+        let Some(rings) = &mut self.rings else {
+            return false;
+        };
+        let stride = bufs.pool().stride() as u64;
+        let entry = |d: &Desc, options: u32| libc::xdp_desc {
+            addr: u64::from(d.buf()) * stride + u64::from(d.off()),
+            len: u32::from(d.len()),
+            options,
+        };
+        if !d.has(flags::CHAINED) {
+            if rings.tx.free(1) == 0 {
+                return false;
+            }
+            self.owned.insert(d.buf());
+            rings.tx.push(entry(d, 0));
+            return true;
+        }
+        let segments = u32::from(bufs.pool().annex(d).segments);
+        if !self.chains {
+            self.counters.add(TX_CHAINED, 1);
+            // SAFETY: the packet is reported as taken, so the original is not used again.
+            bufs.free(unsafe { d.duplicate() });
+            return true;
+        }
+        if rings.tx.free(segments) < segments {
+            return false;
+        }
+        let mut left = segments;
+        // SAFETY: as above.
+        bufs.unchain(unsafe { d.duplicate() }, |_, part| {
+            left -= 1;
+            self.owned.insert(part.buf());
+            rings
+                .tx
+                .push(entry(&part, if left > 0 { libc::XDP_PKT_CONTD } else { 0 }));
+        });
+        true
+    }
+
+    /// Makes the kernel send, and notices when the interface is gone.
+    fn kick(&mut self) {
+        let (Some(rings), Some(socket)) = (&mut self.rings, &self.socket) else {
+            return;
+        };
+        for _ in 0..KICKS {
+            let before = rings.tx.pending();
+            if before == 0 || !rings.tx.needs_wakeup() {
+                return;
+            }
+            match socket::kick_tx(socket).map_err(|e| e.raw_os_error().unwrap_or(0)) {
+                // More than one call's worth waits, or the driver is busy: go on while there is progress.
+                Ok(()) | Err(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS) => {
+                    if rings.tx.pending() == before {
+                        return;
+                    }
+                }
+                // Down, not away.
+                Err(libc::ENETDOWN) => return,
+                Err(libc::ENXIO | libc::ENODEV | libc::EBADF) => {
+                    return self.gone.store(true, Ordering::Release);
+                }
+                Err(_) => return self.counters.add(TX_KICK_ERROR, 1),
+            }
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+}
+
+impl Port for Queue {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize {
+        let Some(rings) = &mut self.rings else {
+            return 0;
+        };
+        let waiting = rings.rx.filled(out.len() as u32);
+        let (mut read, mut n) = (0, 0);
+        while read < waiting && n < out.len() {
+            let Some(rings) = &mut self.rings else { break };
+            let entry = rings.rx.pop();
+            read += 1;
+            let Some(d) = self.accept(bufs, entry) else {
+                continue;
+            };
+            let more = entry.options & libc::XDP_PKT_CONTD != 0;
+            let whole = if more || self.partial.is_some() || self.skipping {
+                self.join(bufs, d, more)
+            } else {
+                Some(d)
+            };
+            if let Some(d) = whole {
+                out[n] = d;
+                n += 1;
+            }
+        }
+        if read > 0
+            && let Some(rings) = &self.rings
+        {
+            rings.rx.release();
+        }
+        self.refill(bufs);
+        n
+    }
+
+    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize {
+        if self.is_gone() || self.rings.is_none() {
+            self.counters.add(TX_GONE, descs.len() as u64);
+            for d in descs {
+                // SAFETY: all of `descs` is reported as taken, so the originals are not used again.
+                bufs.free(unsafe { d.duplicate() });
+            }
+            return descs.len();
+        }
+        if self
+            .rings
+            .as_mut()
+            .is_some_and(|r| r.tx.free(descs.len() as u32) < descs.len() as u32)
+        {
+            self.kick();
+            self.reap(bufs);
+        }
+        let taken = descs.iter().take_while(|d| self.put(bufs, d)).count();
+        if taken > 0
+            && let Some(rings) = &self.rings
+        {
+            rings.tx.submit();
+        }
+        taken
+    }
+
+    fn flush(&mut self, bufs: &mut Buffers) {
+        self.kick();
+        self.reap(bufs);
+    }
+
+    fn fd(&self) -> Option<RawFd> {
+        match &self.socket {
+            Some(socket) if !self.is_gone() => Some(socket.as_raw_fd()),
+            _ => Some(self.quiet.as_raw_fd()),
+        }
+    }
+
+    fn arm(&mut self) -> bool {
+        if let Some(socket) = &self.socket {
+            let mut state = [event::pollfd(&**socket, 0)];
+            event::poll(&mut state, Some(std::time::Duration::ZERO));
+            if state[0].revents & (libc::POLLERR | libc::POLLNVAL) != 0 {
+                self.gone.store(true, Ordering::Release);
+            }
+        }
+        self.rings.as_mut().is_none_or(|r| r.rx.filled(1) == 0)
+    }
+
+    fn drain(&mut self, bufs: &mut Buffers) {
+        self.partial.take().into_iter().for_each(|d| bufs.free(d));
+        // With the socket closed the kernel lets go of the queue, and what it had is ours again.
+        self.rings = None;
+        if let Some(socket) = self.socket.take() {
+            close(socket);
+        }
+        for (index, word) in self.owned.0.iter_mut().enumerate() {
+            while *word != 0 {
+                let bit = word.trailing_zeros();
+                *word &= *word - 1;
+                // SAFETY: the kernel had it from us and its socket is closed.
+                unsafe { bufs.free_index(index as u32 * 64 + bit) };
+            }
+        }
+    }
+
+    fn counters(&self) -> PortCounters {
+        self.counters.clone()
+    }
+}
+
+/// Closes a socket, after the control thread if that is just using it (for the time of a system call).
+fn close(mut socket: Arc<OwnedFd>) {
+    while let Err(shared) = Arc::try_unwrap(socket) {
+        std::thread::yield_now();
+        socket = shared;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_owned_once() {
+        let mut owned = Owned(vec![0; 2].into());
+        for buf in [0, 63, 64, 127] {
+            assert!(!owned.remove(buf));
+            owned.insert(buf);
+            assert!(owned.remove(buf));
+            assert!(!owned.remove(buf));
+        }
+        owned.insert(128);
+        assert!(!owned.remove(128), "beyond the pool");
+    }
+}

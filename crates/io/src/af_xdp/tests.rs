@@ -1,0 +1,281 @@
+//! Over veth pairs, with the router's own program, everything redirected to the sockets.
+
+use super::*;
+use crate::testbed::{in_namespace, run};
+use graph::{Buffers, Desc};
+use std::time::{Duration, Instant};
+
+/// One end of a veth pair with its program and ports.
+struct End {
+    ports: Vec<Queue>,
+    interface: Interface,
+    _program: xdp::RouterPort,
+    bufs: Buffers,
+}
+
+impl End {
+    fn new(name: &str, pool: &Arc<Pool>, router: &xdp::Router, mode: Mode) -> Self {
+        let (interface, ports) = Interface::open(name, None, mode, pool).expect("AF_XDP");
+        let attach = if mode == Mode::Generic {
+            xdp::Mode::Generic
+        } else {
+            xdp::Mode::Native
+        };
+        let config = xdp::PortConfig {
+            mac: [0; 6],
+            l2: true,
+        };
+        let program = router
+            .attach(index(name).expect("the interface"), config, &[attach])
+            .expect("the program");
+        interface
+            .each_socket(|queue, fd| program.register(queue, fd))
+            .expect("sockets in the map");
+        let mut end = Self {
+            ports,
+            interface,
+            _program: program,
+            bufs: Buffers::new(pool.clone()),
+        };
+        // The first call to receive gives the kernel its buffers.
+        assert!(end.receive().is_empty());
+        end
+    }
+
+    fn send(&mut self, queue: usize, packets: &[Vec<u8>]) {
+        let descs: Vec<Desc> = packets
+            .iter()
+            .map(|p| self.bufs.copy_in(p).expect("buffers"))
+            .collect();
+        assert_eq!(self.ports[queue].tx(&mut self.bufs, &descs), descs.len());
+        self.ports[queue].flush(&mut self.bufs);
+    }
+
+    /// Receives what waits on any queue.
+    fn receive(&mut self) -> Vec<Vec<u8>> {
+        let mut packets = Vec::new();
+        for port in &mut self.ports {
+            // SAFETY: places that are overwritten.
+            let mut out: Vec<Desc> = (0..64).map(|_| unsafe { Desc::new(0, 0, 0) }).collect();
+            let n = port.rx(&mut self.bufs, &mut out);
+            for d in out.into_iter().take(n) {
+                let mut bytes = Vec::new();
+                self.bufs
+                    .pool()
+                    .segments(&d, |s| bytes.extend_from_slice(s));
+                packets.push(bytes);
+                self.bufs.free(d);
+            }
+        }
+        // The kernel's own (ND, MLD) are none of ours.
+        packets.retain(|p| p[12..14] == [0x88, 0xb5]);
+        packets
+    }
+
+    fn receive_all(&mut self, count: usize) -> Vec<Vec<u8>> {
+        let (mut got, start) = (Vec::new(), Instant::now());
+        while got.len() < count {
+            got.extend(self.receive());
+            assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "{} of {count} packets",
+                got.len()
+            );
+        }
+        got
+    }
+
+    fn close(mut self) {
+        for port in &mut self.ports {
+            port.drain(&mut self.bufs);
+        }
+    }
+}
+
+/// A packet for local experiments (ethertype 0x88b5).
+fn packet(number: u8, len: usize) -> Vec<u8> {
+    let mut bytes = vec![number; len];
+    bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+    bytes
+}
+
+fn veth(options: &str) {
+    run(&format!(
+        "ip link add va {options} type veth peer name vb {options}"
+    ));
+    for name in ["va", "vb"] {
+        run(&format!("ip link set {name} up"));
+    }
+}
+
+/// Packets go through a pair both ways, and every buffer comes back.
+fn through(mode: Mode, lengths: &[usize]) {
+    let pool = Pool::new(32768, 2048).expect("pool");
+    let router = xdp::Router::new(xdp::TableSizes::default()).expect("maps");
+    let mut a = End::new("va", &pool, &router, mode);
+    let mut b = End::new("vb", &pool, &router, mode);
+    assert!(!a.interface.zero_copy(), "veth copies");
+    for round in 0..300usize {
+        let (from, to) = if round % 2 == 0 {
+            (&mut a, &mut b)
+        } else {
+            (&mut b, &mut a)
+        };
+        let sent: Vec<Vec<u8>> = lengths
+            .iter()
+            .map(|&len| packet(round as u8, len))
+            .collect();
+        let queue = round / 2 % from.ports.len();
+        from.send(queue, &sent);
+        let got = to.receive_all(sent.len());
+        assert!(got == sent, "round {round}");
+    }
+    a.interface.refresh();
+    let bad = |c: &(&str, u64)| c.1 != 0;
+    assert!(
+        !a.ports[0].counters().iter().any(|c| bad(&c)),
+        "{:?}",
+        a.ports[0].counters()
+    );
+    // The last ones sent are still to be reaped.
+    a.ports.iter_mut().for_each(|p| p.flush(&mut a.bufs));
+    a.close();
+    b.close();
+    assert_eq!(pool.available(), pool.count());
+}
+
+#[test]
+fn packets_go_through_a_veth_pair() {
+    in_namespace("packets_go_through_a_veth_pair", || {
+        veth("");
+        through(Mode::Auto, &[60, 61, 64, 100, 590, 1514]);
+    });
+}
+
+#[test]
+fn generic_mode_works_too() {
+    in_namespace("generic_mode_works_too", || {
+        veth("");
+        through(Mode::Generic, &[60, 61, 64, 100, 590, 1514]);
+    });
+}
+
+#[test]
+fn all_queues_are_served() {
+    in_namespace("all_queues_are_served", || {
+        veth("numrxqueues 4 numtxqueues 4");
+        let pool = Pool::new(32768, 2048).expect("pool");
+        let (interface, ports) = Interface::open("va", None, Mode::Copy, &pool).expect("AF_XDP");
+        let mut queues = Vec::new();
+        let each = interface.each_socket(|queue, _| {
+            queues.push(queue);
+            Ok::<(), ()>(())
+        });
+        assert!(each.is_ok());
+        assert_eq!((ports.len(), queues), (4, vec![0, 1, 2, 3]));
+        drop((interface, ports));
+        through(Mode::Copy, &[60, 1514]);
+    });
+}
+
+#[test]
+fn long_packets_use_several_buffers() {
+    in_namespace("long_packets_use_several_buffers", || {
+        veth("mtu 9000");
+        let pool = Pool::new(8192, 2048).expect("pool");
+        let long = Interface::open("va", None, Mode::Auto, &pool)
+            .expect("AF_XDP")
+            .0
+            .long_packets();
+        if !long {
+            println!(
+                "SKIP long_packets_use_several_buffers: this kernel has no multi-buffer AF_XDP"
+            );
+            return;
+        }
+        through(Mode::Auto, &[60, 1792, 1793, 3000, 5000, 9014]);
+    });
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    in_namespace("what_cannot_be_is_said", || {
+        veth("");
+        let pool = Pool::new(8192, 2048).expect("pool");
+        let open = |name, mode| Interface::open(name, None, mode, &pool);
+        assert!(matches!(
+            open("nope", Mode::Auto),
+            Err(Error::NoInterface(_))
+        ));
+        let forced = open("va", Mode::ZeroCopy);
+        assert!(
+            matches!(forced, Err(Error::Unavailable { .. })),
+            "{forced:?}"
+        );
+        let first = open("va", Mode::Auto);
+        assert!(first.is_ok());
+        let second = open("va", Mode::Auto);
+        assert!(matches!(second, Err(Error::Busy { .. })), "{second:?}");
+        let odd = Pool::new(64, 2112).expect("pool");
+        assert!(matches!(
+            Interface::open("vb", None, Mode::Auto, &odd),
+            Err(Error::Stride(2112))
+        ));
+    });
+}
+
+#[test]
+fn an_interface_that_vanishes_is_noticed() {
+    in_namespace("an_interface_that_vanishes_is_noticed", || {
+        veth("");
+        let pool = Pool::new(8192, 2048).expect("pool");
+        let router = xdp::Router::new(xdp::TableSizes::default()).expect("maps");
+        let mut a = End::new("va", &pool, &router, Mode::Auto);
+        run("ip link set va down");
+        a.send(0, &[packet(1, 60)]);
+        assert!(!a.interface.gone(), "down is not away");
+        run("ip link del va");
+        a.send(0, &[packet(1, 60)]);
+        a.ports[0].arm();
+        assert!(a.interface.gone());
+        a.send(0, &[packet(1, 60), packet(2, 60)]);
+        let fd = a.ports[0].fd().expect("a descriptor");
+        let mut wait = [libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        }];
+        assert!(
+            !crate::event::poll(&mut wait, Some(Duration::from_millis(1))),
+            "a dead port wakes nobody"
+        );
+        a.close();
+        assert_eq!(pool.available(), pool.count());
+    });
+}
+
+#[test]
+fn a_sleeping_worker_is_woken() {
+    in_namespace("a_sleeping_worker_is_woken", || {
+        veth("");
+        let pool = Pool::new(8192, 2048).expect("pool");
+        let router = xdp::Router::new(xdp::TableSizes::default()).expect("maps");
+        let mut a = End::new("va", &pool, &router, Mode::Auto);
+        let mut b = End::new("vb", &pool, &router, Mode::Auto);
+        while !b.ports[0].arm() {
+            b.receive();
+        }
+        let fd = b.ports[0].fd().expect("a descriptor");
+        a.send(0, &[packet(1, 60)]);
+        let mut wait = [libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        }];
+        assert!(crate::event::poll(&mut wait, Some(Duration::from_secs(10))));
+        b.ports[0].disarm();
+        assert_eq!(b.receive_all(1), [packet(1, 60)]);
+        a.close();
+        b.close();
+    });
+}

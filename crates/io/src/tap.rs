@@ -1,0 +1,293 @@
+//! A tap: a network interface of the kernel's whose other end is this port (Documentation/networking/tuntap).
+//!
+//! It is made in the calling thread's network namespace and vanishes with the port.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use graph::pool::MAX_PACKET;
+use graph::{Buffers, Desc, Port, PortCounters};
+
+use crate::netdev;
+
+/// Packets that one call reads or writes at most: each is a system call.
+const BURST: usize = 64;
+
+const NAMES: [&str; 4] = ["rx-no-buffer", "rx-error", "tx-error", "tx-down"];
+const RX_NO_BUFFER: usize = 0;
+const RX_ERROR: usize = 1;
+const TX_ERROR: usize = 2;
+const TX_DOWN: usize = 3;
+
+/// What the interface shall be like.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Its name, 1 to 15 characters.
+    pub name: String,
+    /// Its hardware address; the kernel's choice if `None`.
+    pub mac: Option<[u8; 6]>,
+    /// Bytes of the largest packet above Ethernet; the kernel's 1500 if `None`.
+    pub mtu: Option<u32>,
+    /// Whether to bring it up.
+    pub up: bool,
+}
+
+/// The port.
+#[derive(Debug)]
+pub struct Tap {
+    name: String,
+    fd: OwnedFd,
+    /// A packet on its way between the kernel and buffers.
+    packet: Box<[u8]>,
+    counters: PortCounters,
+}
+
+impl Tap {
+    /// Makes the interface.
+    ///
+    /// # Errors
+    /// A name that is taken or is none, an address or MTU that the kernel refuses, no permission (CAP_NET_ADMIN),
+    /// no /dev/net/tun.
+    pub fn new(config: &Config) -> io::Result<Self> {
+        let fd = open()?;
+        let mut request = netdev::request(&config.name)?;
+        request.ifr_ifru.ifru_flags =
+            (libc::IFF_TAP | libc::IFF_NO_PI | IFF_TUN_EXCL) as libc::c_short;
+        // SAFETY: TUNSETIFF reads and writes an ifreq.
+        unsafe { netdev::ioctl(&fd, libc::TUNSETIFF as libc::c_ulong, &mut request)? };
+        configure(config)?;
+        Ok(Self {
+            name: config.name.clone(),
+            fd,
+            packet: vec![0; MAX_PACKET].into(),
+            counters: PortCounters::new(&NAMES),
+        })
+    }
+
+    /// Writes one packet.
+    fn write(&mut self, bufs: &Buffers, d: &Desc) -> io::Result<()> {
+        let mut parts = [libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        }; 16];
+        let mut count = 0;
+        bufs.pool().segments(d, |bytes| {
+            if let Some(part) = parts.get_mut(count) {
+                *part = libc::iovec {
+                    iov_base: bytes.as_ptr().cast_mut().cast(),
+                    iov_len: bytes.len(),
+                };
+            }
+            count += 1;
+        });
+        if count > parts.len() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // SAFETY: the parts are segments of a packet that we own until the call returns; they are only read.
+        match unsafe { libc::writev(self.fd.as_raw_fd(), parts.as_ptr(), count as i32) } {
+            n if n >= 0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// A flag of tuntap that fails if the interface exists (linux/if_tun.h).
+const IFF_TUN_EXCL: i32 = 0x8000;
+
+fn open() -> io::Result<OwnedFd> {
+    let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    // SAFETY: the path is a zero-terminated string.
+    let fd = unsafe { libc::open(c"/dev/net/tun".as_ptr(), flags) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: open returned a new descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sets address, MTU and state.
+fn configure(config: &Config) -> io::Result<()> {
+    let socket = netdev::socket()?;
+    if let Some(mac) = config.mac {
+        let mut request = netdev::request(&config.name)?;
+        // SAFETY: all-zero is a valid sockaddr.
+        let mut address: libc::sockaddr = unsafe { std::mem::zeroed() };
+        address.sa_family = libc::ARPHRD_ETHER;
+        for (to, from) in address.sa_data.iter_mut().zip(mac) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_hwaddr = address;
+        // SAFETY: it reads an ifreq.
+        unsafe { netdev::ioctl(&socket, libc::SIOCSIFHWADDR as libc::c_ulong, &mut request)? };
+    }
+    if let Some(mtu) = config.mtu {
+        let mut request = netdev::request(&config.name)?;
+        request.ifr_ifru.ifru_mtu = mtu as libc::c_int;
+        // SAFETY: it reads an ifreq.
+        unsafe { netdev::ioctl(&socket, libc::SIOCSIFMTU as libc::c_ulong, &mut request)? };
+    }
+    if config.up {
+        let mut request = netdev::request(&config.name)?;
+        request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
+        // SAFETY: it reads an ifreq.
+        unsafe { netdev::ioctl(&socket, libc::SIOCSIFFLAGS as libc::c_ulong, &mut request)? };
+    }
+    Ok(())
+}
+
+impl Port for Tap {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize {
+        let burst = out.len().min(BURST);
+        let mut n = 0;
+        while n < burst {
+            let (to, room) = (self.packet.as_mut_ptr(), self.packet.len());
+            // SAFETY: at most `room` bytes are written to the packet's buffer.
+            let got = unsafe { libc::read(self.fd.as_raw_fd(), to.cast(), room) };
+            if got < 0 {
+                if io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock {
+                    self.counters.add(RX_ERROR, 1);
+                }
+                break;
+            }
+            match bufs.copy_in(&self.packet[..got as usize]) {
+                Some(d) => {
+                    out[n] = d;
+                    n += 1;
+                }
+                None => {
+                    self.counters.add(RX_NO_BUFFER, 1);
+                    break;
+                }
+            }
+        }
+        n
+    }
+
+    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize {
+        for d in descs {
+            if let Err(e) = self.write(bufs, d) {
+                // The interface is down, or the kernel does not like the packet: it is lost either way.
+                let down = e.raw_os_error() == Some(libc::EIO);
+                self.counters.add(if down { TX_DOWN } else { TX_ERROR }, 1);
+            }
+            // SAFETY: the packet is reported as taken, so the original is not used again.
+            bufs.free(unsafe { d.duplicate() });
+        }
+        descs.len()
+    }
+
+    fn fd(&self) -> Option<RawFd> {
+        Some(self.fd.as_raw_fd())
+    }
+
+    fn counters(&self) -> PortCounters {
+        self.counters.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event;
+    use crate::testbed::{in_namespace, run};
+    use graph::Pool;
+    use std::time::Duration;
+
+    const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
+    const OURS: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+    /// Sends a packet and waits for the kernel's answer of this ethertype.
+    fn ask(tap: &mut Tap, bufs: &mut Buffers, question: &[u8]) -> Vec<u8> {
+        let d = bufs.copy_in(question).expect("buffers");
+        assert_eq!(tap.tx(bufs, &[d]), 1);
+        loop {
+            let mut wait = [event::pollfd(&tap.fd, libc::POLLIN)];
+            assert!(
+                event::poll(&mut wait, Some(Duration::from_secs(10))),
+                "no answer"
+            );
+            // SAFETY: a place that is overwritten.
+            let mut out = [unsafe { Desc::new(0, 0, 0) }];
+            if tap.rx(bufs, &mut out) == 0 {
+                continue;
+            }
+            let mut bytes = Vec::new();
+            bufs.pool()
+                .segments(&out[0], |s| bytes.extend_from_slice(s));
+            let [d] = out;
+            bufs.free(d);
+            if bytes[12..14] == question[12..14] && bytes[..6] == OURS {
+                return bytes;
+            }
+        }
+    }
+
+    fn checksum(bytes: &[u8]) -> [u8; 2] {
+        let mut sum: u32 = bytes
+            .chunks(2)
+            .map(|c| u32::from(c[0]) << 8 | u32::from(*c.get(1).unwrap_or(&0)))
+            .sum();
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        (!(sum as u16)).to_be_bytes()
+    }
+
+    /// An ICMP echo request with `len` bytes of data.
+    fn echo(len: usize) -> Vec<u8> {
+        let mut p = [&HOST[..], &OURS, &[8, 0, 0x45, 0]].concat();
+        p.extend((28 + len as u16).to_be_bytes());
+        p.extend([0, 1, 0, 0, 64, 1, 0, 0, 10, 9, 0, 2, 10, 9, 0, 1]);
+        let sum = checksum(&p[14..34]);
+        p[24..26].copy_from_slice(&sum);
+        p.extend([8, 0, 0, 0, 0, 7, 0, 1]);
+        p.extend((0..len).map(|i| i as u8));
+        let sum = checksum(&p[34..]);
+        p[36..38].copy_from_slice(&sum);
+        p
+    }
+
+    #[test]
+    fn the_kernel_answers_on_a_tap() {
+        in_namespace("the_kernel_answers_on_a_tap", || {
+            let config = Config {
+                name: "tap-test".to_owned(),
+                mac: Some(HOST),
+                mtu: Some(9000),
+                up: true,
+            };
+            let mut tap = Tap::new(&config).expect("a tap");
+            assert!(Tap::new(&config).is_err(), "the name is taken");
+            run("ip addr add 10.9.0.1/24 dev tap-test");
+            run("ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 dev tap-test");
+            let mut bufs = Buffers::new(Pool::new(512, 2048).expect("pool"));
+            for len in [1, 56, 1400, 1800, 4000, 8900] {
+                let question = echo(len);
+                let answer = ask(&mut tap, &mut bufs, &question);
+                assert_eq!(answer[6..12], HOST);
+                assert_eq!(answer[34], 0, "an echo reply");
+                assert!(answer[38..] == question[38..], "{len}");
+            }
+            run("ip link set tap-test down");
+            let d = bufs.copy_in(&echo(9)).expect("buffers");
+            assert_eq!(tap.tx(&mut bufs, &[d]), 1);
+            assert!(tap.counters().iter().any(|c| c == ("tx-down", 1)));
+            assert_eq!(bufs.cached() as u32 + bufs.pool().available(), 512);
+        });
+    }
+
+    #[test]
+    fn names_that_are_none_are_refused() {
+        for name in ["", "a-name-with-16-ch", "a/b"] {
+            let config = Config {
+                name: name.to_owned(),
+                ..Config::default()
+            };
+            assert!(Tap::new(&config).is_err(), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! A network namespace of a test's own.
+
+use std::process::Command;
+
+/// Runs `test` in a new network namespace, on a thread of its own. Without the right to make one it says SKIP.
+pub fn in_namespace(name: &str, test: impl FnOnce() + Send + 'static) {
+    let enter = || {
+        // SAFETY: only the calling thread, which ends with the test, changes its namespace.
+        unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
+    };
+    let run = move || {
+        let entered = enter();
+        if entered {
+            test();
+        }
+        entered
+    };
+    match std::thread::spawn(run).join() {
+        Ok(true) => (),
+        Ok(false) => println!("SKIP {name}: needs root (a network namespace)"),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// Runs a command in the calling thread's namespace.
+pub fn run(command: &str) {
+    let mut words = command.split_whitespace();
+    let program = words.next().expect("a program");
+    let output = Command::new(program)
+        .args(words)
+        .output()
+        .expect("the program runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command}: {error}");
+}
