@@ -8,6 +8,7 @@ pub mod api;
 pub mod cli;
 pub mod config;
 pub mod kernel;
+pub mod machine;
 pub mod mirror;
 pub mod netdev;
 pub mod netlink;

@@ -233,3 +233,138 @@ impl Hasher for Mix {
         self.0 = (self.0.rotate_left(8) ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::resolve::LinkState;
+    use super::*;
+    use crate::kernel::{Gateway, Hop};
+    use proptest::prelude::*;
+    use router::change::Path;
+
+    /// The links 1 to 4 are ours; the last two are down.
+    fn world() -> World {
+        let mut world = World::default();
+        for link in 1..=4 {
+            let up = link <= 2;
+            world.links.insert(
+                link,
+                LinkState {
+                    admin_up: up,
+                    carrier: up,
+                },
+            );
+            world.owned.insert(link, link as u16);
+        }
+        world
+    }
+
+    fn entry() -> impl Strategy<Value = Entry> {
+        let table = prop_oneof![Just(Table::Local), Just(Table::Main), Just(Table::Default)];
+        let kind = prop_oneof![
+            Just(RouteKind::Unicast),
+            Just(RouteKind::Blackhole),
+            Just(RouteKind::Local)
+        ];
+        (table, 0..2u8, 0..3u32, kind, 1..=4u32).prop_map(|(table, tos, metric, kind, link)| {
+            let hops = Hops::One(Hop {
+                link,
+                gateway: Gateway::OnLink,
+                weight: 1,
+            });
+            Entry {
+                table,
+                tos,
+                metric,
+                kind,
+                hops,
+            }
+        })
+    }
+
+    fn place() -> impl Strategy<Value = Place> {
+        prop_oneof![Just(Place::Replace), Just(Place::First), Just(Place::Last)]
+    }
+
+    /// What an entry does, written down once more.
+    fn does(entry: &Entry) -> Option<Action> {
+        let Hops::One(hop) = &entry.hops else {
+            return None;
+        };
+        match entry.kind {
+            RouteKind::Local => Some(Action::Local),
+            RouteKind::Blackhole => Some(Action::Blackhole),
+            _ if hop.link > 2 => None,
+            _ => Some(Action::Forward(vec![Path {
+                interface: hop.link as u16,
+                gateway: None,
+                weight: 1,
+            }])),
+        }
+    }
+
+    /// The rule of the kernel by exhaustive search in a plain list.
+    fn oracle(list: &[(Key, Entry)], key: Key) -> Option<Action> {
+        let best = |key: Key, tables: &[Table]| {
+            tables.iter().find_map(|&table| {
+                (0..3).find_map(|metric| {
+                    let mut all = list
+                        .iter()
+                        .filter(|(k, e)| *k == key && e.table == table && e.tos == 0);
+                    all.find_map(|(_, e)| (e.metric == metric).then(|| does(e)).flatten())
+                })
+            })
+        };
+        let first = best(key, &[Table::Local, Table::Main]);
+        let covered = || {
+            (0..key.1).any(|len| {
+                best((truncate(key.0, len), len), &[Table::Local, Table::Main]).is_some()
+            })
+        };
+        first.or_else(|| {
+            if covered() {
+                None
+            } else {
+                best(key, &[Table::Default])
+            }
+        })
+    }
+
+    /// `ip route add|append|replace` on a plain list.
+    fn insert(list: &mut Vec<(Key, Entry)>, key: Key, entry: Entry, place: Place) {
+        if list.contains(&(key, entry.clone())) {
+            return;
+        }
+        let first = list
+            .iter()
+            .position(|(k, e)| *k == key && e.rank() == entry.rank());
+        match (place, first) {
+            (Place::Replace, Some(at)) => list[at] = (key, entry),
+            (Place::First, _) => list.insert(0, (key, entry)),
+            _ => list.push((key, entry)),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_route_that_counts_is_the_kernels(
+            steps in prop::collection::vec((0..4u8, entry(), place(), any::<bool>()), 0..60),
+        ) {
+            let keys: [Key; 4] = [(0, 0), (0x0a00_0000, 8), (0x0a01_0000, 16), (0x0b00_0000, 8)];
+            let (mut rib, mut list, world) = (Rib::default(), Vec::new(), world());
+            for (at, entry, place, remove) in steps {
+                let key = keys[usize::from(at)];
+                if remove {
+                    rib.remove(key, &entry);
+                    list.retain(|known| *known != (key, entry.clone()));
+                } else {
+                    rib.insert(key, entry.clone(), place);
+                    insert(&mut list, key, entry, place);
+                }
+                for key in keys {
+                    prop_assert_eq!(rib.effective(&world, key), oracle(&list, key));
+                }
+            }
+        }
+    }
+}

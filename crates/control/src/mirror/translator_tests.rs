@@ -1,1 +1,374 @@
+use super::*;
+use crate::kernel::{Gateway, Hop, Hops, Table};
+use router::change::Path;
 
+fn link(index: u32, name: &str, up: bool) -> Event {
+    Event::Link(Link {
+        index,
+        name: name.into(),
+        altnames: Vec::new(),
+        mac: Some([2, 0, 0, 0, 0, index as u8]),
+        mtu: 1500,
+        admin_up: up,
+        carrier: up,
+        loopback: false,
+        kind: None,
+        bus: None,
+        bus_address: None,
+        xdp_program: None,
+    })
+}
+
+fn hop(link: u32, gateway: [u8; 4]) -> Hop {
+    Hop {
+        link,
+        gateway: Gateway::Via(gateway.into()),
+        weight: 1,
+    }
+}
+
+fn unicast(prefix: &str, hops: Hops) -> Route {
+    let prefix: Prefix = prefix.parse().expect("a prefix");
+    let (destination, length) = (prefix.addr(), prefix.len());
+    Route {
+        destination,
+        length,
+        table: Table::Main,
+        tos: 0,
+        metric: 0,
+        kind: RouteKind::Unicast,
+        hops,
+    }
+}
+
+fn route(route: &Route) -> Event {
+    Event::Route(route.clone(), Place::Last)
+}
+
+fn owned(id: InterfaceId) -> Owned {
+    Owned {
+        id,
+        name: format!("if{id}"),
+        twin: None,
+        port_up: true,
+    }
+}
+
+fn news(translator: &mut Translator, events: Vec<Event>) -> Vec<Change> {
+    translator.apply(Batch {
+        events,
+        resync: false,
+    })
+}
+
+/// Devices 11 and 12 are ours as 1 and 2, 13 is not.
+fn three_links() -> Translator {
+    let mut translator = Translator::new();
+    news(
+        &mut translator,
+        vec![
+            link(11, "a", true),
+            link(12, "b", true),
+            link(13, "c", true),
+        ],
+    );
+    translator.own(11, owned(1));
+    translator.own(12, owned(2));
+    translator
+}
+
+fn set(prefix: &str, route: Action) -> Change {
+    Change::RouteSet {
+        prefix: prefix.parse().expect("a prefix"),
+        route,
+    }
+}
+
+fn via(interface: InterfaceId, gateway: [u8; 4]) -> Path {
+    Path {
+        interface,
+        gateway: Some(gateway.into()),
+        weight: 1,
+    }
+}
+
+#[test]
+fn only_routes_wholly_by_our_interfaces_are_forwarded() {
+    let mut translator = three_links();
+    let (ours, theirs) = (hop(11, [10, 0, 1, 2]), hop(13, [10, 0, 3, 2]));
+    let foreign = Hop {
+        gateway: Gateway::Foreign,
+        ..ours
+    };
+    let cases = [
+        (
+            Hops::One(ours),
+            Action::Forward(vec![via(1, [10, 0, 1, 2])]),
+        ),
+        (Hops::One(theirs), Action::Punt),
+        (Hops::One(foreign), Action::Punt),
+        (Hops::Many([ours, theirs].into()), Action::Punt),
+        (
+            Hops::Many([ours, hop(12, [10, 0, 2, 2])].into()),
+            Action::Forward(vec![via(1, [10, 0, 1, 2]), via(2, [10, 0, 2, 2])]),
+        ),
+        (Hops::Object(99), Action::Punt),
+    ];
+    for (hops, action) in cases {
+        let known = unicast("192.0.2.0/24", hops);
+        assert_eq!(
+            news(&mut translator, vec![route(&known)]),
+            [set("192.0.2.0/24", action)]
+        );
+        assert_eq!(
+            news(&mut translator, vec![route(&known)]),
+            [],
+            "the same again is no news"
+        );
+        let gone = news(&mut translator, vec![Event::RouteGone(known)]);
+        assert_eq!(
+            gone,
+            [Change::RouteDelete {
+                prefix: "192.0.2.0/24".parse().unwrap()
+            }]
+        );
+    }
+}
+
+#[test]
+fn routes_are_translated_anew_when_an_interface_becomes_ours_or_leaves() {
+    let mut translator = three_links();
+    news(
+        &mut translator,
+        vec![route(&unicast(
+            "192.0.2.0/24",
+            Hops::One(hop(13, [10, 0, 3, 2])),
+        ))],
+    );
+    let changes = translator.own(13, owned(3));
+    assert!(
+        matches!(&changes[0], Change::InterfaceSet(interface) if interface.id == 3 && interface.up)
+    );
+    assert_eq!(
+        changes[1..],
+        [set(
+            "192.0.2.0/24",
+            Action::Forward(vec![via(3, [10, 0, 3, 2])])
+        )]
+    );
+    let changes = translator.disown(13);
+    assert_eq!(
+        changes,
+        [
+            set("192.0.2.0/24", Action::Punt),
+            Change::InterfaceDelete(3)
+        ]
+    );
+}
+
+#[test]
+fn what_was_known_before_is_told_when_an_interface_becomes_ours() {
+    let mut translator = Translator::new();
+    let address = Address {
+        link: 11,
+        address: [10, 0, 1, 1].into(),
+        length: 24,
+    };
+    let resolved = Neighbor {
+        link: 11,
+        address: [10, 0, 1, 2].into(),
+        mac: Some([2; 6]),
+    };
+    let pending = Neighbor {
+        link: 11,
+        address: [10, 0, 1, 3].into(),
+        mac: None,
+    };
+    let events = vec![
+        link(11, "a", true),
+        Event::Address(address),
+        Event::Neighbor(resolved),
+        Event::Neighbor(pending),
+    ];
+    assert_eq!(news(&mut translator, events), []);
+    let changes = translator.own(11, owned(1));
+    assert_eq!(
+        changes[1],
+        Change::AddressAdd {
+            interface: 1,
+            address: address.address,
+            length: 24
+        }
+    );
+    assert_eq!(
+        changes[2],
+        Change::NeighborSet {
+            interface: 1,
+            address: resolved.address,
+            mac: [2; 6]
+        }
+    );
+    assert_eq!(changes.len(), 3);
+}
+
+#[test]
+fn a_tap_stands_for_a_port_with_a_state_of_its_own() {
+    let mut translator = Translator::new();
+    news(&mut translator, vec![link(11, "tap-memif", true)]);
+    let changes = translator.own(
+        11,
+        Owned {
+            twin: Some(2),
+            port_up: false,
+            ..owned(1)
+        },
+    );
+    let [Change::InterfaceSet(routed), Change::InterfaceSet(twin)] = &changes[..] else {
+        panic!("{changes:?}")
+    };
+    assert_eq!(
+        (routed.kind, routed.up, routed.name.as_str()),
+        (Kind::Routed { twin: Some(2) }, false, "if1")
+    );
+    assert_eq!(
+        (twin.kind, twin.up, twin.name.as_str()),
+        (Kind::Twin { of: 1 }, true, "tap-memif")
+    );
+    let changes = translator.set_port_up(11, true);
+    assert!(matches!(&changes[0], Change::InterfaceSet(interface) if interface.up));
+    assert_eq!(translator.set_port_up(11, true), []);
+    assert_eq!(
+        translator.disown(11),
+        [Change::InterfaceDelete(2), Change::InterfaceDelete(1)]
+    );
+}
+
+#[test]
+fn a_dump_removes_what_it_does_not_show_and_says_only_what_differs() {
+    let mut translator = three_links();
+    let routes = [1u8, 2, 3].map(|n| {
+        unicast(
+            &format!("192.0.{n}.0/24"),
+            Hops::One(hop(11, [10, 0, 1, n])),
+        )
+    });
+    news(&mut translator, routes.iter().map(route).collect());
+    let moved = Route {
+        hops: Hops::One(hop(12, [10, 0, 2, 9])),
+        ..routes[1].clone()
+    };
+    let dump = |complete| {
+        let end = Event::DumpEnd {
+            section: Section::Routes,
+            complete,
+        };
+        vec![
+            Event::DumpBegin(Section::Routes),
+            route(&routes[0]),
+            route(&moved),
+            end,
+        ]
+    };
+    assert_eq!(
+        news(&mut translator, dump(false)),
+        [],
+        "what is missing may only have been skipped"
+    );
+    assert!(translator.synced());
+    let mut changes = news(&mut translator, dump(true));
+    changes.sort_by_key(|change| format!("{change:?}"));
+    let deleted = Change::RouteDelete {
+        prefix: "192.0.3.0/24".parse().unwrap(),
+    };
+    assert_eq!(
+        changes,
+        [
+            deleted,
+            set("192.0.2.0/24", Action::Forward(vec![via(2, [10, 0, 2, 9])]))
+        ]
+    );
+    assert_eq!(news(&mut translator, dump(true)), []);
+}
+
+#[test]
+fn a_dump_of_links_removes_those_that_are_gone() {
+    let mut translator = three_links();
+    news(
+        &mut translator,
+        vec![route(&unicast(
+            "192.0.2.0/24",
+            Hops::One(hop(11, [10, 0, 1, 2])),
+        ))],
+    );
+    translator.take_news();
+    let end = Event::DumpEnd {
+        section: Section::Links,
+        complete: true,
+    };
+    let events = vec![
+        Event::DumpBegin(Section::Links),
+        link(12, "b", true),
+        link(13, "c", true),
+        end,
+    ];
+    let changes = news(&mut translator, events);
+    assert_eq!(
+        changes,
+        [
+            Change::RouteDelete {
+                prefix: "192.0.2.0/24".parse().unwrap()
+            },
+            Change::InterfaceDelete(1)
+        ]
+    );
+    assert_eq!(
+        translator.take_news(),
+        [LinkNews::Vanished {
+            index: 11,
+            owned: Some(1)
+        }]
+    );
+}
+
+#[test]
+fn a_path_that_is_down_is_left_out() {
+    let mut translator = three_links();
+    let both = Hops::Many([hop(11, [10, 0, 1, 2]), hop(12, [10, 0, 2, 2])].into());
+    news(&mut translator, vec![route(&unicast("192.0.2.0/24", both))]);
+    let changes = news(&mut translator, vec![link(11, "a", false)]);
+    assert_eq!(
+        changes[0],
+        set("192.0.2.0/24", Action::Forward(vec![via(2, [10, 0, 2, 2])]))
+    );
+    let changes = news(&mut translator, vec![link(12, "b", false)]);
+    assert_eq!(
+        changes[0],
+        Change::RouteDelete {
+            prefix: "192.0.2.0/24".parse().unwrap()
+        }
+    );
+}
+
+#[test]
+fn neighbors_of_others_and_of_groups_are_not_ours() {
+    let mut translator = three_links();
+    let neighbor = |link, address: [u8; 4]| {
+        Event::Neighbor(Neighbor {
+            link,
+            address: address.into(),
+            mac: Some([2; 6]),
+        })
+    };
+    assert_eq!(
+        news(
+            &mut translator,
+            vec![neighbor(13, [10, 0, 3, 2]), neighbor(11, [224, 0, 0, 5])]
+        ),
+        []
+    );
+    let changes = news(
+        &mut translator,
+        vec![neighbor(11, [10, 0, 1, 2]), neighbor(11, [10, 0, 1, 2])],
+    );
+    assert_eq!(changes.len(), 1);
+}
