@@ -4,6 +4,8 @@
 //! stores. The IPv4 header checksum is not summed anew where the written fields allow: a sum over what never
 //! changes is prepared, and what was written is added to it.
 
+use wire::checksum::{self, Sum};
+
 use crate::stream::{Op, Step, Stream, Variable};
 
 /// A running stream. Cloning it clones its position.
@@ -55,7 +57,7 @@ enum Compiled {
     /// The header is summed in every packet.
     Sum { header: usize },
     /// The header is `base` plus what the `Write32`s since the last checksum stored.
-    Delta { header: usize, base: u64 },
+    Delta { header: usize, base: u16 },
 }
 
 /// The generator of T-Rex's random variables.
@@ -226,7 +228,7 @@ impl Fields {
         for (value, variable) in values.iter_mut().zip(&mut self.variables) {
             *value = variable.next(&mut self.random);
         }
-        let mut sum = 0u64;
+        let mut sum = Sum::default();
         for step in &self.steps {
             match *step {
                 Compiled::Write32 {
@@ -236,7 +238,7 @@ impl Fields {
                 } => {
                     let value = (values[variable] as u32).wrapping_add(add);
                     out[offset..offset + 4].copy_from_slice(&value.to_be_bytes());
-                    sum += u64::from(value);
+                    sum = sum.with_u32(value);
                 }
                 Compiled::Write {
                     variable,
@@ -255,12 +257,12 @@ impl Fields {
                 }
                 Compiled::Delta { header, base } => {
                     out[header + 10..header + 12]
-                        .copy_from_slice(&(!fold(base + sum)).to_be_bytes());
-                    sum = 0;
+                        .copy_from_slice(&sum.with_u16(base).checksum().to_be_bytes());
+                    sum = Sum::default();
                 }
                 Compiled::Sum { header } => {
                     checksum4(&mut out[header..]);
-                    sum = 0;
+                    sum = Sum::default();
                 }
             }
         }
@@ -354,7 +356,7 @@ fn prepared_sum(
     variables: &[Variable],
     frame: &[u8],
     header: usize,
-) -> Option<u64> {
+) -> Option<u16> {
     let mut bytes = frame.get(header..header + HEADER4)?.to_vec();
     if bytes[0] & 0xf != 5 {
         return None;
@@ -378,31 +380,14 @@ fn prepared_sum(
         written.push(offset);
     }
     bytes[10..12].fill(0);
-    Some(sum(&bytes))
-}
-
-/// One's complement sum of 16-bit words, not folded; an odd last byte counts as the high half of a word.
-pub(crate) fn sum(bytes: &[u8]) -> u64 {
-    bytes
-        .chunks(2)
-        .map(|w| u64::from(w[0]) << 8 | u64::from(w.get(1).copied().unwrap_or(0)))
-        .sum()
-}
-
-/// Adds the carries of a one's complement sum into its low 16 bits.
-#[inline]
-pub(crate) fn fold(sum: u64) -> u16 {
-    let sum = (sum >> 32) + (sum & 0xffff_ffff);
-    let sum = (sum >> 16) + (sum & 0xffff);
-    let sum = (sum >> 16) + (sum & 0xffff);
-    ((sum >> 16) + (sum & 0xffff)) as u16
+    Some(Sum::default().with(&bytes).fold())
 }
 
 /// Sets the checksum of the IPv4 header that `packet` begins with; its length field counts as far as the packet goes.
 fn checksum4(packet: &mut [u8]) {
     let len = (usize::from(packet[0] & 0xf) * 4).clamp(HEADER4, packet.len());
     packet[10..12].fill(0);
-    let checksum = !fold(sum(&packet[..len]));
+    let checksum = checksum::of(&packet[..len]);
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 

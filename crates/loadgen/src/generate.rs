@@ -219,7 +219,7 @@ impl Sender {
         }
         let room = BURST - self.pending.len();
         for _ in 0..wanted.min(room as u64) {
-            let stream = self.order.next();
+            let stream = self.order.turn();
             let Some(desc) = packet(&mut self.fields[stream], &mut self.scratch, bufs) else {
                 return;
             };

@@ -168,9 +168,9 @@ impl Interleave {
         }
     }
 
-    /// Index of the stream whose packet is next.
+    /// Index of the stream whose packet is next; it is the next one's turn then.
     #[inline]
-    pub fn next(&mut self) -> usize {
+    pub fn turn(&mut self) -> usize {
         if self.streams.len() < 2 {
             return 0;
         }
@@ -251,14 +251,14 @@ mod tests {
         for _ in 0..100 {
             let mut counts = [0; 3];
             for _ in 0..48 {
-                counts[order.next()] += 1;
+                counts[order.turn()] += 1;
             }
             assert_eq!(counts, [28, 16, 4]);
         }
-        assert_eq!(Interleave::new(&[(Pps(1.0), 0.0)]).next(), 0);
-        assert_eq!(Interleave::new(&[]).next(), 0);
+        assert_eq!(Interleave::new(&[(Pps(1.0), 0.0)]).turn(), 0);
+        assert_eq!(Interleave::new(&[]).turn(), 0);
         let mut order = Interleave::new(&[(Pps(0.0), 0.0), (Pps(f64::NAN), 0.0), (Pps(2.0), 0.0)]);
-        assert_eq!((order.next(), order.next()), (2, 2));
+        assert_eq!((order.turn(), order.turn()), (2, 2));
     }
 
     proptest! {
@@ -299,7 +299,7 @@ mod tests {
             let total: u32 = rates.iter().sum();
             let mut counts = vec![0u32; rates.len()];
             for _ in 0..3 * total {
-                counts[order.next()] += 1;
+                counts[order.turn()] += 1;
             }
             for (count, rate) in counts.iter().zip(&rates) {
                 prop_assert!(count.abs_diff(3 * rate) <= 1, "{counts:?} {rates:?}");

@@ -2,8 +2,9 @@
 
 use std::net::Ipv4Addr;
 
+use wire::checksum;
+
 use super::{Tunables, Way};
-use crate::field::{fold, sum};
 use crate::stream::{Macs, Op, Step, Stream, StreamRate, Variable};
 use crate::units::{FCS, MAX_FRAME, Pps};
 
@@ -266,16 +267,15 @@ fn udp(
     p.extend_from_slice(&[0, 1, 0, 0, 64, 17, 0, 0]);
     p.extend_from_slice(&source.octets());
     p.extend_from_slice(&destination.octets());
-    let header = !fold(sum(&p[14..34]));
+    let header = checksum::of(&p[14..34]);
     p[24..26].copy_from_slice(&header.to_be_bytes());
     for word in [ports.0, ports.1, (len - 34) as u16, 0] {
         p.extend_from_slice(&word.to_be_bytes());
     }
     p.resize(len, b'x');
     if checksum {
-        // RFC 768: pseudo header (addresses, protocol, length), header and payload.
-        let total = sum(&p[SOURCE..]) + 17 + (len - 34) as u64;
-        p[40..42].copy_from_slice(&(!fold(total)).to_be_bytes());
+        let checksum = checksum::transport(source.to_bits(), destination.to_bits(), 17, &p[34..]);
+        p[40..42].copy_from_slice(&checksum.to_be_bytes());
     }
     p
 }
