@@ -52,6 +52,8 @@ struct State {
     /// Links that a worker may still use. They are unmapped here, not on the worker.
     retired: Vec<Arc<Link>>,
     next_key: u64,
+    /// Accepting failed: the listeners rest for a beat.
+    resting: bool,
 }
 
 struct Endpoint {
@@ -212,12 +214,14 @@ impl State {
     /// What to wait for, and how long at most.
     fn watch(&self) -> (Vec<libc::pollfd>, Option<Duration>) {
         let mut fds = Vec::new();
-        let mut timed = !self.retired.is_empty() || !self.strangers.is_empty();
-        fds.extend(
-            self.listeners
-                .iter()
-                .map(|l| event::pollfd(l, libc::POLLIN)),
-        );
+        let mut timed = self.resting || !self.retired.is_empty() || !self.strangers.is_empty();
+        if !self.resting {
+            fds.extend(
+                self.listeners
+                    .iter()
+                    .map(|l| event::pollfd(l, libc::POLLIN)),
+            );
+        }
         fds.extend(
             self.strangers
                 .iter()
@@ -247,9 +251,18 @@ impl State {
     }
 
     fn accept(&mut self) {
+        self.resting = false;
         for listener in &self.listeners {
-            // An error (too many open files) passes or comes again at the next turn.
-            while let Ok(Some(channel)) = listener.accept() {
+            loop {
+                let channel = match listener.accept() {
+                    Ok(Some(channel)) => channel,
+                    Ok(None) => break,
+                    // Too many open files: passes, or comes again at the next turn.
+                    Err(_) => {
+                        self.resting = true;
+                        break;
+                    }
+                };
                 if self.strangers.len() == MAX_STRANGERS {
                     continue;
                 }

@@ -140,7 +140,7 @@ impl Session {
         let done = match (self.role, message) {
             (_, Message::Disconnect { reason, .. }) => return Err(format!("peer: {reason}")),
             (Role::Server, Message::AddRegion { index, size }) => {
-                self.add_region(index, size, fd)?;
+                self.add_region(config, index, size, fd)?;
                 self.send(&Message::Ack).map(|()| false)
             }
             (Role::Server, Message::AddRing(ring)) => {
@@ -178,13 +178,19 @@ impl Session {
         }
     }
 
-    fn add_region(&mut self, index: u16, size: u64, fd: Option<OwnedFd>) -> Result<(), Reason> {
+    fn add_region(
+        &mut self,
+        config: &Config,
+        index: u16,
+        size: u64,
+        fd: Option<OwnedFd>,
+    ) -> Result<(), Reason> {
         let fd = fd.ok_or("region without a file descriptor")?;
         if index as usize != self.regions.len() || self.regions.len() == MAX_REGIONS {
             return Err(format!("region index {index} out of turn"));
         }
         self.regions
-            .push(Region::map(&fd, size).map_err(|e| e.to_string())?);
+            .push(Region::map(&fd, size, config.trust_memory).map_err(|e| e.to_string())?);
         Ok(())
     }
 
@@ -289,7 +295,7 @@ impl Session {
         let mut buffers = offset.next_multiple_of(64);
         for offer in self.rings.iter_mut().flatten().flatten() {
             offer.buffers = buffers;
-            buffers += config.buffer_size << log2;
+            buffers += config.stride() << log2;
         }
         self.outbox
             .push_back((Message::Connect(config.name.clone()), None));
@@ -343,6 +349,7 @@ impl Session {
                 rx,
                 tx,
                 buffer_size: config.buffer_size,
+                stride: config.stride(),
             })
         });
         (links.collect(), rings)

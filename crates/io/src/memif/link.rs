@@ -33,6 +33,8 @@ pub struct Link {
     pub tx: Option<Lane>,
     /// Bytes of a buffer (client: of our own making).
     pub buffer_size: u32,
+    /// Client: distance of two buffers.
+    pub stride: u32,
 }
 
 /// Where a worker finds its current link. The worker looks at `epoch` with one load a call and takes the lock

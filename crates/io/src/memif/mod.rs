@@ -66,6 +66,9 @@ pub struct Config {
     pub buffer_size: u32,
     /// Shared secret of at most 23 bytes.
     pub secret: Option<String>,
+    /// Server: take a client's memory even if it cannot be sealed against shrinking (huge pages of VPP with
+    /// zero-copy). A client that shrinks it kills this process: only for one that is as trusted as we are.
+    pub trust_memory: bool,
 }
 
 impl Config {
@@ -80,6 +83,7 @@ impl Config {
             log2_ring: 10,
             buffer_size: 2048,
             secret: None,
+            trust_memory: false,
         }
     }
 
@@ -102,10 +106,21 @@ impl Config {
         }
     }
 
+    /// Distance of two buffers of a client, in bytes: an odd number of cache lines, so that the first lines of
+    /// packets spread over all sets of a cache.
+    fn stride(&self) -> u32 {
+        self.buffer_size
+            + if self.buffer_size.is_multiple_of(128) {
+                64
+            } else {
+                0
+            }
+    }
+
     /// Bytes of a client's region.
     fn memory(&self) -> u64 {
-        let lane = u64::from(ring::bytes(self.log2_ring))
-            + (u64::from(self.buffer_size) << self.log2_ring);
+        let lane =
+            u64::from(ring::bytes(self.log2_ring)) + (u64::from(self.stride()) << self.log2_ring);
         2 * u64::from(self.queues) * lane + 64
     }
 }

@@ -433,7 +433,7 @@ impl Link {
             flags,
             region: 0,
             length,
-            offset: lane.buffers + index * self.buffer_size,
+            offset: lane.buffers + index * self.stride,
         }
     }
 

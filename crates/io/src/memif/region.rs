@@ -27,7 +27,9 @@ pub enum Refused {
     #[error("region of {0} bytes")]
     Size(u64),
     /// Not a memfd, or one that may shrink under us.
-    #[error("region cannot be sealed against shrinking ({0})")]
+    #[error(
+        "region cannot be sealed against shrinking ({0}): turn zero-copy off or trust its memory"
+    )]
     Unsealed(io::Error),
     /// The kernel would not map it.
     #[error("region cannot be mapped ({0})")]
@@ -65,12 +67,16 @@ impl Region {
         Ok((Self::mmap(&fd, bytes, libc::MAP_POPULATE)?, fd))
     }
 
-    /// Maps a client's region of `bytes` bytes.
-    pub fn map(fd: &OwnedFd, bytes: u64) -> Result<Self, Refused> {
+    /// Maps a client's region of `bytes` bytes; with `trusted` even if it cannot be sealed.
+    pub fn map(fd: &OwnedFd, bytes: u64, trusted: bool) -> Result<Self, Refused> {
         if bytes == 0 || bytes > MAX_BYTES {
             return Err(Refused::Size(bytes));
         }
-        seal(fd).map_err(Refused::Unsealed)?;
+        if let Err(e) = seal(fd)
+            && !trusted
+        {
+            return Err(Refused::Unsealed(e));
+        }
         // Only now: the size can no longer fall.
         let file = size(fd)?;
         if file < bytes {

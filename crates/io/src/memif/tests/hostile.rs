@@ -157,9 +157,10 @@ fn random_bytes_on_the_socket() {
             bytes.iter_mut().for_each(|b| *b = random.next() as u8);
             bytes[..2].copy_from_slice(&((random.next() % 10) as u16).to_ne_bytes());
             let fd = event::new().expect("eventfd");
-            let _ = peer
-                .channel
-                .send(&bytes, (random.next() % 2 == 0).then_some(fd.as_raw_fd()));
+            let _ = peer.channel.send(
+                &bytes,
+                random.next().is_multiple_of(2).then_some(fd.as_raw_fd()),
+            );
         }
         drop(peer);
         until("its end", || !server.up());
@@ -264,11 +265,8 @@ fn memory_cannot_be_taken_away() {
     };
     assert_eq!(peer.say(&add, Some(memory.as_raw_fd())), Some(Message::Ack));
     // SAFETY: a plain system call.
-    assert_eq!(
-        unsafe { libc::ftruncate(memory.as_raw_fd(), 0) },
-        -1,
-        "shrunk under the server"
-    );
+    let shrunk = unsafe { libc::ftruncate(memory.as_raw_fd(), 0) };
+    assert_eq!(shrunk, -1, "shrunk under the server");
 
     // SAFETY: as above; this one cannot be sealed.
     let open = unsafe {
@@ -319,9 +317,13 @@ fn wild_descriptors_never_reach_outside() {
                 let start = ring.head().load(Ordering::Relaxed);
                 for at in 0..8u16 {
                     // Mostly plausible, so that it gets far.
-                    let odd = random.next() % 40 == 0;
+                    let odd = random.next().is_multiple_of(40);
                     let slot = Slot {
-                        flags: if random.next() % 4 == 0 { NEXT } else { 0 },
+                        flags: if random.next().is_multiple_of(4) {
+                            NEXT
+                        } else {
+                            0
+                        },
                         region: if odd { random.next() as u16 } else { 0 },
                         length: if odd {
                             random.next() as u32

@@ -25,7 +25,7 @@ fn path() -> String {
 }
 
 fn buffers(count: u32) -> Buffers {
-    Buffers::new(Pool::new(count, 2048).expect("pool"))
+    Buffers::new(Pool::new(count, graph::pool::STRIDE).expect("pool"))
 }
 
 /// Waits until `done`; a test that hangs fails after a while.

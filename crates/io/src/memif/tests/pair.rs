@@ -233,10 +233,8 @@ fn the_link_is_reported() {
 #[ignore = "a measurement"]
 fn loopback_rate() {
     let (mut server, mut client) = connected(|_| ());
+    let (ours, theirs) = rate::cycles(&mut server, &mut client);
+    println!("receive and send, one thread: client {ours:.1}, server {theirs:.1} cycles a packet");
     let rate = rate::echo(&mut server, &mut client, Duration::from_secs(2));
     println!("memif echo by two threads: {:.1} Mpps", rate / 1e6);
-    let (client, server) = rate::cycles(&mut server, &mut client);
-    println!(
-        "receive and send, one thread: client {client:.1}, server {server:.1} cycles a packet"
-    );
 }
