@@ -39,13 +39,14 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Sends the streams of one port. All counts only ever grow, also over several starts.
 pub trait Transmitter: Send {
-    /// Begins to send at `rate` (all streams together), at once; [`Pps::UNLIMITED`]: as fast as the port takes packets.
+    /// Begins to send at `rate` (all streams together); [`Pps::UNLIMITED`]: as fast as the port takes packets. When it
+    /// returns, it sends.
     ///
     /// # Errors
     /// If it cannot send (any more).
     fn start(&mut self, rate: Pps) -> Result<(), Failure>;
 
-    /// Goes on at another rate without a gap.
+    /// Goes on at another rate without a gap; at rate 0 nothing more becomes due.
     fn set_rate(&mut self, rate: Pps);
 
     /// Packets that the schedule wanted sent by now or by the stop; unlimited: what was sent.

@@ -170,8 +170,7 @@ pub fn run(
     let before = Reading::all(paths);
     let begin = clock.now();
     let result = climb(plan, paths, clock, &before, watch);
-    let stopped = trial::stop(paths);
-    let seconds = clock.now().since(begin).as_secs_f64();
+    let (seconds, stopped) = trial::stop(paths, begin, clock);
     let samples = result?;
     stopped?;
     trial::settle(paths, clock);

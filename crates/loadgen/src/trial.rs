@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Nanos};
 use crate::device::{Count, Failure, Path};
 use crate::report::model::RampPoint;
 use crate::units::{Bits, Pps, WIRE_OVERHEAD};
@@ -211,13 +211,13 @@ pub fn run(
     clock: &dyn Clock,
 ) -> Result<Trial, Failure> {
     let before = Reading::all(paths);
-    let begin = clock.now();
     let started = start(paths, rate);
+    // A generator may take a moment to get going.
+    let begin = clock.now();
     if started.is_ok() {
         clock.sleep_until(begin.after(length));
     }
-    let stopped = stop(paths);
-    let seconds = clock.now().since(begin).as_secs_f64();
+    let (seconds, stopped) = stop(paths, begin, clock);
     started.and(stopped)?;
     settle(paths, clock);
     let ways = Reading::all(paths)
@@ -233,13 +233,22 @@ pub(crate) fn start(paths: &mut [Path], rate: Pps) -> Result<(), Failure> {
     paths.iter_mut().try_for_each(|path| path.tx.start(rate))
 }
 
-/// Stops all transmitters, also when one fails; the first failure is returned.
-pub(crate) fn stop(paths: &mut [Path]) -> Result<(), Failure> {
+/// Stops all transmitters, also when one fails; the first failure is returned, with the seconds of sending since `begin`.
+pub(crate) fn stop(
+    paths: &mut [Path],
+    begin: Nanos,
+    clock: &dyn Clock,
+) -> (f64, Result<(), Failure>) {
+    // To stop may take its time; sending ends with the schedule.
+    paths
+        .iter_mut()
+        .for_each(|path| path.tx.set_rate(Pps(0.0)));
+    let seconds = clock.now().since(begin).as_secs_f64();
     let mut result = Ok(());
     for path in paths {
         result = result.and(path.tx.stop());
     }
-    result
+    (seconds, result)
 }
 
 /// Waits until nothing has come for a while.
@@ -270,5 +279,108 @@ pub(crate) fn judge(rate: Pps, seconds: f64, ways: Vec<WayResult>) -> Trial {
         ways,
         valid: objections.is_empty(),
         why: objections.join("; "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated::{Device, Simulation};
+
+    fn way(offered: u64, sent: u64, received: u64) -> WayResult {
+        let count = |packets| Count {
+            packets,
+            bytes: packets * 64,
+        };
+        WayResult {
+            offered,
+            sent: count(sent),
+            received: count(received),
+            other: Count::default(),
+        }
+    }
+
+    #[test]
+    fn short_by_more_than_a_thousandth_and_a_packet_is_invalid() {
+        for (offered, sent, valid) in [
+            (1_000_000, 1_000_000, true),
+            (1_000_000, 999_000, true),
+            (1_000_000, 998_999, false),
+            (100, 99, true),
+            (100, 98, false),
+            (1, 0, false),
+            (0, 0, false),
+            (100, 101, true),
+        ] {
+            let trial = judge(Pps(1.0), 1.0, vec![way(offered, sent, sent)]);
+            assert_eq!(
+                (trial.valid, trial.why.is_empty()),
+                (valid, valid),
+                "{sent} of {offered}: {}",
+                trial.why
+            );
+            assert_eq!(trial.loss(), 0.0, "what was not sent is not lost");
+        }
+        let one_short = judge(
+            Pps(1.0),
+            1.0,
+            vec![way(1000, 1000, 900), way(1000, 500, 500)],
+        );
+        assert!(
+            !one_short.valid && one_short.why.contains("500 of 1000"),
+            "{}",
+            one_short.why
+        );
+    }
+
+    #[test]
+    fn more_than_was_sent_is_invalid() {
+        let trial = judge(Pps(1.0), 1.0, vec![way(1000, 1000, 1001)]);
+        assert!(
+            !trial.valid && trial.why.contains("1001 packets came back of 1000"),
+            "{}",
+            trial.why
+        );
+        assert_eq!(trial.loss(), 0.0);
+    }
+
+    #[test]
+    fn sums_over_the_ways() {
+        let trial = judge(
+            Pps(1000.0),
+            2.0,
+            vec![way(2000, 2000, 1900), way(2000, 2000, 2000)],
+        );
+        assert_eq!(
+            (trial.offered_pps(), trial.sent_pps(), trial.received_pps()),
+            (Pps(2000.0), Pps(2000.0), Pps(1950.0))
+        );
+        assert_eq!(
+            (trial.loss(), trial.l1()),
+            (0.025, Bits(2000.0 * 84.0 * 8.0))
+        );
+    }
+
+    /// Packets that take their time count; the wait ends soon after the last.
+    #[test]
+    fn late_packets_count() {
+        let simulation = Simulation::new(Device {
+            capacity: 2e6,
+            delay: Duration::from_millis(45),
+            ..Device::default()
+        });
+        let trial = run(
+            &mut simulation.paths(2),
+            Pps(1e6),
+            Duration::from_secs(1),
+            &simulation,
+        )
+        .unwrap();
+        assert_eq!(
+            (trial.sent(), trial.received(), trial.seconds),
+            (2_000_000, 2_000_000, 1.0)
+        );
+        assert!(trial.valid);
+        assert!(simulation.now().since(crate::clock::Nanos(0)) < Duration::from_millis(1300));
     }
 }
