@@ -345,7 +345,8 @@ fn news_that_was_lost_is_made_up_for() {
             }
         })
         .collect();
-    (ours.sort(), kernel.sort());
+    ours.sort();
+    kernel.sort();
     assert_eq!(ours, kernel);
 }
 

@@ -1,15 +1,13 @@
 //! From the language to [`Config`]: ranges, forms, and rules that span the file.
 
 use std::fmt::Display;
-use std::net::IpAddr;
-use std::path::PathBuf;
 
 use router::change::Mac;
 use serde_saphyr::{Location, Spanned};
 
 use super::problem::Problem;
 use super::schema::{self, Document, Given, State};
-use super::{Address, Config, Control, Interface, Memif, Mode, Port, PortKind, Role, Workers};
+use super::{Address, Config, Control, Interface, Mode, Port, PortKind, Workers, forms};
 
 /// Addresses that an interface may have.
 const ADDRESSES: usize = 6;
@@ -49,7 +47,7 @@ pub(super) fn check(document: Document) -> (Config, Vec<Problem>) {
     let config = Config {
         interfaces,
         workers: checker.workers(document.workers),
-        netns: document.netns.0.map(|netns| netns_path(&netns.value)),
+        netns: document.netns.0.map(|netns| forms::netns(&netns.value)),
         control: checker.control(document.control),
     };
     (config, checker.problems)
@@ -63,7 +61,7 @@ struct Placed {
 }
 
 #[derive(Default)]
-struct Checker {
+pub(super) struct Checker {
     problems: Vec<Problem>,
     places: Vec<Placed>,
     /// Interface, LCP name, where.
@@ -71,7 +69,12 @@ struct Checker {
 }
 
 impl Checker {
-    fn say(&mut self, at: Location, message: impl Into<String>, help: impl Into<String>) {
+    pub(super) fn say(
+        &mut self,
+        at: Location,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
         self.problems.push(Problem::new(at, message).help(help));
     }
 
@@ -97,16 +100,13 @@ impl Checker {
     }
 
     /// A number within its range.
-    fn number<T: TryFrom<i64> + Display>(
+    pub(super) fn number<T: TryFrom<i64> + Display + PartialOrd>(
         &mut self,
         given: Given<i64>,
         what: &str,
         low: T,
         high: T,
-    ) -> Option<T>
-    where
-        T: PartialOrd,
-    {
+    ) -> Option<T> {
         let given = given.0?;
         match T::try_from(given.value) {
             Ok(value) if value >= low && value <= high => Some(value),
@@ -188,7 +188,7 @@ impl Checker {
     }
 
     fn mac(&mut self, name: &str, text: &Spanned<String>) -> Option<Mac> {
-        let Some(mac) = parse_mac(&text.value) else {
+        let Some(mac) = forms::mac(&text.value) else {
             let message = format!("interface {name} MAC address {} is not one", text.value);
             self.say(text.referenced, message, "write it as in 02:00:5e:10:00:01");
             return None;
@@ -223,7 +223,7 @@ impl Checker {
         Some(lcp.value)
     }
 
-    fn device_name(&mut self, name: &Spanned<String>, what: &str) {
+    pub(super) fn device_name(&mut self, name: &Spanned<String>, what: &str) {
         let text = &name.value;
         let legal = text
             .chars()
@@ -249,7 +249,7 @@ impl Checker {
         }
         let mut read = Vec::new();
         for text in list.value {
-            let Some((address, canonical)) = parse_address(&text.value) else {
+            let Some((address, canonical)) = forms::address(&text.value) else {
                 let message = format!("interface {name} address {:?} is not one", text.value);
                 self.say(
                     text.referenced,
@@ -314,129 +314,6 @@ impl Checker {
         self.problems.append(&mut problems);
     }
 
-    /// The port, if it is one.
-    fn port(&mut self, name: &Spanned<String>, raw: Spanned<schema::Port>) -> Option<Port> {
-        let (at, raw) = (raw.referenced, raw.value);
-        let mut kinds = Vec::new();
-        if let Some(netdev) = raw.netdev.0 {
-            self.device_name(&netdev, "netdev");
-            kinds.push(PortKind::Netdev(netdev.value));
-        }
-        if let Some(pci) = raw.pci.0 {
-            kinds.extend(self.pci(pci));
-        }
-        if let Some(memif) = raw.memif.0 {
-            kinds.extend(self.memif(memif));
-        }
-        if let Some(tap) = raw.tap.0 {
-            if let Some(name) = &tap.value.name.0 {
-                self.device_name(name, "tap");
-            }
-            kinds.push(PortKind::Tap {
-                name: tap.value.name.0.map(|name| name.value),
-            });
-        }
-        if let Some(pcap) = raw.pcap.0 {
-            let path = |given: Given<String>| given.0.map(|path| PathBuf::from(path.value));
-            kinds.push(PortKind::Pcap {
-                rx: path(pcap.value.rx),
-                tx: path(pcap.value.tx),
-            });
-        }
-        kinds.extend(raw.null.0.map(|_| PortKind::Null));
-        let queues = self.number(
-            raw.queues,
-            &format!("queues of port {}", name.value),
-            1,
-            256,
-        );
-        let mode = raw.mode.0.map(|mode| mode.value).unwrap_or_default();
-        if kinds.len() != 1
-            && self
-                .problems
-                .iter()
-                .all(|problem| problem.line < at.line() as usize)
-        {
-            let message = format!("port {} names {} devices", name.value, kinds.len());
-            self.say(
-                name.referenced,
-                message,
-                "name exactly one of netdev, pci, memif, tap, pcap, null",
-            );
-        }
-        kinds.pop().map(|kind| Port { kind, queues, mode })
-    }
-
-    fn pci(&mut self, text: Spanned<String>) -> Option<PortKind> {
-        let hex = |part: &str, digits| {
-            part.len() == digits && part.chars().all(|c| c.is_ascii_hexdigit())
-        };
-        let parts: Vec<&str> = text.value.split([':', '.']).collect();
-        if let [domain, bus, device, function] = parts[..]
-            && hex(domain, 4)
-            && hex(bus, 2)
-            && hex(device, 2)
-            && hex(function, 1)
-        {
-            return Some(PortKind::Pci(text.value.to_ascii_lowercase()));
-        }
-        let message = format!("{:?} is not a PCI address", text.value);
-        self.say(
-            text.referenced,
-            message,
-            "write it as `parshall show pci` does: 0000:03:00.0",
-        );
-        None
-    }
-
-    fn memif(&mut self, raw: Spanned<schema::Memif>) -> Option<PortKind> {
-        let (at, raw) = (raw.referenced, raw.value);
-        let Some(socket) = raw.socket.0 else {
-            self.say(
-                at,
-                "this memif has no socket",
-                "add `socket: /run/parshall/memif.sock`, the same on both sides",
-            );
-            return None;
-        };
-        if let Some(size) = raw
-            .ring_size
-            .0
-            .as_ref()
-            .filter(|size| !(size.value > 0 && size.value.count_ones() == 1))
-        {
-            self.say(
-                size.referenced,
-                format!("ring-size is {}", size.value),
-                "it must be a power of two",
-            );
-        }
-        if let Some(secret) = raw
-            .secret
-            .0
-            .as_ref()
-            .filter(|secret| secret.value.len() > 24)
-        {
-            self.say(
-                secret.referenced,
-                "this secret is too long",
-                "24 bytes at most",
-            );
-        }
-        Some(PortKind::Memif(Memif {
-            socket: socket.value.into(),
-            id: self
-                .number(raw.id, "id of this memif", 0, u32::MAX)
-                .unwrap_or(0),
-            role: raw.role.0.map_or(Role::Client, |role| role.value),
-            rings: self.number(raw.rings, "rings", 1, 256).unwrap_or(1),
-            ring_size: self
-                .number(raw.ring_size, "ring-size", 64, 16384)
-                .unwrap_or(1024),
-            secret: raw.secret.0.map(|secret| secret.value),
-        }))
-    }
-
     fn workers(&mut self, given: Given<schema::Workers>) -> Workers {
         let Some(raw) = given.0 else {
             return Workers::default();
@@ -496,52 +373,4 @@ impl Checker {
             show_group: raw.show_group.0.map(|group| group.value),
         }
     }
-}
-
-/// A namespace is named as under /run/netns, or by its path.
-fn netns_path(name: &str) -> PathBuf {
-    if name.contains('/') {
-        name.into()
-    } else {
-        PathBuf::from("/run/netns").join(name)
-    }
-}
-
-/// Six groups of two hex digits or three of four, separated by `:`, `-` or nothing.
-fn parse_mac(text: &str) -> Option<Mac> {
-    let separator = text.chars().find(|c| !c.is_ascii_hexdigit());
-    let digits = match separator {
-        None => text.to_owned(),
-        Some(separator @ (':' | '-')) => {
-            let groups: Vec<&str> = text.split(separator).collect();
-            let even = |count, digits| {
-                groups.len() == count && groups.iter().all(|group| group.len() == digits)
-            };
-            (even(6, 2) || even(3, 4)).then(|| groups.concat())?
-        }
-        Some(_) => return None,
-    };
-    if digits.len() != 12 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let bits = u64::from_str_radix(&digits, 16).ok()?.to_be_bytes();
-    bits[2..].try_into().ok()
-}
-
-/// The address, and whether it is spelled in the one canonical way.
-fn parse_address(text: &str) -> Option<(Address, bool)> {
-    let (host, length) = text.split_once('/')?;
-    let address: IpAddr = host.parse().ok()?;
-    if length.is_empty() || !length.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
-    }
-    let length: u8 = length
-        .parse()
-        .ok()
-        .filter(|&length| length <= if address.is_ipv4() { 32 } else { 128 })?;
-    let mapped = matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
-    Some((
-        Address { address, length },
-        mapped || address.to_string() == host,
-    ))
 }

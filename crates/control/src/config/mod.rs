@@ -4,6 +4,8 @@
 //! kernel stays the truth about what is: this is only what is wanted.
 
 mod check;
+mod forms;
+mod ports;
 mod problem;
 mod schema;
 

@@ -25,7 +25,7 @@ pub(super) struct Map<T>(pub Vec<(Spanned<String>, T)>);
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Document {
     pub interfaces: Given<Map<Interface>>,
-    pub ports: Given<Map<Spanned<Port>>>,
+    pub ports: Given<Map<Port>>,
     pub workers: Given<Workers>,
     pub netns: Given<String>,
     pub control: Given<Control>,

@@ -1,0 +1,234 @@
+//! The table of commands.
+
+use serde::Serialize;
+
+/// What a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs, reason = "the table says what each does")]
+pub enum Verb {
+    ShowRuntime,
+    ShowErrors,
+    ShowInterface,
+    ShowHardware,
+    ShowCpu,
+    ShowPci,
+    ShowBuffers,
+    ShowMemory,
+    ShowVersion,
+    ShowIpFib,
+    ShowNeighbors,
+    ShowAdjacency,
+    ShowTrace,
+    ShowConfig,
+    ShowThreads,
+    TraceAdd,
+    ClearRuntime,
+    ClearErrors,
+    ClearInterface,
+    ClearTrace,
+}
+
+/// What may follow the words of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Argument {
+    /// How help names it.
+    pub name: &'static str,
+    /// What it must be.
+    pub form: Form,
+    /// Whether it may be left out.
+    pub optional: bool,
+}
+
+/// What an argument must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Any word.
+    Name,
+    /// An IPv4 prefix or address.
+    Prefix,
+    /// A number in this range.
+    Number(u32, u32),
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spec {
+    /// What it does.
+    pub verb: Verb,
+    /// Its words.
+    pub words: &'static [&'static str],
+    /// What follows them.
+    pub arguments: &'static [Argument],
+    /// Whether it changes anything, so that not everyone may.
+    pub write: bool,
+    /// What it is good for.
+    pub help: &'static str,
+}
+
+const fn row(verb: Verb, words: &'static [&'static str], help: &'static str) -> Spec {
+    Spec {
+        verb,
+        words,
+        arguments: &[],
+        write: false,
+        help,
+    }
+}
+
+impl Spec {
+    const fn with(mut self, arguments: &'static [Argument]) -> Self {
+        self.arguments = arguments;
+        self
+    }
+
+    const fn writes(mut self) -> Self {
+        self.write = true;
+        self
+    }
+
+    /// Its words and arguments as help prints them.
+    pub fn usage(&self) -> String {
+        let mut text = self.words.join(" ");
+        for argument in self.arguments {
+            let name = argument.name;
+            text += &if argument.optional {
+                format!(" [{name}]")
+            } else {
+                format!(" {name}")
+            };
+        }
+        text
+    }
+}
+
+const INTERFACE: Argument = Argument {
+    name: "NAME",
+    form: Form::Name,
+    optional: true,
+};
+pub(super) const PREFIX: Argument = Argument {
+    name: "PREFIX",
+    form: Form::Prefix,
+    optional: true,
+};
+const NODE: Argument = Argument {
+    name: "NODE",
+    form: Form::Name,
+    optional: false,
+};
+const COUNT: Argument = Argument {
+    name: "N",
+    form: Form::Number(1, 10_000),
+    optional: false,
+};
+
+/// Every command.
+pub const COMMANDS: &[Spec] = &[
+    row(
+        Verb::ShowRuntime,
+        &["show", "runtime"],
+        "calls, packets and cycles of each node on each worker",
+    ),
+    row(
+        Verb::ShowErrors,
+        &["show", "errors"],
+        "packets dropped, by node and reason",
+    ),
+    row(
+        Verb::ShowInterface,
+        &["show", "interface"],
+        "interfaces with state, MTU and counters",
+    )
+    .with(&[INTERFACE]),
+    row(
+        Verb::ShowHardware,
+        &["show", "hardware"],
+        "driver, queues, rings, link speed and offloads",
+    )
+    .with(&[INTERFACE]),
+    row(Verb::ShowCpu, &["show", "cpu"], "the processor"),
+    row(
+        Verb::ShowPci,
+        &["show", "pci"],
+        "network devices on the PCI bus",
+    ),
+    row(
+        Verb::ShowBuffers,
+        &["show", "buffers"],
+        "packet buffers in use and free",
+    ),
+    row(
+        Verb::ShowMemory,
+        &["show", "memory"],
+        "memory by what it is for",
+    ),
+    row(Verb::ShowVersion, &["show", "version"], "version and build"),
+    row(
+        Verb::ShowIpFib,
+        &["show", "ip", "fib"],
+        "IPv4 routes as the router uses them",
+    )
+    .with(&[PREFIX]),
+    row(
+        Verb::ShowNeighbors,
+        &["show", "neighbors"],
+        "IPv4 neighbors",
+    ),
+    row(
+        Verb::ShowNeighbors,
+        &["show", "ip", "neighbors"],
+        "the same",
+    ),
+    row(
+        Verb::ShowAdjacency,
+        &["show", "adjacency"],
+        "rewrites that routes lead to",
+    ),
+    row(
+        Verb::ShowTrace,
+        &["show", "trace"],
+        "packets that were traced",
+    ),
+    row(
+        Verb::ShowConfig,
+        &["show", "config"],
+        "the configuration in force",
+    ),
+    row(
+        Verb::ShowThreads,
+        &["show", "threads"],
+        "workers and where they run",
+    ),
+    row(
+        Verb::TraceAdd,
+        &["trace", "add"],
+        "trace the next N packets that a node sees",
+    )
+    .with(&[NODE, COUNT])
+    .writes(),
+    row(
+        Verb::ClearRuntime,
+        &["clear", "runtime"],
+        "start the counters of nodes anew",
+    )
+    .writes(),
+    row(
+        Verb::ClearErrors,
+        &["clear", "errors"],
+        "start the counters of drops anew",
+    )
+    .writes(),
+    row(
+        Verb::ClearInterface,
+        &["clear", "interface"],
+        "start the counters of interfaces anew",
+    )
+    .writes(),
+    row(
+        Verb::ClearTrace,
+        &["clear", "trace"],
+        "forget traced packets",
+    )
+    .writes(),
+];
