@@ -288,6 +288,16 @@ impl Out {
     /// The originals in `run` must not be used again.
     #[cold]
     unsafe fn spill(&mut self, to: u16, run: &[Desc]) {
+        let mut run = run;
+        // The frame that waits last, if it has room: nodes that make packets push them one by one.
+        if let Some((_, frame)) = self.spilled.iter_mut().rev().find(|(t, _)| *t == to) {
+            // SAFETY: as required of the caller.
+            let n = unsafe { frame.append(run) };
+            run = &run[n..];
+        }
+        if run.is_empty() {
+            return;
+        }
         let Some(mut frame) = self.spare.pop() else {
             self.worker.queue_full.add(run.len() as u64);
             for d in run {
@@ -309,7 +319,7 @@ impl Out {
             return;
         }
         if let Some(i) = self.spilled.iter().position(|(to, _)| *to as usize == node) {
-            let (to, mut frame) = self.spilled.swap_remove(i);
+            let (to, mut frame) = self.spilled.remove(i);
             self.enqueue(to, &mut frame);
             self.spare.push(frame);
         }
@@ -375,6 +385,10 @@ impl Out {
 
     /// Gives what waits for `interface` to its port, or to the worker that serves it. What the port does not take is lost.
     pub(crate) fn send(&mut self, interface: usize) {
+        // Announced again after it overflowed, and sent already.
+        if self.transmit[interface].frame.is_empty() {
+            return;
+        }
         self.trace_transmit(interface);
         let slot = &mut self.transmit[interface];
         let packets = &slot.frame.descs[..slot.frame.len];

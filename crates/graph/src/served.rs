@@ -88,8 +88,9 @@ impl Waker {
             return Err(std::io::Error::last_os_error());
         }
         // SAFETY: a new descriptor that nobody else owns.
+        let fd = unsafe { std::os::fd::OwnedFd::from_raw_fd(fd) };
         Ok(Arc::new(Waker {
-            fd: unsafe { std::os::fd::OwnedFd::from_raw_fd(fd) },
+            fd,
             asleep: AtomicBool::new(false),
         }))
     }

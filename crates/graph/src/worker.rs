@@ -200,10 +200,12 @@ impl<C: Context + 'static> Worker<C> {
         let mut moved = 0;
         for ring in 0..out.handoff.inbound.len() {
             for _ in 0..FRAME {
-                let Some(d) = out.handoff.inbound[ring].pop() else {
+                let Some(mut d) = out.handoff.inbound[ring].pop() else {
                     break;
                 };
                 moved += 1;
+                // Its trace is the other worker's, and ended there.
+                d.flags &= !crate::flags::TRACED;
                 // SAFETY: d came out of the ring, is ours, and ends here.
                 unsafe { out.transmit_run(std::slice::from_ref(&d)) };
             }

@@ -26,6 +26,8 @@ const RATE: u64 = 1000;
 const BURST: u64 = 50;
 /// Longest error, its IP header included (RFC 1812 section 4.3.2.3).
 const LONGEST: usize = 576;
+/// Leaves with 64: ip4-rewrite takes one, as of all packets.
+const TTL: u8 = 65;
 /// New headers: IP and ICMP.
 const HEADERS: usize = 28;
 
@@ -61,10 +63,14 @@ impl Node<Cx> for Answer {
         }]
     }
     fn frame(&mut self, cx: &Cx, out: &mut Out, frame: &mut Frame) {
-        while let Some(mut d) = frame.pop() {
-            let next = self.answer(cx, out, &mut d);
-            out.push(next, d);
+        // From the front: of too many, the first ones are answered.
+        for i in 0..frame.len() {
+            if let Some(mut d) = frame.take(i) {
+                let next = self.answer(cx, out, &mut d);
+                out.push(next, d);
+            }
         }
+        frame.clear();
     }
 }
 
@@ -164,7 +170,7 @@ fn write(p: &mut Pkt<'_>, error: Error, source: u32, id: u16) {
     h[0..2].copy_from_slice(&[0x45, tos & 0x1e | 0xc0]);
     h[2..4].copy_from_slice(&total.to_be_bytes());
     h[4..6].copy_from_slice(&id.to_be_bytes());
-    h[6..12].copy_from_slice(&[0, 0, 64, 1, 0, 0]);
+    h[6..12].copy_from_slice(&[0, 0, TTL, 1, 0, 0]);
     h[12..16].copy_from_slice(&source.to_be_bytes());
     h[16..20].copy_from_slice(&sender);
     let sum = wire::checksum::of(&h[..20]);

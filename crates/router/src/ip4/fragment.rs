@@ -3,7 +3,7 @@
 use super::{MF, OFFSET};
 use crate::context::Cx;
 use graph::stage::Part;
-use graph::{Desc, Edges, Frame, Node, Out, edges};
+use graph::{Desc, Edges, Frame, Node, Out, edges, flags};
 
 edges! {
     /// Ways out of ip4-fragment.
@@ -41,9 +41,13 @@ impl Node<Cx> for Fragment {
         }]
     }
     fn frame(&mut self, cx: &Cx, out: &mut Out, frame: &mut Frame) {
-        while let Some(d) = frame.pop() {
-            self.cut(cx, out, d);
+        // From the front: packets stay in order.
+        for i in 0..frame.len() {
+            if let Some(d) = frame.take(i) {
+                self.cut(cx, out, d);
+            }
         }
+        frame.clear();
     }
 }
 
@@ -92,6 +96,7 @@ impl Fragment {
                 return false;
             };
             (part.rx_if, part.l3, part.adj) = (d.rx_if, d.l3, d.adj);
+            part.flags |= d.flags & flags::OURS;
             self.parts.push(part);
         }
         true

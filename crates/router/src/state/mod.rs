@@ -233,26 +233,22 @@ impl State {
         snapshot
     }
 
+    // What can fail is done again by a second call of the same change, once tables have room: nothing below asks whether the
+    // first step had been done before.
     fn neighbor_set(&mut self, interface: InterfaceId, address: u32, mac: Mac) -> Result<(), Full> {
         let since = std::time::Instant::now();
-        let old = self
-            .neighbors
+        self.neighbors
             .insert((address, interface), Neighbor { mac, since });
-        if old.is_none_or(|o| o.mac != mac) {
-            self.nexthops
-                .refresh(&self.interfaces, &self.neighbors, interface, Some(address))?;
-            self.host_route(address)?;
-        }
-        Ok(())
+        self.nexthops
+            .refresh(&self.interfaces, &self.neighbors, interface, Some(address))?;
+        self.host_route(address)
     }
 
     fn neighbor_delete(&mut self, interface: InterfaceId, address: u32) -> Result<(), Full> {
-        if self.neighbors.remove(&(address, interface)).is_some() {
-            self.host_route(address)?;
-            self.nexthops
-                .refresh(&self.interfaces, &self.neighbors, interface, Some(address))?;
-        }
-        Ok(())
+        self.neighbors.remove(&(address, interface));
+        self.host_route(address)?;
+        self.nexthops
+            .refresh(&self.interfaces, &self.neighbors, interface, Some(address))
     }
 
     fn refresh_adjacencies(&mut self, interface: InterfaceId) -> Result<(), Full> {
@@ -288,11 +284,8 @@ impl State {
         }
         if let Some(old) = self.routes.insert(prefix, target) {
             self.release(old);
-        } else if prefix.len() == 32
-            && let Some((_, list)) = self.hosts.remove(&prefix.addr())
-        {
-            self.nexthops.release(list);
         }
+        self.forget_host(prefix);
         self.host_routes_in(prefix)
     }
 
@@ -300,9 +293,18 @@ impl State {
         if let Some(old) = self.routes.remove(&prefix) {
             self.fib.remove(prefix);
             self.release(old);
-            self.host_routes_in(prefix)?;
+            self.forget_host(prefix);
         }
-        Ok(())
+        self.host_routes_in(prefix)
+    }
+
+    /// The FIB entry of a neighbor's own route has been overwritten or removed by a change of the /32 route beside it.
+    fn forget_host(&mut self, prefix: Prefix) {
+        if prefix.len() == 32
+            && let Some((_, list)) = self.hosts.remove(&prefix.addr())
+        {
+            self.nexthops.release(list);
+        }
     }
 
     fn release(&mut self, target: Target) {
@@ -358,7 +360,10 @@ impl State {
                 self.hosts.insert(address, (interface, list));
             }
             None => {
-                self.fib.remove(prefix);
+                match self.routes.get(&prefix).and_then(|t| self.entry(*t)) {
+                    Some(entry) => self.fib.insert(prefix, entry).map(|_| ())?,
+                    None => _ = self.fib.remove(prefix),
+                }
                 self.hosts.remove(&address);
             }
         }
@@ -366,6 +371,17 @@ impl State {
             self.nexthops.release(list);
         }
         Ok(())
+    }
+
+    /// The FIB entry of a route.
+    fn entry(&self, target: Target) -> Option<Entry> {
+        match target {
+            Target::Special(special, _) => Some(Entry::special(special)),
+            Target::List(list) => {
+                let multi = self.nexthops.paths(list).len() > 1;
+                Some(Entry::new(self.nexthops.group(list)?, multi))
+            }
+        }
     }
 
     /// The interface on whose link `address` is, by the kernel's routes.
