@@ -382,6 +382,20 @@ fn a_million_routes() {
     let begun = Instant::now();
     follower.own("pa", 1);
     println!("re-translated for a new interface: {:?}", begun.elapsed());
+    let changes: String = (0..100_000u32)
+        .map(|n| {
+            let address = std::net::Ipv4Addr::from(0x1400_0000 + ((7 * n % 700_000) << 8));
+            format!("route replace {address}/24 via 10.0.1.{}\n", 120 + n % 100)
+        })
+        .collect();
+    let begun = Instant::now();
+    netns.batch(&changes);
+    println!("the kernel took 100,000 changes in {:?}", begun.elapsed());
+    let last = via(1, "10.0.1.219");
+    follower.until("the last change is there", |_, memory| {
+        memory.route("30.174.89.0/24") == forward(&[last]).as_ref()
+    });
+    println!("followed after {:?}", begun.elapsed());
     let begun = Instant::now();
     netns.ip("link set pa down");
     follower.until("all routes are gone", |_, memory| memory.routes.len() < 10);

@@ -172,3 +172,14 @@ fn facts_about_a_device_are_found() {
         "{facts:?}"
     );
 }
+
+#[test]
+fn policy_rules_are_noticed() {
+    let Some(netns) = Netns::new("policy_rules_are_noticed") else {
+        return;
+    };
+    let mut requests = Requests::open(Some(&netns.path())).expect("a socket");
+    assert!(!requests.has_policy_rules().expect("asked"));
+    netns.ip("rule add from 192.0.2.1 table 100");
+    assert!(requests.has_policy_rules().expect("asked"));
+}

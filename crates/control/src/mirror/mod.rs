@@ -119,6 +119,7 @@ impl Mirror {
             links: HashMap::new(),
             interval: options.interval,
             due: Instant::now(),
+            rested: Instant::now(),
             out: Out {
                 sender,
                 batch: Batch::default(),
@@ -194,7 +195,10 @@ struct Follower<T> {
     /// Admin state and carrier of each link, to notice their changes.
     links: HashMap<u32, (bool, bool)>,
     interval: Duration,
+    /// When everything is dumped next.
     due: Instant,
+    /// Not before this, lest a link that flaps keeps us dumping.
+    rested: Instant,
     out: Out<T>,
     stop: Arc<OwnedFd>,
 }
@@ -240,7 +244,7 @@ impl<T: From<Batch>> Follower<T> {
                 Ok(Some(bytes)) => {
                     for event in Messages(bytes).filter_map(|message| decode::event(&message)) {
                         if unsettles(&mut self.links, &event) {
-                            self.due = self.due.min(Instant::now() + SETTLE);
+                            self.due = self.due.min(self.rested.max(Instant::now() + SETTLE));
                         }
                         self.out.push(event)?;
                     }
@@ -250,7 +254,7 @@ impl<T: From<Batch>> Follower<T> {
                     // ENOBUFS: what is lost is not known, so all is read again. What still waits is older than that.
                     self.out.counters.overflows.fetch_add(1, Ordering::Relaxed);
                     while matches!(self.news.receive(false), Ok(Some(_))) {}
-                    self.due = Instant::now();
+                    self.due = self.due.min(self.rested.max(Instant::now()));
                     return self.out.flush();
                 }
             }
@@ -266,16 +270,13 @@ impl<T: From<Batch>> Follower<T> {
                 again |= !self.dump(section)?;
             }
         }
-        self.out.flush()?;
         self.out.batch.resync = false;
         self.out.counters.dumps.fetch_add(1, Ordering::Relaxed);
-        // A table that changes all the time is not dumped all the time.
-        let pause = if again {
-            SETTLE.max(2 * begun.elapsed())
-        } else {
-            self.interval.max(2 * begun.elapsed())
-        };
-        self.due = Instant::now() + pause;
+        let now = Instant::now();
+        self.rested = now + 2 * (now - begun);
+        self.due = self
+            .rested
+            .max(now + if again { SETTLE } else { self.interval });
         Ok(())
     }
 
@@ -297,6 +298,8 @@ impl<T: From<Batch>> Follower<T> {
         }
         let complete = matches!(result, Ok(Dump::Complete));
         self.out.push(Event::DumpEnd { section, complete })?;
+        // Whoever waits for a device may take it over before its routes come.
+        self.out.flush()?;
         Ok(complete)
     }
 }

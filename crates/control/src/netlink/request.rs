@@ -10,7 +10,7 @@ use router::change::Mac;
 
 use super::decode;
 use super::socket::{Socket, within};
-use super::wire::Builder;
+use super::wire::{Attributes, Builder, u32_at};
 use crate::kernel::{Address, Event, Link};
 
 const IFLA_ADDRESS: u16 = 1;
@@ -105,6 +105,29 @@ impl Requests {
             },
         )?;
         Ok(addresses)
+    }
+
+    /// Whether IPv4 routing depends on more than the destination: policy rules (`ip rule`) beside the kernel's own three,
+    /// for tables local, main and default.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn has_policy_rules(&mut self) -> io::Result<bool> {
+        const RTM_GETRULE: u16 = 34;
+        const FRA_PRIORITY: u16 = 6;
+        let mut fixed = [0; 12]; // struct fib_rule_hdr
+        fixed[0] = libc::AF_INET as u8;
+        let mut more = false;
+        self.0.ask(
+            Builder::new(RTM_GETRULE, libc::NLM_F_DUMP as u16, &fixed),
+            |message| {
+                let priority = Attributes::behind(message.payload, 12).find(FRA_PRIORITY);
+                let priority = priority.and_then(|value| u32_at(value, 0)).unwrap_or(0);
+                let table = message.payload.get(4).copied().unwrap_or(0);
+                more |= !matches!((priority, table), (0, 255) | (32766, 254) | (32767, 253));
+            },
+        )?;
+        Ok(more)
     }
 
     /// Sets a device administratively up or down.
