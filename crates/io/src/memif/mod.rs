@@ -15,7 +15,7 @@ mod control;
 mod copy;
 mod handshake;
 mod link;
-mod message;
+pub mod message;
 mod queue;
 mod region;
 mod ring;

@@ -369,7 +369,7 @@ impl Cursor {
             room -= slots;
             taken += 1;
             // SAFETY: the packet is reported as taken, so the original is not used again.
-            bufs.free(unsafe { d.duplicate() });
+            unsafe { release_packet(bufs, d) };
         }
         if self.tx != start {
             match link.role {
@@ -402,6 +402,22 @@ impl Cursor {
         lane.ring.flags().store(0, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         matches!(self.filled(link.role, lane), Ok(0))
+    }
+}
+
+/// Frees a packet; one of a single buffer without a call.
+///
+/// # Safety
+/// `d` is not used again.
+#[inline(always)]
+unsafe fn release_packet(bufs: &mut Buffers, d: &Desc) {
+    // SAFETY: the caller gives the packet up; a packet without a chain is its one buffer.
+    unsafe {
+        if d.has(flags::CHAINED) {
+            bufs.free(d.duplicate());
+        } else {
+            bufs.free_index(d.buf());
+        }
     }
 }
 
