@@ -93,6 +93,8 @@ fn bird(hosts: &Hosts) -> Vec<Process> {
 fn frr(hosts: &Hosts) -> Vec<Process> {
     let directory = lab::cleanup::directory().join(format!("{}-frr", hosts.router.name()));
     std::fs::create_dir_all(&directory).unwrap();
+    // FRR's daemons become their own user, and write their sockets here.
+    lab::command::run(&["chown", "frr:frrvty", &directory.display().to_string()]).unwrap();
     let path = |name: &str| directory.join(name).display().to_string();
     let zebra = write(&directory.join("zebra.conf"), "hostname zebra\n");
     let bgp = format!(
@@ -105,18 +107,7 @@ fn frr(hosts: &Hosts) -> Vec<Process> {
     let bgp = write(&directory.join("bgpd.conf"), &bgp);
     let start = |program: &str, file: &str| {
         Spawn::new(format!("/usr/lib/frr/{program}"))
-            .args([
-                "-u",
-                "root",
-                "-g",
-                "root",
-                "-f",
-                file,
-                "-z",
-                &path("zserv.api"),
-                "-i",
-                &path(program),
-            ])
+            .args(["-f", file, "-z", &path("zserv.api"), "-i", &path(program)])
             .args(["--vty_socket", &directory.display().to_string(), "-P", "0"])
             .inside(&hosts.router)
             .start()

@@ -220,12 +220,13 @@ fn packet(random: &mut Random, id: u16) -> (Ip4, Mac) {
     (packet, mac)
 }
 
-/// Options: none that matters, record route, time stamp, router alert, a list that is wrong.
+/// Options: none that matters, record route, time stamp (full: only its overflow counts up, the time is nobody's to
+/// compare), router alert, a list that is wrong.
 fn options(random: &mut Random) -> Vec<u8> {
     let lists: [&[u8]; 5] = [
         &[1, 1, 1, 0],
         &[7, 7, 4, 0, 0, 0, 0, 0],
-        &[68, 8, 5, 0, 0, 0, 0, 0],
+        &[68, 8, 9, 0, 0, 0, 0, 0],
         &[148, 4, 0, 0],
         &[7, 200, 4, 0],
     ];

@@ -80,8 +80,13 @@ fn tcp_survives_a_smaller_mtu() {
     let hosts = Hosts::new(1500, true);
     let _router = Router::start(&hosts.router, CONFIGURATION);
     exchange(&hosts.right, HOST[1], &hosts.left, |chunk| {
-        // Only the router knows of it: the hosts learn by ICMP, fragmentation needed.
+        // A link drops what is longer than its receiver's MTU, so both its ends change. The left host knows nothing
+        // of it: it learns by ICMP, fragmentation needed.
         if chunk == CHUNKS / 2 {
+            hosts
+                .right
+                .ip("link set h1 mtu 1300")
+                .expect("a smaller MTU");
             hosts
                 .router
                 .ip("link set r1 mtu 1300")
