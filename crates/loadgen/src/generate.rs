@@ -18,7 +18,7 @@ use crate::units::Pps;
 const BURST: usize = 128;
 
 /// How far a schedule is caught up after the thread was held up, and how long a stop waits for the last packets.
-pub const BACKLOG: Duration = Duration::from_millis(10);
+pub const BACKLOG: Duration = Duration::from_millis(20);
 
 /// What the controller and the sending thread share.
 #[derive(Debug)]

@@ -1,4 +1,12 @@
-//! The load tester: profiles, streams, pacer, generator, receiver, ramp, search, statistics, report.
+//! The load tester.
+//!
+//! A [`profile`] gives [`stream`]s: packet templates and what varies in them, which [`field`] executes. A [`tester`] thread
+//! sends them by a [`pacer`] over any port ([`generate`]) and counts what comes back ([`receive`]); other generators and
+//! sinks stand behind the same two traits ([`device`]). The controller offers a [`rate`] to them: one [`trial`], a
+//! [`ramp`] written to a result file ([`json`]), or a [`search`] for the highest rate. [`stats`] compares repeated
+//! results, [`report`] shows them.
+//!
+//! Two rules hold everywhere: sent is what the port took, and what was not sent is never called lost.
 
 #![forbid(unsafe_code)]
 

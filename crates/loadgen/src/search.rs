@@ -208,7 +208,12 @@ struct Bounds {
     top_by_generator: bool,
     next: f64,
     steps: usize,
+    /// Rate of a trial that the generator did not keep to, and that is made again.
+    doubtful: Option<f64>,
 }
+
+/// A generator that sent this share of the offer may have been held up for a moment; one that sent less cannot send it.
+const HELD_UP: f64 = 0.9;
 
 /// How far the search goes up and down with each step as long as it knows one bound only.
 const UP: [f64; 5] = [1.03, 1.1, 1.25, 1.6, 2.0];
@@ -228,6 +233,7 @@ impl Bounds {
             top_by_generator: ceiling <= goal.limit.0,
             next,
             steps: 0,
+            doubtful: None,
         }
     }
 
@@ -277,6 +283,11 @@ impl Bounds {
 
     fn failed(&mut self, trial: &Trial) {
         let rate = trial.rate.0;
+        let held_up = !trial.valid && trial.sent_pps().0 >= HELD_UP * trial.offered_pps().0;
+        if held_up && self.doubtful.replace(rate) != Some(rate) {
+            self.next = rate;
+            return;
+        }
         let again = self.high.is_some_and(|h| h.again);
         self.high = Some(Upper {
             rate,

@@ -76,6 +76,22 @@ fn a_generator_slower_than_the_device_is_said_to_be_the_limit() {
     );
 }
 
+/// A generator that is held up in every third trial: no bound of anything.
+#[test]
+fn a_moment_without_the_processor_is_no_bound() {
+    let device = Device {
+        capacity: 1e6,
+        held_up_each: 3,
+        ..Device::default()
+    };
+    let (found, ..) = search(device, goal(25));
+    assert!(found.trials.iter().any(|t| !t.valid));
+    assert!(
+        found.valid && (0.97..=1.002).contains(&(found.max_pps / 1e6)),
+        "{found:?}"
+    );
+}
+
 #[test]
 fn a_device_with_constant_loss_has_no_rate() {
     let device = Device {

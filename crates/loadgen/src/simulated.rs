@@ -20,6 +20,8 @@ pub(crate) struct Device {
     pub ceiling: f64,
     /// Packets come back so much later.
     pub delay: Duration,
+    /// In each so-manieth run the generator sends 1 % less than it should; 0: never.
+    pub held_up_each: u32,
     /// The generator does not start.
     pub broken: bool,
 }
@@ -33,6 +35,7 @@ impl Default for Device {
             background: 0.0,
             ceiling: 15e6,
             delay,
+            held_up_each: 0,
             broken: false,
         }
     }
@@ -59,6 +62,7 @@ struct State {
 #[derive(Debug, Clone, Copy, Default)]
 struct Line {
     rate: f64,
+    starts: u32,
     due: f64,
     sent: f64,
     received: f64,
@@ -117,7 +121,9 @@ impl Clock for Simulation {
                 line.received += std::mem::take(&mut line.late.0);
             }
             if line.rate > 0.0 {
-                let sent = line.rate.min(device.ceiling);
+                let held_up =
+                    device.held_up_each > 0 && line.starts.is_multiple_of(device.held_up_each);
+                let sent = line.rate.min(device.ceiling) * if held_up { 0.99 } else { 1.0 };
                 line.due += seconds
                     * if line.rate.is_finite() {
                         line.rate
@@ -157,6 +163,7 @@ impl Transmitter for Half {
         if self.world.device.broken {
             return Err("no carrier".into());
         }
+        self.with(|line| line.starts += 1);
         self.set_rate(rate);
         Ok(())
     }

@@ -240,9 +240,7 @@ pub(crate) fn stop(
     clock: &dyn Clock,
 ) -> (f64, Result<(), Failure>) {
     // To stop may take its time; sending ends with the schedule.
-    paths
-        .iter_mut()
-        .for_each(|path| path.tx.set_rate(Pps(0.0)));
+    paths.iter_mut().for_each(|path| path.tx.set_rate(Pps(0.0)));
     let seconds = clock.now().since(begin).as_secs_f64();
     let mut result = Ok(());
     for path in paths {
@@ -381,6 +379,6 @@ mod tests {
             (2_000_000, 2_000_000, 1.0)
         );
         assert!(trial.valid);
-        assert!(simulation.now().since(crate::clock::Nanos(0)) < Duration::from_millis(1300));
+        assert!(simulation.now().since(Nanos(0)) < Duration::from_millis(1300));
     }
 }
