@@ -15,7 +15,7 @@ use super::ring::{NEXT, NO_INTERRUPT, Slot};
 use crate::event;
 
 /// How many packets ahead shared memory is fetched.
-const AHEAD: u16 = 8;
+const AHEAD: u16 = 16;
 
 const NAMES: [&str; 6] = [
     "rx-bad-packet",
