@@ -5,7 +5,7 @@
 //! workers own [`Queue`]s and learn of connects and disconnects by one atomic load a call.
 //!
 //! The peer is a stranger. What it says on the socket is checked before use; what it writes to shared memory
-//! is read once and checked; memory that it could take away is refused ([`region`]). A peer that breaks the
+//! is read once and checked; memory that it could take away is refused. A peer that breaks the
 //! rules is disconnected and counted, and may come back. The interface reconnects for ever.
 //!
 //! Both sides should have the same number of queues: a queue that has no counterpart receives nothing, and
@@ -22,6 +22,7 @@ mod ring;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use std::fmt;
 use std::io;

@@ -1,0 +1,298 @@
+//! Moving packets between descriptors in shared memory and buffers: every check of what a peer wrote is here.
+
+use std::ptr::NonNull;
+
+use graph::pool::{DATA, MAX_PACKET};
+use graph::{Buffers, Desc, flags};
+
+use super::Role;
+use super::copy::copy_packet;
+use super::link::{Lane, Link};
+use super::ring::{NEXT, Slot};
+
+/// The peer wrote something into shared memory that cannot be.
+pub struct Fault;
+
+/// Why a packet was not received.
+pub enum Stop {
+    /// It is none: go past so many descriptors.
+    Skip(u16),
+    /// Its last part is not there yet.
+    Incomplete,
+    /// The pool is used up.
+    NoBuffer,
+    /// The peer is at fault.
+    Fault,
+}
+
+impl Link {
+    /// A descriptor of our own ring as it should be, whatever shared memory says now.
+    #[inline(always)]
+    pub fn own(&self, lane: &Lane, at: u16, length: u32, flags: u16) -> Slot {
+        let index = u32::from(at & (lane.ring.size() - 1));
+        Slot {
+            flags,
+            region: 0,
+            length,
+            offset: lane.buffers + index * self.stride,
+        }
+    }
+
+    /// The buffer of a descriptor of which `length` bytes are to be touched. A client knows its buffers and
+    /// does not believe shared memory; a server believes what stays within the regions.
+    #[inline(always)]
+    fn buffer(&self, lane: &Lane, at: u16, slot: Slot, length: u32) -> Result<NonNull<u8>, Fault> {
+        match self.role {
+            Role::Client if length > self.buffer_size => Err(Fault),
+            Role::Client => {
+                let own = self.own(lane, at, length, 0);
+                self.regions
+                    .first()
+                    .and_then(|r| r.at(own.offset, length))
+                    .ok_or(Fault)
+            }
+            Role::Server => {
+                let region = self.regions.get(slot.region as usize).ok_or(Fault)?;
+                region.at(slot.offset, length).ok_or(Fault)
+            }
+        }
+    }
+
+    /// Fetches the buffer of a descriptor ahead of its use. Any address will do.
+    #[inline(always)]
+    pub fn hint(&self, lane: &Lane, at: u16, fetch: impl Fn(*const u8)) {
+        let slot = match self.role {
+            Role::Client => self.own(lane, at, 0, 0),
+            Role::Server => lane.ring.read(at),
+        };
+        if let Some(region) = self.regions.get(slot.region as usize) {
+            fetch(region.hint(slot.offset));
+        }
+    }
+
+    /// Receives a packet of one descriptor into one buffer.
+    #[inline(always)]
+    pub fn copy_one(
+        &self,
+        lane: &Lane,
+        at: u16,
+        slot: Slot,
+        bufs: &mut Buffers,
+    ) -> Result<Desc, Stop> {
+        let from = self
+            .buffer(lane, at, slot, slot.length)
+            .map_err(|Fault| Stop::Fault)?;
+        let d = bufs.alloc().ok_or(Stop::NoBuffer)?;
+        let to = bufs.pool().data(&d);
+        // SAFETY: `length` bytes are within the peer's buffer and within ours (the caller compared with the
+        // room). The peer may write meanwhile: then the packet holds a mixture of bytes.
+        unsafe { copy_packet(from, to, slot.length as usize) };
+        // SAFETY: we own the buffer; the bytes lie within it.
+        Ok(unsafe { Desc::new(d.buf(), DATA, slot.length as u16) })
+    }
+
+    /// Receives a packet that lies in several descriptors, or needs several buffers.
+    #[cold]
+    pub fn copy_chain(
+        &self,
+        lane: &Lane,
+        at: u16,
+        filled: u16,
+        bufs: &mut Buffers,
+    ) -> Result<(Desc, u16), Stop> {
+        let mut parts: Vec<(NonNull<u8>, u32)> = Vec::new();
+        let mut total = 0;
+        loop {
+            let here = at.wrapping_add(parts.len() as u16);
+            let slot = lane.ring.read(here);
+            let from = self
+                .buffer(lane, here, slot, slot.length)
+                .map_err(|Fault| Stop::Fault)?;
+            parts.push((from, slot.length));
+            total += slot.length as usize;
+            if slot.flags & NEXT == 0 {
+                break;
+            }
+            if parts.len() == filled as usize {
+                let whole_ring = filled == lane.ring.size();
+                return Err(if whole_ring {
+                    Stop::Fault
+                } else {
+                    Stop::Incomplete
+                });
+            }
+        }
+        let slots = parts.len() as u16;
+        let taken = if total == 0 || total > MAX_PACKET {
+            Err(Stop::Skip(slots))
+        } else {
+            Ok((assemble(&parts, bufs).ok_or(Stop::NoBuffer)?, slots))
+        };
+        if self.role == Role::Server {
+            self.clear_chain(lane, at, slots);
+        }
+        taken
+    }
+
+    /// Takes the flag off descriptors that go back to the client: some set it and never clear it again.
+    fn clear_chain(&self, lane: &Lane, at: u16, slots: u16) {
+        for at in (0..slots).map(|i| at.wrapping_add(i)) {
+            let slot = lane.ring.read(at);
+            lane.ring.write(at, Slot { flags: 0, ..slot });
+        }
+    }
+
+    /// Sends a packet. Returns how many descriptors it took, 0 if `room` are too few.
+    #[inline(always)]
+    pub fn put(
+        &self,
+        lane: &Lane,
+        at: u16,
+        room: u16,
+        d: &Desc,
+        bufs: &Buffers,
+    ) -> Result<u16, Fault> {
+        if !d.has(flags::CHAINED) && self.put_one(lane, at, d, bufs)? {
+            return Ok(1);
+        }
+        self.put_chain(lane, at, room, d, bufs)
+    }
+
+    /// Sends a packet of one buffer with one descriptor; false if it does not fit into it.
+    #[inline(always)]
+    fn put_one(&self, lane: &Lane, at: u16, d: &Desc, bufs: &Buffers) -> Result<bool, Fault> {
+        let length = u32::from(d.len());
+        let slot = self.offered(lane, at);
+        if length > slot.length {
+            return Ok(false);
+        }
+        let to = self.buffer(lane, at, slot, length)?;
+        // SAFETY: `length` bytes are within our buffer and within the peer's.
+        unsafe { copy_packet(bufs.pool().data(d), to, length as usize) };
+        lane.ring.write(
+            at,
+            Slot {
+                flags: 0,
+                length,
+                ..slot
+            },
+        );
+        Ok(true)
+    }
+
+    /// The buffer on offer at a transmit descriptor.
+    #[inline(always)]
+    fn offered(&self, lane: &Lane, at: u16) -> Slot {
+        match self.role {
+            Role::Client => self.own(lane, at, self.buffer_size, 0),
+            Role::Server => lane.ring.read(at),
+        }
+    }
+
+    /// Sends a packet over as many descriptors as it needs, at most `room`. Returns how many, 0 if too few.
+    #[cold]
+    fn put_chain(
+        &self,
+        lane: &Lane,
+        at: u16,
+        room: u16,
+        d: &Desc,
+        bufs: &Buffers,
+    ) -> Result<u16, Fault> {
+        let (mut used, mut filled) = (0u16, 0u32);
+        let mut slot = self.offered(lane, at);
+        let mut result = Ok(());
+        bufs.pool().segments(d, |mut bytes| {
+            while !bytes.is_empty() && result.is_ok() {
+                if filled == slot.length {
+                    used += 1;
+                    if used == room {
+                        result = Err(None);
+                        return;
+                    }
+                    let before = at.wrapping_add(used - 1);
+                    lane.ring.write(
+                        before,
+                        Slot {
+                            flags: NEXT,
+                            ..slot
+                        },
+                    );
+                    (slot, filled) = (self.offered(lane, at.wrapping_add(used)), 0);
+                    continue;
+                }
+                let n = bytes.len().min((slot.length - filled) as usize);
+                match self.buffer(lane, at.wrapping_add(used), slot, filled + n as u32) {
+                    // SAFETY: filled + n bytes are within the peer's buffer, n within the segment.
+                    Ok(to) => unsafe {
+                        to.add(filled as usize)
+                            .copy_from_nonoverlapping(as_ptr(bytes), n)
+                    },
+                    Err(Fault) => result = Err(Some(Fault)),
+                }
+                filled += n as u32;
+                bytes = &bytes[n..];
+            }
+        });
+        match result {
+            Ok(()) => {
+                let last = Slot {
+                    flags: 0,
+                    length: filled,
+                    ..slot
+                };
+                lane.ring.write(at.wrapping_add(used), last);
+                Ok(used + 1)
+            }
+            Err(None) => Ok(0),
+            Err(Some(fault)) => Err(fault),
+        }
+    }
+}
+
+fn as_ptr(bytes: &[u8]) -> NonNull<u8> {
+    NonNull::from(bytes).cast()
+}
+
+/// Copies the parts of a packet into as many buffers as it needs; `None` if there are too few.
+fn assemble(parts: &[(NonNull<u8>, u32)], bufs: &mut Buffers) -> Option<Desc> {
+    let room = bufs.pool().room();
+    let mut head: Option<Desc> = None;
+    let mut fill = |bufs: &mut Buffers, segment: Desc, length: u16| {
+        // SAFETY: we own the buffer and wrote `length` bytes from DATA on.
+        let segment = unsafe { Desc::new(segment.buf(), DATA, length) };
+        match head.as_mut() {
+            None => head = Some(segment),
+            Some(head) => bufs.chain(head, segment),
+        }
+    };
+    let (mut segment, mut length) = (bufs.alloc()?, 0u16);
+    for &(from, bytes) in parts {
+        let mut done = 0;
+        while done < bytes {
+            if length == room {
+                let Some(next) = bufs.alloc() else {
+                    bufs.free(segment);
+                    if let Some(head) = head {
+                        bufs.free(head);
+                    }
+                    return None;
+                };
+                fill(bufs, std::mem::replace(&mut segment, next), length);
+                length = 0;
+            }
+            let n = (bytes - done).min(u32::from(room - length));
+            let to = bufs.pool().data(&segment);
+            // SAFETY: `from` holds `bytes` bytes of shared memory, of which done + n are at most all; our buffer
+            // holds `room`. The peer may write meanwhile: then the packet holds a mixture of bytes.
+            unsafe {
+                to.add(length as usize)
+                    .copy_from_nonoverlapping(from.add(done as usize), n as usize)
+            };
+            done += n;
+            length += n as u16;
+        }
+    }
+    fill(bufs, segment, length);
+    head
+}
