@@ -395,7 +395,11 @@ fn a_million_routes() {
     follower.until("the last change is there", |_, memory| {
         memory.route("30.174.89.0/24") == forward(&[last]).as_ref()
     });
-    println!("followed after {:?}", begun.elapsed());
+    let overflows = mirror.counters().overflows.load(Ordering::Relaxed);
+    println!(
+        "followed after {:?}, {overflows} overflows",
+        begun.elapsed()
+    );
     let begun = Instant::now();
     netns.ip("link set pa down");
     follower.until("all routes are gone", |_, memory| memory.routes.len() < 10);

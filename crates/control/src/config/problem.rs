@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode, SourceSpan};
+use miette::{Diagnostic, LabeledSpan, NamedSource, Report, SourceCode, SourceSpan};
 use serde_saphyr::Location;
 
 /// One thing that is wrong. As text: what, and what to do.
@@ -49,7 +49,7 @@ impl fmt::Display for Problem {
 
 /// Everything that is wrong with a configuration.
 ///
-/// As text, a line for each: `FILE:LINE:COLUMN: what; what to do`. As a [`Diagnostic`], with the lines of the source.
+/// As text, a line for each: `FILE:LINE:COLUMN: what; what to do`. [`Problems::report`] shows the lines of the source, too.
 #[derive(Debug)]
 pub struct Problems {
     name: String,
@@ -98,6 +98,11 @@ impl Problems {
         }
     }
 
+    /// Everything with the lines of the source, for a person at a terminal.
+    pub fn report(self) -> Report {
+        Report::new(Rejected(self))
+    }
+
     /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
         self.found.iter().map(|shown| &shown.problem)
@@ -123,10 +128,22 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-impl Diagnostic for Problems {
+/// Problems under a heading.
+#[derive(Debug)]
+struct Rejected(Problems);
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the configuration {} cannot be used", self.0.name)
+    }
+}
+
+impl std::error::Error for Rejected {}
+
+impl Diagnostic for Rejected {
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
         Some(Box::new(
-            self.found.iter().map(|shown| shown as &dyn Diagnostic),
+            self.0.found.iter().map(|shown| shown as &dyn Diagnostic),
         ))
     }
 }

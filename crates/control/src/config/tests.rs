@@ -260,7 +260,7 @@ fn hosts_of_one_network_may_share_an_interface() {
 fn the_report_shows_the_line() {
     let problems =
         Config::parse("router.yaml", "interfaces:\n  eth0:\n    mtu: 99999\n").unwrap_err();
-    let report = format!("{:?}", miette::Report::new(problems));
+    let report = format!("{:?}", problems.report());
     assert!(
         report.contains("mtu: 99999") && report.contains("router.yaml:3"),
         "{report}"
@@ -280,7 +280,7 @@ proptest! {
         let text = format!("{}{put}{}", &OPERATOR[..start], &OPERATOR[end..]);
         if let Err(problems) = Config::parse("x", &text) {
             let _ = problems.to_string();
-            let _ = format!("{:?}", miette::Report::new(problems));
+            let _ = format!("{:?}", problems.report());
         }
     }
 }
