@@ -12,4 +12,5 @@ mod life;
 mod memif;
 mod report;
 mod routes;
+mod show;
 mod tcp;
