@@ -47,6 +47,8 @@ pub struct Queue {
     /// The packet whose last buffer is still to come, and whether it is to be dropped.
     partial: Option<Desc>,
     skipping: bool,
+    /// The kernel did not take all of the transmit ring.
+    unsent: bool,
     gone: Arc<AtomicBool>,
     /// Stands for the socket once the interface is gone: it never wakes.
     quiet: OwnedFd,
@@ -95,6 +97,7 @@ impl Queue {
             chains,
             partial: None,
             skipping: false,
+            unsent: false,
             gone,
             quiet: event::new()?,
             counters: PortCounters::new(&NAMES),
@@ -226,8 +229,10 @@ impl Queue {
         true
     }
 
-    /// Makes the kernel send, and notices when the interface is gone.
+    /// Makes the kernel send, and notices when the interface is gone. What it does not take now is tried again
+    /// with the next call to receive.
     fn kick(&mut self) {
+        self.unsent = false;
         let (Some(rings), Some(socket)) = (&mut self.rings, &self.socket) else {
             return;
         };
@@ -240,10 +245,10 @@ impl Queue {
                 // More than one call's worth waits, or the driver is busy: go on while there is progress.
                 Ok(()) | Err(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS) => {
                     if rings.tx.pending() == before {
-                        return;
+                        break;
                     }
                 }
-                // Down, not away.
+                // Down, not away: it is tried again when there is more to send.
                 Err(libc::ENETDOWN) => return,
                 Err(libc::ENXIO | libc::ENODEV | libc::EBADF) => {
                     return self.gone.store(true, Ordering::Release);
@@ -251,6 +256,7 @@ impl Queue {
                 Err(_) => return self.counters.add(TX_KICK_ERROR, 1),
             }
         }
+        self.unsent = rings.tx.pending() > 0;
     }
 
     fn is_gone(&self) -> bool {
@@ -264,6 +270,9 @@ impl Port for Queue {
     }
 
     fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize {
+        if self.unsent {
+            self.flush(bufs);
+        }
         let Some(rings) = &mut self.rings else {
             return 0;
         };
@@ -342,7 +351,7 @@ impl Port for Queue {
                 self.gone.store(true, Ordering::Release);
             }
         }
-        self.rings.as_mut().is_none_or(|r| r.rx.filled(1) == 0)
+        !self.unsent && self.rings.as_mut().is_none_or(|r| r.rx.filled(1) == 0)
     }
 
     fn drain(&mut self, bufs: &mut Buffers) {
