@@ -6,14 +6,19 @@ use std::process::{Child, Command, Stdio};
 const TESTPMD: &str = "dpdk-testpmd";
 
 /// A running testpmd; ends when dropped.
-struct Testpmd(Child);
+struct Testpmd {
+    child: Child,
+    /// Its run-time directory, which it leaves behind when killed.
+    prefix: String,
+    socket: String,
+}
 
 impl Testpmd {
     fn start(role: &str, socket: &str, queues: u16) -> Option<Self> {
         let vdev = format!(
             "--vdev=net_memif0,role={role},id=0,socket={socket},socket-abstract=no,bsize=2048,rsize=10"
         );
-        let prefix = format!("--file-prefix=psh{}-{role}{queues}", std::process::id());
+        let prefix = format!("psh{}-{role}{queues}", std::process::id());
         let queues = [format!("--rxq={queues}"), format!("--txq={queues}")];
         let child = Command::new(TESTPMD)
             .args([
@@ -25,7 +30,7 @@ impl Testpmd {
                 "-m",
                 "128",
             ])
-            .args([&prefix, &vdev])
+            .args([&format!("--file-prefix={prefix}"), &vdev])
             .args([
                 "--",
                 "--forward-mode=macswap",
@@ -38,14 +43,20 @@ impl Testpmd {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        child.ok().map(Self)
+        Some(Self {
+            child: child.ok()?,
+            prefix,
+            socket: socket.to_owned(),
+        })
     }
 }
 
 impl Drop for Testpmd {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(format!("/var/run/dpdk/{}", self.prefix));
+        let _ = std::fs::remove_file(&self.socket);
     }
 }
 
@@ -71,7 +82,7 @@ fn exchange(ours: Role, queues: u16) {
     if ours == Role::Server {
         until("the listener", || std::path::Path::new(&path).exists());
     }
-    let Some(_testpmd) = Testpmd::start(theirs, &path, queues) else {
+    let Some(testpmd) = Testpmd::start(theirs, &path, queues) else {
         println!(
             "SKIP memif with DPDK, we are the {ours}: {TESTPMD} is not installed (package dpdk-dev)"
         );
@@ -104,7 +115,7 @@ fn exchange(ours: Role, queues: u16) {
     }
     assert_eq!(missing(&end.bufs), 0);
     assert!(end.up());
-    drop(_testpmd);
+    drop(testpmd);
     until("DPDK's end", || !end.up());
 }
 
