@@ -9,6 +9,7 @@
 //! - a [`Stage`] is written once, as a function of one packet, and fused by [`stage::Then`] where it pays.
 #![allow(unsafe_code)]
 
+pub mod cable;
 pub mod counters;
 pub mod cycles;
 pub mod desc;

@@ -337,7 +337,7 @@ mod loom_tests {
     #[test]
     fn the_free_list_gives_each_buffer_to_one() {
         loom::model(|| {
-            let list = std::sync::Arc::new(FreeList::full(2));
+            let list = Arc::new(FreeList::full(2));
             let other = list.clone();
             let t = loom::thread::spawn(move || {
                 let mut have = Vec::new();

@@ -191,7 +191,9 @@ impl Router {
     /// Neighbors that packets may be sent to: whoever keeps the kernel's table must know that they are in use.
     pub fn next_hops_in_use(&self) -> Vec<(crate::InterfaceId, std::net::Ipv4Addr)> {
         let resolved = self.state.neighbors.keys();
-        resolved.map(|(address, interface)| (*interface, (*address).into())).collect()
+        resolved
+            .map(|(address, interface)| (*interface, (*address).into()))
+            .collect()
     }
 
     /// Ports that workers gave back since the last call, to be dropped by the caller. Traces that they gave back are dropped here.

@@ -4,6 +4,7 @@ use super::adjacency::adjacency;
 use super::text::name;
 use crate::{Router, icmp4};
 use graph::To;
+use graph::counters::NodeCounters;
 use graph::trace::{Record, TraceBuffer};
 use graph::worker::{Command, Handle};
 use serde::Serialize;
@@ -66,7 +67,9 @@ impl Router {
 
     fn trace_point(&self, asked: &str) -> Result<(u16, u16), TraceError> {
         let nodes = self.workers.first().map_or(&[][..], |w| &w.nodes);
-        if let Some(i) = nodes.iter().position(|(n, _)| *n == asked) {
+        // A stage inside of a fused node is entered with that node.
+        let has = |n: &NodeCounters| n.parts.iter().any(|p| p.name == asked);
+        if let Some(i) = nodes.iter().position(|(_, n)| has(n)) {
             return Ok((i as u16, 0));
         }
         let interfaces = self.state.interfaces.values();
@@ -167,13 +170,15 @@ fn step(router: &Router, worker: &Handle, r: &Record) -> Step {
         },
     };
     let dropped = r.dropped.map(|edge| reason(worker, r.node, edge));
+    let text = match dropped {
+        Some(_) => Vec::new(),
+        None => describe(router, worker, &node, r),
+    };
+    let (stage, dropped) = dropped.unzip();
     Step {
         seconds: cycles as f64 / graph::cycles::per_second(),
-        text: match dropped {
-            Some(_) => Vec::new(),
-            None => describe(router, &node, r),
-        },
-        node,
+        node: stage.unwrap_or(node),
+        text,
         dropped,
         length: r.len,
         bytes: r
@@ -184,17 +189,18 @@ fn step(router: &Router, worker: &Handle, r: &Record) -> Step {
     }
 }
 
-fn reason(worker: &Handle, node: u16, edge: u8) -> String {
+/// The stage inside of a node to which an edge belongs, and why packets end on it.
+fn reason(worker: &Handle, node: u16, edge: u8) -> (String, String) {
     let node = worker.nodes.get(usize::from(node));
-    let mut edges = node.iter().flat_map(|(_, n)| n.parts.iter());
-    let mut edges = edges.by_ref().flat_map(|p| &p.edges);
-    match edges.nth(usize::from(edge)).map(|e| e.to) {
-        Some(To::Drop(reason)) => reason.into(),
-        _ => "dropped".into(),
+    let parts = node.iter().flat_map(|(_, n)| n.parts.iter());
+    let mut edges = parts.flat_map(|p| p.edges.iter().map(move |e| (p.name, e.to)));
+    match edges.nth(usize::from(edge)) {
+        Some((stage, To::Drop(reason))) => (stage.into(), reason.into()),
+        _ => ("drop".into(), "unknown reason".into()),
     }
 }
 
-fn describe(router: &Router, node: &str, r: &Record) -> Vec<String> {
+fn describe(router: &Router, worker: &Handle, node: &str, r: &Record) -> Vec<String> {
     let bytes = r.packet_bytes();
     let mut lines = Vec::new();
     let port = matches!(r.node, Record::INTERFACE_RX | Record::INTERFACE_TX);
@@ -205,6 +211,12 @@ fn describe(router: &Router, node: &str, r: &Record) -> Vec<String> {
             r.adj
         };
         lines.push(format!("{} bytes, sw_if_index {interface}", r.len));
+    }
+    if let Some((_, node)) = worker.nodes.get(usize::from(r.node))
+        && node.parts.len() > 1
+    {
+        let stages: Vec<&str> = node.parts.iter().map(|p| p.name).collect();
+        lines.push(format!("fused stages {}", stages.join(", ")));
     }
     match node {
         "ip4-rewrite" | "ip4-arp" | "ip4-fragment" => {

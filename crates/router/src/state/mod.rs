@@ -322,10 +322,10 @@ impl State {
             .next()
         {
             self.host_route(address)?;
-            match address.checked_add(1) {
-                Some(next) => from = (next, 0),
-                None => break,
+            if address >= prefix.last() {
+                break;
             }
+            from = (address + 1, 0);
         }
         Ok(())
     }

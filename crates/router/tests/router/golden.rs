@@ -1,0 +1,145 @@
+//! Packets in, packets out, counters and trace: compared with files that are kept beside the tests.
+//!
+//! `PARSHALL_GOLDEN=write cargo test -p router golden` writes them anew; look at the difference before it is committed.
+
+use crate::harness::*;
+use router::{Change, Interface, Kind, Route};
+use std::path::{Path, PathBuf};
+use wire::craft::Packet;
+use wire::eth::Mac;
+use wire::pcap;
+
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/router/golden")
+}
+
+fn writes() -> bool {
+    std::env::var_os("PARSHALL_GOLDEN").is_some_and(|v| v == "write")
+}
+
+/// Compares with a file, or writes it.
+fn compare(name: &str, content: &[u8]) {
+    let path = directory().join(name);
+    if writes() {
+        std::fs::create_dir_all(directory()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        return;
+    }
+    let want = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    if name.ends_with(".txt") {
+        assert_eq!(
+            String::from_utf8_lossy(content),
+            String::from_utf8_lossy(&want),
+            "{name}"
+        );
+    } else {
+        assert!(content == want, "{name} differs");
+    }
+}
+
+fn capture(frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut writer = pcap::Writer::new(&mut file, pcap::ETHERNET).unwrap();
+    for (i, frame) in frames.iter().enumerate() {
+        writer
+            .write(i as u64 * 1000, frame.len() as u32, frame)
+            .unwrap();
+    }
+    file
+}
+
+/// One packet of each kind that the router treats in its own way.
+fn packets() -> Vec<Vec<u8>> {
+    let mut broken = udp(FAR).frame();
+    broken[24] ^= 1;
+    let mut stranger = udp(FAR).frame();
+    stranger[5] ^= 1;
+    let mut arp = udp(FAR).frame();
+    (arp[12], arp[13]) = (8, 6);
+    let from = addr(1, 2);
+    let to_us = |p: Packet| p.macs(Mac(host_mac(1, 2)), Mac(own_mac(1))).frame();
+    vec![
+        udp(FAR).frame(),
+        to_us(Packet::tcp((from, 40000), (FAR, 80), 2, 7, 0)),
+        to_us(Packet::echo_request(from, FAR, 1, 2)),
+        udp(FAR).ttl(1).frame(),
+        udp(0x4600_0001).frame(),
+        udp(0x3c00_0001).frame(),
+        udp(0x3d00_0001).frame(),
+        udp(FAR).fragment(0x4000).frame_len(1600).frame(),
+        udp(FAR).id(9).frame_len(1600).frame(),
+        udp(addr(1, 1)).frame(),
+        udp(FAR).options(&[1, 1, 1, 0]).frame(),
+        udp(0x7f00_0001).frame(),
+        broken,
+        stranger,
+        arp,
+        udp(FAR).frame()[..10].to_vec(),
+        udp(addr(2, 9)).frame(),
+    ]
+}
+
+fn lab() -> Lab {
+    let mut lab = Lab::new();
+    lab.plug(4, 0);
+    lab.apply(vec![
+        Change::InterfaceSet(Interface {
+            kind: Kind::Twin { of: 1 },
+            ..interface(4)
+        }),
+        Change::InterfaceSet(Interface {
+            kind: Kind::Routed { twin: Some(4) },
+            ..interface(1)
+        }),
+        route("60.0.0.0/8", Route::Blackhole),
+        route("61.0.0.0/8", Route::Prohibit),
+    ]);
+    lab
+}
+
+/// Text without its times.
+fn timeless(text: &str) -> String {
+    let line = |l: &str| match l.split_once(": ") {
+        Some((time, rest)) if time.len() == 15 && time.as_bytes()[2] == b':' => {
+            format!("00:00:00:000000: {rest}\n")
+        }
+        _ => format!("{l}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn golden() {
+    if writes() {
+        compare("in.pcap", &capture(&packets()));
+    }
+    let file = std::fs::read(directory().join("in.pcap")).unwrap();
+    let reader = pcap::Reader::new(&file[..]).unwrap();
+    let frames: Vec<_> = reader.map(|p| p.unwrap().bytes).collect();
+    let mut lab = lab();
+    lab.router.trace_add("eth1-rx", 100).unwrap();
+    lab.run();
+    lab.receive(1, frames);
+    lab.apply(vec![neighbor(2, 9)]);
+    for id in 1..=4 {
+        compare(&format!("out-eth{id}.pcap"), &capture(&lab.sent(id)));
+    }
+    let mut counters = String::new();
+    for (node, edge, n) in lab.edges() {
+        if n > 0 {
+            counters += &format!("{node} {edge} {n}\n");
+        }
+    }
+    compare("counters.txt", counters.as_bytes());
+    compare(
+        "errors.txt",
+        router::show::errors(&lab.router, &[])
+            .to_string()
+            .as_bytes(),
+    );
+    let interfaces = router::show::interfaces(&lab.router, None).unwrap();
+    compare("interfaces.txt", interfaces.to_string().as_bytes());
+    let trace = router::show::trace(&lab.router).to_string();
+    compare("trace.txt", timeless(&trace).as_bytes());
+    lab.check_buffers(0);
+}

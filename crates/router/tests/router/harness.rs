@@ -1,0 +1,274 @@
+//! A router in memory: interfaces are cables, workers are driven by hand, every buffer is accounted for.
+
+use graph::Pool;
+use graph::cable::Cable;
+use graph::node::Way;
+use graph::served::Served;
+use graph::worker::{Command, Worker};
+use router::{Change, Cx, Interface, Kind, Mac, Memory, Path, Prefix, Route, Router, Setup};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use tables::mem::Cells;
+use wire::craft::Packet;
+
+pub struct Lab {
+    pub router: Router,
+    pub workers: Vec<Worker<Cx>>,
+    pub cables: BTreeMap<u16, Cable>,
+    buffers: u32,
+}
+
+/// `10.0.interface.host` as a number.
+pub fn addr(interface: u8, host: u8) -> u32 {
+    u32::from_be_bytes([10, 0, interface, host])
+}
+
+/// Our Ethernet address on an interface.
+pub fn own_mac(interface: u16) -> Mac {
+    [2, 0xfe, 0, 0, 0, interface as u8]
+}
+
+/// The Ethernet address of host `10.0.interface.host`.
+pub fn host_mac(interface: u16, host: u8) -> Mac {
+    [2, 0, 0, 0, interface as u8, host]
+}
+
+pub fn prefix(text: &str) -> Prefix {
+    text.parse().unwrap()
+}
+
+pub fn interface(id: u16) -> Interface {
+    Interface {
+        id,
+        name: format!("eth{id}"),
+        kind: Kind::Routed { twin: None },
+        mac: own_mac(id),
+        mtu: 1500,
+        up: true,
+    }
+}
+
+pub fn via(interface: u16, host: u8) -> Path {
+    Path {
+        interface,
+        gateway: Some(addr(interface as u8, host).into()),
+        weight: 1,
+    }
+}
+
+pub fn on_link(interface: u16) -> Path {
+    Path {
+        interface,
+        gateway: None,
+        weight: 1,
+    }
+}
+
+pub fn route(text: &str, route: Route) -> Change {
+    Change::RouteSet {
+        prefix: prefix(text),
+        route,
+    }
+}
+
+pub fn neighbor(interface: u16, host: u8) -> Change {
+    Change::NeighborSet {
+        interface,
+        address: addr(interface as u8, host).into(),
+        mac: host_mac(interface, host),
+    }
+}
+
+/// What the kernel has when `10.0.id.1/24` is configured on an interface.
+pub fn connected(id: u16) -> Vec<Change> {
+    let net = |host: u8| Prefix::host(addr(id as u8, host));
+    vec![
+        Change::InterfaceSet(interface(id)),
+        Change::AddressAdd {
+            interface: id,
+            address: Ipv4Addr::from(addr(id as u8, 1)),
+            length: 24,
+        },
+        route(
+            &format!("10.0.{id}.0/24"),
+            Route::Forward(vec![on_link(id)]),
+        ),
+        Change::RouteSet {
+            prefix: net(1),
+            route: Route::Local,
+        },
+        Change::RouteSet {
+            prefix: net(255),
+            route: Route::Broadcast,
+        },
+    ]
+}
+
+impl Lab {
+    /// A router with `workers` workers and no interface; `second` groups in the second level of its FIB, 240 next hops.
+    pub fn sized(workers: usize, second: usize) -> Self {
+        Lab::with_buffers(workers, second, 8192)
+    }
+
+    /// The same with another number of buffers.
+    pub fn with_buffers(workers: usize, second: usize, buffers: u32) -> Self {
+        let memory = Memory {
+            first: Cells::mapped(1 << 24).unwrap(),
+            second: Cells::boxed(256 * second),
+            groups: Cells::boxed(16 * 256),
+            adjacencies: Cells::boxed(16 * 256),
+        };
+        let pool = Pool::new(buffers, graph::pool::STRIDE).unwrap();
+        let setup = Setup {
+            pool,
+            memory,
+            workers,
+            grace: None,
+        };
+        let (mut router, idle) = Router::new(setup).unwrap();
+        let (workers, handles) = idle.into_iter().unzip();
+        router.attach(handles);
+        Lab {
+            router,
+            workers,
+            cables: BTreeMap::new(),
+            buffers,
+        }
+    }
+
+    /// Interfaces 1 to 3 with their networks, host .2 resolved on each, 48.0.0.0/8 via 10.0.2.2. One worker.
+    pub fn new() -> Self {
+        Lab::sized(1, 64).wired()
+    }
+
+    /// Adds what [`Lab::new`] describes.
+    pub fn wired(self) -> Self {
+        let mut lab = self;
+        for id in 1..=3 {
+            lab.plug(id, 0);
+            lab.apply(connected(id));
+            lab.apply(vec![neighbor(id, 2)]);
+        }
+        lab.apply(vec![route("48.0.0.0/8", Route::Forward(vec![via(2, 2)]))]);
+        lab
+    }
+
+    /// Gives worker `worker` a cable for interface `id`; the others hand its packets over.
+    pub fn plug(&mut self, id: u16, worker: usize) {
+        let cable = Cable::new(&format!("cable{id}"));
+        self.cables.insert(id, cable.clone());
+        for (i, handle) in self.router.workers.iter_mut().enumerate() {
+            let command = if i == worker {
+                Command::AddPort(Box::new(Served::new(Box::new(cable.clone()), id, 0)))
+            } else {
+                Command::Route(id, Way::Worker(worker))
+            };
+            assert!(handle.command(command).is_ok());
+        }
+    }
+
+    pub fn apply(&mut self, changes: Vec<Change>) {
+        assert_eq!(self.router.apply(changes), Ok(0));
+        self.run();
+    }
+
+    /// Rounds until nothing moves any more.
+    pub fn run(&mut self) {
+        let mut quiet = 0;
+        while quiet < 3 {
+            let moved: usize = self.workers.iter_mut().filter_map(Worker::round).sum();
+            quiet = if moved == 0 { quiet + 1 } else { 0 };
+            self.router.tick();
+        }
+    }
+
+    /// Lets an interface receive frames, and everything happen that follows.
+    pub fn receive(&mut self, id: u16, frames: impl IntoIterator<Item = Vec<u8>>) {
+        frames.into_iter().for_each(|f| self.cables[&id].put(f));
+        self.run();
+    }
+
+    /// What an interface has sent since the last call.
+    pub fn sent(&self, id: u16) -> Vec<Vec<u8>> {
+        self.cables[&id].take()
+    }
+
+    /// Packets that left stage `node` by the edge of that name, over all workers and nodes.
+    pub fn edge(&self, node: &str, edge: &str) -> u64 {
+        let all = self.edges();
+        let mut of_name = all.iter().filter(|e| (e.0, e.1) == (node, edge)).peekable();
+        assert!(of_name.peek().is_some(), "no edge {edge} at node {node}");
+        of_name.map(|e| e.2).sum()
+    }
+
+    /// All edges of all stages as stage, edge, count. Inside of fused nodes the through edge counts what is left.
+    pub fn edges(&self) -> Vec<(&'static str, &'static str, u64)> {
+        let mut all = Vec::new();
+        for (_, counters) in self.router.workers.iter().flat_map(|w| &w.nodes) {
+            let mut counts = counters.edges.iter().map(|e| e.get());
+            let mut packets = counters.packets.get();
+            for (i, part) in counters.parts.iter().enumerate() {
+                let mut of_part: Vec<u64> = counts.by_ref().take(part.edges.len()).collect();
+                if i + 1 < counters.parts.len() {
+                    assert_eq!(of_part[part.thru], 0, "a through edge inside of a node");
+                    packets -= of_part.iter().sum::<u64>();
+                    of_part[part.thru] = packets;
+                }
+                let names = part.edges.iter().map(|e| (part.name, e.name));
+                all.extend(names.zip(of_part).map(|((p, e), n)| (p, e, n)));
+            }
+        }
+        all
+    }
+
+    /// Every buffer is in the pool or in a worker's cache, but for `held`.
+    pub fn check_buffers(&mut self, held: usize) {
+        let cached: usize = self
+            .workers
+            .iter_mut()
+            .map(|w| w.graph().out.bufs.cached())
+            .sum();
+        let free = self.router.pool().available() as usize + cached;
+        assert_eq!(
+            free + held,
+            self.buffers as usize,
+            "buffers leaked or freed twice"
+        );
+    }
+
+    /// Receives one frame on interface 1; it must take this edge. Nothing may leak.
+    pub fn takes(&mut self, frame: Vec<u8>, node: &str, edge: &str) {
+        let before = self.edge(node, edge);
+        self.receive(1, [frame]);
+        assert_eq!(self.edge(node, edge), before + 1, "{node} {edge}");
+        self.check_buffers(0);
+    }
+}
+
+/// A UDP packet from host 10.0.1.2 as interface 1 receives it.
+pub fn udp(destination: u32) -> Packet {
+    Packet::udp((addr(1, 2), 1025), (destination, 12))
+        .macs(wire::eth::Mac(host_mac(1, 2)), wire::eth::Mac(own_mac(1)))
+}
+
+/// An address behind the route 48.0.0.0/8.
+pub const FAR: u32 = 0x3000_0001;
+
+/// The frame as the router is to send it: Ethernet header for host `.host` on `interface`, one hop less.
+pub fn forwarded(frame: &[u8], interface: u16, host: u8) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    frame[..6].copy_from_slice(&host_mac(interface, host));
+    frame[6..12].copy_from_slice(&own_mac(interface));
+    frame[22] -= 1;
+    frame[24..26].fill(0);
+    let sum = wire::checksum::of(&frame[14..34]);
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    frame
+}
+
+/// Computes the header checksum of a frame anew (no options).
+pub fn seal(frame: &mut [u8]) {
+    frame[24..26].fill(0);
+    let sum = wire::checksum::of(&frame[14..34]);
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+}

@@ -1,0 +1,107 @@
+//! icmp4-error against RFC 1812 section 4.3.
+
+use crate::harness::*;
+use router::Change;
+use wire::craft::Packet;
+use wire::eth::Mac;
+
+fn to_us(packet: Packet) -> Vec<u8> {
+    packet
+        .macs(Mac(host_mac(1, 2)), Mac(own_mac(1)))
+        .ttl(1)
+        .frame()
+}
+
+#[test]
+fn an_error_quotes_the_packet_and_comes_from_the_nearest_address() {
+    let mut lab = Lab::new();
+    for length in [60, 61, 100, 562, 563, 1514] {
+        let frame = udp(FAR).tos(0xb9).frame_len(length).ttl(1).frame();
+        lab.receive(1, [frame.clone()]);
+        let sent = lab.sent(1);
+        let error = &sent[0];
+        assert_eq!(error[..6], host_mac(1, 2));
+        assert_eq!(error[6..12], own_mac(1));
+        let ip = &error[14..];
+        let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+        let quoted = (length - 14).min(576 - 28);
+        assert_eq!((ip[0], total, ip[8], ip[9]), (0x45, 28 + quoted, 64, 1));
+        assert_eq!(
+            ip[1], 0xd8,
+            "internetwork control, type of service as it came"
+        );
+        assert_eq!(ip[12..16], addr(1, 1).to_be_bytes());
+        assert_eq!(ip[16..20], addr(1, 2).to_be_bytes());
+        assert_eq!(wire::checksum::of(&ip[..20]), 0);
+        assert_eq!(wire::checksum::of(&ip[20..total]), 0);
+        assert_eq!(ip[20..22], [11, 0]);
+        assert_eq!(ip[28..total], frame[14..14 + quoted]);
+    }
+    lab.check_buffers(0);
+}
+
+#[test]
+fn padding_is_not_quoted() {
+    let mut lab = Lab::new();
+    lab.receive(1, [udp(FAR).ttl(1).frame()]);
+    assert_eq!(lab.sent(1)[0].len(), 14 + 28 + 28);
+}
+
+#[test]
+fn a_jumbo_packet_is_quoted_from_its_first_buffer() {
+    let mut lab = Lab::new();
+    lab.takes(
+        udp(FAR).frame_len(9000).ttl(1).frame(),
+        "icmp4-error",
+        "Lookup",
+    );
+    assert_eq!(lab.sent(1)[0].len(), 14 + 576);
+}
+
+#[test]
+fn no_error_about_errors_fragments_and_what_has_no_one_sender() {
+    let mut lab = Lab::new();
+    let from = addr(1, 2);
+    let icmp = |kind: u8| Packet::icmp(from, FAR, kind, 0, 0);
+    for kind in [3, 4, 5, 11, 12, 200] {
+        lab.takes(to_us(icmp(kind)), "icmp4-error", "NotAllowed");
+    }
+    for kind in [0, 8, 13, 14] {
+        lab.takes(to_us(icmp(kind)), "icmp4-error", "Lookup");
+    }
+    let fragment = |word| to_us(Packet::raw(from, FAR, 17).payload(&[0; 64]).fragment(word));
+    lab.takes(fragment(0x2001), "icmp4-error", "NotAllowed");
+    lab.takes(fragment(0x0001), "icmp4-error", "NotAllowed");
+    lab.takes(fragment(0x2000), "icmp4-error", "Lookup");
+    for source in [0xf000_0001, 0x0000_0001] {
+        let odd = Packet::udp((source, 1), (FAR, 2));
+        lab.takes(to_us(odd), "icmp4-error", "NotAllowed");
+    }
+    lab.sent(1);
+}
+
+#[test]
+fn errors_are_rationed() {
+    let mut lab = Lab::new();
+    lab.receive(1, vec![udp(FAR).ttl(1).frame(); 200]);
+    assert_eq!(lab.edge("icmp4-error", "Lookup"), 50);
+    assert_eq!(lab.edge("icmp4-error", "RateLimited"), 150);
+    assert_eq!(lab.sent(1).len(), 50);
+    lab.check_buffers(0);
+}
+
+#[test]
+fn without_an_address_there_is_no_error() {
+    let mut lab = Lab::new();
+    let delete = |interface: u16| Change::AddressDelete {
+        interface,
+        address: addr(interface as u8, 1).into(),
+        length: 24,
+    };
+    // Without one of its own the interface borrows another's.
+    lab.apply(vec![delete(1)]);
+    lab.takes(udp(FAR).ttl(1).frame(), "icmp4-error", "Lookup");
+    assert_eq!(lab.sent(1)[0][26..30], addr(2, 1).to_be_bytes());
+    lab.apply(vec![delete(2), delete(3)]);
+    lab.takes(udp(FAR).ttl(1).frame(), "icmp4-error", "NoSource");
+}

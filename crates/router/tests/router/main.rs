@@ -1,0 +1,16 @@
+//! The router as a whole, in memory: nodes, state, golden files, random packets, printers.
+
+mod arp;
+mod ecmp;
+mod eth;
+mod forward;
+mod fragment;
+mod fuzz;
+mod golden;
+mod harness;
+mod icmp4;
+mod input;
+mod oracle;
+mod output;
+mod show;
+mod state;

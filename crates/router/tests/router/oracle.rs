@@ -1,0 +1,234 @@
+//! Random changes, and every look-up compared with a few lines that say what is wanted.
+
+use crate::harness::*;
+use router::{Change, Interface, Kind, Mac, Path, Prefix, Route};
+use std::collections::{BTreeMap, BTreeSet};
+use tables::adjacency::Kind as AdjacencyKind;
+use tables::random::Random;
+use tables::special::Special;
+
+/// What is wanted, as the changes said it.
+#[derive(Default)]
+struct Wanted {
+    interfaces: BTreeMap<u16, Interface>,
+    neighbors: BTreeMap<(u32, u16), Mac>,
+    routes: BTreeMap<Prefix, Route>,
+}
+
+/// What becomes of a packet.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone)]
+enum Fate {
+    Special(&'static str),
+    Resolve(String, u32),
+    OnLink(String),
+    Down,
+    Send(String, u32, String),
+}
+
+impl Wanted {
+    fn apply(&mut self, change: &Change) {
+        match change {
+            Change::InterfaceSet(i) => {
+                self.interfaces.insert(i.id, i.clone());
+            }
+            Change::InterfaceDelete(id) => {
+                self.interfaces.remove(id);
+                self.neighbors.retain(|(_, i), _| i != id);
+            }
+            Change::NeighborSet {
+                interface,
+                address,
+                mac,
+            } => {
+                self.neighbors.insert(((*address).into(), *interface), *mac);
+            }
+            Change::NeighborDelete { interface, address } => {
+                self.neighbors.remove(&((*address).into(), *interface));
+            }
+            Change::RouteSet { prefix, route } => {
+                self.routes.insert(*prefix, route.clone());
+            }
+            Change::RouteDelete { prefix } => {
+                self.routes.remove(prefix);
+            }
+            _ => {}
+        }
+    }
+
+    /// All that may become of packets to `destination`.
+    fn fates(&self, destination: u32) -> BTreeSet<Fate> {
+        let covering = self.routes.iter().filter(|(p, _)| p.contains(destination));
+        let special = |s| BTreeSet::from([Fate::Special(s)]);
+        match covering.max_by_key(|(p, _)| p.len()).map(|(_, r)| r) {
+            None => special("no route"),
+            Some(Route::Local | Route::Broadcast) => special("local"),
+            Some(Route::Punt) => special("punt"),
+            Some(Route::Blackhole) => special("blackhole"),
+            Some(Route::Unreachable) => special("unreachable"),
+            Some(Route::Prohibit) => special("prohibit"),
+            Some(Route::Forward(paths)) => self.forward(paths, destination),
+        }
+    }
+
+    fn forward(&self, paths: &[Path], destination: u32) -> BTreeSet<Fate> {
+        let up = |p: &&Path| self.interfaces.get(&p.interface).is_some_and(|i| i.up);
+        let ways: Vec<&Path> = paths.iter().filter(up).collect();
+        if ways.is_empty() {
+            return BTreeSet::from([Fate::Down]);
+        }
+        let single = paths.len() == 1;
+        ways.iter()
+            .map(|p| {
+                let i = &self.interfaces[&p.interface];
+                let on_link = p.gateway.is_none() && single;
+                let hop = match p.gateway {
+                    Some(gateway) => gateway.into(),
+                    None if on_link => destination,
+                    None => return Fate::OnLink(i.name.clone()),
+                };
+                match self.neighbors.get(&(hop, p.interface)) {
+                    Some(mac) => {
+                        let header = [&mac[..], &i.mac, &[8, 0]].concat();
+                        let hex = header.iter().map(|b| format!("{b:02x}")).collect();
+                        Fate::Send(i.name.clone(), u32::from(i.mtu), hex)
+                    }
+                    None if on_link => Fate::OnLink(i.name.clone()),
+                    None => Fate::Resolve(i.name.clone(), hop),
+                }
+            })
+            .collect()
+    }
+}
+
+/// What the tables say, read as a worker reads them.
+fn table(lab: &mut Lab, destination: u32) -> BTreeSet<Fate> {
+    let cx = lab.workers[0].context();
+    let entry = cx.fib.lookup(destination);
+    let buckets = if entry.is_multi() { 16 } else { 1 };
+    let ids = (0..buckets).map(|b| cx.groups.bucket(entry.group(), b << 28));
+    ids.map(|id| {
+        if let Some(special) = Special::of(id) {
+            return Fate::Special(match special {
+                Special::NoRoute => "no route",
+                Special::Local => "local",
+                Special::Punt => "punt",
+                Special::Blackhole => "blackhole",
+                Special::Unreachable => "unreachable",
+                Special::Prohibit => "prohibit",
+            });
+        }
+        let a = cx.adjacencies.load(id);
+        let name = format!("eth{}", a.tx_if());
+        match a.kind() {
+            AdjacencyKind::Rewrite => {
+                let header = a.header().iter().map(|b| format!("{b:02x}")).collect();
+                Fate::Send(name, a.mtu().into(), header)
+            }
+            AdjacencyKind::Incomplete => Fate::Resolve(name, cx.adjacencies.next_hop(id)),
+            AdjacencyKind::Glean => Fate::OnLink(name),
+            _ => Fate::Down,
+        }
+    })
+    .collect()
+}
+
+/// Few addresses, so that prefixes nest and neighbors meet routes.
+fn address(random: &mut Random) -> u32 {
+    let b = random.below(3) as u8;
+    let d = [0, 1, 2, 127, 128, 254, 255][random.below(7) as usize];
+    u32::from_be_bytes([10, 0, b, d])
+}
+
+fn path(random: &mut Random) -> Path {
+    Path {
+        interface: 1 + random.below(4) as u16,
+        gateway: (random.below(3) > 0).then(|| address(random).into()),
+        weight: 1 + random.below(4) as u16,
+    }
+}
+
+fn change(random: &mut Random) -> Change {
+    let interface = 1 + random.below(4) as u16;
+    // The default route rarely: it takes its time to be painted.
+    let length = match random.below(200) {
+        0 => 0,
+        n => [8, 16, 22, 23, 24, 25, 30, 31, 32, 32, 32][n as usize % 11],
+    };
+    let prefix = Prefix::new(address(random), length).unwrap();
+    match random.below(12) {
+        0..=1 => Change::InterfaceSet(Interface {
+            id: interface,
+            name: format!("eth{interface}"),
+            kind: Kind::Routed { twin: None },
+            mac: [2, 1, 1, 1, interface as u8, random.below(2) as u8],
+            mtu: 1500 + random.below(2) as u16,
+            up: random.below(3) > 0,
+        }),
+        2 if random.below(4) == 0 => Change::InterfaceDelete(interface),
+        2..=4 => Change::NeighborSet {
+            interface,
+            address: address(random).into(),
+            mac: [2, 0, 0, 0, 0, random.below(3) as u8],
+        },
+        5 => Change::NeighborDelete {
+            interface,
+            address: address(random).into(),
+        },
+        6..=9 => {
+            let paths = 1 + random.below(3).saturating_sub(1);
+            let forward = Route::Forward((0..paths).map(|_| path(random)).collect());
+            let specials = [
+                Route::Local,
+                Route::Broadcast,
+                Route::Punt,
+                Route::Blackhole,
+                Route::Unreachable,
+                Route::Prohibit,
+            ];
+            let route = match random.below(10) {
+                n @ 0..=5 if random.below(3) == 0 => specials[n as usize].clone(),
+                _ => forward,
+            };
+            Change::RouteSet { prefix, route }
+        }
+        _ => Change::RouteDelete { prefix },
+    }
+}
+
+#[test]
+fn look_ups_agree_with_what_is_wanted() {
+    for seed in 0..8 {
+        let mut random = Random::new(seed);
+        let (mut lab, mut wanted) = (Lab::sized(1, 64), Wanted::default());
+        for step in 0..4000 {
+            let changes: Vec<Change> = (0..=random.below(3)).map(|_| change(&mut random)).collect();
+            changes.iter().for_each(|c| wanted.apply(c));
+            assert_eq!(lab.router.apply(changes.clone()), Ok(0));
+            lab.workers[0].round();
+            for _ in 0..6 {
+                let to = address(&mut random) ^ random.below(2);
+                assert_eq!(
+                    table(&mut lab, to),
+                    wanted.fates(to),
+                    "{} after {changes:?}, seed {seed} step {step}",
+                    std::net::Ipv4Addr::from(to)
+                );
+            }
+        }
+        // All that was made is given back when it is no longer wanted.
+        let routes: Vec<Prefix> = wanted.routes.keys().copied().collect();
+        lab.apply(
+            routes
+                .into_iter()
+                .map(|prefix| Change::RouteDelete { prefix })
+                .collect(),
+        );
+        lab.apply((1..=4).map(Change::InterfaceDelete).collect());
+        let memory = router::show::memory(&lab.router);
+        assert!(
+            memory.tables[1..].iter().all(|t| t.used == 0),
+            "seed {seed}\n{memory}"
+        );
+        assert_eq!(memory.ip4_routes, 0);
+    }
+}

@@ -1,0 +1,245 @@
+//! What the printers print, whatever the counters hold.
+
+use crate::harness::*;
+use router::show::{self, Clear, TraceError};
+use router::{Change, Interface, Route, Router};
+use tables::random::Random;
+
+/// Everything that can be shown, as text and as JSON.
+fn everything(router: &Router) -> Vec<(String, String)> {
+    fn both<T: serde::Serialize + std::fmt::Display>(shown: T) -> (String, String) {
+        let json = serde_json::to_string(&shown).unwrap();
+        let parsed: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert!(parsed.is_object());
+        (shown.to_string(), json)
+    }
+    let ports = graph::PortCounters::new(&["ring full", "a reason of some length, and more of it"]);
+    ports.set(0, u64::MAX);
+    ports.set(1, 1);
+    vec![
+        both(show::runtime(router)),
+        both(show::errors(router, &[("port".into(), ports)])),
+        both(show::interfaces(router, None).unwrap()),
+        both(show::addresses(router, None).unwrap()),
+        both(show::buffers(router)),
+        both(show::memory(router)),
+        both(show::fib(router, show::Query::Longest(FAR.into()))),
+        both(show::fib(router, show::Query::Exact(prefix("0.0.0.0/0")))),
+        both(show::fib_list(router, 0)),
+        both(show::fib_list(router, usize::MAX)),
+        both(show::neighbors(router)),
+        both(show::adjacencies(router)),
+        both(show::threads(router)),
+        both(show::trace(router)),
+    ]
+}
+
+#[test]
+fn an_empty_router_and_one_without_workers_can_be_shown() {
+    let mut lab = Lab::sized(3, 64);
+    everything(&lab.router);
+    lab.router.workers.clear();
+    everything(&lab.router);
+}
+
+#[test]
+fn printers_bear_any_counters_and_names() {
+    let mut random = Random::new(7);
+    for round in 0..40 {
+        let mut lab = Lab::new();
+        lab.router.trace_add("ip4-input", 10).unwrap();
+        lab.run();
+        lab.receive(1, (0..20).map(|_| udp(random.word()).frame()));
+        if round % 2 == 0 {
+            [Clear::Runtime, Clear::Errors, Clear::Interface]
+                .into_iter()
+                .for_each(|c| lab.router.clear(c));
+        }
+        let mut any = || match random.below(4) {
+            0 => 0,
+            1 => u64::MAX,
+            2 => random.bits(),
+            _ => u64::from(random.below(3)),
+        };
+        for w in &lab.router.workers {
+            [
+                &w.counters.loops,
+                &w.counters.cached,
+                &w.counters.queue_full,
+                &w.counters.sleeps,
+            ]
+            .iter()
+            .for_each(|c| c.add(any()));
+            for (_, n) in &w.nodes {
+                [&n.calls, &n.packets, &n.clocks]
+                    .iter()
+                    .for_each(|c| c.add(any()));
+                n.edges.iter().for_each(|e| e.add(any()));
+            }
+            for i in &w.interfaces {
+                [&i.rx_packets, &i.rx_bytes, &i.tx_packets, &i.tx_bytes]
+                    .iter()
+                    .for_each(|c| c.add(any()));
+                [&i.rx_calls, &i.rx_clocks, &i.tx_calls, &i.tx_clocks]
+                    .iter()
+                    .for_each(|c| c.add(any()));
+                [&i.drops, &i.tx_errors, &i.no_port]
+                    .iter()
+                    .for_each(|c| c.add(any()));
+            }
+        }
+        let length = random.below(100) as usize;
+        let name: String = (0..length)
+            .map(|_| {
+                ['a', '/', '%', '{', '"', '\\', 'ß', '\u{202e}', '\0', '\n']
+                    [random.below(10) as usize]
+            })
+            .collect();
+        lab.apply(vec![Change::InterfaceSet(Interface {
+            name,
+            ..interface(2)
+        })]);
+        everything(&lab.router);
+    }
+}
+
+#[test]
+fn runtime_has_the_known_columns() {
+    let mut lab = Lab::new();
+    lab.router.clear(Clear::Runtime);
+    lab.receive(1, vec![udp(FAR).frame(); 256]);
+    let shown = show::runtime(&lab.router);
+    let text = shown.to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("Thread 1 parshall_wk_0"));
+    assert!(
+        lines[1].starts_with("Time ")
+            && lines[1].contains("internal node vector rate 256.00 loops/sec")
+    );
+    assert!(lines[2].starts_with("  vector rates in "));
+    assert_eq!(
+        lines[3],
+        "             Name                 State         Calls          Vectors        Suspends      Packet-Clocks   Vectors/Call"
+    );
+    let names: Vec<&str> = shown.threads[0].nodes.iter().map(|r| &r.name[..]).collect();
+    assert_eq!(
+        names,
+        [
+            "eth1-rx",
+            "eth2-tx",
+            "ethernet-input",
+            "ip4-input",
+            "ip4-lookup",
+            "ip4-rewrite"
+        ]
+    );
+    for row in &shown.threads[0].nodes {
+        assert_eq!(
+            (row.calls, row.vectors, row.vectors_per_call),
+            (1, 256, 256.0)
+        );
+    }
+    assert!(lines[6].starts_with(
+        "ethernet-input                   active                  1             256               0"
+    ));
+    assert!(shown.threads[0].in_per_second > 0.0);
+}
+
+#[test]
+fn clearing_counts_from_zero() {
+    let mut lab = Lab::new();
+    lab.receive(1, vec![udp(FAR).frame(), udp(0x7f00_0001).frame()]);
+    let shown = |lab: &Lab| {
+        let interfaces = show::interfaces(&lab.router, Some("eth1")).unwrap();
+        let interface = interfaces.interfaces[0].clone();
+        (interface.rx_packets, interface.rx_bytes, interface.drops)
+    };
+    assert_eq!(shown(&lab), (2, 120, 1));
+    assert_eq!(show::errors(&lab.router, &[]).errors[0].count, 1);
+    lab.router.clear(Clear::Interface);
+    assert_eq!(shown(&lab), (0, 0, 0));
+    assert_eq!(show::errors(&lab.router, &[]).errors.len(), 1);
+    lab.router.clear(Clear::Errors);
+    assert!(show::errors(&lab.router, &[]).errors.is_empty());
+    lab.receive(1, [udp(FAR).frame()]);
+    assert_eq!(shown(&lab), (1, 60, 0));
+    assert!(show::interfaces(&lab.router, Some("eth9")).is_err());
+}
+
+#[test]
+fn routes_are_shown_down_to_the_header() {
+    let mut lab = Lab::new();
+    let weighted = |interface, weight| router::Path {
+        weight,
+        ..via(interface, 2)
+    };
+    let paths = Route::Forward(vec![weighted(2, 1), weighted(3, 3)]);
+    lab.apply(vec![route("48.2.0.0/16", paths)]);
+    let text = show::fib(&lab.router, "48.2.0.0/16".parse().unwrap()).to_string();
+    for part in [
+        "48.2.0.0/16 fib:0\n",
+        "locks:1 flags:\n",
+        "ip4 weight=1 attached-nexthop:\n        10.0.2.2 eth2\n",
+        "ip4 weight=3 attached-nexthop:\n        10.0.3.2 eth3\n",
+        " buckets:16]\n",
+        "ipv4 via 10.0.3.2 eth3: mtu:1500 02000000030202fe000000030800\n",
+    ] {
+        assert!(text.contains(part), "{part:?} in\n{text}");
+    }
+    assert_eq!(
+        show::fib(&lab.router, "48.2.3.4".parse().unwrap()).to_string(),
+        text
+    );
+    assert!("48.2.3.4/16".parse::<show::Query>().is_err());
+    let list = show::fib_list(&lab.router, 3);
+    assert_eq!((list.routes, list.list.len(), list.left_out), (14, 3, 11));
+    assert_eq!(list.list[0].prefix, "10.0.1.0/24");
+    assert!(
+        list.to_string()
+            .ends_with("... and 11 more routes; ask for one: show ip fib PREFIX\n")
+    );
+}
+
+#[test]
+fn a_trace_follows_packets_from_port_to_port() {
+    let mut lab = Lab::new();
+    let unknown = lab.router.trace_add("ip5-input", 1).unwrap_err();
+    assert!(matches!(&unknown, TraceError::Unknown { name, .. } if name == "ip5-input"));
+    assert_eq!(
+        lab.router.trace_add("eth1-rx", 0),
+        Err(TraceError::Packets(0))
+    );
+    lab.router.trace_add("eth1-rx", 2).unwrap();
+    lab.receive(2, [udp(FAR).frame()]);
+    lab.receive(
+        1,
+        [udp(FAR).frame(), udp(FAR).ttl(1).frame(), udp(FAR).frame()],
+    );
+    let shown = show::trace(&lab.router);
+    let ways: Vec<Vec<&str>> = shown.threads[0]
+        .packets
+        .iter()
+        .map(|p| p.steps.iter().map(|s| &s.node[..]).collect())
+        .collect();
+    let start = ["eth1-rx", "ethernet-input", "ip4-input"];
+    assert_eq!(ways[0], [&start[..], &["eth2-tx"]].concat());
+    let back = ["icmp4-error", "ip4-lookup", "ip4-rewrite", "eth1-tx"];
+    assert_eq!(ways[1], [&start[..], &back].concat());
+    assert_eq!(ways.len(), 2);
+    // From a node on, and why a packet ended.
+    lab.router.trace_add("ip4-input", 5).unwrap();
+    lab.receive(1, [udp(0x7f00_0001).frame()]);
+    let text = show::trace(&lab.router).to_string();
+    assert!(
+        text.contains("dropped: ip4 destination is loopback or zero"),
+        "{text}"
+    );
+    lab.router.trace_clear();
+    lab.run();
+    assert!(
+        show::trace(&lab.router)
+            .to_string()
+            .contains("No packets in trace buffer")
+    );
+    assert!(lab.router.collect().is_empty());
+}

@@ -1,0 +1,206 @@
+//! The state: routes, host routes of neighbors, next hops that are shared, tables that are full.
+
+use crate::harness::*;
+use router::show::{Adjacency, Query, Route as Shown, fib, memory};
+use router::state::Rejected;
+use router::{Change, Interface, Route};
+
+fn exact(lab: &Lab, text: &str) -> Option<Shown> {
+    fib(&lab.router, Query::Exact(prefix(text))).route
+}
+
+fn longest(lab: &Lab, destination: u32) -> Option<Shown> {
+    fib(&lab.router, Query::Longest(destination.into())).route
+}
+
+/// The one adjacency that packets to this address take.
+fn adjacency(lab: &Lab, destination: u32) -> Adjacency {
+    longest(lab, destination).unwrap().buckets[0]
+        .adjacency
+        .clone()
+}
+
+#[test]
+fn a_neighbor_on_a_connected_network_has_a_host_route() {
+    let mut lab = Lab::new();
+    assert_eq!(adjacency(&lab, addr(2, 9)).kind, "glean");
+    lab.apply(vec![neighbor(2, 9)]);
+    assert_eq!(exact(&lab, "10.0.2.9/32").unwrap().source, "neighbor");
+    assert_eq!(adjacency(&lab, addr(2, 9)).kind, "rewrite");
+    let gone = Change::NeighborDelete {
+        interface: 2,
+        address: addr(2, 9).into(),
+    };
+    lab.apply(vec![gone]);
+    assert_eq!(exact(&lab, "10.0.2.9/32"), None);
+    assert_eq!(adjacency(&lab, addr(2, 9)).kind, "glean");
+}
+
+#[test]
+fn a_more_specific_route_goes_before_a_neighbor() {
+    let mut lab = Lab::new();
+    lab.apply(vec![neighbor(2, 9)]);
+    let specific = route("10.0.2.8/29", Route::Forward(vec![via(3, 2)]));
+    lab.apply(vec![specific.clone()]);
+    assert_eq!(adjacency(&lab, addr(2, 9)).interface.unwrap(), "eth3");
+    lab.apply(vec![Change::RouteDelete {
+        prefix: prefix("10.0.2.8/29"),
+    }]);
+    assert_eq!(adjacency(&lab, addr(2, 9)).interface.unwrap(), "eth2");
+    // The other order.
+    lab.apply(vec![specific, neighbor(2, 10)]);
+    assert_eq!(adjacency(&lab, addr(2, 10)).interface.unwrap(), "eth3");
+}
+
+#[test]
+fn a_neighbor_beside_a_route_of_its_own_length() {
+    let mut lab = Lab::new();
+    let host = |r: Route| route("10.0.2.9/32", r);
+    let delete = Change::RouteDelete {
+        prefix: prefix("10.0.2.9/32"),
+    };
+    // A device route to one host is resolved as the network is.
+    lab.apply(vec![neighbor(2, 9), host(Route::Forward(vec![on_link(2)]))]);
+    assert_eq!(adjacency(&lab, addr(2, 9)).kind, "rewrite");
+    lab.apply(vec![Change::NeighborDelete {
+        interface: 2,
+        address: addr(2, 9).into(),
+    }]);
+    assert_eq!(adjacency(&lab, addr(2, 9)).kind, "glean");
+    assert_eq!(exact(&lab, "10.0.2.9/32").unwrap().source, "route");
+    lab.apply(vec![neighbor(2, 9)]);
+    assert_eq!(adjacency(&lab, addr(2, 9)).kind, "rewrite");
+    // Replaced by the same, by others, and removed.
+    lab.apply(vec![host(Route::Forward(vec![on_link(2)]))]);
+    assert_eq!(adjacency(&lab, addr(2, 9)).kind, "rewrite");
+    lab.apply(vec![host(Route::Forward(vec![via(3, 2)]))]);
+    assert_eq!(adjacency(&lab, addr(2, 9)).interface.unwrap(), "eth3");
+    lab.apply(vec![host(Route::Blackhole)]);
+    assert_eq!(adjacency(&lab, addr(2, 9)).kind, "blackhole");
+    lab.apply(vec![delete]);
+    assert_eq!(exact(&lab, "10.0.2.9/32").unwrap().source, "neighbor");
+    assert_eq!(adjacency(&lab, addr(2, 9)).kind, "rewrite");
+}
+
+#[test]
+fn routes_share_path_lists_and_give_them_back() {
+    let mut lab = Lab::new();
+    let used = |lab: &Lab| {
+        let tables = memory(&lab.router).tables;
+        (tables[2].used, tables[3].used)
+    };
+    let before = used(&lab);
+    let paths = || Route::Forward(vec![via(2, 50), via(3, 50)]);
+    let name = |n: u32| format!("20.{n}.0.0/16");
+    lab.apply((0..100).map(|n| route(&name(n), paths())).collect());
+    assert_eq!(used(&lab), (before.0 + 1, before.1 + 2));
+    assert_eq!(exact(&lab, "20.7.0.0/16").unwrap().shared_by, 100);
+    // Replaced one by one, and deleted.
+    lab.apply((0..50).map(|n| route(&name(n), Route::Blackhole)).collect());
+    assert_eq!(exact(&lab, "20.70.0.0/16").unwrap().shared_by, 50);
+    let delete = |n| Change::RouteDelete {
+        prefix: prefix(&name(n)),
+    };
+    lab.apply((0..100).map(delete).collect());
+    assert_eq!(used(&lab), before);
+}
+
+#[test]
+fn a_live_adjacency_is_replaced_and_never_edited() {
+    let mut lab = Lab::new();
+    let old = adjacency(&lab, FAR);
+    let mut change = |change: Change, differs: bool| {
+        let old = adjacency(&lab, FAR);
+        lab.apply(vec![change]);
+        let new = adjacency(&lab, FAR);
+        assert_eq!(old.id != new.id, differs, "{old} {new}");
+        new
+    };
+    change(neighbor(2, 2), false);
+    let mtu = Interface {
+        mtu: 9000,
+        ..interface(2)
+    };
+    assert_eq!(change(Change::InterfaceSet(mtu.clone()), true).mtu, 9000);
+    let mac = Interface {
+        mac: [2, 7, 7, 7, 7, 7],
+        ..mtu
+    };
+    let new = change(Change::InterfaceSet(mac), true);
+    assert_eq!(new.rewrite.as_deref(), Some("0200000002020207070707070800"));
+    let moved = Change::NeighborSet {
+        interface: 2,
+        address: addr(2, 2).into(),
+        mac: [2, 8, 8, 8, 8, 8],
+    };
+    assert_ne!(change(moved, true).rewrite, old.rewrite);
+}
+
+#[test]
+fn a_full_table_keeps_what_was_there() {
+    // Interfaces and neighbors use groups of the second level as well: 10.0.1.0/24 to 10.0.3.0/24.
+    let mut lab = Lab::sized(1, 4).wired();
+    lab.apply(vec![route("48.1.1.0/24", Route::Blackhole)]);
+    lab.apply(vec![route("48.1.1.1/32", Route::Prohibit)]);
+    let full = route("48.1.2.128/25", Route::Prohibit);
+    assert_eq!(lab.router.apply(vec![full.clone()]), Ok(1));
+    assert!(memory(&lab.router).fib_full > 0);
+    assert_eq!(longest(&lab, 0x3001_0280).unwrap().prefix, "48.0.0.0/8");
+    lab.apply(vec![route("48.1.1.1/32", Route::Unreachable)]);
+    assert_eq!(longest(&lab, 0x3001_0101).unwrap().kind, "unreachable");
+    // Room that is only waiting for its grace period is waited for, if workers run meanwhile.
+    lab.apply(vec![Change::RouteDelete {
+        prefix: prefix("48.1.1.1/32"),
+    }]);
+    lab.apply(vec![full]);
+    assert_eq!(longest(&lab, 0x3001_0280).unwrap().kind, "prohibit");
+}
+
+#[test]
+fn next_hops_that_are_used_up_leave_the_old_route() {
+    let mut lab = Lab::new();
+    let mut full = 0;
+    for n in 0..=255u8 {
+        let one = route(&format!("30.{n}.0.0/16"), Route::Forward(vec![via(3, n)]));
+        full += lab.router.apply(vec![one]).unwrap();
+        lab.run();
+    }
+    assert!(full > 0 && memory(&lab.router).next_hops_full > 0);
+    let change = route("48.0.0.0/8", Route::Forward(vec![via(3, 100), via(2, 99)]));
+    assert_eq!(lab.router.apply(vec![change]), Ok(1));
+    lab.run();
+    assert_eq!(adjacency(&lab, FAR).interface.unwrap(), "eth2");
+    // Routes that go make room again.
+    let delete = |n: u8| Change::RouteDelete {
+        prefix: prefix(&format!("30.{n}.0.0/16")),
+    };
+    lab.apply((0..=255).map(delete).collect());
+    lab.apply(vec![route("48.0.0.0/8", Route::Forward(vec![via(3, 100)]))]);
+    assert_eq!(adjacency(&lab, FAR).interface.unwrap(), "eth3");
+}
+
+#[test]
+fn a_batch_with_a_wrong_change_is_refused_whole() {
+    let mut lab = Lab::new();
+    let good = route("70.0.0.0/8", Route::Blackhole);
+    let bad = [
+        Change::InterfaceSet(Interface {
+            mtu: 67,
+            ..interface(5)
+        }),
+        Change::InterfaceSet(Interface {
+            mtu: 9217,
+            ..interface(5)
+        }),
+        Change::InterfaceSet(interface(0)),
+        Change::InterfaceDelete(256),
+        neighbor(0, 1),
+        route("71.0.0.0/8", Route::Forward(vec![])),
+        route("71.0.0.0/8", Route::Forward(vec![via(1, 2), via(300, 2)])),
+    ];
+    for wrong in bad {
+        let refused: Rejected = lab.router.apply(vec![good.clone(), wrong]).unwrap_err();
+        assert!(refused.to_string().starts_with("change 1: "), "{refused}");
+        assert_eq!(exact(&lab, "70.0.0.0/8"), None);
+    }
+}
