@@ -1,6 +1,12 @@
 //! The one binary, `parshall`: each subcommand is a module.
 
+mod ask;
 mod bench;
+mod cleanup;
+mod laboratory;
+mod load;
+mod output;
+mod run;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -10,7 +16,12 @@ pub type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// Routes at line rate on affordable hardware, and proves it.
 #[derive(Parser)]
-#[command(name = "parshall", version, max_term_width = 120)]
+#[command(
+    name = "parshall",
+    version,
+    max_term_width = 120,
+    infer_subcommands = true
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -18,6 +29,22 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Be the router: forward packets until told to stop
+    Run(run::Run),
+    /// Ask the running router: runtime, errors, interface, hardware, ip fib, neighbors, trace ...
+    Show(ask::Ask),
+    /// Trace packets in the running router: trace add NODE N
+    Trace(ask::Ask),
+    /// Set counters of the running router back: runtime, errors, interface, trace
+    Clear(ask::Ask),
+    /// Send through a device under test and count what comes back: a ramp, or a search for its highest rate
+    Loadtest(Box<load::Loadtest>),
+    /// Send a traffic profile by a port
+    Send(Box<load::Send>),
+    /// Compare router and kernel in a laboratory of network namespaces
+    Lab(laboratory::Lab),
+    /// Remove what killed predecessors left: namespaces, names of devices, programs, sockets
+    Cleanup,
     /// Measure the router itself on in-process ports, without root
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -25,6 +52,14 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Run(run) => run.run(),
+        Command::Show(ask) => ask.run("show"),
+        Command::Trace(ask) => ask.run("trace"),
+        Command::Clear(ask) => ask.run("clear"),
+        Command::Loadtest(test) => test.run(),
+        Command::Send(send) => send.run(),
+        Command::Lab(lab) => lab.run(),
+        Command::Cleanup => cleanup::run(),
         Command::Bench(bench) => bench.run(),
     };
     match outcome {

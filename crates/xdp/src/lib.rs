@@ -32,6 +32,12 @@ pub use live::{
 pub use router::{PortConfig, PortCounters, Router, RouterPort, TableSizes, Tables};
 pub use sink::{MAX_MATCHES, Match, Sink};
 
+/// Waits until no XDP program runs any more that began before this call, so that nothing retired from the tables before it is
+/// still read (milliseconds). False where the kernel cannot say (booted with `nohz_full`): then wait some other way.
+pub fn grace_period() -> bool {
+    sys::membarrier()
+}
+
 /// Packets and bytes of one stream. Bytes are those of the frames without the check sequence (FCS).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamCount {

@@ -83,14 +83,14 @@ impl Live {
             streams: plan.streams.len(),
             burst: plan.burst,
         };
-        live.wait_for_start()?;
+        live.wait_for_start(0)?;
         Ok(live)
     }
 
     /// Waits until the program has run, so that what the kernel refuses is an error of the start.
-    fn wait_for_start(&self) -> Result<(), LiveError> {
+    fn wait_for_start(&self, due: u64) -> Result<(), LiveError> {
         let state = self.state();
-        while state.last.load(Relaxed) == 0 && state.due.load(Relaxed) == 0 {
+        while state.last.load(Relaxed) == 0 && state.due.load(Relaxed) == due {
             self.check()?;
             std::thread::sleep(Duration::from_micros(200));
         }
@@ -101,7 +101,7 @@ impl Live {
         self.variables.view()
     }
 
-    /// Changes the rate while running. What was due before stays due.
+    /// Changes the rate while running. What was due before stays due; at rate 0 that is all.
     pub fn set_rate(&self, rate: Rate) {
         self.state().set_rate(rate, self.burst);
     }
@@ -114,9 +114,14 @@ impl Live {
         self.state().last.store(0, Relaxed);
     }
 
-    /// Goes on sending after a pause.
-    pub fn resume(&self) {
+    /// Goes on sending after a pause; when this returns, it does.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn resume(&self) -> Result<(), LiveError> {
+        let due = self.due();
         self.generator.resume();
+        self.wait_for_start(due)
     }
 
     /// Packets and bytes handed to the interface by stream, in the order of the plan. Exact after a pause; while it runs,

@@ -257,6 +257,13 @@ pub fn unlimit_locked_memory() {
     unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &limit) };
 }
 
+/// membarrier(2) with `MEMBARRIER_CMD_GLOBAL`: an RCU grace period. False where the kernel has none.
+pub fn membarrier() -> bool {
+    const GLOBAL: libc::c_int = 1;
+    // SAFETY: no pointers in it.
+    unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) == 0 }
+}
+
 /// The name of an interface of the calling thread's namespace; None if there is none with this index.
 pub fn interface_name(ifindex: u32) -> Option<String> {
     let mut name = [0u8; libc::IF_NAMESIZE];

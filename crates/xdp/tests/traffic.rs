@@ -236,7 +236,7 @@ fn rate_and_pause() {
         std::thread::sleep(Duration::from_millis(50));
         assert_eq!((live.due(), live.sent()), (due, sent.clone()));
         live.set_rate(Rate::Unpaced);
-        live.resume();
+        live.resume().expect("goes on");
         while live.sent()[0].packets < sent[0].packets + 10_000 {
             live.check().expect("runs");
         }

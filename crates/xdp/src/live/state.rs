@@ -69,6 +69,8 @@ impl State {
     /// Sets the pace; the program sees it at its next packet.
     pub fn set_rate(&self, rate: Rate, burst: Duration) {
         let (rate, packets) = match rate {
+            // The burst of the rate before is what may still be sent.
+            Rate::Pps(0) => return self.rate.store(0, Relaxed),
             Rate::Unpaced => (UNPACED, 0),
             Rate::Pps(pps) => (
                 u64::from(pps),

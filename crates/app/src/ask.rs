@@ -1,0 +1,35 @@
+//! `parshall show|trace|clear ...`: asks the running router.
+
+use clap::Args;
+use control::api::{Client, Output};
+use std::path::PathBuf;
+
+/// Words of a command to the running router.
+#[derive(Args)]
+pub struct Ask {
+    /// The command's further words; any unique beginning of each is enough
+    #[arg(value_name = "WORDS")]
+    words: Vec<String>,
+    /// Control socket of the router
+    #[arg(long, value_name = "PATH", default_value = "/run/parshall/cli.sock")]
+    socket: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Ask {
+    /// Asks, and prints the answer.
+    pub fn run(self, verb: &str) -> crate::Outcome {
+        let words: Vec<&str> = std::iter::once(verb)
+            .chain(self.words.iter().map(String::as_str))
+            .collect();
+        // What is not understood here is not understood there: say so without a router.
+        control::cli::parse(&words)?;
+        match Client::connect(&self.socket)?.call(&words, self.json)? {
+            Output::Text(text) => print!("{text}"),
+            Output::Json(json) => println!("{}", serde_json::to_string_pretty(&json)?),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! Answers to operators: the commands of `control::cli`, carried out by the control thread between two batches of news.
+
+use super::daemon::Daemon;
+use super::{Message, facts};
+use control::api::{Handler, Output};
+use control::cli::{Command, Verb};
+use router::show::{self, Clear};
+use serde::Serialize;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+
+/// Routes that `show ip fib` without a prefix lists at most.
+const ROUTES: usize = 10_000;
+/// How long somebody who asks waits for the control thread.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+type Answer = Result<Output, String>;
+
+/// A command and where its answer goes.
+pub struct Ask {
+    command: Command,
+    json: bool,
+    reply: SyncSender<Answer>,
+}
+
+/// Hands commands to the control thread.
+pub struct Asker {
+    sender: SyncSender<Message>,
+}
+
+impl Asker {
+    /// One that sends to this channel.
+    pub fn new(sender: SyncSender<Message>) -> Arc<Self> {
+        Arc::new(Asker { sender })
+    }
+}
+
+impl Handler for Asker {
+    fn call(&self, command: &Command, json: bool) -> Answer {
+        let (reply, answer) = sync_channel(1);
+        let ask = Ask {
+            command: command.clone(),
+            json,
+            reply,
+        };
+        self.sender
+            .send(Message::Ask(ask))
+            .map_err(|_| "the router is stopping".to_string())?;
+        answer
+            .recv_timeout(PATIENCE)
+            .map_err(|_| "the router is busy, try again".to_string())?
+    }
+}
+
+impl Ask {
+    /// Carries the command out and sends the answer.
+    pub fn answer(self, daemon: &mut Daemon) {
+        // Who asked may have gone away.
+        let _ = self.reply.send(answer(daemon, &self.command, self.json));
+    }
+}
+
+fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
+    let first = command.argument(0);
+    let router = &mut daemon.router;
+    match command.verb {
+        Verb::ShowRuntime => give(&show::runtime(router), json),
+        Verb::ShowErrors => give(&show::errors(&daemon.router, &port_counters(daemon)), json),
+        Verb::ShowInterface => give(
+            &show::interfaces(router, first).map_err(|e| e.to_string())?,
+            json,
+        ),
+        Verb::ShowBuffers => give(&show::buffers(router), json),
+        Verb::ShowMemory => give(&show::memory(router), json),
+        Verb::ShowIpFib => match first {
+            Some(prefix) => {
+                let query = prefix
+                    .parse()
+                    .map_err(|_| format!("`{prefix}' is not an IPv4 prefix or address"))?;
+                give(&show::fib(router, query), json)
+            }
+            None => give(&show::fib_list(router, ROUTES), json),
+        },
+        Verb::ShowNeighbors => give(&show::neighbors(router), json),
+        Verb::ShowAdjacency => give(&show::adjacencies(router), json),
+        Verb::ShowTrace => give(&show::trace(router), json),
+        Verb::ShowThreads => give(&show::threads(router), json),
+        Verb::ShowHardware => give(&facts::hardware(daemon, first)?, json),
+        Verb::ShowCpu => give(&facts::or_say(control::machine::cpu::Cpu::read())?, json),
+        Verb::ShowPci => give(&facts::or_say(control::machine::pci::Bus::read())?, json),
+        Verb::ShowVersion => give(&facts::Version::default(), json),
+        Verb::ShowConfig => give(&facts::InForce(&daemon.config), json),
+        Verb::TraceAdd => {
+            let packets = command
+                .argument(1)
+                .and_then(|n| n.parse().ok())
+                .ok_or("how many packets?")?;
+            router
+                .trace_add(first.unwrap_or_default(), packets)
+                .map_err(|e| e.to_string())?;
+            done(json)
+        }
+        Verb::ClearRuntime => clear(daemon, Clear::Runtime, json),
+        Verb::ClearErrors => clear(daemon, Clear::Errors, json),
+        Verb::ClearInterface => clear(daemon, Clear::Interface, json),
+        Verb::ClearTrace => {
+            router.trace_clear();
+            done(json)
+        }
+    }
+}
+
+fn clear(daemon: &mut Daemon, what: Clear, json: bool) -> Answer {
+    daemon.router.clear(what);
+    done(json)
+}
+
+fn done(json: bool) -> Answer {
+    Ok(if json {
+        Output::Json(serde_json::json!({"done": true}))
+    } else {
+        Output::Text(String::new())
+    })
+}
+
+/// The counters of all ports, by name.
+fn port_counters(daemon: &Daemon) -> Vec<(String, graph::PortCounters)> {
+    let opened = daemon.slots.iter().filter_map(|s| s.opened.as_ref());
+    opened
+        .flat_map(|o| {
+            // Brings what the kernel counts up to date.
+            o.program_counters();
+            o.counters.clone()
+        })
+        .collect()
+}
+
+fn give<T: Serialize + Display>(shown: &T, json: bool) -> Answer {
+    if json {
+        serde_json::to_value(shown)
+            .map(Output::Json)
+            .map_err(|e| e.to_string())
+    } else {
+        Ok(Output::Text(shown.to_string()))
+    }
+}

@@ -1,0 +1,376 @@
+//! The control thread's state: the router, its interfaces and what the kernel says.
+
+use super::Message;
+use super::ports::{self, Closed, Opened};
+use control::config::{self, Config};
+use control::kernel::Batch;
+use control::mirror::{LinkNews, Mirror, Options, Owned, Translator};
+use control::netlink::Requests;
+use graph::Pool;
+use graph::node::Way;
+use graph::pool::{STRIDE, STRIDE_AF_XDP};
+use graph::served::Served;
+use graph::worker::{Command, Handle};
+use router::{Change, InterfaceId, Memory, Router, Setup};
+use std::collections::HashMap;
+use std::error::Error;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
+use tracing::{info, warn};
+
+/// Packet buffers beside those that ports hold in their rings.
+const BUFFERS: u32 = 16_384;
+/// Neighbors in use are confirmed this often (the kernel's `base_reachable_time` is 30 s).
+const CONFIRM: Duration = Duration::from_secs(15);
+
+/// An interface of the configuration.
+pub struct Slot {
+    /// What is wanted.
+    pub config: config::Interface,
+    /// Our index; its twin's, where it has one, is the next.
+    pub id: InterfaceId,
+    /// The port, once it is there.
+    pub opened: Option<Opened>,
+    /// The kernel's index of the netdev or tap, once it is ours.
+    pub link: Option<u32>,
+    /// Why it is not there.
+    pub waiting: String,
+    /// The memif is connected; true for all other ports.
+    up: bool,
+}
+
+/// The daemon.
+pub struct Daemon {
+    /// The router.
+    pub router: Router,
+    /// What the kernel has said.
+    pub translator: Translator,
+    /// The interfaces, in the order of the configuration.
+    pub slots: Vec<Slot>,
+    /// The configuration.
+    pub config: Config,
+    opener: ports::Opener,
+    requests: Requests,
+    resolving: HashMap<(u32, Ipv4Addr), Instant>,
+    confirmed: Instant,
+    entry: u16,
+    _mirror: Mirror,
+}
+
+impl Daemon {
+    /// Starts router, workers and the mirror of the kernel. What goes wrong here leaves nothing behind.
+    pub fn start(config: Config, sender: SyncSender<Message>) -> Result<Self, Box<dyn Error>> {
+        let netns: Option<PathBuf> = config.netns.clone();
+        let opener = ports::Opener::new(&config, sender.clone())?;
+        let (memory, grace) = match opener.tables()? {
+            Some(memory) => (
+                memory,
+                Some(Box::new(ports::wait_for_programs) as Box<dyn Fn() + Send>),
+            ),
+            None => (Memory::own()?, None),
+        };
+        let stride = if opener.uses_umem() {
+            STRIDE_AF_XDP
+        } else {
+            STRIDE
+        };
+        let pool = Pool::new(BUFFERS + opener.buffers(&config), stride)?;
+        let cpus = worker_cpus(&config.workers);
+        let setup = Setup {
+            pool: pool.clone(),
+            memory,
+            workers: cpus.len(),
+            grace,
+        };
+        let (mut router, idle) = Router::new(setup)?;
+        let mut handles = Vec::new();
+        let mut entry = 0;
+        for ((mut worker, handle), (i, cpu)) in idle.into_iter().zip(cpus.iter().enumerate()) {
+            entry = worker
+                .graph()
+                .index_of(router::nodes::ENTRY)
+                .ok_or("run: the graph has no entry node")?;
+            handles.push(worker.start(format!("worker-{i}"), *cpu, handle)?);
+        }
+        router.attach(handles);
+        let options = Options {
+            netns: netns.clone(),
+            ..Options::default()
+        };
+        Ok(Daemon {
+            router,
+            translator: Translator::new(),
+            _mirror: Mirror::start(options, sender)?,
+            slots: slots(&config),
+            config,
+            opener,
+            requests: Requests::open(netns.as_deref())?,
+            resolving: HashMap::new(),
+            confirmed: Instant::now(),
+            entry,
+        })
+    }
+
+    /// Opens every port whose device is there; a device that is not is waited for, anything else is an error.
+    ///
+    /// Not before the kernel's tables have been seen: a packet that comes in by then finds no route.
+    pub fn open_all(&mut self) -> Result<(), Box<dyn Error>> {
+        for index in 0..self.slots.len() {
+            self.open(index)
+                .map_err(|e| format!("interface {}: {e}", self.slots[index].config.name))?;
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, index: usize) -> Result<(), Box<dyn Error>> {
+        let slot = &mut self.slots[index];
+        let opened = match self
+            .opener
+            .open(index, &slot.config, slot.id, self.router.pool())
+        {
+            Ok(opened) => opened,
+            Err(Closed::Waits(what)) => {
+                info!("interface {}: waiting: {what}", slot.config.name);
+                slot.waiting = what;
+                return Ok(());
+            }
+            Err(Closed::Failed(why)) => return Err(why.into()),
+        };
+        info!("interface {}: {}", slot.config.name, opened.describe());
+        let (id, mut opened) = (slot.id, opened);
+        let queues = std::mem::take(&mut opened.queues);
+        let twin = opened.twin.take();
+        slot.waiting.clear();
+        slot.opened = Some(opened);
+        self.serve(id, queues);
+        if let Some(tap) = twin {
+            self.serve(id + 1, vec![tap]);
+        }
+        self.claim(index);
+        Ok(())
+    }
+
+    /// Spreads the queues of an interface over the workers; a worker without one hands its packets to one that has.
+    fn serve(&mut self, interface: InterfaceId, queues: Vec<Box<dyn graph::Port>>) {
+        let workers = self.router.workers.len();
+        let serving = queues.len().min(workers);
+        for (i, port) in queues.into_iter().enumerate() {
+            let served = Box::new(Served::new(port, interface, self.entry));
+            send(
+                &mut self.router.workers[i % workers],
+                Command::AddPort(served),
+            );
+        }
+        for worker in serving..workers {
+            let way = Way::Worker(worker % serving.max(1));
+            send(
+                &mut self.router.workers[worker],
+                Command::Route(interface, way),
+            );
+        }
+    }
+
+    /// Tells the translator that the device of an open port is ours, as soon as the kernel has shown it.
+    fn claim(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let Some(opened) = &slot.opened else { return };
+        if slot.link.is_some()
+            || self.translator.link_named(&opened.netdev).map(|l| l.index) != Some(opened.ifindex)
+        {
+            return;
+        }
+        slot.link = Some(opened.ifindex);
+        let owned = Owned {
+            id: slot.id,
+            name: slot.config.name.clone(),
+            twin: opened.has_twin.then_some(slot.id + 1),
+            port_up: slot.up,
+        };
+        let changes = self.translator.own(opened.ifindex, owned);
+        self.apply(changes);
+    }
+
+    /// Takes in what the kernel says.
+    pub fn kernel(&mut self, batch: Batch) {
+        let changes = self.translator.apply(batch);
+        self.macs(&changes);
+        self.apply(changes);
+        for news in self.translator.take_news() {
+            match news {
+                LinkNews::Appeared { name, .. } => self.appeared(&name),
+                LinkNews::Vanished { index, .. } => self.vanished(index),
+            }
+        }
+    }
+
+    /// Ports whose XDP program knows their address are told of a new one.
+    fn macs(&self, changes: &[Change]) {
+        for change in changes {
+            if let Change::InterfaceSet(i) = change
+                && let Some(opened) = self
+                    .slots
+                    .iter()
+                    .find(|s| s.id == i.id)
+                    .and_then(|s| s.opened.as_ref())
+            {
+                opened.set_mac(i.mac);
+            }
+        }
+    }
+
+    fn apply(&mut self, changes: Vec<Change>) {
+        if changes.is_empty() {
+            return;
+        }
+        match self.router.apply(changes) {
+            Ok(0) => {}
+            Ok(full) => {
+                warn!("{full} routes do not fit into the tables: the old ones stay (show memory)")
+            }
+            Err(e) => warn!("the kernel's news was not taken: {e}"),
+        }
+    }
+
+    fn appeared(&mut self, name: &str) {
+        for index in 0..self.slots.len() {
+            let slot = &self.slots[index];
+            if slot.opened.is_none() && ports::stands_for(&slot.config, name) {
+                if let Err(e) = self.open(index) {
+                    warn!("interface {}: {e}", self.slots[index].config.name);
+                    self.slots[index].waiting = e.to_string();
+                }
+            } else {
+                self.claim(index);
+            }
+        }
+    }
+
+    fn vanished(&mut self, link: u32) {
+        let Some(index) = self.slots.iter().position(|s| s.link == Some(link)) else {
+            return;
+        };
+        let slot = &mut self.slots[index];
+        warn!("interface {}: its device is gone", slot.config.name);
+        slot.waiting = "its device is gone".into();
+        slot.link = None;
+        let opened = slot.opened.take();
+        let id = slot.id;
+        for worker in &mut self.router.workers {
+            send(worker, Command::RemovePort(id));
+            send(worker, Command::RemovePort(id + 1));
+        }
+        drop(opened);
+    }
+
+    /// A memif's link went up or down.
+    pub fn link(&mut self, index: usize, up: bool) {
+        let Some(slot) = self.slots.get_mut(index) else {
+            return;
+        };
+        info!(
+            "interface {}: link {}",
+            slot.config.name,
+            if up { "up" } else { "down" }
+        );
+        slot.up = up;
+        if let Some(link) = slot.link {
+            let changes = self.translator.set_port_up(link, up);
+            self.apply(changes);
+        }
+    }
+
+    /// Looks after workers and neighbors.
+    pub fn tick(&mut self) {
+        for wanted in self.router.requests() {
+            if let Some(link) = self.link_of(wanted.interface) {
+                self.resolve(link, wanted.address);
+            }
+        }
+        if self.confirmed.elapsed() > CONFIRM {
+            self.confirmed = Instant::now();
+            self.resolving.retain(|_, asked| asked.elapsed() < CONFIRM);
+            for (interface, address) in self.router.next_hops_in_use() {
+                if let Some(link) = self.link_of(interface) {
+                    let _ = self.requests.use_neighbor(link, address);
+                }
+            }
+        }
+        self.router.tick();
+        drop(self.router.collect());
+    }
+
+    fn link_of(&self, interface: InterfaceId) -> Option<u32> {
+        self.slots
+            .iter()
+            .find(|s| s.id == interface)
+            .and_then(|s| s.link)
+    }
+
+    /// Asks the kernel for a neighbor, at most once a second for each.
+    fn resolve(&mut self, link: u32, address: Ipv4Addr) {
+        let now = Instant::now();
+        let asked = self
+            .resolving
+            .entry((link, address))
+            .or_insert(now - CONFIRM);
+        if now.duration_since(*asked) >= Duration::from_millis(900) {
+            *asked = now;
+            if let Err(e) = self.requests.use_neighbor(link, address) {
+                warn!("asking the kernel for neighbor {address}: {e}");
+            }
+        }
+    }
+
+    /// Ends workers and ports, and undoes what was done to devices.
+    pub fn stop(&mut self) {
+        // First the programs: from then on the kernel takes every packet.
+        for slot in &mut self.slots {
+            if let Some(opened) = &mut slot.opened {
+                opened.detach();
+            }
+        }
+        for worker in &mut self.router.workers {
+            worker.stop();
+        }
+        drop(self.router.collect());
+        self.slots.clear();
+        self.opener.restore();
+    }
+}
+
+fn slots(config: &Config) -> Vec<Slot> {
+    let slot = |(i, interface): (usize, &config::Interface)| Slot {
+        config: interface.clone(),
+        id: (2 * i + 1) as InterfaceId,
+        opened: None,
+        link: None,
+        waiting: String::new(),
+        up: !matches!(interface.port.kind, config::PortKind::Memif(_)),
+    };
+    config.interfaces.iter().enumerate().map(slot).collect()
+}
+
+/// The processors of the workers: as configured, else the last ones, so that the first keeps the system's work.
+fn worker_cpus(workers: &config::Workers) -> Vec<Option<usize>> {
+    if !workers.cpus.is_empty() {
+        return workers.cpus.iter().map(|c| Some(usize::from(*c))).collect();
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let count = usize::from(workers.count.unwrap_or(1)).max(1);
+    (0..count)
+        .map(|i| (count <= cpus).then(|| cpus - count + i))
+        .collect()
+}
+
+/// Sends a command, waiting for room: a worker takes all of them once a loop.
+fn send(worker: &mut Handle, mut command: Command) {
+    while let Err(back) = worker.command(command) {
+        if !worker.alive() {
+            return;
+        }
+        command = back;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,198 @@
+//! What `show` commands tell about devices, version and configuration.
+
+use super::daemon::{Daemon, Slot};
+use control::config::Config;
+use control::netlink::ethtool::{Ethtool, Hardware};
+use serde::Serialize;
+use std::fmt;
+
+/// `show version`.
+#[derive(Serialize)]
+pub struct Version {
+    /// Of the program.
+    version: &'static str,
+    /// Target and kind of build.
+    build: &'static str,
+    /// The running kernel.
+    kernel: String,
+}
+
+impl Default for Version {
+    fn default() -> Self {
+        let uname = rustix::system::uname();
+        Version {
+            version: env!("CARGO_PKG_VERSION"),
+            build: if cfg!(debug_assertions) {
+                "debug"
+            } else {
+                "release"
+            },
+            kernel: uname.release().to_string_lossy().into_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "parshall {} ({} build, {}, Linux {})",
+            self.version,
+            self.build,
+            std::env::consts::ARCH,
+            self.kernel
+        )
+    }
+}
+
+/// `show config`.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub struct InForce<'a>(pub &'a Config);
+
+impl fmt::Display for InForce<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = serde_saphyr::to_string(self.0).map_err(|_| fmt::Error)?;
+        f.write_str(&text)
+    }
+}
+
+/// One interface in `show hardware`.
+#[derive(Serialize)]
+pub struct Row {
+    name: String,
+    index: u16,
+    /// The device is there and has carrier.
+    up: bool,
+    /// The kernel's device.
+    device: Option<String>,
+    /// What carries the packets, in words.
+    port: String,
+    /// zero-copy, copy, generic, memif, tap, pcap, null.
+    mode: Option<String>,
+    mac: Option<String>,
+    mtu: Option<u32>,
+    /// Packets that the XDP program left to the host.
+    passed_to_host: Option<u64>,
+    /// Packets that the XDP program gave to the router.
+    given_to_router: Option<u64>,
+    /// Drops of the router's own counters of this port.
+    counters: Vec<(String, Vec<(&'static str, u64)>)>,
+    #[serde(flatten)]
+    hardware: Hardware,
+}
+
+/// `show hardware`.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub struct Rows(Vec<Row>);
+
+/// What is known of the interfaces' devices; of one if `name` is given.
+pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
+    let mut ethtool = Ethtool::open(daemon.config.netns.as_deref()).ok();
+    let wanted = |s: &&Slot| name.is_none_or(|n| n == s.config.name);
+    let rows: Vec<Row> = daemon
+        .slots
+        .iter()
+        .filter(wanted)
+        .map(|s| row(daemon, s, ethtool.as_mut()))
+        .collect();
+    match name {
+        Some(name) if rows.is_empty() => Err(format!("unknown interface `{name}'")),
+        _ => Ok(Rows(rows)),
+    }
+}
+
+fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
+    let opened = slot.opened.as_ref();
+    let link = opened.and_then(|o| daemon.translator.link_named(&o.netdev));
+    let program = opened.and_then(|o| o.program_counters());
+    let counters = opened.into_iter().flat_map(|o| &o.counters);
+    Row {
+        name: slot.config.name.clone(),
+        index: slot.id,
+        up: link.is_some_and(|l| l.admin_up && l.carrier),
+        device: link.map(|l| l.name.clone()),
+        port: opened.map_or_else(|| format!("waiting: {}", slot.waiting), |o| o.describe()),
+        mode: opened.map(|o| o.mode()),
+        mac: link
+            .and_then(|l| l.mac)
+            .map(|m| wire::eth::Mac(m).to_string()),
+        mtu: link.map(|l| l.mtu),
+        passed_to_host: program.map(|p| p.0),
+        given_to_router: program.map(|p| p.1),
+        counters: counters
+            .map(|(n, c)| (n.clone(), c.iter().filter(|(_, v)| *v > 0).collect()))
+            .collect(),
+        hardware: match (ethtool, link) {
+            (Some(ethtool), Some(link)) => ethtool.hardware(link),
+            _ => Hardware::default(),
+        },
+    }
+}
+
+impl fmt::Display for Rows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "              Name                Idx   Link  Hardware")?;
+        self.0.iter().try_for_each(|row| row.fmt(f))
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let device = self.device.as_deref().unwrap_or("-");
+        let (link, h) = (if self.up { "up" } else { "down" }, &self.hardware);
+        writeln!(
+            f,
+            "{:<32} {:>4} {:>6}  {device}",
+            self.name, self.index, link
+        )?;
+        let speed = h.speed.map_or("unknown".into(), |s| format!("{s} Mbit/s"));
+        writeln!(f, "  Link speed: {speed}")?;
+        if let Some(mac) = &self.mac {
+            writeln!(
+                f,
+                "  Ethernet address {mac}, MTU {}",
+                self.mtu.unwrap_or_default()
+            )?;
+        }
+        writeln!(f, "  Port: {}", self.port)?;
+        if let Some(driver) = &h.driver {
+            writeln!(
+                f,
+                "  Driver: {driver}{}",
+                h.pci
+                    .as_ref()
+                    .map_or(String::new(), |p| format!(", PCI {p}"))
+            )?;
+        }
+        let pair =
+            |p: Option<(u32, u32)>| p.map_or("-".into(), |(now, max)| format!("{now} (max {max})"));
+        writeln!(
+            f,
+            "  Queues: rx {}, tx {}",
+            pair(h.rx_queues),
+            pair(h.tx_queues)
+        )?;
+        writeln!(f, "  Rings: rx {}, tx {}", pair(h.rx_ring), pair(h.tx_ring))?;
+        if !h.offloads.is_empty() {
+            writeln!(f, "  Offloads: {}", h.offloads.join(" "))?;
+        }
+        if let (Some(passed), Some(given)) = (self.passed_to_host, self.given_to_router) {
+            writeln!(
+                f,
+                "  XDP program: {passed} packets left to the host, {given} given to the router"
+            )?;
+        }
+        for (port, counters) in self.counters.iter().filter(|(_, c)| !c.is_empty()) {
+            let list: Vec<_> = counters.iter().map(|(n, v)| format!("{n} {v}")).collect();
+            writeln!(f, "  {port}: {}", list.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// A fact, or why it cannot be had, for people.
+pub fn or_say<T>(fact: std::io::Result<T>) -> Result<T, String> {
+    fact.map_err(|e| e.to_string())
+}

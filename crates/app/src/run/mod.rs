@@ -1,0 +1,137 @@
+//! `parshall run`: the router daemon.
+//!
+//! One thread, the control thread, owns router, ports and the kernel's mirror; everything reaches it by one channel: what the
+//! kernel says, what operators ask, links of memifs, signals.
+
+mod answer;
+mod daemon;
+mod facts;
+mod ports;
+
+use answer::{Ask, Asker};
+use clap::Args;
+use control::config::Config;
+use control::kernel::Batch;
+use daemon::Daemon;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+use tracing::{error, info};
+
+/// The router.
+#[derive(Args)]
+pub struct Run {
+    /// Configuration file
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+    /// Control socket, in place of the configuration's
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+/// What reaches the control thread.
+pub enum Message {
+    /// News of the kernel.
+    Kernel(Batch),
+    /// Somebody asks.
+    Ask(Ask),
+    /// The link of the interface at this position of the configuration went up or down.
+    Link(usize, bool),
+    /// End in order.
+    Stop,
+}
+
+impl From<Batch> for Message {
+    fn from(batch: Batch) -> Self {
+        Message::Kernel(batch)
+    }
+}
+
+/// Messages that may wait.
+const DEPTH: usize = 64;
+/// How long the control thread waits for news before it looks after its workers.
+const TICK: Duration = Duration::from_millis(10);
+
+impl Run {
+    /// Runs until it is told to stop.
+    pub fn run(self) -> crate::Outcome {
+        let mut config = Config::load(&self.config).map_err(|problems| format!("{problems}"))?;
+        if let Some(socket) = self.socket {
+            config.control.socket = socket;
+        }
+        logging();
+        if !rustix::process::geteuid().is_root() {
+            return Err(
+                "run: needs root (raw sockets, XDP): start it with sudo or as a service".into(),
+            );
+        }
+        let (sender, messages) = sync_channel(DEPTH);
+        stop_on_signals(sender.clone())?;
+        let server = control::api::Server::start(&config.control, Asker::new(sender.clone()))?;
+        let mut daemon = Daemon::start(config, sender)?;
+        let outcome = serve(&mut daemon, &messages);
+        info!("stopping");
+        drop(server);
+        daemon.stop();
+        outcome
+    }
+}
+
+fn serve(daemon: &mut Daemon, messages: &Receiver<Message>) -> crate::Outcome {
+    let mut tick = Instant::now() + TICK;
+    let mut open = false;
+    loop {
+        match messages.recv_timeout(tick.saturating_duration_since(Instant::now())) {
+            Ok(Message::Kernel(batch)) => daemon.kernel(batch),
+            Ok(Message::Ask(ask)) => ask.answer(daemon),
+            Ok(Message::Link(index, up)) => daemon.link(index, up),
+            Ok(Message::Stop) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+        if !open && daemon.translator.synced() {
+            open = true;
+            daemon.open_all()?;
+            ready();
+        }
+        if Instant::now() >= tick {
+            daemon.tick();
+            tick = Instant::now() + TICK;
+        }
+    }
+}
+
+fn logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("PARSHALL_LOG")
+        .unwrap_or_else(|_| "info".into());
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_writer(std::io::stderr)
+        .try_init();
+}
+
+fn stop_on_signals(sender: SyncSender<Message>) -> std::io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(move || {
+            for signal in &mut signals {
+                match signal {
+                    SIGHUP => info!("SIGHUP: the configuration is read at start only"),
+                    _ if sender.send(Message::Stop).is_err() => return,
+                    _ => {}
+                }
+            }
+        })?;
+    Ok(())
+}
+
+/// Tells systemd (and whoever reads the log) that packets are taken.
+fn ready() {
+    if let Err(e) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
+        error!("telling the service manager that we are ready: {e}");
+    }
+    info!("ready");
+}

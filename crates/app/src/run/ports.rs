@@ -1,0 +1,492 @@
+//! Opening what the configuration calls a port: sockets, shared memory, taps, files; and the kernel's end of it.
+
+use super::Message;
+use control::config::{self, Config, Mode, PortKind, Role};
+use control::kernel::Link;
+use control::netdev::{self, Devices};
+use control::netlink::Requests;
+use control::netlink::socket::within;
+use graph::{Pool, Port};
+use io::{af_xdp, memif, null, pcap, tap};
+use router::{InterfaceId, Mac, Memory};
+use std::error::Error;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::SystemTime;
+use tracing::warn;
+
+/// Packets in an AF_XDP queue's rings, and in a memif's or tap's: what the pool must have beside the workers' own.
+const RING: u32 = 8192;
+/// MTU of an interface whose configuration names none and whose port has none of its own.
+const MTU: u16 = 1500;
+
+/// An open port.
+pub struct Opened {
+    /// The kernel's device: the port itself, or its tap.
+    pub netdev: String,
+    /// Its index.
+    pub ifindex: u32,
+    /// Whether the device is a tap beside the port.
+    pub has_twin: bool,
+    /// The queues, until the workers have them.
+    pub queues: Vec<Box<dyn Port>>,
+    /// The tap's own port, until a worker has it.
+    pub twin: Option<Box<dyn Port>>,
+    /// Counters of the queues, of the tap last.
+    pub counters: Vec<(String, graph::PortCounters)>,
+    kind: Kind,
+}
+
+enum Kind {
+    AfXdp {
+        interface: af_xdp::Interface,
+        program: Option<xdp::RouterPort>,
+    },
+    Memif(memif::Interface),
+    Other(&'static str),
+}
+
+/// Why a port is not open.
+pub enum Closed {
+    /// Its device is not there yet.
+    Waits(String),
+    /// It cannot be.
+    Failed(String),
+}
+
+impl<E: std::fmt::Display> From<E> for Closed {
+    fn from(e: E) -> Self {
+        Closed::Failed(e.to_string())
+    }
+}
+
+/// What opens ports.
+pub struct Opener {
+    sender: SyncSender<Message>,
+    netns: Option<PathBuf>,
+    devices: Devices,
+    programs: Option<xdp::Router>,
+    memifs: Option<memif::Control>,
+}
+
+impl Opener {
+    /// Makes what the ports of this configuration share.
+    pub fn new(config: &Config, sender: SyncSender<Message>) -> Result<Self, Box<dyn Error>> {
+        let any = |f: fn(&PortKind) -> bool| config.interfaces.iter().any(|i| f(&i.port.kind));
+        let programs = match any(|k| matches!(k, PortKind::Netdev(_) | PortKind::Pci(_))) {
+            true => Some(xdp::Router::new(sizes())?),
+            false => None,
+        };
+        let memifs = match any(|k| matches!(k, PortKind::Memif(_))) {
+            true => Some(memif::Control::start()?),
+            false => None,
+        };
+        let netns = config.netns.clone();
+        let devices = Devices::new(None, netns.as_deref(), netdev::STATE.as_ref());
+        Ok(Opener {
+            sender,
+            netns,
+            devices,
+            programs,
+            memifs,
+        })
+    }
+
+    /// The tables' memory that the XDP programs share; `None` if there are none.
+    pub fn tables(&self) -> Result<Option<Memory>, Box<dyn Error>> {
+        Ok(self.programs.as_ref().map(|p| {
+            let t = p.tables().clone();
+            Memory {
+                first: t.first,
+                second: t.second,
+                groups: t.groups,
+                adjacencies: t.adjacencies,
+            }
+        }))
+    }
+
+    /// Whether packet memory must suit AF_XDP.
+    pub fn uses_umem(&self) -> bool {
+        self.programs.is_some()
+    }
+
+    /// Buffers that the ports of this configuration hold.
+    pub fn buffers(&self, config: &Config) -> u32 {
+        config
+            .interfaces
+            .iter()
+            .map(|i| u32::from(i.port.queues.unwrap_or(2)) * RING)
+            .sum()
+    }
+
+    /// Opens the port of an interface.
+    pub fn open(
+        &mut self,
+        index: usize,
+        config: &config::Interface,
+        id: InterfaceId,
+        pool: &Arc<Pool>,
+    ) -> Result<Opened, Closed> {
+        let device = match &config.port.kind {
+            PortKind::Netdev(name) => name.clone(),
+            PortKind::Pci(address) => match netdev::of_pci(&mut Requests::open(None)?, address) {
+                Ok(link) => link.name,
+                Err(e) => return Err(Closed::Waits(e.to_string())),
+            },
+            _ => return self.with_tap(index, config, id),
+        };
+        let link = self
+            .devices
+            .prepare(&device, config.lcp.as_deref())
+            .map_err(|e| match e.kind() {
+                std::io::ErrorKind::NotFound => Closed::Waits(e.to_string()),
+                _ => e.into(),
+            })?;
+        self.af_xdp(config, &link, pool)
+    }
+
+    /// A device of the kernel, by AF_XDP.
+    fn af_xdp(
+        &mut self,
+        config: &config::Interface,
+        link: &Link,
+        pool: &Arc<Pool>,
+    ) -> Result<Opened, Closed> {
+        let programs = self.programs.as_ref().ok_or("no XDP programs were made")?;
+        let (mode, attach): (_, &[xdp::Mode]) = match config.port.mode {
+            Mode::Auto => (af_xdp::Mode::Auto, &[xdp::Mode::Native, xdp::Mode::Generic]),
+            Mode::ZeroCopy => (af_xdp::Mode::ZeroCopy, &[xdp::Mode::Native]),
+            Mode::Copy => (af_xdp::Mode::Copy, &[xdp::Mode::Native]),
+            Mode::Generic => (af_xdp::Mode::Generic, &[xdp::Mode::Generic]),
+        };
+        // The settings first: a program may make the driver refuse some.
+        netdev::configure(&mut Requests::open(self.netns.as_deref())?, link, config)?;
+        let mac = config
+            .mac
+            .or(link.mac)
+            .ok_or_else(|| format!("{} is no Ethernet device", link.name))?;
+        let queues = config.port.queues.map(u32::from);
+        let (program, (interface, ports)) = within(self.netns.as_deref(), || {
+            let port = xdp::PortConfig { mac, l2: false };
+            let program = programs
+                .attach(link.index, port, attach)
+                .map_err(std::io::Error::other)?;
+            let sockets = af_xdp::Interface::open(&link.name, queues, mode, pool)
+                .map_err(std::io::Error::other)?;
+            Ok((program, sockets))
+        })?;
+        interface.each_socket(|queue, socket| program.register(queue, socket))?;
+        let counters = ports
+            .iter()
+            .map(|p| (p.name().to_string(), p.counters()))
+            .collect();
+        Ok(Opened {
+            netdev: link.name.clone(),
+            ifindex: link.index,
+            has_twin: false,
+            queues: ports
+                .into_iter()
+                .map(|p| Box::new(p) as Box<dyn Port>)
+                .collect(),
+            twin: None,
+            counters,
+            kind: Kind::AfXdp {
+                interface,
+                program: Some(program),
+            },
+        })
+    }
+
+    /// A port without a device, and the tap that stands for it in the kernel.
+    fn with_tap(
+        &mut self,
+        index: usize,
+        config: &config::Interface,
+        id: InterfaceId,
+    ) -> Result<Opened, Closed> {
+        let name = config
+            .lcp
+            .clone()
+            .unwrap_or_else(|| device_name(&config.name));
+        let (kind, queues) = self.port(index, config)?;
+        let mac = config.mac.unwrap_or_else(|| own_mac(&config.name, id));
+        let mtu = Some(u32::from(config.mtu.unwrap_or(MTU)));
+        let tap = self.tap(tap::Config {
+            name: name.clone(),
+            mac: Some(mac),
+            mtu,
+            up: false,
+        })?;
+        let mut requests = Requests::open(self.netns.as_deref())?;
+        let link = requests.link_named(&name)?;
+        netdev::configure(&mut requests, &link, config)?;
+        let mut counters: Vec<_> = queues
+            .iter()
+            .map(|p| (p.name().to_string(), p.counters()))
+            .collect();
+        counters.push((name.clone(), tap.counters()));
+        Ok(Opened {
+            netdev: name,
+            ifindex: link.index,
+            has_twin: true,
+            queues,
+            twin: Some(Box::new(tap)),
+            counters,
+            kind,
+        })
+    }
+
+    fn tap(&self, config: tap::Config) -> std::io::Result<tap::Tap> {
+        let failed = |e| std::io::Error::other(format!("making tap {}: {e}", config.name));
+        within(self.netns.as_deref(), || {
+            tap::Tap::new(&config).map_err(failed)
+        })
+    }
+
+    fn port(
+        &mut self,
+        index: usize,
+        config: &config::Interface,
+    ) -> Result<(Kind, Vec<Box<dyn Port>>), Closed> {
+        Ok(match &config.port.kind {
+            PortKind::Memif(m) => {
+                let memifs = self.memifs.as_ref().ok_or("no memif control was started")?;
+                let sender = self.sender.clone();
+                let on_link: memif::OnLink = Box::new(move |status| {
+                    let _ = sender.send(Message::Link(index, status.up));
+                });
+                let (interface, queues) = memifs.add(memif_config(config, m)?, Some(on_link))?;
+                (
+                    Kind::Memif(interface),
+                    queues
+                        .into_iter()
+                        .map(|q| Box::new(q) as Box<dyn Port>)
+                        .collect(),
+                )
+            }
+            PortKind::Tap { name } => {
+                let name = name
+                    .clone()
+                    .unwrap_or_else(|| format!("{}-port", device_name(&config.name)));
+                let mtu = config.mtu.map(u32::from);
+                let port = self.tap(tap::Config {
+                    name,
+                    mac: None,
+                    mtu,
+                    up: true,
+                })?;
+                (Kind::Other("tap"), vec![Box::new(port) as Box<dyn Port>])
+            }
+            PortKind::Pcap { rx, tx } => (
+                Kind::Other("pcap"),
+                vec![Box::new(pcap_port(&config.name, rx.as_deref(), tx.as_deref())?) as _],
+            ),
+            _ => (
+                Kind::Other("null"),
+                vec![Box::new(null::Null::new(Vec::new(), None)) as _],
+            ),
+        })
+    }
+
+    /// Undoes what was done to devices.
+    pub fn restore(&mut self) {
+        for (device, e) in self.devices.restore() {
+            warn!("putting {} back as it was: {e}", device.name);
+        }
+    }
+}
+
+impl Opened {
+    /// What it is, for log and `show hardware`.
+    pub fn describe(&self) -> String {
+        match &self.kind {
+            Kind::AfXdp { interface, program } => {
+                let copy = if interface.zero_copy() {
+                    "zero-copy"
+                } else {
+                    "copy"
+                };
+                let attached = program
+                    .as_ref()
+                    .and_then(|p| p.attachment())
+                    .map(|a| a.mode().to_string());
+                let long = if interface.long_packets() {
+                    ", multi-buffer"
+                } else {
+                    ""
+                };
+                let queues = self.counters.len();
+                format!(
+                    "af_xdp on {}, {copy}, {} program, {queues} queues{long}",
+                    self.netdev,
+                    attached.unwrap_or_default()
+                )
+            }
+            Kind::Memif(interface) => {
+                let status = interface.status();
+                let link = if status.up {
+                    format!("connected to {}", status.peer)
+                } else {
+                    "not connected".into()
+                };
+                format!("memif {link}, host by tap {}", self.netdev)
+            }
+            Kind::Other(kind) => format!("{kind}, host by tap {}", self.netdev),
+        }
+    }
+
+    /// Mode of the port in a word.
+    pub fn mode(&self) -> String {
+        match &self.kind {
+            Kind::AfXdp { interface, program } => {
+                let generic = program
+                    .as_ref()
+                    .and_then(|p| p.attachment())
+                    .is_some_and(|a| a.mode() == xdp::Mode::Generic);
+                match (interface.zero_copy(), generic) {
+                    (true, _) => "zero-copy".into(),
+                    (false, false) => "copy".into(),
+                    (false, true) => "generic".into(),
+                }
+            }
+            Kind::Memif(_) => "memif".into(),
+            Kind::Other(kind) => (*kind).into(),
+        }
+    }
+
+    /// Packets that the XDP program has left to the host and given to us; `None` for other ports.
+    pub fn program_counters(&self) -> Option<(u64, u64)> {
+        match &self.kind {
+            Kind::AfXdp {
+                interface,
+                program: Some(program),
+            } => {
+                interface.refresh();
+                program.counters().ok().map(|c| (c.passed, c.redirected))
+            }
+            _ => None,
+        }
+    }
+
+    /// The kernel's device got another address.
+    pub fn set_mac(&self, mac: Mac) {
+        if let Kind::AfXdp {
+            program: Some(program),
+            ..
+        } = &self.kind
+        {
+            program.configure(xdp::PortConfig { mac, l2: false });
+        }
+    }
+
+    /// Takes the XDP program off: the kernel gets every packet from now on.
+    pub fn detach(&mut self) {
+        if let Kind::AfXdp { program, .. } = &mut self.kind {
+            *program = None;
+        }
+    }
+}
+
+/// Whether a device of this name is what the interface waits for.
+pub fn stands_for(config: &config::Interface, name: &str) -> bool {
+    match &config.port.kind {
+        PortKind::Netdev(wanted) => wanted == name,
+        PortKind::Pci(_) => true,
+        _ => false,
+    }
+}
+
+/// Waits until no XDP program on any processor reads what was there before (membarrier(2): an RCU grace period).
+pub fn wait_for_programs() {
+    if !xdp::grace_period() {
+        warn!("membarrier(2) is not to be had: waiting 50 ms in its place");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+fn sizes() -> xdp::TableSizes {
+    xdp::TableSizes {
+        second_groups: 1 << 16,
+        nexthop_groups: 1 << 16,
+        adjacencies: 1 << 16,
+    }
+}
+
+fn memif_config(config: &config::Interface, m: &config::Memif) -> Result<memif::Config, String> {
+    let socket = m.socket.to_str().ok_or("the socket's path is not UTF-8")?;
+    if let Some(directory) = m
+        .socket
+        .parent()
+        .filter(|d| !socket.starts_with('@') && !d.as_os_str().is_empty())
+    {
+        std::fs::create_dir_all(directory)
+            .map_err(|e| format!("making {}: {e}", directory.display()))?;
+    }
+    let role = match m.role {
+        Role::Server => memif::Role::Server,
+        Role::Client => memif::Role::Client,
+    };
+    Ok(memif::Config {
+        id: m.id,
+        queues: m.rings,
+        log2_ring: m.ring_size.max(2).ilog2() as u8,
+        secret: m.secret.clone(),
+        ..memif::Config::new(&config.name, socket, role)
+    })
+}
+
+fn pcap_port(name: &str, rx: Option<&Path>, tx: Option<&Path>) -> Result<pcap::Pcap, String> {
+    let failed = |path: &Path, e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let packets = match rx {
+        None => Vec::new(),
+        Some(path) => {
+            let file = File::open(path).map_err(|e| failed(path, &e))?;
+            let reader =
+                wire::pcap::Reader::new(BufReader::new(file)).map_err(|e| failed(path, &e))?;
+            let packets: Result<_, _> = reader.map(|packet| packet.map(|p| p.bytes)).collect();
+            packets.map_err(|e| failed(path, &e))?
+        }
+    };
+    let sink: Option<pcap::Sink> = match tx {
+        None => None,
+        Some(path) => {
+            let file = File::create(path).map_err(|e| failed(path, &e))?;
+            let mut writer = wire::pcap::Writer::new(file, wire::pcap::ETHERNET)
+                .map_err(|e| failed(path, &e))?;
+            let origin = SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default();
+            Some(Box::new(move |bytes, time| {
+                // A full disk ends the capture, not the router.
+                let _ = writer.write((origin + time).as_nanos() as u64, bytes.len() as u32, bytes);
+            }))
+        }
+    };
+    Ok(pcap::Pcap::new(name, packets, false, sink))
+}
+
+/// A name that the kernel takes for a device: its first 15 characters, slashes and blanks replaced.
+fn device_name(name: &str) -> String {
+    name.chars()
+        .take(15)
+        .map(|c| {
+            if c == '/' || c.is_whitespace() {
+                '-'
+            } else {
+                c
+            }
+        })
+        .collect()
+}
+
+/// A locally administered address that stays the same over restarts: of the name and the index.
+fn own_mac(name: &str, id: InterfaceId) -> Mac {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let [a, b, c, ..] = hash.to_be_bytes();
+    [0x02, 0xfe, a, b, c, id as u8]
+}
