@@ -56,6 +56,8 @@ pub struct Daemon {
     resolving: HashMap<(u32, Ipv4Addr), Instant>,
     confirmed: Instant,
     entry: u16,
+    /// Ports are opened as their devices appear.
+    serving: bool,
     _mirror: Mirror,
 }
 
@@ -110,6 +112,7 @@ impl Daemon {
             resolving: HashMap::new(),
             confirmed: Instant::now(),
             entry,
+            serving: false,
         })
     }
 
@@ -117,6 +120,7 @@ impl Daemon {
     ///
     /// Not before the kernel's tables have been seen: a packet that comes in by then finds no route.
     pub fn open_all(&mut self) -> Result<(), Box<dyn Error>> {
+        self.serving = true;
         for index in 0..self.slots.len() {
             self.open(index)
                 .map_err(|e| format!("interface {}: {e}", self.slots[index].config.name))?;
@@ -236,7 +240,7 @@ impl Daemon {
     fn appeared(&mut self, name: &str) {
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
-            if slot.opened.is_none() && ports::stands_for(&slot.config, name) {
+            if self.serving && slot.opened.is_none() && ports::stands_for(&slot.config, name) {
                 if let Err(e) = self.open(index) {
                     warn!("interface {}: {e}", self.slots[index].config.name);
                     self.slots[index].waiting = e.to_string();

@@ -1,0 +1,207 @@
+//! `parshall lab`: router and kernel side by side, under the same loads, on this machine.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::Args;
+use indicatif::ProgressBar;
+use lab::compare::plan::{self, Depth};
+use lab::compare::{self, Options, Progress, Step, table};
+use lab::{cleanup, invocation, unprivileged};
+use loadgen::report::model::{LabResult, Run};
+use loadgen::report::published::{PUBLISHED, Published};
+
+use crate::load::progress;
+use crate::output;
+
+/// Compares devices under test in network namespaces of its own: highest rate without loss, and what it costs.
+///
+/// Takes about two minutes. Without root it measures the router inside one process, which needs none.
+#[derive(Args, Debug)]
+pub struct Lab {
+    /// Devices under test, in this order: kernel, parshall
+    #[arg(long, value_name = "LIST", default_value = "kernel,parshall")]
+    dut: String,
+    /// Kinds of ports between generator and device: veth, memif
+    #[arg(long, value_name = "LIST", default_value = "veth,memif")]
+    io: String,
+    /// 64 B many flows one way only; under 40 s
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// All sizes, one flow too, both ways too, five rounds, both placements on processors; more than an hour
+    #[arg(long)]
+    full: bool,
+    /// Write all results as JSON; - is standard output, and the table then goes to standard error
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    /// Write a report with graphs as one HTML page
+    #[arg(short = 'o', long = "output", value_name = "report.html")]
+    output: Option<PathBuf>,
+}
+
+impl Lab {
+    /// Runs the comparison and prints its table.
+    ///
+    /// # Errors
+    /// Wrong words, a laboratory that cannot be set up, or a device that gave no result at all.
+    pub fn run(self) -> crate::Outcome {
+        let options = Options {
+            duts: plan::duts(&self.dut)?,
+            ios: plan::ios(&self.io)?,
+            depth: match (self.quick, self.full) {
+                (true, _) => Depth::Quick,
+                (_, true) => Depth::Full,
+                _ => Depth::Default,
+            },
+            exe: invocation::parshall()?,
+        };
+        for file in self.json.iter().chain(&self.output) {
+            output::check(file)?;
+        }
+        if !cleanup::is_root() {
+            return self.unprivileged(&options);
+        }
+        cleanup::on_signal()?;
+        let result = compare::run(&options, &mut Shown::new())?;
+        self.say(&table::render(&result));
+        self.say(&published());
+        if let Some(file) = &self.json {
+            output::write_json(file, &result)?;
+        }
+        if let Some(file) = &self.output {
+            output::write(file, &loadgen::report::html(&result))?;
+            self.say(&format!("Report: {}\n", file.display()));
+        }
+        complete(&result)
+    }
+
+    /// The part that needs no root.
+    fn unprivileged(&self, options: &Options) -> crate::Outcome {
+        let (json, table) = unprivileged::bench(&options.exe)?;
+        self.say(&table);
+        self.say(&format!("\n{}\n", unprivileged::WITH_ROOT));
+        if let Some(file) = &self.json {
+            output::write(file, &json)?;
+        }
+        if self.output.is_some() {
+            self.say("No report was written: it is of the comparison.\n");
+        }
+        Ok(())
+    }
+
+    fn say(&self, text: &str) {
+        if self.json.as_deref().is_some_and(output::is_stdout) {
+            eprint!("{text}");
+        } else {
+            print!("{text}");
+        }
+    }
+}
+
+/// An error if a device has no result at all.
+fn complete(result: &LabResult) -> crate::Outcome {
+    let same = |a: &Run, b: &Run| (&a.dut, &a.io) == (&b.dut, &b.io);
+    let without = |run: &&Run| !result.runs.iter().any(|other| other.valid && same(run, other));
+    match result.runs.iter().find(without) {
+        Some(run) => Err(format!("{} over {} gave no result: {}", run.dut, run.io, run.why).into()),
+        None => Ok(()),
+    }
+}
+
+/// Where the comparison is: a bar on a terminal, else a line for each device and load.
+struct Shown {
+    bar: Option<ProgressBar>,
+    said: String,
+}
+
+impl Shown {
+    fn new() -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| progress::bar(1.0));
+        Shown {
+            bar,
+            said: String::new(),
+        }
+    }
+}
+
+impl Progress for Shown {
+    fn step(&mut self, step: &Step) {
+        if let Some(bar) = &self.bar {
+            bar.set_length((step.expected * 1000.0) as u64);
+            bar.set_position((step.elapsed.min(step.expected) * 1000.0) as u64);
+            bar.set_message(step.label.clone());
+            return;
+        }
+        // The rate of each trial is for those who watch.
+        let what = step.label.rsplit_once(": ").map_or(&*step.label, |(what, _)| what);
+        if what != self.said {
+            what.clone_into(&mut self.said);
+            eprintln!("{:>5.0} s of about {:.0} s  {what}", step.elapsed, step.expected);
+        }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// The published tables, for comparison.
+fn published() -> String {
+    PUBLISHED.iter().map(text).collect()
+}
+
+fn text(published: &Published) -> String {
+    let rows = || std::iter::once(published.columns).chain(published.rows.iter().copied());
+    let width = |column: usize| {
+        let cells = rows().filter_map(move |row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let mut out = format!("\nPublished: {} ({})\n", published.title, published.source);
+    for row in rows() {
+        let cells = row.iter().enumerate().map(|(column, cell)| match column {
+            0 => format!("  {cell:<0$}", width(0)),
+            _ => format!("  {cell:>0$}", width(column)),
+        });
+        out += cells.collect::<String>().trim_end();
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_tables_are_aligned() {
+        let text = published();
+        let heads: Vec<&str> = text.lines().filter(|l| l.starts_with("Published: ")).collect();
+        assert_eq!(heads.len(), PUBLISHED.len());
+        let lines: Vec<&str> = text.lines().filter(|l| l.contains("64 B many")).collect();
+        assert_eq!(lines[0].len(), lines[1].len() - "both ways".len() + "both ways".len(), "{text}");
+    }
+
+    #[test]
+    fn a_device_without_a_result_is_an_error() {
+        let run = |dut: &str, valid| Run {
+            dut: dut.into(),
+            io: "veth".into(),
+            valid,
+            why: "it ended".into(),
+            ..Run::default()
+        };
+        let result = |runs| LabResult {
+            runs,
+            ..LabResult::default()
+        };
+        let good = result(vec![run("kernel", true), run("kernel", false)]);
+        assert!(complete(&good).is_ok());
+        let bad = result(vec![run("kernel", true), run("parshall", false)]);
+        let error = complete(&bad).unwrap_err().to_string();
+        assert_eq!(error, "parshall over veth gave no result: it ended");
+    }
+}

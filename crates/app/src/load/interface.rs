@@ -1,0 +1,95 @@
+//! What the load tester wants to know about a network interface: addresses and line rate.
+
+use std::error::Error;
+
+use control::kernel::{Event, Link};
+use control::netlink::decode;
+use control::netlink::ethtool::Ethtool;
+use control::netlink::wire::Builder;
+use control::netlink::{Requests, Socket};
+use loadgen::units::Bits;
+use wire::eth::Mac;
+
+/// An interface of the present network namespace.
+pub struct Interface(Link);
+
+/// A line rate on layer 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Line {
+    /// Bits a second.
+    pub rate: Bits,
+    /// A virtual device made it up: good for percentages, but no bound of what the device can do.
+    pub nominal: bool,
+}
+
+impl Interface {
+    /// The interface of that name.
+    ///
+    /// # Errors
+    /// There is none, or it is down.
+    pub fn open(name: &str) -> Result<Interface, Box<dyn Error>> {
+        let link = Requests::open(None)
+            .and_then(|mut requests| requests.link_named(name))
+            .map_err(|e| format!("{name}: {e}; `ip link` shows which there are"))?;
+        if !link.admin_up {
+            return Err(format!("{name} is down; `ip link set {name} up` first").into());
+        }
+        Ok(Interface(link))
+    }
+
+    /// The kernel's number for it.
+    pub fn index(&self) -> u32 {
+        self.0.index
+    }
+
+    /// Its own Ethernet address.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn mac(&self) -> Result<Mac, Box<dyn Error>> {
+        match self.0.mac {
+            Some(mac) => Ok(Mac(mac)),
+            None => Err(format!("{} has no Ethernet address; give --src-mac", self.0.name).into()),
+        }
+    }
+
+    /// The only neighbor that the kernel knows on this link: whoever routes what is sent here.
+    ///
+    /// # Errors
+    /// It knows none, or several.
+    pub fn neighbor(&self) -> Result<Mac, Box<dyn Error>> {
+        const NDMSG: usize = 12;
+        let mut fixed = [0; NDMSG];
+        fixed[0] = libc::AF_INET as u8;
+        let request = Builder::new(libc::RTM_GETNEIGH, libc::NLM_F_DUMP as u16, &fixed);
+        let mut known: Vec<Mac> = Vec::new();
+        Socket::route(None)?.ask(request, |message| {
+            if let Some(Event::Neighbor(neighbor)) = decode::event(message)
+                && neighbor.link == self.0.index
+                && let Some(mac) = neighbor.mac
+                && !known.contains(&Mac(mac))
+            {
+                known.push(Mac(mac));
+            }
+        })?;
+        let name = &self.0.name;
+        match known[..] {
+            [mac] => Ok(mac),
+            [] => Err(format!("{name} has no known neighbor to send to; give --dst-mac").into()),
+            _ => Err(format!(
+                "{name} has {} neighbors; say by --dst-mac which one to send to",
+                known.len()
+            )
+            .into()),
+        }
+    }
+
+    /// Its line rate, if the driver tells.
+    pub fn line(&self) -> Option<Line> {
+        let speed = Ethtool::open(None).ok()?.hardware(&self.0).speed?;
+        Some(Line {
+            rate: Bits(f64::from(speed) * 1e6),
+            nominal: self.0.kind.is_some(),
+        })
+    }
+}

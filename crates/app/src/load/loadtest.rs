@@ -1,0 +1,396 @@
+//! `parshall loadtest`: what a device forwards, as a ramp or by a search for its highest rate.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use loadgen::clock::Monotonic;
+use loadgen::json::{self, About};
+use loadgen::ramp::{self, Plan};
+use loadgen::rate::Rate;
+use loadgen::search::{self, Found, Goal};
+use loadgen::trial::Trial;
+use loadgen::units::Pps;
+use serde_json::json;
+
+use super::interrupt;
+use super::ports::{self, Rig};
+use super::progress::{Progress, Style, percent};
+use super::report;
+use super::spec::Spec;
+use super::traffic::{Sending, Traffic, duration};
+use crate::output::{self, write_json};
+
+/// Sends through a device under test and counts what comes back.
+///
+/// Without --search: a warm-up, a linear ramp up to the rate of -m, and a hold. Ports: live:IF (XDP live frames, sends
+/// only), sink:IF (counts and drops in XDP, receives only), af_xdp:IF, memif:PATH,id=N,role=client|server.
+#[derive(Args, Debug)]
+pub struct Loadtest {
+    /// Port to send by; once for each direction
+    #[arg(long, value_name = "PORT", required = true)]
+    tx: Vec<Spec>,
+    /// Port that the direction of the --tx before it comes back by
+    #[arg(long, value_name = "PORT", required = true)]
+    rx: Vec<Spec>,
+    /// How many directions; both-ways with one pair of ports sends the other way between the same two
+    #[arg(long, value_enum)]
+    direction: Option<Direction>,
+    #[command(flatten)]
+    traffic: Traffic,
+    /// Rate each way: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the profile's own; the end of the ramp
+    #[arg(short = 'm', long = "rate", value_name = "RATE", default_value = "100%")]
+    rate: Rate,
+    /// Hold the rate of -m for this long, without a ramp
+    #[arg(long, value_parser = duration, conflicts_with_all = ["search", "ramp", "hold"])]
+    duration: Option<Duration>,
+    /// Rate of the warm-up
+    #[arg(long, value_name = "RATE", default_value = "1kpps")]
+    warmup_rate: Rate,
+    /// Length of the warm-up [default: 30s, with --duration none]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    warmup: Option<Duration>,
+    /// Length of the ramp
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "600s")]
+    ramp: Duration,
+    /// Steps of the ramp
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000), default_value_t = 100)]
+    steps: u32,
+    /// How long the rate of -m is held after the ramp
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
+    hold: Duration,
+    /// Search instead of a ramp: for the highest rate with no more loss than allowed, or one trial flat out
+    #[arg(long, value_enum)]
+    search: Option<Search>,
+    /// Loss that a search allows, as a share of what was sent
+    #[arg(long, value_name = "SHARE", default_value = "0.001", value_parser = share)]
+    loss: f64,
+    /// Length of a trial of a search, a second or more
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    trial: Duration,
+    /// Time for all trials of a search
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "12s")]
+    budget: Duration,
+    /// Write the result as JSON; - is standard output
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    /// Write a report with graphs as one HTML page
+    #[arg(short = 'o', long = "output", value_name = "report.html")]
+    output: Option<PathBuf>,
+    /// How progress is shown on standard error
+    #[arg(long, value_enum, default_value_t)]
+    progress: Style,
+}
+
+/// One way or both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Direction {
+    OneWay,
+    BothWays,
+}
+
+/// What to look for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Search {
+    MaxRate,
+    FlatOut,
+}
+
+/// What a search found; with [`Found`] in it this is what the laboratory reads.
+struct Searched {
+    found: Found,
+    /// The trial flat out, if that was all.
+    flat: Option<Trial>,
+}
+
+impl Loadtest {
+    /// Runs the test and prints its result.
+    ///
+    /// # Errors
+    /// What is wrong with the command line, the ports or the files; nothing is left set up then.
+    pub fn run(self) -> crate::Outcome {
+        let pairs = self.pairs()?;
+        let tx: Vec<Spec> = pairs.iter().map(|(tx, _)| tx.clone()).collect();
+        let sendings = self.traffic.sendings(&tx)?;
+        let plan = self.plan(&sendings[0])?;
+        for file in self.json.iter().chain(&self.output) {
+            output::check(file)?;
+        }
+        let ways: Vec<(Sending, Spec)> = sendings
+            .into_iter()
+            .zip(pairs)
+            .map(|(sending, (_, rx))| (sending, rx))
+            .collect();
+        let mut rig = ports::open(&ways, &self.traffic.cpu)?;
+        interrupt::exit_on_signal(rig.sockets.clone())?;
+        match self.search {
+            Some(search) => self.search(search, &mut rig, &ways),
+            None => self.climb(&plan, &mut rig, &ways),
+        }
+    }
+
+    /// The ports of each direction.
+    fn pairs(&self) -> Result<Vec<(Spec, Spec)>, Box<dyn Error>> {
+        let (tx, rx) = (self.tx.len(), self.rx.len());
+        if tx != rx || tx > 2 {
+            return Err(format!(
+                "{tx} --tx and {rx} --rx: expected one pair of them, or two pairs for both ways"
+            )
+            .into());
+        }
+        let mut pairs: Vec<(Spec, Spec)> = self.tx.iter().cloned().zip(self.rx.clone()).collect();
+        match (self.direction, pairs.len()) {
+            (Some(Direction::OneWay), 2) => {
+                return Err("--direction one-way, but there are two pairs of --tx and --rx".into());
+            }
+            (Some(Direction::BothWays), 1) => {
+                let back = (pairs[0].1.reversed(), pairs[0].0.reversed());
+                pairs.push(back);
+            }
+            _ => {}
+        }
+        Ok(pairs)
+    }
+
+    fn plan(&self, sending: &Sending) -> Result<Plan, Box<dyn Error>> {
+        if self.search.is_some() {
+            return Ok(Plan::default());
+        }
+        let plan = Plan {
+            warmup_rate: sending.rate(self.warmup_rate)?,
+            warmup: self.warmup.unwrap_or(Plan::default().warmup),
+            target: sending.rate(self.rate)?,
+            ramp: self.ramp,
+            steps: self.steps,
+            hold: self.hold,
+            ..Plan::default()
+        };
+        Ok(match self.duration {
+            None => plan,
+            Some(hold) => Plan {
+                warmup: self.warmup.unwrap_or_default(),
+                ramp: Duration::ZERO,
+                hold,
+                ..plan
+            },
+        })
+    }
+
+    fn search(&self, search: Search, rig: &mut Rig, ways: &[(Sending, Spec)]) -> crate::Outcome {
+        let limits = ways.iter().map(|(sending, _)| sending.limit().0);
+        let goal = Goal {
+            loss: self.loss,
+            trial: self.trial,
+            budget: self.budget,
+            limit: Pps(limits.fold(f64::INFINITY, f64::min)),
+            ..Goal::default()
+        };
+        let length = match search {
+            Search::MaxRate => self.budget.max(2 * self.trial),
+            Search::FlatOut => self.trial,
+        };
+        let progress = Progress::new(self.progress, length);
+        let clock = Monotonic::new();
+        let mut watch = |event| progress.event(&event);
+        let searched = match search {
+            Search::MaxRate => {
+                let found = search::max_rate(&mut rig.paths, &goal, &clock, &mut watch);
+                found.map(|found| Searched { found, flat: None })
+            }
+            Search::FlatOut => search::flat_out(&mut rig.paths, &goal, &clock, &mut watch)
+                .map(|trial| of_flat_out(trial, self.loss)),
+        }
+        .map_err(|e| e.to_string())?;
+        drop(progress);
+        let document = json!({ "sender": rig.sender, "search": &searched.found });
+        self.write(&document, || {
+            report::of_search(&self.traffic, rig.sender, ways, &searched.found)
+        })?;
+        if !self.prints_json() {
+            print_search(&searched, self.loss);
+        }
+        Ok(())
+    }
+
+    fn climb(&self, plan: &Plan, rig: &mut Rig, ways: &[(Sending, Spec)]) -> crate::Outcome {
+        let progress = Progress::new(self.progress, plan.length());
+        if !plan.warmup.is_zero() {
+            progress.doing(&format!("warm-up at {:.0}", plan.warmup_rate));
+        }
+        let ramp = ramp::run(plan, &mut rig.paths, &Monotonic::new(), &mut |sample| {
+            progress.sample(sample, plan);
+        })
+        .map_err(|e| e.to_string())?;
+        drop(progress);
+        let sending = &ways[0].0;
+        let about = About {
+            profile: &self.traffic.profile,
+            warmup: self.warmup_rate,
+            target: self.rate,
+            size: sending.load.size,
+            line: sending.line.map(|line| line.rate),
+        };
+        let document = json::result(&about, plan, &ramp);
+        let run = report::of_ramp(&self.traffic, rig.sender, ways, &ramp, self.loss);
+        self.write(&document, || run.clone())?;
+        if !self.prints_json() {
+            print_trial("in all", &ramp.whole);
+            println!(
+                "highest rate with no more than {} loss: {:.3}{}",
+                percent(self.loss),
+                Pps(run.max_pps),
+                if run.valid { "" } else { " (none was found)" }
+            );
+        }
+        Ok(())
+    }
+
+    /// Writes the files that were asked for.
+    fn write(
+        &self,
+        document: &serde_json::Value,
+        run: impl FnOnce() -> loadgen::report::model::Run,
+    ) -> crate::Outcome {
+        if let Some(file) = &self.json {
+            write_json(file, document)?;
+        }
+        if let Some(file) = &self.output {
+            output::write(file, &report::html(run()))?;
+        }
+        Ok(())
+    }
+
+    fn prints_json(&self) -> bool {
+        self.json.as_deref().is_some_and(output::is_stdout)
+    }
+}
+
+/// A trial flat out in the terms of a search.
+fn of_flat_out(trial: Trial, loss: f64) -> Searched {
+    let kept = trial.valid && trial.received() > 0 && trial.loss() <= loss;
+    let rate = if kept { trial.sent_pps().0 } else { 0.0 };
+    let found = Found {
+        valid: kept,
+        why: match (trial.valid, kept) {
+            (_, true) => String::new(),
+            (false, _) => trial.why.clone(),
+            (true, _) => format!("{} was lost flat out", percent(trial.loss())),
+        },
+        max_pps: rate,
+        l1_bps: if kept { trial.l1().0 } else { 0.0 },
+        loss: trial.loss(),
+        saturation_pps: Some(trial.received_pps().0),
+        flat_out_pps: Some(trial.sent_pps().0),
+        limited_by_generator: kept,
+        trials: vec![trial.point()],
+    };
+    Searched {
+        found,
+        flat: Some(trial),
+    }
+}
+
+fn print_search(searched: &Searched, loss: f64) {
+    if let Some(trial) = &searched.flat {
+        return print_trial("flat out", trial);
+    }
+    let found = &searched.found;
+    if found.valid {
+        println!(
+            "highest rate with no more than {} loss: {:.3} ({:.3} on the wire), lost {}{}",
+            percent(loss),
+            Pps(found.max_pps),
+            loadgen::units::Bits(found.l1_bps),
+            percent(found.loss),
+            if found.why.is_empty() { String::new() } else { format!("; {}", found.why) },
+        );
+    } else {
+        println!("no result: {}", found.why);
+    }
+    if let (Some(forwarded), Some(sent)) = (found.saturation_pps, found.flat_out_pps) {
+        println!("flat out: sent {:.3}, came back {:.3}", Pps(sent), Pps(forwarded));
+    }
+}
+
+fn print_trial(what: &str, trial: &Trial) {
+    println!(
+        "{what}: sent {} packets ({:.3}), {} came back ({:.3}), loss {}{}",
+        trial.sent(),
+        trial.sent_pps(),
+        trial.received(),
+        trial.received_pps(),
+        percent(trial.loss()),
+        if trial.valid { String::new() } else { format!("; not valid: {}", trial.why) },
+    );
+}
+
+/// A share from 0 to 1, exclusive of 1.
+fn share(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|v| (0.0..1.0).contains(v));
+    value.ok_or_else(|| "expected a share from 0 to below 1, for example 0.001".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        test: Loadtest,
+    }
+
+    fn read(line: &str) -> Result<Loadtest, String> {
+        let argv = std::iter::once("loadtest").chain(line.split_whitespace());
+        Command::try_parse_from(argv)
+            .map(|c| c.test)
+            .map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_the_laboratory_asks_is_understood() {
+        let pair = |tx: &str, rx: &str| lab::invocation::Pair {
+            tx: tx.into(),
+            rx: rx.into(),
+            src_mac: "02:00:00:00:00:01".into(),
+            dst_mac: "02:00:00:00:00:02".into(),
+        };
+        let pairs = [pair("live:gen0", "sink:gen1"), pair("memif:/x,id=0,role=client", "memif:/y,id=0,role=client")];
+        for search in [lab::invocation::Search::MaxRate(9000), lab::invocation::Search::FlatOut] {
+            let asked = lab::invocation::Loadtest {
+                pairs: &pairs,
+                size: "64",
+                flows: loadgen::report::model::Flows::Many,
+                cpus: &[0, 1],
+                search,
+            };
+            let argv = asked.args();
+            let test = read(&argv[1..].join(" ")).unwrap();
+            assert_eq!(test.pairs().unwrap().len(), 2);
+            assert_eq!(test.traffic.cpu, [0, 1]);
+            assert!(test.search.is_some() && test.progress == Style::Json);
+        }
+    }
+
+    #[test]
+    fn the_way_back_is_made_up() {
+        let test = read("--tx live:a --rx sink:b --direction both-ways").unwrap();
+        let pairs = test.pairs().unwrap();
+        assert_eq!(pairs[1], (Spec::Live("b".into()), Spec::Sink("a".into())));
+    }
+
+    #[test]
+    fn wrong_numbers_of_ports_are_refused() {
+        for line in [
+            "--tx live:a --tx live:b --rx sink:b",
+            "--tx live:a --tx live:b --rx sink:b --rx sink:a --direction one-way",
+        ] {
+            assert!(read(line).unwrap().pairs().is_err(), "{line}");
+        }
+        assert!(read("--tx live:a").is_err());
+        assert!(read("--tx live:a --rx sink:b --duration 5s --ramp 3s").is_err());
+        assert!(read("--tx live:a --rx sink:b --loss 1").is_err());
+    }
+}

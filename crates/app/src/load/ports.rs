@@ -1,0 +1,394 @@
+//! Opens the ports of a load test: what sends, what counts, and the thread that serves those in software.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use graph::Pool;
+use graph::pool::STRIDE_AF_XDP;
+use io::{af_xdp, memif};
+use loadgen::device::{Count, Path, Receiver, Transmitter};
+use loadgen::generate::Generator;
+use loadgen::receive::{Counters, Match};
+use loadgen::stream::Stream;
+use loadgen::tester::{Endpoint, Tester};
+use loadgen::units::Pps;
+use xdp::{LiveError, Mode, PortConfig, Router, RouterPort, TableSizes};
+
+use super::interface::Interface;
+use super::live;
+use super::spec::{FORMS, Spec};
+use super::traffic::Sending;
+
+/// Buffers of the ports in software: 64 MiB of packet memory.
+const BUFFERS: u32 = 1 << 15;
+/// How long is waited for the other side of a memif.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Open ports. Generators stop before what they send through goes away.
+pub struct Rig {
+    /// The directions of a load test, in order.
+    pub paths: Vec<Path>,
+    /// How packets are made: `live`, `af_xdp`, `memif`.
+    pub sender: &'static str,
+    /// Sockets that exist because of us.
+    pub sockets: Vec<String>,
+    _testers: Vec<Tester>,
+    _held: Held,
+}
+
+/// What must live as long as the ports.
+#[derive(Default)]
+struct Held {
+    memifs: Vec<memif::Interface>,
+    memif: Option<memif::Control>,
+    sockets: Vec<af_xdp::Interface>,
+    programs: Vec<RouterPort>,
+}
+
+/// A port in software and what it is for.
+struct Software {
+    spec: Spec,
+    send: Vec<(Stream, Pps)>,
+    expect: Vec<Stream>,
+}
+
+/// A side of a direction while ports are being opened.
+enum Side<T> {
+    /// In the kernel.
+    Kernel(T),
+    /// In software, by its place among these.
+    Software(usize),
+}
+
+/// Opens what sends and what receives: a pair for each direction.
+///
+/// # Errors
+/// A port that cannot do what it is to do, is taken, or is not there.
+pub fn open(ways: &[(Sending, Spec)], cpus: &[usize]) -> Result<Rig, Box<dyn Error>> {
+    let mut software = Vec::new();
+    // What counts comes first: a veth takes live frames only if its peer runs a program.
+    let receivers = ways
+        .iter()
+        .map(|(sending, rx)| receiver(rx, &sending.streams, &mut software))
+        .collect::<Result<Vec<_>, _>>()?;
+    let sendings: Vec<&Sending> = ways.iter().map(|(sending, _)| sending).collect();
+    let (transmitters, mut bench) = senders(&sendings, software, cpus)?;
+    let receivers = receivers.into_iter().map(|side| bench.receiver(side));
+    let paths = transmitters
+        .into_iter()
+        .zip(receivers)
+        .map(|(tx, rx)| Path { tx, rx })
+        .collect();
+    Ok(bench.rig(paths))
+}
+
+/// Opens what sends only.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_sender(
+    sending: &Sending,
+    cpus: &[usize],
+) -> Result<(Box<dyn Transmitter>, Rig), Box<dyn Error>> {
+    let (mut transmitters, bench) = senders(&[sending], Vec::new(), cpus)?;
+    let transmitter = transmitters.pop().ok_or("nothing to send by")?;
+    Ok((transmitter, bench.rig(Vec::new())))
+}
+
+type Senders = (Vec<Box<dyn Transmitter>>, Served);
+
+fn senders(
+    sendings: &[&Sending],
+    mut software: Vec<Software>,
+    cpus: &[usize],
+) -> Result<Senders, Box<dyn Error>> {
+    let mut sides = Vec::new();
+    let mut sender = "";
+    for sending in sendings {
+        let (side, by) = transmitter(sending, &mut software, cpus.first().copied())?;
+        sides.push(side);
+        sender = by;
+    }
+    let mut served = serve(software, cpus)?;
+    served.sender = sender;
+    let transmitters = sides.into_iter().map(|side| served.transmitter(side));
+    Ok((transmitters.collect::<Result<_, _>>()?, served))
+}
+
+fn receiver(
+    rx: &Spec,
+    streams: &[(Stream, Pps)],
+    software: &mut Vec<Software>,
+) -> Result<Side<live::Counter>, Box<dyn Error>> {
+    let unknown = |stream: &Stream| {
+        format!(
+            "stream `{}` is not IPv4 without options: nobody could tell its packets from others when they come back; send it by `parshall send`",
+            stream.name
+        )
+    };
+    let matches = streams
+        .iter()
+        .map(|(stream, _)| Match::of(stream).ok_or_else(|| unknown(stream)))
+        .collect::<Result<Vec<_>, _>>()?;
+    match rx {
+        Spec::Sink(name) => {
+            let interface = Interface::open(name)?;
+            Ok(Side::Kernel(live::Counter::open(
+                interface.index(),
+                &matches,
+            )?))
+        }
+        Spec::Live(name) => Err(format!(
+            "live:{name} only sends; to receive use sink:{name} or af_xdp:{name} ({FORMS})"
+        )
+        .into()),
+        Spec::AfXdp(_) | Spec::Memif { .. } => {
+            let place = place(rx, software);
+            let expect = &mut software[place].expect;
+            if !expect.is_empty() {
+                return Err(
+                    format!("{rx} is given for two directions; each needs its own --rx").into(),
+                );
+            }
+            expect.extend(streams.iter().map(|(stream, _)| stream.clone()));
+            Ok(Side::Software(place))
+        }
+    }
+}
+
+fn transmitter(
+    sending: &Sending,
+    software: &mut Vec<Software>,
+    cpu: Option<usize>,
+) -> Result<(Side<live::Generator>, &'static str), Box<dyn Error>> {
+    let spec = match &sending.tx {
+        Spec::Sink(name) => {
+            return Err(format!(
+                "sink:{name} only receives; to send use live:{name} or af_xdp:{name} ({FORMS})"
+            )
+            .into());
+        }
+        Spec::Live(name) => {
+            let interface = Interface::open(name)?;
+            match live::Generator::open(interface.index(), &sending.streams, cpu) {
+                Ok(generator) => return Ok((Side::Kernel(generator), sending.tx.sender())),
+                Err(e @ LiveError::DoesNotFit { .. }) => {
+                    eprintln!("parshall: live:{name}: {e}; AF_XDP is used instead, which is slower");
+                    Spec::AfXdp(name.clone())
+                }
+                Err(e) => return Err(format!("live:{name}: {e}").into()),
+            }
+        }
+        other => other.clone(),
+    };
+    let place = place(&spec, software);
+    if !software[place].send.is_empty() {
+        return Err(format!("{spec} is given for two directions; each needs its own --tx").into());
+    }
+    software[place].send = sending.streams.clone();
+    Ok((Side::Software(place), spec.sender()))
+}
+
+/// Where a port is among those in software; the same one for the same specification.
+fn place(spec: &Spec, software: &mut Vec<Software>) -> usize {
+    if let Some(known) = software.iter().position(|s| s.spec == *spec) {
+        return known;
+    }
+    software.push(Software {
+        spec: spec.clone(),
+        send: Vec::new(),
+        expect: Vec::new(),
+    });
+    software.len() - 1
+}
+
+/// The ports in software with their threads running.
+struct Served {
+    /// By place; the transmitter until it is handed out.
+    controls: Vec<(Option<Generator>, Vec<Counters>)>,
+    testers: Vec<Tester>,
+    held: Held,
+    sockets: Vec<String>,
+    sender: &'static str,
+}
+
+impl Served {
+    fn transmitter(
+        &mut self,
+        side: Side<live::Generator>,
+    ) -> Result<Box<dyn Transmitter>, Box<dyn Error>> {
+        match side {
+            Side::Kernel(generator) => Ok(Box::new(generator)),
+            Side::Software(place) => {
+                let generator = self.controls.get_mut(place).and_then(|(tx, _)| tx.take());
+                Ok(Box::new(generator.ok_or("a port without a sender")?))
+            }
+        }
+    }
+
+    fn receiver(&mut self, side: Side<live::Counter>) -> Box<dyn Receiver> {
+        match side {
+            Side::Kernel(counter) => Box::new(counter),
+            Side::Software(place) => Box::new(Queues(std::mem::take(&mut self.controls[place].1))),
+        }
+    }
+
+    fn rig(self, paths: Vec<Path>) -> Rig {
+        Rig {
+            paths,
+            sender: self.sender,
+            sockets: self.sockets,
+            _testers: self.testers,
+            _held: self.held,
+        }
+    }
+}
+
+/// The receiving queues of one port, counted together.
+struct Queues(Vec<Counters>);
+
+impl Receiver for Queues {
+    fn counts(&self) -> Vec<Count> {
+        let queues: Vec<Vec<Count>> = self.0.iter().map(Receiver::counts).collect();
+        let streams = queues.first().map_or(0, Vec::len);
+        (0..streams)
+            .map(|stream| queues.iter().filter_map(|q| q.get(stream).copied()).sum())
+            .collect()
+    }
+
+    fn other(&self) -> Count {
+        self.0.iter().map(Receiver::other).sum()
+    }
+}
+
+/// Opens the ports in software and starts the threads that serve them: one, or with two processors one that sends
+/// (and receives by the ports it sends by) and one that only receives.
+fn serve(software: Vec<Software>, cpus: &[usize]) -> Result<Served, Box<dyn Error>> {
+    let mut served = Served {
+        controls: Vec::new(),
+        testers: Vec::new(),
+        held: Held::default(),
+        sockets: Vec::new(),
+        sender: "",
+    };
+    if software.is_empty() {
+        return Ok(served);
+    }
+    let pool = Pool::new(BUFFERS, STRIDE_AF_XDP)
+        .map_err(|e| format!("no packet memory (64 MiB): {e}"))?;
+    // By thread: the endpoints, and the place that each belongs to.
+    let mut threads: [Vec<(usize, Endpoint)>; 2] = Default::default();
+    for (place, port) in software.into_iter().enumerate() {
+        let thread = usize::from(cpus.len() > 1 && port.send.is_empty());
+        let endpoints = endpoints(port, &pool, &mut served)?;
+        threads[thread].extend(endpoints.into_iter().map(|e| (place, e)));
+        served.controls.push((None, Vec::new()));
+    }
+    for (endpoints, cpu) in threads.into_iter().zip([cpus.first(), cpus.get(1)]) {
+        if endpoints.is_empty() {
+            continue;
+        }
+        let (places, endpoints): (Vec<_>, Vec<_>) = endpoints.into_iter().unzip();
+        let (tester, controls) = Tester::spawn(endpoints, pool.clone(), cpu.copied())?;
+        served.testers.push(tester);
+        for (place, (generator, counters)) in places.into_iter().zip(controls) {
+            let control = &mut served.controls[place];
+            // Only the first queue sends.
+            control.0.get_or_insert(generator);
+            control.1.push(counters);
+        }
+    }
+    connected(&served.held)?;
+    Ok(served)
+}
+
+/// A port's queues; the first sends, all receive.
+fn endpoints(
+    port: Software,
+    pool: &Arc<Pool>,
+    served: &mut Served,
+) -> Result<Vec<Endpoint>, Box<dyn Error>> {
+    let Software { spec, send, expect } = port;
+    let failed = |e: &dyn Error| format!("{spec}: {e}");
+    let queues: Vec<Box<dyn graph::Port>> = match &spec {
+        Spec::Memif { socket, id, role } => {
+            let held = &mut served.held;
+            let control = match &held.memif {
+                Some(control) => control,
+                None => held.memif.insert(memif::Control::start()?),
+            };
+            let config = memif::Config {
+                id: *id,
+                ..memif::Config::new("parshall", socket, *role)
+            };
+            let (interface, queues) = control.add(config, None).map_err(|e| failed(&e))?;
+            held.memifs.push(interface);
+            if *role == memif::Role::Server {
+                served.sockets.push(socket.clone());
+            }
+            queues.into_iter().map(boxed).collect()
+        }
+        Spec::AfXdp(name) | Spec::Live(name) | Spec::Sink(name) => {
+            // To send one queue suffices; what comes may come on any.
+            let count = expect.is_empty().then_some(1);
+            let (interface, queues) =
+                af_xdp::Interface::open(name, count, af_xdp::Mode::Auto, pool)
+                    .map_err(|e| failed(&e))?;
+            if !expect.is_empty() {
+                served.held.programs.push(redirect(name, &interface)?);
+            }
+            served.held.sockets.push(interface);
+            queues.into_iter().map(boxed).collect()
+        }
+    };
+    let mut send = Some(send);
+    Ok(queues
+        .into_iter()
+        .map(|port| Endpoint {
+            port,
+            send: send.take().unwrap_or_default(),
+            expect: expect.clone(),
+        })
+        .collect())
+}
+
+fn boxed(port: impl graph::Port + 'static) -> Box<dyn graph::Port> {
+    Box::new(port)
+}
+
+/// Gives everything that comes in by the interface to its sockets.
+fn redirect(name: &str, sockets: &af_xdp::Interface) -> Result<RouterPort, Box<dyn Error>> {
+    let interface = Interface::open(name)?;
+    let sizes = TableSizes {
+        second_groups: 1,
+        nexthop_groups: 1,
+        adjacencies: 1,
+    };
+    let config = PortConfig {
+        mac: interface.mac()?.0,
+        l2: true,
+    };
+    let port =
+        Router::new(sizes)?.attach(interface.index(), config, &[Mode::Native, Mode::Generic])?;
+    sockets.each_socket(|queue, socket| port.register(queue, socket))?;
+    Ok(port)
+}
+
+/// Waits until all memifs have their other side.
+fn connected(held: &Held) -> Result<(), Box<dyn Error>> {
+    let until = Instant::now() + PATIENCE;
+    let pending = || held.memifs.iter().map(memif::Interface::status).find(|s| !s.up);
+    while let Some(status) = pending() {
+        if Instant::now() >= until {
+            return Err(format!(
+                "memif: no connection within {} s ({}); is the device running, and are path, id and roles right?",
+                PATIENCE.as_secs(),
+                if status.reason.is_empty() { "nobody there" } else { &status.reason }
+            )
+            .into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}

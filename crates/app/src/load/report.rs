@@ -1,0 +1,113 @@
+//! A load test in the terms of the report.
+
+use loadgen::ramp::{Ramp, Sample, WaySample};
+use loadgen::report::model::{Direction, Flows, LabResult, RampPoint, Run};
+use loadgen::search::Found;
+use loadgen::units::{Bits, Pps};
+
+use super::spec::Spec;
+use super::traffic::{Sending, Traffic};
+
+/// The page for one run.
+pub fn html(run: Run) -> String {
+    loadgen::report::html(&LabResult {
+        machine: lab::machine::describe(),
+        runs: vec![run],
+        ..LabResult::default()
+    })
+}
+
+/// What a search found.
+pub fn of_search(
+    traffic: &Traffic,
+    sender: &str,
+    ways: &[(Sending, Spec)],
+    found: &Found,
+) -> Run {
+    Run {
+        valid: found.valid,
+        why: found.why.clone(),
+        max_pps: found.max_pps,
+        l1_bps: found.l1_bps,
+        loss: found.loss,
+        saturation_pps: found.saturation_pps,
+        limited_by_generator: found.limited_by_generator,
+        ramp: found.trials.clone(),
+        ..blank(traffic, sender, ways)
+    }
+}
+
+/// A ramp; its result is the sample with the highest rate that lost no more than `loss`.
+pub fn of_ramp(
+    traffic: &Traffic,
+    sender: &str,
+    ways: &[(Sending, Spec)],
+    ramp: &Ramp,
+    loss: f64,
+) -> Run {
+    let mut before = 0.0;
+    let points: Vec<RampPoint> = ramp
+        .samples
+        .iter()
+        .map(|sample| point(sample, std::mem::replace(&mut before, sample.at)))
+        .collect();
+    let best = points
+        .iter()
+        .filter(|p| p.valid && p.forwarded_pps > 0.0 && p.loss <= loss)
+        .max_by(|a, b| a.sent_pps.total_cmp(&b.sent_pps));
+    let (max_pps, lost) = best.map_or((0.0, 0.0), |p| (p.sent_pps, p.loss));
+    let Bits(l1_bps) = ways
+        .first()
+        .map_or(Bits::default(), |(sending, _)| Pps(max_pps).l1(sending.load.size));
+    Run {
+        valid: best.is_some(),
+        why: ramp.whole.why.clone(),
+        max_pps,
+        l1_bps,
+        loss: lost,
+        ramp: points,
+        ..blank(traffic, sender, ways)
+    }
+}
+
+fn point(sample: &Sample, before: f64) -> RampPoint {
+    let sum = |of: fn(&WaySample) -> f64| sample.ways.iter().map(of).sum::<f64>();
+    let (sent, received) = (sum(|w| w.tx_pps), sum(|w| w.rx_pps));
+    RampPoint {
+        offered_pps: sum(|w| w.offered_pps),
+        sent_pps: sent,
+        forwarded_pps: received,
+        loss: if sent > 0.0 { (1.0 - received / sent).max(0.0) } else { 0.0 },
+        valid: sample.valid,
+        seconds: sample.at - before,
+    }
+}
+
+fn blank(traffic: &Traffic, sender: &str, ways: &[(Sending, Spec)]) -> Run {
+    let streams = || ways.iter().flat_map(|(sending, _)| &sending.streams);
+    let mut sizes: Vec<usize> = streams().map(|(stream, _)| stream.size()).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    Run {
+        dut: "device".into(),
+        io: ways.first().map_or(String::new(), |(_, rx)| rx.to_string()),
+        profile: traffic.profile.clone(),
+        size: match sizes[..] {
+            [size] => size.to_string(),
+            _ => "imix".into(),
+        },
+        flows: if streams().any(|(stream, _)| !stream.variables.is_empty()) {
+            Flows::Many
+        } else {
+            Flows::One
+        },
+        direction: if ways.len() > 1 {
+            Direction::BothWays
+        } else {
+            Direction::OneWay
+        },
+        round: 1,
+        sender: sender.into(),
+        ..Run::default()
+    }
+}

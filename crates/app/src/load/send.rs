@@ -1,0 +1,167 @@
+//! `parshall send`: the plain generator.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use loadgen::device::{Count, Transmitter};
+use loadgen::rate::Rate;
+use loadgen::units::{Pps, WIRE_OVERHEAD};
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::ports;
+use super::spec::Spec;
+use super::traffic::{Sending, Traffic, duration};
+use crate::output::{self, write_json};
+
+/// Sends a traffic profile by a port, and prints every second what the port took.
+#[derive(Args, Debug)]
+pub struct Send {
+    /// Port to send by: live:IF (XDP live frames), af_xdp:IF, memif:PATH,id=N,role=client|server
+    #[arg(value_name = "PORT")]
+    port: Spec,
+    #[command(flatten)]
+    traffic: Traffic,
+    /// Rate: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the profile's own; max is as fast as the port takes it
+    #[arg(short = 'm', long = "rate", value_name = "RATE", default_value = "1", value_parser = pace)]
+    rate: Pace,
+    /// How long [default: until Ctrl-C]
+    #[arg(long, short = 'd', value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Write what was sent as JSON at the end; - is standard output, and the lines then go to standard error
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+/// A rate, or none.
+#[derive(Debug, Clone, Copy)]
+enum Pace {
+    Max,
+    At(Rate),
+}
+
+fn pace(text: &str) -> Result<Pace, String> {
+    if text == "max" {
+        return Ok(Pace::Max);
+    }
+    text.parse().map(Pace::At).map_err(|e: loadgen::rate::RateError| e.to_string())
+}
+
+/// How often the end is looked for.
+const TICK: Duration = Duration::from_millis(50);
+
+impl Send {
+    /// Sends until the time is up or a signal comes; both are a success.
+    ///
+    /// # Errors
+    /// What is wrong with the command line or the port.
+    pub fn run(self) -> crate::Outcome {
+        let sending = self
+            .traffic
+            .sendings(std::slice::from_ref(&self.port))?
+            .pop()
+            .ok_or("nothing to send")?;
+        let rate = match self.rate {
+            Pace::Max => Pps::UNLIMITED,
+            Pace::At(rate) => sending.rate(rate)?,
+        };
+        if let Some(file) = &self.json {
+            output::check(file)?;
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, stop.clone())?;
+        }
+        let (mut tx, rig) = ports::open_sender(&sending, &self.traffic.cpu)?;
+        let before: Count = tx.sent().into_iter().sum();
+        let due = tx.due();
+        tx.start(rate).map_err(|e| e.to_string())?;
+        let begin = Instant::now();
+        self.watch(&*tx, begin, &stop);
+        tx.set_rate(Pps(0.0));
+        let seconds = begin.elapsed().as_secs_f64();
+        tx.stop().map_err(|e| e.to_string())?;
+        let sent = tx.sent().into_iter().sum::<Count>().since(before);
+        self.line(&format!("in all: {}", amount(sent, seconds)));
+        if let Some(file) = &self.json {
+            let asked = rate.is_limited().then_some(rate.0);
+            write_json(file, &self.result(&sending, rig.sender, &*tx, sent, seconds, asked, tx.due() - due))?;
+        }
+        Ok(())
+    }
+
+    /// Prints a line a second until the end.
+    fn watch(&self, tx: &dyn Transmitter, begin: Instant, stop: &AtomicBool) {
+        let mut last: Count = tx.sent().into_iter().sum();
+        let mut last_at = begin;
+        let until = self.duration.map(|duration| begin + duration);
+        let mut next = begin + Duration::from_secs(1);
+        while !stop.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            if until.is_some_and(|until| now >= until) {
+                return;
+            }
+            if now >= next {
+                let sent: Count = tx.sent().into_iter().sum();
+                let text = amount(sent.since(last), (now - last_at).as_secs_f64());
+                self.line(&format!("{:>7.0} s  {text}", (now - begin).as_secs_f64()));
+                (last, last_at) = (sent, now);
+                next += Duration::from_secs(1);
+            }
+            let wait = until.map_or(next, |until| until.min(next));
+            std::thread::sleep(wait.saturating_duration_since(now).min(TICK));
+        }
+    }
+
+    fn line(&self, text: &str) {
+        if self.json.as_deref().is_some_and(output::is_stdout) {
+            eprintln!("{text}");
+        } else {
+            println!("{text}");
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn result(
+        &self,
+        sending: &Sending,
+        sender: &str,
+        tx: &dyn Transmitter,
+        sent: Count,
+        seconds: f64,
+        asked: Option<f64>,
+        due: u64,
+    ) -> Value {
+        let streams = sending.streams.iter().zip(tx.sent()).map(|((stream, _), count)| {
+            json!({ "name": stream.name, "packets": count.packets, "bytes": count.bytes })
+        });
+        json!({
+            "port": self.port.to_string(),
+            "sender": sender,
+            "profile": self.traffic.profile,
+            "seconds": seconds,
+            "rate_pps": asked,
+            "due": due,
+            "packets": sent.packets,
+            "bytes": sent.bytes,
+            "pps": sent.packets as f64 / seconds,
+            "queue_full": tx.queue_full(),
+            "streams": streams.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Packets and their rate, on layer 2 and on the wire.
+fn amount(count: Count, seconds: f64) -> String {
+    let pps = Pps(count.packets as f64 / seconds);
+    let bits = |bytes: f64| loadgen::units::Bits(bytes * 8.0 / seconds);
+    format!(
+        "{} packets, {pps:.3}, {:.3}, {:.3} on the wire",
+        count.packets,
+        bits(count.bytes as f64),
+        bits(count.bytes as f64 + WIRE_OVERHEAD * count.packets as f64),
+    )
+}

@@ -1,0 +1,164 @@
+//! What a port of the load tester is, as written on the command line.
+
+use std::fmt;
+use std::str::FromStr;
+
+use io::memif::Role;
+
+/// The forms, for `--help` and messages.
+pub const FORMS: &str = "live:IF, af_xdp:IF, sink:IF or memif:PATH,id=N,role=client|server";
+
+/// A port to send or to receive by. The same specification given twice is one port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spec {
+    /// XDP live frames out of an interface; sends only.
+    Live(String),
+    /// AF_XDP sockets on an interface.
+    AfXdp(String),
+    /// An XDP program on an interface that counts and drops; receives only.
+    Sink(String),
+    /// Shared memory.
+    Memif {
+        /// Path of the unix socket; `@name` is in the abstract namespace.
+        socket: String,
+        /// Interface id on that socket.
+        id: u32,
+        /// Our side.
+        role: Role,
+    },
+}
+
+impl Spec {
+    /// Name of the network interface that the port is on; None: on none.
+    pub fn interface(&self) -> Option<&str> {
+        match self {
+            Spec::Live(name) | Spec::AfXdp(name) | Spec::Sink(name) => Some(name),
+            Spec::Memif { .. } => None,
+        }
+    }
+
+    /// What the packets that are sent by it are made with, as results name it.
+    pub fn sender(&self) -> &'static str {
+        match self {
+            Spec::Live(_) => "live",
+            Spec::AfXdp(_) => "af_xdp",
+            Spec::Sink(_) => "sink",
+            Spec::Memif { .. } => "memif",
+        }
+    }
+
+    /// The port to send by where this one received, or the other way round: for the way back.
+    pub fn reversed(&self) -> Spec {
+        match self.clone() {
+            Spec::Live(name) => Spec::Sink(name),
+            Spec::Sink(name) => Spec::Live(name),
+            both => both,
+        }
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Spec::Live(name) => write!(f, "live:{name}"),
+            Spec::AfXdp(name) => write!(f, "af_xdp:{name}"),
+            Spec::Sink(name) => write!(f, "sink:{name}"),
+            Spec::Memif { socket, id, role } => write!(f, "memif:{socket},id={id},role={role}"),
+        }
+    }
+}
+
+impl FromStr for Spec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        if rest.is_empty() {
+            return Err(format!("expected {FORMS}"));
+        }
+        let name = || rest.to_owned();
+        match kind {
+            "live" => Ok(Spec::Live(name())),
+            "af_xdp" => Ok(Spec::AfXdp(name())),
+            "sink" => Ok(Spec::Sink(name())),
+            "memif" => memif(rest),
+            _ => Err(format!("no port kind `{kind}`; there are {FORMS}")),
+        }
+    }
+}
+
+/// `PATH,id=N,role=client|server`; id is 0 and the role client where not said.
+fn memif(text: &str) -> Result<Spec, String> {
+    let mut words = text.split(',');
+    let socket = words.next().unwrap_or_default().to_owned();
+    let (mut id, mut role) = (0, Role::Client);
+    for word in words {
+        match word.split_once('=') {
+            Some(("id", number)) => {
+                id = number
+                    .parse()
+                    .map_err(|_| format!("id={number}: expected a number"))?
+            }
+            Some(("role", "client")) => role = Role::Client,
+            Some(("role", "server")) => role = Role::Server,
+            _ => {
+                return Err(format!(
+                    "`{word}`: expected id=N, role=client or role=server"
+                ));
+            }
+        }
+    }
+    if socket.is_empty() {
+        return Err("memif needs the path of a socket".to_owned());
+    }
+    Ok(Spec::Memif { socket, id, role })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_ones_read_back() {
+        for text in [
+            "live:gen0",
+            "af_xdp:eth0.100",
+            "sink:gen1",
+            "memif:/run/a.sock,id=3,role=server",
+        ] {
+            assert_eq!(
+                text.parse::<Spec>().map(|spec| spec.to_string()),
+                Ok(text.to_owned())
+            );
+        }
+        let short: Spec = "memif:@x".parse().unwrap();
+        assert_eq!(short.to_string(), "memif:@x,id=0,role=client");
+    }
+
+    #[test]
+    fn wrong_ones_are_refused_with_what_is_accepted() {
+        for (text, word) in [
+            ("eth0", "live:IF"),
+            ("live:", "live:IF"),
+            ("dpdk:0", "dpdk"),
+            ("memif:a,id=x", "number"),
+            ("memif:a,mode=ip", "role=client"),
+            ("memif:,id=1", "path"),
+        ] {
+            let error = text.parse::<Spec>().unwrap_err();
+            assert!(error.contains(word), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_way_back_swaps_sender_and_sink() {
+        assert_eq!(
+            Spec::Live("a".into()).reversed(),
+            Spec::Sink("a".into())
+        );
+        assert_eq!(
+            Spec::AfXdp("a".into()).reversed(),
+            Spec::AfXdp("a".into())
+        );
+    }
+}

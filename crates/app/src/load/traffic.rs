@@ -1,0 +1,207 @@
+//! What is sent, by which ports and addresses: the part of the command line that all generators share.
+
+use std::error::Error;
+use std::time::Duration;
+
+use clap::Args;
+use loadgen::profile::{self, Tunables, Way};
+use loadgen::rate::{Load, Rate};
+use loadgen::stream::{self, Stream};
+use loadgen::units::{Bits, Pps};
+use wire::eth::Mac;
+
+use super::interface::{Interface, Line};
+use super::spec::Spec;
+
+/// Which packets, and where to.
+#[derive(Args, Debug, Clone)]
+pub struct Traffic {
+    /// Traffic profile: bench, imix, udp_1pkt_simple, or a compiled one (FILE.json)
+    #[arg(long, short = 'f', default_value = "bench", value_name = "NAME|FILE.json")]
+    pub profile: String,
+    /// A setting of the profile, as size=64 or vm=var2; may be repeated
+    #[arg(long = "tunable", short = 't', value_name = "KEY=VALUE")]
+    tunables: Vec<String>,
+    /// Source Ethernet address, once for each --tx [default: the interface's]
+    #[arg(long, value_name = "MAC")]
+    src_mac: Vec<Mac>,
+    /// Destination Ethernet address, once for each --tx [default: the only neighbor's, if there is just one]
+    #[arg(long, value_name = "MAC")]
+    dst_mac: Vec<Mac>,
+    /// Line rate in bits a second on layer 1, for rates in % [default: the link's speed]
+    #[arg(long, value_name = "RATE", value_parser = line_rate)]
+    line_rate: Option<Bits>,
+    /// Processor of the sending thread, and of the receiving one if it shall have its own
+    #[arg(long, value_name = "N[,M]", value_delimiter = ',', num_args = 1)]
+    pub cpu: Vec<usize>,
+}
+
+/// One direction, ready to be sent.
+pub struct Sending {
+    /// Port to send by.
+    pub tx: Spec,
+    /// Streams with the right Ethernet addresses, each with its rate at multiplier 1.
+    pub streams: Vec<(Stream, Pps)>,
+    /// What the profile offers at multiplier 1.
+    pub load: Load,
+    /// Line rate of the port, if it has one.
+    pub line: Option<Line>,
+}
+
+impl Sending {
+    /// The rate of this port. A virtual device's line rate only serves for percentages.
+    ///
+    /// # Errors
+    /// A share of an unknown line, or more than the line carries.
+    pub fn rate(&self, rate: Rate) -> Result<Pps, Box<dyn Error>> {
+        let counts = |line: &Line| !line.nominal || matches!(rate, Rate::Percent(_));
+        let line = self.line.filter(counts).map(|line| line.rate);
+        rate.resolve(&self.load, line)
+            .map_err(|e| format!("{}: {e} (or give --line-rate)", self.tx).into())
+    }
+
+    /// The highest rate worth trying: what a real line carries.
+    pub fn limit(&self) -> Pps {
+        match self.line {
+            Some(line) if !line.nominal => line.rate.l1_pps(self.load.size),
+            _ => Pps::UNLIMITED,
+        }
+    }
+}
+
+impl Traffic {
+    /// The profile's streams for one way, not yet addressed. To be asked before any port is touched.
+    ///
+    /// # Errors
+    /// No such profile or setting.
+    pub fn streams(&self, way: Way) -> Result<Vec<Stream>, Box<dyn Error>> {
+        let tunables = Tunables::parse(&self.tunables.join(","))?;
+        Ok(profile::open(&self.profile, way, &tunables)?)
+    }
+
+    /// What each of the ports `tx` is to send: the first one the way out, the second the way back.
+    ///
+    /// # Errors
+    /// No such profile, no such interface, an address or line rate that is not known.
+    pub fn sendings(&self, tx: &[Spec]) -> Result<Vec<Sending>, Box<dyn Error>> {
+        if self.cpu.len() > 2 {
+            return Err("--cpu takes two processors at most: the sender's and the receiver's".into());
+        }
+        let ways = [Way::Out, Way::Back];
+        let streams = tx
+            .iter()
+            .zip(ways)
+            .map(|(_, way)| self.streams(way))
+            .collect::<Result<Vec<_>, _>>()?;
+        tx.iter()
+            .zip(streams)
+            .enumerate()
+            .map(|(index, (spec, streams))| self.sending(index, spec, streams))
+            .collect()
+    }
+
+    fn sending(
+        &self,
+        index: usize,
+        tx: &Spec,
+        mut streams: Vec<Stream>,
+    ) -> Result<Sending, Box<dyn Error>> {
+        let interface = tx.interface().map(Interface::open).transpose()?;
+        let (source, destination) = self.addresses(index, tx, interface.as_ref(), &streams)?;
+        for stream in &mut streams {
+            stream.address(source.0, destination.0);
+        }
+        let given = self.line_rate.map(|rate| Line {
+            rate,
+            nominal: false,
+        });
+        let line = given.or_else(|| interface.as_ref().and_then(Interface::line));
+        let bits = line.map(|line| line.rate);
+        let unknown = || {
+            format!(
+                "profile {}: a stream's rate is a share of the line rate, which {tx} does not tell; give --line-rate",
+                self.profile
+            )
+        };
+        let load = stream::load(&streams, bits).ok_or_else(unknown)?;
+        let rates = stream::base_rates(&streams, bits).ok_or_else(unknown)?;
+        Ok(Sending {
+            tx: tx.clone(),
+            streams: streams.into_iter().zip(rates).collect(),
+            load,
+            line,
+        })
+    }
+
+    /// Source and destination of the frames of one direction.
+    fn addresses(
+        &self,
+        index: usize,
+        tx: &Spec,
+        interface: Option<&Interface>,
+        streams: &[Stream],
+    ) -> Result<(Mac, Mac), Box<dyn Error>> {
+        let source = match (self.src_mac.get(index), interface) {
+            (Some(mac), _) => *mac,
+            (None, Some(interface)) => interface.mac()?,
+            // A port without a device: any address of our own choice (locally administered).
+            (None, None) => Mac([0x02, 0x70, 0x73, 0, 0xff, index as u8]),
+        };
+        let destination = match (self.dst_mac.get(index), interface) {
+            (Some(mac), _) => *mac,
+            _ if streams.iter().all(|s| s.macs.keep_destination) => Mac::default(),
+            (None, Some(interface)) => interface.neighbor()?,
+            (None, None) => {
+                return Err(format!("{tx}: whom to send to is not known; give --dst-mac").into());
+            }
+        };
+        Ok((source, destination))
+    }
+}
+
+/// A line rate such as `10gbps`.
+fn line_rate(text: &str) -> Result<Bits, String> {
+    match text.parse::<Rate>() {
+        Ok(Rate::L1(bits) | Rate::L2(bits)) => Ok(bits),
+        _ => Err("expected bits a second, for example 10gbps".to_owned()),
+    }
+}
+
+/// A time such as `10`, `10s`, `250ms`, `5m` or `1h`; a number alone is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let scale = match unit {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => f64::NAN,
+    };
+    let seconds = number.parse::<f64>().unwrap_or(f64::NAN) * scale;
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| "expected a time such as 10, 10s, 250ms, 5m or 1h".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(duration("12000ms"), Ok(Duration::from_secs(12)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
+        for text in ["", "s", "-1", "1d", "1e400h", "1..2", "nan"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn line_rates() {
+        assert_eq!(line_rate("10gbps"), Ok(Bits(1e10)));
+        assert!(line_rate("10mpps").is_err());
+    }
+}
