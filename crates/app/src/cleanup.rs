@@ -68,7 +68,10 @@ fn devices(done: &mut Done) {
     }
     let failures = devices.restore();
     for change in &changed {
-        if !failures.iter().any(|(record, _)| change.ends_with(&format!("(was {})", record.original))) {
+        if !failures
+            .iter()
+            .any(|(record, _)| change.ends_with(&format!("(was {})", record.original)))
+        {
             done.removed.push(format!("change of device {change}"));
         }
     }
@@ -84,7 +87,9 @@ fn programs(done: &mut Done) -> crate::Outcome {
     let held = xdp::links().unwrap_or_default();
     for link in Requests::open(None)?.links()? {
         let Some(id) = link.xdp_program else { continue };
-        let by = held.iter().find(|l| l.program == id && l.ifindex == link.index);
+        let by = held
+            .iter()
+            .find(|l| l.program == id && l.ifindex == link.index);
         if let Some((by, pid)) = by.and_then(|by| Some((by, holder(by.id)?))) {
             done.kept.push(format!(
                 "XDP program {} on {}: process {pid} holds it",
@@ -95,7 +100,9 @@ fn programs(done: &mut Done) -> crate::Outcome {
         match xdp::cleanup(link.index) {
             Ok(true) => done.removed.push(format!("XDP program on {}", link.name)),
             Ok(false) => {}
-            Err(e) => done.failed.push(format!("XDP program on {}: {e}", link.name)),
+            Err(e) => done
+                .failed
+                .push(format!("XDP program on {}: {e}", link.name)),
         }
     }
     Ok(())
@@ -134,8 +141,12 @@ fn router() -> Option<u32> {
     let runs = |directory: &Path| {
         let line = fs::read_to_string(directory.join("cmdline")).unwrap_or_default();
         let mut words = line.split('\0');
-        words.next().is_some_and(|program| program.ends_with("parshall"))
-            && words.next().is_some_and(|word| !word.is_empty() && "run".starts_with(word))
+        words
+            .next()
+            .is_some_and(|program| program.ends_with("parshall"))
+            && words
+                .next()
+                .is_some_and(|word| !word.is_empty() && "run".starts_with(word))
     };
     processes()
         .find(|(_, directory)| runs(directory))
@@ -146,7 +157,10 @@ fn router() -> Option<u32> {
 fn holder(link: u32) -> Option<u32> {
     let line = format!("link_id:\t{link}");
     let holds = |directory: &Path| {
-        let entries = fs::read_dir(directory.join("fdinfo")).into_iter().flatten().flatten();
+        let entries = fs::read_dir(directory.join("fdinfo"))
+            .into_iter()
+            .flatten()
+            .flatten();
         entries
             .filter_map(|entry| fs::read_to_string(entry.path()).ok())
             .any(|info| info.lines().any(|l| l == line))

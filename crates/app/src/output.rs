@@ -22,7 +22,12 @@ pub fn check(file: &Path) -> crate::Outcome {
         _ => Path::new("."),
     };
     if !directory.is_dir() {
-        return Err(format!("{}: there is no directory {}", file.display(), directory.display()).into());
+        return Err(format!(
+            "{}: there is no directory {}",
+            file.display(),
+            directory.display()
+        )
+        .into());
     }
     if file.is_dir() {
         return Err(format!("{} is a directory; name a file", file.display()).into());

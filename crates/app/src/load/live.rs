@@ -148,9 +148,10 @@ fn live_stream(stream: &Stream, weight: u32) -> Result<LiveStream, LiveError> {
         }
     }
     let writes = |variable: usize| {
-        stream.steps.iter().filter(
-            move |step| matches!(step, Step::Write { variable: v, .. } if *v == variable),
-        )
+        stream
+            .steps
+            .iter()
+            .filter(move |step| matches!(step, Step::Write { variable: v, .. } if *v == variable))
     };
     if (0..stream.variables.len()).any(|variable| writes(variable).count() > 1) {
         return Err(does_not_fit("a variable that is written twice"));
@@ -264,7 +265,10 @@ mod tests {
         assert_eq!(live.ip4_checksum_at, Some(14));
         let at: Vec<_> = live.vars.iter().map(|v| (v.at, v.width, v.step)).collect();
         assert_eq!(at, [(26, 4, 1), (30, 4, 1)]);
-        assert_eq!((live.vars[0].min, live.vars[0].max), (0x1000_0004, 0x1000_00fe));
+        assert_eq!(
+            (live.vars[0].min, live.vars[0].max),
+            (0x1000_0004, 0x1000_00fe)
+        );
     }
 
     #[test]

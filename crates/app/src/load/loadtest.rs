@@ -40,7 +40,12 @@ pub struct Loadtest {
     #[command(flatten)]
     traffic: Traffic,
     /// Rate each way: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the profile's own; the end of the ramp
-    #[arg(short = 'm', long = "rate", value_name = "RATE", default_value = "100%")]
+    #[arg(
+        short = 'm',
+        long = "rate",
+        value_name = "RATE",
+        default_value = "100%"
+    )]
     rate: Rate,
     /// Hold the rate of -m for this long, without a ramp
     #[arg(long, value_parser = duration, conflicts_with_all = ["search", "ramp", "hold"])]
@@ -303,13 +308,21 @@ fn print_search(searched: &Searched, loss: f64) {
             Pps(found.max_pps),
             loadgen::units::Bits(found.l1_bps),
             percent(found.loss),
-            if found.why.is_empty() { String::new() } else { format!("; {}", found.why) },
+            if found.why.is_empty() {
+                String::new()
+            } else {
+                format!("; {}", found.why)
+            },
         );
     } else {
         println!("no result: {}", found.why);
     }
     if let (Some(forwarded), Some(sent)) = (found.saturation_pps, found.flat_out_pps) {
-        println!("flat out: sent {:.3}, came back {:.3}", Pps(sent), Pps(forwarded));
+        println!(
+            "flat out: sent {:.3}, came back {:.3}",
+            Pps(sent),
+            Pps(forwarded)
+        );
     }
 }
 
@@ -321,7 +334,11 @@ fn print_trial(what: &str, trial: &Trial) {
         trial.received(),
         trial.received_pps(),
         percent(trial.loss()),
-        if trial.valid { String::new() } else { format!("; not valid: {}", trial.why) },
+        if trial.valid {
+            String::new()
+        } else {
+            format!("; not valid: {}", trial.why)
+        },
     );
 }
 
@@ -357,8 +374,14 @@ mod tests {
             src_mac: "02:00:00:00:00:01".into(),
             dst_mac: "02:00:00:00:00:02".into(),
         };
-        let pairs = [pair("live:gen0", "sink:gen1"), pair("memif:/x,id=0,role=client", "memif:/y,id=0,role=client")];
-        for search in [lab::invocation::Search::MaxRate(9000), lab::invocation::Search::FlatOut] {
+        let pairs = [
+            pair("live:gen0", "sink:gen1"),
+            pair("memif:/x,id=0,role=client", "memif:/y,id=0,role=client"),
+        ];
+        for search in [
+            lab::invocation::Search::MaxRate(9000),
+            lab::invocation::Search::FlatOut,
+        ] {
             let asked = lab::invocation::Loadtest {
                 pairs: &pairs,
                 size: "64",

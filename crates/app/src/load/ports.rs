@@ -174,7 +174,9 @@ fn transmitter(
             match live::Generator::open(interface.index(), &sending.streams, cpu) {
                 Ok(generator) => return Ok((Side::Kernel(generator), sending.tx.sender())),
                 Err(e @ LiveError::DoesNotFit { .. }) => {
-                    eprintln!("parshall: live:{name}: {e}; AF_XDP is used instead, which is slower");
+                    eprintln!(
+                        "parshall: live:{name}: {e}; AF_XDP is used instead, which is slower"
+                    );
                     Spec::AfXdp(name.clone())
                 }
                 Err(e) => return Err(format!("live:{name}: {e}").into()),
@@ -275,8 +277,8 @@ fn serve(software: Vec<Software>, cpus: &[usize]) -> Result<Served, Box<dyn Erro
     if software.is_empty() {
         return Ok(served);
     }
-    let pool = Pool::new(BUFFERS, STRIDE_AF_XDP)
-        .map_err(|e| format!("no packet memory (64 MiB): {e}"))?;
+    let pool =
+        Pool::new(BUFFERS, STRIDE_AF_XDP).map_err(|e| format!("no packet memory (64 MiB): {e}"))?;
     // By thread: the endpoints, and the place that each belongs to.
     let mut threads: [Vec<(usize, Endpoint)>; 2] = Default::default();
     for (place, port) in software.into_iter().enumerate() {
@@ -378,7 +380,12 @@ fn redirect(name: &str, sockets: &af_xdp::Interface) -> Result<RouterPort, Box<d
 /// Waits until all memifs have their other side.
 fn connected(held: &Held) -> Result<(), Box<dyn Error>> {
     let until = Instant::now() + PATIENCE;
-    let pending = || held.memifs.iter().map(memif::Interface::status).find(|s| !s.up);
+    let pending = || {
+        held.memifs
+            .iter()
+            .map(memif::Interface::status)
+            .find(|s| !s.up)
+    };
     while let Some(status) = pending() {
         if Instant::now() >= until {
             return Err(format!(

@@ -64,7 +64,11 @@ impl Progress {
                     Pps(*sent as f64 / seconds),
                     Pps(*received as f64 / seconds),
                     percent(lost),
-                    if *valid { "" } else { ", not valid: the generator fell short" },
+                    if *valid {
+                        ""
+                    } else {
+                        ", not valid: the generator fell short"
+                    },
                 ));
             }
         }
@@ -78,7 +82,8 @@ impl Progress {
         if self.style == Style::Json {
             return json(sample);
         }
-        let sum = |of: fn(&loadgen::ramp::WaySample) -> f64| sample.ways.iter().map(of).sum::<f64>();
+        let sum =
+            |of: fn(&loadgen::ramp::WaySample) -> f64| sample.ways.iter().map(of).sum::<f64>();
         let (sent, received) = (sum(|w| w.tx_pps), sum(|w| w.rx_pps));
         let lost = ((sent - received) / sent.max(f64::MIN_POSITIVE)).max(0.0);
         let text = format!(
@@ -86,7 +91,11 @@ impl Progress {
             Pps(sent),
             Pps(received),
             percent(lost),
-            if sample.valid { "" } else { ", the generator falls short" },
+            if sample.valid {
+                ""
+            } else {
+                ", the generator falls short"
+            },
         );
         if let Some(bar) = &self.bar {
             bar.set_position(((plan.warmup.as_secs_f64() + sample.at) * 1000.0) as u64);

@@ -18,12 +18,7 @@ pub fn html(run: Run) -> String {
 }
 
 /// What a search found.
-pub fn of_search(
-    traffic: &Traffic,
-    sender: &str,
-    ways: &[(Sending, Spec)],
-    found: &Found,
-) -> Run {
+pub fn of_search(traffic: &Traffic, sender: &str, ways: &[(Sending, Spec)], found: &Found) -> Run {
     Run {
         valid: found.valid,
         why: found.why.clone(),
@@ -56,9 +51,9 @@ pub fn of_ramp(
         .filter(|p| p.valid && p.forwarded_pps > 0.0 && p.loss <= loss)
         .max_by(|a, b| a.sent_pps.total_cmp(&b.sent_pps));
     let (max_pps, lost) = best.map_or((0.0, 0.0), |p| (p.sent_pps, p.loss));
-    let Bits(l1_bps) = ways
-        .first()
-        .map_or(Bits::default(), |(sending, _)| Pps(max_pps).l1(sending.load.size));
+    let Bits(l1_bps) = ways.first().map_or(Bits::default(), |(sending, _)| {
+        Pps(max_pps).l1(sending.load.size)
+    });
     Run {
         valid: best.is_some(),
         why: ramp.whole.why.clone(),
@@ -77,7 +72,11 @@ fn point(sample: &Sample, before: f64) -> RampPoint {
         offered_pps: sum(|w| w.offered_pps),
         sent_pps: sent,
         forwarded_pps: received,
-        loss: if sent > 0.0 { (1.0 - received / sent).max(0.0) } else { 0.0 },
+        loss: if sent > 0.0 {
+            (1.0 - received / sent).max(0.0)
+        } else {
+            0.0
+        },
         valid: sample.valid,
         seconds: sample.at - before,
     }

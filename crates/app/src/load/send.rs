@@ -12,7 +12,7 @@ use loadgen::units::{Pps, WIRE_OVERHEAD};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::ports;
+use super::ports::{self, Rig};
 use super::spec::Spec;
 use super::traffic::{Sending, Traffic, duration};
 use crate::output::{self, write_json};
@@ -47,7 +47,9 @@ fn pace(text: &str) -> Result<Pace, String> {
     if text == "max" {
         return Ok(Pace::Max);
     }
-    text.parse().map(Pace::At).map_err(|e: loadgen::rate::RateError| e.to_string())
+    text.parse()
+        .map(Pace::At)
+        .map_err(|e: loadgen::rate::RateError| e.to_string())
 }
 
 /// How often the end is looked for.
@@ -84,11 +86,15 @@ impl Send {
         tx.set_rate(Pps(0.0));
         let seconds = begin.elapsed().as_secs_f64();
         tx.stop().map_err(|e| e.to_string())?;
-        let sent = tx.sent().into_iter().sum::<Count>().since(before);
-        self.line(&format!("in all: {}", amount(sent, seconds)));
+        let all = All {
+            rate,
+            due: tx.due() - due,
+            sent: tx.sent().into_iter().sum::<Count>().since(before),
+            seconds,
+        };
+        self.line(&format!("in all: {}", amount(all.sent, seconds)));
         if let Some(file) = &self.json {
-            let asked = rate.is_limited().then_some(rate.0);
-            write_json(file, &self.result(&sending, rig.sender, &*tx, sent, seconds, asked, tx.due() - due))?;
+            write_json(file, &self.result(&sending, &rig, &*tx, &all))?;
         }
         Ok(())
     }
@@ -124,34 +130,34 @@ impl Send {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn result(
-        &self,
-        sending: &Sending,
-        sender: &str,
-        tx: &dyn Transmitter,
-        sent: Count,
-        seconds: f64,
-        asked: Option<f64>,
-        due: u64,
-    ) -> Value {
-        let streams = sending.streams.iter().zip(tx.sent()).map(|((stream, _), count)| {
+    fn result(&self, sending: &Sending, rig: &Rig, tx: &dyn Transmitter, all: &All) -> Value {
+        let streams = sending.streams.iter().zip(tx.sent());
+        let streams = streams.map(|((stream, _), count)| {
             json!({ "name": stream.name, "packets": count.packets, "bytes": count.bytes })
         });
         json!({
             "port": self.port.to_string(),
-            "sender": sender,
+            "sender": rig.sender,
             "profile": self.traffic.profile,
-            "seconds": seconds,
-            "rate_pps": asked,
-            "due": due,
-            "packets": sent.packets,
-            "bytes": sent.bytes,
-            "pps": sent.packets as f64 / seconds,
+            "seconds": all.seconds,
+            "rate_pps": all.rate.is_limited().then_some(all.rate.0),
+            "due": all.due,
+            "packets": all.sent.packets,
+            "bytes": all.sent.bytes,
+            "pps": all.sent.packets as f64 / all.seconds,
             "queue_full": tx.queue_full(),
             "streams": streams.collect::<Vec<_>>(),
         })
     }
+}
+
+/// What was sent from the start to the stop.
+struct All {
+    rate: Pps,
+    /// Packets that the schedule wanted sent.
+    due: u64,
+    sent: Count,
+    seconds: f64,
 }
 
 /// Packets and their rate, on layer 2 and on the wire.

@@ -152,13 +152,7 @@ mod tests {
 
     #[test]
     fn the_way_back_swaps_sender_and_sink() {
-        assert_eq!(
-            Spec::Live("a".into()).reversed(),
-            Spec::Sink("a".into())
-        );
-        assert_eq!(
-            Spec::AfXdp("a".into()).reversed(),
-            Spec::AfXdp("a".into())
-        );
+        assert_eq!(Spec::Live("a".into()).reversed(), Spec::Sink("a".into()));
+        assert_eq!(Spec::AfXdp("a".into()).reversed(), Spec::AfXdp("a".into()));
     }
 }

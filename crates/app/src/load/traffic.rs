@@ -17,7 +17,12 @@ use super::spec::Spec;
 #[derive(Args, Debug, Clone)]
 pub struct Traffic {
     /// Traffic profile: bench, imix, udp_1pkt_simple, or a compiled one (FILE.json)
-    #[arg(long, short = 'f', default_value = "bench", value_name = "NAME|FILE.json")]
+    #[arg(
+        long,
+        short = 'f',
+        default_value = "bench",
+        value_name = "NAME|FILE.json"
+    )]
     pub profile: String,
     /// A setting of the profile, as size=64 or vm=var2; may be repeated
     #[arg(long = "tunable", short = 't', value_name = "KEY=VALUE")]
@@ -85,7 +90,9 @@ impl Traffic {
     /// No such profile, no such interface, an address or line rate that is not known.
     pub fn sendings(&self, tx: &[Spec]) -> Result<Vec<Sending>, Box<dyn Error>> {
         if self.cpu.len() > 2 {
-            return Err("--cpu takes two processors at most: the sender's and the receiver's".into());
+            return Err(
+                "--cpu takes two processors at most: the sender's and the receiver's".into(),
+            );
         }
         let ways = [Way::Out, Way::Back];
         let streams = tx
