@@ -1,7 +1,7 @@
 //! ip4-input: the header checks of RFC 1812 section 5.2.2, and addresses that nobody may use (section 5.3.7).
 
 use crate::context::Cx;
-use graph::{Pkt, Stage, edges};
+use graph::{Pkt, Stage, edges, flags};
 
 edges! {
     /// Ways out of ip4-input.
@@ -27,6 +27,9 @@ edges! {
     }
 }
 
+/// Shortest Ethernet frame without its checksum: shorter packets are padded to it.
+const SHORTEST: usize = 60;
+
 /// The stage.
 pub struct Input;
 
@@ -43,8 +46,8 @@ impl Stage<Cx> for Input {
             return unusual(p);
         }
         let total = u16::from_be_bytes([h[2], h[3]]) as usize;
-        if total < 20 || total > room {
-            return short(p, total);
+        if total < 20 || total != room {
+            return odd_length(p, total);
         }
         if wire::checksum::ip4(h) != 0 {
             return Next::BadChecksum;
@@ -109,9 +112,9 @@ fn unusual(p: &Pkt<'_>) -> Next {
     Next::Punt
 }
 
-/// The first segment holds less than the header says: wrong, unless the packet goes on in further buffers.
-#[cold]
-fn short(p: &Pkt<'_>, total: usize) -> Next {
+/// The first segment is not as long as the header says: padded, wrong, or going on in further buffers.
+#[inline(never)]
+fn odd_length(p: &mut Pkt<'_>, total: usize) -> Next {
     let l3 = p.d.l3 as usize;
     if p.len() < l3 + 20 {
         return Next::Truncated;
@@ -119,9 +122,14 @@ fn short(p: &Pkt<'_>, total: usize) -> Next {
     if total < 20 || total > p.total() - l3 {
         return Next::BadLength;
     }
-    let h = p.at::<20>(p.d.l3);
-    if wire::checksum::ip4(h) != 0 {
+    if wire::checksum::ip4(p.at::<20>(p.d.l3)) != 0 {
         return Next::BadChecksum;
     }
-    addresses(h)
+    // What is behind the packet would go out too, beyond what the next link takes.
+    if !p.d.has(flags::CHAINED) {
+        p.truncate((l3 + total).max(SHORTEST));
+    } else if l3 + total < p.total() {
+        return Next::BadLength;
+    }
+    addresses(p.at::<20>(p.d.l3))
 }

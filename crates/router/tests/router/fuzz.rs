@@ -113,6 +113,11 @@ fn check(frame: &[u8], interface: u16, mtu: usize, seen: &Seen) {
     let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
     assert_eq!(ip[0], 0x45);
     assert!((20..=ip.len()).contains(&total) && total <= mtu, "{total}");
+    assert!(
+        ip.len() == total || frame.len() <= 60,
+        "{} bytes",
+        frame.len()
+    );
     assert_eq!(wire::checksum::of(&ip[..20]), 0);
     let ours = ip[9] == 1 && ip[8] == 64 && [3, 11].contains(&ip[20]);
     if ours && wire::checksum::of(&ip[20..total]) == 0 && total >= 48 {

@@ -99,3 +99,18 @@ fn padding_and_chains_are_no_reason_to_refuse() {
     short.truncate(8000);
     lab.takes(short, "ip4-input", "BadLength");
 }
+
+#[test]
+fn what_is_behind_the_packet_is_cut_off() {
+    let mut lab = Lab::new();
+    let frame = udp(FAR).frame_len(100).frame();
+    for extra in [1, 46, 1600] {
+        let mut longer = frame.clone();
+        longer.resize(100 + extra, 7);
+        lab.takes(longer, "ip4-input", "Lookup");
+        assert_eq!(lab.sent(2), [forwarded(&frame, 2, 2)]);
+    }
+    let mut longer = frame;
+    longer.resize(5000, 7);
+    lab.takes(longer, "ip4-input", "BadLength");
+}
