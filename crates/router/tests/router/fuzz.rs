@@ -167,7 +167,10 @@ fn random_packets_through_the_graph() {
             assert_eq!(straight, whole, "the host's packets leave as they are");
         } else {
             straight.iter().for_each(|f| check(f, 1, 1500, &seen));
-            assert!(back.iter().all(|f| received.contains(f)));
+            assert!(
+                back.iter()
+                    .all(|f| received.iter().any(|r| r.starts_with(f)))
+            );
         }
         lab.sent(2).iter().for_each(|f| check(f, 2, 1500, &seen));
         lab.sent(3).iter().for_each(|f| check(f, 3, 576, &seen));

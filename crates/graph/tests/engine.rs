@@ -1,0 +1,296 @@
+//! The engine with toy stages: edges, runs, overflow, fused stages, chains, threads.
+
+use graph::cable::Cable;
+use graph::counters::WorkerCounters;
+use graph::graph::GraphError;
+use graph::node::node;
+use graph::pool::STRIDE;
+use graph::served::{Handoff, Served, Waker};
+use graph::stage::{Part, Then};
+use graph::worker::{Command, Context, Handle, Returned, Worker};
+use graph::{Buffers, Desc, Edges, Frame, Graph, Node, Out, Pkt, Pool, Stage, edges};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What the toy stages share: nothing.
+struct Nothing;
+impl Context for Nothing {
+    fn refresh(&mut self) -> bool {
+        false
+    }
+    fn offline(&mut self, sleep: &mut dyn FnMut()) {
+        sleep();
+    }
+}
+
+edges! {
+    /// By the packet's first byte.
+    enum Sorted {
+        Even => Node("copier"),
+        Odd => Interface,
+        Zero => Drop("zero"),
+    }
+}
+
+/// Sorts packets by their first byte; odd ones leave by interface 2.
+struct Sorter;
+impl Stage<Nothing> for Sorter {
+    const NAME: &'static str = "sorter";
+    type Next = Sorted;
+    const THRU: Sorted = Sorted::Even;
+    const HEADERS_AHEAD: usize = 4;
+    fn packet(&mut self, _: &Nothing, p: &mut Pkt<'_>) -> Sorted {
+        p.d.adj = 2;
+        match p.at::<1>(0)[0] {
+            0 => Sorted::Zero,
+            n if n.is_multiple_of(2) => Sorted::Even,
+            _ => Sorted::Odd,
+        }
+    }
+}
+
+edges! {
+    enum Done {
+        Out => Interface,
+        Large => Drop("larger than 100"),
+    }
+}
+
+/// Sends those up to 100 by interface 3.
+struct Copier;
+impl Stage<Nothing> for Copier {
+    const NAME: &'static str = "copier";
+    type Next = Done;
+    const THRU: Done = Done::Out;
+    fn packet(&mut self, _: &Nothing, p: &mut Pkt<'_>) -> Done {
+        p.d.adj = 3;
+        if p.at::<1>(0)[0] > 100 {
+            Done::Large
+        } else {
+            Done::Out
+        }
+    }
+}
+
+edges! {
+    enum Many {
+        Next => Node("copier"),
+    }
+}
+
+/// Makes that many packets out of each.
+struct Multiplier(usize);
+impl Node<Nothing> for Multiplier {
+    fn name(&self) -> &'static str {
+        "multiplier"
+    }
+    fn parts(&self) -> Vec<Part> {
+        vec![Part {
+            name: "multiplier",
+            edges: Many::table(),
+            thru: 0,
+        }]
+    }
+    fn frame(&mut self, _: &Nothing, out: &mut Out, frame: &mut Frame) {
+        while let Some(d) = frame.pop() {
+            for n in 0..self.0 {
+                if let Some(copy) = out.bufs.copy_in(&[2, (n >> 8) as u8, n as u8]) {
+                    out.push(Many::Next, copy);
+                }
+            }
+            out.bufs.free(d);
+        }
+    }
+}
+
+struct Lab {
+    worker: Worker<Nothing>,
+    handle: Handle,
+    pool: Arc<Pool>,
+    cables: Vec<Cable>,
+}
+
+/// Cables at interfaces 1 to 3; what they receive enters the first node.
+fn lab(nodes: Vec<Box<dyn Node<Nothing>>>) -> Lab {
+    let pool = Pool::new(8192, STRIDE).unwrap();
+    let graph = Graph::new(nodes, Buffers::new(pool.clone()), 8, Arc::default()).unwrap();
+    let waker = Waker::new().unwrap();
+    let (worker, mut handle) = Worker::new(graph, Nothing, waker, Handoff::default());
+    let cables: Vec<Cable> = (0..4).map(|i| Cable::new(&format!("cable{i}"))).collect();
+    for id in 1..4 {
+        let port = Box::new(cables[usize::from(id)].clone());
+        let command = Command::AddPort(Box::new(Served::new(port, id, 0)));
+        assert!(handle.command(command).is_ok());
+    }
+    Lab {
+        worker,
+        handle,
+        pool,
+        cables,
+    }
+}
+
+impl Lab {
+    fn run(&mut self, packets: impl IntoIterator<Item = Vec<u8>>) {
+        packets.into_iter().for_each(|p| self.cables[1].put(p));
+        while self.worker.round() != Some(0) {}
+        let cached = self.worker.graph().out.bufs.cached();
+        let free = self.pool.available() as usize + cached;
+        assert_eq!(free, self.pool.count() as usize);
+    }
+}
+
+#[test]
+fn packets_keep_their_order_on_each_edge() {
+    let apart_and_fused: [Vec<Box<dyn Node<Nothing>>>; 2] = [
+        vec![node("sorter", Sorter), node("copier", Copier)],
+        vec![node("sorter", Then(Sorter, Copier))],
+    ];
+    for nodes in apart_and_fused {
+        let mut lab = lab(nodes);
+        let packets: Vec<Vec<u8>> = (0..1000u32)
+            .map(|i| vec![(i * i % 251) as u8, (i >> 8) as u8, i as u8])
+            .collect();
+        lab.run(packets.clone());
+        let wanted = |keep: fn(u8) -> bool| {
+            let kept = packets.iter().filter(|p| keep(p[0]));
+            kept.cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(lab.cables[2].take(), wanted(|b| b % 2 == 1));
+        let small = wanted(|b| b != 0 && b.is_multiple_of(2) && b <= 100);
+        assert_eq!(lab.cables[3].take(), small);
+        let zero = wanted(|b| b == 0).len() as u64;
+        assert_eq!(lab.handle.nodes[0].1.edges[2].get(), zero);
+        assert_eq!(lab.handle.nodes[0].1.packets.get(), 1000);
+    }
+}
+
+#[test]
+fn a_fused_node_counts_as_its_stages() {
+    let mut lab = lab(vec![node("sorter", Then(Sorter, Copier))]);
+    lab.run([vec![0], vec![1], vec![2], vec![4], vec![200]]);
+    let counters = &lab.handle.nodes[0].1;
+    let edges: Vec<u64> = counters.edges.iter().map(|e| e.get()).collect();
+    // Even, which is never counted, odd, zero; out, large.
+    assert_eq!(edges, [0, 1, 1, 2, 1]);
+    let names: Vec<&str> = counters.parts.iter().map(|p| p.name).collect();
+    assert_eq!(names, ["sorter", "copier"]);
+}
+
+#[test]
+fn a_node_that_makes_many_packets_overflows_in_order_then_loses() {
+    // 17 frames wait for the next node: its own and 16 spare ones.
+    for (made, lost) in [
+        (256, 0),
+        (257, 0),
+        (1000, 0),
+        (17 * 256, 0),
+        (17 * 256 + 7, 7),
+    ] {
+        let mut lab = lab(vec![Box::new(Multiplier(made)), node("copier", Copier)]);
+        lab.run([vec![1]]);
+        let number = |p: &Vec<u8>| usize::from(p[1]) << 8 | usize::from(p[2]);
+        let sent = lab.cables[3].take();
+        assert!(sent.iter().map(number).eq(0..made - lost), "{made} packets");
+        assert_eq!(lab.handle.counters.queue_full.get(), lost as u64);
+    }
+}
+
+#[test]
+fn sets_of_nodes_that_are_no_graph_are_refused() {
+    let make = |nodes: Vec<Box<dyn Node<Nothing>>>| {
+        let pool = Pool::new(64, STRIDE).unwrap();
+        let counters = Arc::<WorkerCounters>::default();
+        Graph::new(nodes, Buffers::new(pool), 4, counters).err()
+    };
+    let lost = GraphError::NoSuchNode {
+        from: "sorter",
+        to: "copier",
+    };
+    assert_eq!(make(vec![node("sorter", Sorter)]), Some(lost));
+    let twice = vec![node("copier", Copier), node("copier", Copier)];
+    assert_eq!(make(twice), Some(GraphError::Twice("copier")));
+    let many = (0..65).map(|_| node("copier", Copier)).collect();
+    assert_eq!(make(many), Some(GraphError::TooMany));
+}
+
+#[test]
+fn chains_are_built_cut_and_taken_apart_without_loss() {
+    let pool = Pool::new(64, STRIDE).unwrap();
+    let mut bufs = Buffers::new(pool.clone());
+    let room = usize::from(pool.room());
+    for length in [1, room, room + 1, 2 * room, 3 * room + 5, 9500] {
+        let bytes: Vec<u8> = (0..length).map(|i| (i % 249) as u8).collect();
+        let mut seen = Vec::new();
+        let d = bufs.copy_in(&bytes).unwrap();
+        assert_eq!(pool.total(&d), length);
+        pool.segments(&d, |s| seen.extend_from_slice(s));
+        assert_eq!(seen, bytes);
+        let mut parts: Vec<Desc> = Vec::new();
+        bufs.unchain(d, |_, part| parts.push(part));
+        assert_eq!(parts.len(), length.div_ceil(room));
+        let sum: usize = parts.iter().map(|p| usize::from(p.len())).sum();
+        assert_eq!(sum, length);
+        parts.into_iter().for_each(|p| bufs.free(p));
+        let mut d = bufs.copy_in(&bytes).unwrap();
+        bufs.cut_chain(&mut d);
+        assert_eq!(pool.total(&d), length.min(room));
+        assert!(!bufs.resize(&mut d, room + 1));
+        bufs.free(d);
+        assert_eq!(bufs.cached() + pool.available() as usize, 64);
+    }
+}
+
+#[test]
+fn a_packet_that_finds_too_few_buffers_takes_none() {
+    let pool = Pool::new(64, STRIDE).unwrap();
+    let mut bufs = Buffers::new(pool.clone());
+    let kept: Vec<Desc> = (0..61).map(|_| bufs.alloc().unwrap()).collect();
+    assert!(bufs.copy_in(&[0; 9500]).is_none());
+    assert_eq!(bufs.cached() + pool.available() as usize, 3);
+    assert!(bufs.copy_in(&[0; 9501]).is_none());
+    kept.into_iter().for_each(|d| bufs.free(d));
+    drop(bufs);
+    assert_eq!(pool.available(), 64);
+}
+
+#[test]
+fn a_thread_that_sleeps_serves_what_comes() {
+    let Lab {
+        worker,
+        handle,
+        cables,
+        pool,
+    } = lab(vec![node("sorter", Sorter), node("copier", Copier)]);
+    let mut handle = worker.start("worker".into(), Some(0), handle).unwrap();
+    for n in 1..=20u8 {
+        // Until it has been asleep.
+        let slept = handle.counters.sleeps.get();
+        wait(|| handle.counters.sleeps.get() > slept);
+        cables[1].put(vec![2, n]);
+        let mut sent = Vec::new();
+        wait(|| {
+            sent.extend(cables[3].take());
+            !sent.is_empty()
+        });
+        assert_eq!(sent, [vec![2, n]]);
+    }
+    assert!(handle.alive());
+    handle.stop();
+    assert!(!handle.alive());
+    let mut ports = 0;
+    while let Some(Returned::Port(_)) = handle.returned() {
+        ports += 1;
+    }
+    assert_eq!((ports, pool.available()), (3, pool.count()));
+}
+
+/// Waits for something that happens sooner or later.
+fn wait(mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        let waited = start.elapsed();
+        assert!(waited < Duration::from_secs(60), "it did not happen");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
