@@ -10,6 +10,7 @@ mod golden;
 mod harness;
 mod icmp4;
 mod input;
+mod live;
 mod oracle;
 mod output;
 mod show;
