@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use control::netdev::{self, Devices};
 use control::netlink::Requests;
 
+use crate::output;
+
 /// Where all our sockets and notes are.
 const RUN: &str = "/run/parshall";
 
@@ -26,15 +28,8 @@ pub fn run() -> crate::Outcome {
     devices(&mut done);
     programs(&mut done)?;
     sockets(&mut done);
-    for line in &done.removed {
-        println!("removed {line}");
-    }
-    for line in &done.kept {
-        println!("left alone: {line}");
-    }
-    if done.removed.is_empty() {
-        println!("nothing to clean up");
-    }
+    // Whether anybody reads it or not, it is done.
+    let _ = output::say(None, &done.text());
     match done.failed.is_empty() {
         true => Ok(()),
         false => Err(format!("cleanup: {}", done.failed.join("; ")).into()),
@@ -47,6 +42,18 @@ struct Done {
     removed: Vec<String>,
     kept: Vec<String>,
     failed: Vec<String>,
+}
+
+impl Done {
+    fn text(&self) -> String {
+        let lines = |word: &str, what: &[String]| -> String {
+            what.iter().map(|line| format!("{word} {line}\n")).collect()
+        };
+        match self.removed.is_empty() {
+            true => "nothing to clean up\n".to_owned() + &lines("left alone:", &self.kept),
+            false => lines("removed", &self.removed) + &lines("left alone:", &self.kept),
+        }
+    }
 }
 
 /// Names and namespaces of devices that a router had changed.

@@ -90,11 +90,8 @@ impl Lab {
     }
 
     fn say(&self, text: &str) {
-        if self.json.as_deref().is_some_and(output::is_stdout) {
-            eprint!("{text}");
-        } else {
-            print!("{text}");
-        }
+        // Who has stopped reading wants no more of it; the files are written all the same.
+        let _ = output::say(self.json.as_deref(), text);
     }
 }
 

@@ -1,12 +1,24 @@
 //! Files that results are written to.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Whether `-`, which stands for standard output, was given.
 pub fn is_stdout(file: &Path) -> bool {
     file.as_os_str() == "-"
+}
+
+/// Prints for a person, on standard output unless the JSON of the result goes there.
+///
+/// # Errors
+/// Nobody reads any more (a closed pipe).
+pub fn say(json: Option<&Path>, text: &str) -> io::Result<()> {
+    if json.is_some_and(is_stdout) {
+        io::stderr().lock().write_all(text.as_bytes())
+    } else {
+        io::stdout().lock().write_all(text.as_bytes())
+    }
 }
 
 /// Fails now if the file could not be written later, after all the work.
@@ -41,7 +53,7 @@ pub fn check(file: &Path) -> crate::Outcome {
 /// What the system says, with the file's name.
 pub fn write(file: &Path, text: &str) -> crate::Outcome {
     let written = if is_stdout(file) {
-        std::io::stdout().lock().write_all(text.as_bytes())
+        io::stdout().lock().write_all(text.as_bytes())
     } else {
         fs::write(file, text)
     };

@@ -16,9 +16,10 @@ use serde_json::json;
 
 use super::interrupt;
 use super::ports::{self, Rig};
-use super::progress::{Progress, Style, percent};
+use super::progress::{Progress, Style};
 use super::report;
 use super::spec::Spec;
+use super::text::{self, percent};
 use super::traffic::{Sending, Traffic, duration};
 use crate::output::{self, write_json};
 
@@ -100,13 +101,6 @@ enum Direction {
 enum Search {
     MaxRate,
     FlatOut,
-}
-
-/// What a search found; with [`Found`] in it this is what the laboratory reads.
-struct Searched {
-    found: Found,
-    /// The trial flat out, if that was all.
-    flat: Option<Trial>,
 }
 
 impl Loadtest {
@@ -198,23 +192,29 @@ impl Loadtest {
         let progress = Progress::new(self.progress, length);
         let clock = Monotonic::new();
         let mut watch = |event| progress.event(&event);
-        let searched = match search {
+        let (paths, loss) = (&mut rig.paths, self.loss);
+        let (said, found) = match search {
             Search::MaxRate => {
-                let found = search::max_rate(&mut rig.paths, &goal, &clock, &mut watch);
-                found.map(|found| Searched { found, flat: None })
+                let found = search::max_rate(paths, &goal, &clock, &mut watch);
+                found.map(|found| (text::of_search(&found, loss), found))
             }
-            Search::FlatOut => search::flat_out(&mut rig.paths, &goal, &clock, &mut watch)
-                .map(|trial| of_flat_out(trial, self.loss)),
+            Search::FlatOut => {
+                let trial = search::flat_out(paths, &goal, &clock, &mut watch);
+                trial.map(|trial| {
+                    (
+                        text::of_trial("flat out", &trial),
+                        of_flat_out(&trial, loss),
+                    )
+                })
+            }
         }
         .map_err(|e| e.to_string())?;
         drop(progress);
-        let document = json!({ "sender": rig.sender, "search": &searched.found });
+        let document = json!({ "sender": rig.sender, "search": &found });
         self.write(&document, || {
-            report::of_search(&self.traffic, rig.sender, ways, &searched.found)
+            report::of_search(&self.traffic, rig.sender, ways, &found)
         })?;
-        if !self.prints_json() {
-            print_search(&searched, self.loss);
-        }
+        self.say(&said);
         Ok(())
     }
 
@@ -239,15 +239,7 @@ impl Loadtest {
         let document = json::result(&about, plan, &ramp);
         let run = report::of_ramp(&self.traffic, rig.sender, ways, &ramp, self.loss);
         self.write(&document, || run.clone())?;
-        if !self.prints_json() {
-            print_trial("in all", &ramp.whole);
-            println!(
-                "highest rate with no more than {} loss: {:.3}{}",
-                percent(self.loss),
-                Pps(run.max_pps),
-                if run.valid { "" } else { " (none was found)" }
-            );
-        }
+        self.say(&text::of_ramp(&ramp, &run, self.loss));
         Ok(())
     }
 
@@ -266,80 +258,34 @@ impl Loadtest {
         Ok(())
     }
 
-    fn prints_json(&self) -> bool {
-        self.json.as_deref().is_some_and(output::is_stdout)
+    /// Prints for a person; nothing where only JSON is wanted.
+    fn say(&self, text: &str) {
+        if self.progress != Style::Json {
+            // Who has stopped reading wants no more of it.
+            let _ = output::say(self.json.as_deref(), text);
+        }
     }
 }
 
 /// A trial flat out in the terms of a search.
-fn of_flat_out(trial: Trial, loss: f64) -> Searched {
+fn of_flat_out(trial: &Trial, loss: f64) -> Found {
     let kept = trial.valid && trial.received() > 0 && trial.loss() <= loss;
-    let rate = if kept { trial.sent_pps().0 } else { 0.0 };
-    let found = Found {
+    let why = match (trial.valid, kept) {
+        (_, true) => String::new(),
+        (false, _) => trial.why.clone(),
+        (true, _) => format!("{} was lost flat out", percent(trial.loss())),
+    };
+    Found {
         valid: kept,
-        why: match (trial.valid, kept) {
-            (_, true) => String::new(),
-            (false, _) => trial.why.clone(),
-            (true, _) => format!("{} was lost flat out", percent(trial.loss())),
-        },
-        max_pps: rate,
+        why,
+        max_pps: if kept { trial.sent_pps().0 } else { 0.0 },
         l1_bps: if kept { trial.l1().0 } else { 0.0 },
         loss: trial.loss(),
         saturation_pps: Some(trial.received_pps().0),
         flat_out_pps: Some(trial.sent_pps().0),
         limited_by_generator: kept,
         trials: vec![trial.point()],
-    };
-    Searched {
-        found,
-        flat: Some(trial),
     }
-}
-
-fn print_search(searched: &Searched, loss: f64) {
-    if let Some(trial) = &searched.flat {
-        return print_trial("flat out", trial);
-    }
-    let found = &searched.found;
-    if found.valid {
-        println!(
-            "highest rate with no more than {} loss: {:.3} ({:.3} on the wire), lost {}{}",
-            percent(loss),
-            Pps(found.max_pps),
-            loadgen::units::Bits(found.l1_bps),
-            percent(found.loss),
-            if found.why.is_empty() {
-                String::new()
-            } else {
-                format!("; {}", found.why)
-            },
-        );
-    } else {
-        println!("no result: {}", found.why);
-    }
-    if let (Some(forwarded), Some(sent)) = (found.saturation_pps, found.flat_out_pps) {
-        println!(
-            "flat out: sent {:.3}, came back {:.3}",
-            Pps(sent),
-            Pps(forwarded)
-        );
-    }
-}
-
-fn print_trial(what: &str, trial: &Trial) {
-    println!(
-        "{what}: sent {} packets ({:.3}), {} came back ({:.3}), loss {}{}",
-        trial.sent(),
-        trial.sent_pps(),
-        trial.received(),
-        trial.received_pps(),
-        percent(trial.loss()),
-        if trial.valid {
-            String::new()
-        } else {
-            format!("; not valid: {}", trial.why)
-        },
-    );
 }
 
 /// A share from 0 to 1, exclusive of 1.

@@ -12,6 +12,7 @@ pub mod progress;
 mod report;
 mod send;
 mod spec;
+mod text;
 mod traffic;
 
 pub use loadtest::Loadtest;

@@ -1,6 +1,6 @@
 //! What a load test shows while it runs, on standard error.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -8,6 +8,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use loadgen::ramp::{Plan, Sample};
 use loadgen::search::Event;
 use loadgen::units::Pps;
+
+use super::text::percent;
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -115,7 +117,7 @@ impl Progress {
     fn line(&self, text: &str) {
         match (&self.bar, self.style) {
             (Some(bar), _) => bar.println(text),
-            (None, Style::Auto | Style::Plain) => eprintln!("{text}"),
+            (None, Style::Auto | Style::Plain) => tell(text),
             (None, _) => {}
         }
     }
@@ -142,8 +144,13 @@ pub fn bar(seconds: f64) -> ProgressBar {
 
 fn json(value: &impl serde::Serialize) {
     if let Ok(text) = serde_json::to_string(value) {
-        eprintln!("{text}");
+        tell(&text);
     }
+}
+
+/// A line on standard error; the test goes on if nobody reads it.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }
 
 fn rate(flat_out: bool, offered: f64) -> String {
@@ -151,14 +158,5 @@ fn rate(flat_out: bool, offered: f64) -> String {
         "flat out".to_owned()
     } else {
         format!("{:.3}", Pps(offered))
-    }
-}
-
-/// A share in percent with as many digits as it takes to see that it is not zero.
-pub fn percent(share: f64) -> String {
-    match share * 100.0 {
-        0.0 => "0 %".to_owned(),
-        p if p < 0.01 => format!("{p:.4} %"),
-        p => format!("{p:.2} %"),
     }
 }

@@ -113,7 +113,9 @@ impl Send {
             if now >= next {
                 let sent: Count = tx.sent().into_iter().sum();
                 let text = amount(sent.since(last), (now - last_at).as_secs_f64());
-                self.line(&format!("{:>7.0} s  {text}", (now - begin).as_secs_f64()));
+                if !self.line(&format!("{:>7.0} s  {text}", (now - begin).as_secs_f64())) {
+                    return;
+                }
                 (last, last_at) = (sent, now);
                 next += Duration::from_secs(1);
             }
@@ -122,12 +124,9 @@ impl Send {
         }
     }
 
-    fn line(&self, text: &str) {
-        if self.json.as_deref().is_some_and(output::is_stdout) {
-            eprintln!("{text}");
-        } else {
-            println!("{text}");
-        }
+    /// False if nobody reads it any more.
+    fn line(&self, text: &str) -> bool {
+        output::say(self.json.as_deref(), &format!("{text}\n")).is_ok()
     }
 
     fn result(&self, sending: &Sending, rig: &Rig, tx: &dyn Transmitter, all: &All) -> Value {
