@@ -157,8 +157,10 @@ impl Router {
         let (mut publish, mut full) = (false, 0);
         for change in &changes {
             // Numbers may only be waiting for a grace period: wait for it once, then it is really full.
+            let alarms = self.state.alarms;
             let applied = self.state.apply(change).or_else(|f| {
                 if self.reclaim_now() {
+                    self.state.alarms = alarms;
                     self.state.apply(change)
                 } else {
                     Err(f)
@@ -166,7 +168,11 @@ impl Router {
             });
             match applied {
                 Ok(p) => publish |= p,
-                Err(_) => full += 1,
+                Err(_) => {
+                    full += 1;
+                    // What it changed before it found a table full is to be seen.
+                    publish = true;
+                }
             }
         }
         if publish {

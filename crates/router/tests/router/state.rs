@@ -157,6 +157,49 @@ fn a_full_table_keeps_what_was_there() {
 }
 
 #[test]
+fn room_that_waits_for_its_grace_period_is_waited_for() {
+    let mut lab = Lab::sized(1, 1);
+    // Without workers the grace period is over at once.
+    lab.workers.clear();
+    let batch = (0..50).flat_map(|n| {
+        let text = format!("48.1.{n}.128/25");
+        let delete = Change::RouteDelete {
+            prefix: prefix(&text),
+        };
+        [route(&text, Route::Blackhole), delete]
+    });
+    assert_eq!(lab.router.apply(batch.collect()), Ok(0));
+    assert_eq!(memory(&lab.router).fib_full, 0);
+    let both = [
+        route("48.1.1.128/25", Route::Punt),
+        route("48.1.2.128/25", Route::Punt),
+    ];
+    assert_eq!(lab.router.apply(both.to_vec()), Ok(1));
+    assert_eq!(memory(&lab.router).fib_full, 1);
+}
+
+#[test]
+fn an_interface_is_taken_over_even_if_its_adjacencies_find_no_room() {
+    let mut lab = Lab::new();
+    for n in 0..=255u8 {
+        let one = route(
+            &format!("30.{n}.0.0/16"),
+            Route::Forward(vec![via(3, 2), via(2, n)]),
+        );
+        lab.router.apply(vec![one]).unwrap();
+        lab.run();
+    }
+    let down = Change::InterfaceSet(Interface {
+        up: false,
+        ..interface(2)
+    });
+    assert_eq!(lab.router.apply(vec![down]), Ok(1));
+    lab.run();
+    lab.receive(2, [udp(FAR).frame()]);
+    assert_eq!(lab.edge("ethernet-input", "Down"), 1);
+}
+
+#[test]
 fn next_hops_that_are_used_up_leave_the_old_route() {
     let mut lab = Lab::new();
     let mut full = 0;
