@@ -156,6 +156,11 @@ impl Router {
         self.state.validate(&changes)?;
         let (mut publish, mut full) = (false, 0);
         for change in &changes {
+            if let Change::InterfaceSet(i) = change
+                && !self.state.interfaces.contains_key(&i.id)
+            {
+                self.clear_interface(i.id);
+            }
             // Numbers may only be waiting for a grace period: wait for it once, then it is really full.
             let alarms = self.state.alarms;
             let applied = self.state.apply(change).or_else(|f| {

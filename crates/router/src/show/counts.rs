@@ -72,6 +72,22 @@ impl Router {
             Clear::Interface => self.cleared.interface = now,
         }
     }
+
+    /// A new interface counts from 0, whatever an earlier one of its number had counted.
+    pub(crate) fn clear_interface(&mut self, id: crate::InterfaceId) {
+        let id = usize::from(id);
+        let base = &mut self.cleared.interface;
+        base.resize_with(self.workers.len(), WorkerCounts::default);
+        for (base, worker) in base.iter_mut().zip(&self.workers) {
+            let known = base.interfaces.len().max(worker.interfaces.len());
+            base.interfaces.resize_with(known, InterfaceCounts::default);
+            if let (Some(base), Some(now)) =
+                (base.interfaces.get_mut(id), worker.interfaces.get(id))
+            {
+                *base = interface(now);
+            }
+        }
+    }
 }
 
 /// Counters of all workers now.

@@ -164,6 +164,12 @@ fn clearing_counts_from_zero() {
     lab.receive(1, [udp(FAR).frame()]);
     assert_eq!(shown(&lab), (1, 60, 0));
     assert!(show::interfaces(&lab.router, Some("eth9")).is_err());
+    // A new interface of an old number begins at 0, the others count on.
+    lab.apply(vec![Change::InterfaceDelete(2)]);
+    lab.apply(connected(2));
+    let two = show::interfaces(&lab.router, Some("eth2")).unwrap();
+    assert_eq!(two.interfaces[0].tx_packets, 0);
+    assert_eq!(shown(&lab), (1, 60, 0));
 }
 
 #[test]
