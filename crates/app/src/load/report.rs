@@ -1,7 +1,7 @@
 //! A load test in the terms of the report.
 
 use loadgen::ramp::{Ramp, Sample, WaySample};
-use loadgen::report::model::{Direction, Flows, LabResult, RampPoint, Run};
+use loadgen::report::model::{Direction, Flows, LabResult, RampPoint, Run, Spread};
 use loadgen::search::Found;
 use loadgen::units::{Bits, Pps};
 
@@ -105,6 +105,8 @@ fn blank(traffic: &Traffic, sender: &str, ways: &[(Sending, Spec)]) -> Run {
         } else {
             Direction::OneWay
         },
+        // What a device is like that is tested from outside is not known; usually it has processors of its own.
+        spread: Spread::Apart,
         round: 1,
         sender: sender.into(),
         ..Run::default()

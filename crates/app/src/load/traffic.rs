@@ -89,11 +89,7 @@ impl Traffic {
     /// # Errors
     /// No such profile, no such interface, an address or line rate that is not known.
     pub fn sendings(&self, tx: &[Spec]) -> Result<Vec<Sending>, Box<dyn Error>> {
-        if self.cpu.len() > 2 {
-            return Err(
-                "--cpu takes two processors at most: the sender's and the receiver's".into(),
-            );
-        }
+        self.check_processors()?;
         let ways = [Way::Out, Way::Back];
         let streams = tx
             .iter()
@@ -105,6 +101,19 @@ impl Traffic {
             .enumerate()
             .map(|(index, (spec, streams))| self.sending(index, spec, streams))
             .collect()
+    }
+
+    fn check_processors(&self) -> Result<(), Box<dyn Error>> {
+        if self.cpu.len() > 2 {
+            return Err(
+                "--cpu takes two processors at most: the sender's and the receiver's".into(),
+            );
+        }
+        let usable = lab::machine::cpus();
+        match self.cpu.iter().find(|cpu| !usable.contains(cpu)) {
+            Some(cpu) => Err(format!("--cpu {cpu}: usable here are {usable:?}").into()),
+            None => Ok(()),
+        }
     }
 
     fn sending(

@@ -124,6 +124,9 @@ fn ports(machine: &Machine) -> String {
 
 fn generator(result: &LabResult) -> String {
     let generator = &result.generator;
+    if generator.ceiling_pps <= 0.0 {
+        return String::new();
+    }
     let mut out = format!(
         "<h3>The generator by itself</h3>\n<p>Without a device, generator and counter reach {:.2} Mpps; no result can be above that. {}</p>\n",
         generator.ceiling_pps / 1e6,
