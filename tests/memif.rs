@@ -55,13 +55,15 @@ fn testpmd(netns: &Netns, role: &str, sockets: &[String; 2]) -> Spawn {
         ])
         .args([format!("--file-prefix=parshall-{}", std::process::id())])
         .args([packet(0), device(0), device(1), packet(1)])
-        // Ports come in the order of their drivers: the pairs are named, each packet port with its memif port.
+        // Ports are numbered in this order, and neighbors are pairs: each packet port copies to its memif port. With a
+        // period for statistics testpmd runs until it is killed; without, until its standard input ends.
         .args([
             "--",
             "--forward-mode=io",
             "--total-num-mbufs=16384",
             "--auto-start",
             "--no-lsc-interrupt",
+            "--stats-period=3600",
         ])
         .args(["--port-topology=paired"])
         .inside(netns)

@@ -70,7 +70,9 @@ impl Run {
         let server = control::api::Server::start(&config.control, Asker::new(sender.clone()))?;
         let mut daemon = Daemon::start(config, sender)?;
         let outcome = serve(&mut daemon, &messages);
-        info!("stopping");
+        if outcome.is_ok() {
+            info!("stopping");
+        }
         drop(server);
         daemon.stop();
         outcome
@@ -107,6 +109,7 @@ fn logging() {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_target(false)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_writer(std::io::stderr)
         .try_init();
 }
