@@ -156,9 +156,6 @@ impl Node<Cx> for Hold {
         true
     }
     fn poll(&mut self, cx: &Cx, out: &mut Out) {
-        if self.waiting.is_empty() {
-            return;
-        }
         let changed = std::mem::replace(&mut self.seen, cx.changes) != cx.changes;
         for i in (0..self.waiting.len()).rev() {
             let waiting = &mut self.waiting[i];
