@@ -17,6 +17,14 @@ fi
 cargo test --workspace --no-fail-fast "$@" -- --show-output 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
 
+# Rings and snapshots under every order of their atomics that loom can think of. Another build of the engine, so it has a
+# directory of its own.
+if [ $# = 0 ]; then
+    RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/loom \
+        cargo test --package graph --release --lib loom 2>&1 | tee --append "$log"
+    [ "${PIPESTATUS[0]}" = 0 ] || status=1
+fi
+
 echo
 grep -aE '^SKIP ' "$log" | sort -u
 awk -v skipped="$(grep -aE '^SKIP [^:]+' -o "$log" | sort -u | wc -l)" '
