@@ -147,6 +147,28 @@ fn neighbors_are_resolved_on_request() {
 }
 
 #[test]
+fn neighbors_set_for_good_stay() {
+    let Some(here) = Netns::new("neighbors_set_for_good_stay") else {
+        return;
+    };
+    here.ip("link add near type veth peer name far");
+    here.ip("address add 192.0.2.1/24 dev near");
+    here.ip("link set near up");
+    here.ip("link set far up");
+    here.ip("neighbor add 192.0.2.2 lladdr 02:00:00:00:00:02 dev near nud permanent");
+    let mut requests = Requests::open(Some(&here.path())).expect("a socket");
+    let link = requests.link_named("near").expect("there").index;
+    requests
+        .use_neighbor(link, "192.0.2.2".parse().unwrap())
+        .expect("asked");
+    let shown = here.ip("neighbor show dev near");
+    assert!(
+        shown.contains("02:00:00:00:00:02") && shown.contains("PERMANENT"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn facts_about_a_device_are_found() {
     let Some(netns) = Netns::new("facts_about_a_device_are_found") else {
         return;

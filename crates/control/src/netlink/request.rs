@@ -10,7 +10,7 @@ use router::change::Mac;
 
 use super::decode;
 use super::socket::{Socket, within};
-use super::wire::{Attributes, Builder, u32_at};
+use super::wire::{Attributes, Builder, u16_at, u32_at};
 use crate::kernel::{Address, Event, Link};
 
 const IFLA_ADDRESS: u16 = 1;
@@ -21,6 +21,7 @@ const IFLA_PROP_LIST: u16 = 52;
 const IFLA_ALT_IFNAME: u16 = 53;
 const RTM_NEWLINKPROP: u16 = 108;
 const RTM_DELLINKPROP: u16 = 109;
+const NDA_DST: u16 = 1;
 const ACK: u16 = libc::NLM_F_ACK as u16;
 
 /// Asks the kernel of one network namespace. Every request waits for the kernel's answer.
@@ -40,16 +41,34 @@ impl Requests {
     /// had a packet for it (NTF_USE). What the fast path forwards is not seen by the kernel, so this must be said
     /// again for as long as a neighbor is used, well within `base_reachable_time` (30 s).
     ///
+    /// One that an operator has set for good stays as it is: NTF_USE would take its permanence away, and its address.
+    ///
     /// # Errors
     /// ENODEV: no such device; ENETDOWN: it is down.
     pub fn use_neighbor(&mut self, link: u32, address: Ipv4Addr) -> io::Result<()> {
         const NTF_USE: u8 = 1;
-        let mut fixed = [0; 12]; // struct ndmsg with NUD_NONE
-        fixed[0] = libc::AF_INET as u8;
-        fixed[4..8].copy_from_slice(&link.to_ne_bytes());
-        fixed[10] = NTF_USE;
-        let request = Builder::new(libc::RTM_NEWNEIGH, ACK | libc::NLM_F_CREATE as u16, &fixed);
-        self.command(request.attribute(1, &address.octets()))
+        if self.is_permanent(link, address)? {
+            return Ok(());
+        }
+        let create = ACK | libc::NLM_F_CREATE as u16;
+        let request = Builder::new(libc::RTM_NEWNEIGH, create, &neighbor_header(link, NTF_USE));
+        self.command(request.attribute(NDA_DST, &address.octets()))
+    }
+
+    /// Whether a neighbor needs no resolution (NUD_PERMANENT, NUD_NOARP). One that is not known does.
+    fn is_permanent(&mut self, link: u32, address: Ipv4Addr) -> io::Result<bool> {
+        const SETTLED: u16 = libc::NUD_PERMANENT | libc::NUD_NOARP;
+        let request = Builder::new(libc::RTM_GETNEIGH, ACK, &neighbor_header(link, 0))
+            .attribute(NDA_DST, &address.octets());
+        let mut state = 0;
+        let asked = self.0.ask(request, |message| {
+            state = u16_at(message.payload, 8).unwrap_or(0);
+        });
+        match asked {
+            Ok(_) => Ok(state & SETTLED != 0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// All devices.
@@ -246,6 +265,15 @@ pub fn ip_forward(netns: Option<&Path>) -> io::Result<bool> {
     within(netns, || {
         Ok(fs::read_to_string("/proc/sys/net/ipv4/ip_forward")?.trim() == "1")
     })
+}
+
+/// `struct ndmsg` with NUD_NONE.
+fn neighbor_header(link: u32, flags: u8) -> [u8; 12] {
+    let mut fixed = [0; 12];
+    fixed[0] = libc::AF_INET as u8;
+    fixed[4..8].copy_from_slice(&link.to_ne_bytes());
+    fixed[10] = flags;
+    fixed
 }
 
 /// `struct ifinfomsg`.
