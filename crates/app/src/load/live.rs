@@ -110,7 +110,7 @@ fn weights(rates: &[f64]) -> Result<Vec<u32>, LiveError> {
     let whole = |by: u32| {
         let scaled = rates.iter().map(move |rate| rate / least * f64::from(by));
         scaled
-            .map(|v| ((v - v.round()).abs() < 1e-6 * v).then(|| v.round() as u32))
+            .map(|v| ((v - v.round()).abs() < 1e-9 * v).then(|| v.round() as u32))
             .collect::<Option<Vec<u32>>>()
     };
     (1..=LARGEST)
