@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
-/// Routes that `show ip fib` without a prefix lists at most.
+/// Routes that `show ip fib` lists at most; those that follow are asked for next.
 const ROUTES: usize = 10_000;
 /// How long somebody who asks waits for the control thread.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -75,14 +75,16 @@ fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
         Verb::ShowBuffers => give(&show::buffers(router), json),
         Verb::ShowMemory => give(&show::memory(router), json),
         Verb::ShowIpFib => match first {
-            Some(prefix) => {
-                let query = prefix
-                    .parse()
-                    .map_err(|_| format!("`{prefix}' is not an IPv4 prefix or address"))?;
-                give(&show::fib(router, query), json)
-            }
-            None => give(&show::fib_list(router, ROUTES), json),
+            Some(prefix) => give(&show::fib(router, query(prefix)?), json),
+            None => give(&show::fib_list(router, None, ROUTES), json),
         },
+        Verb::ShowIpFibAfter => {
+            let after = match query(first.unwrap_or_default())? {
+                show::Query::Exact(prefix) => prefix,
+                show::Query::Longest(address) => router::Prefix::host(address.into()),
+            };
+            give(&show::fib_list(router, Some(after), ROUTES), json)
+        }
         Verb::ShowNeighbors => give(&show::neighbors(router), json),
         Verb::ShowAdjacency => give(&show::adjacencies(router), json),
         Verb::ShowTrace => give(&show::trace(router), json),
@@ -110,6 +112,12 @@ fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
             done(json)
         }
     }
+}
+
+fn query(prefix: &str) -> Result<show::Query, String> {
+    prefix
+        .parse()
+        .map_err(|_| format!("`{prefix}' is not an IPv4 prefix or address"))
 }
 
 fn clear(daemon: &mut Daemon, what: Clear, json: bool) -> Answer {

@@ -17,6 +17,7 @@ pub enum Verb {
     ShowMemory,
     ShowVersion,
     ShowIpFib,
+    ShowIpFibAfter,
     ShowNeighbors,
     ShowAdjacency,
     ShowTrace,
@@ -107,10 +108,15 @@ const INTERFACE: Argument = Argument {
     form: Form::Name,
     optional: true,
 };
-pub(super) const PREFIX: Argument = Argument {
+const PREFIX: Argument = Argument {
     name: "PREFIX",
     form: Form::Prefix,
     optional: true,
+};
+const AFTER: Argument = Argument {
+    name: "PREFIX",
+    form: Form::Prefix,
+    optional: false,
 };
 const NODE: Argument = Argument {
     name: "NODE",
@@ -170,6 +176,12 @@ pub const COMMANDS: &[Spec] = &[
         "IPv4 routes as the router uses them",
     )
     .with(&[PREFIX]),
+    row(
+        Verb::ShowIpFibAfter,
+        &["show", "ip", "fib", "after"],
+        "the routes that follow this one, where there are too many for one answer",
+    )
+    .with(&[AFTER]),
     row(
         Verb::ShowNeighbors,
         &["show", "neighbors"],

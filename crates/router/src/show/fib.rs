@@ -222,9 +222,9 @@ pub struct FibList {
     pub routes: usize,
     /// Second-level groups in use.
     pub second_level_groups: usize,
-    /// The first routes by address, then length.
+    /// Routes by address, then length.
     pub list: Vec<Listed>,
-    /// Routes that are not in `list`, for it was to have no more.
+    /// Routes that follow those in `list`, which was to have no more.
     pub left_out: usize,
 }
 
@@ -241,10 +241,11 @@ pub struct Listed {
     pub paths: Vec<Path>,
 }
 
-/// The first `limit` routes of the table.
-pub fn fib_list(router: &Router, limit: usize) -> FibList {
+/// The first `limit` routes of the table, or the first that follow `after`, by address, then length.
+pub fn fib_list(router: &Router, after: Option<Prefix>, limit: usize) -> FibList {
     let fib = &router.state.fib;
-    let mut prefixes: Vec<Prefix> = fib.iter().map(|(p, _)| p).collect();
+    let wanted = |p: &Prefix| after.is_none_or(|a| *p > a);
+    let mut prefixes: Vec<Prefix> = fib.iter().map(|(p, _)| p).filter(wanted).collect();
     let left_out = prefixes.len().saturating_sub(limit);
     if left_out > 0 && limit > 0 {
         prefixes.select_nth_unstable(limit - 1);
@@ -306,10 +307,10 @@ impl fmt::Display for FibList {
         }
         match self.left_out {
             0 => Ok(()),
-            n => writeln!(
-                f,
-                "... and {n} more routes; ask for one: show ip fib PREFIX"
-            ),
+            n => {
+                let last = self.list.last().map_or("0.0.0.0/0", |route| &route.prefix);
+                writeln!(f, "... and {n} more routes: show ip fib after {last}")
+            }
         }
     }
 }

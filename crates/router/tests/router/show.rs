@@ -25,8 +25,8 @@ fn everything(router: &Router) -> Vec<(String, String)> {
         both(show::memory(router)),
         both(show::fib(router, show::Query::Longest(FAR.into()))),
         both(show::fib(router, show::Query::Exact(prefix("0.0.0.0/0")))),
-        both(show::fib_list(router, 0)),
-        both(show::fib_list(router, usize::MAX)),
+        both(show::fib_list(router, None, 0)),
+        both(show::fib_list(router, None, usize::MAX)),
         both(show::neighbors(router)),
         both(show::adjacencies(router)),
         both(show::threads(router)),
@@ -197,13 +197,16 @@ fn routes_are_shown_down_to_the_header() {
         text
     );
     assert!("48.2.3.4/16".parse::<show::Query>().is_err());
-    let list = show::fib_list(&lab.router, 3);
+    let list = show::fib_list(&lab.router, None, 3);
     assert_eq!((list.routes, list.list.len(), list.left_out), (14, 3, 11));
     assert_eq!(list.list[0].prefix, "10.0.1.0/24");
-    assert!(
-        list.to_string()
-            .ends_with("... and 11 more routes; ask for one: show ip fib PREFIX\n")
-    );
+    let last = list.list[2].prefix.clone();
+    let next = format!("... and 11 more routes: show ip fib after {last}\n");
+    assert!(list.to_string().ends_with(&next));
+    let rest = show::fib_list(&lab.router, Some(last.parse().unwrap()), usize::MAX);
+    assert_eq!((rest.list.len(), rest.left_out), (11, 0));
+    let all = show::fib_list(&lab.router, None, usize::MAX).list;
+    assert_eq!(all, [list.list, rest.list].concat());
 }
 
 #[test]
