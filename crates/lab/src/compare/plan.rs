@@ -90,9 +90,9 @@ impl Depth {
     /// Time for one search in milliseconds, its trials of a second and the warm-up included.
     pub fn budget(self) -> u64 {
         match self {
-            Self::Quick => 5_000,
-            Self::Default => 10_000,
-            Self::Full => 12_000,
+            Self::Quick => 8_000,
+            Self::Default => 15_000,
+            Self::Full => 15_000,
         }
     }
 
