@@ -87,6 +87,34 @@ pub fn transport(src: u32, dst: u32, proto: u8, segment: &[u8]) -> u16 {
         .checksum()
 }
 
+/// Whether the sender of a TCP or UDP packet left its checksum to hardware that never saw it: the field holds the sum of
+/// the pseudo-header alone (Linux, include/linux/skbuff.h: `CHECKSUM_PARTIAL`) and is not right by chance.
+///
+/// `packet` starts with its IPv4 header; if its end is missing, the field alone decides. Fragments are never judged.
+pub fn unfinished(packet: &[u8]) -> bool {
+    let Some(h) = packet.first_chunk::<20>() else {
+        return false;
+    };
+    let header = usize::from(h[0] & 15) * 4;
+    let field = match h[9] {
+        6 => header + 16,
+        17 => header + 6,
+        _ => return false,
+    };
+    let total = usize::from(u16::from_be_bytes([h[2], h[3]]));
+    let fragment = u16::from_be_bytes([h[6], h[7]]) & 0x3fff != 0;
+    if h[0] >> 4 != 4 || header < 20 || total < field + 2 || fragment {
+        return false;
+    }
+    let address = |at: usize| u32::from_be_bytes([h[at], h[at + 1], h[at + 2], h[at + 3]]);
+    let (src, dst, length) = (address(12), address(16), (total - header) as u16);
+    let partial = pseudo_header(src, dst, h[9], length).fold().to_be_bytes();
+    packet.get(field..field + 2) == Some(&partial)
+        && packet
+            .get(header..total)
+            .is_none_or(|segment| transport(src, dst, h[9], segment) != 0)
+}
+
 /// The checksum of an IPv4 header without options: as [`of`].
 #[inline(always)]
 pub fn ip4(header: &[u8; 20]) -> u16 {
@@ -199,5 +227,34 @@ mod tests {
             let after = update(before, u16::from_be_bytes(old), u16::from_be_bytes(new));
             prop_assert_eq!(after, oracle(words.as_flattened()));
         }
+    }
+
+    #[test]
+    fn a_checksum_left_to_hardware_is_recognized() {
+        let (src, dst) = (0x0a00_0001, 0x0a00_0002);
+        for (proto, field) in [(6, 16), (17, 6)] {
+            let mut packet = vec![0x45, 0, 0, 60, 0, 1, 0x40, 0, 64, proto, 0, 0];
+            packet.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+            packet.extend((0..40).map(|i| i * 3));
+            let put = |packet: &mut Vec<u8>, sum: u16| {
+                packet[20 + field..22 + field].copy_from_slice(&sum.to_be_bytes());
+            };
+            let partial = pseudo_header(src, dst, proto, 40).fold();
+            put(&mut packet, partial);
+            assert!(unfinished(&packet));
+            assert!(unfinished(&packet[..22 + field]), "only its beginning");
+            assert!(!unfinished(&packet[..21 + field]));
+            let mut fragment = packet.clone();
+            fragment[6] = 0x20;
+            assert!(!unfinished(&fragment));
+            put(&mut packet, 0);
+            let right = transport(src, dst, proto, &packet[20..]);
+            put(&mut packet, right);
+            assert!(!unfinished(&packet));
+            put(&mut packet, right ^ 1);
+            assert!(!unfinished(&packet), "wrong in another way");
+        }
+        assert!(!unfinished(&[0x45; 19]));
+        assert!(!unfinished(&[0x40; 60]));
     }
 }
