@@ -2,6 +2,8 @@
 
 mod fault;
 mod rate;
+mod sample;
 
 pub use fault::{Fault, Odds};
 pub use rate::Rate;
+pub use sample::Sample;

@@ -1,0 +1,119 @@
+//! A port that has a look at some of the packets it receives.
+
+use std::os::fd::RawFd;
+
+use graph::{Buffers, Desc, Port, PortCounters};
+
+/// Batches whose first packet is looked at, from the start on; after them it is one batch of `EVERY`.
+const EARLY: u32 = 256;
+const EVERY: u32 = 64;
+
+/// The wrapper. Costs a count a batch.
+pub struct Sample<P> {
+    inner: P,
+    look: fn(&[u8]) -> bool,
+    /// Batches to the next look, and looks so far.
+    wait: u32,
+    looks: u32,
+    found: PortCounters,
+}
+
+impl<P: Port> Sample<P> {
+    /// Counts under `name` how many of the frames it looks at `look` finds. Of a frame in several buffers it sees the first.
+    pub fn new(inner: P, name: &'static str, look: fn(&[u8]) -> bool) -> Self {
+        Self {
+            inner,
+            look,
+            wait: 1,
+            looks: 0,
+            found: PortCounters::new(&[name]),
+        }
+    }
+
+    /// The counter of what was found.
+    pub fn found(&self) -> PortCounters {
+        self.found.clone()
+    }
+
+    #[cold]
+    fn look(&mut self, bufs: &Buffers, packet: &Desc) {
+        self.looks = self.looks.saturating_add(1);
+        self.wait = if self.looks < EARLY { 1 } else { EVERY };
+        if (self.look)(bufs.pool().bytes_of(packet)) {
+            self.found.add(0, 1);
+        }
+    }
+}
+
+impl<P: Port> Port for Sample<P> {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize {
+        let n = self.inner.rx(bufs, out);
+        if n > 0 {
+            self.wait -= 1;
+            if self.wait == 0 {
+                self.look(bufs, &out[0]);
+            }
+        }
+        n
+    }
+
+    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize {
+        self.inner.tx(bufs, descs)
+    }
+
+    fn flush(&mut self, bufs: &mut Buffers) {
+        self.inner.flush(bufs);
+    }
+
+    fn fd(&self) -> Option<RawFd> {
+        self.inner.fd()
+    }
+
+    fn arm(&mut self) -> bool {
+        self.inner.arm()
+    }
+
+    fn disarm(&mut self) {
+        self.inner.disarm();
+    }
+
+    fn drain(&mut self, bufs: &mut Buffers) {
+        self.inner.drain(bufs);
+    }
+
+    fn counters(&self) -> PortCounters {
+        self.inner.counters()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::null::Null;
+    use graph::Pool;
+
+    #[test]
+    fn many_at_first_then_one_of_a_batch_of_many() {
+        let pool = Pool::new(1024, graph::pool::STRIDE).unwrap();
+        let mut bufs = Buffers::new(pool);
+        let packets = (0..4).map(|_| bufs.copy_in(&[7; 60]).unwrap()).collect();
+        let null = Null::new(packets, None);
+        let mut port = Sample::new(null, "sevens", |frame| frame == [7; 60]);
+        let found = port.found();
+        let mut rounds = |n: u32| {
+            for _ in 0..n {
+                // SAFETY: places that are overwritten.
+                let mut out: Vec<Desc> = (0..4).map(|_| unsafe { Desc::new(0, 0, 0) }).collect();
+                assert_eq!(port.rx(&mut bufs, &mut out), 4);
+                assert_eq!(port.tx(&mut bufs, &out), 4);
+            }
+            found.iter().map(|(_, n)| n).sum::<u64>()
+        };
+        assert_eq!(rounds(EARLY), u64::from(EARLY));
+        assert_eq!(rounds(EVERY * 3), u64::from(EARLY) + 3);
+    }
+}
