@@ -143,8 +143,10 @@ fn processes() -> impl Iterator<Item = (u32, PathBuf)> {
     entries.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path())))
 }
 
-/// Process number of a running router.
+/// Process number of a running router of this namespace.
 fn router() -> Option<u32> {
+    let ours = fs::read_link("/proc/self/ns/net").ok();
+    let here = |directory: &Path| fs::read_link(directory.join("ns/net")).ok() == ours;
     let runs = |directory: &Path| {
         let line = fs::read_to_string(directory.join("cmdline")).unwrap_or_default();
         let mut words = line.split('\0');
@@ -156,7 +158,7 @@ fn router() -> Option<u32> {
                 .is_some_and(|word| !word.is_empty() && "run".starts_with(word))
     };
     processes()
-        .find(|(_, directory)| runs(directory))
+        .find(|(_, directory)| runs(directory) && here(directory))
         .map(|(pid, _)| pid)
 }
 

@@ -7,6 +7,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -18,9 +19,14 @@ use crate::netlink::{Requests, ethtool};
 /// Where it is written down.
 pub const STATE: &str = "/run/parshall/state.json";
 
+/// The calling thread's own namespace.
+const OWN: &str = "/proc/thread-self/ns/net";
+
 /// What was changed about a device, and how it was before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
+    /// The namespace that it comes from, by its inode: a router looks after the devices of its own.
+    home: u64,
     /// Its name before.
     pub original: String,
     /// Its name now.
@@ -40,10 +46,21 @@ struct State {
     devices: Vec<Record>,
 }
 
+impl State {
+    /// What is written down; nothing if it cannot be read.
+    fn read(path: &Path) -> Self {
+        fs::read(path)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+            .unwrap_or_default()
+    }
+}
+
 /// The devices that were prepared.
 #[derive(Debug)]
 pub struct Devices {
     home: Option<PathBuf>,
+    id: u64,
     netns: Option<PathBuf>,
     path: PathBuf,
     state: State,
@@ -51,16 +68,17 @@ pub struct Devices {
 
 impl Devices {
     /// Devices come from the namespace `home` (`None`: our own) and live in `netns` (`None`: they stay). What a
-    /// predecessor wrote down at `path` is taken over.
+    /// predecessor wrote down at `path` about devices from there is taken over.
     pub fn new(home: Option<&Path>, netns: Option<&Path>, path: &Path) -> Self {
-        let known = fs::read(path)
-            .ok()
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let id = fs::metadata(home.unwrap_or(Path::new(OWN))).map_or(0, |metadata| metadata.ino());
+        let mut state = State::read(path);
+        state.devices.retain(|record| record.home == id);
         Devices {
             home: home.map(Path::to_owned),
+            id,
             netns: netns.map(Path::to_owned),
             path: path.to_owned(),
-            state: known.unwrap_or_default(),
+            state,
         }
     }
 
@@ -95,6 +113,7 @@ impl Devices {
             .devices
             .retain(|record| record.original != link.name);
         self.state.devices.push(Record {
+            home: self.id,
             original: link.name.clone(),
             name: name.to_owned(),
             netns: self.netns.clone(),
@@ -128,6 +147,9 @@ impl Devices {
     /// Puts everything back as it was. A device that is gone is forgotten. What could not be put back stays written down;
     /// each failure is told.
     pub fn restore(&mut self) -> Vec<(Record, io::Error)> {
+        if self.state.devices.is_empty() {
+            return Vec::new();
+        }
         let mut failures = Vec::new();
         for record in std::mem::take(&mut self.state.devices) {
             if let Err(error) = self.put_back(&record) {
@@ -153,10 +175,7 @@ impl Devices {
                 there.altname(link.index, &record.original, false)?;
             }
             if record.netns.is_some() {
-                let home = self
-                    .home
-                    .as_deref()
-                    .unwrap_or(Path::new("/proc/thread-self/ns/net"));
+                let home = self.home.as_deref().unwrap_or(Path::new(OWN));
                 there.move_to(link.index, &File::open(home)?, &record.original)?;
             } else if link.name != record.original {
                 there.rename(link.index, &record.original)?;
@@ -180,9 +199,12 @@ impl Devices {
         self.netns.as_deref().or(self.home.as_deref())
     }
 
-    /// Writes everything down, or removes the file if there is nothing.
+    /// Writes everything down, or removes the file if there is nothing. What other routers wrote stays.
     fn save(&self) -> io::Result<()> {
-        if self.state.devices.is_empty() {
+        let mut state = State::read(&self.path);
+        state.devices.retain(|record| record.home != self.id);
+        state.devices.extend_from_slice(&self.state.devices);
+        if state.devices.is_empty() {
             return match fs::remove_file(&self.path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                 _ => Ok(()),
@@ -192,7 +214,7 @@ impl Devices {
             fs::create_dir_all(directory)?;
         }
         let fresh = self.path.with_added_extension("new");
-        fs::write(&fresh, serde_json::to_vec_pretty(&self.state)?)?;
+        fs::write(&fresh, serde_json::to_vec_pretty(&state)?)?;
         fs::rename(&fresh, &self.path)
     }
 }
