@@ -118,14 +118,22 @@ fn allowed(bytes: &[u8], l3: usize) -> bool {
     };
     let group = bytes[0] & 1 != 0;
     let later = u16::from_be_bytes([h[6], h[7]]) & OFFSET != 0;
-    // ICMP queries may be answered, errors and what we do not know may not (RFC 1122 section 3.2.2).
-    let icmp = h[9] == 1 && !matches!(h.get(20), Some(0 | 8 | 9 | 10 | 13..=18));
-    let unicast = |first: u8| (1..224).contains(&first) && first != 127;
-    !group
-        && !later
-        && !icmp
-        && unicast(h[at::SOURCE as usize])
-        && unicast(h[at::DESTINATION as usize])
+    // Behind the packet there may be padding, which is no ICMP type.
+    let total = usize::from(u16::from_be_bytes([h[2], h[3]]));
+    let kind = h.get(20).filter(|_| total > 20);
+    // ICMP queries may be answered, errors and what we do not know may not (RFC 1122 section 3.2.2). Linux takes
+    // router discovery (9, 10) for errors, too.
+    let icmp = h[9] == 1 && !matches!(kind, Some(0 | 8 | 13..=18));
+    let address = |at: u8| {
+        let at = at as usize;
+        u32::from_be_bytes([h[at], h[at + 1], h[at + 2], h[at + 3]])
+    };
+    !group && !later && !icmp && is_host(address(at::SOURCE)) && is_host(address(at::DESTINATION))
+}
+
+/// Whether an address may be a single host's: no multicast, limited broadcast, loopback, nor none at all.
+fn is_host(address: u32) -> bool {
+    address != 0 && address != u32::MAX && address >> 28 != 0xe && address >> 24 != 127
 }
 
 /// The address of the interface by which the error leaves (RFC 1812 section 4.3.2.4), else any own one.

@@ -63,7 +63,7 @@ fn no_error_about_errors_fragments_and_what_has_no_one_sender() {
     let mut lab = Lab::new();
     let from = addr(1, 2);
     let icmp = |kind: u8| Packet::icmp(from, FAR, kind, 0, 0);
-    for kind in [3, 4, 5, 11, 12, 200] {
+    for kind in [3, 4, 5, 9, 10, 11, 12, 200] {
         lab.takes(to_us(icmp(kind)), "icmp4-error", "NotAllowed");
     }
     for kind in [0, 8, 13, 14] {
@@ -73,10 +73,14 @@ fn no_error_about_errors_fragments_and_what_has_no_one_sender() {
     lab.takes(fragment(0x2001), "icmp4-error", "NotAllowed");
     lab.takes(fragment(0x0001), "icmp4-error", "NotAllowed");
     lab.takes(fragment(0x2000), "icmp4-error", "Lookup");
+    // Odd, but they may be hosts'.
     for source in [0xf000_0001, 0x0000_0001] {
         let odd = Packet::udp((source, 1), (FAR, 2));
-        lab.takes(to_us(odd), "icmp4-error", "NotAllowed");
+        lab.takes(to_us(odd), "icmp4-error", "Lookup");
     }
+    // The type is behind the packet's end, in the padding.
+    let empty = Packet::raw(from, FAR, 1).payload(&[]);
+    lab.takes(to_us(empty), "icmp4-error", "NotAllowed");
     lab.sent(1);
 }
 
