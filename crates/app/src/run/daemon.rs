@@ -39,6 +39,26 @@ pub struct Slot {
     pub waiting: String,
     /// The memif is connected; true for all other ports.
     up: bool,
+    /// It was told that packets come with unfinished checksums.
+    warned: bool,
+}
+
+impl Slot {
+    /// Says once what to do about packets whose checksums nobody finished.
+    fn warn_of_checksums(&mut self) {
+        if self.warned {
+            return;
+        }
+        let Some(opened) = self.opened.as_ref().filter(|o| o.has_unfinished()) else {
+            return;
+        };
+        self.warned = true;
+        warn!(
+            "interface {}: packets come with unfinished TCP or UDP checksums and will be dropped by their receivers: \
+             run `ethtool -K DEVICE tx off` at the other end of {}, DEVICE being that end",
+            self.config.name, opened.netdev
+        );
+    }
 }
 
 /// The daemon.
@@ -176,6 +196,24 @@ impl Daemon {
         }
     }
 
+    /// Claims a device that will be opened as it is before the kernel's routes come: they need translating once only.
+    fn reserve(&mut self, index: usize, link: u32) {
+        let slot = &mut self.slots[index];
+        let config = &slot.config;
+        if config.lcp.is_some() || !matches!(config.port.kind, config::PortKind::Netdev(_)) {
+            return;
+        }
+        let owned = Owned {
+            id: slot.id,
+            name: config.name.clone(),
+            twin: None,
+            port_up: slot.up,
+        };
+        slot.link = Some(link);
+        let changes = self.translator.own(link, owned);
+        self.apply(changes);
+    }
+
     /// Tells the translator that the device of an open port is ours, as soon as the kernel has shown it.
     fn claim(&mut self, index: usize) {
         let slot = &mut self.slots[index];
@@ -203,7 +241,7 @@ impl Daemon {
         self.apply(changes);
         for news in self.translator.take_news() {
             match news {
-                LinkNews::Appeared { name, .. } => self.appeared(&name),
+                LinkNews::Appeared { index, name } => self.appeared(index, &name),
                 LinkNews::Vanished { index, .. } => self.vanished(index),
             }
         }
@@ -237,10 +275,13 @@ impl Daemon {
         }
     }
 
-    fn appeared(&mut self, name: &str) {
+    fn appeared(&mut self, link: u32, name: &str) {
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
-            if self.serving && slot.opened.is_none() && ports::stands_for(&slot.config, name) {
+            let closed = slot.opened.is_none() && ports::stands_for(&slot.config, name);
+            if !self.serving && closed {
+                self.reserve(index, link);
+            } else if closed {
                 if let Err(e) = self.open(index) {
                     warn!("interface {}: {e}", self.slots[index].config.name);
                     self.slots[index].waiting = e.to_string();
@@ -303,6 +344,7 @@ impl Daemon {
         }
         self.router.tick();
         drop(self.router.collect());
+        self.slots.iter_mut().for_each(Slot::warn_of_checksums);
     }
 
     fn link_of(&self, interface: InterfaceId) -> Option<u32> {
@@ -352,6 +394,7 @@ fn slots(config: &Config) -> Vec<Slot> {
         link: None,
         waiting: String::new(),
         up: !matches!(interface.port.kind, config::PortKind::Memif(_)),
+        warned: false,
     };
     config.interfaces.iter().enumerate().map(slot).collect()
 }

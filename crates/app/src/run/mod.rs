@@ -13,6 +13,7 @@ use clap::Args;
 use control::config::Config;
 use control::kernel::Batch;
 use daemon::Daemon;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -65,6 +66,11 @@ impl Run {
                 "run: needs root (raw sockets, XDP): start it with sudo or as a service".into(),
             );
         }
+        if let Some(netns) = config.netns.as_deref().filter(|path| !path.exists()) {
+            let path = netns.display();
+            let advice = "make it first (`ip netns add NAME`) or correct `netns:`";
+            return Err(format!("run: there is no network namespace {path}: {advice}").into());
+        }
         let (sender, messages) = sync_channel(DEPTH);
         stop_on_signals(sender.clone())?;
         let server = control::api::Server::start(&config.control, Asker::new(sender.clone()))?;
@@ -93,6 +99,8 @@ fn serve(daemon: &mut Daemon, messages: &Receiver<Message>) -> crate::Outcome {
         }
         if !open && daemon.translator.synced() {
             open = true;
+            let seconds = daemon.router.started().elapsed().as_secs_f64();
+            info!("the kernel's tables are here after {seconds:.3} s");
             daemon.open_all()?;
             ready();
         }
@@ -109,7 +117,7 @@ fn logging() {
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_target(false)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .try_init();
 }

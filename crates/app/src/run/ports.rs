@@ -7,6 +7,7 @@ use control::netdev::{self, Devices};
 use control::netlink::Requests;
 use control::netlink::socket::within;
 use graph::{Pool, Port};
+use io::wrap::Sample;
 use io::{af_xdp, memif, null, pcap, tap};
 use router::{InterfaceId, Mac, Memory};
 use std::error::Error;
@@ -22,6 +23,9 @@ use tracing::warn;
 const RING: u32 = 8192;
 /// MTU of an interface whose configuration names none and whose port has none of its own.
 const MTU: u16 = 1500;
+
+/// Counter of sampled packets with a checksum that nobody finished.
+const UNFINISHED: &str = "rx-checksum-unfinished";
 
 /// An open port.
 pub struct Opened {
@@ -44,6 +48,7 @@ enum Kind {
     AfXdp {
         interface: af_xdp::Interface,
         program: Option<xdp::RouterPort>,
+        queues: usize,
     },
     Memif(memif::Interface),
     Other(&'static str),
@@ -179,9 +184,14 @@ impl Opener {
             Ok((program, sockets))
         })?;
         interface.each_socket(|queue, socket| program.register(queue, socket))?;
+        let queues = ports.len();
+        let ports: Vec<_> = ports
+            .into_iter()
+            .map(|p| Sample::new(p, UNFINISHED, is_unfinished))
+            .collect();
         let counters = ports
             .iter()
-            .map(|p| (p.name().to_string(), p.counters()))
+            .flat_map(|p| [p.counters(), p.found()].map(|c| (p.name().to_string(), c)))
             .collect();
         Ok(Opened {
             netdev: link.name.clone(),
@@ -196,6 +206,7 @@ impl Opener {
             kind: Kind::AfXdp {
                 interface,
                 program: Some(program),
+                queues,
             },
         })
     }
@@ -303,7 +314,11 @@ impl Opened {
     /// What it is, for log and `show hardware`.
     pub fn describe(&self) -> String {
         match &self.kind {
-            Kind::AfXdp { interface, program } => {
+            Kind::AfXdp {
+                interface,
+                program,
+                queues,
+            } => {
                 let copy = if interface.zero_copy() {
                     "zero-copy"
                 } else {
@@ -318,7 +333,6 @@ impl Opened {
                 } else {
                     ""
                 };
-                let queues = self.counters.len();
                 format!(
                     "af_xdp on {}, {copy}, {} program, {queues} queues{long}",
                     self.netdev,
@@ -341,7 +355,9 @@ impl Opened {
     /// Mode of the port in a word.
     pub fn mode(&self) -> String {
         match &self.kind {
-            Kind::AfXdp { interface, program } => {
+            Kind::AfXdp {
+                interface, program, ..
+            } => {
                 let generic = program
                     .as_ref()
                     .and_then(|p| p.attachment())
@@ -363,12 +379,19 @@ impl Opened {
             Kind::AfXdp {
                 interface,
                 program: Some(program),
+                ..
             } => {
                 interface.refresh();
                 program.counters().ok().map(|c| (c.passed, c.redirected))
             }
             _ => None,
         }
+    }
+
+    /// Whether packets have come whose TCP or UDP checksum the sender left to hardware.
+    pub fn has_unfinished(&self) -> bool {
+        let mut counters = self.counters.iter().flat_map(|(_, c)| c.iter());
+        counters.any(|(name, n)| name == UNFINISHED && n > 0)
     }
 
     /// The kernel's device got another address.
@@ -388,6 +411,11 @@ impl Opened {
             *program = None;
         }
     }
+}
+
+/// A virtual link hands over what its transmit offload was to finish; redirected, it stays as it is, and is lost at its end.
+fn is_unfinished(frame: &[u8]) -> bool {
+    frame.get(12..14) == Some(&[8, 0]) && wire::checksum::unfinished(&frame[14..])
 }
 
 /// Whether a device of this name is what the interface waits for.
