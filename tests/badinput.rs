@@ -30,8 +30,10 @@ fn assert_refused(output: &Output, words: &[&str]) {
         "exit code {code:?}: {text}"
     );
     assert!(!text.contains("panicked"), "{text}");
-    let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
-    assert_eq!(lines, 1, "one line: {text}");
+    // What was done before is in the log; the error is one line of its own.
+    let line = |line: &&str| !line.trim().is_empty() && !line.contains(" INFO ");
+    assert_eq!(text.lines().filter(line).count(), 1, "one line: {text}");
+    let text = text.lines().rfind(line).unwrap_or_default();
     let missing: Vec<&&str> = words.iter().filter(|word| !text.contains(**word)).collect();
     assert!(missing.is_empty(), "{missing:?} not in: {text}");
 }
@@ -96,19 +98,85 @@ fn configurations_that_are_wrong() {
     }
     let hosts = Hosts::new(1500, false);
     let refuses = |yaml: &str, words: &[&str]| refuses(&hosts.router, yaml, words);
-    // A list where a map belongs, an unknown key, an MTU out of range, a mode that does not exist.
-    refuses("interfaces: [\n", &[]);
-    refuses("interfaces:\n  r0: { colour: red }\n", &["colour"]);
-    refuses("interfaces:\n  r0: { mtu: 100000 }\n", &["mtu"]);
+    // A list where a map belongs, an unknown key, an MTU out of range, a mode that does not exist: with their places.
+    refuses("interfaces: [\n", &[".yaml:"]);
+    refuses(
+        "interfaces:\n  r1: {}\n  r0: { colour: red }\n",
+        &[".yaml:3:", "colour"],
+    );
+    refuses("interfaces:\n  r0: { mtu: 100000 }\n", &[".yaml:2:", "mtu"]);
     refuses(
         "interfaces:\n  r0: { mtu: 1500 }\nports:\n  r0: { netdev: r0, mode: warp }\n",
-        &["warp"],
+        &[".yaml:4:", "warp", "zero-copy"],
     );
+    refuses("ports:\n  r0: { queues: 1 }\n", &["r0"]);
+    refuses(
+        "netns: no-such-namespace\ninterfaces:\n  r0: {}\n",
+        &["no-such-namespace"],
+    );
+}
+
+/// The first interface is ready when the second one fails: nothing may be left of it.
+#[test]
+fn ports_that_cannot_be() {
+    if skipped("ports_that_cannot_be", &["ip", "ethtool"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, false);
     // A veth has no zero-copy.
     refuses(
-        "interfaces:\n  r0: {}\nports:\n  r0: { netdev: r0, mode: zero-copy }\n",
-        &["r0", "zero-copy"],
+        &hosts.router,
+        "interfaces:\n  r0: {}\n  r1: {}\nports:\n  r1: { netdev: r1, mode: zero-copy }\n",
+        &["r1", "zero-copy"],
     );
+    // A macvlan takes no larger packets than what it stands on.
+    hosts
+        .router
+        .ip("link add link r1 name m1 type macvlan")
+        .unwrap();
+    refuses(
+        &hosts.router,
+        "interfaces:\n  r0: {}\n  m1: { mtu: 9000 }\n",
+        &["m1", "MTU 9000"],
+    );
+    // Names are put back, too.
+    hosts
+        .router
+        .ip("link add link r1 name m2 type macvlan")
+        .unwrap();
+    refuses(
+        &hosts.router,
+        "interfaces:\n  r0: { lcp: e0 }\n  m2: { mtu: 9000 }\n",
+        &["m2", "MTU 9000"],
+    );
+    assert!(hosts.router.ip("link show r0").unwrap().contains("r0@"));
+    // A new name that something else has.
+    refuses(
+        &hosts.router,
+        "interfaces:\n  r0: {}\n  m2: { lcp: r1 }\n",
+        &["m2", "r1"],
+    );
+}
+
+/// An interface that is not there is waited for by the router; whoever needs it now says so.
+#[test]
+fn interfaces_that_are_not_there() {
+    if skipped("interfaces_that_are_not_there", &["ip"]) {
+        return;
+    }
+    let netns = Netns::create("missing").unwrap();
+    for arguments in [
+        &["send", "af_xdp:nowhere0"][..],
+        &[
+            "loadtest",
+            "--tx",
+            "af_xdp:nowhere0",
+            "--rx",
+            "sink:nowhere1",
+        ][..],
+    ] {
+        assert_refused(&run(Some(&netns), arguments), &["nowhere0"]);
+    }
 }
 
 #[test]

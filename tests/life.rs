@@ -1,10 +1,18 @@
-//! Life and death: killed at any moment, stopped, started again.
+//! Life and death: killed at any moment, stopped, started again; devices that come and go.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use crate::harness::{
-    Hosts, PARSHALL, Raw, Router, random::Random, router::forwards, skipped,
-    topology::CONFIGURATION,
+    Hosts, Netns, PARSHALL, PATIENCE, Raw, Router,
+    craft::Ip4,
+    random::Random,
+    router::forwards,
+    skipped,
+    topology::{CONFIGURATION, H0, R0, ROUTER},
+    until,
 };
 
 /// Whether an XDP program is on the router's interfaces.
@@ -21,6 +29,27 @@ fn forwards_again(hosts: &Hosts, left: &Raw, right: &Raw) {
     );
 }
 
+/// Sends packets all the time that `work` takes.
+fn under_traffic(left: &Raw, work: impl FnOnce()) {
+    let done = AtomicBool::new(false);
+    let frame = Ip4::udp([16, 0, 0, 9].into(), [48, 0, 0, 9].into(), 9, 100).frame(H0, R0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                for _ in 0..50 {
+                    left.send(&frame);
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        done.store(true, Ordering::Relaxed);
+        if let Err(panic) = result {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
 #[test]
 fn killed_at_any_moment_it_starts_again() {
     if skipped("killed_at_any_moment_it_starts_again", &["ip", "ethtool"]) {
@@ -29,12 +58,20 @@ fn killed_at_any_moment_it_starts_again() {
     let mut random = Random::new("killed_at_any_moment_it_starts_again");
     let hosts = Hosts::new(1500, false);
     let (left, right) = hosts.raw();
-    for _ in 0..6 {
+    under_traffic(&left, || {
         let mut router = Router::launch(&hosts.router, CONFIGURATION);
-        std::thread::sleep(Duration::from_millis(random.below(600) as u64));
+        for _ in 0..6 {
+            std::thread::sleep(Duration::from_millis(random.below(400) as u64));
+            router.process.kill();
+            // Again with the same control socket, which the dead one has left.
+            router.relaunch(&hosts.router);
+        }
+        // And once when it surely forwards.
+        router.wait();
+        assert!(forwards(&left, &right), "{}", router.process.log());
         router.process.kill();
-    }
-    let gone = crate::harness::until(crate::harness::PATIENCE, || !has_xdp(&hosts));
+    });
+    let gone = until(PATIENCE, || !has_xdp(&hosts));
     assert!(gone, "an XDP program outlives its router");
     forwards_again(&hosts, &left, &right);
 }
@@ -45,11 +82,11 @@ fn kernel_takes_over_when_it_dies() {
         return;
     }
     let hosts = Hosts::new(1500, false);
+    hosts.router.set_forwarding(true).unwrap();
     let (left, right) = hosts.raw();
     let mut router = Router::start(&hosts.router, CONFIGURATION);
     assert!(forwards(&left, &right));
     router.process.kill();
-    hosts.router.set_forwarding(true).unwrap();
     assert!(forwards(&left, &right), "the kernel forwards by itself");
     hosts.router.set_forwarding(false).unwrap();
     forwards_again(&hosts, &left, &right);
@@ -64,10 +101,121 @@ fn cleanup_leaves_the_living_alone() {
     let hosts = Hosts::new(1500, false);
     let (left, right) = hosts.raw();
     let _router = Router::start(&hosts.router, CONFIGURATION);
-    lab::command::run(&[PARSHALL, "cleanup"]).unwrap();
+    hosts.router.exec(&[PARSHALL, "cleanup"]).unwrap();
     assert!(
         hosts.router.ip("link show r0").is_ok(),
         "our namespaces are still there"
     );
     assert!(forwards(&left, &right), "the router still forwards");
+}
+
+/// The devices of [`renaming`] are where and what they were before.
+fn is_as_before(hosts: &Hosts) {
+    for (name, own) in ["r0", "r1"].into_iter().zip(ROUTER) {
+        let shown = hosts
+            .router
+            .ip(&format!("-d address show dev {name}"))
+            .expect("its old name");
+        for part in [
+            format!("{name}@"),
+            format!("{own}/24"),
+            "mtu 1500".into(),
+            ",UP".into(),
+        ] {
+            assert!(shown.contains(&part), "no `{part}' in {shown}");
+        }
+        assert!(
+            !shown.contains("altname") && !shown.contains("xdp"),
+            "{shown}"
+        );
+    }
+}
+
+/// A configuration that gives the devices other names, and puts them into a namespace.
+fn renaming(netns: Option<&Netns>) -> String {
+    let mut yaml = netns.map_or(String::new(), |netns| format!("netns: {}\n", netns.name()));
+    yaml += "interfaces:\n";
+    for (i, own) in ROUTER.iter().enumerate() {
+        yaml += &format!("  r{i}: {{ lcp: e{i}, mtu: 1450, addresses: [ {own}/24 ] }}\n");
+    }
+    yaml
+}
+
+/// Starts, is killed, starts again and stops; then is killed and its leftovers are removed. After each the devices are
+/// what they were.
+fn comes_and_goes(netns: Option<&Netns>) {
+    let hosts = Hosts::new(1500, false);
+    let (left, right) = hosts.raw();
+    let yaml = renaming(netns);
+    let inner = netns.unwrap_or(&hosts.router);
+    let works = |router: &Router| {
+        hosts.add_routes_in(inner, ["e0", "e1"]);
+        for (new, old) in [("e0", "r0"), ("e1", "r1")] {
+            let shown = inner.ip(&format!("link show dev {new}")).unwrap();
+            assert!(shown.contains(&format!("altname {old}")), "{shown}");
+        }
+        assert!(forwards(&left, &right), "{}", router.process.log());
+    };
+    let mut router = Router::start(&hosts.router, &yaml);
+    works(&router);
+    router.process.kill();
+    router.relaunch(&hosts.router);
+    router.wait();
+    works(&router);
+    assert!(router.process.stop().unwrap().success());
+    is_as_before(&hosts);
+
+    router.relaunch(&hosts.router);
+    router.wait();
+    works(&router);
+    router.process.kill();
+    let done = hosts.router.exec(&[PARSHALL, "cleanup"]).unwrap();
+    assert!(done.contains("e0 (was r0)"), "{done}");
+    is_as_before(&hosts);
+    // And there is nothing left to do.
+    hosts.add_routes();
+    forwards_again(&hosts, &left, &right);
+}
+
+#[test]
+fn devices_are_renamed_and_put_back() {
+    if !skipped("devices_are_renamed_and_put_back", &["ip", "ethtool"]) {
+        comes_and_goes(None);
+    }
+}
+
+#[test]
+fn devices_are_moved_and_put_back() {
+    if !skipped("devices_are_moved_and_put_back", &["ip", "ethtool"]) {
+        comes_and_goes(Some(&Netns::create("inner").unwrap()));
+    }
+}
+
+#[test]
+fn devices_come_and_go() {
+    if skipped("devices_come_and_go", &["ip", "ethtool"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, false);
+    hosts.right.ip("link del h1").unwrap();
+    // Not there at the start.
+    let router = Router::start(&hosts.router, CONFIGURATION);
+    for _ in 0..3 {
+        hosts.link_right(1500);
+        hosts.add_routes();
+        let (left, right) = hosts.raw();
+        assert!(
+            forwards(&left, &right),
+            "it was not picked up: {}",
+            router.process.log()
+        );
+        under_traffic(&left, || {
+            hosts.right.ip("link del h1").unwrap();
+            let seen = until(PATIENCE, || {
+                let shown = router.show(&["hardware", "r1"]);
+                shown[0]["port"].as_str().unwrap().contains("waiting")
+            });
+            assert!(seen, "nobody noticed: {}", router.process.log());
+        });
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::{
     io::{Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
 };
 
 use crate::harness::{
     Hosts, Netns, PATIENCE, Router, inside, skipped,
     topology::{CONFIGURATION, HOST},
+    until,
 };
 
 /// Bytes in each direction, in chunks.
@@ -104,4 +105,49 @@ fn tcp_with_jumbo_frames() {
     let hosts = Hosts::new(9000, true);
     let _router = Router::start(&hosts.router, CONFIGURATION);
     exchange(&hosts.right, HOST[1], &hosts.left, |_| {});
+}
+
+/// A host whose link is virtual and that leaves its checksums to it: the router sees it and says what to do.
+#[test]
+fn unfinished_checksums_are_reported() {
+    if skipped("unfinished_checksums_are_reported", &["ip", "ethtool"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, true);
+    let router = Router::start(&hosts.router, CONFIGURATION);
+    let socket = inside(&hosts.left, || {
+        UdpSocket::bind((HOST[0], 0)).expect("an address of its own")
+    });
+    let seen = || {
+        let shown = router.show(&["errors"]).to_string();
+        shown.contains("rx-checksum-unfinished")
+    };
+    let send = || {
+        for _ in 0..5 {
+            socket.send_to(&[7; 100], (HOST[1], 5001)).expect("a route");
+        }
+    };
+    // As the lab's hosts are: nothing to report.
+    for _ in 0..20 {
+        send();
+    }
+    assert!(!seen(), "{}", router.show_text(&["errors"]));
+    hosts
+        .left
+        .exec(&["ethtool", "-K", "h0", "tx", "on"])
+        .expect("a veth has that");
+    let reported = until(PATIENCE, || {
+        send();
+        seen() && router.process.log().contains("ethtool -K")
+    });
+    assert!(reported, "{}", router.process.log());
+    assert!(
+        router
+            .show(&["hardware", "r0"])
+            .to_string()
+            .contains("rx-checksum-unfinished")
+    );
+    let log = router.process.log();
+    let lines = log.lines().filter(|line| line.contains("ethtool -K"));
+    assert_eq!(lines.count(), 1, "{log}");
 }

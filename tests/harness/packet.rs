@@ -69,7 +69,11 @@ impl Raw {
     }
 
     /// The next frame that is wanted, if one comes within `limit`; others are dropped.
-    pub fn expect(&self, limit: Duration, wanted: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+    pub fn expect(
+        &self,
+        limit: Duration,
+        mut wanted: impl FnMut(&[u8]) -> bool,
+    ) -> Option<Vec<u8>> {
         let end = std::time::Instant::now() + limit;
         while let Some(left) = end.checked_duration_since(std::time::Instant::now()) {
             match self.receive(left.min(Duration::from_millis(100))) {

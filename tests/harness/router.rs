@@ -1,7 +1,7 @@
 //! The router's process.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
@@ -36,26 +36,23 @@ impl Router {
             .join(format!("router-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
         let (file, socket) = (base.with_extension("yaml"), base.with_extension("sock"));
         std::fs::write(&file, yaml).expect("root may write to /run");
-        let process = Spawn::new(PARSHALL)
-            .args([
-                "run",
-                "-c",
-                &file.display().to_string(),
-                "--socket",
-                &socket.display().to_string(),
-            ])
-            .inside(netns)
-            .start()
-            .expect("the binary starts");
+        let process = spawn(netns, &file, &socket);
         Self { process, socket }
     }
 
-    /// Waits until it answers and has its interfaces up.
+    /// Starts another one with the same configuration and socket, and does not wait. The old one must have ended.
+    pub fn relaunch(&mut self, netns: &Netns) {
+        self.process = spawn(netns, &self.socket.with_extension("yaml"), &self.socket);
+    }
+
+    /// Waits until it answers and has opened the interfaces that are there.
     pub fn wait(&mut self) {
         let socket = self.socket.clone();
-        let ready = self
-            .process
-            .ready(PATIENCE, || show(&socket, &["interface"]).is_ok());
+        let log = self.process.log_path().to_owned();
+        let opened = || std::fs::read_to_string(&log).is_ok_and(|log| log.contains(" ready"));
+        let ready = self.process.ready(PATIENCE, || {
+            opened() && show(&socket, &["interface"]).is_ok()
+        });
         assert!(
             ready.is_ok(),
             "{}\n{}",
@@ -66,8 +63,8 @@ impl Router {
 
     /// What `parshall show WORDS --json` prints.
     pub fn show(&self, words: &[&str]) -> Value {
-        let words: Vec<&str> = words.iter().copied().chain(["--json"]).collect();
-        let text = show(&self.socket, &words).expect("the router answers");
+        let words = [&["show"], words, &["--json"]].concat();
+        let text = self.ask(&words).expect("the router answers");
         serde_json::from_str(&text).expect("what it prints is JSON")
     }
 
@@ -75,15 +72,34 @@ impl Router {
     pub fn show_text(&self, words: &[&str]) -> String {
         show(&self.socket, words).expect("the router answers")
     }
+
+    /// What `parshall WORDS` prints, the first of which is the subcommand.
+    pub fn ask(&self, words: &[&str]) -> Result<String, lab::Error> {
+        ask(&self.socket, words)
+    }
+
+    /// Its control socket.
+    pub fn socket(&self) -> String {
+        self.socket.display().to_string()
+    }
 }
 
-fn show(socket: &std::path::Path, words: &[&str]) -> Result<String, lab::Error> {
+fn spawn(netns: &Netns, file: &Path, socket: &Path) -> Process {
+    let (file, socket) = (file.display().to_string(), socket.display().to_string());
+    Spawn::new(PARSHALL)
+        .args(["run", "-c", &file, "--socket", &socket])
+        .inside(netns)
+        .start()
+        .expect("the binary starts")
+}
+
+fn show(socket: &Path, words: &[&str]) -> Result<String, lab::Error> {
+    ask(socket, &[&["show"], words].concat())
+}
+
+fn ask(socket: &Path, words: &[&str]) -> Result<String, lab::Error> {
     let socket = socket.display().to_string();
-    let argv: Vec<&str> = [PARSHALL, "show", "--socket", &socket]
-        .into_iter()
-        .chain(words.iter().copied())
-        .collect();
-    lab::command::run(&argv)
+    lab::command::run(&[&[PARSHALL], words, &["--socket", &socket]].concat())
 }
 
 /// Sends packets from the left to 48.0.0.1 until one arrives on the right; true if one did.

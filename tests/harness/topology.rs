@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 
 use lab::veth::{self, End};
 
-use super::{Netns, Raw, craft::Mac};
+use super::{Netns, PATIENCE, Raw, Router, craft::Mac, until};
 
 /// Ethernet address of the left host.
 pub const H0: Mac = [2, 0x70, 0x73, 1, 0, 2];
@@ -52,21 +52,65 @@ impl Hosts {
             mtu,
             speaking,
         );
-        hosts.link(
-            &hosts.right,
-            ("h1", H1, HOST[1]),
-            ("r1", R1, ROUTER[1]),
-            mtu,
-            speaking,
-        );
+        hosts.link_speaking_right(mtu, speaking);
         hosts.add_routes();
-        // The same answers to the same packets whatever the machine's settings are.
+        hosts.settle();
         hosts
-            .router
+    }
+
+    /// Makes them with a router that has taps for ports: the hosts' ends are the taps, mute, and the router's own
+    /// interfaces are twins.
+    pub fn on_taps(mtus: [u16; 2]) -> (Self, Router) {
+        let create = |label| Netns::create(label).expect("root may make namespaces");
+        let hosts = Self {
+            left: create("left"),
+            router: create("router"),
+            right: create("right"),
+        };
+        let (mut interfaces, mut ports) = (String::new(), String::new());
+        for (i, mac) in [R0, R1].into_iter().enumerate() {
+            let (mac, mtu, own) = (text(mac), mtus[i], ROUTER[i]);
+            interfaces += &format!(
+                "  r{i}: {{ lcp: r{i}, mac: '{mac}', mtu: {mtu}, addresses: [ {own}/24 ] }}\n"
+            );
+            ports += &format!("  r{i}: {{ tap: {{ name: h{i} }} }}\n");
+        }
+        let yaml = format!("interfaces:\n{interfaces}ports:\n{ports}");
+        let router = Router::start(&hosts.router, &yaml);
+        for (host, name, mac) in [(&hosts.left, "h0", H0), (&hosts.right, "h1", H1)] {
+            let appeared = until(PATIENCE, || {
+                let to = format!("link set {name} netns {}", host.name());
+                hosts.router.ip(&to).is_ok()
+            });
+            assert!(appeared, "no tap {name}");
+            host.ip(&format!("link set {name} address {} up", text(mac)))
+                .expect("a tap");
+        }
+        let ready = until(PATIENCE, || {
+            hosts.router.ip("link set r0 up").is_ok() && hosts.router.ip("link set r1 up").is_ok()
+        });
+        assert!(ready, "no twins");
+        hosts.add_routes();
+        hosts.settle();
+        (hosts, router)
+    }
+
+    /// The same answers to the same packets whatever the machine's settings are.
+    fn settle(&self) {
+        self.router
             .sh("cd /proc/sys/net/ipv4; echo 0 > icmp_ratelimit; echo 0 > icmp_ratemask
                  for f in conf/*/rp_filter conf/*/accept_source_route conf/*/send_redirects; do echo 0 > $f; done")
             .expect("settings of the namespace");
-        hosts
+    }
+
+    /// Makes the link between router and right host again, mute.
+    pub fn link_right(&self, mtu: u16) {
+        self.link_speaking_right(mtu, false);
+    }
+
+    fn link_speaking_right(&self, mtu: u16, speaking: bool) {
+        let (host, router) = (("h1", H1, HOST[1]), ("r1", R1, ROUTER[1]));
+        self.link(&self.right, host, router, mtu, speaking);
     }
 
     fn link(
@@ -104,17 +148,19 @@ impl Hosts {
 
     /// Neighbors and routes of the router.
     pub fn add_routes(&self) {
+        self.add_routes_in(&self.router, ["r0", "r1"]);
+    }
+
+    /// The same where its devices are somewhere else and have other names.
+    pub fn add_routes_in(&self, netns: &Netns, [left, right]: [&str; 2]) {
+        let [h0, h1] = HOST;
+        let (m0, m1) = (text(H0), text(H1));
         let lines = format!(
-            "neigh replace {} lladdr {} dev r0 nud permanent\nneigh replace {} lladdr {} dev r1 nud permanent\n\
-             route replace 16.0.0.0/8 via {} dev r0\nroute replace 48.0.0.0/8 via {} dev r1\n",
-            HOST[0],
-            text(H0),
-            HOST[1],
-            text(H1),
-            HOST[0],
-            HOST[1]
+            "neigh replace {h0} lladdr {m0} dev {left} nud permanent\n\
+             neigh replace {h1} lladdr {m1} dev {right} nud permanent\n\
+             route replace 16.0.0.0/8 via {h0} dev {left}\nroute replace 48.0.0.0/8 via {h1} dev {right}\n"
         );
-        self.router.ip_batch(&lines).expect("routes");
+        netns.ip_batch(&lines).expect("routes");
     }
 
     /// Raw sockets of the left and the right host.

@@ -125,6 +125,11 @@ impl Process {
         self.child.id()
     }
 
+    /// The file that it prints to.
+    pub fn log_path(&self) -> &Path {
+        &self.log
+    }
+
     /// What it has printed so far (nothing if it is piped).
     pub fn log(&self) -> String {
         let mut text = Vec::new();
