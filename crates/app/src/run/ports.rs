@@ -20,7 +20,7 @@ use std::time::SystemTime;
 use tracing::warn;
 
 /// Packets in an AF_XDP queue's rings, and in a memif's or tap's: what the pool must have beside the workers' own.
-const RING: u32 = 8192;
+const RING: u32 = 12_288;
 /// MTU of an interface whose configuration names none and whose port has none of its own.
 const MTU: u16 = 1500;
 

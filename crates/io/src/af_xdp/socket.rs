@@ -9,7 +9,7 @@ use graph::Pool;
 use super::ring::Cursor;
 
 /// Entries of each ring.
-pub const RING: u32 = 2048;
+pub const RING: u32 = 4096;
 
 /// The rings of one socket.
 #[derive(Debug)]

@@ -110,7 +110,7 @@ fn veth(options: &str) {
 
 /// Packets go through a pair both ways, and every buffer comes back.
 fn through(mode: Mode, lengths: &[usize]) {
-    let pool = Pool::new(32768, 2048).expect("pool");
+    let pool = Pool::new(65536, 2048).expect("pool");
     let router = xdp::Router::new(xdp::TableSizes::default()).expect("maps");
     let mut a = End::new("va", &pool, &router, mode);
     let mut b = End::new("vb", &pool, &router, mode);
@@ -164,7 +164,7 @@ fn generic_mode_works_too() {
 fn all_queues_are_served() {
     in_namespace("all_queues_are_served", || {
         veth("numrxqueues 4 numtxqueues 4");
-        let pool = Pool::new(32768, 2048).expect("pool");
+        let pool = Pool::new(65536, 2048).expect("pool");
         let (interface, ports) = Interface::open("va", None, Mode::Copy, &pool).expect("AF_XDP");
         let mut queues = Vec::new();
         let each = interface.each_socket(|queue, _| {
@@ -182,7 +182,7 @@ fn all_queues_are_served() {
 fn long_packets_use_several_buffers() {
     in_namespace("long_packets_use_several_buffers", || {
         veth("mtu 9000");
-        let pool = Pool::new(8192, 2048).expect("pool");
+        let pool = Pool::new(16384, 2048).expect("pool");
         let long = Interface::open("va", None, Mode::Auto, &pool)
             .expect("AF_XDP")
             .0
@@ -201,7 +201,7 @@ fn long_packets_use_several_buffers() {
 fn what_cannot_be_is_said() {
     in_namespace("what_cannot_be_is_said", || {
         veth("");
-        let pool = Pool::new(8192, 2048).expect("pool");
+        let pool = Pool::new(16384, 2048).expect("pool");
         let open = |name, mode| Interface::open(name, None, mode, &pool);
         assert!(matches!(
             open("nope", Mode::Auto),
@@ -228,7 +228,7 @@ fn what_cannot_be_is_said() {
 fn an_interface_that_vanishes_is_noticed() {
     in_namespace("an_interface_that_vanishes_is_noticed", || {
         veth("");
-        let pool = Pool::new(8192, 2048).expect("pool");
+        let pool = Pool::new(16384, 2048).expect("pool");
         let router = xdp::Router::new(xdp::TableSizes::default()).expect("maps");
         let mut a = End::new("va", &pool, &router, Mode::Auto);
         run("ip link set va down");
@@ -258,7 +258,7 @@ fn an_interface_that_vanishes_is_noticed() {
 fn a_sleeping_worker_is_woken() {
     in_namespace("a_sleeping_worker_is_woken", || {
         veth("");
-        let pool = Pool::new(8192, 2048).expect("pool");
+        let pool = Pool::new(16384, 2048).expect("pool");
         let router = xdp::Router::new(xdp::TableSizes::default()).expect("maps");
         let mut a = End::new("va", &pool, &router, Mode::Auto);
         let mut b = End::new("vb", &pool, &router, Mode::Auto);
