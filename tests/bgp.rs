@@ -1,7 +1,11 @@
-//! BIRD and FRR, unmodified, in the router's namespace: they learn routes over BGP from a neighbour beyond the router,
+//! BIRD and FRR, unmodified, in the router's namespace: they learn routes over BGP from neighbours beyond the router,
 //! and traffic follows.
 
-use std::{net::Ipv4Addr, path::Path, time::Duration};
+use std::{
+    net::Ipv4Addr,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use crate::harness::{
     Hosts, Netns, PATIENCE, Process, Raw, Router, Spawn,
@@ -52,41 +56,45 @@ impl Bird {
     }
 }
 
-/// The neighbour on the right host.
-fn neighbour(hosts: &Hosts) -> Bird {
+/// The neighbour on the left (0) or right (1) host; the left one announces nothing until it is told to.
+fn neighbour(hosts: &Hosts, side: usize) -> Bird {
+    let netns = [&hosts.left, &hosts.right][side];
     let configuration = format!(
         "router id {me};\nprotocol device {{}}\n\
-         protocol static announced {{ ipv4; route {PREFIX} blackhole; }}\n\
-         protocol bgp peer {{ local {me} as 65002; neighbor {router} as 65001; connect retry time 1;\n\
-         connect delay time 1; error wait time 1, 2; ipv4 {{ import all; export all; next hop self; }}; }}\n",
-        me = HOST[1],
-        router = ROUTER[1]
+         protocol static announced {{ {disabled} ipv4; route {PREFIX} blackhole; }}\n\
+         {bgp} ipv4 {{ import all; export all; next hop self; }}; }}\n",
+        me = HOST[side],
+        disabled = ["disabled;", ""][side],
+        bgp = bird_session("peer", (HOST[side], 65002), (ROUTER[side], 65001)),
     );
-    Bird::start(
-        &hosts.right,
-        &format!("{}-peer", hosts.right.name()),
-        &configuration,
+    Bird::start(netns, &format!("{}-peer", netns.name()), &configuration)
+}
+
+/// A session, up to its channels, that is tried again at once and whose end is taken at its word.
+fn bird_session(name: &str, me: (Ipv4Addr, u32), peer: (Ipv4Addr, u32)) -> String {
+    format!(
+        "protocol bgp {name} {{ local {} as {}; neighbor {} as {};\n\
+         connect retry time 1; connect delay time 1; error wait time 1, 2; graceful restart off;",
+        me.0, me.1, peer.0, peer.1
     )
 }
 
 /// Starts the daemon beside the router: BIRD.
 fn bird(hosts: &Hosts) -> Vec<Process> {
+    let session = |side: usize| {
+        let (me, peer) = ((ROUTER[side], 65001), (HOST[side], 65002));
+        bird_session(["left", "right"][side], me, peer)
+            + &format!(" ipv4 {{ import all; export where net = {OURS}; next hop self; }}; }}\n")
+    };
     let configuration = format!(
-        "router id {me};\nprotocol device {{}}\n\
-         protocol kernel {{ learn; persist; ipv4 {{ import all; export where source = RTS_BGP; }}; }}\n\
-         protocol bgp peer {{ local {me} as 65001; neighbor {peer} as 65002; connect retry time 1;\n\
-         connect delay time 1; error wait time 1, 2; ipv4 {{ import all; export where net = {OURS}; next hop self; }}; }}\n",
-        me = ROUTER[1],
-        peer = HOST[1]
+        "router id {};\nprotocol device {{}}\nprotocol kernel {{ learn; persist; merge paths on;\n\
+         ipv4 {{ import all; export where source = RTS_BGP; }}; }}\n{}{}",
+        ROUTER[1],
+        session(0),
+        session(1)
     );
-    vec![
-        Bird::start(
-            &hosts.router,
-            &format!("{}-own", hosts.router.name()),
-            &configuration,
-        )
-        .process,
-    ]
+    let name = format!("{}-own", hosts.router.name());
+    vec![Bird::start(&hosts.router, &name, &configuration).process]
 }
 
 /// Starts the daemon beside the router: FRR's zebra and bgpd.
@@ -97,12 +105,16 @@ fn frr(hosts: &Hosts) -> Vec<Process> {
     lab::command::run(&["chown", "frr:frrvty", &directory.display().to_string()]).unwrap();
     let path = |name: &str| directory.join(name).display().to_string();
     let zebra = write(&directory.join("zebra.conf"), "hostname zebra\n");
+    let peers: String = HOST
+        .iter()
+        .map(|peer| {
+            format!(" neighbor {peer} remote-as 65002\n neighbor {peer} timers connect 1\n")
+        })
+        .collect();
     let bgp = format!(
-        "router bgp 65001\n bgp router-id {me}\n no bgp ebgp-requires-policy\n no bgp network import-check\n \
-         neighbor {peer} remote-as 65002\n neighbor {peer} timers connect 1\n \
-         address-family ipv4 unicast\n  network {OURS}\n exit-address-family\n",
-        me = ROUTER[1],
-        peer = HOST[1]
+        "router bgp 65001\n bgp router-id {}\n no bgp ebgp-requires-policy\n no bgp network import-check\n{peers} \
+         address-family ipv4 unicast\n  network {OURS}\n  maximum-paths 4\n exit-address-family\n",
+        ROUTER[1]
     );
     let bgp = write(&directory.join("bgpd.conf"), &bgp);
     let start = |program: &str, file: &str| {
@@ -113,6 +125,8 @@ fn frr(hosts: &Hosts) -> Vec<Process> {
             .start()
             .unwrap()
     };
+    // What a killed one left does not say that the new one is there.
+    let _ = std::fs::remove_file(directory.join("zserv.api"));
     let zebra = start("zebra", &zebra);
     assert!(
         until(PATIENCE, || directory.join("zserv.api").exists()),
@@ -122,76 +136,120 @@ fn frr(hosts: &Hosts) -> Vec<Process> {
     vec![zebra, start("bgpd", &bgp)]
 }
 
-/// Whether the kernel beside the router has the neighbour's route.
-fn learned(hosts: &Hosts) -> bool {
-    hosts
-        .router
-        .ip(&format!("route show {PREFIX}"))
-        .is_ok_and(|text| text.contains("via"))
+/// Paths of the neighbours' route in the kernel beside the router.
+fn paths(hosts: &Hosts) -> usize {
+    let route = hosts.router.ip(&format!("route show {PREFIX}"));
+    route.map_or(0, |text| text.matches("via").count())
 }
 
-/// Whether packets to the neighbour's prefix arrive.
-fn arrives(left: &Raw, right: &Raw) -> bool {
-    right.drain(Duration::from_millis(20));
-    left.send(&Ip4::udp([16, 0, 0, 1].into(), INSIDE, 9, 26).frame(H0, R0));
-    right
-        .expect(Duration::from_millis(300), |frame| is_to(frame, INSIDE))
-        .is_some()
+/// A packet of a flow to the neighbours' prefix, from the left.
+fn packet(flow: u16) -> Vec<u8> {
+    let mut packet = Ip4::udp([16, 0, 0, 1].into(), INSIDE, flow, 26);
+    packet.payload[..2].copy_from_slice(&(1024 + flow).to_be_bytes());
+    packet.frame(H0, R0)
+}
+
+/// How long it takes until a packet arrives on the right.
+fn follows(left: &Raw, right: &Raw) -> Option<Duration> {
+    let start = Instant::now();
+    let arrives = || {
+        left.send(&packet(0));
+        right
+            .expect(Duration::from_millis(1), |frame| is_to(frame, INSIDE))
+            .is_some()
+    };
+    until(PATIENCE, arrives).then(|| start.elapsed())
+}
+
+/// Whether the router says that it knows no way (ICMP destination unreachable: net unreachable, RFC 792).
+fn refused(left: &Raw) -> bool {
+    left.send(&packet(0));
+    let refusal = |frame: &[u8]| {
+        is_to(frame, [16, 0, 0, 1].into()) && frame[23] == 1 && frame[34..36] == [3, 0]
+    };
+    left.expect(Duration::from_millis(5), refusal).is_some()
+}
+
+/// Sends a packet each of many flows; how many came out on the left and on the right.
+fn spread(left: &Raw, right: &Raw, flows: u16) -> [usize; 2] {
+    for side in [left, right] {
+        side.drain(Duration::from_millis(20));
+    }
+    (0..flows).for_each(|flow| left.send(&packet(flow)));
+    [left, right].map(|side| {
+        let frames = side.drain(Duration::from_millis(300));
+        frames.iter().filter(|frame| is_to(frame, INSIDE)).count()
+    })
 }
 
 fn traffic_follows(name: &str, daemon: fn(&Hosts) -> Vec<Process>) {
     let hosts = Hosts::new(1500, true);
     let (left, right) = hosts.raw();
     let router = Router::start(&hosts.router, CONFIGURATION);
-    let peer = neighbour(&hosts);
+    let (other, peer) = (neighbour(&hosts, 0), neighbour(&hosts, 1));
     let mut own = daemon(&hosts);
     let log = |own: &[Process]| own.iter().map(Process::log).collect::<String>();
     assert!(
-        until(PATIENCE, || learned(&hosts)),
+        until(PATIENCE, || paths(&hosts) == 1),
         "{name} learned nothing: {}{}",
         log(&own),
         peer.control("show protocols all")
     );
-    assert!(
-        forwards_to(&left, &right, INSIDE),
-        "{}",
-        router.process.log()
-    );
-    assert!(
-        until(PATIENCE, || peer.control("show route").contains(OURS)),
-        "the neighbour learned nothing"
-    );
+    assert!(follows(&left, &right).is_some(), "{}", router.process.log());
+    let told = |peer: &Bird| until(PATIENCE, || peer.control("show route").contains(OURS));
+    assert!(told(&peer), "the neighbour learned nothing");
+    goes_and_comes(name, &hosts, &peer, (&left, &right));
 
-    peer.control("disable announced");
-    assert!(
-        until(PATIENCE, || !learned(&hosts)),
-        "{name} did not withdraw"
-    );
-    assert!(
-        until(PATIENCE, || !arrives(&left, &right)),
-        "traffic goes on without a route"
-    );
-    peer.control("enable announced");
-    assert!(
-        forwards_to(&left, &right, INSIDE),
-        "traffic does not come back"
-    );
+    // Two neighbours with the same prefix: flows take both ways.
+    assert!(told(&other), "the other neighbour learned nothing");
+    other.control("enable announced");
+    assert!(until(PATIENCE, || paths(&hosts) == 2), "one path only");
+    let flows = 256;
+    let both = until(PATIENCE, || {
+        let counts = spread(&left, &right, flows);
+        counts.iter().sum::<usize>() == usize::from(flows) && counts.iter().all(|n| *n > 64)
+    });
+    assert!(both, "{:?}", spread(&left, &right, flows));
+    other.control("disable announced");
+    assert!(until(PATIENCE, || {
+        spread(&left, &right, flows) == [0, usize::from(flows)]
+    }));
 
     own.iter_mut().for_each(Process::kill);
+    assert!(
+        follows(&left, &right).is_some(),
+        "what a dead daemon has told the kernel stands"
+    );
+    assert!(
+        until(PATIENCE, || !peer.control("show route").contains(OURS)),
+        "the neighbour has not noticed"
+    );
+    drop(own);
+    let again = daemon(&hosts);
+    assert!(told(&peer), "{name} after a restart: {}", log(&again));
+    goes_and_comes(name, &hosts, &peer, (&left, &right));
     assert!(
         forwards_to(&left, &right, [48, 0, 0, 1].into()),
         "other routes live on"
     );
-    drop(own);
-    let again = daemon(&hosts);
+}
+
+/// The neighbour withdraws its prefix and announces it again.
+fn goes_and_comes(name: &str, hosts: &Hosts, peer: &Bird, (left, right): (&Raw, &Raw)) {
+    let start = Instant::now();
+    peer.control("disable announced");
     assert!(
-        until(PATIENCE, || learned(&hosts)),
-        "{name} after a restart: {}",
-        log(&again)
+        until(PATIENCE, || refused(left)),
+        "traffic goes on without a route: {} paths",
+        paths(hosts)
     );
-    assert!(
-        forwards_to(&left, &right, INSIDE),
-        "traffic after a restart"
+    let gone = start.elapsed();
+    right.drain(Duration::from_millis(20));
+    peer.control("enable announced");
+    let back = follows(left, right).expect("traffic does not come back");
+    println!(
+        "{name}: traffic was refused {gone:.1?} after the neighbour withdrew its route, \
+         and arrived {back:.1?} after it announced it"
     );
 }
 

@@ -134,6 +134,7 @@ fn through_testpmd(role: &str, theirs: &str) {
         router.process.log(),
         peer.log()
     );
+    host_is_reached(&ends, &router_ns);
     for number in 1..200u16 {
         let length = 8 + usize::from(number) * 7;
         assert!(
@@ -145,6 +146,27 @@ fn through_testpmd(role: &str, theirs: &str) {
             "packet {number} from right to left"
         );
     }
+}
+
+/// The host beside the router is reached through the port and its twin: ARP and ping in both directions.
+fn host_is_reached(ends: &Netns, router: &Netns) {
+    ends.ip(&format!("addr add {}/24 dev h0", HOST[0])).unwrap();
+    router.ip(&format!("neigh del {} dev r0", HOST[0])).unwrap();
+    let ping = |from: &Netns, to: &str| {
+        until(PATIENCE, || {
+            from.exec(&["ping", "-c", "3", "-i", "0.1", "-W", "2", to])
+                .is_ok()
+        })
+    };
+    assert!(ping(ends, &ROUTER[0].to_string()), "from the neighbour");
+    let learned = |netns: &Netns, address: std::net::Ipv4Addr, mac| {
+        let line = netns.ip(&format!("neigh show {address}")).unwrap();
+        assert!(line.contains(&text(mac)), "{line}");
+    };
+    learned(ends, ROUTER[0], R0);
+    learned(router, HOST[0], H0);
+    router.ip("neigh flush dev r0").unwrap();
+    assert!(ping(router, &HOST[0].to_string()), "from the router");
 }
 
 /// Sends a packet, and says whether it came out with the same content, one hop older.
@@ -175,14 +197,14 @@ fn echo(from: &Raw, to: &Raw, number: u16, length: usize) -> bool {
 
 #[test]
 fn testpmd_is_client() {
-    if !skipped("testpmd_is_client", &["ip", "dpdk-testpmd"]) {
+    if !skipped("testpmd_is_client", &["ip", "ping", "dpdk-testpmd"]) {
         through_testpmd("server", "client");
     }
 }
 
 #[test]
 fn testpmd_is_server() {
-    if !skipped("testpmd_is_server", &["ip", "dpdk-testpmd"]) {
+    if !skipped("testpmd_is_server", &["ip", "ping", "dpdk-testpmd"]) {
         through_testpmd("client", "server");
     }
 }

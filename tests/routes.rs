@@ -1,109 +1,325 @@
 //! Many routes, and many changes under traffic.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fmt::Write,
+    net::Ipv4Addr,
     sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use crate::harness::{
-    Hosts, Router,
+    Hosts, Netns, PATIENCE, Raw, Router,
     craft::Ip4,
+    random::Random,
     router::{forwards, forwards_to, is_to},
     skipped,
     topology::{CONFIGURATION, H0, HOST, R0},
+    until,
 };
 
-/// Routes in this test; `PARSHALL_ROUTES` asks for another number, a full table say.
-const ROUTES: u32 = 100_000;
+/// Routes of a test that runs always, and of one that runs when asked.
+const MANY: usize = 100_000;
+const FULL: usize = 1_000_000;
 
-/// Changes under traffic.
-const CHANGES: u32 = 10_000;
+/// Destinations that are asked of kernel and router one by one.
+const SAMPLES: usize = 100;
 
-/// Lines for `ip -batch`: prefixes of 24 bits from 100.0.0.0 on, all by the right host.
-fn lines(verb: &str, numbers: impl Iterator<Item = u32>) -> String {
-    numbers.fold(String::new(), |mut text, number| {
-        let prefix = std::net::Ipv4Addr::from((100 << 24) + (number << 8));
+/// What a route leads to: the kind, and gateway and device of each path in order.
+type Target = (String, Vec<(String, String)>);
+
+/// Routes by prefix.
+type Table = BTreeMap<String, Target>;
+
+/// Random prefixes of which most have lengths as in the Internet's table, none of them the topology's own.
+fn prefixes(random: &mut Random, count: usize) -> Vec<(Ipv4Addr, u8)> {
+    let lengths = [24, 24, 24, 24, 24, 24, 24, 23, 22, 22, 21, 20, 19, 18, 16];
+    let mut found = BTreeSet::new();
+    while found.len() < count {
+        let length = match random.below(100) {
+            0 => 9 + random.below(24) as u8,
+            _ => random.one_of(&lengths),
+        };
+        let address = (random.bits() as u32) & (u32::MAX << (32 - length));
+        if (1..224).contains(&(address >> 24)) && ![127, 198].contains(&(address >> 24)) {
+            found.insert((Ipv4Addr::from(address), length));
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Lines for `ip -batch` that add routes to these prefixes: by one of some gateways on either side, by two, or to nowhere.
+fn lines(random: &mut Random, prefixes: &[(Ipv4Addr, u8)]) -> String {
+    let mut text = String::new();
+    for (address, length) in prefixes {
+        let gateway = |random: &mut Random, side: usize| {
+            let gateway = Ipv4Addr::from(u32::from(HOST[side]) + random.below(16) as u32);
+            format!("via {gateway} dev r{side}")
+        };
+        let target = match random.below(100) {
+            0 => random
+                .one_of(&["blackhole", "unreachable", "prohibit"])
+                .to_owned(),
+            1..4 => {
+                let (one, other) = (gateway(random, 0), gateway(random, 1));
+                format!("nexthop {one} nexthop {other}")
+            }
+            n => gateway(random, n % 2),
+        };
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "route {verb} {prefix}/24 via {} dev r1", HOST[1]);
-        text
-    })
+        let _ = match target.split_once(' ') {
+            None => writeln!(text, "route add {target} {address}/{length}"),
+            Some(_) => writeln!(text, "route add {address}/{length} {target}"),
+        };
+    }
+    text
+}
+
+/// The kernel's table, as `ip` prints it.
+fn kernels(netns: &Netns) -> Table {
+    let text = netns.ip("-4 -o route show table all").unwrap();
+    text.lines().map(kernels_route).collect()
+}
+
+fn kernels_route(line: &str) -> (String, Target) {
+    let mut words = line.split_whitespace().peekable();
+    let kinds = ["local", "broadcast", "blackhole", "unreachable", "prohibit"];
+    let kind = words.next_if(|word| kinds.contains(word));
+    let prefix = match words.next().unwrap() {
+        "default" => "0.0.0.0/0".to_owned(),
+        prefix if prefix.contains('/') => prefix.to_owned(),
+        host => format!("{host}/32"),
+    };
+    if let Some(kind) = kind {
+        return (prefix, (kind.to_owned(), Vec::new()));
+    }
+    let (mut gateway, mut paths) = (String::new(), Vec::new());
+    while let Some(word) = words.next() {
+        match word {
+            "via" => gateway = words.next().unwrap().to_owned(),
+            "dev" => {
+                let device = words.next().unwrap().to_owned();
+                paths.push((std::mem::take(&mut gateway), device));
+            }
+            _ => {}
+        }
+    }
+    paths.sort();
+    (prefix, ("forward".to_owned(), paths))
+}
+
+/// The router's table, page by page.
+fn routers(router: &Router) -> Table {
+    let mut table = Table::new();
+    let mut words = vec!["ip".to_owned(), "fib".to_owned()];
+    loop {
+        let words_: Vec<&str> = words.iter().map(String::as_str).collect();
+        let page = router.show(&words_);
+        let list = page["list"].as_array().unwrap();
+        for route in list.iter().filter(|route| route["source"] == "route") {
+            let prefix = route["prefix"].as_str().unwrap().to_owned();
+            table.insert(prefix, routers_route(route));
+        }
+        if page["left_out"] == 0 {
+            return table;
+        }
+        let last = list.last().unwrap()["prefix"].as_str().unwrap();
+        words = ["ip", "fib", "after", last].map(str::to_owned).to_vec();
+    }
+}
+
+fn routers_route(route: &serde_json::Value) -> Target {
+    let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let paths = route["paths"].as_array().unwrap().iter();
+    let mut paths: Vec<_> = paths
+        .map(|path| (word(&path["gateway"]), word(&path["interface"])))
+        .collect();
+    paths.sort();
+    (word(&route["kind"]), paths)
+}
+
+/// Where the two tables differ, in words; empty if they are the same.
+fn differences(kernel: &Table, router: &Table) -> Vec<String> {
+    let prefixes: BTreeSet<&String> = kernel.keys().chain(router.keys()).collect();
+    let differing = prefixes
+        .into_iter()
+        .filter(|prefix| kernel.get(*prefix) != router.get(*prefix));
+    differing
+        .map(|p| {
+            format!(
+                "{p}: kernel {:?}, router {:?}",
+                kernel.get(p),
+                router.get(p)
+            )
+        })
+        .collect()
+}
+
+/// Waits until the router's table is the kernel's.
+fn assert_same(netns: &Netns, router: &Router) {
+    let kernel = kernels(netns);
+    let mut found = Vec::new();
+    let same = until(PATIENCE, || {
+        found = differences(&kernel, &routers(router));
+        found.is_empty()
+    });
+    found.truncate(10);
+    assert!(same, "{found:#?}");
+}
+
+/// Asks kernel and router what becomes of some destinations: half of them in known prefixes.
+fn assert_same_ways(random: &mut Random, netns: &Netns, router: &Router, known: &[(Ipv4Addr, u8)]) {
+    let mut destinations = String::new();
+    for i in 0..SAMPLES {
+        let any = (1 + random.below(222) as u32) << 24 | random.bits() as u32 >> 8;
+        let (address, length) = known[random.below(known.len())];
+        let host = any & u32::MAX.checked_shr(length.into()).unwrap_or(0);
+        let address = match i % 2 {
+            0 => Ipv4Addr::from(any),
+            _ => Ipv4Addr::from(u32::from(address) | host),
+        };
+        destinations += &format!(" {address}");
+    }
+    let script =
+        format!("for a in {destinations}; do echo $a $(ip -o route get $a 2>&1 || true); done");
+    for line in netns.sh(&script).unwrap().lines() {
+        let (address, answer) = line.split_once(' ').unwrap();
+        let found = &router.show(&["ip", "fib", address])["route"];
+        let fits = match found.is_null() {
+            true => answer.contains("Network is unreachable"),
+            false => way_fits(answer, &routers_route(found)),
+        };
+        assert!(fits, "{line}: {found}");
+    }
+}
+
+/// Whether the way that the kernel takes is one of a route's.
+fn way_fits(answer: &str, (kind, paths): &Target) -> bool {
+    let said = match kind.as_str() {
+        "forward" => {
+            let (_, ways) = kernels_route(answer).1;
+            return paths.iter().any(|path| ways.contains(path));
+        }
+        "blackhole" => "Invalid argument",
+        "unreachable" => "No route to host",
+        "prohibit" => "Permission denied",
+        own => own,
+    };
+    answer.contains(said)
+}
+
+/// A router beside a kernel with `count` routes of which some come later.
+fn learn(name: &str, count: usize, later: usize) {
+    let mut random = Random::new(name);
+    let hosts = Hosts::new(1500, false);
+    let (left, right) = hosts.raw();
+    let prefixes = prefixes(&mut random, count);
+    // Taken from the whole table: what comes later is not all at its end.
+    let (late, early): (Vec<_>, Vec<_>) = prefixes
+        .iter()
+        .partition(|(a, _)| u32::from(*a) % 9973 < (9973 * later / count) as u32);
+    let (early, late) = (lines(&mut random, &early), lines(&mut random, &late));
+    hosts.router.ip_batch(&early).unwrap();
+    let start = Instant::now();
+    let router = Router::start(&hosts.router, CONFIGURATION);
+    println!("{name}: {} routes", early.lines().count());
+    println!("{name}: it answers after {:.2?}", start.elapsed());
+    for line in router.process.log().lines() {
+        println!("{name}: {line}");
+    }
+    hosts.router.ip_batch(&late).unwrap();
+    assert!(forwards(&left, &right));
+    assert_same(&hosts.router, &router);
+    assert_same_ways(&mut random, &hosts.router, &router, &prefixes);
 }
 
 #[test]
 fn many_routes_are_learned() {
-    if skipped("many_routes_are_learned", &["ip", "ethtool"]) {
-        return;
-    }
-    let routes = std::env::var("PARSHALL_ROUTES")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(ROUTES);
-    let hosts = Hosts::new(1500, false);
-    let (left, right) = hosts.raw();
-    // Half are there before the router, half come while it runs.
-    hosts.router.ip_batch(&lines("add", 0..routes / 2)).unwrap();
-    let _router = Router::start(&hosts.router, CONFIGURATION);
-    hosts
-        .router
-        .ip_batch(&lines("add", routes / 2..routes))
-        .unwrap();
-    for number in [0, routes / 2 - 1, routes / 2, routes - 1] {
-        let dst = ((100 << 24) + (number << 8) + 1).into();
-        assert!(
-            forwards_to(&left, &right, dst),
-            "route {number} of {routes}"
-        );
+    if !skipped("many_routes_are_learned", &["ip", "ethtool"]) {
+        learn("many_routes_are_learned", MANY, MANY / 4);
     }
 }
 
+/// Takes a minute; `make bench` runs it with the release binary.
 #[test]
-fn changes_under_traffic_lose_nothing() {
-    if skipped("changes_under_traffic_lose_nothing", &["ip", "ethtool"]) {
-        return;
+#[ignore = "a minute long"]
+fn a_full_table_is_learned() {
+    if !skipped("a_full_table_is_learned", &["ip", "ethtool"]) {
+        learn("a_full_table_is_learned", FULL, 0);
     }
-    let hosts = Hosts::new(1500, false);
-    let (left, right) = hosts.raw();
-    let _router = Router::start(&hosts.router, CONFIGURATION);
-    assert!(forwards(&left, &right));
-    right.drain(Duration::from_millis(50));
-    let over = AtomicBool::new(false);
+}
+
+/// Sends packets to one destination until it is told that all is over, and counts what arrives: sent, received.
+fn count_through(left: &Raw, right: &Raw, over: &AtomicBool) -> (u32, u32) {
     let dst = [48, 2, 0, 1].into();
-    let (sent, received) = std::thread::scope(|scope| {
-        let receiver = scope.spawn(|| {
-            let wanted = |right: &crate::harness::Raw, limit| {
-                right.expect(limit, |frame| is_to(frame, dst)).is_some()
-            };
-            let mut received = 0u32;
-            while !over.load(Ordering::Relaxed) {
-                received += u32::from(wanted(&right, Duration::from_millis(50)));
-            }
-            while wanted(&right, Duration::from_millis(500)) {
-                received += 1;
-            }
-            received
-        });
+    let arrived = |limit| right.expect(limit, |frame| is_to(frame, dst)).is_some();
+    std::thread::scope(|scope| {
         let sender = scope.spawn(|| {
             let mut sent = 0u32;
             while !over.load(Ordering::Relaxed) {
                 left.send(&Ip4::udp([16, 0, 0, 1].into(), dst, sent as u16, 26).frame(H0, R0));
                 sent += 1;
-                std::thread::sleep(Duration::from_micros(200));
+                std::thread::sleep(Duration::from_micros(100));
             }
             sent
         });
-        hosts
-            .router
-            .ip_batch(&lines("add", 0..CHANGES / 2))
-            .unwrap();
-        hosts
-            .router
-            .ip_batch(&lines("del", 0..CHANGES / 2))
-            .unwrap();
-        std::thread::sleep(Duration::from_millis(500));
+        let mut received = 0u32;
+        while !sender.is_finished() {
+            received += u32::from(arrived(Duration::from_millis(50)));
+        }
+        while arrived(Duration::from_millis(500)) {
+            received += 1;
+        }
+        (sender.join().unwrap(), received)
+    })
+}
+
+#[test]
+fn changes_under_traffic_lose_nothing() {
+    let name = "changes_under_traffic_lose_nothing";
+    if skipped(name, &["ip", "ethtool"]) {
+        return;
+    }
+    let mut random = Random::new(name);
+    let hosts = Hosts::new(1500, false);
+    let (left, right) = hosts.raw();
+    let router = Router::start(&hosts.router, CONFIGURATION);
+    assert!(forwards(&left, &right));
+    right.drain(Duration::from_millis(50));
+    let prefixes = prefixes(&mut random, 10_000);
+    // What covers the traffic stays as it is.
+    let prefixes: Vec<_> = prefixes
+        .into_iter()
+        .filter(|(a, _)| a.octets()[0] != 48)
+        .collect();
+    let adding = lines(&mut random, &prefixes);
+    let deleting: String = prefixes
+        .iter()
+        .map(|(a, length)| format!("route del {a}/{length}\n"))
+        .collect();
+    let over = AtomicBool::new(false);
+    let (sent, received) = std::thread::scope(|scope| {
+        let traffic = scope.spawn(|| count_through(&left, &right, &over));
+        let start = Instant::now();
+        let mut changes = 0;
+        for batch in [&adding, &deleting].into_iter().cycle().take(9) {
+            hosts.router.ip_batch(batch).unwrap();
+            changes += prefixes.len();
+        }
+        let spent = start.elapsed();
+        assert_same(&hosts.router, &router);
         over.store(true, Ordering::Relaxed);
-        (sender.join().unwrap(), receiver.join().unwrap())
+        let per_second = changes as f64 / spent.as_secs_f64();
+        println!(
+            "{name}: {changes} changes in {spent:.2?}, {per_second:.0} a second; the router has them all after {:.2?}",
+            start.elapsed()
+        );
+        traffic.join().unwrap()
     });
-    println!("{CHANGES} changes, {sent} packets");
+    println!("{name}: {sent} packets");
     assert_eq!(received, sent, "packets lost while routes changed");
+    // A route that came and stayed is used.
+    let (address, _) = prefixes[0];
+    assert!(!router.show(&["ip", "fib", &address.to_string()])["route"].is_null());
+    assert!(forwards_to(&left, &right, [48, 2, 0, 1].into()));
 }

@@ -1,22 +1,49 @@
-//! Every `show` command answers, as text and as JSON; unique prefixes are enough.
+//! Every `show` command answers, as text and as JSON, and to those who may ask; a trace tells a packet's way.
 
-use crate::harness::{Hosts, Router, router::forwards, skipped, topology::CONFIGURATION};
+use std::{os::unix::fs::PermissionsExt, time::Duration};
+
+use serde_json::Value;
+
+use crate::harness::{
+    Hosts, PARSHALL, PATIENCE, Raw, Router,
+    craft::Ip4,
+    router::forwards,
+    skipped,
+    topology::{CONFIGURATION, H0, R0},
+    until,
+};
 
 const COMMANDS: &[&[&str]] = &[
     &["version"],
     &["interface"],
+    &["interface", "r0"],
     &["hardware"],
+    &["hardware", "r0"],
     &["runtime"],
     &["errors"],
     &["cpu"],
     &["pci"],
     &["buffers"],
     &["memory"],
+    &["threads"],
+    &["config"],
     &["ip", "fib"],
     &["ip", "fib", "48.0.0.0/8"],
+    &["ip", "fib", "48.1.2.3"],
+    &["ip", "fib", "after", "48.0.0.0/8"],
+    &["ip", "neighbors"],
     &["neighbors"],
     &["adjacency"],
     &["trace"],
+];
+
+/// Commands that change something.
+const CHANGES: &[&[&str]] = &[
+    &["trace", "add", "ip4-input", "5"],
+    &["clear", "runtime"],
+    &["clear", "errors"],
+    &["clear", "interface"],
+    &["clear", "trace"],
 ];
 
 #[test]
@@ -29,19 +56,210 @@ fn every_show_command_answers() {
     let router = Router::start(&hosts.router, CONFIGURATION);
     assert!(forwards(&left, &right));
     for words in COMMANDS {
-        router.show_text(words);
+        assert!(router.show_text(words).ends_with('\n') || *words == ["errors"]);
         let json = router.show(words);
-        assert!(
-            json.is_object() || json.is_array(),
-            "show {}: {json}",
-            words.join(" ")
-        );
+        assert!(json.is_object(), "show {}: {json}", words.join(" "));
+    }
+    for words in CHANGES {
+        assert_eq!(router.ask(words).unwrap(), "", "{}", words.join(" "));
+        let json = router.ask(&[words, &["--json"][..]].concat()).unwrap();
+        assert!(json.contains("\"done\": true"), "{json}");
     }
     assert_eq!(router.show_text(&["ver"]), router.show_text(&["version"]));
-    assert!(router.show_text(&["interface"]).contains("r0"));
+    let short = router.ask(&["sh", "ip", "f", "48.0.0.0/8"]).unwrap();
+    assert_eq!(short, router.show_text(&["ip", "fib", "48.0.0.0/8"]));
+    assert!(short.contains("48.0.0.0/8"));
+    let refused = |words: &[&str]| router.ask(words).unwrap_err().to_string();
+    assert!(refused(&["show", "i"]).contains("could be interface, ip"));
+    assert!(refused(&["show", "interface", "r9"]).contains("r9"));
+    assert!(refused(&["show", "ip", "fib", "48.0.0.1/8"]).contains("48.0.0.1/8"));
+    assert!(refused(&["trace", "add", "ip5-input", "5"]).contains("ip5-input"));
+}
+
+/// What interface `name` has counted.
+fn counted(router: &Router, name: &str, what: &str) -> u64 {
+    let shown = router.show(&["interface", name]);
+    shown["interfaces"][0][what].as_u64().expect("a number")
+}
+
+/// A packet whose header checksum is wrong.
+fn damaged() -> Vec<u8> {
+    let mut packet = Ip4::udp([16, 0, 0, 1].into(), [48, 0, 0, 1].into(), 1, 26);
+    packet.checksum = Some(0x1234);
+    packet.frame(H0, R0)
+}
+
+/// The steps of a traced packet as (node, why it was dropped).
+fn steps(packet: &Value) -> Vec<(&str, Option<&str>)> {
+    let steps = packet["steps"].as_array().unwrap().iter();
+    steps
+        .map(|step| (step["node"].as_str().unwrap(), step["dropped"].as_str()))
+        .collect()
+}
+
+#[test]
+fn a_trace_tells_the_way_and_why_it_ended() {
+    if skipped("a_trace_tells_the_way_and_why_it_ended", &["ip", "ethtool"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, false);
+    let (left, right) = hosts.raw();
+    let router = Router::start(&hosts.router, CONFIGURATION);
+    assert!(forwards(&left, &right));
+    router.ask(&["trace", "add", "r0-rx", "100"]).unwrap();
+    let way = ["r0-rx", "ethernet-input", "ip4-input", "r1-tx"];
+    let traced = |shown: &Value| {
+        let packets = shown["threads"][0]["packets"].as_array().unwrap();
+        let went = packets
+            .iter()
+            .any(|packet| steps(packet) == way.map(|node| (node, None)));
+        let ended = packets.iter().any(|packet| {
+            let wrong = ("ip4-input", Some("ip4 header checksum is wrong"));
+            steps(packet).last() == Some(&wrong)
+        });
+        went && ended
+    };
+    let both = until(PATIENCE, || {
+        forwards(&left, &right);
+        left.send(&damaged());
+        traced(&router.show(&["trace"]))
+    });
+    let text = router.show_text(&["trace"]);
+    assert!(both, "{text}");
+    for said in [
+        "48.0.0.1",
+        "dropped: ip4 header checksum is wrong",
+        "fused stages",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    router.ask(&["clear", "trace"]).unwrap();
+    let empty = router.show_text(&["trace"]);
+    assert!(empty.contains("No packets in trace buffer"), "{empty}");
+}
+
+#[test]
+fn counters_count_and_are_cleared() {
+    if skipped("counters_count_and_are_cleared", &["ip", "ethtool"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, false);
+    let (left, right) = hosts.raw();
+    let router = Router::start(&hosts.router, CONFIGURATION);
+    assert!(forwards(&left, &right));
+    for what in ["runtime", "errors", "interface"] {
+        router.ask(&["clear", what]).unwrap();
+    }
+    assert_eq!(counted(&router, "r0", "rx_packets"), 0);
+    send(&left, 100);
+    let wrong = |router: &Router| {
+        let shown = router.show(&["errors"]);
+        let errors = shown["errors"].as_array().unwrap().iter();
+        let mut counts = errors
+            .filter(|e| e["reason"] == "ip4 header checksum is wrong")
+            .map(|e| e["count"].as_u64().unwrap());
+        counts.next().unwrap_or(0)
+    };
+    // Counters are read while workers write them: they are right when it is quiet.
+    let all = until(PATIENCE, || {
+        counted(&router, "r0", "rx_packets") == 200
+            && counted(&router, "r1", "tx_packets") == 100
+            && counted(&router, "r0", "drops") == 100
+            && wrong(&router) == 100
+    });
+    let texts = [["interface"], ["errors"]].map(|words| router.show_text(&words));
+    assert!(all, "{}\n{}", texts[0], texts[1]);
+    let runtime = router.show(&["runtime"]);
+    let nodes = runtime["threads"][0]["nodes"].as_array().unwrap();
+    let input = nodes.iter().find(|n| n["name"] == "ip4-input").unwrap();
+    assert_eq!(input["vectors"], 200, "{input}");
+    router.ask(&["clear", "interface"]).unwrap();
+    assert_eq!(counted(&router, "r0", "rx_packets"), 0);
+    assert_eq!(wrong(&router), 100, "each clear clears its own");
+    router.ask(&["clear", "errors"]).unwrap();
+    assert_eq!(wrong(&router), 0);
+    right.drain(Duration::from_millis(1));
+}
+
+/// Sends `count` good packets and as many damaged ones.
+fn send(left: &Raw, count: u16) {
+    for number in 0..count {
+        let packet = Ip4::udp([16, 0, 0, 1].into(), [48, 0, 0, 1].into(), number, 26);
+        left.send(&packet.frame(H0, R0));
+        left.send(&damaged());
+    }
+}
+
+/// Groups that Debian has and that nobody needs here: who may change, and who may look.
+const CHANGERS: &str = "games";
+const LOOKERS: &str = "users";
+
+/// Asks as user nobody in a group.
+struct Stranger {
+    directory: tempfile::TempDir,
+}
+
+impl Stranger {
+    /// The binary is copied to where everyone may run it.
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(directory.path(), open).unwrap();
+        std::fs::copy(PARSHALL, directory.path().join("parshall")).unwrap();
+        Self { directory }
+    }
+
+    /// What the words bring about, or the complaint.
+    fn asks(&self, group: &str, router: &Router, words: &[&str]) -> Result<String, String> {
+        let program = self.directory.path().join("parshall").display().to_string();
+        let who = ["setpriv", "--reuid", "nobody", "--regid", group];
+        let socket = router.socket();
+        let rest = ["--clear-groups", "--", &program];
+        let argv = [&who[..], &rest, words, &["--socket", &socket]].concat();
+        lab::command::run(&argv).map_err(|e| e.to_string())
+    }
+}
+
+#[test]
+fn root_and_the_groups_may_ask_others_may_not() {
+    let name = "root_and_the_groups_may_ask_others_may_not";
+    if skipped(name, &["ip", "ethtool", "setpriv"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, false);
+    let (look, change) = (["show", "version"], ["clear", "runtime"]);
+    let stranger = Stranger::new();
+    let control =
+        format!("{CONFIGURATION}control: {{ group: {CHANGERS}, show-group: {LOOKERS} }}\n");
+    let router = Router::start(&hosts.router, &control);
+    let ask = |group, words| stranger.asks(group, &router, words);
+    assert!(router.ask(&look).is_ok() && router.ask(&change).is_ok());
+    assert_eq!(
+        ask(CHANGERS, &look),
+        router.ask(&look).map_err(|e| e.to_string())
+    );
+    assert_eq!(ask(CHANGERS, &change), Ok(String::new()));
+    assert!(ask(LOOKERS, &look).is_ok());
     assert!(
-        router
-            .show_text(&["ip", "fib", "48.0.0.0/8"])
-            .contains("48.0.0.0/8")
+        ask(LOOKERS, &change)
+            .unwrap_err()
+            .contains("you may not change this")
+    );
+    assert!(
+        ask("nogroup", &look)
+            .unwrap_err()
+            .contains("you may not see this")
+    );
+    drop(router);
+    // Without a group that may only look, the others do not even reach the socket.
+    let control = format!("{CONFIGURATION}control: {{ group: {CHANGERS} }}\n");
+    let router = Router::start(&hosts.router, &control);
+    let ask = |group, words| stranger.asks(group, &router, words);
+    assert_eq!(ask(CHANGERS, &change), Ok(String::new()));
+    assert!(ask(LOOKERS, &look).unwrap_err().contains("you may not use"));
+    assert!(
+        ask("nogroup", &look)
+            .unwrap_err()
+            .contains("you may not use")
     );
 }

@@ -143,8 +143,7 @@ fn unfinished_checksums_are_reported() {
     assert!(reported, "{}", router.process.log());
     assert!(
         router
-            .show(&["hardware", "r0"])
-            .to_string()
+            .show_text(&["hardware", "r0"])
             .contains("rx-checksum-unfinished")
     );
     let log = router.process.log();

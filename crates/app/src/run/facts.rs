@@ -4,6 +4,7 @@ use super::daemon::{Daemon, Slot};
 use control::config::Config;
 use control::netlink::ethtool::{Ethtool, Hardware};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// `show version`.
@@ -76,30 +77,31 @@ pub struct Row {
     passed_to_host: Option<u64>,
     /// Packets that the XDP program gave to the router.
     given_to_router: Option<u64>,
-    /// Drops of the router's own counters of this port.
-    counters: Vec<(String, Vec<(&'static str, u64)>)>,
+    /// Counters of the port's queues, by queue and name.
+    counters: BTreeMap<String, BTreeMap<&'static str, u64>>,
     #[serde(flatten)]
     hardware: Hardware,
 }
 
 /// `show hardware`.
 #[derive(Serialize)]
-#[serde(transparent)]
-pub struct Rows(Vec<Row>);
+pub struct Rows {
+    interfaces: Vec<Row>,
+}
 
 /// What is known of the interfaces' devices; of one if `name` is given.
 pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
     let mut ethtool = Ethtool::open(daemon.config.netns.as_deref()).ok();
     let wanted = |s: &&Slot| name.is_none_or(|n| n == s.config.name);
-    let rows: Vec<Row> = daemon
+    let interfaces: Vec<Row> = daemon
         .slots
         .iter()
         .filter(wanted)
         .map(|s| row(daemon, s, ethtool.as_mut()))
         .collect();
     match name {
-        Some(name) if rows.is_empty() => Err(format!("unknown interface `{name}'")),
-        _ => Ok(Rows(rows)),
+        Some(name) if interfaces.is_empty() => Err(format!("unknown interface `{name}'")),
+        _ => Ok(Rows { interfaces }),
     }
 }
 
@@ -107,7 +109,11 @@ fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
     let opened = slot.opened.as_ref();
     let link = opened.and_then(|o| daemon.translator.link_named(&o.netdev));
     let program = opened.and_then(|o| o.program_counters());
-    let counters = opened.into_iter().flat_map(|o| &o.counters);
+    let mut counters = BTreeMap::<_, BTreeMap<_, _>>::new();
+    for (queue, counted) in opened.into_iter().flat_map(|o| &o.counters) {
+        let queue = counters.entry(queue.clone()).or_default();
+        queue.extend(counted.iter());
+    }
     Row {
         name: slot.config.name.clone(),
         index: slot.id,
@@ -121,9 +127,7 @@ fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
         mtu: link.map(|l| l.mtu),
         passed_to_host: program.map(|p| p.0),
         given_to_router: program.map(|p| p.1),
-        counters: counters
-            .map(|(n, c)| (n.clone(), c.iter().filter(|(_, v)| *v > 0).collect()))
-            .collect(),
+        counters,
         hardware: match (ethtool, link) {
             (Some(ethtool), Some(link)) => ethtool.hardware(link),
             _ => Hardware::default(),
@@ -134,7 +138,7 @@ fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
 impl fmt::Display for Rows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "              Name                Idx   Link  Hardware")?;
-        self.0.iter().try_for_each(|row| row.fmt(f))
+        self.interfaces.iter().try_for_each(|row| row.fmt(f))
     }
 }
 
@@ -184,9 +188,12 @@ impl fmt::Display for Row {
                 "  XDP program: {passed} packets left to the host, {given} given to the router"
             )?;
         }
-        for (port, counters) in self.counters.iter().filter(|(_, c)| !c.is_empty()) {
-            let list: Vec<_> = counters.iter().map(|(n, v)| format!("{n} {v}")).collect();
-            writeln!(f, "  {port}: {}", list.join(", "))?;
+        for (queue, counters) in &self.counters {
+            let counted = counters.iter().filter(|(_, count)| **count > 0);
+            let list: Vec<_> = counted.map(|(n, count)| format!("{n} {count}")).collect();
+            if !list.is_empty() {
+                writeln!(f, "  {queue}: {}", list.join(", "))?;
+            }
         }
         Ok(())
     }

@@ -1,0 +1,190 @@
+//! The house's walls: who may use whom, what the engine may depend on, and the sizes of files and functions.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+/// Who may use whom of our own crates; nothing else. `app` is where everything comes together.
+const MAY_USE: &[(&str, &[&str])] = &[
+    (
+        "app",
+        &[
+            "control", "lab", "loadgen", "router", "io", "xdp", "graph", "tables", "wire",
+        ],
+    ),
+    ("control", &["router"]),
+    ("router", &["graph", "tables", "wire"]),
+    ("lab", &["loadgen", "wire"]),
+    ("loadgen", &["graph", "wire"]),
+    ("io", &["graph", "xdp"]),
+    ("xdp", &["tables"]),
+    ("graph", &[]),
+    ("tables", &[]),
+    ("wire", &[]),
+];
+
+/// What workers run is written with these and the standard library; loom only in its own tests of order.
+const ENGINE: &[&str] = &["graph", "tables", "wire"];
+const ENGINE_MAY_USE: &[&str] = &["libc", "zerocopy", "loom"];
+
+/// Where memory is touched by hand.
+const UNSAFE: &[&str] = &["graph", "io", "xdp", "tables"];
+
+/// Longest file before its tests, and longest function, in lines.
+const FILE: usize = 800;
+const FUNCTION: usize = 100;
+
+/// Words that say nothing about what is in a file or type.
+const EMPTY_WORDS: &[&str] = &[
+    "util", "utils", "helper", "helpers", "manager", "common", "misc",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Crates of the workspace and what each depends on outside of its tests.
+fn dependencies() -> Vec<(String, Vec<String>)> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{output:?}");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");
+    let name = |value: &Value| value["name"].as_str().expect("a name").to_owned();
+    let packages = metadata["packages"].as_array().expect("packages").iter();
+    packages
+        .map(|package| {
+            let all = package["dependencies"].as_array().expect("a list").iter();
+            let used = all.filter(|dependency| dependency["kind"].is_null());
+            (name(package), used.map(name).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn crates_use_whom_they_may() {
+    let crates = dependencies();
+    for (name, used) in &crates {
+        let (_, may) = MAY_USE
+            .iter()
+            .find(|(row, _)| row == name)
+            .unwrap_or_else(|| panic!("crate {name} has no row: whom may it use?"));
+        for other in used {
+            let ours = crates.iter().any(|(ours, _)| ours == other);
+            assert!(
+                !ours || may.contains(&other.as_str()),
+                "{name} uses {other}, but may only use {may:?}"
+            );
+        }
+    }
+    assert_eq!(crates.len(), MAY_USE.len(), "a row without its crate");
+}
+
+#[test]
+fn the_engine_stands_on_little() {
+    let crates = dependencies();
+    for (name, used) in crates.iter().filter(|(n, _)| ENGINE.contains(&n.as_str())) {
+        let strangers: Vec<_> = used
+            .iter()
+            .filter(|other| !ENGINE_MAY_USE.contains(&other.as_str()))
+            .collect();
+        assert!(strangers.is_empty(), "{name} uses {strangers:?}");
+    }
+}
+
+/// Every source file of the crates, with its text.
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut directories = vec![root().join("crates")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).expect("text");
+                found.push((path, text));
+            }
+        }
+    }
+    assert!(found.len() > 100, "{} files only", found.len());
+    found
+}
+
+#[test]
+fn memory_is_touched_by_hand_in_few_places() {
+    for (path, text) in sources() {
+        let place = path
+            .strip_prefix(root().join("crates"))
+            .expect("found there");
+        let first = place.components().next().expect("a crate").as_os_str();
+        let may = UNSAFE.iter().any(|name| first == *name);
+        assert!(
+            may || !text.contains("allow(unsafe_code"),
+            "{}",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn files_and_functions_are_short() {
+    for (path, text) in sources() {
+        let lines: Vec<&str> = text.lines().collect();
+        let tests = lines.iter().position(|line| *line == "mod tests {");
+        let length = tests.unwrap_or(lines.len());
+        assert!(length <= FILE, "{} has {length} lines", path.display());
+        for (start, line) in lines.iter().enumerate() {
+            let Some(length) = function(line, &lines[start..]) else {
+                continue;
+            };
+            let (path, number) = (path.display(), start + 1);
+            assert!(length <= FUNCTION, "{path}:{number} has {length} lines");
+        }
+    }
+}
+
+/// Lines of the function that begins with this line, if one does. Code is formatted, so that it ends with a brace in
+/// the column of its first word.
+fn function(first: &str, lines: &[&str]) -> Option<usize> {
+    let code = first.trim_start();
+    let words: Vec<&str> = code.split_whitespace().collect();
+    let keyword = words.iter().position(|word| *word == "fn")?;
+    let qualifiers = ["pub", "const", "unsafe", "extern", "\"C\""];
+    let declares = words[..keyword]
+        .iter()
+        .all(|word| qualifiers.contains(word) || word.starts_with("pub("));
+    if !declares || code.ends_with(';') || code.ends_with('}') {
+        return None;
+    }
+    let end = format!("{}}}", &first[..first.len() - code.len()]);
+    lines.iter().position(|line| *line == end).map(|n| n + 1)
+}
+
+#[test]
+fn names_say_something() {
+    for (path, text) in sources() {
+        let place = path.strip_prefix(root()).expect("found there");
+        for part in place.with_extension("").iter() {
+            let part = part.to_string_lossy().to_lowercase();
+            assert!(!EMPTY_WORDS.contains(&part.as_str()), "{}", place.display());
+        }
+        for line in text.lines() {
+            let mut words = line.split(|c: char| !c.is_alphanumeric());
+            let declared = words
+                .find(|word| ["struct", "enum", "trait"].contains(word))
+                .and_then(|_| words.next())
+                .unwrap_or_default();
+            let empty = ["Manager", "Helper", "Util", "Utils"]
+                .iter()
+                .any(|word| declared.ends_with(word));
+            assert!(!empty, "{}: {declared}", place.display());
+        }
+    }
+}
