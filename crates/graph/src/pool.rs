@@ -184,6 +184,48 @@ impl Pool {
         }
     }
 
+    /// Cuts a chained packet to its first `len` bytes (at least 1) and frees the buffers behind them. One that is not
+    /// longer stays as it is.
+    #[cold]
+    pub(crate) fn shorten(&self, d: &mut Desc, len: usize) {
+        let (mut kept, mut held) = (1, d.len as usize);
+        let mut annex = *self.annex(d);
+        let count = annex.segments;
+        let next = |annex: &Annex| {
+            // SAFETY: the next segment, of which the head, borrowed mutably, is the owner.
+            unsafe { Desc::new(annex.next, annex.next_off, annex.next_len) }
+        };
+        while held < len && annex.segments > 1 {
+            held += annex.next_len as usize;
+            kept += 1;
+            annex = *self.annex(&next(&annex));
+        }
+        let Some(over) = held.checked_sub(len) else {
+            return;
+        };
+        // SAFETY: used only to reach the annexes, while the head is borrowed.
+        let mut segment = unsafe { d.duplicate() };
+        for left in (1..=kept).rev() {
+            let annex = self.annex_mut(&mut segment);
+            annex.segments = left;
+            if left == 2 {
+                annex.next_len -= over as u16;
+            }
+            segment = next(&*annex);
+        }
+        for _ in kept..count {
+            let after = next(self.annex(&segment));
+            self.free.give(&[segment.buf]);
+            segment = after;
+        }
+        if kept == 1 {
+            d.len -= over as u16;
+            d.flags &= !flags::CHAINED;
+        } else {
+            self.annex_mut(d).total = len as u32;
+        }
+    }
+
     /// Calls `f` with every segment in order.
     pub fn segments(&self, d: &Desc, mut f: impl FnMut(&[u8])) {
         f(self.bytes_of(d));

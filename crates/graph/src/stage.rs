@@ -147,10 +147,12 @@ impl<'a> Pkt<'a> {
         true
     }
 
-    /// Cuts the packet to its first `len` bytes (padding that Ethernet added). Does nothing if it is not longer or chained.
+    /// Cuts the packet to its first `len` bytes, at least 1 (what is behind is padding). Does nothing if it is not longer.
     #[inline]
     pub fn truncate(&mut self, len: usize) {
-        if len < self.d.len as usize && !self.d.has(flags::CHAINED) {
+        if self.d.has(flags::CHAINED) {
+            self.pool.shorten(self.d, len);
+        } else if len < self.d.len as usize {
             self.d.len = len as u16;
         }
     }

@@ -242,6 +242,31 @@ fn chains_are_built_cut_and_taken_apart_without_loss() {
 }
 
 #[test]
+fn packets_are_cut_to_any_length() {
+    let pool = Pool::new(64, STRIDE).unwrap();
+    let mut bufs = Buffers::new(pool.clone());
+    let room = usize::from(pool.room());
+    let bytes: Vec<u8> = (0..4 * room + 9).map(|i| (i % 249) as u8).collect();
+    let around = (0..=4).flat_map(|n| [n * room, n * room + 1, (n + 1) * room - 1]);
+    for length in around.filter(|n| (1..bytes.len() + 2).contains(n)) {
+        let mut d = bufs.copy_in(&bytes).unwrap();
+        Pkt::new(&pool, &mut d).truncate(length);
+        let kept = length.min(bytes.len());
+        assert_eq!(pool.total(&d), kept);
+        let used = 64 - bufs.cached() - pool.available() as usize;
+        assert_eq!(used, kept.div_ceil(room));
+        // It is a packet like any other: it can grow again, and ends without loss.
+        let more = bufs.copy_in(&[7; 5]).unwrap();
+        bufs.chain(&mut d, more);
+        let mut seen = Vec::new();
+        pool.segments(&d, |s| seen.extend_from_slice(s));
+        assert_eq!(seen, [&bytes[..kept], &[7; 5]].concat());
+        bufs.free(d);
+        assert_eq!(bufs.cached() + pool.available() as usize, 64);
+    }
+}
+
+#[test]
 fn a_packet_that_finds_too_few_buffers_takes_none() {
     let pool = Pool::new(64, STRIDE).unwrap();
     let mut bufs = Buffers::new(pool.clone());

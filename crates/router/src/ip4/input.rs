@@ -1,7 +1,7 @@
 //! ip4-input: the header checks of RFC 1812 section 5.2.2, and addresses that nobody may use (section 5.3.7).
 
 use crate::context::Cx;
-use graph::{Pkt, Stage, edges, flags};
+use graph::{Pkt, Stage, edges};
 
 edges! {
     /// Ways out of ip4-input.
@@ -126,10 +126,6 @@ fn odd_length(p: &mut Pkt<'_>, total: usize) -> Next {
         return Next::BadChecksum;
     }
     // What is behind the packet would go out too, beyond what the next link takes.
-    if !p.d.has(flags::CHAINED) {
-        p.truncate((l3 + total).max(SHORTEST));
-    } else if l3 + total < p.total() {
-        return Next::BadLength;
-    }
+    p.truncate((l3 + total).max(SHORTEST));
     addresses(p.at::<20>(p.d.l3))
 }

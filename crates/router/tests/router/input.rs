@@ -104,13 +104,21 @@ fn padding_and_chains_are_no_reason_to_refuse() {
 fn what_is_behind_the_packet_is_cut_off() {
     let mut lab = Lab::new();
     let frame = udp(FAR).frame_len(100).frame();
-    for extra in [1, 46, 1600] {
+    for extra in [1, 46, 1600, 4900] {
         let mut longer = frame.clone();
         longer.resize(100 + extra, 7);
         lab.takes(longer, "ip4-input", "Lookup");
         assert_eq!(lab.sent(2), [forwarded(&frame, 2, 2)]);
     }
-    let mut longer = frame;
-    longer.resize(5000, 7);
-    lab.takes(longer, "ip4-input", "BadLength");
+    let long = udp(FAR).frame_len(4000).frame();
+    lab.takes(long.clone(), "ip4-input", "Lookup");
+    let fragments = lab.sent(2);
+    assert_eq!(fragments.len(), 3);
+    for extra in [1, 50, 2000, 5000] {
+        let mut longer = long.clone();
+        longer.resize(4000 + extra, 7);
+        lab.takes(longer, "ip4-input", "Lookup");
+        assert_eq!(lab.sent(2), fragments);
+    }
+    lab.check_buffers(0);
 }
