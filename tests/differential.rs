@@ -25,6 +25,11 @@ use crate::harness::{
 const PACKETS: usize = 4000;
 const BATCH: usize = 40;
 
+/// MTU on the left, twice, and on the right.
+const NORMAL: u16 = 1500;
+const JUMBO: u16 = 9000;
+const NARROW: u16 = 1400;
+
 /// The router may send a thousand ICMP errors a second; a batch has no more than this time is worth.
 const PACE: Duration = Duration::from_millis(40);
 
@@ -52,13 +57,15 @@ struct Device {
 }
 
 impl Device {
-    fn new(kind: Kind) -> Self {
+    /// A new one with an MTU of `mtu` on the left and [`NARROW`] on the right.
+    fn new(kind: Kind, mtu: u16) -> Self {
         let (hosts, router) = if kind == Kind::Tap {
-            let (hosts, router) = Hosts::on_taps([1500, 1400]);
+            let (hosts, router) = Hosts::on_taps([mtu, NARROW]);
             (hosts, Some(router))
         } else {
-            let hosts = Hosts::new(1500, false);
-            hosts.router.ip("link set r1 mtu 1400").unwrap();
+            let hosts = Hosts::new(mtu, false);
+            let narrow = format!("link set r1 mtu {NARROW}");
+            hosts.router.ip(&narrow).unwrap();
             (hosts, None)
         };
         hosts
@@ -207,15 +214,15 @@ fn describe(device: &str, (side, frame): &Output, count: usize) -> String {
 }
 
 /// Compares router and kernel; returns the kinds of ICMP errors seen.
-fn compare(name: &str, kind: Kind) -> BTreeSet<(u8, u8)> {
+fn compare(name: &str, kind: Kind, mtu: u16) -> BTreeSet<(u8, u8)> {
     let mut random = Random::new(name);
-    let (mut kernel, mut parshall) = (Device::new(Kind::Kernel), Device::new(kind));
+    let (mut kernel, mut parshall) = (Device::new(Kind::Kernel, mtu), Device::new(kind, mtu));
     let (mut errors, mut wrong, mut through) = (BTreeSet::new(), Vec::new(), 0);
     let before = parshall.forwarded();
     for batch in 0..PACKETS / BATCH {
         let due = Instant::now() + PACE;
         let frames: Vec<Vec<u8>> = (0..BATCH)
-            .map(|i| packets::frame(&mut random, (batch * BATCH + i + 1) as u16))
+            .map(|i| packets::frame(&mut random, (batch * BATCH + i + 1) as u16, mtu))
             .collect();
         let (expected, got) = (kernel.run(&frames), parshall.run(&frames));
         errors.extend(expected.keys().filter_map(error_kind));
@@ -251,7 +258,7 @@ fn kernel_and_router_do_the_same() {
     if skipped("kernel_and_router_do_the_same", &["ip", "ethtool"]) {
         return;
     }
-    let errors = compare("kernel_and_router_do_the_same", Kind::Veth);
+    let errors = compare("kernel_and_router_do_the_same", Kind::Veth, NORMAL);
     let missing: Vec<_> = ERRORS.iter().filter(|e| !errors.contains(e)).collect();
     assert!(missing.is_empty(), "never seen: {missing:?}");
 }
@@ -264,7 +271,16 @@ fn kernel_and_router_with_taps_do_the_same() {
     ) {
         return;
     }
-    compare("kernel_and_router_with_taps_do_the_same", Kind::Tap);
+    compare("kernel_and_router_with_taps_do_the_same", Kind::Tap, NORMAL);
+}
+
+/// Packets that come in several buffers.
+#[test]
+fn kernel_and_router_do_the_same_to_jumbo_packets() {
+    let name = "kernel_and_router_do_the_same_to_jumbo_packets";
+    if !skipped(name, &["ip", "ethtool"]) {
+        compare(name, Kind::Veth, JUMBO);
+    }
 }
 
 /// A neighbor that does not answer: both ask for it, and tell the sender after a while.
@@ -276,7 +292,7 @@ fn sender_is_told_of_a_silent_neighbor() {
     let dst = Ipv4Addr::new(198, 18, 1, 77);
     let packet = Ip4::udp([16, 0, 0, 1].into(), dst, 7, 100);
     let told = [Kind::Kernel, Kind::Veth].map(|kind| {
-        let device = Device::new(kind);
+        let device = Device::new(kind, NORMAL);
         device.left.send(&packet.frame(H0, R0));
         let asked = device.right.expect(PATIENCE, |frame| {
             frame[12..14] == [8, 6] && frame[38..42] == dst.octets()
@@ -309,7 +325,8 @@ fn known_differences() {
         return;
     }
     let spoofed = Ip4::udp(ROUTER[0], [48, 1, 2, 3].into(), 7, 100).frame(H0, R0);
-    let (mut kernel, mut parshall) = (Device::new(Kind::Kernel), Device::new(Kind::Veth));
+    let [mut kernel, mut parshall] =
+        [Kind::Kernel, Kind::Veth].map(|kind| Device::new(kind, NORMAL));
     assert_eq!(kernel.run(std::slice::from_ref(&spoofed)).len(), 0);
     assert_eq!(parshall.run(&[spoofed]).len(), 1);
     // No redirects: a packet goes back to where it came from, and nothing is said.

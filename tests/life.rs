@@ -191,6 +191,65 @@ fn devices_are_moved_and_put_back() {
     }
 }
 
+/// However far it had come with renaming and moving, everything is put back.
+#[test]
+fn killed_while_it_moves_devices() {
+    if skipped("killed_while_it_moves_devices", &["ip", "ethtool"]) {
+        return;
+    }
+    let mut random = Random::new("killed_while_it_moves_devices");
+    let hosts = Hosts::new(1500, false);
+    let inner = Netns::create("inner").unwrap();
+    let mut router = Router::launch(&hosts.router, &renaming(Some(&inner)));
+    for round in 0..8 {
+        // From the first record of a change on, by which its end is a few milliseconds away.
+        let begun = until(PATIENCE, || {
+            std::fs::read_to_string("/run/parshall/state.json")
+                .is_ok_and(|state| state.contains(inner.name()))
+        });
+        assert!(begun, "{}", router.process.log());
+        std::thread::sleep(Duration::from_micros(random.below(20_000) as u64));
+        router.process.kill();
+        // The next start may find it half done and go on, too.
+        if round % 2 == 0 {
+            router.relaunch(&hosts.router);
+            router.wait();
+            router.process.kill();
+        }
+        hosts.router.exec(&[PARSHALL, "cleanup"]).unwrap();
+        is_as_before(&hosts);
+        if round < 7 {
+            router.relaunch(&hosts.router);
+        }
+    }
+}
+
+#[test]
+fn memif_sockets_of_the_dead_are_not_in_the_way() {
+    if skipped("memif_sockets_of_the_dead_are_not_in_the_way", &["ip"]) {
+        return;
+    }
+    let netns = Netns::create("memif").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("dead.sock");
+    let yaml = format!(
+        "interfaces:\n  m0: {{ lcp: m0, addresses: [ 198.18.2.1/30 ] }}\n\
+         ports:\n  m0: {{ memif: {{ socket: {}, id: 0, role: server }} }}\n",
+        socket.display()
+    );
+    let mut router = Router::start(&netns, &yaml);
+    for _ in 0..3 {
+        assert!(socket.exists() && netns.ip("link show m0").is_ok());
+        router.process.kill();
+        assert!(socket.exists(), "this is what the test is about");
+        assert!(until(PATIENCE, || netns.ip("link show m0").is_err()));
+        router.relaunch(&netns);
+        router.wait();
+    }
+    assert!(router.process.stop().unwrap().success());
+    assert!(!socket.exists(), "an orderly stop leaves no socket");
+}
+
 #[test]
 fn devices_come_and_go() {
     if skipped("devices_come_and_go", &["ip", "ethtool"]) {
@@ -213,7 +272,10 @@ fn devices_come_and_go() {
             hosts.right.ip("link del h1").unwrap();
             let seen = until(PATIENCE, || {
                 let shown = router.show(&["hardware", "r1"]);
-                shown[0]["port"].as_str().unwrap().contains("waiting")
+                shown["interfaces"][0]["port"]
+                    .as_str()
+                    .unwrap()
+                    .contains("waiting")
             });
             assert!(seen, "nobody noticed: {}", router.process.log());
         });

@@ -8,13 +8,21 @@ use crate::harness::{
     topology::{H0, HOST, R0, ROUTER},
 };
 
-/// A frame from the left; `id` is different for each, so that no two packets are the same.
-pub fn frame(random: &mut Random, id: u16) -> Vec<u8> {
+/// A frame from the left, of a link that takes packets of `mtu` bytes; `id` is different for each, so that no two packets
+/// are the same.
+pub fn frame(random: &mut Random, id: u16, mtu: u16) -> Vec<u8> {
+    let mtu = usize::from(mtu);
+    let frame = any(random, id, mtu);
+    assert!(frame.len() <= 14 + mtu, "{} bytes", frame.len());
+    frame
+}
+
+fn any(random: &mut Random, id: u16, mtu: usize) -> Vec<u8> {
     match random.below(8) {
         0 => flipped(random, id),
-        1 => cut(random, id),
+        1 => cut(random, id, mtu),
         _ => {
-            let (packet, mac) = packet(random, id);
+            let (packet, mac) = packet(random, id, mtu);
             packet.frame(H0, mac)
         }
     }
@@ -53,19 +61,24 @@ fn flipped(random: &mut Random, id: u16) -> Vec<u8> {
 }
 
 /// A good packet whose frame ends early, or goes on behind it.
-fn cut(random: &mut Random, id: u16) -> Vec<u8> {
-    let mut frame = plain(random, id).frame(H0, R0);
+fn cut(random: &mut Random, id: u16, mtu: usize) -> Vec<u8> {
+    let mut packet = plain(random, id);
+    let long = long(random, mtu);
+    if random.below(2) == 0 {
+        resize(&mut packet, long);
+    }
+    let mut frame = packet.frame(H0, R0);
     if random.below(2) == 0 {
         frame.truncate(14 + random.below(frame.len() - 14));
     } else {
         let longer = frame.len() + random.one_of(&[1, 4, 50]);
-        frame.resize(longer.min(1514), 0xee);
+        frame.resize(longer.min(14 + mtu), 0xee);
     }
     frame
 }
 
 /// A packet of any kind, with where its frame goes.
-fn packet(random: &mut Random, id: u16) -> (Ip4, Mac) {
+fn packet(random: &mut Random, id: u16, mtu: usize) -> (Ip4, Mac) {
     let mut packet = plain(random, id);
     let mut mac = R0;
     match random.below(20) {
@@ -78,11 +91,14 @@ fn packet(random: &mut Random, id: u16) -> (Ip4, Mac) {
         6 => packet.fragment = random.one_of(&[MF, MF | 1, 100, 0x1fff, DF | MF, 0x8000]),
         7 => {
             packet.fragment = DF;
-            resize(&mut packet, random.one_of(&[1380, 1381, 1400, 1480]));
+            let length = long(random, mtu);
+            resize(&mut packet, length);
         }
         8 => {
             packet.fragment = random.one_of(&[0, 0, MF, MF | 100, 200]);
-            resize(&mut packet, random.one_of(&[1381, 1388, 1400, 1480]));
+            let length = long(random, mtu);
+            resize(&mut packet, length);
+            packet.ttl = random.one_of(&[1, 64, 64]);
         }
         9..=11 => addresses(random, &mut packet),
         12 => icmp(random, &mut packet),
@@ -93,6 +109,15 @@ fn packet(random: &mut Random, id: u16) -> (Ip4, Mac) {
         _ => {}
     }
     (packet, mac)
+}
+
+/// Length of a payload about as long as the next link takes, or longer.
+fn long(random: &mut Random, mtu: usize) -> usize {
+    let around = random.one_of(&[1380, 1381, 1388, 1400, 1480]);
+    match random.below(2) {
+        0 => around,
+        _ => 1380 + random.below(mtu - 20 - 1380 + 1),
+    }
 }
 
 /// A payload of `length` bytes.
