@@ -76,12 +76,19 @@ impl Fragment {
         let packet = &self.whole[l3..];
         let total = usize::from(u16::from_be_bytes([packet[2], packet[3]])).min(packet.len());
         let word = u16::from_be_bytes([packet[6], packet[7]]);
-        let step = mtu.saturating_sub(HEADER) & !7;
-        if step == 0 {
+        // The last piece may have any length that fits, those before it multiples of 8.
+        let room = mtu.saturating_sub(HEADER);
+        if room < 8 {
             return false;
         }
-        for from in (HEADER..total).step_by(step) {
-            let to = (from + step).min(total);
+        let mut to = HEADER;
+        while to < total {
+            let from = to;
+            to = if total - from <= room {
+                total
+            } else {
+                from + (room & !7)
+            };
             self.piece.clear();
             self.piece.extend_from_slice(&self.whole[..l3 + HEADER]);
             self.piece.extend_from_slice(&packet[from..to]);

@@ -45,6 +45,16 @@ fn with_mtu(mut lab: Lab, mtu: u16) -> Lab {
 }
 
 #[test]
+fn last_fragment_may_have_any_length_that_fits() {
+    let mut lab = lab(1400);
+    for (bytes, pieces) in [(20 + 1376 + 1380, 2), (20 + 1376 + 1381, 3)] {
+        let frame = udp(FAR).payload(&vec![7; bytes - 28]).frame();
+        lab.takes(frame, "ip4-rewrite", "Fragment");
+        assert_eq!(lab.sent(2).len(), pieces, "{bytes}");
+    }
+}
+
+#[test]
 fn fragments_make_the_packet_again() {
     for mtu in [68, 69, 75, 76, 600, 1500, 9000] {
         let mut lab = lab(mtu);
