@@ -29,10 +29,11 @@ test: ## every test; those that make namespaces run as root by sudo, or say SKIP
 	@scripts/setup.sh test
 	scripts/test.sh
 
-bench: ## cycles a packet, per node and in all, and what the tables cost
-	@scripts/setup.sh build
+bench: ## cycles a packet, per node and in all; a million routes from the kernel (root by sudo)
+	@scripts/setup.sh lab
 	cargo build --release --package app
 	$(PROGRAM) bench dataplane $(ARGS)
+	scripts/routes.sh
 
 lint: ## formatting, clippy, documentation
 	@scripts/setup.sh build

@@ -18,7 +18,7 @@ llvm:llvm-objdump:reads them
 libbpf-dev:/usr/include/bpf/bpf_helpers.h:their headers
 bird2:bird:a routing daemon beside the router
 frr:/usr/lib/frr/bgpd:another one
-dpdk:dpdk-testpmd:memif peer that is not ours
+dpdk-dev:dpdk-testpmd:memif peer that is not ours
 librte-meta-net:/usr/lib/*/dpdk/pmds-*/librte_net_memif.so*:its memif driver
 librte-meta-mempool:/usr/lib/*/dpdk/pmds-*/librte_mempool_ring.so*:its packet memory
 tcpdump:tcpdump:looks at the host's side of an interface
