@@ -34,6 +34,9 @@ pub enum StartError {
     /// Something that is not a socket is in the way.
     #[error("{} is not a socket; remove it, or choose another path", .0.display())]
     NotASocket(PathBuf),
+    /// A group that may ask does not exist.
+    #[error("there is no group {0}; make it (`groupadd --system {0}`) or correct `control:`")]
+    NoGroup(String),
     /// The file system refuses.
     #[error("cannot make the control socket {}: {}", .0.display(), .1)]
     Io(PathBuf, io::Error),
@@ -54,8 +57,11 @@ impl Server {
     /// Opens the socket and answers from threads of its own. What a dead predecessor left is replaced.
     ///
     /// # Errors
-    /// Another one is running; the socket cannot be made.
+    /// Another one is running; a group is not there; the socket cannot be made.
     pub fn start(control: &Control, handler: Arc<dyn Handler>) -> Result<Server, StartError> {
+        if let Some(group) = missing_group(control) {
+            return Err(StartError::NoGroup(group.clone()));
+        }
         let path = control.socket.clone();
         let failed = |error| StartError::Io(path.clone(), error);
         if let Some(directory) = path.parent() {
@@ -63,10 +69,15 @@ impl Server {
         }
         let lock_path = path.with_added_extension("lock");
         let lock = lock(&lock_path, &path)?;
-        if fs::symlink_metadata(&path).is_ok_and(|found| !found.file_type().is_socket()) {
-            return Err(StartError::NotASocket(path));
-        }
-        let listener = listen(&path, control).map_err(failed)?;
+        let listener = match fs::symlink_metadata(&path) {
+            Ok(found) if !found.file_type().is_socket() => {
+                Err(StartError::NotASocket(path.clone()))
+            }
+            _ => listen(&path, control).map_err(failed),
+        };
+        let listener = listener.inspect_err(|_| {
+            let _ = fs::remove_file(&lock_path);
+        })?;
         let stop =
             Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?);
         let (control, stopped) = (control.clone(), stop.clone());
@@ -94,6 +105,19 @@ impl Drop for Server {
         let _ = fs::remove_file(&self.path);
         let _ = fs::remove_file(&self.lock_path);
     }
+}
+
+/// A group that is named and does not exist. The usual one need not.
+fn missing_group(control: &Control) -> Option<&String> {
+    let usual = Control::default().group;
+    let group = control
+        .group
+        .as_ref()
+        .filter(|group| usual.as_ref() != Some(group));
+    let named = [group, control.show_group.as_ref()].into_iter().flatten();
+    named
+        .into_iter()
+        .find(|group| access::group_id(group).is_none())
 }
 
 /// Takes the lock that only one server of this socket can have, and leaves our process number in it.
