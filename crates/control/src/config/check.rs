@@ -43,6 +43,7 @@ pub(super) fn check(document: Document) -> (Config, Vec<Problem>) {
         interfaces.push(checker.interface(&name, schema::Interface::default(), Some(port)));
     }
     checker.lcps_unique();
+    checker.netdevs_unique();
     checker.addresses_apart();
     let config = Config {
         interfaces,
@@ -66,6 +67,8 @@ pub(super) struct Checker {
     places: Vec<Placed>,
     /// Interface, LCP name, where.
     lcps: Vec<(String, String, Location)>,
+    /// Interface, its device, where.
+    netdevs: Vec<(String, String, Location)>,
 }
 
 impl Checker {
@@ -150,6 +153,11 @@ impl Checker {
         if !known {
             self.device_name(name, "interface");
         }
+        let port = port.flatten().unwrap_or_else(fallback);
+        if let PortKind::Netdev(device) = &port.kind {
+            self.netdevs
+                .push((name_text.clone(), device.clone(), name.referenced));
+        }
         Interface {
             description: raw.description.0.and_then(|text| text.value),
             mac: raw.mac.0.and_then(|mac| self.mac(&name_text, &mac)),
@@ -161,7 +169,7 @@ impl Checker {
                 .map(|list| self.addresses(&name_text, list))
                 .unwrap_or_default(),
             up: raw.state.0.is_none_or(|state| state.value == State::Up),
-            port: port.flatten().unwrap_or_else(fallback),
+            port,
             name: name_text,
         }
     }
@@ -286,6 +294,16 @@ impl Checker {
                 let message =
                     format!("interface {interface} does not have a unique LCP name {lcp}");
                 self.say(*at, message, "give each interface its own");
+            }
+        }
+    }
+
+    fn netdevs_unique(&mut self) {
+        let netdevs = std::mem::take(&mut self.netdevs);
+        for (at, (interface, device, place)) in netdevs.iter().enumerate() {
+            if let Some((other, ..)) = netdevs[..at].iter().find(|(_, d, _)| d == device) {
+                let message = format!("interface {interface} stands for {device}, as {other} does");
+                self.say(*place, message, "a device can be one interface only");
             }
         }
     }
