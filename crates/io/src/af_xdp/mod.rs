@@ -82,6 +82,16 @@ pub enum Error {
         /// Queue.
         queue: u32,
     },
+    /// The interface has fewer queues than were asked for.
+    #[error(
+        "{interface} has no receive queue {queue}: lower `queues`, or see `ethtool -L {interface}`"
+    )]
+    NoQueue {
+        /// Name.
+        interface: String,
+        /// Queue.
+        queue: u32,
+    },
     /// The mode that was asked for does not work here.
     #[error("{interface} queue {queue}: {mode} is not available ({source}): use mode auto")]
     Unavailable {
@@ -230,6 +240,8 @@ impl Interface {
         let interface = self.name.clone();
         match source.raw_os_error() {
             Some(libc::EBUSY) => Error::Busy { interface, queue },
+            // The first queue was taken with the same words, so this is about the number.
+            Some(libc::EINVAL) if queue > 0 => Error::NoQueue { interface, queue },
             _ if mode == Mode::Auto => Error::Os {
                 interface,
                 doing: "binding an AF_XDP socket",
