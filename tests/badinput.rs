@@ -114,6 +114,18 @@ fn configurations_that_are_wrong() {
         "netns: no-such-namespace\ninterfaces:\n  r0: {}\n",
         &["no-such-namespace"],
     );
+    refuses(
+        "interfaces:\n  r0: {}\nworkers: { cpus: [ 3999 ] }\n",
+        &["processor 3999"],
+    );
+    refuses(
+        "interfaces:\n  r0: {}\ncontrol: { group: no-such-group }\n",
+        &["no-such-group"],
+    );
+    refuses(
+        "interfaces:\n  r0: {}\n  other: {}\nports:\n  other: { netdev: r0 }\n",
+        &[".yaml:3:", "r0", "other"],
+    );
 }
 
 /// The first interface is ready when the second one fails: nothing may be left of it.
@@ -155,6 +167,16 @@ fn ports_that_cannot_be() {
         &hosts.router,
         "interfaces:\n  r0: {}\n  m2: { lcp: r1 }\n",
         &["m2", "r1"],
+    );
+    refuses(
+        &hosts.router,
+        "interfaces:\n  r0: {}\n  n0: { lcp: r1 }\nports:\n  n0: { null: {} }\n",
+        &["n0", "tap r1", "choose another"],
+    );
+    refuses(
+        &hosts.router,
+        "interfaces:\n  r0: {}\nports:\n  r0: { netdev: r0, queues: 3 }\n",
+        &["r0", "queue", "ethtool -L"],
     );
 }
 

@@ -14,7 +14,7 @@ use control::config::Config;
 use control::kernel::Batch;
 use daemon::Daemon;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use tracing::{error, info};
@@ -66,11 +66,7 @@ impl Run {
                 "run: needs root (raw sockets, XDP): start it with sudo or as a service".into(),
             );
         }
-        if let Some(netns) = config.netns.as_deref().filter(|path| !path.exists()) {
-            let path = netns.display();
-            let advice = "make it first (`ip netns add NAME`) or correct `netns:`";
-            return Err(format!("run: there is no network namespace {path}: {advice}").into());
-        }
+        on_this_machine(&config)?;
         let (sender, messages) = sync_channel(DEPTH);
         stop_on_signals(sender.clone())?;
         let server = control::api::Server::start(&config.control, Asker::new(sender.clone()))?;
@@ -83,6 +79,21 @@ impl Run {
         daemon.stop();
         outcome
     }
+}
+
+/// What the file names must be there.
+fn on_this_machine(config: &Config) -> crate::Outcome {
+    if let Some(netns) = config.netns.as_deref().filter(|path| !path.exists()) {
+        let path = netns.display();
+        let advice = "make it first (`ip netns add NAME`) or correct `netns:`";
+        return Err(format!("run: there is no network namespace {path}: {advice}").into());
+    }
+    let there = |cpu: &&u16| Path::new(&format!("/sys/devices/system/cpu/cpu{cpu}")).exists();
+    if let Some(cpu) = config.workers.cpus.iter().find(|cpu| !there(cpu)) {
+        let advice = "`lscpu --extended` lists those of this machine; correct `workers:`";
+        return Err(format!("run: there is no processor {cpu}: {advice}").into());
+    }
+    Ok(())
 }
 
 fn serve(daemon: &mut Daemon, messages: &Receiver<Message>) -> crate::Outcome {

@@ -251,7 +251,13 @@ impl Opener {
     }
 
     fn tap(&self, config: tap::Config) -> std::io::Result<tap::Tap> {
-        let failed = |e| std::io::Error::other(format!("making tap {}: {e}", config.name));
+        let failed = |e: std::io::Error| {
+            let advice = match e.kind() {
+                std::io::ErrorKind::ResourceBusy => ": a device has that name; choose another",
+                _ => "",
+            };
+            std::io::Error::other(format!("making tap {}: {e}{advice}", config.name))
+        };
         within(self.netns.as_deref(), || {
             tap::Tap::new(&config).map_err(failed)
         })
