@@ -28,8 +28,11 @@ const SAMPLES: usize = 100;
 /// First octets of what the topology and the host have themselves.
 const OURS: [u32; 4] = [16, 48, 127, 198];
 
-/// What a route leads to: the kind, and gateway and device of each path in order.
-type Target = (String, Vec<(String, String)>);
+/// Gateway, if there is one, device and weight.
+type Path = (String, String, u64);
+
+/// What a route leads to: the kind, and the paths in order.
+type Target = (String, Vec<Path>);
 
 /// Routes by prefix.
 type Table = BTreeMap<String, Target>;
@@ -78,10 +81,14 @@ fn lines(random: &mut Random, prefixes: &[(Ipv4Addr, u8)]) -> String {
     text
 }
 
-/// The kernel's table, as `ip` prints it.
+/// The kernel's table, as `ip` prints it: of several routes of a prefix the one of the lowest metric is first and counts.
 fn kernels(netns: &Netns) -> Table {
     let text = netns.ip("-4 -o route show table all").unwrap();
-    text.lines().map(kernels_route).collect()
+    let mut table = Table::new();
+    for (prefix, target) in text.lines().map(kernels_route) {
+        table.entry(prefix).or_insert(target);
+    }
+    table
 }
 
 fn kernels_route(line: &str) -> (String, Target) {
@@ -96,16 +103,30 @@ fn kernels_route(line: &str) -> (String, Target) {
     if let Some(kind) = kind {
         return (prefix, (kind.to_owned(), Vec::new()));
     }
-    let (mut gateway, mut paths) = (String::new(), Vec::new());
+    let (mut gateway, mut paths, mut idle) = (String::new(), Vec::<Path>::new(), Vec::new());
     while let Some(word) = words.next() {
         match word {
             "via" => gateway = words.next().unwrap().to_owned(),
             "dev" => {
                 let device = words.next().unwrap().to_owned();
-                paths.push((std::mem::take(&mut gateway), device));
+                paths.push((std::mem::take(&mut gateway), device, 1));
             }
+            "weight" => {
+                let weight = words.next().unwrap().parse().unwrap();
+                paths.last_mut().unwrap().2 = weight;
+            }
+            // The path before it has gone down with its link.
+            "dead" => {
+                paths.pop();
+                words.next_if_eq(&"linkdown");
+            }
+            "linkdown" => idle.extend(paths.pop()),
             _ => {}
         }
+    }
+    // The router takes paths without carrier only where there is no other; the kernel takes them in any case.
+    if paths.is_empty() {
+        paths = idle;
     }
     paths.sort();
     (prefix, ("forward".to_owned(), paths))
@@ -135,7 +156,10 @@ fn routers_route(route: &serde_json::Value) -> Target {
     let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let paths = route["paths"].as_array().unwrap().iter();
     let mut paths: Vec<_> = paths
-        .map(|path| (word(&path["gateway"]), word(&path["interface"])))
+        .map(|path| {
+            let weight = path["weight"].as_u64().unwrap();
+            (word(&path["gateway"]), word(&path["interface"]), weight)
+        })
         .collect();
     paths.sort();
     (word(&route["kind"]), paths)
@@ -201,7 +225,8 @@ fn way_fits(answer: &str, (kind, paths): &Target) -> bool {
     let said = match kind.as_str() {
         "forward" => {
             let (_, ways) = kernels_route(answer).1;
-            return paths.iter().any(|path| ways.contains(path));
+            let way = |path: &Path| (path.0.clone(), path.1.clone());
+            return paths.iter().any(|p| ways.iter().any(|w| way(w) == way(p)));
         }
         "blackhole" => "Invalid argument",
         "unreachable" => "No route to host",
@@ -250,6 +275,60 @@ fn a_full_table_is_learned() {
     if !skipped("a_full_table_is_learned", &["ip", "ethtool"]) {
         learn("a_full_table_is_learned", FULL, 0);
     }
+}
+
+#[test]
+fn the_table_follows_links_and_next_hops() {
+    let name = "the_table_follows_links_and_next_hops";
+    if skipped(name, &["ip", "ethtool"]) {
+        return;
+    }
+    let mut random = Random::new(name);
+    let hosts = Hosts::new(1500, false);
+    let (left, right) = hosts.raw();
+    let router = Router::start(&hosts.router, CONFIGURATION);
+    assert!(forwards(&left, &right));
+    let prefixes = prefixes(&mut random, 3000);
+    let text = lines(&mut random, &prefixes);
+    hosts.router.ip_batch(&text).unwrap();
+    // Routes that share next-hop objects, as FRR makes them.
+    let objects = format!(
+        "nexthop add id 11 via {0} dev r0\nnexthop add id 12 via {1} dev r1\nnexthop add id 13 group 11/12,3\n\
+         route add 203.0.113.0/24 nhid 11\nroute add 203.0.114.0/24 nhid 13\n",
+        HOST[0], HOST[1]
+    );
+    hosts.router.ip_batch(&objects).unwrap();
+    assert_same(&hosts.router, &router);
+    for change in [
+        "nexthop replace id 11 via 198.18.1.9 dev r1",
+        "nexthop replace id 13 group 12",
+        "nexthop del id 11",
+        "addr add 198.19.0.1/24 dev r0",
+        "route replace 203.0.115.0/24 via 198.19.0.7",
+        "route add 203.0.115.0/24 metric 10 via 198.18.1.7",
+        "route del 203.0.115.0/24 metric 0",
+        "addr del 198.19.0.1/24 dev r0",
+        "link set r1 down",
+        "link set r1 up",
+        "link set lo down",
+        "link set lo up",
+    ] {
+        hosts.router.ip(change).expect(change);
+        println!("{name}: {change}");
+        assert_same(&hosts.router, &router);
+    }
+    for carrier in ["down", "up"] {
+        hosts.right.ip(&format!("link set h1 {carrier}")).unwrap();
+        println!("{name}: carrier {carrier}");
+        assert_same(&hosts.router, &router);
+    }
+    hosts
+        .router
+        .ip_batch(&text.replace("add", "replace"))
+        .unwrap();
+    hosts.add_routes();
+    assert_same(&hosts.router, &router);
+    assert!(forwards(&left, &right), "{}", router.process.log());
 }
 
 /// Sends packets to one destination until it is told that all is over, and counts what arrives: sent, received.
