@@ -16,13 +16,19 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 use tracing::warn;
 
 /// Packets in an AF_XDP queue's rings, and in a memif's or tap's: what the pool must have beside the workers' own.
 const RING: u32 = 12_288;
 /// MTU of an interface whose configuration names none and whose port has none of its own.
 const MTU: u16 = 1500;
+
+/// Name of our XDP program, as the kernel shows it.
+const PROGRAM: &str = "parshall_router";
+/// How long a start waits for what is held by another one, and how long between two tries.
+const LETTING_GO: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Counter of sampled packets with a checksum that nobody finished.
 const UNFINISHED: &str = "rx-checksum-unfinished";
@@ -176,11 +182,13 @@ impl Opener {
         let queues = config.port.queues.map(u32::from);
         let (program, (interface, ports)) = within(self.netns.as_deref(), || {
             let port = xdp::PortConfig { mac, l2: false };
-            let program = programs
-                .attach(link.index, port, attach)
+            let ours =
+                |e: &xdp::Error| matches!(e, xdp::Error::Conflict { name, .. } if name == PROGRAM);
+            let program = patiently(|| programs.attach(link.index, port, attach), ours)
                 .map_err(std::io::Error::other)?;
-            let sockets = af_xdp::Interface::open(&link.name, queues, mode, pool)
-                .map_err(std::io::Error::other)?;
+            let busy = |e: &af_xdp::Error| matches!(e, af_xdp::Error::Busy { .. });
+            let open = || af_xdp::Interface::open(&link.name, queues, mode, pool);
+            let sockets = patiently(open, busy).map_err(std::io::Error::other)?;
             Ok((program, sockets))
         })?;
         interface.each_socket(|queue, socket| program.register(queue, socket))?;
@@ -433,11 +441,26 @@ pub fn stands_for(config: &config::Interface, name: &str) -> bool {
     }
 }
 
+/// Tries again for a while what another one may be about to let go of: the kernel frees sockets and programs of a
+/// predecessor that was killed a moment after its end.
+fn patiently<T, E>(
+    mut attempt: impl FnMut() -> Result<T, E>,
+    is_held: impl Fn(&E) -> bool,
+) -> Result<T, E> {
+    let end = Instant::now() + LETTING_GO;
+    loop {
+        match attempt() {
+            Err(e) if is_held(&e) && Instant::now() < end => std::thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+}
+
 /// Waits until no XDP program on any processor reads what was there before (membarrier(2): an RCU grace period).
 pub fn wait_for_programs() {
     if !xdp::grace_period() {
         warn!("membarrier(2) is not to be had: waiting 50 ms in its place");
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
