@@ -162,7 +162,13 @@ fn addresses(random: &mut Random, packet: &mut Ip4) {
         packet.dst = random.one_of(&DESTINATIONS).into();
     }
     if random.below(3) == 0 {
-        packet.src = random.one_of(&SOURCES).into();
+        let own = packet.src.octets();
+        let mut src = random.one_of(&SOURCES);
+        if src[0] == 48 {
+            // Behind the right host, who then gets errors: it, too, must not be limited.
+            src[2..].copy_from_slice(&own[2..]);
+        }
+        packet.src = src.into();
         packet.ttl = random.one_of(&[1, 64]);
     }
 }
