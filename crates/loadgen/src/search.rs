@@ -1,6 +1,7 @@
 //! Looks for the highest rate that a device forwards with no more loss than allowed.
 //!
-//! First a trial flat out: what the generator can send, and what the device forwards then. From there the search
+//! First a trial flat out: what the generator can send, and what the device forwards then. If there is time, a ramp from below
+//! to above that, which shows how the device behaves. From there the search
 //! goes up or down in growing steps until a rate that passes and one that does not enclose the answer, and halves
 //! the gap until it is narrow or time is up. A rate that the generator could not send is a bound of the search, and
 //! said to be the generator's.
@@ -17,6 +18,11 @@ use crate::units::Pps;
 
 /// Shortest trial of a search.
 pub const SHORTEST: Duration = Duration::from_secs(1);
+
+/// Rates of the ramp, as shares of what came back flat out.
+const RAMP: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 1.5];
+/// Trials that the budget must have room for if there is to be a ramp.
+const RAMP_FROM: u32 = 15;
 
 /// What to look for, and how long.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -164,22 +170,48 @@ pub fn max_rate(
         .to_owned();
         return Ok(found);
     }
+    for rate in ramp(&bounds, &flat, goal) {
+        let trial = paced(paths, rate, goal, clock, watch)?;
+        found.trials.push(trial.point());
+    }
     let mut last = None;
     while let Some(rate) = bounds.next(goal) {
         if last.is_some() && !has_time(clock.now(), deadline, goal) {
             break;
         }
-        let begin = Event::TrialStart {
-            flat_out: false,
-            offered_pps: rate.0 * ways,
-        };
-        let trial = measure(paths, rate, goal, clock, begin, watch)?;
+        let trial = paced(paths, rate, goal, clock, watch)?;
         found.trials.push(trial.point());
         bounds.note(&trial, goal);
         last = Some(trial);
     }
     bounds.conclude(&mut found, last.as_ref(), goal);
     Ok(found)
+}
+
+/// A trial at `rate` each way.
+fn paced(
+    paths: &mut [Path],
+    rate: Pps,
+    goal: &Goal,
+    clock: &dyn Clock,
+    watch: &mut dyn FnMut(Event),
+) -> Result<Trial, Failure> {
+    let begin = Event::TrialStart {
+        flat_out: false,
+        offered_pps: rate.0 * paths.len().max(1) as f64,
+    };
+    measure(paths, rate, goal, clock, begin, watch)
+}
+
+/// The rates of the ramp, each way; none if the search would miss the time.
+fn ramp(bounds: &Bounds, flat: &Trial, goal: &Goal) -> Vec<Pps> {
+    if goal.budget < RAMP_FROM * goal.trial.max(SHORTEST) {
+        return Vec::new();
+    }
+    let back = flat.received_pps().0 / bounds.ways;
+    let rates = RAMP.map(|share| share * back);
+    let sendable = rates.into_iter().filter(|rate| *rate <= bounds.top);
+    sendable.map(Pps).collect()
 }
 
 fn has_time(now: Nanos, deadline: Nanos, goal: &Goal) -> bool {

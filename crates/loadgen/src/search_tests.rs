@@ -195,3 +195,23 @@ fn events_are_lines_of_json() {
     );
     assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
 }
+
+#[test]
+fn a_ramp_comes_first_if_there_is_time() {
+    let device = || Device {
+        capacity: 1e6,
+        ..Device::default()
+    };
+    let (found, ..) = search(device(), goal(18));
+    let shares: Vec<f64> = found.trials[1..6]
+        .iter()
+        .map(|t| t.offered_pps / 1e6)
+        .collect();
+    for (share, wanted) in shares.iter().zip(RAMP) {
+        assert!((share / wanted - 1.0).abs() < 0.02, "{shares:?}");
+    }
+    assert!(found.trials[5].loss > 0.3 && found.trials[4].loss <= 0.001);
+    assert!(found.valid && (0.975..=1.002).contains(&(found.max_pps / 1e6)));
+    let (short, ..) = search(device(), goal(8));
+    assert!(short.trials[1].offered_pps > 0.9e6, "no ramp: {short:?}");
+}

@@ -91,8 +91,8 @@ impl Depth {
     pub fn budget(self) -> u64 {
         match self {
             Self::Quick => 8_000,
-            Self::Default => 15_000,
-            Self::Full => 15_000,
+            Self::Default => 18_000,
+            Self::Full => 18_000,
         }
     }
 
