@@ -150,7 +150,7 @@ impl Interface {
                 source,
             }
         };
-        let count = queues.unwrap_or_else(|| channels(name)).max(1);
+        let count = queues.or_else(|| self::queues(name)).unwrap_or(1).max(1);
         let mut interface = Self {
             name: name.to_owned(),
             zero_copy: false,
@@ -334,14 +334,13 @@ struct Channels {
 /// ETHTOOL_GCHANNELS
 const GET_CHANNELS: u32 = 0x3c;
 
-/// Receive queues of an interface; 1 if the driver does not say.
-fn channels(name: &str) -> u32 {
+/// Receive queues of an interface of the calling thread's network namespace; `None` if there is none of that name or its driver
+/// does not say.
+pub fn queues(name: &str) -> Option<u32> {
     let mut channels = Channels {
         cmd: GET_CHANNELS,
         ..Channels::default()
     };
-    match crate::netdev::ethtool(name, &mut channels) {
-        Ok(()) => channels.rx + channels.combined,
-        Err(_) => 1,
-    }
+    let known = crate::netdev::ethtool(name, &mut channels).is_ok();
+    known.then_some(channels.rx + channels.combined)
 }

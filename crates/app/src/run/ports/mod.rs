@@ -1,5 +1,8 @@
 //! Opening what the configuration calls a port: sockets, shared memory, taps, files; and the kernel's end of it.
 
+mod file;
+mod opened;
+
 use super::Message;
 use control::config::{self, Config, Mode, PortKind, Role};
 use control::kernel::Link;
@@ -8,15 +11,15 @@ use control::netlink::Requests;
 use control::netlink::socket::within;
 use graph::{Pool, Port};
 use io::wrap::Sample;
-use io::{af_xdp, memif, null, pcap, tap};
+use io::{af_xdp, memif, null, tap};
+use opened::Kind;
+pub use opened::Opened;
 use router::{InterfaceId, Mac, Memory};
 use std::error::Error;
-use std::fs::File;
-use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tracing::warn;
 
 /// Packets in an AF_XDP queue's rings, and in a memif's or tap's: what the pool must have beside the workers' own.
@@ -32,33 +35,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Counter of sampled packets with a checksum that nobody finished.
 const UNFINISHED: &str = "rx-checksum-unfinished";
-
-/// An open port.
-pub struct Opened {
-    /// The kernel's device: the port itself, or its tap.
-    pub netdev: String,
-    /// Its index.
-    pub ifindex: u32,
-    /// Whether the device is a tap beside the port.
-    pub has_twin: bool,
-    /// The queues, until the workers have them.
-    pub queues: Vec<Box<dyn Port>>,
-    /// The tap's own port, until a worker has it.
-    pub twin: Option<Box<dyn Port>>,
-    /// Counters of the queues, of the tap last.
-    pub counters: Vec<(String, graph::PortCounters)>,
-    kind: Kind,
-}
-
-enum Kind {
-    AfXdp {
-        interface: af_xdp::Interface,
-        program: Option<xdp::RouterPort>,
-        queues: usize,
-    },
-    Memif(memif::Interface),
-    Other(&'static str),
-}
 
 /// Why a port is not open.
 pub enum Closed {
@@ -126,11 +102,7 @@ impl Opener {
 
     /// Buffers that the ports of this configuration hold.
     pub fn buffers(&self, config: &Config) -> u32 {
-        config
-            .interfaces
-            .iter()
-            .map(|i| u32::from(i.port.queues.unwrap_or(2)) * RING)
-            .sum()
+        config.interfaces.iter().map(|i| queues(i) * RING).sum()
     }
 
     /// Opens the port of an interface.
@@ -307,7 +279,7 @@ impl Opener {
             }
             PortKind::Pcap { rx, tx } => (
                 Kind::Other("pcap"),
-                vec![Box::new(pcap_port(&config.name, rx.as_deref(), tx.as_deref())?) as _],
+                vec![Box::new(file::open(&config.name, rx.as_deref(), tx.as_deref())?) as _],
             ),
             _ => (
                 Kind::Other("null"),
@@ -320,109 +292,6 @@ impl Opener {
     pub fn restore(&mut self) {
         for (device, e) in self.devices.restore() {
             warn!("putting {} back as it was: {e}", device.name);
-        }
-    }
-}
-
-impl Opened {
-    /// What it is, for log and `show hardware`.
-    pub fn describe(&self) -> String {
-        match &self.kind {
-            Kind::AfXdp {
-                interface,
-                program,
-                queues,
-            } => {
-                let copy = if interface.zero_copy() {
-                    "zero-copy"
-                } else {
-                    "copy"
-                };
-                let attached = program
-                    .as_ref()
-                    .and_then(|p| p.attachment())
-                    .map(|a| a.mode().to_string());
-                let long = if interface.long_packets() {
-                    ", multi-buffer"
-                } else {
-                    ""
-                };
-                format!(
-                    "af_xdp on {}, {copy}, {} program, {queues} queues{long}",
-                    self.netdev,
-                    attached.unwrap_or_default()
-                )
-            }
-            Kind::Memif(interface) => {
-                let status = interface.status();
-                let link = if status.up {
-                    format!("connected to {}", status.peer)
-                } else {
-                    "not connected".into()
-                };
-                format!("memif {link}, host by tap {}", self.netdev)
-            }
-            Kind::Other(kind) => format!("{kind}, host by tap {}", self.netdev),
-        }
-    }
-
-    /// Mode of the port in a word.
-    pub fn mode(&self) -> String {
-        match &self.kind {
-            Kind::AfXdp {
-                interface, program, ..
-            } => {
-                let generic = program
-                    .as_ref()
-                    .and_then(|p| p.attachment())
-                    .is_some_and(|a| a.mode() == xdp::Mode::Generic);
-                match (interface.zero_copy(), generic) {
-                    (true, _) => "zero-copy".into(),
-                    (false, false) => "copy".into(),
-                    (false, true) => "generic".into(),
-                }
-            }
-            Kind::Memif(_) => "memif".into(),
-            Kind::Other(kind) => (*kind).into(),
-        }
-    }
-
-    /// Packets that the XDP program has left to the host and given to us; `None` for other ports.
-    pub fn program_counters(&self) -> Option<(u64, u64)> {
-        match &self.kind {
-            Kind::AfXdp {
-                interface,
-                program: Some(program),
-                ..
-            } => {
-                interface.refresh();
-                program.counters().ok().map(|c| (c.passed, c.redirected))
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether packets have come whose TCP or UDP checksum the sender left to hardware.
-    pub fn has_unfinished(&self) -> bool {
-        let mut counters = self.counters.iter().flat_map(|(_, c)| c.iter());
-        counters.any(|(name, n)| name == UNFINISHED && n > 0)
-    }
-
-    /// The kernel's device got another address.
-    pub fn set_mac(&self, mac: Mac) {
-        if let Kind::AfXdp {
-            program: Some(program),
-            ..
-        } = &self.kind
-        {
-            program.configure(xdp::PortConfig { mac, l2: false });
-        }
-    }
-
-    /// Takes the XDP program off: the kernel gets every packet from now on.
-    pub fn detach(&mut self) {
-        if let Kind::AfXdp { program, .. } = &mut self.kind {
-            *program = None;
         }
     }
 }
@@ -464,6 +333,18 @@ pub fn wait_for_programs() {
     }
 }
 
+/// Queues that an interface will have; for a device that is not there yet, as many as there are processors.
+fn queues(config: &config::Interface) -> u32 {
+    let processors = || std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    match (config.port.queues, &config.port.kind) {
+        (Some(queues), _) => queues.into(),
+        (None, PortKind::Netdev(name)) => af_xdp::queues(name).unwrap_or_else(processors),
+        (None, PortKind::Pci(_)) => processors(),
+        (None, PortKind::Memif(m)) => m.rings.into(),
+        (None, _) => 1,
+    }
+}
+
 fn sizes() -> xdp::TableSizes {
     xdp::TableSizes {
         second_groups: 1 << 16,
@@ -493,36 +374,6 @@ fn memif_config(config: &config::Interface, m: &config::Memif) -> Result<memif::
         secret: m.secret.clone(),
         ..memif::Config::new(&config.name, socket, role)
     })
-}
-
-fn pcap_port(name: &str, rx: Option<&Path>, tx: Option<&Path>) -> Result<pcap::Pcap, String> {
-    let failed = |path: &Path, e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
-    let packets = match rx {
-        None => Vec::new(),
-        Some(path) => {
-            let file = File::open(path).map_err(|e| failed(path, &e))?;
-            let reader =
-                wire::pcap::Reader::new(BufReader::new(file)).map_err(|e| failed(path, &e))?;
-            let packets: Result<_, _> = reader.map(|packet| packet.map(|p| p.bytes)).collect();
-            packets.map_err(|e| failed(path, &e))?
-        }
-    };
-    let sink: Option<pcap::Sink> = match tx {
-        None => None,
-        Some(path) => {
-            let file = File::create(path).map_err(|e| failed(path, &e))?;
-            let mut writer = wire::pcap::Writer::new(file, wire::pcap::ETHERNET)
-                .map_err(|e| failed(path, &e))?;
-            let origin = SystemTime::now()
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .unwrap_or_default();
-            Some(Box::new(move |bytes, time| {
-                // A full disk ends the capture, not the router.
-                let _ = writer.write((origin + time).as_nanos() as u64, bytes.len() as u32, bytes);
-            }))
-        }
-    };
-    Ok(pcap::Pcap::new(name, packets, false, sink))
 }
 
 /// A name that the kernel takes for a device: its first 15 characters, slashes and blanks replaced.

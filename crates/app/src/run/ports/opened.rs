@@ -1,0 +1,137 @@
+//! An open port: what it is, its counters, its XDP program.
+
+use super::UNFINISHED;
+use graph::Port;
+use io::{af_xdp, memif};
+use router::Mac;
+
+/// An open port.
+pub struct Opened {
+    /// The kernel's device: the port itself, or its tap.
+    pub netdev: String,
+    /// Its index.
+    pub ifindex: u32,
+    /// Whether the device is a tap beside the port.
+    pub has_twin: bool,
+    /// The queues, until the workers have them.
+    pub queues: Vec<Box<dyn Port>>,
+    /// The tap's own port, until a worker has it.
+    pub twin: Option<Box<dyn Port>>,
+    /// Counters of the queues, of the tap last.
+    pub counters: Vec<(String, graph::PortCounters)>,
+    pub(super) kind: Kind,
+}
+
+/// What is behind it.
+pub(super) enum Kind {
+    AfXdp {
+        interface: af_xdp::Interface,
+        program: Option<xdp::RouterPort>,
+        queues: usize,
+    },
+    Memif(memif::Interface),
+    Other(&'static str),
+}
+
+impl Opened {
+    /// What it is, for log and `show hardware`.
+    pub fn describe(&self) -> String {
+        match &self.kind {
+            Kind::AfXdp {
+                interface,
+                program,
+                queues,
+            } => {
+                let copy = if interface.zero_copy() {
+                    "zero-copy"
+                } else {
+                    "copy"
+                };
+                let attached = program
+                    .as_ref()
+                    .and_then(|p| p.attachment())
+                    .map(|a| a.mode().to_string());
+                let long = if interface.long_packets() {
+                    ", multi-buffer"
+                } else {
+                    ""
+                };
+                format!(
+                    "af_xdp on {}, {copy}, {} program, queues: {queues}{long}",
+                    self.netdev,
+                    attached.unwrap_or_default()
+                )
+            }
+            Kind::Memif(interface) => {
+                let status = interface.status();
+                let link = if status.up {
+                    format!("connected to {}", status.peer)
+                } else {
+                    "not connected".into()
+                };
+                format!("memif {link}, host by tap {}", self.netdev)
+            }
+            Kind::Other(kind) => format!("{kind}, host by tap {}", self.netdev),
+        }
+    }
+
+    /// Mode of the port in a word.
+    pub fn mode(&self) -> String {
+        match &self.kind {
+            Kind::AfXdp {
+                interface, program, ..
+            } => {
+                let generic = program
+                    .as_ref()
+                    .and_then(|p| p.attachment())
+                    .is_some_and(|a| a.mode() == xdp::Mode::Generic);
+                match (interface.zero_copy(), generic) {
+                    (true, _) => "zero-copy".into(),
+                    (false, false) => "copy".into(),
+                    (false, true) => "generic".into(),
+                }
+            }
+            Kind::Memif(_) => "memif".into(),
+            Kind::Other(kind) => (*kind).into(),
+        }
+    }
+
+    /// Packets that the XDP program has left to the host and given to us; `None` for other ports.
+    pub fn program_counters(&self) -> Option<(u64, u64)> {
+        match &self.kind {
+            Kind::AfXdp {
+                interface,
+                program: Some(program),
+                ..
+            } => {
+                interface.refresh();
+                program.counters().ok().map(|c| (c.passed, c.redirected))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether packets have come whose TCP or UDP checksum the sender left to hardware.
+    pub fn has_unfinished(&self) -> bool {
+        let mut counters = self.counters.iter().flat_map(|(_, c)| c.iter());
+        counters.any(|(name, n)| name == UNFINISHED && n > 0)
+    }
+
+    /// The kernel's device got another address.
+    pub fn set_mac(&self, mac: Mac) {
+        if let Kind::AfXdp {
+            program: Some(program),
+            ..
+        } = &self.kind
+        {
+            program.configure(xdp::PortConfig { mac, l2: false });
+        }
+    }
+
+    /// Takes the XDP program off: the kernel gets every packet from now on.
+    pub fn detach(&mut self) {
+        if let Kind::AfXdp { program, .. } = &mut self.kind {
+            *program = None;
+        }
+    }
+}
