@@ -84,6 +84,12 @@ pub struct Daemon {
 impl Daemon {
     /// Starts router, workers and the mirror of the kernel. What goes wrong here leaves nothing behind.
     pub fn start(config: Config, sender: SyncSender<Message>) -> Result<Self, Box<dyn Error>> {
+        // Each takes an index for itself and one for its twin.
+        let most = (router::INTERFACES - 1) / 2;
+        if config.interfaces.len() > most {
+            let found = config.interfaces.len();
+            return Err(format!("run: {found} interfaces; there can be {most} at most").into());
+        }
         let netns: Option<PathBuf> = config.netns.clone();
         let opener = ports::Opener::new(&config, sender.clone())?;
         let (memory, grace) = match opener.tables()? {
