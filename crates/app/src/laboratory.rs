@@ -31,6 +31,9 @@ pub struct Lab {
     /// All sizes, one flow too, both ways too, five rounds, both placements on processors; more than an hour
     #[arg(long)]
     full: bool,
+    /// How often everything is repeated, devices interleaved; the table shows medians [default: 1, with --full 5]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: Option<u32>,
     /// Write all results as JSON; - is standard output, and the table then goes to standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
@@ -45,14 +48,16 @@ impl Lab {
     /// # Errors
     /// Wrong words, a laboratory that cannot be set up, or a device that gave no result at all.
     pub fn run(self) -> crate::Outcome {
+        let depth = match (self.quick, self.full) {
+            (true, _) => Depth::Quick,
+            (_, true) => Depth::Full,
+            _ => Depth::Default,
+        };
         let options = Options {
             duts: plan::duts(&self.dut)?,
             ios: plan::ios(&self.io)?,
-            depth: match (self.quick, self.full) {
-                (true, _) => Depth::Quick,
-                (_, true) => Depth::Full,
-                _ => Depth::Default,
-            },
+            depth,
+            rounds: self.rounds.unwrap_or(depth.rounds()),
             exe: invocation::parshall()?,
         };
         for file in self.json.iter().chain(&self.output) {

@@ -36,6 +36,8 @@ pub struct Options {
     pub ios: Vec<Io>,
     /// How thorough.
     pub depth: Depth,
+    /// How often everything is repeated; [`Depth::rounds`] usually.
+    pub rounds: u32,
     /// The binary `parshall` to run; [`invocation::parshall`] is the one that runs now.
     pub exe: PathBuf,
 }
@@ -108,7 +110,7 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, 
         options,
         cpus,
         begin: Instant::now(),
-        expected: per_round * f64::from(options.depth.rounds()),
+        expected: per_round * f64::from(options.rounds),
         result: LabResult {
             machine: machine::describe(),
             ..LabResult::default()
@@ -116,7 +118,7 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, 
         progress,
     };
     let before = Stat::now()?;
-    for round in 1..=options.depth.rounds() {
+    for round in 1..=options.rounds {
         for candidate in &candidates {
             comparison.candidate(*candidate, &loads, round)?;
         }
