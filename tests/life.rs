@@ -281,3 +281,30 @@ fn devices_come_and_go() {
         });
     }
 }
+
+/// What of the kernel's setup makes packets go another way than expected stands in the log.
+#[test]
+fn limits_are_told() {
+    if skipped("limits_are_told", &[]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, false);
+    let before = Router::start(&hosts.router, CONFIGURATION);
+    assert!(
+        !before.process.log().contains("policy rules"),
+        "{}",
+        before.process.log()
+    );
+    drop(before);
+    hosts.router.set_forwarding(false).expect("root may set it");
+    hosts
+        .router
+        .ip("rule add from 192.0.2.0/24 lookup 100")
+        .expect("root may add rules");
+    let router = Router::start(&hosts.router, CONFIGURATION);
+    let told = || {
+        let log = router.process.log();
+        log.contains("ip_forward is 0") && log.contains("policy rules (ip rule)")
+    };
+    assert!(until(PATIENCE, told), "{}", router.process.log());
+}

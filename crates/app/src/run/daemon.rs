@@ -151,7 +151,22 @@ impl Daemon {
             self.open(index)
                 .map_err(|e| format!("interface {}: {e}", self.slots[index].config.name))?;
         }
+        self.tell_limits();
         Ok(())
+    }
+
+    /// Says what of the kernel's setup will make packets go another way than the operator may expect.
+    fn tell_limits(&mut self) {
+        if let Ok(false) = control::netlink::request::ip_forward(self.config.netns.as_deref()) {
+            warn!(
+                "net.ipv4.ip_forward is 0: packets with IP options, and routes by devices that are not ours, are for the kernel, which drops them (sysctl -w net.ipv4.ip_forward=1)"
+            );
+        }
+        if let Ok(true) = self.requests.has_policy_rules() {
+            warn!(
+                "there are policy rules (ip rule): they are not followed, the main table is (ip rule show)"
+            );
+        }
     }
 
     fn open(&mut self, index: usize) -> Result<(), Box<dyn Error>> {
