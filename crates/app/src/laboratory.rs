@@ -28,7 +28,7 @@ pub struct Lab {
     /// 64 B many flows one way only; under 40 s
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// All sizes, one flow too, both ways too, five rounds, both placements on processors; more than an hour
+    /// All sizes, one flow too, both ways too, five rounds, both placements on processors; about 8 minutes a round
     #[arg(long)]
     full: bool,
     /// How often everything is repeated, devices interleaved; the table shows medians [default: 1, with --full 5]
