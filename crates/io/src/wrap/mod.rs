@@ -1,5 +1,35 @@
 //! Wrappers over any port.
 
+/// What a wrapper leaves to its `inner` port: everything but the name, receive and transmit.
+macro_rules! pass_on {
+    () => {
+        fn flush(&mut self, bufs: &mut graph::Buffers) {
+            self.inner.flush(bufs);
+        }
+
+        fn fd(&self) -> Option<std::os::fd::RawFd> {
+            self.inner.fd()
+        }
+
+        fn arm(&mut self) -> bool {
+            self.inner.arm()
+        }
+
+        fn disarm(&mut self) {
+            self.inner.disarm();
+        }
+
+        fn drain(&mut self, bufs: &mut graph::Buffers) {
+            self.inner.drain(bufs);
+        }
+
+        fn counters(&self) -> graph::PortCounters {
+            self.inner.counters()
+        }
+    };
+}
+use pass_on;
+
 mod fault;
 mod rate;
 mod sample;

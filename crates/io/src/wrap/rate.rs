@@ -1,8 +1,6 @@
 //! A port that sends no faster than it is allowed to: a token bucket.
 
-use std::os::fd::RawFd;
-
-use graph::{Buffers, Desc, Port, PortCounters, cycles};
+use graph::{Buffers, Desc, Port, cycles};
 
 /// The wrapper. What exceeds the rate stays with the caller.
 pub struct Rate {
@@ -54,29 +52,7 @@ impl Port for Rate {
         taken
     }
 
-    fn flush(&mut self, bufs: &mut Buffers) {
-        self.inner.flush(bufs);
-    }
-
-    fn fd(&self) -> Option<RawFd> {
-        self.inner.fd()
-    }
-
-    fn arm(&mut self) -> bool {
-        self.inner.arm()
-    }
-
-    fn disarm(&mut self) {
-        self.inner.disarm();
-    }
-
-    fn drain(&mut self, bufs: &mut Buffers) {
-        self.inner.drain(bufs);
-    }
-
-    fn counters(&self) -> PortCounters {
-        self.inner.counters()
-    }
+    super::pass_on!();
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! A port that has a look at some of the packets it receives.
 
-use std::os::fd::RawFd;
-
 use graph::{Buffers, Desc, Port, PortCounters};
 
 /// Batches whose first packet is looked at, from the start on; after them it is one batch of `EVERY`.
@@ -65,29 +63,7 @@ impl<P: Port> Port for Sample<P> {
         self.inner.tx(bufs, descs)
     }
 
-    fn flush(&mut self, bufs: &mut Buffers) {
-        self.inner.flush(bufs);
-    }
-
-    fn fd(&self) -> Option<RawFd> {
-        self.inner.fd()
-    }
-
-    fn arm(&mut self) -> bool {
-        self.inner.arm()
-    }
-
-    fn disarm(&mut self) {
-        self.inner.disarm();
-    }
-
-    fn drain(&mut self, bufs: &mut Buffers) {
-        self.inner.drain(bufs);
-    }
-
-    fn counters(&self) -> PortCounters {
-        self.inner.counters()
-    }
+    super::pass_on!();
 }
 
 #[cfg(test)]
