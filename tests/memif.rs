@@ -208,3 +208,66 @@ fn testpmd_is_server() {
         through_testpmd("client", "server");
     }
 }
+
+/// Routes whose dump fills what lies between the kernel's mirror and the control thread.
+const ROUTES: u32 = 400_000;
+
+/// A peer that comes and goes while large tables are read and operators ask: nobody waits for anybody in a circle.
+#[test]
+fn a_peer_that_flaps_during_dumps_stops_nobody() {
+    if skipped("a_peer_that_flaps_during_dumps_stops_nobody", &[]) {
+        return;
+    }
+    let netns = Netns::create("router").unwrap();
+    let socket = lab::cleanup::directory()
+        .join("flap.sock")
+        .display()
+        .to_string();
+    let server = format!(
+        "interfaces:\n  m: {{ lcp: m }}\nports:\n  m: {{ memif: {{ socket: {socket}, id: 0, role: server }} }}\n"
+    );
+    let mut router = Router::start(&netns, &server);
+    let mut routes = String::new();
+    for n in 0..ROUTES {
+        let address = std::net::Ipv4Addr::from(0x3000_0000 + (n << 8));
+        routes += &format!("route add blackhole {address}/24\n");
+    }
+    netns.ip_batch(&routes).unwrap();
+    netns.ip("link add d0 type dummy").unwrap();
+    let end = std::time::Instant::now() + Duration::from_secs(6);
+    let client = || io::memif::Config::new("client", &socket, io::memif::Role::Client);
+    let mut ups = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while std::time::Instant::now() < end {
+                // A link that changes makes the mirror read everything again.
+                netns.ip("link set d0 up").unwrap();
+                netns.ip("link set d0 down").unwrap();
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        });
+        scope.spawn(|| {
+            while std::time::Instant::now() < end {
+                router.show(&["hardware"]);
+            }
+        });
+        let control = io::memif::Control::start().unwrap();
+        while std::time::Instant::now() < end {
+            let (interface, _queues) = control.add(client()).unwrap();
+            let up = until(PATIENCE, || interface.status().up);
+            assert!(up, "{:?}\n{}", interface.status(), router.process.log());
+            ups += 1;
+        }
+    });
+    assert!(ups > 10, "{ups}");
+    // In the middle of a dump it stops at once.
+    netns.ip("link set d0 up").unwrap();
+    std::thread::sleep(Duration::from_millis(250));
+    let start = std::time::Instant::now();
+    router.process.stop().unwrap();
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        start.elapsed()
+    );
+}

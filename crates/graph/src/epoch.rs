@@ -168,6 +168,11 @@ impl<T> Reader<T> {
         true
     }
 
+    /// Whether something was published that [`Reader::refresh`] has not taken over yet.
+    pub fn is_stale(&self) -> bool {
+        self.shared.generation.0.load(Ordering::SeqCst) != self.seen
+    }
+
     /// The value.
     #[inline(always)]
     pub fn get(&self) -> &T {

@@ -24,6 +24,7 @@ pub mod served;
 pub mod stage;
 mod sync;
 pub mod trace;
+pub mod waker;
 pub mod worker;
 
 pub use desc::{Desc, flags};

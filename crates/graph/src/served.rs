@@ -2,9 +2,9 @@
 
 use crate::counters::{InterfaceCounters, WorkerCounters};
 use crate::ring::{Consumer, Producer};
+use crate::waker::Waker;
 use crate::{Buffers, Desc, Pool, Port};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A port with the interface that it is a queue of.
 pub struct Served {
@@ -65,63 +65,6 @@ pub(crate) fn size(pool: &Pool, packets: &[Desc]) -> u64 {
         bytes
     } else {
         packets.iter().map(|d| pool.total(d) as u64).sum()
-    }
-}
-
-/// Wakes a sleeping worker.
-#[derive(Debug)]
-pub struct Waker {
-    fd: std::os::fd::OwnedFd,
-    asleep: AtomicBool,
-}
-
-impl Waker {
-    /// A waker over a new eventfd.
-    ///
-    /// # Errors
-    /// The operating system's, when there are no more file descriptors.
-    pub fn new() -> std::io::Result<Arc<Self>> {
-        use std::os::fd::FromRawFd;
-        // SAFETY: a plain system call.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        // SAFETY: a new descriptor that nobody else owns.
-        let fd = unsafe { std::os::fd::OwnedFd::from_raw_fd(fd) };
-        Ok(Arc::new(Waker {
-            fd,
-            asleep: AtomicBool::new(false),
-        }))
-    }
-
-    /// Wakes the worker if it sleeps or is about to.
-    pub fn wake(&self) {
-        std::sync::atomic::fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::SeqCst) {
-            use std::os::fd::AsRawFd;
-            let one = 1u64;
-            // SAFETY: writes 8 bytes to our eventfd; a full counter is as good as a written one.
-            unsafe { libc::write(self.fd.as_raw_fd(), (&raw const one).cast(), 8) };
-        }
-    }
-
-    pub(crate) fn fd(&self) -> i32 {
-        use std::os::fd::AsRawFd;
-        self.fd.as_raw_fd()
-    }
-
-    /// Announces sleep; whoever has work after this will write.
-    pub(crate) fn doze(&self) {
-        self.asleep.store(true, Ordering::SeqCst);
-        std::sync::atomic::fence(Ordering::SeqCst);
-    }
-
-    pub(crate) fn awake(&self) {
-        self.asleep.store(false, Ordering::SeqCst);
-        let mut n = 0u64;
-        // SAFETY: reads 8 bytes from our non-blocking eventfd.
-        unsafe { libc::read(self.fd(), (&raw mut n).cast(), 8) };
     }
 }
 

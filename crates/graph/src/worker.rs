@@ -3,8 +3,9 @@
 use crate::counters::{InterfaceCounters, WorkerCounters};
 use crate::node::Way;
 use crate::ring::{Consumer, Producer};
-use crate::served::{Handoff, Served, Waker};
+use crate::served::{Handoff, Served};
 use crate::trace::TraceBuffer;
+use crate::waker::Waker;
 use crate::{FRAME, Frame, Graph};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,8 @@ use std::time::Duration;
 pub trait Context: Send {
     /// Takes over what was published. True if anything did change.
     fn refresh(&mut self) -> bool;
+    /// Whether [`Context::refresh`] would take anything over.
+    fn is_stale(&self) -> bool;
     /// Runs `sleep` while this worker holds no snapshot.
     fn offline(&mut self, sleep: &mut dyn FnMut());
 }
@@ -321,8 +324,9 @@ impl<C: Context + 'static> Worker<C> {
         self.sleep();
     }
 
+    /// Sleeps until there is something to do (for whoever drives the worker without a thread).
     #[cold]
-    fn sleep(&mut self) {
+    pub fn sleep(&mut self) {
         let out = &mut self.graph.out;
         let mut fds = [libc::pollfd {
             fd: -1,
@@ -342,8 +346,9 @@ impl<C: Context + 'static> Worker<C> {
                 None => blind = true,
             }
         }
-        let pending =
-            out.handoff.inbound.iter_mut().any(|r| !r.is_empty()) || !self.commands.is_empty();
+        let pending = out.handoff.inbound.iter_mut().any(|r| !r.is_empty())
+            || !self.commands.is_empty()
+            || self.cx.is_stale();
         if !ready && !pending {
             let timeout = if blind { GLANCE } else { NAP };
             out.worker.sleeps.add(1);
@@ -353,6 +358,9 @@ impl<C: Context + 'static> Worker<C> {
         for served in &mut out.ports {
             served.port.disarm();
         }
+        // Coming back took over what was published meanwhile, so the next refresh may find nothing: the nodes that hold
+        // packets must look all the same.
+        self.next_poll = 0;
     }
 }
 
@@ -399,6 +407,17 @@ impl Handle {
     /// Whether its thread still runs.
     pub fn alive(&self) -> bool {
         self.thread.as_ref().is_some_and(|t| !t.is_finished())
+    }
+
+    /// Why the thread has ended, if it was started and has ended without being asked: what it panicked with.
+    pub fn death(&mut self) -> Option<String> {
+        let thread = self.thread.take_if(|t| t.is_finished())?;
+        let why = thread.join().err().map(|panic| {
+            let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
+            text.or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "a panic without words".into())
+        });
+        Some(why.unwrap_or_else(|| "its thread returned".into()))
     }
 
     /// Ends the thread and waits for it.

@@ -5,8 +5,9 @@ use graph::counters::WorkerCounters;
 use graph::graph::GraphError;
 use graph::node::node;
 use graph::pool::STRIDE;
-use graph::served::{Handoff, Served, Waker};
+use graph::served::{Handoff, Served};
 use graph::stage::{Part, Then};
+use graph::waker::Waker;
 use graph::worker::{Command, Context, Handle, Returned, Worker};
 use graph::{Buffers, Desc, Edges, Frame, Graph, Node, Out, Pkt, Pool, Stage, edges};
 use std::sync::Arc;
@@ -16,6 +17,9 @@ use std::time::{Duration, Instant};
 struct Nothing;
 impl Context for Nothing {
     fn refresh(&mut self) -> bool {
+        false
+    }
+    fn is_stale(&self) -> bool {
         false
     }
     fn offline(&mut self, sleep: &mut dyn FnMut()) {

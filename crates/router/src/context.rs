@@ -56,6 +56,10 @@ impl Context for Cx {
         changed
     }
 
+    fn is_stale(&self) -> bool {
+        self.snapshot.is_stale()
+    }
+
     fn offline(&mut self, sleep: &mut dyn FnMut()) {
         self.snapshot.offline(sleep);
         self.changes += 1;

@@ -4,8 +4,10 @@
 //! [`Snapshot`] and are never stopped. [`nodes`] is the node table.
 
 pub mod arp;
+mod bucket;
 pub mod change;
 mod context;
+mod deferred;
 pub mod eth;
 pub mod icmp4;
 pub mod ip4;

@@ -3,6 +3,7 @@
 use crate::arp::Resolve;
 use crate::change::Change;
 use crate::context::Cx;
+use crate::deferred::Deferred;
 use crate::nodes;
 use crate::show::{Cleared, Traces};
 use crate::snapshot::{INTERFACES, Snapshot};
@@ -10,7 +11,8 @@ use crate::state::{Garbage, NextHops, Rejected, State};
 use graph::epoch::Publisher;
 use graph::graph::GraphError;
 use graph::ring::Consumer;
-use graph::served::{Handoff, Served, Waker};
+use graph::served::{Handoff, Served};
+use graph::waker::Waker;
 use graph::worker::{Handle, Returned, Worker};
 use graph::{Buffers, Graph, Pool};
 use std::sync::Arc;
@@ -70,6 +72,7 @@ pub struct Router {
     pool: Arc<Pool>,
     requests: Vec<Consumer<Resolve>>,
     waiting: Option<(u64, Retired<Fib>, Option<Garbage>)>,
+    deferred: Deferred,
     grace: Option<Box<dyn Fn() + Send>>,
     started: Instant,
     /// What the `clear` commands remember.
@@ -123,6 +126,7 @@ impl Router {
             pool: setup.pool,
             requests,
             waiting: None,
+            deferred: Deferred::default(),
             grace: setup.grace,
             started: Instant::now(),
             cleared: Cleared::default(),
@@ -148,7 +152,8 @@ impl Router {
 
     /// Applies a batch: all of it is checked first, then applied, then published.
     ///
-    /// Returns how many changes found a table full; they are counted in [`crate::state::Alarms`] and what was there stays.
+    /// Returns how many changes found a table full: what was there stays until there is room, then they are applied
+    /// ([`Router::tick`]). [`crate::state::Alarms`] counts them.
     ///
     /// # Errors
     /// [`Rejected`]: a change is not valid, nothing was applied.
@@ -171,6 +176,7 @@ impl Router {
                     Err(f)
                 }
             });
+            self.deferred.settle(change, applied.is_ok());
             match applied {
                 Ok(p) => publish |= p,
                 Err(_) => {
@@ -181,12 +187,11 @@ impl Router {
             }
         }
         if publish {
-            let snapshot = self.state.snapshot();
-            self.publisher.publish(snapshot);
+            self.publish();
         } else {
             self.publisher.mark();
+            self.workers.iter().for_each(Handle::wake);
         }
-        self.workers.iter().for_each(Handle::wake);
         self.tick();
         Ok(full)
     }
@@ -219,8 +224,28 @@ impl Router {
             .collect()
     }
 
-    /// Reclaims what no worker can reach any more. Call it now and then.
+    /// Changes that found a table full and wait for room.
+    pub fn deferred(&self) -> usize {
+        self.deferred.len()
+    }
+
+    /// Reclaims what no worker can reach any more, and applies what waited for that room. Call it now and then.
     pub fn tick(&mut self) {
+        self.reclaim();
+        let alarms = self.state.alarms;
+        let state = &mut self.state;
+        if self.deferred.retry(|change| state.apply(change).is_ok()) {
+            self.state.alarms = alarms;
+            self.publish();
+        }
+    }
+
+    fn publish(&mut self) {
+        self.publisher.publish(self.state.snapshot());
+        self.workers.iter().for_each(Handle::wake);
+    }
+
+    fn reclaim(&mut self) {
         self.publisher.reclaim();
         if let Some((generation, fib, next)) = self.waiting.take() {
             if !self.publisher.passed(generation) {
@@ -234,6 +259,7 @@ impl Router {
             if let Some(next) = next {
                 self.state.nexthops.reclaim(next);
             }
+            self.deferred.room();
         }
         let fib = self.state.fib.retired();
         let next = self.state.nexthops.retired();
@@ -245,10 +271,10 @@ impl Router {
     /// Waits for the grace period of all that is retired now. False if it does not end in time.
     fn reclaim_now(&mut self) -> bool {
         let give_up = Instant::now() + Duration::from_millis(100);
-        self.tick();
+        self.reclaim();
         while self.waiting.is_some() && Instant::now() < give_up {
             std::thread::sleep(Duration::from_micros(100));
-            self.tick();
+            self.reclaim();
         }
         self.waiting.is_none()
     }

@@ -324,7 +324,7 @@ fn endpoints(
                 id: *id,
                 ..memif::Config::new("parshall", socket, *role)
             };
-            let (interface, queues) = control.add(config, None).map_err(|e| failed(&e))?;
+            let (interface, queues) = control.add(config).map_err(|e| failed(&e))?;
             held.memifs.push(interface);
             if *role == memif::Role::Server {
                 served.sockets.push(socket.clone());

@@ -74,6 +74,7 @@ pub struct Daemon {
     opener: ports::Opener,
     requests: Requests,
     resolving: HashMap<(u32, Ipv4Addr), Instant>,
+    refusals: Refusals,
     confirmed: Instant,
     entry: u16,
     /// Ports are opened as their devices appear.
@@ -91,7 +92,7 @@ impl Daemon {
             return Err(format!("run: {found} interfaces; there can be {most} at most").into());
         }
         let netns: Option<PathBuf> = config.netns.clone();
-        let opener = ports::Opener::new(&config, sender.clone())?;
+        let opener = ports::Opener::new(&config)?;
         let (memory, grace) = match opener.tables()? {
             Some(memory) => (
                 memory,
@@ -136,6 +137,7 @@ impl Daemon {
             opener,
             requests: Requests::open(netns.as_deref())?,
             resolving: HashMap::new(),
+            refusals: Refusals::default(),
             confirmed: Instant::now(),
             entry,
             serving: false,
@@ -171,10 +173,7 @@ impl Daemon {
 
     fn open(&mut self, index: usize) -> Result<(), Box<dyn Error>> {
         let slot = &mut self.slots[index];
-        let opened = match self
-            .opener
-            .open(index, &slot.config, slot.id, self.router.pool())
-        {
+        let opened = match self.opener.open(&slot.config, slot.id, self.router.pool()) {
             Ok(opened) => opened,
             Err(Closed::Waits(what)) => {
                 info!("interface {}: waiting: {what}", slot.config.name);
@@ -290,7 +289,9 @@ impl Daemon {
         match self.router.apply(changes) {
             Ok(0) => {}
             Ok(full) => {
-                warn!("{full} routes do not fit into the tables: the old ones stay (show memory)")
+                warn!(
+                    "{full} changes do not fit into the tables: the old routes stay until there is room (show memory)"
+                )
             }
             Err(e) => warn!("the kernel's news was not taken: {e}"),
         }
@@ -330,25 +331,32 @@ impl Daemon {
         drop(opened);
     }
 
-    /// A memif's link went up or down.
-    pub fn link(&mut self, index: usize, up: bool) {
-        let Some(slot) = self.slots.get_mut(index) else {
-            return;
-        };
-        info!(
-            "interface {}: link {}",
-            slot.config.name,
-            if up { "up" } else { "down" }
-        );
-        slot.up = up;
-        if let Some(link) = slot.link {
-            let changes = self.translator.set_port_up(link, up);
-            self.apply(changes);
+    /// Looks for memifs whose peer has come or gone.
+    fn links(&mut self) {
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            let Some(up) = slot.opened.as_ref().map(Opened::is_connected) else {
+                continue;
+            };
+            if std::mem::replace(&mut slot.up, up) == up {
+                continue;
+            }
+            let state = if up { "up" } else { "down" };
+            info!("interface {}: link {state}", slot.config.name);
+            if let Some(link) = slot.link {
+                let changes = self.translator.set_port_up(link, up);
+                self.apply(changes);
+            }
         }
     }
 
-    /// Looks after workers and neighbors.
-    pub fn tick(&mut self) {
+    /// Looks after workers, links and neighbors.
+    ///
+    /// # Errors
+    /// A worker has ended. Its packets and ports are gone with it: whoever supervises us starts us again.
+    pub fn tick(&mut self) -> Result<(), Box<dyn Error>> {
+        dead(&mut self.router.workers)?;
+        self.links();
         for wanted in self.router.requests() {
             if let Some(link) = self.link_of(wanted.interface) {
                 self.resolve(link, wanted.address);
@@ -363,9 +371,14 @@ impl Daemon {
                 }
             }
         }
+        let deferred = self.router.deferred();
         self.router.tick();
+        if deferred > 0 && self.router.deferred() == 0 {
+            info!("the tables have room again: all routes are in");
+        }
         drop(self.router.collect());
         self.slots.iter_mut().for_each(Slot::warn_of_checksums);
+        Ok(())
     }
 
     fn link_of(&self, interface: InterfaceId) -> Option<u32> {
@@ -385,7 +398,7 @@ impl Daemon {
         if now.duration_since(*asked) >= Duration::from_millis(900) {
             *asked = now;
             if let Err(e) = self.requests.use_neighbor(link, address) {
-                warn!("asking the kernel for neighbor {address}: {e}");
+                self.refusals.tell(now, &format!("neighbor {address}: {e}"));
             }
         }
     }
@@ -405,6 +418,38 @@ impl Daemon {
         self.slots.clear();
         self.opener.restore();
     }
+}
+
+/// What the kernel refused to resolve, told every so often: a scan can make it refuse hundreds a second.
+#[derive(Default)]
+struct Refusals {
+    told: Option<Instant>,
+    untold: u32,
+}
+
+impl Refusals {
+    fn tell(&mut self, now: Instant, what: &str) {
+        if self.told.is_some_and(|t| now.duration_since(t) < CONFIRM) {
+            self.untold += 1;
+            return;
+        }
+        self.told = Some(now);
+        let before = match std::mem::take(&mut self.untold) {
+            0 => String::new(),
+            n => format!(" (and {n} others since the last message)"),
+        };
+        warn!("asking the kernel for {what}{before}");
+    }
+}
+
+/// Fails if a worker's thread has ended.
+fn dead(workers: &mut [Handle]) -> Result<(), String> {
+    for (i, worker) in workers.iter_mut().enumerate() {
+        if let Some(why) = worker.death() {
+            return Err(format!("run: worker {i} has died: {why}"));
+        }
+    }
+    Ok(())
 }
 
 fn slots(config: &Config) -> Vec<Slot> {

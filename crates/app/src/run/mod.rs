@@ -1,7 +1,7 @@
 //! `parshall run`: the router daemon.
 //!
 //! One thread, the control thread, owns router, ports and the kernel's mirror; everything reaches it by one channel: what the
-//! kernel says, what operators ask, links of memifs, signals.
+//! kernel says, what operators ask, signals.
 
 mod answer;
 mod daemon;
@@ -36,8 +36,6 @@ pub enum Message {
     Kernel(Batch),
     /// Somebody asks.
     Ask(Ask),
-    /// The link of the interface at this position of the configuration went up or down.
-    Link(usize, bool),
     /// End in order.
     Stop,
 }
@@ -71,7 +69,7 @@ impl Run {
         stop_on_signals(sender.clone())?;
         let server = control::api::Server::start(&config.control, Asker::new(sender.clone()))?;
         let mut daemon = Daemon::start(config, sender)?;
-        let outcome = serve(&mut daemon, &messages);
+        let outcome = serve(&mut daemon, messages);
         if outcome.is_ok() {
             info!("stopping");
         }
@@ -96,14 +94,14 @@ fn on_this_machine(config: &Config) -> crate::Outcome {
     Ok(())
 }
 
-fn serve(daemon: &mut Daemon, messages: &Receiver<Message>) -> crate::Outcome {
+/// Serves until the end. Whoever waits for room in the channel then is released: it is dropped here.
+fn serve(daemon: &mut Daemon, messages: Receiver<Message>) -> crate::Outcome {
     let mut tick = Instant::now() + TICK;
     let mut open = false;
     loop {
         match messages.recv_timeout(tick.saturating_duration_since(Instant::now())) {
             Ok(Message::Kernel(batch)) => daemon.kernel(batch),
             Ok(Message::Ask(ask)) => ask.answer(daemon),
-            Ok(Message::Link(index, up)) => daemon.link(index, up),
             Ok(Message::Stop) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -116,7 +114,7 @@ fn serve(daemon: &mut Daemon, messages: &Receiver<Message>) -> crate::Outcome {
             ready();
         }
         if Instant::now() >= tick {
-            daemon.tick();
+            daemon.tick()?;
             tick = Instant::now() + TICK;
         }
     }

@@ -1,6 +1,7 @@
 //! The control side: one thread that accepts, connects and reconnects for all memif interfaces.
 //!
-//! Nothing here blocks: the thread waits in poll(2) and then looks after everything once ([`State::turn`]).
+//! Nothing here blocks: the thread waits in poll(2) and then looks after everything once ([`State::turn`]). It calls nobody:
+//! whoever wants to know of a link asks ([`Interface::status`]), so its lock is never held for long.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use super::handshake::{Reason, Session};
 use super::link::{Link, Socket};
 use super::message::Message;
 use super::socket::{Channel, Listener};
-use super::{Config, Error, OnLink, Queue, Role, Status};
+use super::{Config, Error, Queue, Role, Status};
 use crate::event;
 
 /// Between two attempts to connect, and the beat of everything that is timed.
@@ -62,7 +63,6 @@ struct Endpoint {
     sockets: Vec<Arc<Socket>>,
     phase: Phase,
     status: Status,
-    on_link: Option<OnLink>,
 }
 
 #[derive(Debug)]
@@ -102,11 +102,7 @@ impl Control {
     ///
     /// # Errors
     /// Values out of range, a socket that another process listens on, an id that is taken.
-    pub fn add(
-        &self,
-        config: Config,
-        on_link: Option<OnLink>,
-    ) -> Result<(Interface, Vec<Queue>), Error> {
+    pub fn add(&self, config: Config) -> Result<(Interface, Vec<Queue>), Error> {
         config.check()?;
         let mut sockets = Vec::new();
         let mut queues = Vec::new();
@@ -136,7 +132,6 @@ impl Control {
             sockets,
             phase: Phase::Waiting(Instant::now()),
             status: Status::default(),
-            on_link,
         });
         drop(state);
         event::signal(&*self.shared.wake);
@@ -170,7 +165,6 @@ impl Drop for Interface {
         let state = &mut *guard;
         if let Some(index) = state.endpoints.iter().position(|e| e.key == self.key) {
             let mut endpoint = state.endpoints.swap_remove(index);
-            endpoint.on_link = None;
             endpoint.end("interface removed", &mut state.retired);
         }
         let endpoints = &state.endpoints;
@@ -380,7 +374,6 @@ impl Endpoint {
             reason: String::new(),
         };
         self.phase = Phase::Up(session);
-        self.tell();
     }
 
     /// Ends the session, if there is one, and takes the link from the workers.
@@ -395,16 +388,9 @@ impl Endpoint {
         for socket in &self.sockets {
             retired.extend(socket.plug(None));
         }
-        let was_up = std::mem::take(&mut self.status).up;
-        self.status.reason = reason.to_owned();
-        if was_up {
-            self.tell();
-        }
-    }
-
-    fn tell(&mut self) {
-        if let Some(on_link) = &mut self.on_link {
-            on_link(&self.status);
-        }
+        self.status = Status {
+            reason: reason.to_owned(),
+            ..Status::default()
+        };
     }
 }

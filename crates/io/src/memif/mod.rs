@@ -141,9 +141,6 @@ pub struct Status {
     pub reason: String,
 }
 
-/// Called by the control thread whenever an interface went up or down. Must not call into memif.
-pub type OnLink = Box<dyn FnMut(&Status) + Send>;
-
 /// Why an interface cannot be.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -1,9 +1,11 @@
 //! ip4-arp: asks the kernel for a neighbor and holds a few packets until it is there.
 
+use crate::bucket::TokenBucket;
 use crate::change::InterfaceId;
 use crate::context::Cx;
 use crate::icmp4::Error;
 use crate::ip4::at;
+use crate::snapshot::INTERFACES;
 use graph::ring::Producer;
 use graph::stage::Part;
 use graph::{Desc, Edges, Frame, Node, Out, edges};
@@ -17,8 +19,10 @@ edges! {
         Lookup => Node("ip4-lookup"),
         /// The neighbor did not answer: the sender is told.
         Unresolved => Node("icmp4-error"),
-        /// More packets than are held for one neighbor.
-        Full => Drop("more packets than are held for an unresolved neighbor"),
+        /// More packets than are held for one neighbor, or for all of them.
+        Full => Drop("more packets than are held for unresolved neighbors"),
+        /// Somebody scans the network of an interface, or it has very many new neighbors.
+        Limited => Drop("more unresolved neighbors than are asked for in a second"),
     }
 }
 
@@ -31,15 +35,21 @@ pub struct Resolve {
     pub address: Ipv4Addr,
 }
 
-/// Neighbors waited for, and packets held for each.
+/// Neighbors that packets are held for, and packets held for each.
 const NEIGHBORS: usize = 256;
 const PACKETS: usize = 16;
 /// Milliseconds between two requests for a neighbor, and how long packets wait (the kernel gives up after three seconds).
 const ASK_AGAIN_MS: u64 = 1000;
 const GIVE_UP_MS: u64 = 3500;
+/// Neighbors of a connected network that are asked for, by interface: a second, and at once. The kernel waits 3 s for each and has
+/// room for 1024 neighbors (gc_thresh3): a scan must leave some for the others. Gateways are never too many: routes name them.
+const ASKS: u64 = 128;
+const ASKS_AT_ONCE: u64 = 128;
 
 struct Waiting {
     who: Resolve,
+    /// A route names it.
+    gateway: bool,
     since: u64,
     asked: u64,
     /// Whether a packet came for it since its packets were last tried again.
@@ -53,6 +63,8 @@ pub struct Hold {
     /// Emptied lists, so that none is allocated while packets flow.
     lists: Vec<Vec<Desc>>,
     requests: Producer<Resolve>,
+    /// By interface.
+    allowance: Box<[TokenBucket]>,
     seen: u64,
     millisecond: u64,
 }
@@ -66,35 +78,31 @@ impl Hold {
                 .map(|_| Vec::with_capacity(PACKETS))
                 .collect(),
             requests,
+            allowance: vec![TokenBucket::new(ASKS, ASKS_AT_ONCE); INTERFACES].into(),
             seen: 0,
             millisecond: (graph::cycles::per_second() / 1000.0) as u64,
         }
     }
 
     fn hold(&mut self, cx: &Cx, out: &mut Out, d: Desc) {
-        let Some(who) = next_hop(cx, out, &d) else {
+        let Some((who, gateway)) = next_hop(cx, out, &d) else {
             return out.push(Next::Full, d);
         };
-        let now = out.now;
-        let index = self.waiting.iter().position(|w| w.who == who).or_else(|| {
-            let packets = self.lists.pop()?;
-            self.waiting.push(Waiting {
-                who,
-                since: now,
-                asked: 0,
-                wanted: true,
-                packets,
-            });
-            Some(self.waiting.len() - 1)
-        });
-        let Some(waiting) = index.map(|i| &mut self.waiting[i]) else {
+        let found = self.waiting.iter().position(|w| w.who == who);
+        if found.is_none() && !gateway && !self.may_ask(who.interface, out.now) {
+            return out.push(Next::Limited, d);
+        }
+        let Some(index) = found.or_else(|| self.place(who, gateway, out)) else {
+            // Its next packet finds it resolved.
+            let _ = self.requests.push(who);
             return out.push(Next::Full, d);
         };
+        let waiting = &mut self.waiting[index];
         waiting.wanted = true;
-        if now.wrapping_sub(waiting.asked) > ASK_AGAIN_MS * self.millisecond
+        if out.now.wrapping_sub(waiting.asked) > ASK_AGAIN_MS * self.millisecond
             && self.requests.push(who).is_ok()
         {
-            waiting.asked = now;
+            waiting.asked = out.now;
         }
         if waiting.packets.len() < PACKETS {
             waiting.packets.push(d);
@@ -103,18 +111,48 @@ impl Hold {
         }
     }
 
+    fn may_ask(&mut self, interface: InterfaceId, now: u64) -> bool {
+        self.allowance[usize::from(interface) & (INTERFACES - 1)].take(now)
+    }
+
+    /// A place for a neighbor's packets: if there is none, the oldest one's, but never a gateway's for another neighbor's.
+    fn place(&mut self, who: Resolve, gateway: bool, out: &mut Out) -> Option<usize> {
+        if self.lists.is_empty() {
+            let all = 0..self.waiting.len();
+            let oldest = all.min_by_key(|i| (self.waiting[*i].gateway, self.waiting[*i].since))?;
+            if self.waiting[oldest].gateway && !gateway {
+                return None;
+            }
+            for d in self.waiting[oldest].packets.drain(..) {
+                out.push(Next::Full, d);
+            }
+            self.forget(oldest);
+        }
+        let packets = self.lists.pop()?;
+        self.waiting.push(Waiting {
+            who,
+            gateway,
+            since: out.now,
+            asked: 0,
+            wanted: true,
+            packets,
+        });
+        Some(self.waiting.len() - 1)
+    }
+
     fn forget(&mut self, i: usize) {
         let waiting = self.waiting.swap_remove(i);
         self.lists.push(waiting.packets);
     }
 }
 
-/// Who has to be resolved for this packet.
-fn next_hop(cx: &Cx, out: &Out, d: &Desc) -> Option<Resolve> {
+/// Who has to be resolved for this packet, and whether that is a gateway.
+fn next_hop(cx: &Cx, out: &Out, d: &Desc) -> Option<(Resolve, bool)> {
     let adjacency = cx.adjacencies.load(d.adj);
-    let address = match adjacency.kind() {
-        Kind::Incomplete => cx.adjacencies.next_hop(d.adj),
-        _ => {
+    let gateway = adjacency.kind() == Kind::Incomplete;
+    let address = match gateway {
+        true => cx.adjacencies.next_hop(d.adj),
+        false => {
             let at = d.l3 as usize + at::DESTINATION as usize;
             u32::from_be_bytes(
                 out.bufs
@@ -126,10 +164,11 @@ fn next_hop(cx: &Cx, out: &Out, d: &Desc) -> Option<Resolve> {
             )
         }
     };
-    Some(Resolve {
+    let who = Resolve {
         interface: adjacency.tx_if(),
         address: address.into(),
-    })
+    };
+    Some((who, gateway))
 }
 
 impl Node<Cx> for Hold {
@@ -165,7 +204,8 @@ impl Node<Cx> for Hold {
                     out.push(Next::Unresolved, d);
                 }
                 self.forget(i);
-            } else if changed && !waiting.wanted && waiting.packets.is_empty() {
+            } else if !waiting.wanted {
+                // None of its packets came back from the last try.
                 self.forget(i);
             } else if changed {
                 waiting.wanted = false;

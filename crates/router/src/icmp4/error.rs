@@ -1,6 +1,7 @@
 //! icmp4-error: makes the packet into an error about itself and sends it back.
 
 use super::Error;
+use crate::bucket::TokenBucket;
 use crate::context::Cx;
 use crate::ip4::{OFFSET, at};
 use graph::stage::Part;
@@ -33,10 +34,7 @@ const HEADERS: usize = 28;
 
 /// The node.
 pub struct Answer {
-    /// TSC cycles that one error costs of the allowance.
-    price: u64,
-    /// TSC up to which the allowance is spent.
-    spent: u64,
+    allowance: TokenBucket,
     /// Identification of the next packet.
     id: u16,
 }
@@ -44,8 +42,7 @@ pub struct Answer {
 impl Default for Answer {
     fn default() -> Self {
         Answer {
-            price: graph::cycles::per_second() as u64 / RATE,
-            spent: 0,
+            allowance: TokenBucket::new(RATE, BURST),
             id: 1,
         }
     }
@@ -82,7 +79,7 @@ impl Answer {
         let Some(source) = source(cx, out, d) else {
             return Next::NoSource;
         };
-        if !self.pay(out.now) {
+        if !self.allowance.take(out.now) {
             return Next::RateLimited;
         }
         out.bufs.cut_chain(d);
@@ -98,16 +95,6 @@ impl Answer {
         d.flags |= flags::OURS;
         d.adj = 0;
         Next::Lookup
-    }
-
-    /// Takes one error from the allowance.
-    fn pay(&mut self, now: u64) -> bool {
-        self.spent = self.spent.max(now.saturating_sub(self.price * BURST));
-        let allowed = self.spent + self.price <= now;
-        if allowed {
-            self.spent += self.price;
-        }
-        allowed
     }
 }
 

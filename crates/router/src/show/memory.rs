@@ -17,6 +17,8 @@ pub struct Memory {
     pub fib_full: u64,
     /// Routes that were not installed because next-hop groups or adjacencies were used up.
     pub next_hops_full: u64,
+    /// Changes that found no room yet: the kernel's routes, neighbors or links differ from the tables by so many.
+    pub waiting: usize,
     /// Bytes of packet memory.
     pub packet_bytes: u64,
 }
@@ -59,6 +61,7 @@ pub fn memory(router: &Router) -> Memory {
         ip4_routes: state.fib.len(),
         fib_full: state.alarms.fib_full,
         next_hops_full: state.alarms.next_hops_full,
+        waiting: router.deferred(),
         packet_bytes: router.pool().bytes() as u64,
     }
 }
@@ -106,6 +109,9 @@ impl fmt::Display for Memory {
                 f,
                 "ALARM: {hops} times a route found no next-hop group or adjacency"
             )?;
+        }
+        if self.waiting > 0 {
+            writeln!(f, "ALARM: {} changes wait for room", self.waiting)?;
         }
         Ok(())
     }

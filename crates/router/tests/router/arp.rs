@@ -49,19 +49,76 @@ fn a_gateway_that_is_unresolved_is_waited_for() {
 }
 
 #[test]
-fn few_packets_are_held_for_one_and_few_neighbors_are_waited_for() {
+fn few_packets_are_held_for_one_neighbor() {
     let mut lab = Lab::new();
     lab.receive(1, (0..20).map(|n| to(9, n)));
     assert_eq!(lab.edge("ip4-arp", "Full"), 4);
     lab.check_buffers(16);
-    lab.apply(vec![route(
-        "52.0.0.0/8",
-        router::Route::Forward(vec![on_link(3)]),
-    )]);
-    lab.receive(1, (0..300).map(|n| udp(0x3400_0000 + n).frame()));
-    assert_eq!(lab.edge("ip4-arp", "Full"), 4 + 300 - 255);
-    assert_eq!(lab.router.requests().len(), 256);
-    lab.check_buffers(16 + 255);
+}
+
+/// A network on interface 3 whose hosts do not answer, and packets to so many of them.
+fn scan(lab: &mut Lab, hosts: std::ops::Range<u32>) {
+    let change = router::Route::Forward(vec![on_link(3)]);
+    lab.apply(vec![route("52.0.0.0/8", change)]);
+    lab.receive(1, hosts.map(|n| udp(0x3400_0000 + n).frame()));
+}
+
+/// Whether the kernel is asked for this neighbor when a packet comes for `destination`.
+fn is_asked(lab: &mut Lab, destination: u32, interface: u16, neighbor: u32) -> bool {
+    lab.router.requests();
+    lab.receive(1, [udp(destination).frame()]);
+    let asked = Resolve {
+        interface,
+        address: neighbor.into(),
+    };
+    lab.router.requests().contains(&asked)
+}
+
+#[test]
+fn a_scan_of_one_network_stops_no_other_resolution() {
+    let mut lab = Lab::new();
+    let gateway = router::Route::Forward(vec![via(3, 7)]);
+    lab.apply(vec![route("50.0.0.0/8", gateway)]);
+    for round in 0..10 {
+        scan(&mut lab, 5000 * round..5000 * (round + 1));
+        // A limited number of requests: the kernel's table is for all.
+        let asked = lab.router.requests().len();
+        assert!(asked <= 129 + 64, "{asked}");
+    }
+    assert!(lab.edge("ip4-arp", "Limited") > 40_000);
+    // A gateway on the same link, a host of another one.
+    assert!(is_asked(&mut lab, 0x3200_0001, 3, addr(3, 7)));
+    assert!(is_asked(&mut lab, addr(2, 9), 2, addr(2, 9)));
+    // And a host of the same network, as soon as one more may be asked for.
+    let start = Instant::now();
+    while !is_asked(&mut lab, addr(3, 9), 3, addr(3, 9)) {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    lab.apply(vec![neighbor(3, 7), neighbor(2, 9), neighbor(3, 9)]);
+    assert_eq!(lab.sent(2).len(), 1);
+    assert_eq!(lab.sent(3).len(), 2);
+}
+
+#[test]
+fn the_oldest_place_is_given_up_but_never_a_gateways_for_a_host() {
+    let mut lab = Lab::new();
+    // 253 hosts of three networks take their allowance and all but a few of the places.
+    for net in [2, 3] {
+        lab.receive(1, (3..131).map(|h| udp(addr(net, h)).frame()));
+    }
+    lab.check_buffers(256);
+    lab.receive(1, [udp(addr(1, 3)).frame()]);
+    assert_eq!(lab.edge("ip4-arp", "Full"), 1, "the oldest is gone");
+    lab.check_buffers(256);
+    lab.apply(vec![neighbor(2, 3), neighbor(2, 4)]);
+    assert_eq!(lab.sent(2), [forwarded(&udp(addr(2, 4)).frame(), 2, 4)]);
+    // Who was resolved has left its place.
+    std::thread::sleep(Duration::from_millis(3));
+    lab.run();
+    lab.receive(1, [udp(addr(1, 4)).frame()]);
+    assert_eq!(lab.edge("ip4-arp", "Full"), 1);
+    lab.check_buffers(256);
 }
 
 #[test]

@@ -223,6 +223,67 @@ fn next_hops_that_are_used_up_leave_the_old_route() {
 }
 
 #[test]
+fn a_change_that_met_a_full_table_is_applied_when_there_is_room() {
+    let mut lab = Lab::sized(1, 4).wired();
+    let deep = |n: u32| format!("48.1.{n}.128/25");
+    let delete = |n| Change::RouteDelete {
+        prefix: prefix(&deep(n)),
+    };
+    lab.apply(vec![route(&deep(1), Route::Blackhole)]);
+    let late = [
+        route(&deep(2), Route::Punt),
+        route(&deep(3), Route::Punt),
+        route(&deep(3), Route::Prohibit),
+        route(&deep(4), Route::Prohibit),
+    ];
+    assert_eq!(lab.router.apply(late.to_vec()), Ok(4));
+    assert_eq!(memory(&lab.router).waiting, 3);
+    // What was withdrawn meanwhile does not come back.
+    lab.apply(vec![delete(2)]);
+    lab.apply(vec![delete(1)]);
+    lab.run();
+    assert_eq!(memory(&lab.router).waiting, 1);
+    assert_eq!(longest(&lab, 0x3001_0280).unwrap().prefix, "48.0.0.0/8");
+    assert_eq!(longest(&lab, 0x3001_0380).unwrap().kind, "prohibit");
+    assert_eq!(longest(&lab, 0x3001_0480).unwrap().prefix, "48.0.0.0/8");
+    lab.apply(vec![delete(3)]);
+    lab.run();
+    assert_eq!(longest(&lab, 0x3001_0480).unwrap().kind, "prohibit");
+    assert_eq!(memory(&lab.router).waiting, 0);
+}
+
+#[test]
+fn a_neighbor_and_a_link_that_met_full_tables_are_right_when_there_is_room() {
+    let mut lab = Lab::new();
+    let name = |n: u8| format!("30.{n}.0.0/16");
+    for n in 0..=255u8 {
+        let one = route(&name(n), Route::Forward(vec![via(3, n)]));
+        lab.router.apply(vec![one]).unwrap();
+        lab.run();
+    }
+    let moved = Change::NeighborSet {
+        interface: 2,
+        address: addr(2, 2).into(),
+        mac: [2, 8, 8, 8, 8, 8],
+    };
+    let mtu = Change::InterfaceSet(Interface {
+        mtu: 1400,
+        ..interface(1)
+    });
+    assert_eq!(lab.router.apply(vec![moved, mtu]), Ok(2));
+    lab.run();
+    assert_ne!(adjacency(&lab, FAR).rewrite.unwrap()[..12], *"020808080808");
+    let delete = |n: u8| Change::RouteDelete {
+        prefix: prefix(&name(n)),
+    };
+    lab.apply((0..=255).map(delete).collect());
+    lab.run();
+    assert_eq!(adjacency(&lab, FAR).rewrite.unwrap()[..12], *"020808080808");
+    assert_eq!(adjacency(&lab, addr(1, 2)).mtu, 1400);
+    assert_eq!(memory(&lab.router).waiting, 0);
+}
+
+#[test]
 fn a_batch_with_a_wrong_change_is_refused_whole() {
     let mut lab = Lab::new();
     let good = route("70.0.0.0/8", Route::Blackhole);

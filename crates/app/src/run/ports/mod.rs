@@ -3,7 +3,6 @@
 mod file;
 mod opened;
 
-use super::Message;
 use control::config::{self, Config, Mode, PortKind, Role};
 use control::kernel::Link;
 use control::netdev::{self, Devices};
@@ -18,7 +17,6 @@ use router::{InterfaceId, Mac, Memory};
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 use tracing::warn;
 
@@ -52,7 +50,6 @@ impl<E: std::fmt::Display> From<E> for Closed {
 
 /// What opens ports.
 pub struct Opener {
-    sender: SyncSender<Message>,
     netns: Option<PathBuf>,
     devices: Devices,
     programs: Option<xdp::Router>,
@@ -61,7 +58,7 @@ pub struct Opener {
 
 impl Opener {
     /// Makes what the ports of this configuration share.
-    pub fn new(config: &Config, sender: SyncSender<Message>) -> Result<Self, Box<dyn Error>> {
+    pub fn new(config: &Config) -> Result<Self, Box<dyn Error>> {
         let any = |f: fn(&PortKind) -> bool| config.interfaces.iter().any(|i| f(&i.port.kind));
         let programs = match any(|k| matches!(k, PortKind::Netdev(_) | PortKind::Pci(_))) {
             true => Some(xdp::Router::new(sizes())?),
@@ -74,7 +71,6 @@ impl Opener {
         let netns = config.netns.clone();
         let devices = Devices::new(None, netns.as_deref(), netdev::STATE.as_ref());
         Ok(Opener {
-            sender,
             netns,
             devices,
             programs,
@@ -108,7 +104,6 @@ impl Opener {
     /// Opens the port of an interface.
     pub fn open(
         &mut self,
-        index: usize,
         config: &config::Interface,
         id: InterfaceId,
         pool: &Arc<Pool>,
@@ -119,7 +114,7 @@ impl Opener {
                 Ok(link) => link.name,
                 Err(e) => return Err(Closed::Waits(e.to_string())),
             },
-            _ => return self.with_tap(index, config, id),
+            _ => return self.with_tap(config, id),
         };
         let link = self
             .devices
@@ -192,17 +187,12 @@ impl Opener {
     }
 
     /// A port without a device, and the tap that stands for it in the kernel.
-    fn with_tap(
-        &mut self,
-        index: usize,
-        config: &config::Interface,
-        id: InterfaceId,
-    ) -> Result<Opened, Closed> {
+    fn with_tap(&mut self, config: &config::Interface, id: InterfaceId) -> Result<Opened, Closed> {
         let name = config
             .lcp
             .clone()
             .unwrap_or_else(|| device_name(&config.name));
-        let (kind, queues) = self.port(index, config)?;
+        let (kind, queues) = self.port(config)?;
         let mac = config.mac.unwrap_or_else(|| own_mac(&config.name, id));
         let mtu = Some(u32::from(config.mtu.unwrap_or(MTU)));
         let tap = self.tap(tap::Config {
@@ -243,19 +233,11 @@ impl Opener {
         })
     }
 
-    fn port(
-        &mut self,
-        index: usize,
-        config: &config::Interface,
-    ) -> Result<(Kind, Vec<Box<dyn Port>>), Closed> {
+    fn port(&mut self, config: &config::Interface) -> Result<(Kind, Vec<Box<dyn Port>>), Closed> {
         Ok(match &config.port.kind {
             PortKind::Memif(m) => {
                 let memifs = self.memifs.as_ref().ok_or("no memif control was started")?;
-                let sender = self.sender.clone();
-                let on_link: memif::OnLink = Box::new(move |status| {
-                    let _ = sender.send(Message::Link(index, status.up));
-                });
-                let (interface, queues) = memifs.add(memif_config(config, m)?, Some(on_link))?;
+                let (interface, queues) = memifs.add(memif_config(config, m)?)?;
                 (
                     Kind::Memif(interface),
                     queues

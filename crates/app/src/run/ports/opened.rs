@@ -96,6 +96,14 @@ impl Opened {
         }
     }
 
+    /// Whether its peer is connected; always, where there is none to wait for.
+    pub fn is_connected(&self) -> bool {
+        match &self.kind {
+            Kind::Memif(interface) => interface.status().up,
+            _ => true,
+        }
+    }
+
     /// Packets that the XDP program has left to the host and given to us; `None` for other ports.
     pub fn program_counters(&self) -> Option<(u64, u64)> {
         match &self.kind {

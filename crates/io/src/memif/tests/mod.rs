@@ -51,7 +51,7 @@ struct End {
 impl End {
     fn new(config: Config) -> Self {
         let control = Control::start().expect("thread");
-        let (interface, queues) = control.add(config, None).expect("interface");
+        let (interface, queues) = control.add(config).expect("interface");
         Self {
             interface,
             queues,

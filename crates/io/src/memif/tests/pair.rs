@@ -1,8 +1,7 @@
 //! Our server and our client.
 
 use super::*;
-use crate::memif::{Error, OnLink, Status};
-use std::sync::{Arc, Mutex};
+use crate::memif::Error;
 
 /// Sends packets of every kind one way and compares what arrives.
 fn all_arrive(from: &mut End, to: &mut End, queue: usize) {
@@ -165,22 +164,22 @@ fn a_socket_in_use_is_an_error_and_a_stale_one_is_replaced() {
     let path = path();
     let first = Control::start().expect("thread");
     let interface = first
-        .add(Config::new("a", &path, Role::Server), None)
+        .add(Config::new("a", &path, Role::Server))
         .expect("interface");
     let second = Control::start().expect("thread");
-    let again = second.add(Config::new("b", &path, Role::Server), None);
+    let again = second.add(Config::new("b", &path, Role::Server));
     assert!(matches!(again, Err(Error::InUse(_))), "{again:?}");
-    let twice = first.add(Config::new("b", &path, Role::Server), None);
+    let twice = first.add(Config::new("b", &path, Role::Server));
     assert!(matches!(twice, Err(Error::DuplicateId { .. })), "{twice:?}");
     drop(interface);
     assert!(!std::path::Path::new(&path).exists());
 
     drop(std::os::unix::net::UnixListener::bind(&path).expect("a listener that leaves its file"));
     second
-        .add(Config::new("b", &path, Role::Server), None)
+        .add(Config::new("b", &path, Role::Server))
         .expect("replaces a stale file");
     std::fs::write(&path, "a file").expect("write");
-    let file = second.add(Config::new("c", &path, Role::Server), None);
+    let file = second.add(Config::new("c", &path, Role::Server));
     assert!(matches!(file, Err(Error::NotASocket(_))), "{file:?}");
     std::fs::remove_file(&path).expect("remove");
 }
@@ -194,39 +193,20 @@ fn interfaces_share_a_socket_and_secrets_are_checked() {
         secret: Some(secret.to_owned()),
         ..Config::new(&format!("{role}{id}"), &path, role)
     };
-    let (one, _q1) = server.add(config(1, Role::Server, "x"), None).expect("one");
-    let (two, _q2) = server.add(config(2, Role::Server, "y"), None).expect("two");
+    let (one, _q1) = server.add(config(1, Role::Server, "x")).expect("one");
+    let (two, _q2) = server.add(config(2, Role::Server, "y")).expect("two");
     let client = Control::start().expect("thread");
-    let (c1, _q3) = client
-        .add(config(1, Role::Client, "x"), None)
-        .expect("client");
+    let (c1, _q3) = client.add(config(1, Role::Client, "x")).expect("client");
     let (c2, _q4) = client
-        .add(config(2, Role::Client, "wrong"), None)
+        .add(config(2, Role::Client, "wrong"))
         .expect("client");
-    let (c3, _q5) = client
-        .add(config(3, Role::Client, "x"), None)
-        .expect("client");
+    let (c3, _q5) = client.add(config(3, Role::Client, "x")).expect("client");
     until("one", || one.status().up && c1.status().up);
     assert_eq!(one.status().peer_interface, "client1");
     until("refusals", || {
         c2.status().reason.contains("secret") && c3.status().reason.contains("id")
     });
     assert!(!two.status().up);
-}
-
-#[test]
-fn the_link_is_reported() {
-    let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
-    let path = path();
-    let control = Control::start().expect("thread");
-    let notes = seen.clone();
-    let on_link: OnLink = Box::new(move |s: &Status| notes.lock().expect("lock").push(s.up));
-    let config = Config::new("s", &path, Role::Server);
-    let (_interface, _queues) = control.add(config, Some(on_link)).expect("interface");
-    let client = End::new(Config::new("c", &path, Role::Client));
-    until("up", || *seen.lock().expect("lock") == [true]);
-    drop(client);
-    until("down", || *seen.lock().expect("lock") == [true, false]);
 }
 
 #[test]

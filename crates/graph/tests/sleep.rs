@@ -1,0 +1,153 @@
+//! A worker that lies down while the control thread publishes; a worker that dies.
+
+use graph::epoch::{Publisher, Reader};
+use graph::pool::STRIDE;
+use graph::served::{Handoff, Served};
+use graph::stage::Part;
+use graph::waker::Waker;
+use graph::worker::{Command, Context, Handle, Worker};
+use graph::{Buffers, Desc, Frame, Graph, Node, Out, Pool, Port, PortCounters};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// What is published: a number. Going to sleep is replaced by what the control thread does meanwhile.
+struct Numbers {
+    reader: Reader<u32>,
+    publisher: Arc<Mutex<Publisher<u32>>>,
+    sleeps: Arc<AtomicU32>,
+}
+
+impl Context for Numbers {
+    fn refresh(&mut self) -> bool {
+        self.reader.refresh()
+    }
+    fn is_stale(&self) -> bool {
+        self.reader.is_stale()
+    }
+    fn offline(&mut self, _: &mut dyn FnMut()) {
+        let n = self.sleeps.fetch_add(1, Ordering::Relaxed);
+        let publisher = self.publisher.clone();
+        self.reader
+            .offline(|| publisher.lock().unwrap().publish(100 + n));
+    }
+}
+
+/// A node that remembers what was published when it was last polled, as one that holds packets for a change would.
+struct Holder(Arc<AtomicU32>);
+
+impl Node<Numbers> for Holder {
+    fn name(&self) -> &'static str {
+        "holder"
+    }
+    fn parts(&self) -> Vec<Part> {
+        vec![Part {
+            name: "holder",
+            edges: Vec::new(),
+            thru: 0,
+        }]
+    }
+    fn frame(&mut self, _: &Numbers, _: &mut Out, _: &mut Frame) {}
+    fn polls(&self) -> bool {
+        true
+    }
+    fn poll(&mut self, cx: &Numbers, _: &mut Out) {
+        self.0.store(*cx.reader.get(), Ordering::Relaxed);
+    }
+}
+
+struct Lab {
+    worker: Worker<Numbers>,
+    handle: Handle,
+    publisher: Arc<Mutex<Publisher<u32>>>,
+    polled: Arc<AtomicU32>,
+    sleeps: Arc<AtomicU32>,
+}
+
+fn lab() -> Lab {
+    let mut publisher = Publisher::new(1, 1);
+    let reader = publisher.reader();
+    let publisher = Arc::new(Mutex::new(publisher));
+    let (polled, sleeps) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default());
+    let cx = Numbers {
+        reader,
+        publisher: publisher.clone(),
+        sleeps: sleeps.clone(),
+    };
+    let pool = Pool::new(64, STRIDE).unwrap();
+    let nodes: Vec<Box<dyn Node<Numbers>>> = vec![Box::new(Holder(polled.clone()))];
+    let graph = Graph::new(nodes, Buffers::new(pool), 4, Arc::default()).unwrap();
+    let (worker, handle) = Worker::new(graph, cx, Waker::new().unwrap(), Handoff::default());
+    Lab {
+        worker,
+        handle,
+        publisher,
+        polled,
+        sleeps,
+    }
+}
+
+#[test]
+fn nodes_see_what_was_published_in_their_sleep() {
+    let mut lab = lab();
+    for n in 0..100 {
+        // This round polls at the latest, so that the next poll would be a millisecond away.
+        lab.worker.round();
+        lab.worker.sleep();
+        lab.worker.round();
+        assert_eq!(lab.polled.load(Ordering::Relaxed), 100 + n);
+    }
+}
+
+#[test]
+fn nobody_sleeps_over_what_was_just_published() {
+    let mut lab = lab();
+    lab.worker.round();
+    lab.publisher.lock().unwrap().publish(7);
+    lab.worker.sleep();
+    assert_eq!(lab.sleeps.load(Ordering::Relaxed), 0);
+    lab.worker.round();
+    assert_eq!(lab.polled.load(Ordering::Relaxed), 7);
+    lab.worker.sleep();
+    assert_eq!(lab.sleeps.load(Ordering::Relaxed), 1);
+}
+
+/// A port with a defect.
+struct Broken(PortCounters);
+
+impl Port for Broken {
+    fn name(&self) -> &str {
+        "broken"
+    }
+    fn rx(&mut self, _: &mut Buffers, _: &mut [Desc]) -> usize {
+        panic!("an invariant of {} is gone", self.name())
+    }
+    fn tx(&mut self, _: &mut Buffers, _: &[Desc]) -> usize {
+        0
+    }
+    fn counters(&self) -> PortCounters {
+        self.0.clone()
+    }
+}
+
+#[test]
+fn a_worker_that_dies_says_what_of() {
+    let Lab {
+        worker, mut handle, ..
+    } = lab();
+    assert_eq!(handle.death(), None, "it was not started");
+    let broken = Served::new(Box::new(Broken(PortCounters::new(&[]))), 1, 0);
+    assert!(handle.command(Command::AddPort(Box::new(broken))).is_ok());
+    let mut handle = worker.start("worker".into(), None, handle).unwrap();
+    let start = Instant::now();
+    let death = loop {
+        if let Some(death) = handle.death() {
+            break death;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "it lives");
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    assert_eq!(death, "an invariant of broken is gone");
+    assert!(!handle.alive());
+    handle.stop();
+}

@@ -1,0 +1,146 @@
+//! Changes that found a table full: kept, and tried again when there is room.
+
+use crate::change::{Change, InterfaceId};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::ops::Bound;
+use tables::ip4::Prefix;
+
+/// Changes that one call tries again.
+const AT_ONCE: usize = 1024;
+
+/// What a change is about; a later change of the same takes its place. In the order in which they are tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Interface(InterfaceId),
+    Neighbor(InterfaceId, Ipv4Addr),
+    Route(Prefix),
+}
+
+/// The changes that wait for room.
+#[derive(Debug, Default)]
+pub(crate) struct Deferred {
+    changes: BTreeMap<Key, Change>,
+    /// Where the next call goes on.
+    next: Option<Key>,
+    /// Changes that may fit, as far as is known: 0 after all of them have failed since there was new room.
+    hopeful: usize,
+}
+
+impl Deferred {
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Takes note of how a change went: what was waiting for the same thing is superseded by it.
+    pub(crate) fn settle(&mut self, change: &Change, fitted: bool) {
+        if let &Change::InterfaceDelete(id) = change {
+            self.changes
+                .retain(|key, _| !matches!(key, Key::Neighbor(i, _) if *i == id));
+        }
+        let Some(key) = key(change) else { return };
+        if fitted {
+            self.changes.remove(&key);
+        } else {
+            self.changes.insert(key, change.clone());
+        }
+    }
+
+    /// Tables have gained room: all are worth another try.
+    pub(crate) fn room(&mut self) {
+        self.hopeful = self.changes.len();
+    }
+
+    /// Tries some again with `apply`, which says whether the change fitted. True if any was tried.
+    pub(crate) fn retry(&mut self, mut apply: impl FnMut(&Change) -> bool) -> bool {
+        if self.hopeful == 0 || self.changes.is_empty() {
+            self.hopeful = 0;
+            return false;
+        }
+        let from = self.next.map_or(Bound::Unbounded, Bound::Included);
+        let mut tried = self.changes.range((from, Bound::Unbounded));
+        let now: Vec<_> = tried.by_ref().take(AT_ONCE).map(|(k, _)| *k).collect();
+        self.next = tried.next().map(|(k, _)| *k);
+        for key in now {
+            if apply(&self.changes[&key]) {
+                self.changes.remove(&key);
+                self.hopeful = self.changes.len();
+            } else {
+                self.hopeful = self.hopeful.saturating_sub(1);
+            }
+        }
+        true
+    }
+}
+
+/// `None`: the change needs no room.
+fn key(change: &Change) -> Option<Key> {
+    Some(match change {
+        Change::InterfaceSet(i) => Key::Interface(i.id),
+        Change::InterfaceDelete(id) => Key::Interface(*id),
+        Change::AddressAdd { .. } | Change::AddressDelete { .. } => return None,
+        Change::NeighborSet {
+            interface, address, ..
+        }
+        | Change::NeighborDelete { interface, address } => Key::Neighbor(*interface, *address),
+        Change::RouteSet { prefix, .. } | Change::RouteDelete { prefix } => Key::Route(*prefix),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Route;
+
+    fn route(n: u32, route: Route) -> Change {
+        let prefix = Prefix::host(n);
+        Change::RouteSet { prefix, route }
+    }
+
+    #[test]
+    fn all_are_tried_once_for_each_time_that_there_is_room() {
+        let mut deferred = Deferred::default();
+        let count = 3 * AT_ONCE as u32 + 7;
+        for n in 0..count {
+            deferred.settle(&route(n, Route::Punt), false);
+        }
+        assert!(!deferred.retry(|_| true), "there is no room yet");
+        deferred.room();
+        // Room for one: wherever it is, it is found.
+        let wanted = route(count - 3, Route::Punt);
+        let (mut tries, mut found) = (0, 0);
+        while deferred.retry(|change| {
+            tries += 1;
+            let fits = *change == wanted && found == 0;
+            found += u32::from(fits);
+            fits
+        }) {}
+        assert_eq!((found, deferred.len()), (1, count as usize - 1));
+        assert!(tries <= 2 * count + 2 * AT_ONCE as u32, "{tries}");
+    }
+
+    #[test]
+    fn a_later_change_of_the_same_takes_its_place() {
+        let mut deferred = Deferred::default();
+        deferred.settle(&route(1, Route::Punt), false);
+        deferred.settle(&route(1, Route::Local), false);
+        deferred.settle(&route(2, Route::Local), false);
+        deferred.settle(&route(2, Route::Punt), true);
+        let neighbor = Change::NeighborSet {
+            interface: 7,
+            address: Ipv4Addr::LOCALHOST,
+            mac: [2; 6],
+        };
+        deferred.settle(&neighbor, false);
+        deferred.settle(&Change::InterfaceDelete(7), true);
+        deferred.room();
+        let mut tried = Vec::new();
+        deferred.retry(|change| {
+            tried.push(change.clone());
+            true
+        });
+        assert_eq!(tried, [route(1, Route::Local)]);
+        assert_eq!(deferred.len(), 0);
+    }
+}
