@@ -14,15 +14,18 @@ lab="iproute2:ip:network namespaces and links
 ethtool:ethtool:offloads of the links
 util-linux:setpriv:processes that end with their starter"
 test="clang:clang:compiles the XDP programs again, to compare them with those in the tree
-llvm:llvm-objdump:reads them
+llvm:llvm-strip:makes them small
 libbpf-dev:/usr/include/bpf/bpf_helpers.h:their headers
 bird2:bird:a routing daemon beside the router
+bird2:birdc:its client
+frr:/usr/lib/frr/zebra:another one
 frr:/usr/lib/frr/bgpd:another one
 dpdk-dev:dpdk-testpmd:memif peer that is not ours
 librte-meta-net:/usr/lib/*/dpdk/pmds-*/librte_net_memif.so*:its memif driver
 librte-meta-mempool:/usr/lib/*/dpdk/pmds-*/librte_mempool_ring.so*:its packet memory
 tcpdump:tcpdump:looks at the host's side of an interface
 iperf3:iperf3:real TCP
+iputils-ping:ping:a host that asks for an answer
 chromium:chromium:opens the report"
 
 case $what in

@@ -1,4 +1,5 @@
-//! The house's walls: who may use whom, what the engine may depend on, and the sizes of files and functions.
+//! The house's walls: who may use whom, what the engine may depend on, the sizes of files and functions, and what the tests ask
+//! of a machine.
 
 use std::{
     fs,
@@ -100,8 +101,14 @@ fn the_engine_stands_on_little() {
 
 /// Every source file of the crates, with its text.
 fn sources() -> Vec<(PathBuf, String)> {
+    let found = sources_in(&["crates"]);
+    assert!(found.len() > 100, "{} files only", found.len());
+    found
+}
+
+fn sources_in(directories: &[&str]) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
-    let mut directories = vec![root().join("crates")];
+    let mut directories: Vec<_> = directories.iter().map(|d| root().join(d)).collect();
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).expect("a directory") {
             let path = entry.expect("an entry").path();
@@ -113,7 +120,6 @@ fn sources() -> Vec<(PathBuf, String)> {
             }
         }
     }
-    assert!(found.len() > 100, "{} files only", found.len());
     found
 }
 
@@ -187,4 +193,56 @@ fn names_say_something() {
             assert!(!empty, "{}: {declared}", place.display());
         }
     }
+}
+
+/// Programs that every Debian has.
+const EVERYWHERE: &[&str] = &["sh", "cat", "chown", "sleep"];
+
+/// What is written where a program is called or asked for, up to its name; after the first ones a list of names.
+const LISTS: &[&str] = &["skipped("];
+const CALLS: &[&str] = &[
+    "Command::new(\"",
+    "Spawn::new(\"",
+    "exec(&[\"",
+    "run(&[\"",
+    "exists(\"",
+];
+
+/// The programs that a source file names in such places.
+fn programs(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for call in CALLS {
+        let names = text.split(call).skip(1);
+        found.extend(names.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+    }
+    for rest in LISTS.iter().flat_map(|list| text.split(list).skip(1)) {
+        let arguments = rest.split(')').next().unwrap_or_default();
+        let names = arguments.split_once('[').map_or("", |(_, names)| names);
+        let quoted = names.split('"').skip(1).step_by(2);
+        found.extend(quoted.map(str::to_owned));
+    }
+    found
+}
+
+#[test]
+fn programs_of_the_tests_are_installed_by_the_setup() {
+    let setup = fs::read_to_string(root().join("scripts/setup.sh")).expect("the setup");
+    let installed: Vec<&str> = setup
+        .lines()
+        .filter_map(|line| line.split(':').nth(1)?.rsplit('/').next())
+        .collect();
+    let mut called = 0;
+    for (path, text) in sources_in(&["crates", "tests"]) {
+        if path.ends_with("layering.rs") {
+            continue;
+        }
+        for program in programs(&text) {
+            called += 1;
+            let there = EVERYWHERE.contains(&program.as_str())
+                || installed.contains(&program.as_str())
+                || program.starts_with("no-such-");
+            assert!(there, "{}: {program}", path.display());
+        }
+    }
+    assert!(called > 50, "{called} calls only");
 }

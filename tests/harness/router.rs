@@ -18,6 +18,7 @@ use super::{
 pub struct Router {
     pub process: Process,
     socket: PathBuf,
+    _registered: lab::cleanup::Registered,
 }
 
 impl Router {
@@ -31,13 +32,17 @@ impl Router {
     /// Starts one and does not wait.
     pub fn launch(netns: &Netns, yaml: &str) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        lab::cleanup::register().expect("root may write to /run");
+        let registered = lab::cleanup::register().expect("root may write to /run");
         let base = lab::cleanup::directory()
             .join(format!("router-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
         let (file, socket) = (base.with_extension("yaml"), base.with_extension("sock"));
         std::fs::write(&file, yaml).expect("root may write to /run");
         let process = spawn(netns, &file, &socket);
-        Self { process, socket }
+        Self {
+            process,
+            socket,
+            _registered: registered,
+        }
     }
 
     /// Starts another one with the same configuration and socket, and does not wait. The old one must have ended.

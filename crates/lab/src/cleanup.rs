@@ -8,6 +8,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -31,19 +32,38 @@ fn directory_of(pid: u32) -> PathBuf {
     Path::new(RUN).join(format!("lab-{pid}"))
 }
 
-/// Makes [`directory`] and notes there who we are. Called by whatever makes something; the second call is cheap.
+/// Something of ours is there. Dropped with the last one of this process, [`directory`] goes.
+#[derive(Debug)]
+pub struct Registered(());
+
+/// How many there are.
+static REGISTERED: Mutex<usize> = Mutex::new(0);
+
+/// Makes [`directory`] and notes there who we are. Called by whatever makes something, and held as long as that is there.
 ///
 /// # Errors
 /// Needs root.
-pub fn register() -> Result<(), Error> {
-    let directory = directory();
-    let file = directory.join("started");
-    let started = started(std::process::id()).unwrap_or_default();
-    if fs::read_to_string(&file).is_ok_and(|noted| noted == started) {
-        return Ok(());
+pub fn register() -> Result<Registered, Error> {
+    let mut count = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *count == 0 {
+        let directory = directory();
+        let file = directory.join("started");
+        let started = started(std::process::id()).unwrap_or_default();
+        fs::create_dir_all(&directory).map_err(|e| Error::file(&directory, e))?;
+        fs::write(&file, started).map_err(|e| Error::file(&file, e))?;
     }
-    fs::create_dir_all(&directory).map_err(|e| Error::file(&directory, e))?;
-    fs::write(&file, started).map_err(|e| Error::file(&file, e))
+    *count += 1;
+    Ok(Registered(()))
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let mut count = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+        *count -= 1;
+        if *count == 0 {
+            let _ = fs::remove_dir_all(directory());
+        }
+    }
 }
 
 /// When a process started, in clock ticks since boot (field 22 of `/proc/<pid>/stat`); `None` if there is none.

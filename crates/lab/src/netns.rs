@@ -14,6 +14,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 #[derive(Debug)]
 pub struct Netns {
     name: String,
+    _registered: cleanup::Registered,
 }
 
 impl Netns {
@@ -22,11 +23,14 @@ impl Netns {
     /// # Errors
     /// Needs root and `ip`.
     pub fn create(label: &str) -> Result<Self, Error> {
-        cleanup::register()?;
+        let registered = cleanup::register()?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}-{label}", std::process::id());
         command::run(&["ip", "netns", "add", &name])?;
-        let netns = Self { name };
+        let netns = Self {
+            name,
+            _registered: registered,
+        };
         netns.ip("link set lo up")?;
         // A kernel without IPv6 has no such file, which is as good.
         netns.sh("for f in all default; do f=/proc/sys/net/ipv6/conf/$f/disable_ipv6; [ ! -e $f ] || echo 1 > $f; done")?;

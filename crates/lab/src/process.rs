@@ -78,7 +78,7 @@ impl Spawn {
     /// [`Error::Missing`] if it cannot be started, [`Error::File`] if its log cannot be made.
     pub fn start(self) -> Result<Process, Error> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        cleanup::register()?;
+        let registered = cleanup::register()?;
         let name = Path::new(&self.program)
             .file_name()
             .unwrap_or_default()
@@ -107,7 +107,12 @@ impl Spawn {
             .process_group(0)
             .spawn()
             .map_err(|e| command::missing("setpriv", e))?;
-        Ok(Process { child, name, log })
+        Ok(Process {
+            child,
+            name,
+            log,
+            _registered: registered,
+        })
     }
 }
 
@@ -117,6 +122,7 @@ pub struct Process {
     child: Child,
     name: String,
     log: PathBuf,
+    _registered: cleanup::Registered,
 }
 
 impl Process {
@@ -300,14 +306,14 @@ mod tests {
         }
         // The thread that starts it ends without dropping the handle, once `setpriv` has become the program.
         let start = || {
-            let process =
-                std::mem::ManuallyDrop::new(Spawn::new("sleep").args(["60"]).start().unwrap());
+            let process = Spawn::new("sleep").args(["60"]).start().unwrap();
             let comm = format!("/proc/{}/comm", process.pid());
             assert!(until(Duration::from_secs(10), || fs::read_to_string(&comm)
                 .is_ok_and(|name| name == "sleep\n")));
-            process.pid()
+            process
         };
-        let pid = std::thread::spawn(start).join().unwrap();
+        let process = std::thread::spawn(start).join().unwrap();
+        let pid = process.pid();
         let gone = || {
             fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
         };

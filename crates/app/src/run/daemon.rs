@@ -487,3 +487,47 @@ fn send(worker: &mut Handle, mut command: Command) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A port with a defect.
+    struct Broken;
+
+    impl graph::Port for Broken {
+        fn name(&self) -> &str {
+            "broken"
+        }
+        fn rx(&mut self, _: &mut graph::Buffers, _: &mut [graph::Desc]) -> usize {
+            panic!("a broken port")
+        }
+        fn tx(&mut self, _: &mut graph::Buffers, _: &[graph::Desc]) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn a_dead_worker_is_an_error_that_names_it() {
+        let setup = Setup {
+            pool: Pool::new(64, STRIDE).unwrap(),
+            memory: Memory::own().unwrap(),
+            workers: 2,
+            grace: None,
+        };
+        let (mut router, idle) = Router::new(setup).unwrap();
+        let start = |(worker, handle): router::Idle| worker.start("w".into(), None, handle);
+        let handles: Result<_, _> = idle.into_iter().map(start).collect();
+        router.attach(handles.unwrap());
+        assert_eq!(dead(&mut router.workers), Ok(()));
+        let broken = Served::new(Box::new(Broken), 1, 0);
+        send(&mut router.workers[1], Command::AddPort(Box::new(broken)));
+        let begun = Instant::now();
+        while router.workers[1].alive() {
+            assert!(begun.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let error = dead(&mut router.workers).unwrap_err();
+        assert_eq!(error, "run: worker 1 has died: a broken port");
+    }
+}
