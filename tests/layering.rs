@@ -198,8 +198,7 @@ fn names_say_something() {
 /// Programs that every Debian has.
 const EVERYWHERE: &[&str] = &["sh", "cat", "chown", "sleep"];
 
-/// What is written where a program is called or asked for, up to its name; after the first ones a list of names.
-const LISTS: &[&str] = &["skipped("];
+/// What is written where a program is called, up to its name.
 const CALLS: &[&str] = &[
     "Command::new(\"",
     "Spawn::new(\"",
@@ -208,14 +207,14 @@ const CALLS: &[&str] = &[
     "exists(\"",
 ];
 
-/// The programs that a source file names in such places.
+/// The programs that a source file names in such places, and in its calls of `skipped(NAME, &[PROGRAMS])`.
 fn programs(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for call in CALLS {
         let names = text.split(call).skip(1);
         found.extend(names.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
     }
-    for rest in LISTS.iter().flat_map(|list| text.split(list).skip(1)) {
+    for rest in text.split("skipped(").skip(1) {
         let arguments = rest.split(')').next().unwrap_or_default();
         let names = arguments.split_once('[').map_or("", |(_, names)| names);
         let quoted = names.split('"').skip(1).step_by(2);

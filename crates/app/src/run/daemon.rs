@@ -1,6 +1,7 @@
 //! The control thread's state: the router, its interfaces and what the kernel says.
 
 use super::Message;
+use super::neighbors::Neighbors;
 use super::ports::{self, Closed, Opened};
 use control::config::{self, Config};
 use control::kernel::Batch;
@@ -12,9 +13,7 @@ use graph::pool::{STRIDE, STRIDE_AF_XDP};
 use graph::served::Served;
 use graph::worker::{Command, Handle};
 use router::{Change, InterfaceId, Memory, Router, Setup};
-use std::collections::HashMap;
 use std::error::Error;
-use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
@@ -22,8 +21,6 @@ use tracing::{info, warn};
 
 /// Packet buffers beside those that ports hold in their rings.
 const BUFFERS: u32 = 16_384;
-/// Neighbors in use are confirmed this often (the kernel's `base_reachable_time` is 30 s).
-const CONFIRM: Duration = Duration::from_secs(15);
 
 /// An interface of the configuration.
 pub struct Slot {
@@ -73,9 +70,7 @@ pub struct Daemon {
     pub config: Config,
     opener: ports::Opener,
     requests: Requests,
-    resolving: HashMap<(u32, Ipv4Addr), Instant>,
-    refusals: Refusals,
-    confirmed: Instant,
+    neighbors: Neighbors,
     entry: u16,
     /// Ports are opened as their devices appear.
     serving: bool,
@@ -136,9 +131,7 @@ impl Daemon {
             config,
             opener,
             requests: Requests::open(netns.as_deref())?,
-            resolving: HashMap::new(),
-            refusals: Refusals::default(),
-            confirmed: Instant::now(),
+            neighbors: Neighbors::default(),
             entry,
             serving: false,
         })
@@ -357,14 +350,14 @@ impl Daemon {
     pub fn tick(&mut self) -> Result<(), Box<dyn Error>> {
         dead(&mut self.router.workers)?;
         self.links();
+        let now = Instant::now();
         for wanted in self.router.requests() {
             if let Some(link) = self.link_of(wanted.interface) {
-                self.resolve(link, wanted.address);
+                self.neighbors
+                    .resolve(&mut self.requests, now, link, wanted.address);
             }
         }
-        if self.confirmed.elapsed() > CONFIRM {
-            self.confirmed = Instant::now();
-            self.resolving.retain(|_, asked| asked.elapsed() < CONFIRM);
+        if self.neighbors.are_to_be_confirmed(now) {
             for (interface, address) in self.router.next_hops_in_use() {
                 if let Some(link) = self.link_of(interface) {
                     let _ = self.requests.use_neighbor(link, address);
@@ -388,21 +381,6 @@ impl Daemon {
             .and_then(|s| s.link)
     }
 
-    /// Asks the kernel for a neighbor, at most once a second for each.
-    fn resolve(&mut self, link: u32, address: Ipv4Addr) {
-        let now = Instant::now();
-        let asked = self
-            .resolving
-            .entry((link, address))
-            .or_insert(now - CONFIRM);
-        if now.duration_since(*asked) >= Duration::from_millis(900) {
-            *asked = now;
-            if let Err(e) = self.requests.use_neighbor(link, address) {
-                self.refusals.tell(now, &format!("neighbor {address}: {e}"));
-            }
-        }
-    }
-
     /// Ends workers and ports, and undoes what was done to devices.
     pub fn stop(&mut self) {
         // First the programs: from then on the kernel takes every packet.
@@ -417,28 +395,6 @@ impl Daemon {
         drop(self.router.collect());
         self.slots.clear();
         self.opener.restore();
-    }
-}
-
-/// What the kernel refused to resolve, told every so often: a scan can make it refuse hundreds a second.
-#[derive(Default)]
-struct Refusals {
-    told: Option<Instant>,
-    untold: u32,
-}
-
-impl Refusals {
-    fn tell(&mut self, now: Instant, what: &str) {
-        if self.told.is_some_and(|t| now.duration_since(t) < CONFIRM) {
-            self.untold += 1;
-            return;
-        }
-        self.told = Some(now);
-        let before = match std::mem::take(&mut self.untold) {
-            0 => String::new(),
-            n => format!(" (and {n} others since the last message)"),
-        };
-        warn!("asking the kernel for {what}{before}");
     }
 }
 

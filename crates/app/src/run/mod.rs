@@ -6,6 +6,7 @@
 mod answer;
 mod daemon;
 mod facts;
+mod neighbors;
 mod ports;
 
 use answer::{Ask, Asker};

@@ -103,7 +103,7 @@ fn a_scan_of_one_network_stops_no_other_resolution() {
 #[test]
 fn the_oldest_place_is_given_up_but_never_a_gateways_for_a_host() {
     let mut lab = Lab::new();
-    // 253 hosts of three networks take their allowance and all but a few of the places.
+    // Hosts of two networks take the allowance of both, and with that all places.
     for net in [2, 3] {
         lab.receive(1, (3..131).map(|h| udp(addr(net, h)).frame()));
     }

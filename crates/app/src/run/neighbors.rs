@@ -1,0 +1,61 @@
+//! What the kernel is asked about neighbors: to resolve those that packets wait for, and to keep those in use.
+
+use control::netlink::Requests;
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+use tracing::warn;
+
+/// Neighbors in use are confirmed this often (the kernel's `base_reachable_time` is 30 s).
+const CONFIRM: Duration = Duration::from_secs(15);
+/// A neighbor is asked for no more often. Workers ask once a second each.
+const ASK_AGAIN: Duration = Duration::from_millis(900);
+
+/// What was asked when.
+#[derive(Default)]
+pub struct Neighbors {
+    asked: HashMap<(u32, Ipv4Addr), Instant>,
+    confirmed: Option<Instant>,
+    /// When a refusal of the kernel was logged, and how many were not since: a scan can make it refuse hundreds a second.
+    logged: Option<Instant>,
+    unlogged: u32,
+}
+
+impl Neighbors {
+    /// Asks the kernel for a neighbor, unless it was asked just now.
+    pub fn resolve(&mut self, requests: &mut Requests, now: Instant, link: u32, address: Ipv4Addr) {
+        let asked = self.asked.get(&(link, address));
+        if asked.is_some_and(|asked| now.duration_since(*asked) < ASK_AGAIN) {
+            return;
+        }
+        self.asked.insert((link, address), now);
+        if let Err(e) = requests.use_neighbor(link, address) {
+            self.refused(now, address, &e);
+        }
+    }
+
+    fn refused(&mut self, now: Instant, address: Ipv4Addr, why: &std::io::Error) {
+        if self.logged.is_some_and(|t| now.duration_since(t) < CONFIRM) {
+            self.unlogged += 1;
+            return;
+        }
+        self.logged = Some(now);
+        let others = match std::mem::take(&mut self.unlogged) {
+            0 => String::new(),
+            n => format!(" (and {n} others since the last message)"),
+        };
+        warn!("asking the kernel for neighbor {address}: {why}{others}");
+    }
+
+    /// Whether it is time to confirm those in use; they are taken to be confirmed now.
+    pub fn are_to_be_confirmed(&mut self, now: Instant) -> bool {
+        let last = *self.confirmed.get_or_insert(now);
+        let due = now.duration_since(last) > CONFIRM;
+        if due {
+            self.confirmed = Some(now);
+            self.asked
+                .retain(|_, asked| now.duration_since(*asked) < CONFIRM);
+        }
+        due
+    }
+}
