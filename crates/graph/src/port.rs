@@ -68,6 +68,12 @@ pub trait Port: Send {
         true
     }
 
+    /// Whether the wake-up that [`Port::arm`] asked for may fail to come: a sleeping worker then arms again every
+    /// few milliseconds.
+    fn forgets(&self) -> bool {
+        false
+    }
+
     /// Back to polling after a sleep.
     fn disarm(&mut self) {}
 

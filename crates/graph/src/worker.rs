@@ -77,6 +77,8 @@ pub struct Worker<C> {
 const SPIN: Duration = Duration::from_micros(50);
 /// Longest sleep: for ports that cannot wake it, and for the nodes' polls.
 const NAP: Duration = Duration::from_millis(100);
+/// Between two looks at ports whose wake-ups may get lost ([`crate::Port::forgets`]).
+const LOOK: Duration = Duration::from_millis(5);
 /// Sleep between two looks at ports that have no descriptor to wait on.
 const GLANCE: Duration = Duration::from_micros(50);
 
@@ -350,9 +352,12 @@ impl<C: Context + 'static> Worker<C> {
             || !self.commands.is_empty()
             || self.cx.is_stale();
         if !ready && !pending {
-            let timeout = if blind { GLANCE } else { NAP };
             out.worker.sleeps.add(1);
-            self.cx.offline(&mut || poll(&mut fds[..n], timeout));
+            let ports = &mut out.ports;
+            self.cx.offline(&mut || match blind {
+                true => _ = poll(&mut fds[..n], GLANCE),
+                false => nap(&mut fds[..n], ports),
+            });
         }
         self.waker.awake();
         for served in &mut out.ports {
@@ -364,13 +369,28 @@ impl<C: Context + 'static> Worker<C> {
     }
 }
 
-fn poll(fds: &mut [libc::pollfd], timeout: Duration) {
+/// Sleeps until one of `fds` is ready, or packets are at a port whose other side forgot to say so.
+fn nap(fds: &mut [libc::pollfd], ports: &mut [Served]) {
+    if !ports.iter().any(|s| s.port.forgets()) {
+        poll(fds, NAP);
+        return;
+    }
+    for _ in 0..NAP.as_millis() / LOOK.as_millis() {
+        let missed = |s: &mut Served| s.port.forgets() && !s.port.arm();
+        if poll(fds, LOOK) || ports.iter_mut().any(missed) {
+            return;
+        }
+    }
+}
+
+/// Waits until one of `fds` is ready: true, or the time is up.
+fn poll(fds: &mut [libc::pollfd], timeout: Duration) -> bool {
     let time = libc::timespec {
         tv_sec: 0,
         tv_nsec: timeout.as_nanos() as _,
     };
     // SAFETY: the array and the time live for the call.
-    unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as _, &time, std::ptr::null()) };
+    unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as _, &time, std::ptr::null()) > 0 }
 }
 
 /// Pins the calling thread to a processor. False where that is not allowed.

@@ -151,3 +151,75 @@ fn a_worker_that_dies_says_what_of() {
     assert!(!handle.alive());
     handle.stop();
 }
+
+/// Nothing is published to it.
+struct Alone;
+
+impl Context for Alone {
+    fn refresh(&mut self) -> bool {
+        false
+    }
+    fn is_stale(&self) -> bool {
+        false
+    }
+    fn offline(&mut self, sleep: &mut dyn FnMut()) {
+        sleep();
+    }
+}
+
+/// A port that gets a packet when it has been looked at often enough, and wakes nobody.
+struct Silent {
+    bell: std::fs::File,
+    forgets: bool,
+    looks: Arc<AtomicU32>,
+}
+
+impl Port for Silent {
+    fn name(&self) -> &str {
+        "silent"
+    }
+    fn rx(&mut self, _: &mut Buffers, _: &mut [Desc]) -> usize {
+        0
+    }
+    fn tx(&mut self, _: &mut Buffers, _: &[Desc]) -> usize {
+        0
+    }
+    fn fd(&self) -> Option<std::os::fd::RawFd> {
+        Some(std::os::fd::AsRawFd::as_raw_fd(&self.bell))
+    }
+    fn arm(&mut self) -> bool {
+        self.looks.fetch_add(1, Ordering::Relaxed) < 4
+    }
+    fn forgets(&self) -> bool {
+        self.forgets
+    }
+}
+
+#[test]
+fn a_sleeping_worker_looks_after_those_that_may_forget_it() {
+    for (forgets, looks_of_a_sleep) in [(true, 5), (false, 1)] {
+        let graph = Graph::new(
+            Vec::new(),
+            Buffers::new(Pool::new(64, STRIDE).unwrap()),
+            4,
+            Arc::default(),
+        );
+        let waker = Waker::new().unwrap();
+        let (mut worker, mut handle) =
+            Worker::new(graph.unwrap(), Alone, waker, Handoff::default());
+        // Ready for nothing but writing: an end of a pipe.
+        let (_quiet, bell) = std::io::pipe().unwrap();
+        let looks = Arc::<AtomicU32>::default();
+        let port = Silent {
+            bell: std::os::fd::OwnedFd::from(bell).into(),
+            forgets,
+            looks: looks.clone(),
+        };
+        let served = Served::new(Box::new(port), 1, 0);
+        assert!(handle.command(Command::AddPort(Box::new(served))).is_ok());
+        worker.round();
+        looks.store(0, Ordering::Relaxed);
+        worker.sleep();
+        assert_eq!(looks.load(Ordering::Relaxed), looks_of_a_sleep);
+    }
+}

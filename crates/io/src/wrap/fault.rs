@@ -119,6 +119,10 @@ impl Port for Fault {
         self.held.is_empty() && self.inner.arm()
     }
 
+    fn forgets(&self) -> bool {
+        self.inner.forgets()
+    }
+
     fn disarm(&mut self) {
         self.inner.disarm();
     }

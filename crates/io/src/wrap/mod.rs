@@ -15,6 +15,10 @@ macro_rules! pass_on {
             self.inner.arm()
         }
 
+        fn forgets(&self) -> bool {
+            self.inner.forgets()
+        }
+
         fn disarm(&mut self) {
             self.inner.disarm();
         }
