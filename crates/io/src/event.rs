@@ -15,13 +15,11 @@ pub fn new() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Wakes who waits. A counter that came from a peer may have been set to block: it is asked first.
+/// Wakes who waits on a counter made by [`new`]: one that others share may block.
 pub fn signal(fd: &impl AsRawFd) {
-    if poll(&mut [pollfd(fd, libc::POLLOUT)], Some(Duration::ZERO)) {
-        let one = 1u64.to_ne_bytes();
-        // SAFETY: eight bytes are read from `one`. An error means a wake-up less, which polling makes good.
-        unsafe { libc::write(fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
-    }
+    let one = 1u64.to_ne_bytes();
+    // SAFETY: eight bytes are read from `one`. The one possible error is a full counter, which wakes as well.
+    unsafe { libc::write(fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
 }
 
 /// Sets a counter of our own back to zero.

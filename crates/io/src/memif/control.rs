@@ -10,8 +10,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
-use super::handshake::{Reason, Session};
-use super::link::{Link, Socket};
+use super::doorbell::Doorbell;
+use super::handshake::{LOST, Reason, Session};
+use super::link::{Fault, Link, Socket};
 use super::message::Message;
 use super::socket::{Channel, Listener};
 use super::{Config, Error, Queue, Role, Status};
@@ -42,6 +43,7 @@ pub struct Interface {
 struct Shared {
     state: Mutex<State>,
     wake: Arc<OwnedFd>,
+    doorbell: Arc<Doorbell>,
     stop: AtomicBool,
 }
 
@@ -85,6 +87,7 @@ impl Control {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
             wake: Arc::new(event::new()?),
+            doorbell: Arc::new(Doorbell::new()?),
             stop: AtomicBool::new(false),
         });
         let own = shared.clone();
@@ -107,7 +110,10 @@ impl Control {
         let mut sockets = Vec::new();
         let mut queues = Vec::new();
         for index in 0..config.queues {
-            let socket = Arc::new(Socket::new(self.shared.wake.clone())?);
+            let socket = Arc::new(Socket::new(
+                self.shared.wake.clone(),
+                self.shared.doorbell.clone(),
+            )?);
             sockets.push(socket.clone());
             queues.push(Queue::new(format!("{}/{index}", config.name), socket)?);
         }
@@ -327,8 +333,11 @@ impl Endpoint {
 
     /// Hears the peer, and the workers' complaints about it.
     fn serve(&mut self, now: Instant, retired: &mut Vec<Arc<Link>>) -> Result<(), Reason> {
-        if self.sockets.iter().any(|s| s.is_faulty()) {
-            return Err("peer wrote invalid counters or descriptors".to_owned());
+        if let Some(fault) = self.sockets.iter().find_map(|s| s.fault()) {
+            return Err(match fault {
+                Fault::Invalid => "peer wrote invalid counters or descriptors".to_owned(),
+                Fault::Lost => LOST.to_owned(),
+            });
         }
         for _ in 0..MAX_MESSAGES {
             match &mut self.phase {

@@ -27,6 +27,10 @@ const MAX_REGIONS: usize = 64;
 /// What we call ourselves.
 const PROGRAM: &str = concat!("parshall ", env!("CARGO_PKG_VERSION"));
 
+/// The reason that is given when a peer's memory is no longer there.
+pub const LOST: &str =
+    "memory of the peer went away (its file was cut short, or no huge pages are left)";
+
 /// Why a session ends, in words for the peer and the operator.
 pub type Reason = String;
 
@@ -140,7 +144,7 @@ impl Session {
         let done = match (self.role, message) {
             (_, Message::Disconnect { reason, .. }) => return Err(format!("peer: {reason}")),
             (Role::Server, Message::AddRegion { index, size }) => {
-                self.add_region(config, index, size, fd)?;
+                self.add_region(index, size, fd)?;
                 self.send(&Message::Ack).map(|()| false)
             }
             (Role::Server, Message::AddRing(ring)) => {
@@ -178,19 +182,13 @@ impl Session {
         }
     }
 
-    fn add_region(
-        &mut self,
-        config: &Config,
-        index: u16,
-        size: u64,
-        fd: Option<OwnedFd>,
-    ) -> Result<(), Reason> {
+    fn add_region(&mut self, index: u16, size: u64, fd: Option<OwnedFd>) -> Result<(), Reason> {
         let fd = fd.ok_or("region without a file descriptor")?;
         if index as usize != self.regions.len() || self.regions.len() == MAX_REGIONS {
             return Err(format!("region index {index} out of turn"));
         }
-        self.regions
-            .push(Region::map(&fd, size, config.trust_memory).map_err(|e| e.to_string())?);
+        let region = Region::map(&fd, size, &self.regions).map_err(|e| e.to_string())?;
+        self.regions.push(region);
         Ok(())
     }
 
@@ -236,7 +234,11 @@ impl Session {
             let ring = self
                 .ring(&offer.ring)
                 .ok_or("ring is not within its region")?;
-            if ring.cookie().load(Ordering::Relaxed) != ring::COOKIE {
+            let cookie = ring.cookie().load(Ordering::Relaxed);
+            if self.regions.iter().any(Region::is_lost) {
+                return Err(LOST.to_owned());
+            }
+            if cookie != ring::COOKIE {
                 return Err("ring without the cookie".to_owned());
             }
             ring.tail().store(0, Ordering::Release);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::Role;
+use super::doorbell::Doorbell;
 use super::region::Region;
 use super::ring::Ring;
 use crate::event;
@@ -37,6 +38,13 @@ pub struct Link {
     pub stride: u32,
 }
 
+impl Link {
+    /// Whether the peer's memory went away.
+    pub fn is_lost(&self) -> bool {
+        self.regions.iter().any(Region::is_lost)
+    }
+}
+
 /// Where a worker finds its current link. The worker looks at `epoch` with one load a call and takes the lock
 /// only when that has changed, that is once a connect or disconnect.
 #[derive(Debug)]
@@ -47,17 +55,29 @@ pub struct Socket {
     faulty: AtomicU32,
     /// Wakes the worker when the link changes.
     pub changed: OwnedFd,
+    /// Wakes the peer.
+    pub doorbell: Arc<Doorbell>,
     control: Arc<OwnedFd>,
+}
+
+/// What a worker may have found wrong with the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It wrote counters or descriptors that cannot be.
+    Invalid,
+    /// Its memory went away.
+    Lost,
 }
 
 impl Socket {
     /// Without a link; `control` wakes the control thread.
-    pub fn new(control: Arc<OwnedFd>) -> std::io::Result<Self> {
+    pub fn new(control: Arc<OwnedFd>, doorbell: Arc<Doorbell>) -> std::io::Result<Self> {
         Ok(Self {
             epoch: AtomicU32::new(0),
             link: Mutex::new(None),
             faulty: AtomicU32::new(u32::MAX),
             changed: event::new()?,
+            doorbell,
             control,
         })
     }
@@ -90,8 +110,13 @@ impl Socket {
         event::signal(&*self.control);
     }
 
-    /// Whether a worker complained about the current link.
-    pub fn is_faulty(&self) -> bool {
-        self.faulty.load(Ordering::Acquire) == self.epoch()
+    /// What a worker complained about the current link.
+    pub fn fault(&self) -> Option<Fault> {
+        if self.faulty.load(Ordering::Acquire) != self.epoch() {
+            return None;
+        }
+        let place = self.link.lock().unwrap_or_else(|e| e.into_inner());
+        let lost = place.as_ref().is_some_and(|link| link.is_lost());
+        Some(if lost { Fault::Lost } else { Fault::Invalid })
     }
 }

@@ -5,16 +5,18 @@
 //! workers own [`Queue`]s and learn of connects and disconnects by one atomic load a call.
 //!
 //! The peer is a stranger. What it says on the socket is checked before use; what it writes to shared memory
-//! is read once and checked; memory that it could take away is refused. A peer that breaks the
-//! rules is disconnected and counted, and may come back. The interface reconnects for ever.
+//! is read once and checked; memory that it takes away reads as zeros; waking it never waits for it. A peer that
+//! breaks the rules is disconnected and counted, and may come back. The interface reconnects for ever.
 //!
 //! Both sides should have the same number of queues: a queue that has no counterpart receives nothing, and
 //! drops and counts what it is given.
 
 mod control;
 mod copy;
+mod doorbell;
 mod handshake;
 mod link;
+mod lost;
 pub mod message;
 mod queue;
 mod region;
@@ -67,9 +69,6 @@ pub struct Config {
     pub buffer_size: u32,
     /// Shared secret of at most 23 bytes.
     pub secret: Option<String>,
-    /// Server: take a client's memory even if it cannot be sealed against shrinking (huge pages of VPP with
-    /// zero-copy). A client that shrinks it kills this process: only for one that is as trusted as we are.
-    pub trust_memory: bool,
 }
 
 impl Config {
@@ -84,7 +83,6 @@ impl Config {
             log2_ring: 10,
             buffer_size: 2048,
             secret: None,
-            trust_memory: false,
         }
     }
 

@@ -8,7 +8,9 @@ use graph::{Buffers, Desc, Port, PortCounters, flags};
 
 use super::Role;
 use super::copy::{prefetch_read, prefetch_write};
+use super::doorbell::Doorbell;
 use super::link::{Lane, Link, Socket};
+use super::lost;
 use super::ring::{NEXT, NO_INTERRUPT};
 use super::transfer::{Fault, Stop};
 use crate::event;
@@ -37,6 +39,8 @@ pub struct Queue {
     name: String,
     socket: Arc<Socket>,
     epoch: u32,
+    /// Lost regions of anybody, as far as this queue knows.
+    losses: u32,
     live: Option<Live>,
     /// Wakes for packets and for a change of the link.
     wake: event::Set,
@@ -71,6 +75,7 @@ impl Queue {
             name,
             socket,
             epoch: 0,
+            losses: lost::losses(),
             live: None,
             wake,
             counters: PortCounters::new(&NAMES),
@@ -107,6 +112,18 @@ impl Queue {
     fn refresh(&mut self) {
         if self.socket.epoch() != self.epoch {
             self.switch();
+        }
+        if lost::losses() != self.losses {
+            self.mourn();
+        }
+    }
+
+    /// Memory of a peer went away: perhaps of this one.
+    #[cold]
+    fn mourn(&mut self) {
+        self.losses = lost::losses();
+        if self.live.as_ref().is_some_and(|l| l.link.is_lost()) {
+            self.fault();
         }
     }
 
@@ -149,7 +166,7 @@ impl Port for Queue {
 
     fn flush(&mut self, _bufs: &mut Buffers) {
         if let Some(live) = &mut self.live {
-            live.cursor.signal(&live.link);
+            live.cursor.signal(&live.link, &self.socket.doorbell);
         }
     }
 
@@ -163,6 +180,11 @@ impl Port for Queue {
             Some(live) => live.cursor.arm(&live.link),
             None => true,
         }
+    }
+
+    fn forgets(&self) -> bool {
+        // The peer looks at our flag and may do so too early, or not at all.
+        self.live.is_some()
     }
 
     fn disarm(&mut self) {
@@ -355,8 +377,12 @@ impl Cursor {
                     break;
                 };
                 room = now;
-                slots = link.put(lane, self.tx, room, d, bufs).unwrap_or(0);
-                if slots == 0 && room < lane.ring.size() {
+                let Ok(again) = link.put(lane, self.tx, room, d, bufs) else {
+                    fault = true;
+                    break;
+                };
+                slots = again;
+                if slots == 0 && room < lane.longest_chain() {
                     break;
                 }
                 counters.add(TX_TOO_LONG, u64::from(slots == 0));
@@ -378,7 +404,7 @@ impl Cursor {
     }
 
     /// Wakes the peer if it sleeps.
-    fn signal(&mut self, link: &Link) {
+    fn signal(&mut self, link: &Link, doorbell: &Doorbell) {
         if !self.kick {
             return;
         }
@@ -387,7 +413,7 @@ impl Cursor {
             // Orders our counter before the look at its flag; the sleeper does the reverse.
             fence(Ordering::SeqCst);
             if lane.ring.flags().load(Ordering::Relaxed) & NO_INTERRUPT == 0 {
-                event::signal(&lane.event);
+                doorbell.ring(&lane.event);
             }
         }
     }

@@ -1,16 +1,19 @@
 //! Shared memory of a connection.
 //!
 //! The other side may write to a region at any moment, so no reference to its bytes is ever made: they are
-//! copied out by pointer, or read once as an atomic. It must not be able to take pages away (that would be a
-//! SIGBUS here), hence regions are sealed against shrinking before they are mapped.
+//! copied out by pointer, or read once as an atomic. It may also take the pages away, see [`lost`].
 
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 
-/// Largest region taken from a client, in bytes.
-const MAX_BYTES: u64 = 64 << 30;
+use super::lost::Watch;
+
+/// What descriptors can name: their offsets have 32 bits.
+const REACH: u64 = 1 << 32;
+/// Normal pages that a client may bring, in bytes: whoever touches one first pays for it, and that may be us.
+const MAX_PAGES: u64 = 1 << 30;
 
 /// Why a client's region is refused.
 #[derive(Debug, thiserror::Error)]
@@ -23,33 +26,44 @@ pub enum Refused {
         /// Bytes of the file.
         file: u64,
     },
-    /// Empty or beyond all reason.
-    #[error("region of {0} bytes")]
-    Size(u64),
-    /// Not a memfd, or one that may shrink under us.
-    #[error(
-        "region cannot be sealed against shrinking ({0}): turn zero-copy off or trust its memory"
-    )]
-    Unsealed(io::Error),
+    /// Nothing.
+    #[error("region of no bytes")]
+    Empty,
+    /// Together with the regions before it.
+    #[error("regions of {0} bytes, more than {MAX_PAGES}: use huge pages or fewer buffers")]
+    Large(u64),
+    /// Neither a memfd nor on tmpfs or hugetlbfs.
+    #[error("region is not shared memory ({0})")]
+    NotMemory(io::Error),
     /// The kernel would not map it.
     #[error("region cannot be mapped ({0})")]
     Map(#[from] io::Error),
 }
 
-/// One mapped region.
+/// One region.
 #[derive(Debug)]
 pub struct Region {
+    /// Goes before the mapping does.
+    watch: Watch,
+    mapping: Mapping,
+    /// Bytes that offsets may name.
+    bytes: u64,
+    huge: bool,
+}
+
+#[derive(Debug)]
+struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: a Region is an address and a length; what it points to is only reached by raw copies and atomics.
-unsafe impl Send for Region {}
+// SAFETY: an address and a length; what it points to is only reached by raw copies and atomics.
+unsafe impl Send for Mapping {}
 // SAFETY: as above.
-unsafe impl Sync for Region {}
+unsafe impl Sync for Mapping {}
 
 impl Region {
-    /// Makes a region of our own: a memfd that can no longer shrink, and its mapping.
+    /// Makes a region of our own, and its memfd, which the peer may seal.
     pub fn create(bytes: usize) -> io::Result<(Self, OwnedFd)> {
         let flags = libc::MFD_ALLOW_SEALING | libc::MFD_CLOEXEC;
         // SAFETY: the name is a zero-terminated string.
@@ -63,32 +77,79 @@ impl Region {
         if unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as libc::off_t) } < 0 {
             return Err(io::Error::last_os_error());
         }
-        seal(&fd)?;
-        Ok((Self::mmap(&fd, bytes, libc::MAP_POPULATE)?, fd))
+        let region = Self::of(&fd, bytes as u64, libc::MAP_POPULATE)?;
+        Ok((region, fd))
     }
 
-    /// Maps a client's region of `bytes` bytes; with `trusted` even if it cannot be sealed.
-    pub fn map(fd: &OwnedFd, bytes: u64, trusted: bool) -> Result<Self, Refused> {
-        if bytes == 0 || bytes > MAX_BYTES {
-            return Err(Refused::Size(bytes));
+    /// Maps a client's region of `bytes` bytes; `before` are those that it brought already.
+    pub fn map(fd: &OwnedFd, bytes: u64, before: &[Self]) -> Result<Self, Refused> {
+        // Only shared memory has seals (tmpfs and hugetlbfs, memfds are on them). It is asked first, because a call
+        // that asks the file's own system may wait for a peer (FUSE).
+        // SAFETY: a plain system call on an open descriptor.
+        if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) } < 0 {
+            return Err(Refused::NotMemory(io::Error::last_os_error()));
         }
-        if let Err(e) = seal(fd)
-            && !trusted
-        {
-            return Err(Refused::Unsealed(e));
-        }
-        // Only now: the size can no longer fall.
         let file = size(fd)?;
+        if bytes == 0 {
+            return Err(Refused::Empty);
+        }
         if file < bytes {
+            // It may also become so later, then the region is lost.
             return Err(Refused::Short {
                 announced: bytes,
                 file,
             });
         }
-        Ok(Self::mmap(fd, bytes as usize, 0)?)
+        let region = Self::of(fd, bytes.min(REACH), libc::MAP_NORESERVE)?;
+        let normal = before.iter().chain([&region]).filter(|r| !r.huge);
+        match normal.map(|r| r.bytes).sum() {
+            sum if sum > MAX_PAGES => Err(Refused::Large(sum)),
+            _ => Ok(region),
+        }
     }
 
-    fn mmap(fd: &OwnedFd, bytes: usize, flags: c_int) -> io::Result<Self> {
+    fn of(fd: &OwnedFd, bytes: u64, flags: c_int) -> io::Result<Self> {
+        let huge = huge_page(fd)?;
+        // Only whole huge pages can be unmapped and replaced.
+        let whole = bytes.next_multiple_of(huge.unwrap_or(1));
+        let mapping = Mapping::new(fd, whole as usize, flags)?;
+        Ok(Self {
+            watch: Watch::new(mapping.base.cast(), mapping.bytes)?,
+            mapping,
+            bytes,
+            huge: huge.is_some(),
+        })
+    }
+
+    /// Whether its memory went away: it reads as zeros since.
+    pub fn is_lost(&self) -> bool {
+        self.watch.is_lost()
+    }
+
+    #[cfg(test)]
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// Address of `len` bytes at `offset`, if they lie within the region.
+    #[inline(always)]
+    pub fn at(&self, offset: u32, len: u32) -> Option<NonNull<u8>> {
+        if u64::from(offset) + u64::from(len) > self.bytes {
+            return None;
+        }
+        // SAFETY: offset + len is within the mapping, as just checked.
+        Some(unsafe { self.mapping.base.add(offset as usize) })
+    }
+
+    /// Where `offset` would lie; only good for a prefetch.
+    #[inline(always)]
+    pub fn hint(&self, offset: u32) -> *const u8 {
+        self.mapping.base.as_ptr().wrapping_add(offset as usize)
+    }
+}
+
+impl Mapping {
+    fn new(fd: &OwnedFd, bytes: usize, flags: c_int) -> io::Result<Self> {
         // SAFETY: a new mapping at an address of the kernel's choice.
         let base = unsafe {
             libc::mmap(
@@ -107,41 +168,22 @@ impl Region {
             .map(|base| Self { base, bytes })
             .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
-
-    /// Address of `len` bytes at `offset`, if they lie within the region.
-    #[inline(always)]
-    pub fn at(&self, offset: u32, len: u32) -> Option<NonNull<u8>> {
-        if u64::from(offset) + u64::from(len) > self.bytes as u64 {
-            return None;
-        }
-        // SAFETY: offset + len is within the mapping, as just checked.
-        Some(unsafe { self.base.add(offset as usize) })
-    }
-
-    /// Where `offset` would lie; only good for a prefetch.
-    #[inline(always)]
-    pub fn hint(&self, offset: u32) -> *const u8 {
-        self.base.as_ptr().wrapping_add(offset as usize)
-    }
 }
 
-impl Drop for Region {
+impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `mmap` with this length; rings and queues hold the region by Arc, so none is left.
+        // SAFETY: mapped by `new` with this length; rings and queues hold the region by Arc, so none is left.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// Seals a memfd against shrinking, or finds that it is.
-fn seal(fd: &OwnedFd) -> io::Result<()> {
-    // SAFETY: plain system calls on an open descriptor.
-    let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
-    if seals >= 0 && seals & libc::F_SEAL_SHRINK != 0 {
-        return Ok(());
-    }
+/// Bytes of a huge page of a file that is made of them.
+fn huge_page(fd: &OwnedFd) -> io::Result<Option<u64>> {
+    // SAFETY: all-zero is a valid statfs; fstatfs fills it.
+    let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
     // SAFETY: as above.
-    match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) } {
-        0 => Ok(()),
+    match unsafe { libc::fstatfs(fd.as_raw_fd(), &mut stat) } {
+        0 => Ok((stat.f_type == libc::HUGETLBFS_MAGIC).then_some(stat.f_bsize as u64)),
         _ => Err(io::Error::last_os_error()),
     }
 }

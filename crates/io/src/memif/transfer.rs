@@ -10,6 +10,9 @@ use super::copy::copy_packet;
 use super::link::{Lane, Link};
 use super::ring::{NEXT, Slot};
 
+/// Descriptors of one packet: enough for the longest in buffers of 64 bytes, few enough to walk at every call.
+const MAX_CHAIN: u16 = 256;
+
 /// The peer wrote something into shared memory that cannot be.
 pub struct Fault;
 
@@ -23,6 +26,14 @@ pub enum Stop {
     NoBuffer,
     /// The peer is at fault.
     Fault,
+}
+
+impl Lane {
+    /// Descriptors that one packet may take.
+    #[inline(always)]
+    pub fn longest_chain(&self) -> u16 {
+        self.ring.size().min(MAX_CHAIN)
+    }
 }
 
 impl Link {
@@ -100,33 +111,32 @@ impl Link {
         filled: u16,
         bufs: &mut Buffers,
     ) -> Result<(Desc, u16), Stop> {
-        let mut parts: Vec<(NonNull<u8>, u32)> = Vec::new();
-        let mut total = 0;
+        let mut parts = [(NonNull::dangling(), 0); MAX_CHAIN as usize];
+        let (mut slots, mut total) = (0, 0);
         loop {
-            let here = at.wrapping_add(parts.len() as u16);
+            let here = at.wrapping_add(slots);
             let slot = lane.ring.read(here);
             let from = self
                 .buffer(lane, here, slot, slot.length)
                 .map_err(|Fault| Stop::Fault)?;
-            parts.push((from, slot.length));
+            parts[slots as usize] = (from, slot.length);
+            slots += 1;
             total += slot.length as usize;
             if slot.flags & NEXT == 0 {
                 break;
             }
-            if parts.len() == filled as usize {
-                let whole_ring = filled == lane.ring.size();
-                return Err(if whole_ring {
-                    Stop::Fault
-                } else {
-                    Stop::Incomplete
-                });
+            if slots == lane.longest_chain() {
+                return Err(Stop::Fault);
+            }
+            if slots == filled {
+                return Err(Stop::Incomplete);
             }
         }
-        let slots = parts.len() as u16;
+        let parts = &parts[..slots as usize];
         let taken = if total == 0 || total > MAX_PACKET {
             Err(Stop::Skip(slots))
         } else {
-            Ok((assemble(&parts, bufs).ok_or(Stop::NoBuffer)?, slots))
+            Ok((assemble(parts, bufs).ok_or(Stop::NoBuffer)?, slots))
         };
         if self.role == Role::Server {
             self.clear_chain(lane, at, slots);
@@ -199,6 +209,7 @@ impl Link {
         d: &Desc,
         bufs: &Buffers,
     ) -> Result<u16, Fault> {
+        let room = room.min(lane.longest_chain());
         let (mut used, mut filled) = (0u16, 0u32);
         let mut slot = self.offered(lane, at);
         let mut result = Ok(());

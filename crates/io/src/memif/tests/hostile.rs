@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::event;
+use crate::memif::handshake;
 use crate::memif::message::{AddRing, Init, MODE_ETHERNET, Message, SIZE, VERSION};
 use crate::memif::region::Region;
 use crate::memif::ring::{self, COOKIE, NEXT, Ring, Slot};
@@ -98,15 +99,29 @@ fn ring_message(to_server: bool) -> AddRing {
 
 /// Connects properly and returns the rings to play with.
 fn connect(path: &str) -> (Peer, Region, [Ring; 2], OwnedFd) {
+    let (region, memory) = Region::create(BYTES as usize).expect("memory");
+    let signal = event::new().expect("eventfd");
+    let (peer, rings) = connect_with(path, &region, &memory, &signal);
+    (peer, region, rings, signal)
+}
+
+/// Connects with this memory and event counter.
+fn connect_with(
+    path: &str,
+    region: &Region,
+    memory: &OwnedFd,
+    signal: &OwnedFd,
+) -> (Peer, [Ring; 2]) {
     let peer = Peer::new(path);
     peer.init();
-    let (region, fd) = Region::create(BYTES as usize).expect("memory");
     let size = u64::from(BYTES);
     assert_eq!(
-        peer.say(&Message::AddRegion { index: 0, size }, Some(fd.as_raw_fd())),
+        peer.say(
+            &Message::AddRegion { index: 0, size },
+            Some(memory.as_raw_fd())
+        ),
         Some(Message::Ack)
     );
-    let signal = event::new().expect("eventfd");
     for to_server in [true, false] {
         let message = Message::AddRing(ring_message(to_server));
         assert_eq!(
@@ -116,7 +131,7 @@ fn connect(path: &str) -> (Peer, Region, [Ring; 2], OwnedFd) {
     }
     let rings = RINGS.map(|offset| {
         let base = region.at(offset, ring::bytes(LOG2)).expect("within");
-        // SAFETY: within the region, which is returned beside the rings; page aligned.
+        // SAFETY: within the region, which callers keep beside the rings; page aligned.
         unsafe { Ring::new(base, LOG2) }
     });
     rings.iter().for_each(Ring::init);
@@ -124,7 +139,7 @@ fn connect(path: &str) -> (Peer, Region, [Ring; 2], OwnedFd) {
         peer.say(&Message::Connect("evil0".into()), None),
         Some(Message::Connected(_))
     ));
-    (peer, region, rings, signal)
+    (peer, rings)
 }
 
 fn server() -> (End, String) {
@@ -248,42 +263,193 @@ fn messages_out_of_turn_or_range() {
     still_serves(&mut server, &path);
 }
 
+/// Memory without a name, as `memfd_create` makes it with these flags; `None` where the kernel has no huge pages.
+fn memory(bytes: u64, flags: libc::c_uint) -> Option<OwnedFd> {
+    // SAFETY: the name is a zero-terminated string; the descriptor is ours.
+    unsafe {
+        let fd = libc::memfd_create(c"peer".as_ptr(), flags);
+        if fd < 0 || libc::ftruncate(fd, bytes as i64) != 0 {
+            return None;
+        }
+        Some(<OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(fd))
+    }
+}
+
+fn empty(memory: &OwnedFd) {
+    // SAFETY: a plain system call.
+    assert_eq!(unsafe { libc::ftruncate(memory.as_raw_fd(), 0) }, 0);
+}
+
+/// Ends a connection by taking the memory away; the server is to say so and to live on.
+fn take_away(flags: libc::c_uint, bytes: u64) {
+    let memory = memory(bytes, flags).expect("memory");
+    for idle in [false, true] {
+        let (mut server, path) = server();
+        let signal = event::new().expect("eventfd");
+        // SAFETY: a plain system call.
+        let sized = unsafe { libc::ftruncate(memory.as_raw_fd(), bytes as i64) };
+        assert_eq!(sized, 0);
+        let region = Region::map(&memory, bytes, &[]).expect("a mapping");
+        let (peer, rings) = connect_with(&path, &region, &memory, &signal);
+        until("the link", || server.up());
+        rings[0].write(
+            0,
+            Slot {
+                flags: 0,
+                region: 0,
+                length: 60,
+                offset: 8192,
+            },
+        );
+        rings[0].head().store(1, Ordering::Release);
+        assert_eq!(server.receive(0).len(), 1);
+        empty(&memory);
+        if idle {
+            // It looks before it lies down, and when it gets up.
+            server.queues[0].arm();
+            server.queues[0].disarm();
+            assert!(server.receive(0).is_empty());
+        } else {
+            server.send(0, &[packet(1, 60)]);
+        }
+        server.receive(0);
+        until("the end", || !server.up());
+        assert_eq!(server.interface.status().reason, handshake::LOST);
+        drop((peer, rings, region));
+        still_serves(&mut server, &path);
+    }
+}
+
 #[test]
-fn memory_cannot_be_taken_away() {
-    let (_server, path) = server();
+fn memory_that_is_cut_short_ends_the_connection() {
+    // It needs no seals: those that cannot be sealed are as good.
+    take_away(0, u64::from(BYTES));
+    take_away(libc::MFD_ALLOW_SEALING, u64::from(BYTES));
+}
+
+#[test]
+fn memory_that_is_not_there_when_the_rings_are_looked_at() {
+    let (mut server, path) = server();
+    let memory = memory(u64::from(BYTES), 0).expect("memory");
+    let peer = offer(&path, &memory, BYTES.into());
+    empty(&memory);
+    assert!(refused(peer.say(&Message::Connect("x".into()), None)));
+    assert_eq!(server.interface.status().reason, handshake::LOST);
+    still_serves(&mut server, &path);
+}
+
+/// Connects up to where the server looks at the ring.
+fn offer(path: &str, memory: &OwnedFd, size: u64) -> Peer {
+    let peer = Peer::new(path);
+    peer.init();
+    let add = Message::AddRegion { index: 0, size };
+    assert_eq!(peer.say(&add, Some(memory.as_raw_fd())), Some(Message::Ack));
+    let signal = event::new().expect("eventfd");
+    let ring = Message::AddRing(ring_message(true));
+    assert_eq!(
+        peer.say(&ring, Some(signal.as_raw_fd())),
+        Some(Message::Ack)
+    );
+    peer
+}
+
+#[test]
+fn huge_pages_that_go_away_end_the_connection() {
+    const HUGE: u64 = 2 << 20;
+    let Some(memory) = memory(HUGE, libc::MFD_HUGETLB) else {
+        println!("SKIP huge_pages_that_go_away_end_the_connection: the kernel has no huge pages");
+        return;
+    };
+    let region = Region::map(&memory, HUGE, &[]).expect("a mapping");
+    let first = region.at(0, 1).expect("within");
+    // SAFETY: one byte within the region.
+    unsafe { first.write_volatile(0) };
+    if !region.is_lost() {
+        drop((region, memory));
+        return take_away(libc::MFD_HUGETLB, HUGE);
+    }
+    // None is free, so it has gone away already.
+    let (mut server, path) = server();
+    let peer = offer(&path, &memory, HUGE);
+    assert!(refused(peer.say(&Message::Connect("x".into()), None)));
+    assert_eq!(server.interface.status().reason, handshake::LOST);
+    still_serves(&mut server, &path);
+}
+
+#[test]
+fn more_memory_than_rings_need() {
+    let (mut server, path) = server();
+    let memory = memory(700 << 20, 0).expect("memory");
+    let add = |index| Message::AddRegion {
+        index,
+        size: 700 << 20,
+    };
     let peer = Peer::new(&path);
     peer.init();
-    // SAFETY: the name is a zero-terminated string; the descriptor is ours.
-    let memory = unsafe {
-        let fd = libc::memfd_create(c"loose".as_ptr(), libc::MFD_ALLOW_SEALING);
-        assert!(fd >= 0 && libc::ftruncate(fd, i64::from(BYTES)) == 0);
-        <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(fd)
-    };
-    let add = Message::AddRegion {
-        index: 0,
-        size: u64::from(BYTES),
-    };
-    assert_eq!(peer.say(&add, Some(memory.as_raw_fd())), Some(Message::Ack));
-    // SAFETY: a plain system call.
-    let shrunk = unsafe { libc::ftruncate(memory.as_raw_fd(), 0) };
-    assert_eq!(shrunk, -1, "shrunk under the server");
+    let fd = Some(memory.as_raw_fd());
+    assert_eq!(peer.say(&add(0), fd), Some(Message::Ack));
+    assert!(refused(peer.say(&add(1), fd)));
+    still_serves(&mut server, &path);
+}
 
-    // SAFETY: as above; this one cannot be sealed.
-    let open = unsafe {
-        let fd = libc::memfd_create(c"open".as_ptr(), 0);
-        assert!(fd >= 0 && libc::ftruncate(fd, i64::from(BYTES)) == 0);
+#[test]
+fn a_full_event_counter_holds_nobody() {
+    let (mut server, path) = server();
+    let (region, memory) = Region::create(BYTES as usize).expect("memory");
+    // SAFETY: plain system calls; the descriptor is ours. It blocks who writes.
+    let full = unsafe {
+        let fd = libc::eventfd(0, 0);
+        let most = u64::MAX - 1;
+        assert_eq!(libc::write(fd, (&raw const most).cast(), 8), 8);
         <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(fd)
     };
-    drop(peer);
-    until("the first one's end", || {
-        let peer = Peer::new(&path);
-        let answer = peer.say(&Message::Init(init()), None);
-        if answer != Some(Message::Ack) {
-            return false;
+    // One more than write(2) can: now poll(2) calls it ready, and still nobody can write.
+    crate::memif::doorbell::Doorbell::new()
+        .expect("AIO")
+        .ring(&full);
+    let (_peer, rings) = connect_with(&path, &region, &memory, &full);
+    until("the link", || server.up());
+    for at in 0..32 {
+        rings[1].write(
+            at,
+            Slot {
+                flags: 0,
+                region: 0,
+                length: 2048,
+                offset: 8192 + u32::from(at) * 2048,
+            },
+        );
+    }
+    rings[1].head().store(32, Ordering::Release);
+    rings[1].flags().store(0, Ordering::Release);
+    let (done, end) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        for n in 0..32 {
+            assert_eq!(server.send(0, &[packet(n, 60)]), 1);
         }
-        assert!(refused(peer.say(&add, Some(open.as_raw_fd()))));
-        true
+        drop(server);
+        done.send(()).expect("a listener");
     });
+    end.recv_timeout(Duration::from_secs(10))
+        .expect("the worker hangs in the peer's event counter");
+}
+
+#[test]
+fn a_chain_without_end_is_a_fault() {
+    let (mut server, mut client) = connected(|c| c.log2_ring = 10);
+    server.receive(0);
+    client.receive(0);
+    let link = client.queues[0].link().expect("a link");
+    let lane = link.tx.as_ref().expect("a ring");
+    for at in 0..600 {
+        lane.ring.write(at, link.own(lane, at, 0, NEXT));
+    }
+    lane.ring.head().store(200, Ordering::Release);
+    assert!(server.receive(0).is_empty());
+    assert_eq!(server.counter(0, "peer-fault"), 0, "the rest may come yet");
+    lane.ring.head().store(600, Ordering::Release);
+    assert!(server.receive(0).is_empty());
+    assert_eq!(server.counter(0, "peer-fault"), 1);
 }
 
 #[test]
