@@ -27,9 +27,9 @@ const MAX_REGIONS: usize = 64;
 /// What we call ourselves.
 const PROGRAM: &str = concat!("parshall ", env!("CARGO_PKG_VERSION"));
 
-/// The reason that is given when a peer's memory is no longer there.
+/// The reason that is given when the peer took memory away.
 pub const LOST: &str =
-    "memory of the peer went away (its file was cut short, or no huge pages are left)";
+    "shared memory went away (its file was cut short, or no huge pages are left)";
 
 /// Why a session ends, in words for the peer and the operator.
 pub type Reason = String;

@@ -1,7 +1,7 @@
 //! Shared memory of a connection.
 //!
 //! The other side may write to a region at any moment, so no reference to its bytes is ever made: they are
-//! copied out by pointer, or read once as an atomic. It may also take the pages away, see [`lost`].
+//! copied out by pointer, or read once as an atomic. It may also take the pages away, see [`super::lost`].
 
 use std::ffi::c_int;
 use std::io;
@@ -12,8 +12,8 @@ use super::lost::Watch;
 
 /// What descriptors can name: their offsets have 32 bits.
 const REACH: u64 = 1 << 32;
-/// Normal pages that a client may bring, in bytes: whoever touches one first pays for it, and that may be us.
-const MAX_PAGES: u64 = 1 << 30;
+/// Bytes that a client may bring in normal pages: whoever touches one first pays for it, and that may be us.
+const MAX_NORMAL: u64 = 1 << 30;
 
 /// Why a client's region is refused.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum Refused {
     #[error("region of no bytes")]
     Empty,
     /// Together with the regions before it.
-    #[error("regions of {0} bytes, more than {MAX_PAGES}: use huge pages or fewer buffers")]
+    #[error("regions of {0} bytes, more than {MAX_NORMAL}: use huge pages or fewer buffers")]
     Large(u64),
     /// Neither a memfd nor on tmpfs or hugetlbfs.
     #[error("region is not shared memory ({0})")]
@@ -103,7 +103,7 @@ impl Region {
         let region = Self::of(fd, bytes.min(REACH), libc::MAP_NORESERVE)?;
         let normal = before.iter().chain([&region]).filter(|r| !r.huge);
         match normal.map(|r| r.bytes).sum() {
-            sum if sum > MAX_PAGES => Err(Refused::Large(sum)),
+            sum if sum > MAX_NORMAL => Err(Refused::Large(sum)),
             _ => Ok(region),
         }
     }
