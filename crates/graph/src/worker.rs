@@ -20,6 +20,19 @@ pub trait Context: Send {
     fn offline(&mut self, sleep: &mut dyn FnMut());
 }
 
+/// Nodes that share nothing.
+impl Context for () {
+    fn refresh(&mut self) -> bool {
+        false
+    }
+    fn is_stale(&self) -> bool {
+        false
+    }
+    fn offline(&mut self, sleep: &mut dyn FnMut()) {
+        sleep();
+    }
+}
+
 /// What the control thread asks of a worker.
 pub enum Command {
     /// Serve this port from now on.

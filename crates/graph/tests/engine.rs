@@ -8,24 +8,10 @@ use graph::pool::STRIDE;
 use graph::served::{Handoff, Served};
 use graph::stage::{Part, Then};
 use graph::waker::Waker;
-use graph::worker::{Command, Context, Handle, Returned, Worker};
+use graph::worker::{Command, Handle, Returned, Worker};
 use graph::{Buffers, Desc, Edges, Frame, Graph, Node, Out, Pkt, Pool, Stage, edges};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// What the toy stages share: nothing.
-struct Nothing;
-impl Context for Nothing {
-    fn refresh(&mut self) -> bool {
-        false
-    }
-    fn is_stale(&self) -> bool {
-        false
-    }
-    fn offline(&mut self, sleep: &mut dyn FnMut()) {
-        sleep();
-    }
-}
 
 edges! {
     /// By the packet's first byte.
@@ -38,12 +24,12 @@ edges! {
 
 /// Sorts packets by their first byte; odd ones leave by interface 2.
 struct Sorter;
-impl Stage<Nothing> for Sorter {
+impl Stage<()> for Sorter {
     const NAME: &'static str = "sorter";
     type Next = Sorted;
     const THRU: Sorted = Sorted::Even;
     const HEADERS_AHEAD: usize = 4;
-    fn packet(&mut self, _: &Nothing, p: &mut Pkt<'_>) -> Sorted {
+    fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Sorted {
         p.d.adj = 2;
         match p.at::<1>(0)[0] {
             0 => Sorted::Zero,
@@ -62,11 +48,11 @@ edges! {
 
 /// Sends those up to 100 by interface 3.
 struct Copier;
-impl Stage<Nothing> for Copier {
+impl Stage<()> for Copier {
     const NAME: &'static str = "copier";
     type Next = Done;
     const THRU: Done = Done::Out;
-    fn packet(&mut self, _: &Nothing, p: &mut Pkt<'_>) -> Done {
+    fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Done {
         p.d.adj = 3;
         if p.at::<1>(0)[0] > 100 {
             Done::Large
@@ -84,7 +70,7 @@ edges! {
 
 /// Makes that many packets out of each.
 struct Multiplier(usize);
-impl Node<Nothing> for Multiplier {
+impl Node<()> for Multiplier {
     fn name(&self) -> &'static str {
         "multiplier"
     }
@@ -95,7 +81,7 @@ impl Node<Nothing> for Multiplier {
             thru: 0,
         }]
     }
-    fn frame(&mut self, _: &Nothing, out: &mut Out, frame: &mut Frame) {
+    fn frame(&mut self, (): &(), out: &mut Out, frame: &mut Frame) {
         while let Some(d) = frame.pop() {
             for n in 0..self.0 {
                 if let Some(copy) = out.bufs.copy_in(&[2, (n >> 8) as u8, n as u8]) {
@@ -108,18 +94,18 @@ impl Node<Nothing> for Multiplier {
 }
 
 struct Lab {
-    worker: Worker<Nothing>,
+    worker: Worker<()>,
     handle: Handle,
     pool: Arc<Pool>,
     cables: Vec<Cable>,
 }
 
 /// Cables at interfaces 1 to 3; what they receive enters the first node.
-fn lab(nodes: Vec<Box<dyn Node<Nothing>>>) -> Lab {
+fn lab(nodes: Vec<Box<dyn Node<()>>>) -> Lab {
     let pool = Pool::new(8192, STRIDE).unwrap();
     let graph = Graph::new(nodes, Buffers::new(pool.clone()), 8, Arc::default()).unwrap();
     let waker = Waker::new().unwrap();
-    let (worker, mut handle) = Worker::new(graph, Nothing, waker, Handoff::default());
+    let (worker, mut handle) = Worker::new(graph, (), waker, Handoff::default());
     let cables: Vec<Cable> = (0..4).map(|i| Cable::new(&format!("cable{i}"))).collect();
     for id in 1..4 {
         let port = Box::new(cables[usize::from(id)].clone());
@@ -146,7 +132,7 @@ impl Lab {
 
 #[test]
 fn packets_keep_their_order_on_each_edge() {
-    let apart_and_fused: [Vec<Box<dyn Node<Nothing>>>; 2] = [
+    let apart_and_fused: [Vec<Box<dyn Node<()>>>; 2] = [
         vec![node("sorter", Sorter), node("copier", Copier)],
         vec![node("sorter", Then(Sorter, Copier))],
     ];
@@ -202,7 +188,7 @@ fn a_node_that_makes_many_packets_overflows_in_order_then_loses() {
 
 #[test]
 fn sets_of_nodes_that_are_no_graph_are_refused() {
-    let make = |nodes: Vec<Box<dyn Node<Nothing>>>| {
+    let make = |nodes: Vec<Box<dyn Node<()>>>| {
         let pool = Pool::new(64, STRIDE).unwrap();
         let counters = Arc::<WorkerCounters>::default();
         Graph::new(nodes, Buffers::new(pool), 4, counters).err()

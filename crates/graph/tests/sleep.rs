@@ -152,21 +152,6 @@ fn a_worker_that_dies_says_what_of() {
     handle.stop();
 }
 
-/// Nothing is published to it.
-struct Alone;
-
-impl Context for Alone {
-    fn refresh(&mut self) -> bool {
-        false
-    }
-    fn is_stale(&self) -> bool {
-        false
-    }
-    fn offline(&mut self, sleep: &mut dyn FnMut()) {
-        sleep();
-    }
-}
-
 /// A port that gets a packet when it has been looked at often enough, and wakes nobody.
 struct Silent {
     bell: std::fs::File,
@@ -205,8 +190,7 @@ fn a_sleeping_worker_looks_after_those_that_may_forget_it() {
             Arc::default(),
         );
         let waker = Waker::new().unwrap();
-        let (mut worker, mut handle) =
-            Worker::new(graph.unwrap(), Alone, waker, Handoff::default());
+        let (mut worker, mut handle) = Worker::new(graph.unwrap(), (), waker, Handoff::default());
         // Ready for nothing but writing: an end of a pipe.
         let (_quiet, bell) = std::io::pipe().unwrap();
         let looks = Arc::<AtomicU32>::default();

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use super::doorbell::Doorbell;
-use super::handshake::{LOST, Reason, Session};
-use super::link::{Fault, Link, Socket};
+use super::handshake::{Reason, Session};
+use super::link::{Link, Socket};
 use super::message::Message;
 use super::socket::{Channel, Listener};
 use super::{Config, Error, Queue, Role, Status};
@@ -333,11 +333,8 @@ impl Endpoint {
 
     /// Hears the peer, and the workers' complaints about it.
     fn serve(&mut self, now: Instant, retired: &mut Vec<Arc<Link>>) -> Result<(), Reason> {
-        if let Some(fault) = self.sockets.iter().find_map(|s| s.fault()) {
-            return Err(match fault {
-                Fault::Invalid => "peer wrote invalid counters or descriptors".to_owned(),
-                Fault::Lost => LOST.to_owned(),
-            });
+        if let Some(complaint) = self.sockets.iter().find_map(|s| s.complaint()) {
+            return Err(complaint.to_owned());
         }
         for _ in 0..MAX_MESSAGES {
             match &mut self.phase {

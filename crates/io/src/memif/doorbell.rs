@@ -113,12 +113,12 @@ impl Drop for Doorbell {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::os::fd::{FromRawFd, OwnedFd};
 
     /// An event counter that blocks, as a peer would send it.
-    fn blocking(count: u64) -> OwnedFd {
+    pub(in crate::memif) fn blocking(count: u64) -> OwnedFd {
         // SAFETY: plain system calls; the descriptor is ours.
         unsafe {
             let fd = libc::eventfd(0, libc::EFD_CLOEXEC);

@@ -17,7 +17,7 @@ use super::message::{self, AddRing, Hello, Init, MODE_ETHERNET, Message, SIZE, V
 use super::region::{Region, is_eventfd};
 use super::ring::{self, Ring};
 use super::socket::Channel;
-use super::{Config, Role};
+use super::{Config, Role, lost};
 use crate::event;
 
 /// A handshake that takes longer is given up.
@@ -26,10 +26,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MAX_REGIONS: usize = 64;
 /// What we call ourselves.
 const PROGRAM: &str = concat!("parshall ", env!("CARGO_PKG_VERSION"));
-
-/// The reason that is given when the peer took memory away.
-pub const LOST: &str =
-    "shared memory went away (its file was cut short, or no huge pages are left)";
 
 /// Why a session ends, in words for the peer and the operator.
 pub type Reason = String;
@@ -236,7 +232,7 @@ impl Session {
                 .ok_or("ring is not within its region")?;
             let cookie = ring.cookie().load(Ordering::Relaxed);
             if self.regions.iter().any(Region::is_lost) {
-                return Err(LOST.to_owned());
+                return Err(lost::REASON.to_owned());
             }
             if cookie != ring::COOKIE {
                 return Err("ring without the cookie".to_owned());

@@ -4,10 +4,10 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::Role;
 use super::doorbell::Doorbell;
 use super::region::Region;
 use super::ring::Ring;
+use super::{Role, lost};
 use crate::event;
 
 /// One direction of a queue.
@@ -60,15 +60,6 @@ pub struct Socket {
     control: Arc<OwnedFd>,
 }
 
-/// What a worker may have found wrong with the peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// It wrote counters or descriptors that cannot be.
-    Invalid,
-    /// Its memory went away.
-    Lost,
-}
-
 impl Socket {
     /// Without a link; `control` wakes the control thread.
     pub fn new(control: Arc<OwnedFd>, doorbell: Arc<Doorbell>) -> std::io::Result<Self> {
@@ -110,13 +101,16 @@ impl Socket {
         event::signal(&*self.control);
     }
 
-    /// What a worker complained about the current link.
-    pub fn fault(&self) -> Option<Fault> {
+    /// What a worker found wrong with the peer of the current link.
+    pub fn complaint(&self) -> Option<&'static str> {
         if self.faulty.load(Ordering::Acquire) != self.epoch() {
             return None;
         }
         let place = self.link.lock().unwrap_or_else(|e| e.into_inner());
         let lost = place.as_ref().is_some_and(|link| link.is_lost());
-        Some(if lost { Fault::Lost } else { Fault::Invalid })
+        Some(match lost {
+            true => lost::REASON,
+            false => "peer wrote invalid counters or descriptors",
+        })
     }
 }

@@ -11,6 +11,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, OnceLock};
 
+/// Why the connection ends then.
+pub const REASON: &str =
+    "shared memory went away (its file was cut short, or no huge pages are left)";
 /// Regions of all connections of the process.
 const PLACES: usize = 2048;
 

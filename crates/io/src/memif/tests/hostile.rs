@@ -1,13 +1,13 @@
-//! A peer that lies: on the socket, in the rings, about its memory.
+//! A peer that lies: on the socket, in the rings.
 
+use super::peer::*;
 use super::*;
 use crate::event;
-use crate::memif::handshake;
-use crate::memif::message::{AddRing, Init, MODE_ETHERNET, Message, SIZE, VERSION};
+use crate::memif::doorbell::{self, Doorbell};
+use crate::memif::message::{AddRing, Message, SIZE};
 use crate::memif::region::Region;
-use crate::memif::ring::{self, COOKIE, NEXT, Ring, Slot};
-use crate::memif::socket::Channel;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use crate::memif::ring::{COOKIE, NEXT, Slot};
+use std::os::fd::{AsRawFd, RawFd};
 
 /// xorshift: random enough, and the same every time.
 struct Random(u64);
@@ -19,143 +19,6 @@ impl Random {
         self.0 ^= self.0 << 17;
         self.0
     }
-}
-
-/// A client made by hand.
-struct Peer {
-    channel: Channel,
-}
-
-const LOG2: u8 = 6;
-const BYTES: u32 = 1 << 20;
-
-impl Peer {
-    fn new(path: &str) -> Self {
-        let mut channel = None;
-        until("the listener", || {
-            channel = Channel::connect(path).ok();
-            channel.is_some()
-        });
-        let peer = Self {
-            channel: channel.expect("connected"),
-        };
-        assert!(matches!(peer.hear(), Some(Message::Hello(_))));
-        peer
-    }
-
-    /// The next message; `None` when the server hung up.
-    fn hear(&self) -> Option<Message> {
-        let mut buffer = [0; SIZE + 1];
-        let mut heard = None;
-        until("an answer", || match self.channel.receive(&mut buffer) {
-            Ok(None) => false,
-            Ok(Some((0, _))) | Err(_) => true,
-            Ok(Some((n, _))) => {
-                heard =
-                    Some(Message::decode(&buffer[..n]).expect("the server's messages are good"));
-                true
-            }
-        });
-        heard
-    }
-
-    fn say(&self, message: &Message, fd: Option<RawFd>) -> Option<Message> {
-        let _ = self.channel.send(&message.encode(), fd);
-        self.hear()
-    }
-
-    fn init(&self) {
-        assert_eq!(self.say(&Message::Init(init()), None), Some(Message::Ack));
-    }
-}
-
-fn init() -> Init {
-    Init {
-        version: VERSION,
-        id: 0,
-        mode: MODE_ETHERNET,
-        secret: [0; 24],
-        name: "evil".into(),
-    }
-}
-
-fn refused(answer: Option<Message>) -> bool {
-    matches!(answer, None | Some(Message::Disconnect { .. }))
-}
-
-/// Where the hand-made client's rings lie: towards the server, back.
-const RINGS: [u32; 2] = [0, 4096];
-
-fn ring_message(to_server: bool) -> AddRing {
-    AddRing {
-        to_server,
-        index: 0,
-        region: 0,
-        offset: RINGS[usize::from(!to_server)],
-        log2_size: LOG2,
-        private_header: 0,
-    }
-}
-
-/// Connects properly and returns the rings to play with.
-fn connect(path: &str) -> (Peer, Region, [Ring; 2], OwnedFd) {
-    let (region, memory) = Region::create(BYTES as usize).expect("memory");
-    let signal = event::new().expect("eventfd");
-    let (peer, rings) = connect_with(path, &region, &memory, &signal);
-    (peer, region, rings, signal)
-}
-
-/// Connects with this memory and event counter.
-fn connect_with(
-    path: &str,
-    region: &Region,
-    memory: &OwnedFd,
-    signal: &OwnedFd,
-) -> (Peer, [Ring; 2]) {
-    let peer = Peer::new(path);
-    peer.init();
-    let size = u64::from(BYTES);
-    assert_eq!(
-        peer.say(
-            &Message::AddRegion { index: 0, size },
-            Some(memory.as_raw_fd())
-        ),
-        Some(Message::Ack)
-    );
-    for to_server in [true, false] {
-        let message = Message::AddRing(ring_message(to_server));
-        assert_eq!(
-            peer.say(&message, Some(signal.as_raw_fd())),
-            Some(Message::Ack)
-        );
-    }
-    let rings = RINGS.map(|offset| {
-        let base = region.at(offset, ring::bytes(LOG2)).expect("within");
-        // SAFETY: within the region, which callers keep beside the rings; page aligned.
-        unsafe { Ring::new(base, LOG2) }
-    });
-    rings.iter().for_each(Ring::init);
-    assert!(matches!(
-        peer.say(&Message::Connect("evil0".into()), None),
-        Some(Message::Connected(_))
-    ));
-    (peer, rings)
-}
-
-fn server() -> (End, String) {
-    let path = path();
-    (End::new(Config::new("victim", &path, Role::Server)), path)
-}
-
-/// The server still serves an honest client.
-fn still_serves(server: &mut End, path: &str) {
-    until("the liar's end", || !server.up());
-    let mut client = End::new(Config::new("honest", path, Role::Client));
-    until("an honest link", || server.up() && client.up());
-    assert!(server.receive(0).is_empty());
-    client.send(0, &[packet(9, 60)]);
-    assert_eq!(server.receive(0), [packet(9, 60)]);
-    assert_eq!(missing(&server.bufs), 0);
 }
 
 #[test]
@@ -263,150 +126,13 @@ fn messages_out_of_turn_or_range() {
     still_serves(&mut server, &path);
 }
 
-/// Memory without a name, as `memfd_create` makes it with these flags; `None` where the kernel has no huge pages.
-fn memory(bytes: u64, flags: libc::c_uint) -> Option<OwnedFd> {
-    // SAFETY: the name is a zero-terminated string; the descriptor is ours.
-    unsafe {
-        let fd = libc::memfd_create(c"peer".as_ptr(), flags);
-        if fd < 0 || libc::ftruncate(fd, bytes as i64) != 0 {
-            return None;
-        }
-        Some(<OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(fd))
-    }
-}
-
-fn empty(memory: &OwnedFd) {
-    // SAFETY: a plain system call.
-    assert_eq!(unsafe { libc::ftruncate(memory.as_raw_fd(), 0) }, 0);
-}
-
-/// Ends a connection by taking the memory away; the server is to say so and to live on.
-fn take_away(flags: libc::c_uint, bytes: u64) {
-    let memory = memory(bytes, flags).expect("memory");
-    for idle in [false, true] {
-        let (mut server, path) = server();
-        let signal = event::new().expect("eventfd");
-        // SAFETY: a plain system call.
-        let sized = unsafe { libc::ftruncate(memory.as_raw_fd(), bytes as i64) };
-        assert_eq!(sized, 0);
-        let region = Region::map(&memory, bytes, &[]).expect("a mapping");
-        let (peer, rings) = connect_with(&path, &region, &memory, &signal);
-        until("the link", || server.up());
-        rings[0].write(
-            0,
-            Slot {
-                flags: 0,
-                region: 0,
-                length: 60,
-                offset: 8192,
-            },
-        );
-        rings[0].head().store(1, Ordering::Release);
-        assert_eq!(server.receive(0).len(), 1);
-        empty(&memory);
-        if idle {
-            // It looks before it lies down, and when it gets up.
-            server.queues[0].arm();
-            server.queues[0].disarm();
-            assert!(server.receive(0).is_empty());
-        } else {
-            server.send(0, &[packet(1, 60)]);
-        }
-        server.receive(0);
-        until("the end", || !server.up());
-        assert_eq!(server.interface.status().reason, handshake::LOST);
-        drop((peer, rings, region));
-        still_serves(&mut server, &path);
-    }
-}
-
-#[test]
-fn memory_that_is_cut_short_ends_the_connection() {
-    // It needs no seals: those that cannot be sealed are as good.
-    take_away(0, u64::from(BYTES));
-    take_away(libc::MFD_ALLOW_SEALING, u64::from(BYTES));
-}
-
-#[test]
-fn memory_that_is_not_there_when_the_rings_are_looked_at() {
-    let (mut server, path) = server();
-    let memory = memory(u64::from(BYTES), 0).expect("memory");
-    let peer = offer(&path, &memory, BYTES.into());
-    empty(&memory);
-    assert!(refused(peer.say(&Message::Connect("x".into()), None)));
-    assert_eq!(server.interface.status().reason, handshake::LOST);
-    still_serves(&mut server, &path);
-}
-
-/// Connects up to where the server looks at the ring.
-fn offer(path: &str, memory: &OwnedFd, size: u64) -> Peer {
-    let peer = Peer::new(path);
-    peer.init();
-    let add = Message::AddRegion { index: 0, size };
-    assert_eq!(peer.say(&add, Some(memory.as_raw_fd())), Some(Message::Ack));
-    let signal = event::new().expect("eventfd");
-    let ring = Message::AddRing(ring_message(true));
-    assert_eq!(
-        peer.say(&ring, Some(signal.as_raw_fd())),
-        Some(Message::Ack)
-    );
-    peer
-}
-
-#[test]
-fn huge_pages_that_go_away_end_the_connection() {
-    const HUGE: u64 = 2 << 20;
-    let Some(memory) = memory(HUGE, libc::MFD_HUGETLB) else {
-        println!("SKIP huge_pages_that_go_away_end_the_connection: the kernel has no huge pages");
-        return;
-    };
-    let region = Region::map(&memory, HUGE, &[]).expect("a mapping");
-    let first = region.at(0, 1).expect("within");
-    // SAFETY: one byte within the region.
-    unsafe { first.write_volatile(0) };
-    if !region.is_lost() {
-        drop((region, memory));
-        return take_away(libc::MFD_HUGETLB, HUGE);
-    }
-    // None is free, so it has gone away already.
-    let (mut server, path) = server();
-    let peer = offer(&path, &memory, HUGE);
-    assert!(refused(peer.say(&Message::Connect("x".into()), None)));
-    assert_eq!(server.interface.status().reason, handshake::LOST);
-    still_serves(&mut server, &path);
-}
-
-#[test]
-fn more_memory_than_rings_need() {
-    let (mut server, path) = server();
-    let memory = memory(700 << 20, 0).expect("memory");
-    let add = |index| Message::AddRegion {
-        index,
-        size: 700 << 20,
-    };
-    let peer = Peer::new(&path);
-    peer.init();
-    let fd = Some(memory.as_raw_fd());
-    assert_eq!(peer.say(&add(0), fd), Some(Message::Ack));
-    assert!(refused(peer.say(&add(1), fd)));
-    still_serves(&mut server, &path);
-}
-
 #[test]
 fn a_full_event_counter_holds_nobody() {
     let (mut server, path) = server();
     let (region, memory) = Region::create(BYTES as usize).expect("memory");
-    // SAFETY: plain system calls; the descriptor is ours. It blocks who writes.
-    let full = unsafe {
-        let fd = libc::eventfd(0, 0);
-        let most = u64::MAX - 1;
-        assert_eq!(libc::write(fd, (&raw const most).cast(), 8), 8);
-        <OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(fd)
-    };
     // One more than write(2) can: now poll(2) calls it ready, and still nobody can write.
-    crate::memif::doorbell::Doorbell::new()
-        .expect("AIO")
-        .ring(&full);
+    let full = doorbell::tests::blocking(u64::MAX - 1);
+    Doorbell::new().expect("AIO").ring(&full);
     let (_peer, rings) = connect_with(&path, &region, &memory, &full);
     until("the link", || server.up());
     for at in 0..32 {

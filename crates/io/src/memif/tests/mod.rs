@@ -2,7 +2,9 @@
 
 mod dpdk;
 mod hostile;
+mod memory;
 mod pair;
+mod peer;
 mod rate;
 
 use std::sync::atomic::{AtomicU32, Ordering};

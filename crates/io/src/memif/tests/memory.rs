@@ -1,0 +1,124 @@
+//! A peer that takes its memory away, or brings too much of it.
+
+use super::peer::*;
+use super::*;
+use crate::event;
+use crate::memif::lost;
+use crate::memif::message::Message;
+use crate::memif::region::Region;
+use crate::memif::ring::Slot;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Memory without a name, as `memfd_create` makes it with these flags; `None` where the kernel has no huge pages.
+fn memory(bytes: u64, flags: libc::c_uint) -> Option<OwnedFd> {
+    // SAFETY: the name is a zero-terminated string; the descriptor is ours.
+    unsafe {
+        let fd = libc::memfd_create(c"peer".as_ptr(), flags);
+        if fd < 0 || libc::ftruncate(fd, bytes as i64) != 0 {
+            return None;
+        }
+        Some(<OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(fd))
+    }
+}
+
+fn empty(memory: &OwnedFd) {
+    // SAFETY: a plain system call.
+    assert_eq!(unsafe { libc::ftruncate(memory.as_raw_fd(), 0) }, 0);
+}
+
+/// Ends a connection by taking the memory away; the server is to say so and to live on.
+fn take_away(flags: libc::c_uint, bytes: u64) {
+    let memory = memory(bytes, flags).expect("memory");
+    for idle in [false, true] {
+        let (mut server, path) = server();
+        let signal = event::new().expect("eventfd");
+        // SAFETY: a plain system call.
+        let sized = unsafe { libc::ftruncate(memory.as_raw_fd(), bytes as i64) };
+        assert_eq!(sized, 0);
+        let region = Region::map(&memory, bytes, &[]).expect("a mapping");
+        let (peer, rings) = connect_with(&path, &region, &memory, &signal);
+        until("the link", || server.up());
+        rings[0].write(
+            0,
+            Slot {
+                flags: 0,
+                region: 0,
+                length: 60,
+                offset: 8192,
+            },
+        );
+        rings[0].head().store(1, Ordering::Release);
+        assert_eq!(server.receive(0).len(), 1);
+        empty(&memory);
+        if idle {
+            // It looks before it lies down, and when it gets up.
+            server.queues[0].arm();
+            server.queues[0].disarm();
+            assert!(server.receive(0).is_empty());
+        } else {
+            server.send(0, &[packet(1, 60)]);
+        }
+        server.receive(0);
+        until("the end", || !server.up());
+        assert_eq!(server.interface.status().reason, lost::REASON);
+        drop((peer, rings, region));
+        still_serves(&mut server, &path);
+    }
+}
+
+#[test]
+fn memory_that_is_cut_short_ends_the_connection() {
+    // It needs no seals: those that cannot be sealed are as good.
+    take_away(0, u64::from(BYTES));
+    take_away(libc::MFD_ALLOW_SEALING, u64::from(BYTES));
+}
+
+#[test]
+fn memory_that_is_not_there_when_the_rings_are_looked_at() {
+    let (mut server, path) = server();
+    let memory = memory(u64::from(BYTES), 0).expect("memory");
+    let peer = offer(&path, &memory, BYTES.into());
+    empty(&memory);
+    assert!(refused(peer.say(&Message::Connect("x".into()), None)));
+    assert_eq!(server.interface.status().reason, lost::REASON);
+    still_serves(&mut server, &path);
+}
+
+#[test]
+fn huge_pages_that_go_away_end_the_connection() {
+    const HUGE: u64 = 2 << 20;
+    let Some(memory) = memory(HUGE, libc::MFD_HUGETLB) else {
+        println!("SKIP huge_pages_that_go_away_end_the_connection: the kernel has no huge pages");
+        return;
+    };
+    let region = Region::map(&memory, HUGE, &[]).expect("a mapping");
+    let first = region.at(0, 1).expect("within");
+    // SAFETY: one byte within the region.
+    unsafe { first.write_volatile(0) };
+    if !region.is_lost() {
+        drop((region, memory));
+        return take_away(libc::MFD_HUGETLB, HUGE);
+    }
+    // None is free, so it has gone away already.
+    let (mut server, path) = server();
+    let peer = offer(&path, &memory, HUGE);
+    assert!(refused(peer.say(&Message::Connect("x".into()), None)));
+    assert_eq!(server.interface.status().reason, lost::REASON);
+    still_serves(&mut server, &path);
+}
+
+#[test]
+fn more_memory_than_rings_need() {
+    let (mut server, path) = server();
+    let memory = memory(700 << 20, 0).expect("memory");
+    let add = |index| Message::AddRegion {
+        index,
+        size: 700 << 20,
+    };
+    let peer = Peer::new(&path);
+    peer.init();
+    let fd = Some(memory.as_raw_fd());
+    assert_eq!(peer.say(&add(0), fd), Some(Message::Ack));
+    assert!(refused(peer.say(&add(1), fd)));
+    still_serves(&mut server, &path);
+}
