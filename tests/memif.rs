@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use io::memif;
 use lab::veth::{self, End};
 
 use crate::harness::{
@@ -193,6 +194,70 @@ fn echo(from: &Raw, to: &Raw, number: u16, length: usize) -> bool {
     .frame(if forth { R1 } else { R0 }, to.mac());
     assert_eq!(frame, expected, "packet {number}");
     true
+}
+
+#[test]
+fn a_refused_client_is_told_of_once_and_port_and_twin_have_names() {
+    const NAME: &str = "a_refused_client_is_told_of_once_and_port_and_twin_have_names";
+    if skipped(NAME, &["ip"]) {
+        return;
+    }
+    let netns = Netns::create("router").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("m0.sock").display().to_string();
+    let yaml = format!(
+        "interfaces:\n  m0: {{ lcp: m0 }}\n\
+         ports:\n  m0: {{ memif: {{ socket: {socket}, role: server, secret: sesame }} }}\n"
+    );
+    let router = Router::start(&netns, &yaml);
+    let control = memif::Control::start().unwrap();
+    let client = |secret: &str| {
+        let config = memif::Config {
+            secret: Some(secret.to_owned()),
+            queues: 4,
+            ..memif::Config::new("theirs", &socket, memif::Role::Client)
+        };
+        control.add(config).unwrap()
+    };
+    let port = || {
+        let hardware = router.show(&["hardware", "m0"]);
+        hardware["interfaces"][0]["port"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let stranger = client("open");
+    assert!(
+        until(PATIENCE, || port().contains("wrong secret")),
+        "{}",
+        port()
+    );
+    // Its client comes back several times a second.
+    std::thread::sleep(Duration::from_secs(1));
+    let told = router.process.log().matches("wrong secret").count();
+    assert_eq!(told, 1, "{}", router.process.log());
+    assert!(
+        router
+            .process
+            .log()
+            .contains("interface m0: memif: parshall")
+    );
+    drop(stranger);
+    let (interface, _queues) = client("sesame");
+    assert!(until(PATIENCE, || interface.status().up));
+    assert!(until(PATIENCE, || port().contains("connected to theirs")));
+    assert!(port().contains("rings: rx 1, tx 1"), "{}", port());
+
+    let shown = router.show(&["interface"]);
+    let names = shown["interfaces"].as_array().unwrap().iter();
+    let names = names.map(|i| i["name"].as_str().unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ["m0", "m0-host"]);
+    for config in [
+        router.show_text(&["config"]),
+        router.show(&["config"]).to_string(),
+    ] {
+        assert!(config.contains("hidden") && !config.contains("sesame"));
+    }
 }
 
 #[test]

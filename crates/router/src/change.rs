@@ -28,12 +28,19 @@ pub enum Kind {
     },
 }
 
+impl Kind {
+    /// Name of the twin of an interface of this name.
+    pub fn twin_name(of: &str) -> String {
+        format!("{of}-host")
+    }
+}
+
 /// The attributes of an interface that the packet path needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
     /// Our index.
     pub id: InterfaceId,
-    /// Name as configured.
+    /// Name as configured; a twin's is [`Kind::twin_name`].
     pub name: String,
     /// What it is.
     pub kind: Kind,

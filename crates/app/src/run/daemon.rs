@@ -12,6 +12,7 @@ use graph::node::Way;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
 use graph::served::Served;
 use graph::worker::{Command, Handle};
+use io::memif;
 use router::{Change, InterfaceId, Memory, Router, Setup};
 use std::error::Error;
 use std::path::PathBuf;
@@ -38,9 +39,24 @@ pub struct Slot {
     up: bool,
     /// It was told that packets come with unfinished checksums.
     warned: bool,
+    /// What was told to be wrong with its memif since that was last connected.
+    told: Vec<String>,
 }
 
+/// Troubles of a memif that are told until it is connected again; a peer could make up ever new ones.
+const TROUBLES: usize = 16;
+
 impl Slot {
+    /// Says once what is wrong with a memif's connection.
+    fn warn_of_peer(&mut self, memif: memif::Status) {
+        let reason = memif.reason;
+        let new = !reason.is_empty() && !self.told.contains(&reason);
+        if new && self.told.len() < TROUBLES {
+            warn!("interface {}: memif: {reason}", self.config.name);
+            self.told.push(reason);
+        }
+    }
+
     /// Says once what to do about packets whose checksums nobody finished.
     fn warn_of_checksums(&mut self) {
         if self.warned {
@@ -328,11 +344,16 @@ impl Daemon {
     fn links(&mut self) {
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
-            let Some(up) = slot.opened.as_ref().map(Opened::is_connected) else {
+            let Some(memif) = slot.opened.as_ref().and_then(Opened::memif) else {
                 continue;
             };
+            let up = memif.up;
+            slot.warn_of_peer(memif);
             if std::mem::replace(&mut slot.up, up) == up {
                 continue;
+            }
+            if up {
+                slot.told.clear();
             }
             let state = if up { "up" } else { "down" };
             info!("interface {}: link {state}", slot.config.name);
@@ -417,6 +438,7 @@ fn slots(config: &Config) -> Vec<Slot> {
         waiting: String::new(),
         up: !matches!(interface.port.kind, config::PortKind::Memif(_)),
         warned: false,
+        told: Vec::new(),
     };
     config.interfaces.iter().enumerate().map(slot).collect()
 }

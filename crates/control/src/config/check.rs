@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use router::change::Mac;
+use router::change::{Kind, Mac};
 use serde_saphyr::{Location, Spanned};
 
 use super::problem::Problem;
@@ -44,6 +44,7 @@ pub(super) fn check(document: Document) -> (Config, Vec<Problem>) {
     }
     checker.lcps_unique();
     checker.netdevs_unique();
+    checker.twins_apart();
     checker.addresses_apart();
     let config = Config {
         interfaces,
@@ -69,6 +70,8 @@ pub(super) struct Checker {
     lcps: Vec<(String, String, Location)>,
     /// Interface, its device, where.
     netdevs: Vec<(String, String, Location)>,
+    /// Interface, whether it has a twin, where.
+    names: Vec<(String, bool, Location)>,
 }
 
 impl Checker {
@@ -154,6 +157,9 @@ impl Checker {
             self.device_name(name, "interface");
         }
         let port = port.flatten().unwrap_or_else(fallback);
+        let has_twin = !matches!(port.kind, PortKind::Netdev(_) | PortKind::Pci(_));
+        self.names
+            .push((name_text.clone(), has_twin, name.referenced));
         if let PortKind::Netdev(device) = &port.kind {
             self.netdevs
                 .push((name_text.clone(), device.clone(), name.referenced));
@@ -304,6 +310,17 @@ impl Checker {
             if let Some((other, ..)) = netdevs[..at].iter().find(|(_, d, _)| d == device) {
                 let message = format!("interface {interface} stands for {device}, as {other} does");
                 self.say(*place, message, "a device can be one interface only");
+            }
+        }
+    }
+
+    fn twins_apart(&mut self) {
+        let names = std::mem::take(&mut self.names);
+        for (of, ..) in names.iter().filter(|(_, has_twin, _)| *has_twin) {
+            let twin = Kind::twin_name(of);
+            if let Some((.., at)) = names.iter().find(|(name, ..)| *name == twin) {
+                let message = format!("interface {twin} has the name of the host's end of {of}");
+                self.say(*at, message, "give it another");
             }
         }
     }

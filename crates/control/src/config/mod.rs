@@ -140,12 +140,44 @@ pub struct Memif {
     pub id: u32,
     /// Which side we are.
     pub role: Role,
-    /// Ring pairs, 1 to 256.
+    /// Ring pairs, 1 to [`Memif::RINGS`].
     pub rings: u16,
     /// Descriptors of a ring: a power of two, 64 to 16384.
     pub ring_size: u16,
-    /// What the peer must know, at most 24 bytes.
-    pub secret: Option<String>,
+    /// What the peer must know.
+    pub secret: Option<Secret>,
+}
+
+impl Memif {
+    /// Ring pairs at most.
+    pub const RINGS: u16 = 256;
+}
+
+/// A shared secret, which is not shown.
+#[derive(Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "&'static str")]
+pub struct Secret(String);
+
+impl Secret {
+    /// Bytes of a memif's secret at most.
+    pub const MEMIF: usize = 24;
+
+    /// The secret itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<Secret> for &'static str {
+    fn from(_: Secret) -> Self {
+        "(hidden)"
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.clone().into())
+    }
 }
 
 /// The side of a memif.

@@ -6,7 +6,7 @@ use serde_saphyr::Spanned;
 
 use super::check::Checker;
 use super::schema::{self, Given};
-use super::{Memif, Port, PortKind, Role};
+use super::{Memif, Port, PortKind, Role, Secret};
 
 impl Checker {
     /// The port, if it is one.
@@ -104,12 +104,12 @@ impl Checker {
             .secret
             .0
             .as_ref()
-            .filter(|secret| secret.value.len() > 24)
+            .filter(|secret| secret.value.len() > Secret::MEMIF)
         {
             self.say(
                 secret.referenced,
                 "this secret is too long",
-                "24 bytes at most",
+                format!("{} bytes at most", Secret::MEMIF),
             );
         }
         Some(PortKind::Memif(Memif {
@@ -118,11 +118,13 @@ impl Checker {
                 .number(raw.id, "id of this memif", 0, u32::MAX)
                 .unwrap_or(0),
             role: raw.role.0.map_or(Role::Client, |role| role.value),
-            rings: self.number(raw.rings, "rings", 1, 256).unwrap_or(1),
+            rings: self
+                .number(raw.rings, "rings", 1, Memif::RINGS)
+                .unwrap_or(1),
             ring_size: self
                 .number(raw.ring_size, "ring-size", 64, 16384)
                 .unwrap_or(1024),
-            secret: raw.secret.0.map(|secret| secret.value),
+            secret: raw.secret.0.map(|secret| Secret(secret.value)),
         }))
     }
 }

@@ -144,6 +144,11 @@ const WRONG: &[(&str, &str, &str)] = &[
         "does not have a unique LCP name e0",
     ),
     (
+        "ports:\n  a: { tap: {} }\n  a-host: { tap: {} }\n",
+        "3:3",
+        "the name of the host's end of a",
+    ),
+    (
         "interfaces:\n  a:\n    addresses: [ 192.0.2.1 ]\n",
         "3:18",
         "prefix length",

@@ -316,7 +316,7 @@ impl Translator {
         if let Some(twin) = owned.twin {
             out.push(Change::InterfaceSet(interface(
                 twin,
-                &link.name,
+                &Kind::twin_name(&owned.name),
                 Kind::Twin { of: owned.id },
                 up,
             )));

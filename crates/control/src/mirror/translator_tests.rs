@@ -232,7 +232,7 @@ fn a_tap_stands_for_a_port_with_a_state_of_its_own() {
     );
     assert_eq!(
         (twin.kind, twin.up, twin.name.as_str()),
-        (Kind::Twin { of: 1 }, true, "tap-memif")
+        (Kind::Twin { of: 1 }, true, "if1-host")
     );
     let changes = translator.set_port_up(11, true);
     assert!(matches!(&changes[0], Change::InterfaceSet(interface) if interface.up));

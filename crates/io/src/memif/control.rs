@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use super::doorbell::Doorbell;
-use super::handshake::{Reason, Session};
+use super::handshake::{self, Reason, Session};
 use super::link::{Link, Socket};
 use super::message::Message;
 use super::socket::{Channel, Listener};
@@ -20,8 +20,11 @@ use crate::event;
 
 /// Between two attempts to connect, and the beat of everything that is timed.
 const BEAT: Duration = Duration::from_millis(200);
-/// Clients that have not said yet which interface they want.
+/// Clients of one socket that have not said yet which interface they want. The oldest gives way: who knows what he
+/// wants says it at once.
 const MAX_STRANGERS: usize = 32;
+/// Clients accepted from one socket in one turn: so few that each has two turns to say what he wants.
+const MAX_ACCEPTED: usize = MAX_STRANGERS / 2;
 /// Messages taken from one session in one turn.
 const MAX_MESSAGES: usize = 64;
 
@@ -174,12 +177,8 @@ impl Drop for Interface {
             endpoint.end("interface removed", &mut state.retired);
         }
         let endpoints = &state.endpoints;
-        let used = |path: &str| {
-            endpoints
-                .iter()
-                .any(|e| e.config.role == Role::Server && e.config.socket == path)
-        };
-        state.listeners.retain(|l| used(l.path()));
+        let listeners = &mut state.listeners;
+        listeners.retain(|l| endpoints.iter().any(|e| e.serves(l.path())));
         drop(guard);
         event::signal(&*self.shared.wake);
     }
@@ -253,7 +252,9 @@ impl State {
     fn accept(&mut self) {
         self.resting = false;
         for listener in &self.listeners {
-            loop {
+            let path = listener.path();
+            let queues = offered(&self.endpoints, path);
+            for _ in 0..MAX_ACCEPTED {
                 let channel = match listener.accept() {
                     Ok(Some(channel)) => channel,
                     Ok(None) => break,
@@ -263,13 +264,20 @@ impl State {
                         break;
                     }
                 };
-                if self.strangers.len() == MAX_STRANGERS {
-                    continue;
-                }
-                if let Ok(session) = Session::new(channel, Role::Server) {
-                    self.strangers.push((listener.path().to_owned(), session));
+                if let Ok(session) = Session::with_client(channel, queues) {
+                    self.strangers.push((path.to_owned(), session));
                 }
             }
+            let here = self.strangers.iter().filter(|(p, _)| p == path).count();
+            let mut surplus = here.saturating_sub(MAX_STRANGERS);
+            self.strangers.retain(|(p, session)| {
+                let stays = p != path || surplus == 0;
+                if !stays {
+                    surplus -= 1;
+                    session.part("too many clients");
+                }
+                stays
+            });
         }
     }
 
@@ -278,37 +286,62 @@ impl State {
         for (path, session) in std::mem::take(&mut self.strangers) {
             match session.receive() {
                 Ok(None) if now < session.deadline => self.strangers.push((path, session)),
-                Ok(None) => session.part("handshake took too long"),
+                Ok(None) => self.refuse(&path, None, &session, handshake::TOO_SLOW),
                 Ok(Some((message, _))) => self.introduce(&path, session, &message),
-                Err(reason) => session.part(&reason),
+                // One that only looks whether somebody listens.
+                Err(reason) if reason == handshake::CLOSED => {}
+                Err(reason) => self.refuse(&path, None, &session, &reason),
             }
         }
     }
 
     fn introduce(&mut self, path: &str, mut session: Session, message: &Message) {
         let Message::Init(init) = message else {
-            return session.part("unexpected message");
+            return self.refuse(path, None, &session, handshake::UNEXPECTED);
         };
-        let wanted = |e: &&mut Endpoint| {
-            e.config.role == Role::Server && e.config.socket == path && e.config.id == init.id
+        session.peer.clone_from(&init.name);
+        let wanted = |e: &&mut Endpoint| e.serves(path) && e.config.id == init.id;
+        let refusal = match self.endpoints.iter_mut().find(wanted) {
+            None => {
+                let reason = format!("no interface has id {}", init.id);
+                return self.refuse(path, None, &session, &reason);
+            }
+            Some(e) if !matches!(e.phase, Phase::Waiting(_)) => "already connected".to_owned(),
+            Some(endpoint) => match session.admit(&endpoint.config, init) {
+                Ok(()) => {
+                    endpoint.phase = Phase::Handshake(session);
+                    return;
+                }
+                Err(reason) => reason,
+            },
         };
-        let Some(endpoint) = self.endpoints.iter_mut().find(wanted) else {
-            return session.part("no interface with this id");
-        };
-        if !matches!(endpoint.phase, Phase::Waiting(_)) {
-            return session.part("already connected");
-        }
-        match session.admit(&endpoint.config, init) {
-            Ok(()) => endpoint.phase = Phase::Handshake(session),
-            Err(reason) => {
-                session.part(&reason);
-                endpoint.status.reason = reason;
+        self.refuse(path, Some(init.id), &session, &refusal);
+    }
+
+    /// Sends a client away, and tells so at the interface that it wanted, or at all of the socket.
+    fn refuse(&mut self, path: &str, id: Option<u32>, session: &Session, reason: &str) {
+        session.part(reason);
+        for endpoint in self.endpoints.iter_mut().filter(|e| e.serves(path)) {
+            if id.is_none_or(|id| id == endpoint.config.id) {
+                endpoint.status.reason = session.blame(reason);
             }
         }
     }
 }
 
+/// Queues that clients of a socket are offered, before it is known which interface they want: as many as every
+/// interface there has.
+fn offered(endpoints: &[Endpoint], path: &str) -> u16 {
+    let served = endpoints.iter().filter(|e| e.serves(path));
+    served.map(|e| e.config.queues).min().unwrap_or(1)
+}
+
 impl Endpoint {
+    /// Whether it is one for the clients of this socket.
+    fn serves(&self, path: &str) -> bool {
+        self.config.role == Role::Server && self.config.socket == path
+    }
+
     fn turn(&mut self, now: Instant, retired: &mut Vec<Arc<Link>>) {
         if let Phase::Waiting(retry) = self.phase {
             if self.config.role == Role::Client && now >= retry {
@@ -320,10 +353,8 @@ impl Endpoint {
     }
 
     fn connect(&mut self, now: Instant) {
-        let session = Channel::connect(&self.config.socket)
-            .and_then(|channel| Ok(Session::new(channel, Role::Client)?));
-        match session {
-            Ok(session) => self.phase = Phase::Handshake(session),
+        match Channel::connect(&self.config.socket) {
+            Ok(channel) => self.phase = Phase::Handshake(Session::with_server(channel)),
             Err(e) => {
                 self.status.reason = format!("no server at {}: {e}", self.config.socket);
                 self.phase = Phase::Waiting(now + BEAT);
@@ -342,13 +373,13 @@ impl Endpoint {
                 Phase::Up(session) => match session.receive()? {
                     None => return Ok(()),
                     Some((Message::Disconnect { reason, .. }, _)) => {
-                        return Err(format!("peer: {reason}"));
+                        return Err(handshake::said(&reason));
                     }
-                    Some(_) => return Err("unexpected message".to_owned()),
+                    Some(_) => return Err(handshake::UNEXPECTED.to_owned()),
                 },
                 Phase::Handshake(session) => match session.receive()? {
                     None if now >= session.deadline => {
-                        return Err("handshake took too long".to_owned());
+                        return Err(handshake::TOO_SLOW.to_owned());
                     }
                     None => return Ok(()),
                     Some((message, fd)) => {
@@ -395,7 +426,7 @@ impl Endpoint {
             retired.extend(socket.plug(None));
         }
         self.status = Status {
-            reason: reason.to_owned(),
+            reason: session.blame(reason),
             ..Status::default()
         };
     }

@@ -29,6 +29,12 @@ const PROGRAM: &str = concat!("parshall ", env!("CARGO_PKG_VERSION"));
 
 /// Why a session ends, in words for the peer and the operator.
 pub type Reason = String;
+/// The peer said nothing more before [`PATIENCE`] was over.
+pub const TOO_SLOW: &str = "handshake took too long";
+/// The peer said what it may not say now.
+pub const UNEXPECTED: &str = "unexpected message";
+/// The peer went away without a word.
+pub const CLOSED: &str = "closed the connection";
 
 /// A connection from its first message on.
 #[derive(Debug)]
@@ -58,9 +64,27 @@ struct Offer {
 }
 
 impl Session {
-    /// A session on a new channel; a server greets at once.
-    pub fn new(channel: Channel, role: Role) -> io::Result<Self> {
-        let session = Self {
+    /// Client: a session with a server, which will greet.
+    pub fn with_server(channel: Channel) -> Self {
+        Self::new(channel, Role::Client)
+    }
+
+    /// Server: greets a client and offers it so many queues.
+    pub fn with_client(channel: Channel, queues: u16) -> io::Result<Self> {
+        let session = Self::new(channel, Role::Server);
+        session.send(&Message::Hello(Hello {
+            name: PROGRAM.to_owned(),
+            versions: (VERSION, VERSION),
+            max_region: MAX_REGIONS as u16 - 1,
+            max_to_client: queues - 1,
+            max_to_server: queues - 1,
+            max_log2_ring: ring::MAX_LOG2,
+        }))?;
+        Ok(session)
+    }
+
+    fn new(channel: Channel, role: Role) -> Self {
+        Self {
             channel,
             role,
             deadline: Instant::now() + PATIENCE,
@@ -69,18 +93,17 @@ impl Session {
             rings: [Vec::new(), Vec::new()],
             peer: String::new(),
             peer_interface: String::new(),
-        };
-        if role == Role::Server {
-            session.send(&Message::Hello(Hello {
-                name: PROGRAM.to_owned(),
-                versions: (VERSION, VERSION),
-                max_region: MAX_REGIONS as u16 - 1,
-                max_to_client: 255,
-                max_to_server: 255,
-                max_log2_ring: ring::MAX_LOG2,
-            }))?;
         }
-        Ok(session)
+    }
+
+    /// Why it ends, with the peer's name.
+    pub fn blame(&self, reason: &str) -> String {
+        let peer = match (self.peer.as_str(), self.role) {
+            ("", Role::Server) => "a client",
+            ("", Role::Client) => "the server",
+            (name, _) => name,
+        };
+        format!("{peer}: {reason}")
     }
 
     fn send(&self, message: &Message) -> io::Result<()> {
@@ -101,7 +124,7 @@ impl Session {
         let mut buffer = [0; SIZE + 1];
         match self.channel.receive(&mut buffer) {
             Ok(None) => Ok(None),
-            Ok(Some((0, _))) => Err("peer closed the connection".to_owned()),
+            Ok(Some((0, _))) => Err(CLOSED.to_owned()),
             Ok(Some((n, fd))) => match Message::decode(&buffer[..n]) {
                 Ok(message) => Ok(Some((message, fd))),
                 Err(e) => Err(e.to_string()),
@@ -122,11 +145,10 @@ impl Session {
             return Err("only Ethernet mode is supported".to_owned());
         }
         if let Some(secret) = &config.secret
-            && init.secret != message::secret(secret)
+            && !same(&init.secret, &message::secret(secret))
         {
             return Err("wrong secret".to_owned());
         }
-        self.peer.clone_from(&init.name);
         self.send(&Message::Ack).map_err(|e| e.to_string())
     }
 
@@ -138,7 +160,7 @@ impl Session {
         fd: Option<OwnedFd>,
     ) -> Result<bool, Reason> {
         let done = match (self.role, message) {
-            (_, Message::Disconnect { reason, .. }) => return Err(format!("peer: {reason}")),
+            (_, Message::Disconnect { reason, .. }) => return Err(said(&reason)),
             (Role::Server, Message::AddRegion { index, size }) => {
                 self.add_region(index, size, fd)?;
                 self.send(&Message::Ack).map(|()| false)
@@ -164,7 +186,7 @@ impl Session {
                 self.peer_interface = name;
                 Ok(true)
             }
-            _ => return Err("unexpected message".to_owned()),
+            _ => return Err(UNEXPECTED.to_owned()),
         };
         done.map_err(|e| e.to_string())
     }
@@ -200,7 +222,7 @@ impl Session {
         }
         if ring.index >= config.queues {
             return Err(format!(
-                "ring index {} of {} queues",
+                "ring {} of an interface with {} queues",
                 ring.index, config.queues
             ));
         }
@@ -360,6 +382,17 @@ impl Session {
             buffers: offer.buffers,
         })
     }
+}
+
+/// The reason when the peer ends it.
+pub fn said(reason: &str) -> Reason {
+    format!("disconnected, saying \"{reason}\"")
+}
+
+/// Compares secrets without telling by its time how much of one is right.
+fn same(a: &[u8; message::SECRET], b: &[u8; message::SECRET]) -> bool {
+    let different = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
+    std::hint::black_box(different) == 0
 }
 
 impl AsRawFd for Session {

@@ -8,8 +8,9 @@
 //! is read once and checked; memory that it takes away reads as zeros; waking it never waits for it. A peer that
 //! breaks the rules is disconnected and counted, and may come back. The interface reconnects for ever.
 //!
-//! Both sides should have the same number of queues: a queue that has no counterpart receives nothing, and
-//! drops and counts what it is given.
+//! A server offers its clients as many queues as it has; where several interfaces share a socket, as many as every
+//! one of them has, for a client is greeted before it says which it wants. A queue that has no counterpart receives
+//! nothing, and drops and counts what it is given: so both sides should have the same number.
 
 mod control;
 mod copy;
@@ -30,7 +31,11 @@ use std::fmt;
 use std::io;
 
 pub use control::{Control, Interface};
+pub use message::SECRET;
 pub use queue::Queue;
+
+/// Queue pairs of an interface at most.
+pub const QUEUES: u16 = 256;
 
 /// Which side of a connection we are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +66,13 @@ pub struct Config {
     pub id: u32,
     /// Our side.
     pub role: Role,
-    /// Queue pairs, 1 to 256.
+    /// Queue pairs, 1 to [`QUEUES`]. The peer may have more or fewer: what both have is used.
     pub queues: u16,
     /// Descriptors of a ring as a power of two, 1 to 14 (client; a server takes the client's).
     pub log2_ring: u8,
     /// Bytes of a buffer, a multiple of 64 from 64 to 65,536 (client). DPDK expects at least its own: 2048.
     pub buffer_size: u32,
-    /// Shared secret of at most 23 bytes.
+    /// Shared secret of at most [`SECRET`] bytes.
     pub secret: Option<String>,
 }
 
@@ -88,7 +93,7 @@ impl Config {
 
     fn check(&self) -> Result<(), Error> {
         let size = self.buffer_size;
-        if self.queues == 0 || self.queues > 256 {
+        if self.queues == 0 || self.queues > QUEUES {
             Err(Error::Config("queues must be 1 to 256"))
         } else if self.log2_ring == 0 || self.log2_ring > ring::MAX_LOG2 {
             Err(Error::Config("ring size must be 2 to 16384"))
@@ -96,8 +101,8 @@ impl Config {
             Err(Error::Config(
                 "buffer size must be a multiple of 64 from 64 to 65536",
             ))
-        } else if self.secret.as_ref().is_some_and(|s| s.len() > 23) {
-            Err(Error::Config("secret must have at most 23 bytes"))
+        } else if self.secret.as_ref().is_some_and(|s| s.len() > SECRET) {
+            Err(Error::Config("secret must have at most 24 bytes"))
         } else if self.memory() > u64::from(u32::MAX) {
             Err(Error::Config("rings and buffers must fit into 4 GiB"))
         } else {
@@ -135,7 +140,8 @@ pub struct Status {
     pub peer_interface: String,
     /// Receive and transmit rings in use.
     pub rings: (u16, u16),
-    /// Why it is down, in words; empty if it never was up.
+    /// What last went wrong, with the peer's name: why it is down, or whom it has refused since it is up. Empty if
+    /// nothing did.
     pub reason: String,
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::ptr;
 
 use super::Error;
@@ -19,6 +19,8 @@ const MAX_FDS: usize = 4;
 pub struct Listener {
     fd: OwnedFd,
     path: String,
+    /// Device and inode of the socket's file; `None` in the abstract namespace.
+    file: Option<(u64, u64)>,
 }
 
 impl Listener {
@@ -40,6 +42,7 @@ impl Listener {
         Ok(Self {
             fd,
             path: path.to_owned(),
+            file: file_at(path),
         })
     }
 
@@ -78,7 +81,8 @@ impl AsRawFd for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if !self.path.starts_with('@') {
+        // Somebody else may have taken the path over.
+        if self.file.is_some() && file_at(&self.path) == self.file {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -199,6 +203,15 @@ fn received_fds(header: &libc::msghdr) -> Vec<OwnedFd> {
         }
     }
     fds
+}
+
+/// Which file is at a path now.
+fn file_at(path: &str) -> Option<(u64, u64)> {
+    if path.starts_with('@') {
+        return None;
+    }
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 fn seqpacket() -> io::Result<OwnedFd> {

@@ -335,6 +335,10 @@ fn sizes() -> xdp::TableSizes {
     }
 }
 
+// What the language allows is what a memif can be.
+const _: () =
+    assert!(config::Secret::MEMIF == memif::SECRET && config::Memif::RINGS == memif::QUEUES);
+
 fn memif_config(config: &config::Interface, m: &config::Memif) -> Result<memif::Config, String> {
     let socket = m.socket.to_str().ok_or("the socket's path is not UTF-8")?;
     if let Some(directory) = m
@@ -353,7 +357,7 @@ fn memif_config(config: &config::Interface, m: &config::Memif) -> Result<memif::
         id: m.id,
         queues: m.rings,
         log2_ring: m.ring_size.max(2).ilog2() as u8,
-        secret: m.secret.clone(),
+        secret: m.secret.as_ref().map(|s| s.reveal().to_owned()),
         ..memif::Config::new(&config.name, socket, role)
     })
 }

@@ -64,12 +64,19 @@ impl Opened {
             }
             Kind::Memif(interface) => {
                 let status = interface.status();
-                let link = if status.up {
-                    format!("connected to {}", status.peer)
-                } else {
-                    "not connected".into()
+                let (rx, tx) = status.rings;
+                let trouble = match status.reason.as_str() {
+                    "" => String::new(),
+                    reason => format!(" ({reason})"),
                 };
-                format!("memif {link}, host by tap {}", self.netdev)
+                let link = match status.up {
+                    true => format!(
+                        "connected to {} of {}, rings: rx {rx}, tx {tx}",
+                        status.peer_interface, status.peer
+                    ),
+                    false => "not connected".into(),
+                };
+                format!("memif {link}{trouble}, host by tap {}", self.netdev)
             }
             Kind::Other(kind) => format!("{kind}, host by tap {}", self.netdev),
         }
@@ -96,11 +103,11 @@ impl Opened {
         }
     }
 
-    /// Whether its peer is connected; always, where there is none to wait for.
-    pub fn is_connected(&self) -> bool {
+    /// The connection of a memif.
+    pub fn memif(&self) -> Option<memif::Status> {
         match &self.kind {
-            Kind::Memif(interface) => interface.status().up,
-            _ => true,
+            Kind::Memif(interface) => Some(interface.status()),
+            _ => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Both roles against each other, against a hostile peer, and against DPDK.
 
+mod door;
 mod dpdk;
 mod hostile;
 mod memory;
