@@ -18,7 +18,7 @@ use crate::harness::{
     random::Random,
     router::{forwards, is_to},
     skipped,
-    topology::{CONFIGURATION, H0, HOST, R0, ROUTER},
+    topology::{CONFIGURATION, H0, H1, HOST, R0, ROUTER, text},
 };
 
 /// Packets in all, and how many are under way at a time.
@@ -68,9 +68,18 @@ impl Device {
             hosts.router.ip(&narrow).unwrap();
             (hosts, None)
         };
+        let h1 = HOST[1];
         hosts
             .router
-            .ip_batch("route add blackhole 60.0.0.0/8\nroute add unreachable 61.0.0.0/8\nroute add prohibit 62.0.0.0/8\n")
+            .ip_batch(&format!(
+                "route add blackhole 60.0.0.0/8\nroute add unreachable 61.0.0.0/8\nroute add prohibit 62.0.0.0/8\n\
+                 route add 49.0.0.0/8 via {h1} dev r1 mtu 1300\n\
+                 route add 50.0.0.1/32 nexthop dev r1 nexthop dev r1 weight 2\n\
+                 route add 51.0.0.1/32 mtu 1200 dev r1\n\
+                 neigh replace 50.0.0.1 lladdr {mac} dev r1 nud permanent\n\
+                 neigh replace 51.0.0.1 lladdr {mac} dev r1 nud permanent\n",
+                mac = text(H1)
+            ))
             .unwrap();
         // Packets with options are the kernel's also where the router forwards.
         hosts.router.set_forwarding(true).unwrap();
@@ -213,11 +222,18 @@ fn describe(device: &str, (side, frame): &Output, count: usize) -> String {
     )
 }
 
+/// The MTUs that senders were told of.
+fn mtus(outputs: &Outputs) -> impl Iterator<Item = u16> {
+    let needed = outputs.keys().filter(|o| error_kind(o) == Some((3, 4)));
+    needed.map(|(_, frame)| u16::from_be_bytes([frame[40], frame[41]]))
+}
+
 /// Compares router and kernel; returns the kinds of ICMP errors seen.
 fn compare(name: &str, kind: Kind, mtu: u16) -> BTreeSet<(u8, u8)> {
     let mut random = Random::new(name);
     let (mut kernel, mut parshall) = (Device::new(Kind::Kernel, mtu), Device::new(kind, mtu));
     let (mut errors, mut wrong, mut through) = (BTreeSet::new(), Vec::new(), 0);
+    let mut mtus_seen = BTreeSet::new();
     let before = parshall.forwarded();
     for batch in 0..PACKETS / BATCH {
         let due = Instant::now() + PACE;
@@ -226,6 +242,7 @@ fn compare(name: &str, kind: Kind, mtu: u16) -> BTreeSet<(u8, u8)> {
             .collect();
         let (expected, got) = (kernel.run(&frames), parshall.run(&frames));
         errors.extend(expected.keys().filter_map(error_kind));
+        mtus_seen.extend(mtus(&expected));
         through += expected
             .iter()
             .filter(|((side, _), _)| *side == "right")
@@ -240,6 +257,7 @@ fn compare(name: &str, kind: Kind, mtu: u16) -> BTreeSet<(u8, u8)> {
     }
     assert!(wrong.is_empty(), "only one of them, {}", wrong.join("\n"));
     assert_eq!(parshall.errors("rate limit"), 0, "errors were held back");
+    assert_eq!(mtus_seen, BTreeSet::from([1200, 1300, NARROW]));
     // Or the kernel had done it all, and the comparison were one with itself.
     let forwarded = parshall.forwarded() - before;
     assert!(

@@ -136,6 +136,8 @@ pub struct Route {
     pub metric: u32,
     /// What it does.
     pub kind: RouteKind,
+    /// Largest IP packet in bytes (RTAX_MTU); `None`: that of the link.
+    pub mtu: Option<u16>,
     /// Where it leads.
     pub hops: Hops,
 }

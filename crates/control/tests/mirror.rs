@@ -32,6 +32,7 @@ fn via(interface: u16, gateway: &str) -> Path {
         interface,
         gateway: Some(gateway.parse().expect("an address")),
         weight: 1,
+        mtu: None,
     }
 }
 
@@ -56,6 +57,7 @@ fn interfaces_addresses_and_their_routes_are_seen() {
         interface: 1,
         gateway: None,
         weight: 1,
+        mtu: None,
     }]);
     assert_eq!(memory.route("10.0.1.0/24"), Some(&connected));
 

@@ -61,6 +61,9 @@ pub struct Path {
     pub gateway: Option<Ipv4Addr>,
     /// Share of the flows, 1 to 256 (RTNH hops + 1).
     pub weight: u16,
+    /// Largest IP packet in bytes that the route allows (RTAX_MTU), 68 or more; the interface's own limit holds beside
+    /// it. `None`: only that.
+    pub mtu: Option<u16>,
 }
 
 /// What to do with packets of a prefix.

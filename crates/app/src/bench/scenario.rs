@@ -289,6 +289,7 @@ fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<u32>), Box<dy
             interface: INTERFACE,
             gateway,
             weight: 1,
+            mtu: None,
         }])
     };
     let mut changes = vec![Change::InterfaceSet(Interface {

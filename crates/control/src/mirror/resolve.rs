@@ -36,7 +36,7 @@ impl World {
             RouteKind::Unreachable => Some(Action::Unreachable),
             RouteKind::Prohibit => Some(Action::Prohibit),
             RouteKind::Other => Some(Action::Punt),
-            RouteKind::Unicast => self.unicast(&entry.hops),
+            RouteKind::Unicast => self.unicast(&entry.hops, entry.mtu),
         }
     }
 
@@ -68,7 +68,7 @@ impl World {
         hop.link == 0 || self.links.get(&hop.link).is_some_and(|link| link.admin_up)
     }
 
-    fn unicast(&self, hops: &Hops) -> Option<Action> {
+    fn unicast(&self, hops: &Hops, mtu: Option<u16>) -> Option<Action> {
         if let Hops::Object(id) = hops
             && matches!(self.nexthops.get(id), Some(Nexthop::Blackhole))
         {
@@ -85,12 +85,12 @@ impl World {
         if hops.is_empty() {
             return None;
         }
-        let paths: Option<Vec<Path>> = hops.iter().map(|hop| self.path(hop)).collect();
+        let paths: Option<Vec<Path>> = hops.iter().map(|hop| self.path(hop, mtu)).collect();
         Some(paths.map_or(Action::Punt, Action::Forward))
     }
 
     /// Our path for a hop; `None` if only the kernel can take it.
-    fn path(&self, hop: &Hop) -> Option<Path> {
+    fn path(&self, hop: &Hop, mtu: Option<u16>) -> Option<Path> {
         let gateway = match hop.gateway {
             Gateway::OnLink => None,
             Gateway::Via(address) => Some(address),
@@ -101,6 +101,7 @@ impl World {
             interface: *self.owned.get(&hop.link)?,
             gateway,
             weight,
+            mtu,
         })
     }
 

@@ -22,6 +22,7 @@ pub(super) struct Entry {
     pub tos: u8,
     pub metric: u32,
     pub kind: RouteKind,
+    pub mtu: Option<u16>,
     pub hops: Hops,
 }
 
@@ -35,6 +36,7 @@ impl Entry {
             tos,
             metric,
             kind,
+            mtu,
             hops,
         } = route;
         (
@@ -44,6 +46,7 @@ impl Entry {
                 tos,
                 metric,
                 kind,
+                mtu,
                 hops,
             },
         )
@@ -277,6 +280,7 @@ mod tests {
                 tos,
                 metric,
                 kind,
+                mtu: None,
                 hops,
             }
         })
@@ -296,6 +300,7 @@ mod tests {
             RouteKind::Blackhole => Some(Action::Blackhole),
             _ if hop.link > 2 => None,
             _ => Some(Action::Forward(vec![Path {
+                mtu: None,
                 interface: hop.link as u16,
                 gateway: None,
                 weight: 1,

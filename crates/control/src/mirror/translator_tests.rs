@@ -37,6 +37,7 @@ fn unicast(prefix: &str, hops: Hops) -> Route {
         tos: 0,
         metric: 0,
         kind: RouteKind::Unicast,
+        mtu: None,
         hops,
     }
 }
@@ -89,6 +90,7 @@ fn via(interface: InterfaceId, gateway: [u8; 4]) -> Path {
         interface,
         gateway: Some(gateway.into()),
         weight: 1,
+        mtu: None,
     }
 }
 

@@ -31,6 +31,9 @@ const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_PRIORITY: u16 = 6;
+const RTA_METRICS: u16 = 8;
+/// Within RTA_METRICS.
+const RTAX_MTU: u16 = 2;
 const RTA_MULTIPATH: u16 = 9;
 const RTA_TABLE: u16 = 15;
 const RTA_VIA: u16 = 18;
@@ -155,7 +158,7 @@ fn route(payload: &[u8]) -> Option<Route> {
     }
     let mut table = u32::from(header[4]);
     let (mut destination, mut metric) = (0, 0);
-    let (mut object, mut many) = (None, None);
+    let (mut object, mut many, mut mtu) = (None, None, None);
     let mut hop = Hop {
         link: 0,
         gateway: Gateway::OnLink,
@@ -167,6 +170,7 @@ fn route(payload: &[u8]) -> Option<Route> {
             RTA_PRIORITY => metric = u32_at(value, 0)?,
             RTA_TABLE => table = u32_at(value, 0)?,
             RTA_OIF => hop.link = u32_at(value, 0)?,
+            RTA_METRICS => mtu = route_mtu(value),
             RTA_MULTIPATH => many = Some(multipath(value)),
             RTA_NH_ID => object = Some(u32_at(value, 0)?),
             _ => hop_attribute(&mut hop, kind, value),
@@ -180,12 +184,19 @@ fn route(payload: &[u8]) -> Option<Route> {
         tos,
         metric,
         kind: kind_of(kind),
+        mtu,
         hops: match (object, many) {
             (Some(id), _) => Hops::Object(id),
             (None, Some(many)) => Hops::Many(many),
             (None, None) => Hops::One(hop),
         },
     })
+}
+
+/// The MTU among a route's metrics; the kernel reads 0 as none.
+fn route_mtu(metrics: &[u8]) -> Option<u16> {
+    let mtu = u32_at(Attributes(metrics).find(RTAX_MTU)?, 0)?;
+    (mtu > 0).then(|| mtu.try_into().unwrap_or(u16::MAX))
 }
 
 fn table_of(number: u32) -> Option<Table> {
@@ -302,13 +313,14 @@ mod tests {
             .number(RTA_OIF, 7)
             .attribute(RTA_GATEWAY, &[192, 0, 2, 1])
             .number(RTA_PRIORITY, 20)
+            .attribute(RTA_METRICS, &metrics(&[(RTAX_MTU, 1400), (4, 77)]))
             .finish(0);
         let Some(Event::Route(route, place)) = decoded(&bytes) else {
             panic!("not a route")
         };
         assert_eq!(
-            (route.destination, route.length, route.metric),
-            (0x0a01_0200, 24, 20)
+            (route.destination, route.length, route.metric, route.mtu),
+            (0x0a01_0200, 24, 20, Some(1400))
         );
         assert_eq!(place, Place::First);
         let gateway = Gateway::Via(Ipv4Addr::new(192, 0, 2, 1));
@@ -320,6 +332,26 @@ mod tests {
                 weight: 1
             })
         );
+    }
+
+    /// What stands in RTA_METRICS.
+    fn metrics(values: &[(u16, u32)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for (kind, value) in values {
+            bytes.extend_from_slice(&8u16.to_ne_bytes());
+            bytes.extend_from_slice(&kind.to_ne_bytes());
+            bytes.extend_from_slice(&value.to_ne_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn route_mtus() {
+        assert_eq!(route_mtu(&metrics(&[(1, 9), (RTAX_MTU, 1280)])), Some(1280));
+        assert_eq!(route_mtu(&metrics(&[(RTAX_MTU, 0)])), None);
+        assert_eq!(route_mtu(&metrics(&[(RTAX_MTU, 70_000)])), Some(u16::MAX));
+        assert_eq!(route_mtu(&metrics(&[(4, 1280)])), None);
+        assert_eq!(route_mtu(&[8, 0, 2, 0, 1]), None);
     }
 
     #[test]

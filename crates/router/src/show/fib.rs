@@ -75,6 +75,8 @@ pub struct Path {
     pub gateway: Option<Ipv4Addr>,
     /// Share of the flows.
     pub weight: u16,
+    /// Largest IP packet that the route allows; none: the interface's limit alone.
+    pub mtu: Option<u16>,
 }
 
 /// Buckets of a group with one adjacency.
@@ -122,7 +124,7 @@ fn route(router: &Router, prefix: Prefix) -> Option<Route> {
 /// Where a route comes from, what it does, and its path list.
 fn origin(router: &Router, prefix: Prefix) -> Option<(&'static str, &'static str, Option<ListId>)> {
     let state = &router.state;
-    if let (32, Some((_, list))) = (prefix.len(), state.hosts.get(&prefix.addr())) {
+    if let (32, Some(list)) = (prefix.len(), state.hosts.get(&prefix.addr())) {
         return Some(("neighbor", "forward", Some(*list)));
     }
     Some(match state.routes.get(&prefix)? {
@@ -137,6 +139,7 @@ fn path(router: &Router, p: &crate::Path) -> Path {
         interface: name(router, p.interface),
         gateway: p.gateway,
         weight: p.weight,
+        mtu: p.mtu,
     }
 }
 
@@ -185,9 +188,10 @@ impl fmt::Display for Route {
                     Some(_) => "attached-nexthop:",
                     None => "attached:",
                 };
+                let mtu = p.mtu.map_or(String::new(), |mtu| format!(" mtu={mtu}"));
                 writeln!(
                     f,
-                    "      path:[{i}] pl-index:{list} ip4 weight={} {kind}",
+                    "      path:[{i}] pl-index:{list} ip4 weight={}{mtu} {kind}",
                     p.weight
                 )?;
                 match p.gateway {
@@ -293,6 +297,9 @@ impl fmt::Display for FibList {
                 write!(f, " {}", p.interface)?;
                 if route.paths.len() > 1 {
                     write!(f, " weight {}", p.weight)?;
+                }
+                if let Some(mtu) = p.mtu {
+                    write!(f, " mtu {mtu}")?;
                 }
                 writeln!(
                     f,

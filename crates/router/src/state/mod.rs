@@ -2,7 +2,7 @@
 
 mod nexthops;
 
-use crate::change::{Change, Interface, InterfaceId, Mac, Prefix, Route};
+use crate::change::{Change, Interface, InterfaceId, Mac, Path, Prefix, Route};
 use crate::snapshot::{Face, INTERFACES, Mode, Snapshot};
 pub use nexthops::{Garbage, ListId, NextHops};
 use std::collections::{BTreeMap, HashMap};
@@ -76,7 +76,7 @@ pub struct State {
     pub(crate) neighbors: BTreeMap<(u32, InterfaceId), Neighbor>,
     pub(crate) routes: HashMap<Prefix, Target>,
     /// Neighbors that have a host route of their own in the FIB, beside the kernel's routes.
-    pub(crate) hosts: BTreeMap<u32, (InterfaceId, ListId)>,
+    pub(crate) hosts: BTreeMap<u32, ListId>,
     pub(crate) fib: Fib,
     pub(crate) nexthops: NextHops,
     pub(crate) alarms: Alarms,
@@ -301,7 +301,7 @@ impl State {
     /// The FIB entry of a neighbor's own route has been overwritten or removed by a change of the /32 route beside it.
     fn forget_host(&mut self, prefix: Prefix) {
         if prefix.len() == 32
-            && let Some((_, list)) = self.hosts.remove(&prefix.addr())
+            && let Some(list) = self.hosts.remove(&prefix.addr())
         {
             self.nexthops.release(list);
         }
@@ -334,30 +334,23 @@ impl State {
     ///
     /// The kernel resolves destinations of a connected route one by one; so does the FIB, by a /32 under the connected prefix.
     fn host_route(&mut self, address: u32) -> Result<(), Full> {
-        let wanted = self
-            .connected(address)
-            .filter(|i| self.neighbors.contains_key(&(address, *i)));
+        let wanted = self.connected(address);
         let have = self.hosts.get(&address).copied();
-        if have.map(|(i, _)| i) == wanted {
+        if have.map(|list| self.nexthops.paths(list)) == wanted.as_deref() {
             return Ok(());
         }
         let prefix = Prefix::host(address);
         match wanted {
-            Some(interface) => {
-                let path = crate::Path {
-                    interface,
-                    gateway: Some(address.into()),
-                    weight: 1,
-                };
+            Some(paths) => {
                 let (list, entry) =
                     self.nexthops
-                        .acquire(&self.interfaces, &self.neighbors, &[path])?;
+                        .acquire(&self.interfaces, &self.neighbors, &paths)?;
                 if let Err(full) = self.fib.insert(prefix, entry) {
                     self.alarms.fib_full += 1;
                     self.nexthops.release(list);
                     return Err(full);
                 }
-                self.hosts.insert(address, (interface, list));
+                self.hosts.insert(address, list);
             }
             None => {
                 match self.routes.get(&prefix).and_then(|t| self.entry(*t)) {
@@ -367,7 +360,7 @@ impl State {
                 self.hosts.remove(&address);
             }
         }
-        if let Some((_, list)) = have {
+        if let Some(list) = have {
             self.nexthops.release(list);
         }
         Ok(())
@@ -384,8 +377,9 @@ impl State {
         }
     }
 
-    /// The interface on whose link `address` is, by the kernel's routes.
-    fn connected(&self, address: u32) -> Option<InterfaceId> {
+    /// The paths of the route that has `address` on its links, with the address itself as the next hop there; `None` if it
+    /// is on no link, or a neighbor on none of them.
+    fn connected(&self, address: u32) -> Option<Vec<Path>> {
         let longest = (0..=32)
             .rev()
             .filter_map(|len| Prefix::new(address, len))
@@ -393,10 +387,16 @@ impl State {
         let Target::List(list) = longest else {
             return None;
         };
-        match self.nexthops.paths(*list) {
-            [path] if path.gateway.is_none() => Some(path.interface),
-            _ => None,
-        }
+        let paths = self.nexthops.paths(*list);
+        let is_neighbor = |path: &Path| {
+            path.gateway.is_none() && self.neighbors.contains_key(&(address, path.interface))
+        };
+        let itself = |path: &Path| Path {
+            gateway: path.gateway.or(Some(address.into())),
+            ..*path
+        };
+        let known = paths.iter().any(is_neighbor);
+        known.then(|| paths.iter().map(itself).collect())
     }
 }
 

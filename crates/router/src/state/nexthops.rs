@@ -6,18 +6,22 @@
 use super::Neighbor;
 use crate::change::{Interface, InterfaceId, Path};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 use tables::adjacency::{Adjacency, AdjacencyId, Slab};
 use tables::ids::{Full, Retired};
 use tables::ip4::Entry;
 use tables::nexthop::{GroupId, Groups, Member};
+
+/// The smallest MTU of IPv4 (RFC 791 section 3.2).
+const MIN_MTU: u16 = 68;
 
 /// Number of a path list.
 pub type ListId = u32;
 
 type Interfaces = BTreeMap<InterfaceId, Interface>;
 type Neighbors = BTreeMap<(u32, InterfaceId), Neighbor>;
-/// Interface and gateway; no gateway: the destination is on the link.
-type Via = (InterfaceId, Option<u32>);
+/// Interface, gateway (none: the destination is on the link) and the route's own MTU.
+type Via = (InterfaceId, Option<u32>, Option<u16>);
 
 struct List {
     paths: Box<[Path]>,
@@ -190,7 +194,25 @@ impl NextHops {
         interface: InterfaceId,
         gateway: Option<u32>,
     ) -> Result<(), Full> {
-        let via = (interface, gateway);
+        self.refresh_all(
+            i,
+            n,
+            (interface, gateway, None)..=(interface, gateway, Some(u16::MAX)),
+        )
+    }
+
+    fn refresh_all(
+        &mut self,
+        i: &Interfaces,
+        n: &Neighbors,
+        which: RangeInclusive<Via>,
+    ) -> Result<(), Full> {
+        let vias: Vec<Via> = self.hops.range(which).map(|(via, _)| *via).collect();
+        vias.into_iter()
+            .try_for_each(|via| self.refresh_hop(i, n, via))
+    }
+
+    fn refresh_hop(&mut self, i: &Interfaces, n: &Neighbors, via: Via) -> Result<(), Full> {
         let Some(hop) = self.hops.get_mut(&via) else {
             return Ok(());
         };
@@ -223,13 +245,11 @@ impl NextHops {
         n: &Neighbors,
         interface: InterfaceId,
     ) -> Result<(), Full> {
-        let vias: Vec<Via> = self
-            .hops
-            .range((interface, None)..=(interface, Some(u32::MAX)))
-            .map(|(v, _)| *v)
-            .collect();
-        vias.into_iter()
-            .try_for_each(|(interface, gateway)| self.refresh(i, n, interface, gateway))
+        self.refresh_all(
+            i,
+            n,
+            (interface, None, None)..=(interface, Some(u32::MAX), Some(u16::MAX)),
+        )
     }
 
     /// The members of a group: paths over links that are up; all of them if none is.
@@ -260,14 +280,14 @@ impl NextHops {
 }
 
 fn via(path: &Path) -> Via {
-    (path.interface, path.gateway.map(u32::from))
+    (path.interface, path.gateway.map(u32::from), path.mtu)
 }
 
 /// What a next hop's adjacency is to be.
 fn adjacency(
     interfaces: &Interfaces,
     neighbors: &Neighbors,
-    (interface, gateway): Via,
+    (interface, gateway, mtu): Via,
 ) -> Adjacency {
     let Some(i) = interfaces.get(&interface).filter(|i| i.up) else {
         return Adjacency {
@@ -276,15 +296,16 @@ fn adjacency(
             ..Adjacency::DROP
         };
     };
+    let mtu = mtu.map_or(i.mtu, |mtu| mtu.max(MIN_MTU).min(i.mtu));
     let Some(address) = gateway else {
-        return Adjacency::glean(interface, i.mtu);
+        return Adjacency::glean(interface, mtu);
     };
     let Some(neighbor) = neighbors.get(&(address, interface)) else {
-        return Adjacency::incomplete(interface, i.mtu, address);
+        return Adjacency::incomplete(interface, mtu, address);
     };
     let mut header = [0; 14];
     header[..6].copy_from_slice(&neighbor.mac);
     header[6..12].copy_from_slice(&i.mac);
     header[12..].copy_from_slice(&[0x08, 0x00]);
-    Adjacency::rewrite(interface, i.mtu, header, address)
+    Adjacency::rewrite(interface, mtu, header, address)
 }

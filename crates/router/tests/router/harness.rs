@@ -53,6 +53,7 @@ pub fn via(interface: u16, host: u8) -> Path {
         interface,
         gateway: Some(addr(interface as u8, host).into()),
         weight: 1,
+        mtu: None,
     }
 }
 
@@ -61,6 +62,7 @@ pub fn on_link(interface: u16) -> Path {
         interface,
         gateway: None,
         weight: 1,
+        mtu: None,
     }
 }
 

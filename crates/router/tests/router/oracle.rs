@@ -76,23 +76,25 @@ impl Wanted {
         if ways.is_empty() {
             return BTreeSet::from([Fate::Down]);
         }
-        let single = paths.len() == 1;
+        // The kernel resolves a destination on every link by itself; the first that has it makes its host route.
+        let found = paths.iter().any(|p| {
+            p.gateway.is_none() && self.neighbors.contains_key(&(destination, p.interface))
+        });
         ways.iter()
             .map(|p| {
                 let i = &self.interfaces[&p.interface];
-                let on_link = p.gateway.is_none() && single;
+                let mtu = p.mtu.map_or(i.mtu, |mtu| mtu.max(68).min(i.mtu));
                 let hop = match p.gateway {
                     Some(gateway) => gateway.into(),
-                    None if on_link => destination,
+                    None if found => destination,
                     None => return Fate::OnLink(i.name.clone()),
                 };
                 match self.neighbors.get(&(hop, p.interface)) {
                     Some(mac) => {
                         let header = [&mac[..], &i.mac, &[8, 0]].concat();
                         let hex = header.iter().map(|b| format!("{b:02x}")).collect();
-                        Fate::Send(i.name.clone(), u32::from(i.mtu), hex)
+                        Fate::Send(i.name.clone(), u32::from(mtu), hex)
                     }
-                    None if on_link => Fate::OnLink(i.name.clone()),
                     None => Fate::Resolve(i.name.clone(), hop),
                 }
             })
@@ -144,6 +146,7 @@ fn path(random: &mut Random) -> Path {
         interface: 1 + random.below(4) as u16,
         gateway: (random.below(3) > 0).then(|| address(random).into()),
         weight: 1 + random.below(4) as u16,
+        mtu: (random.below(4) == 0).then(|| 60 + random.below(3) as u16 * 700),
     }
 }
 
