@@ -56,6 +56,15 @@ impl Client {
         })
     }
 
+    /// One over a stream that is there already.
+    #[cfg(test)]
+    pub(super) fn over(stream: UnixStream) -> Client {
+        Client {
+            path: PathBuf::new(),
+            reader: BufReader::new(stream),
+        }
+    }
+
     /// Asks.
     ///
     /// # Errors
@@ -84,7 +93,11 @@ impl Client {
     fn exchange(&mut self, request: &Request) -> io::Result<Answer> {
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
-        self.reader.get_mut().write_all(&line)?;
+        match self.reader.get_mut().write_all(&line) {
+            // A server that wants no requests of ours has said why before it closed.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            written => written?,
+        }
         let mut answer = String::new();
         if self.reader.read_line(&mut answer)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
