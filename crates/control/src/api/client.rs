@@ -47,22 +47,17 @@ impl Client {
             io::ErrorKind::PermissionDenied => Failure::Forbidden(path.to_owned()),
             _ => Failure::Io(path.to_owned(), error),
         })?;
-        let failed = |error| Failure::Io(path.to_owned(), error);
-        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+        Client::over(path, stream).map_err(|error| Failure::Io(path.to_owned(), error))
+    }
+
+    /// One over the connection that was made to `path`.
+    pub(super) fn over(path: &Path, stream: UnixStream) -> io::Result<Client> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Client {
             path: path.to_owned(),
             reader: BufReader::new(stream),
         })
-    }
-
-    /// One over a stream that is there already.
-    #[cfg(test)]
-    pub(super) fn over(stream: UnixStream) -> Client {
-        Client {
-            path: PathBuf::new(),
-            reader: BufReader::new(stream),
-        }
     }
 
     /// Asks.

@@ -222,11 +222,30 @@ fn those_who_may_nothing_are_sent_away_at_once() {
 }
 
 #[test]
+fn a_panic_costs_no_place() {
+    struct Panics;
+    impl Handler for Panics {
+        fn call(&self, _: &Command, _: bool) -> Result<Output, String> {
+            panic!("this is what the test is about");
+        }
+    }
+    let (_directory, control, server) = server();
+    drop(server);
+    let _server = Server::start(&control, Arc::new(Panics)).expect("a server");
+    for _ in 0..=ALL {
+        let mut client = Client::connect(&control.socket).expect("connected");
+        let said = client.call(&["show", "errors"], false);
+        assert!(matches!(said, Err(Failure::Io(..))), "{said:?}");
+    }
+}
+
+#[test]
 fn a_client_that_is_sent_away_knows_why() {
     let (theirs, ours) = UnixStream::pair().expect("a pair");
     connection::send(&mut &theirs, Err("too many".into())).expect("there is room");
     drop(theirs);
-    let said = Client::over(ours).call(&["show", "errors"], false);
+    let mut client = Client::over("a pair".as_ref(), ours).expect("a client");
+    let said = client.call(&["show", "errors"], false);
     assert_eq!(said.expect_err("refused").to_string(), "too many");
 }
 
