@@ -5,10 +5,12 @@ use std::io::pipe;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
-use control::api::{Handler, Output as Answer, Server};
+use control::api::{Client, Handler, Output as Answer, Server};
 use control::config::Control;
 
-use crate::harness::PARSHALL;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{Netns, PARSHALL, PATIENCE, inside, skipped, until};
 
 /// Answers at length.
 struct Long;
@@ -73,4 +75,26 @@ fn nobody_has_to_read_its_errors() {
     let nowhere = ["show", "version", "--socket", "/nonexistent/cli.sock"];
     let output = run(&nowhere, Stdio::null(), closed());
     assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn the_router_outlives_who_reads_its_log() {
+    if skipped("the_router_outlives_who_reads_its_log", &["ip"]) {
+        return;
+    }
+    let netns = Netns::create("unread").expect("root may");
+    let directory = tempfile::tempdir().expect("a directory");
+    let [file, socket] = ["router.yaml", "cli.sock"].map(|name| directory.path().join(name));
+    std::fs::write(&file, "interfaces: {}\n").expect("written");
+    let mut command = Command::new(PARSHALL);
+    command.args(["run", "-c"]).arg(&file);
+    command.arg("--socket").arg(&socket).stderr(closed());
+    let mut child = inside(&netns, || command.spawn().expect("the binary starts"));
+    let answers = || Client::connect(&socket)?.call(&["show", "version"], false);
+    let answered = until(PATIENCE, || {
+        answers().is_ok() || !matches!(child.try_wait(), Ok(None))
+    });
+    let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+    let status = child.wait().expect("it ends");
+    assert!(answered && status.success(), "{status}");
 }
