@@ -194,7 +194,7 @@ mod tests {
         };
         assert_eq!(removed(), 0);
         assert!(socket.exists() && lock.exists());
-        drop(starting);
+        starting.unlock().unwrap();
         assert_eq!(removed(), 1);
         assert!(!socket.exists() && lock.exists());
     }

@@ -259,7 +259,7 @@ fn whoever_waits_for_the_lock_waits_for_the_only_one() {
     second.try_lock().expect("it is free");
     let third = Server::start(&control, Arc::new(Echo));
     assert!(matches!(third, Err(StartError::Running(_))), "{third:?}");
-    drop(second);
+    second.unlock().expect("it was held");
     assert!(Server::start(&control, Arc::new(Echo)).is_ok());
 }
 
