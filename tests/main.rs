@@ -10,6 +10,7 @@ mod differential;
 mod idle;
 mod life;
 mod memif;
+mod output;
 mod report;
 mod routes;
 mod show;

@@ -1,5 +1,6 @@
 //! `parshall show|trace|clear ...`: asks the running router.
 
+use crate::output;
 use clap::Args;
 use control::api::{Client, Output};
 use std::path::PathBuf;
@@ -27,9 +28,8 @@ impl Ask {
         // What is not understood here is not understood there: say so without a router.
         control::cli::parse(&words)?;
         match Client::connect(&self.socket)?.call(&words, self.json)? {
-            Output::Text(text) => print!("{text}"),
-            Output::Json(json) => println!("{}", serde_json::to_string_pretty(&json)?),
+            Output::Text(text) => output::print(&text),
+            Output::Json(json) => output::print(&output::json(&json)?),
         }
-        Ok(())
     }
 }

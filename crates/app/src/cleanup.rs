@@ -1,9 +1,6 @@
 //! `parshall cleanup`: removes what killed predecessors left. What belongs to the living is left alone.
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use control::netdev::{self, Devices};
@@ -27,7 +24,7 @@ pub fn run() -> crate::Outcome {
     done.removed.extend(lab::cleanup::leftovers());
     devices(&mut done);
     programs(&mut done)?;
-    sockets(&mut done);
+    sockets(&mut done, Path::new(RUN));
     // Whether anybody reads it or not, it is done.
     let _ = output::say(None, &done.text());
     match done.failed.is_empty() {
@@ -115,26 +112,16 @@ fn programs(done: &mut Done) -> crate::Outcome {
     Ok(())
 }
 
-/// Sockets that nobody listens on, with the locks beside them.
-fn sockets(done: &mut Done) {
-    let entries = fs::read_dir(RUN).into_iter().flatten().flatten();
+/// Sockets that nobody listens on. Their locks stay: somebody may be about to take one.
+fn sockets(done: &mut Done, directory: &Path) {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
-        let is_socket = fs::symlink_metadata(&path).is_ok_and(|m| m.file_type().is_socket());
-        if !is_socket || !is_dead(&path) {
-            continue;
-        }
-        match fs::remove_file(&path) {
-            Ok(()) => done.removed.push(format!("socket {}", path.display())),
+        match control::api::remove_dead(&path) {
+            Ok(true) => done.removed.push(format!("socket {}", path.display())),
+            Ok(false) => {}
             Err(e) => done.failed.push(format!("{}: {e}", path.display())),
         }
-        // Its owner is gone, so nobody holds the lock; without the socket it means nothing.
-        let _ = fs::remove_file(path.with_added_extension("lock"));
     }
-}
-
-/// Whether a socket's owner is gone. One of another kind than we ask for is alive.
-fn is_dead(path: &Path) -> bool {
-    UnixStream::connect(path).is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 /// All processes: number and directory.
@@ -147,19 +134,23 @@ fn processes() -> impl Iterator<Item = (u32, PathBuf)> {
 fn router() -> Option<u32> {
     let ours = fs::read_link("/proc/self/ns/net").ok();
     let here = |directory: &Path| fs::read_link(directory.join("ns/net")).ok() == ours;
-    let runs = |directory: &Path| {
-        let line = fs::read_to_string(directory.join("cmdline")).unwrap_or_default();
-        let mut words = line.split('\0');
-        words
-            .next()
-            .is_some_and(|program| program.ends_with("parshall"))
-            && words
-                .next()
-                .is_some_and(|word| !word.is_empty() && "run".starts_with(word))
-    };
     processes()
-        .find(|(_, directory)| runs(directory) && here(directory))
+        .find(|(_, directory)| is_router(directory) && here(directory))
         .map(|(pid, _)| pid)
+}
+
+/// Whether a process, by its directory in /proc, is a router: root's, and called like one.
+fn is_router(process: &Path) -> bool {
+    let read = |name| fs::read_to_string(process.join(name)).unwrap_or_default();
+    let (line, status) = (read("cmdline"), read("status"));
+    let mut words = line.split('\0');
+    let program = words.next().unwrap_or_default();
+    let command = words.next().unwrap_or_default();
+    // Real, effective, saved and of the file system; the second is who it is.
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    let is_root = uids.and_then(|uids| uids.split_whitespace().nth(1)) == Some("0");
+    let runs = !command.is_empty() && "run".starts_with(command);
+    is_root && program.ends_with("parshall") && runs
 }
 
 /// Process number of one that holds a BPF link.
@@ -182,17 +173,63 @@ fn holder(link: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
+    use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixListener;
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
 
     #[test]
-    fn a_socket_is_dead_when_nobody_listens() {
+    fn what_belongs_to_a_start_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("s");
-        let listener = UnixListener::bind(&path).unwrap();
-        assert!(!is_dead(&path));
-        drop(listener);
-        assert!(is_dead(&path));
-        assert!(!is_dead(&directory.path().join("none")));
+        let [socket, lock] = ["s", "s.lock"].map(|name| directory.path().join(name));
+        drop(UnixListener::bind(&socket).unwrap());
+        let starting = fs::File::create(&lock).unwrap();
+        starting.try_lock().unwrap();
+        let removed = || {
+            let mut done = Done::default();
+            sockets(&mut done, directory.path());
+            assert!(done.failed.is_empty(), "{:?}", done.failed);
+            done.removed.len()
+        };
+        assert_eq!(removed(), 0);
+        assert!(socket.exists() && lock.exists());
+        starting.unlock().unwrap();
+        assert_eq!(removed(), 1);
+        assert!(!socket.exists() && lock.exists());
+    }
+
+    /// Whoever calls his program parshall could keep devices from being put back.
+    #[test]
+    fn only_roots_processes_are_routers() {
+        if !lab::cleanup::is_root() {
+            println!("SKIP only_roots_processes_are_routers: needs root to be another user");
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let open = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(directory.path(), open).unwrap();
+        fs::write(directory.path().join("run"), "echo; read end").unwrap();
+        let found = |uid| {
+            let mut child = Command::new("sh")
+                .arg0("parshall")
+                .arg("run")
+                .current_dir(&directory)
+                .uid(uid)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            // It speaks when it is what it looks like.
+            let mut said = [0];
+            child.stdout.take().unwrap().read_exact(&mut said).unwrap();
+            let found = is_router(&PathBuf::from(format!("/proc/{}", child.id())));
+            drop(child.stdin.take());
+            child.wait().unwrap();
+            found
+        };
+        assert!(found(0));
+        assert!(!found(65534));
     }
 
     #[test]

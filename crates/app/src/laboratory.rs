@@ -146,10 +146,10 @@ impl Progress for Shown {
             .map_or(&*step.label, |(what, _)| what);
         if what != self.said {
             what.clone_into(&mut self.said);
-            eprintln!(
-                "{:>5.0} s of about {:.0} s  {what}",
+            output::tell(&format!(
+                "{:>5.0} s of about {:.0} s  {what}\n",
                 step.elapsed, step.expected
-            );
+            ));
         }
     }
 }

@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("parshall: {e}");
+            output::tell(&format!("parshall: {e}\n"));
             ExitCode::FAILURE
         }
     }

@@ -21,6 +21,24 @@ pub fn say(json: Option<&Path>, text: &str) -> io::Result<()> {
     }
 }
 
+/// Prints a result on standard output. Who has stopped reading (`| head`) wants no more of it: that is no error.
+///
+/// # Errors
+/// What the system says: a full disk, for one.
+pub fn print(text: &str) -> crate::Outcome {
+    match say(None, text) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("standard output: {e}").into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says something on standard error, whether anybody listens or not.
+pub fn tell(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// Fails now if the file could not be written later, after all the work.
 ///
 /// # Errors
@@ -47,17 +65,23 @@ pub fn check(file: &Path) -> crate::Outcome {
     Ok(())
 }
 
-/// Writes text to a file, or to standard output.
+/// Writes text to a file, or to standard output as [`print`] does.
 ///
 /// # Errors
 /// What the system says, with the file's name.
 pub fn write(file: &Path, text: &str) -> crate::Outcome {
-    let written = if is_stdout(file) {
-        io::stdout().lock().write_all(text.as_bytes())
-    } else {
-        fs::write(file, text)
-    };
-    written.map_err(|e| format!("{}: {e}", file.display()).into())
+    if is_stdout(file) {
+        return print(text);
+    }
+    fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()).into())
+}
+
+/// A value as JSON, indented and with a newline at the end.
+///
+/// # Errors
+/// The value is none that JSON has.
+pub fn json(value: &impl serde::Serialize) -> serde_json::Result<String> {
+    Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
 /// Writes a value as JSON, indented and with a newline at the end.
@@ -65,5 +89,5 @@ pub fn write(file: &Path, text: &str) -> crate::Outcome {
 /// # Errors
 /// As [`write`].
 pub fn write_json(file: &Path, value: &impl serde::Serialize) -> crate::Outcome {
-    write(file, &(serde_json::to_string_pretty(value)? + "\n"))
+    write(file, &json(value)?)
 }

@@ -1,5 +1,6 @@
 //! The command line of `parshall bench`.
 
+use crate::output;
 use clap::Subcommand;
 
 /// What can be measured without root.
@@ -24,11 +25,9 @@ impl Bench {
     pub fn run(self) -> crate::Outcome {
         let Bench::Dataplane { rounds, only, json } = self;
         let report = super::dataplane(rounds as usize, only.as_deref())?;
-        if json {
-            println!("{}", serde_json::to_string_pretty(&report)?);
-        } else {
-            print!("{report}");
+        match json {
+            true => output::print(&output::json(&report)?),
+            false => output::print(&report.to_string()),
         }
-        Ok(())
     }
 }

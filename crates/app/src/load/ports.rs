@@ -174,9 +174,9 @@ fn transmitter(
             match live::Generator::open(interface.index(), &sending.streams, cpu) {
                 Ok(generator) => return Ok((Side::Kernel(generator), sending.tx.sender())),
                 Err(e @ LiveError::DoesNotFit { .. }) => {
-                    eprintln!(
-                        "parshall: live:{name}: {e}; AF_XDP is used instead, which is slower"
-                    );
+                    crate::output::tell(&format!(
+                        "parshall: live:{name}: {e}; AF_XDP is used instead, which is slower\n"
+                    ));
                     Spec::AfXdp(name.clone())
                 }
                 Err(e) => return Err(format!("live:{name}: {e}").into()),

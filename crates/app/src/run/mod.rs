@@ -129,6 +129,8 @@ fn logging() {
         .with_target(false)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
+        // It would be told on standard error, and a panic is what comes of that when nobody reads it any more.
+        .log_internal_errors(false)
         .try_init();
 }
 

@@ -47,9 +47,13 @@ impl Client {
             io::ErrorKind::PermissionDenied => Failure::Forbidden(path.to_owned()),
             _ => Failure::Io(path.to_owned(), error),
         })?;
-        let failed = |error| Failure::Io(path.to_owned(), error);
-        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+        Client::over(path, stream).map_err(|error| Failure::Io(path.to_owned(), error))
+    }
+
+    /// One over the connection that was made to `path`.
+    pub(super) fn over(path: &Path, stream: UnixStream) -> io::Result<Client> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Client {
             path: path.to_owned(),
             reader: BufReader::new(stream),
@@ -84,7 +88,11 @@ impl Client {
     fn exchange(&mut self, request: &Request) -> io::Result<Answer> {
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
-        self.reader.get_mut().write_all(&line)?;
+        match self.reader.get_mut().write_all(&line) {
+            // A server that wants no requests of ours has said why before it closed.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            written => written?,
+        }
         let mut answer = String::new();
         if self.reader.read_line(&mut answer)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -6,13 +6,18 @@
 
 mod access;
 mod client;
+mod connection;
+mod lock;
+mod seats;
 mod server;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use client::{Client, Failure};
-pub use server::{Server, StartError};
+pub use server::{Server, StartError, remove_dead};
 
 use crate::cli::Command;
 

@@ -1,27 +1,31 @@
 //! The side that answers.
 
-use std::fs::{self, File, Permissions, TryLockError};
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt, chown};
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
+use super::Handler;
 use super::access::{self, Access};
-use super::{Answer, Handler, Output, REQUEST, Request};
-use crate::cli;
+use super::connection::{converse, forbidden, send};
+use super::lock::Lock;
+use super::seats::Seats;
 use crate::config::Control;
 
-/// Connections at a time.
-const CONNECTIONS: usize = 32;
-/// A connection without a request for this long is closed.
-const IDLE: Duration = Duration::from_secs(60);
+/// How long a connection may be without a request, or a request or its answer may take on its way.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long nobody is accepted when the system has no room for another connection.
+const REST: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
 
 /// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +35,9 @@ pub enum StartError {
         "parshall is already running (pid {0}); stop it first, or give this one another control socket"
     )]
     Running(String),
+    /// The file that would be the lock is somebody else's.
+    #[error("{} is not our lock but a file of somebody else; remove it, or choose another path", .0.display())]
+    NotOurs(PathBuf),
     /// Something that is not a socket is in the way.
     #[error("{} is not a socket; remove it, or choose another path", .0.display())]
     NotASocket(PathBuf),
@@ -46,9 +53,8 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
-    lock_path: PathBuf,
-    /// Held for as long as the server runs; the kernel lets go of it whatever becomes of the process.
-    _lock: File,
+    /// Held for as long as the server runs.
+    _lock: Lock,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
@@ -65,30 +71,27 @@ impl Server {
         let path = control.socket.clone();
         let failed = |error| StartError::Io(path.clone(), error);
         if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory).map_err(failed)?;
+            // Whatever our umask is, nobody else may put files there.
+            let mut builder = DirBuilder::new();
+            let made = builder.recursive(true).mode(0o755).create(directory);
+            made.map_err(failed)?;
         }
-        let lock_path = path.with_added_extension("lock");
-        let lock = lock(&lock_path, &path)?;
-        let listener = match fs::symlink_metadata(&path) {
-            Ok(found) if !found.file_type().is_socket() => {
-                Err(StartError::NotASocket(path.clone()))
-            }
-            _ => listen(&path, control).map_err(failed),
-        };
-        let listener = listener.inspect_err(|_| {
-            let _ = fs::remove_file(&lock_path);
-        })?;
+        let mut lock = Lock::take(&path)?;
+        lock.sign().map_err(failed)?;
+        if fs::symlink_metadata(&path).is_ok_and(|found| !found.file_type().is_socket()) {
+            return Err(StartError::NotASocket(path));
+        }
+        let listener = listen(&path, control).map_err(failed)?;
         let stop =
             Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?);
         let (control, stopped) = (control.clone(), stop.clone());
-        let serve = move || accept_all(&listener, &stopped, &Arc::new(control), &handler);
+        let serve = move || accept_all(&listener, &stopped, &control, &handler);
         let thread = thread::Builder::new()
             .name("api".into())
             .spawn(serve)
             .map_err(failed)?;
         Ok(Server {
-            path: path.clone(),
-            lock_path,
+            path,
             _lock: lock,
             stop,
             thread: Some(thread),
@@ -103,7 +106,6 @@ impl Drop for Server {
             let _ = thread.join();
         }
         let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_file(&self.lock_path);
     }
 }
 
@@ -120,29 +122,32 @@ fn missing_group(control: &Control) -> Option<&String> {
         .find(|group| access::group_id(group).is_none())
 }
 
-/// Takes the lock that only one server of this socket can have, and leaves our process number in it.
-fn lock(lock_path: &Path, path: &Path) -> Result<File, StartError> {
-    let failed = |error| StartError::Io(path.to_owned(), error);
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(lock_path)
-        .map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            let _ = file.take(20).read_to_string(&mut pid);
-            return Err(StartError::Running(pid.trim().to_owned()));
-        }
-        Err(TryLockError::Error(error)) => return Err(failed(error)),
+/// Removes the socket that a killed server has left at `path`. False if there is none, or somebody listens or starts.
+///
+/// # Errors
+/// As [`Server::start`], for what is in the way.
+pub fn remove_dead(path: &Path) -> Result<bool, StartError> {
+    // Whoever is alive needs no lock of ours.
+    if !is_dead(path) {
+        return Ok(false);
     }
-    file.set_len(0)
-        .and_then(|()| writeln!(file, "{}", std::process::id()))
-        .map_err(failed)?;
-    Ok(file)
+    let _lock = match Lock::take(path) {
+        Err(StartError::Running(_)) => return Ok(false),
+        taken => taken?,
+    };
+    // Another one may have been here since; now nobody can.
+    if !is_dead(path) {
+        return Ok(false);
+    }
+    fs::remove_file(path).map_err(|error| StartError::Io(path.to_owned(), error))?;
+    Ok(true)
+}
+
+/// Whether this is a socket whose owner is gone. One of another kind than ours is alive.
+fn is_dead(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
+        && UnixStream::connect(path)
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 /// Makes the socket beside its place with the right owner and mode, then moves it there.
@@ -156,10 +161,20 @@ fn listen(path: &Path, control: &Control) -> io::Result<UnixListener> {
         (None, Some(_)) => 0o660,
         (None, None) => 0o600,
     };
-    if let Some(group) = group {
-        chown(&fresh, None, Some(group))?;
+    // By a descriptor: whoever else may write to the directory could put a link to some other file there.
+    let flags = libc::O_PATH | libc::O_NOFOLLOW;
+    let made = File::options()
+        .read(true)
+        .custom_flags(flags)
+        .open(&fresh)?;
+    if !made.metadata()?.file_type().is_socket() {
+        return Err(io::ErrorKind::AlreadyExists.into());
     }
-    fs::set_permissions(&fresh, Permissions::from_mode(mode))?;
+    let made_path = format!("/proc/self/fd/{}", made.as_raw_fd());
+    if let Some(group) = group {
+        chown(&made_path, None, Some(group))?;
+    }
+    fs::set_permissions(&made_path, Permissions::from_mode(mode))?;
     fs::rename(&fresh, path)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
@@ -168,95 +183,63 @@ fn listen(path: &Path, control: &Control) -> io::Result<UnixListener> {
 fn accept_all(
     listener: &UnixListener,
     stop: &OwnedFd,
-    control: &Arc<Control>,
+    control: &Control,
     handler: &Arc<dyn Handler>,
 ) {
-    let open = Arc::new(AtomicUsize::new(0));
+    let seats = Arc::new(Seats::default());
+    let mut resting = false;
     loop {
         let mut fds = [
-            PollFd::new(listener, PollFlags::IN),
             PollFd::new(stop, PollFlags::IN),
+            PollFd::new(listener, PollFlags::IN),
         ];
-        let _ = poll(&mut fds, None);
-        if !fds[1].revents().is_empty() {
+        let _ = match resting {
+            true => poll(&mut fds[..1], Some(&REST)),
+            false => poll(&mut fds, None),
+        };
+        if !fds[0].revents().is_empty() {
             return;
         }
-        let Ok((stream, _)) = listener.accept() else {
-            continue;
+        resting = match listener.accept() {
+            Ok((stream, _)) => {
+                // A connection that fails is simply over.
+                let _ = admit(stream, &seats, control, handler);
+                false
+            }
+            Err(error) => !matches!(
+                error.kind(),
+                io::ErrorKind::WouldBlock
+                    | io::ErrorKind::Interrupted
+                    | io::ErrorKind::ConnectionAborted
+            ),
         };
-        if open.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
-            open.fetch_sub(1, Ordering::Relaxed);
-            let _ = send(
-                &stream,
-                &Err("too many connections; try again".into()).into(),
-            );
-            continue;
-        }
-        let (control, handler, count) = (control.clone(), handler.clone(), open.clone());
-        let serve = move || {
-            // A connection that fails is simply over.
-            let _ = converse(&stream, &control, handler.as_ref());
-            count.fetch_sub(1, Ordering::Relaxed);
-        };
-        if thread::Builder::new()
-            .name("api-client".into())
-            .spawn(serve)
-            .is_err()
-        {
-            open.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 }
 
-fn converse(stream: &UnixStream, control: &Control, handler: &dyn Handler) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(IDLE))?;
-    stream.set_write_timeout(Some(IDLE))?;
-    let access = access::of(&rustix::net::sockopt::socket_peercred(stream)?, control);
-    let mut reader = BufReader::new(stream);
-    loop {
-        let mut line = Vec::new();
-        reader
-            .by_ref()
-            .take(REQUEST as u64)
-            .read_until(b'\n', &mut line)?;
-        if line.is_empty() {
-            return Ok(());
-        }
-        if line.last() != Some(&b'\n') && line.len() >= REQUEST {
-            return send(
-                stream,
-                &Err(format!("a request has at most {REQUEST} bytes")).into(),
-            );
-        }
-        send(stream, &answer(&line, access, handler).into())?;
+/// Gives a connection a thread, or says why not.
+fn admit(
+    mut stream: UnixStream,
+    seats: &Arc<Seats>,
+    control: &Control,
+    handler: &Arc<dyn Handler>,
+) -> io::Result<()> {
+    // A refusal fits into a new connection's buffer; nobody waits for peers here.
+    stream.set_nonblocking(true)?;
+    let peer = rustix::net::sockopt::socket_peercred(&stream)?;
+    let access = access::of(&peer, control);
+    if access == Access::None {
+        return send(&mut stream, Err(forbidden("see")));
     }
-}
-
-fn answer(line: &[u8], access: Access, handler: &dyn Handler) -> Result<Output, String> {
-    let request: Request =
-        serde_json::from_slice(line).map_err(|error| format!("this is not a request: {error}"))?;
-    let command = cli::parse(&request.command).map_err(|error| error.to_string())?;
-    let needed = if command.spec.write {
-        Access::Change
-    } else {
-        Access::Show
+    let Some(seat) = seats.take(peer.uid.as_raw(), access) else {
+        return send(&mut stream, Err("too many connections; try again".into()));
     };
-    if access < needed {
-        let verb = if command.spec.write { "change" } else { "see" };
-        return Err(format!(
-            "you may not {verb} this; root may, and the groups that the configuration names in control"
-        ));
-    }
-    handler.call(&command, request.json)
+    let handler = handler.clone();
+    let serve = move || {
+        let _seat = seat;
+        let _ = converse(&stream, access, handler.as_ref(), PATIENCE);
+    };
+    thread::Builder::new()
+        .name("api-client".into())
+        .spawn(serve)?;
+    Ok(())
 }
-
-fn send(mut stream: &UnixStream, answer: &Answer) -> io::Result<()> {
-    let mut line = serde_json::to_vec(answer)?;
-    line.push(b'\n');
-    stream.write_all(&line)
-}
-
-#[cfg(test)]
-#[path = "tests.rs"]
-mod tests;

@@ -1,8 +1,20 @@
-use super::super::{Client, Failure};
+use std::fs::{self, File, Permissions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
+use rustix::thread::{Gid, Uid, set_thread_gid, set_thread_uid};
+
+use super::seats::ALL;
 use super::*;
 use crate::cli::{Command, Verb};
+use crate::config::Control;
 
-struct Echo;
+pub(super) struct Echo;
 
 impl Handler for Echo {
     fn call(&self, command: &Command, json: bool) -> Result<Output, String> {
@@ -143,11 +155,178 @@ fn the_mode_says_who_may_connect() {
     assert_eq!(mode(&control), 0o666);
 }
 
+/// The group nogroup of Debian, and the user nobody.
+const NOBODY: u32 = 65534;
+/// The group users of Debian.
+const USERS: u32 = 100;
+
+/// A server that the group users may ask.
+fn shown() -> (tempfile::TempDir, Control, Server) {
+    let (directory, control, server) = server();
+    drop(server);
+    let open = Permissions::from_mode(0o755);
+    fs::set_permissions(directory.path(), open).expect("set");
+    let control = Control {
+        show_group: Some("users".into()),
+        ..control
+    };
+    let server = Server::start(&control, Arc::new(Echo)).expect("a server");
+    (directory, control, server)
+}
+
+/// As many connections as the server has, of a user who is in one group.
+fn connections(control: &Control, gid: u32) -> Vec<UnixStream> {
+    let (nobody, gid) = (Uid::from_raw(NOBODY), Gid::from_raw(gid));
+    let connect = || {
+        // Of this thread only.
+        set_thread_gid(gid).expect("root may");
+        set_thread_uid(nobody).expect("root may");
+        let one = |_| UnixStream::connect(&control.socket).expect("everyone may connect");
+        (0..ALL).map(one).collect()
+    };
+    thread::scope(|scope| scope.spawn(connect).join().expect("connected"))
+}
+
+fn skipped(name: &str) -> bool {
+    let skipped = !geteuid().is_root();
+    if skipped {
+        println!("SKIP {name}: needs root to be another user");
+    }
+    skipped
+}
+
 #[test]
-fn who_may_only_ask_may_not_change() {
-    let line = br#"{"command":["clear","errors"]}"#;
-    assert!(answer(line, Access::Show, &Echo).is_err());
-    assert!(answer(line, Access::Change, &Echo).is_ok());
-    assert!(answer(br#"{"command":["show","errors"]}"#, Access::Show, &Echo).is_ok());
-    assert!(answer(br#"{"command":["show","errors"]}"#, Access::None, &Echo).is_err());
+fn those_who_may_only_ask_do_not_keep_root_out() {
+    if skipped("those_who_may_only_ask_do_not_keep_root_out") {
+        return;
+    }
+    let (_directory, control, _server) = shown();
+    let _held = connections(&control, USERS);
+    let mut client = Client::connect(&control.socket).expect("connected");
+    client.call(&["show", "errors"], false).expect("an answer");
+}
+
+#[test]
+fn those_who_may_nothing_are_sent_away_at_once() {
+    if skipped("those_who_may_nothing_are_sent_away_at_once") {
+        return;
+    }
+    let (_directory, control, _server) = shown();
+    for mut stream in connections(&control, NOBODY) {
+        let patience = Some(Duration::from_secs(10));
+        stream.set_read_timeout(patience).expect("set");
+        let mut said = String::new();
+        stream.read_to_string(&mut said).expect("and closed");
+        assert!(said.contains("you may not see this"), "{said}");
+    }
+}
+
+#[test]
+fn a_panic_costs_no_place() {
+    struct Panics;
+    impl Handler for Panics {
+        fn call(&self, _: &Command, _: bool) -> Result<Output, String> {
+            panic!("this is what the test is about");
+        }
+    }
+    let (_directory, control, server) = server();
+    drop(server);
+    let _server = Server::start(&control, Arc::new(Panics)).expect("a server");
+    for _ in 0..=ALL {
+        let mut client = Client::connect(&control.socket).expect("connected");
+        let said = client.call(&["show", "errors"], false);
+        assert!(matches!(said, Err(Failure::Io(..))), "{said:?}");
+    }
+}
+
+#[test]
+fn a_client_that_is_sent_away_knows_why() {
+    let (theirs, ours) = UnixStream::pair().expect("a pair");
+    connection::send(&mut &theirs, Err("too many".into())).expect("there is room");
+    drop(theirs);
+    let mut client = Client::over("a pair".as_ref(), ours).expect("a client");
+    let said = client.call(&["show", "errors"], false);
+    assert_eq!(said.expect_err("refused").to_string(), "too many");
+}
+
+#[test]
+fn whoever_waits_for_the_lock_waits_for_the_only_one() {
+    let (_directory, control, first) = server();
+    // The second one has opened the lock and comes to take it when the first is over; the third starts then.
+    let path = control.socket.with_added_extension("lock");
+    let second = File::options().write(true).open(path).expect("there");
+    drop(first);
+    second.try_lock().expect("it is free");
+    let third = Server::start(&control, Arc::new(Echo));
+    assert!(matches!(third, Err(StartError::Running(_))), "{third:?}");
+    second.unlock().expect("it was held");
+    assert!(Server::start(&control, Arc::new(Echo)).is_ok());
+}
+
+#[test]
+fn only_what_the_dead_have_left_is_removed() {
+    let (_directory, control, running) = server();
+    let removed = || remove_dead(&control.socket).expect("it can be seen");
+    assert!(!removed() && control.socket.exists());
+    drop(running);
+    assert!(!removed());
+    drop(UnixListener::bind(&control.socket).expect("bound"));
+    // Somebody starts and has not come to the socket yet.
+    let starting = lock::Lock::take(&control.socket).expect("it is free");
+    assert!(!removed() && control.socket.exists());
+    drop(starting);
+    assert!(removed() && !control.socket.exists());
+    fs::write(&control.socket, "precious").expect("written");
+    assert!(!removed() && control.socket.exists());
+}
+
+/// Clock ticks of the processor that the process has used, by its open /proc/self/stat.
+fn ticks(stat: &File) -> u64 {
+    let mut text = [0; 1024];
+    let length = stat.read_at(&mut text, 0).expect("it is ours");
+    let text = String::from_utf8_lossy(&text[..length]);
+    let fields = text.rsplit(')').next().expect("fields after the name");
+    let times = fields.split_whitespace().skip(11).take(2);
+    times
+        .map(|time| time.parse::<u64>().expect("a number"))
+        .sum()
+}
+
+/// The limit is of the process: this one runs in one of its own.
+#[test]
+fn without_file_descriptors_it_rests() {
+    const ALONE: &str = "PARSHALL_TEST_NO_DESCRIPTORS";
+    if std::env::var_os(ALONE).is_none() {
+        let name = "api::tests::without_file_descriptors_it_rests";
+        let output = std::process::Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", name])
+            .env(ALONE, "1")
+            .output()
+            .expect("run it");
+        assert!(output.status.success(), "{output:?}");
+        return;
+    }
+    let (_directory, control, _server) = server();
+    let mut early = Client::connect(&control.socket).expect("connected");
+    let mut asks = || early.call(&["show", "errors"], false).expect("an answer");
+    asks();
+    let stat = File::open("/proc/self/stat").expect("there");
+    let limit = Rlimit {
+        current: Some(64),
+        ..getrlimit(Resource::Nofile)
+    };
+    setrlimit(Resource::Nofile, limit).expect("less is allowed");
+    let mut others: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    others.pop();
+    let mut late = Client::connect(&control.socket).expect("one is left");
+    let before = ticks(&stat);
+    for _ in 0..10 {
+        asks();
+        thread::sleep(Duration::from_millis(50));
+    }
+    let used = ticks(&stat) - before;
+    // Of about 50 in that time.
+    assert!(used < 20, "{used} ticks");
+    drop(others);
+    late.call(&["show", "errors"], false).expect("an answer");
 }

@@ -1,0 +1,175 @@
+//! One connection: requests and their answers.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::access::Access;
+use super::{Answer, Handler, Output, REQUEST, Request};
+use crate::cli;
+
+/// A stream on which all must be done by some time. A limit for each read or write would let a peer that sends or takes
+/// a byte now and then stay for ever.
+struct Timely<'a> {
+    /// Does not block.
+    stream: &'a UnixStream,
+    until: Instant,
+}
+
+impl Timely<'_> {
+    fn wait(&self, flags: PollFlags) -> io::Result<()> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        let limit = left.try_into().map_err(io::Error::other)?;
+        let mut fds = [PollFd::new(self.stream, flags)];
+        match left.is_zero() || poll(&mut fds, Some(&limit))? == 0 {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Read for Timely<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.wait(PollFlags::IN)?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Timely<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.wait(PollFlags::OUT)?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Answers requests until the peer has no more. Each request must be there within `patience` of the answer before it, and
+/// each answer be taken within as much.
+///
+/// # Errors
+/// The peer is gone or too slow.
+pub(super) fn converse(
+    stream: &UnixStream,
+    access: Access,
+    handler: &dyn Handler,
+    patience: Duration,
+) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    let until = Instant::now() + patience;
+    let mut reader = BufReader::new(Timely { stream, until });
+    loop {
+        let mut line = Vec::new();
+        reader.get_mut().until = Instant::now() + patience;
+        reader
+            .by_ref()
+            .take(REQUEST as u64)
+            .read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Ok(());
+        }
+        let too_long = line.last() != Some(&b'\n') && line.len() >= REQUEST;
+        let answer = match too_long {
+            true => Err(format!("a request has at most {REQUEST} bytes")),
+            false => answer(&line, access, handler),
+        };
+        reader.get_mut().until = Instant::now() + patience;
+        send(reader.get_mut(), answer)?;
+        if too_long {
+            return Ok(());
+        }
+    }
+}
+
+/// Sends an answer.
+///
+/// # Errors
+/// The peer does not take it.
+pub(super) fn send(to: &mut impl Write, answer: Result<Output, String>) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&Answer::from(answer))?;
+    line.push(b'\n');
+    to.write_all(&line)
+}
+
+/// What somebody is told who may not do it: `verb` names what.
+pub(super) fn forbidden(verb: &str) -> String {
+    format!(
+        "you may not {verb} this; root may, and the groups that the configuration names in control"
+    )
+}
+
+fn answer(line: &[u8], access: Access, handler: &dyn Handler) -> Result<Output, String> {
+    let request: Request =
+        serde_json::from_slice(line).map_err(|error| format!("this is not a request: {error}"))?;
+    let command = cli::parse(&request.command).map_err(|error| error.to_string())?;
+    let (needed, verb) = match command.spec.write {
+        true => (Access::Change, "change"),
+        false => (Access::Show, "see"),
+    };
+    if access < needed {
+        return Err(forbidden(verb));
+    }
+    handler.call(&command, request.json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Echo;
+    use super::*;
+    use std::thread;
+
+    const PATIENCE: Duration = Duration::from_millis(300);
+
+    /// Answers at length.
+    struct Long;
+
+    impl Handler for Long {
+        fn call(&self, _: &cli::Command, _: bool) -> Result<Output, String> {
+            Ok(Output::Text("x".repeat(16 << 20)))
+        }
+    }
+
+    /// How long a connection lasts whose peer says `first`, then does `more` every now and then.
+    fn lasts(
+        first: &str,
+        mut more: impl FnMut(&mut UnixStream) -> io::Result<()> + Send,
+    ) -> Duration {
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair");
+        theirs.write_all(first.as_bytes()).expect("there is room");
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let end = Instant::now() + 20 * PATIENCE;
+                while Instant::now() < end && more(&mut theirs).is_ok() {
+                    thread::sleep(PATIENCE / 10);
+                }
+            });
+            let begin = Instant::now();
+            let _ = converse(&ours, Access::Show, &Long, PATIENCE);
+            drop(ours);
+            begin.elapsed()
+        })
+    }
+
+    #[test]
+    fn who_sends_or_takes_a_little_now_and_then_does_not_stay() {
+        let sender = lasts("", |peer| peer.write_all(b" "));
+        assert!(sender < 5 * PATIENCE, "{sender:?}");
+        let question = "{\"command\":[\"show\",\"errors\"]}\n";
+        let taker = lasts(question, |peer| peer.read_exact(&mut [0; 16 << 10]));
+        assert!(taker < 5 * PATIENCE, "{taker:?}");
+    }
+
+    #[test]
+    fn who_may_only_ask_may_not_change() {
+        let line = br#"{"command":["clear","errors"]}"#;
+        assert!(answer(line, Access::Show, &Echo).is_err());
+        assert!(answer(line, Access::Change, &Echo).is_ok());
+        let line = br#"{"command":["show","errors"]}"#;
+        assert!(answer(line, Access::Show, &Echo).is_ok());
+        assert!(answer(line, Access::None, &Echo).is_err());
+    }
+}

@@ -1,0 +1,114 @@
+//! The lock that only one server of a socket can have: a file beside the socket.
+//!
+//! It is made once and never removed. So everyone who opens it, in whatever order starts and ends come, has the same file,
+//! and of those the kernel lets one hold it. (Who removes it takes it from somebody who has opened it and is about to
+//! lock; the next start would make a second one and lock that.) Only who holds it makes, replaces or removes the socket.
+
+use std::fs::{File, Permissions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use rustix::process::{geteuid, getpid};
+
+use super::StartError;
+
+/// Who may open it can hold it, and nobody but us should.
+const MODE: u32 = 0o600;
+
+/// The lock, held until this is dropped; the kernel lets go of it whatever becomes of the process.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Lock {
+    /// Takes the lock of the socket at `path`.
+    ///
+    /// # Errors
+    /// Somebody holds it; what is at its place is not ours; the file system refuses.
+    pub fn take(path: &Path) -> Result<Lock, StartError> {
+        let path = path.with_added_extension("lock");
+        let failed = |error| StartError::Io(path.clone(), error);
+        let not_ours = || StartError::NotOurs(path.clone());
+        let opened = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(MODE)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&path);
+        let mut file = opened.map_err(|error| match error.raw_os_error() {
+            Some(libc::ELOOP) => not_ours(),
+            _ => failed(error),
+        })?;
+        let found = file.metadata().map_err(failed)?;
+        if !found.is_file() || found.uid() != geteuid().as_raw() || found.nlink() != 1 {
+            return Err(not_ours());
+        }
+        // It may be there with another mode.
+        file.set_permissions(Permissions::from_mode(MODE))
+            .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Lock(file)),
+            Err(TryLockError::WouldBlock) => {
+                let mut pid = String::new();
+                let _ = Read::by_ref(&mut file).take(20).read_to_string(&mut pid);
+                Err(StartError::Running(pid.trim().to_owned()))
+            }
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
+    /// Leaves our process number in it, for those who find it held.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn sign(&mut self) -> io::Result<()> {
+        self.0.set_len(0)?;
+        writeln!(self.0, "{}", getpid())
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A child between fork and exec has the file open, too: closing it would not be enough.
+        let _ = self.0.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn nobody_else_may_open_it_and_nobody_elses_is_taken() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("cli.sock");
+        let file = directory.path().join("cli.sock.lock");
+        // An old one with the usual mode.
+        fs::write(&file, "123").expect("written");
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).expect("set");
+        for _ in 0..2 {
+            drop(Lock::take(&path).expect("it is free"));
+            assert_eq!(fs::metadata(&file).expect("there").mode() & 0o777, MODE);
+            fs::remove_file(&file).expect("there");
+        }
+        let precious = directory.path().join("precious");
+        fs::write(&precious, "precious").expect("written");
+        let refused = || matches!(Lock::take(&path), Err(StartError::NotOurs(_)));
+        symlink(&precious, &file).expect("linked");
+        assert!(refused());
+        fs::remove_file(&file).expect("there");
+        fs::hard_link(&precious, &file).expect("linked");
+        assert!(refused());
+        fs::remove_file(&file).expect("there");
+        if geteuid().is_root() {
+            fs::write(&file, "").expect("written");
+            std::os::unix::fs::chown(&file, Some(65534), None).expect("given away");
+            assert!(refused());
+        }
+        assert_eq!(fs::read_to_string(&precious).expect("there"), "precious");
+    }
+}
