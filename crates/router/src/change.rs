@@ -9,6 +9,9 @@ pub use tables::ip4::Prefix;
 /// Index of an interface of the router (not the kernel's ifindex). 0 is never an interface.
 pub type InterfaceId = u16;
 
+/// MTUs that an interface can have, in bytes of IP packet: the smallest of IPv4 (RFC 791 section 3.2) to jumbo frames.
+pub const MTUS: std::ops::RangeInclusive<u16> = 68..=9216;
+
 /// A 48-bit Ethernet address.
 pub type Mac = [u8; 6];
 
@@ -46,7 +49,7 @@ pub struct Interface {
     pub kind: Kind,
     /// Ethernet address.
     pub mac: Mac,
-    /// Largest IP packet in bytes, 68 to 9216.
+    /// Largest IP packet in bytes, one of [`MTUS`].
     pub mtu: u16,
     /// Administratively up and with carrier.
     pub up: bool,
@@ -61,7 +64,7 @@ pub struct Path {
     pub gateway: Option<Ipv4Addr>,
     /// Share of the flows, 1 to 256 (RTNH hops + 1).
     pub weight: u16,
-    /// Largest IP packet in bytes that the route allows (RTAX_MTU), 68 or more; the interface's own limit holds beside
+    /// Largest IP packet in bytes that the route allows (RTAX_MTU); fewer than 68 count as 68, and the interface's own limit holds beside
     /// it. `None`: only that.
     pub mtu: Option<u16>,
 }

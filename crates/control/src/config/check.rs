@@ -157,7 +157,7 @@ impl Checker {
             self.device_name(name, "interface");
         }
         let port = port.flatten().unwrap_or_else(fallback);
-        let has_twin = !matches!(port.kind, PortKind::Netdev(_) | PortKind::Pci(_));
+        let has_twin = !port.kind.is_device();
         self.names
             .push((name_text.clone(), has_twin, name.referenced));
         if let PortKind::Netdev(device) = &port.kind {

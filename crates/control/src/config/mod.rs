@@ -131,6 +131,13 @@ pub enum PortKind {
     Null,
 }
 
+impl PortKind {
+    /// Whether it is a network device of the kernel, which then is the host's end itself; all others have a twin.
+    pub fn is_device(&self) -> bool {
+        matches!(self, PortKind::Netdev(_) | PortKind::Pci(_))
+    }
+}
+
 /// A memif.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Memif {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-use router::change::{Change, Interface, InterfaceId, Kind, Mac, Prefix, Route as Action};
+use router::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac, Prefix, Route as Action};
 
 use super::resolve::{LinkState, World};
 use super::rib::{Entry, Key, Rib};
@@ -302,7 +302,7 @@ impl Translator {
             name: name.to_owned(),
             kind,
             mac: link.mac.unwrap_or_default(),
-            mtu: link.mtu.clamp(68, 9216) as u16,
+            mtu: (link.mtu.min(u32::from(u16::MAX)) as u16).clamp(*MTUS.start(), *MTUS.end()),
             up,
         };
         let up = link.admin_up && link.carrier;

@@ -264,20 +264,20 @@ impl State {
                         break;
                     }
                 };
-                if let Ok(session) = Session::with_client(channel, queues) {
-                    self.strangers.push((path.to_owned(), session));
+                let Ok(session) = Session::with_client(channel, queues) else {
+                    continue;
+                };
+                let all = self.strangers.iter().enumerate();
+                let here: Vec<usize> = all
+                    .filter(|(_, (p, _))| p == path)
+                    .map(|(i, _)| i)
+                    .collect();
+                if here.len() == MAX_STRANGERS {
+                    let (_, oldest) = self.strangers.remove(here[0]);
+                    refuse(&mut self.endpoints, path, None, &oldest, "too many clients");
                 }
+                self.strangers.push((path.to_owned(), session));
             }
-            let here = self.strangers.iter().filter(|(p, _)| p == path).count();
-            let mut surplus = here.saturating_sub(MAX_STRANGERS);
-            self.strangers.retain(|(p, session)| {
-                let stays = p != path || surplus == 0;
-                if !stays {
-                    surplus -= 1;
-                    session.part("too many clients");
-                }
-                stays
-            });
         }
     }
 
@@ -286,25 +286,37 @@ impl State {
         for (path, session) in std::mem::take(&mut self.strangers) {
             match session.receive() {
                 Ok(None) if now < session.deadline => self.strangers.push((path, session)),
-                Ok(None) => self.refuse(&path, None, &session, handshake::TOO_SLOW),
+                Ok(None) => refuse(
+                    &mut self.endpoints,
+                    &path,
+                    None,
+                    &session,
+                    handshake::TOO_SLOW,
+                ),
                 Ok(Some((message, _))) => self.introduce(&path, session, &message),
                 // One that only looks whether somebody listens.
                 Err(reason) if reason == handshake::CLOSED => {}
-                Err(reason) => self.refuse(&path, None, &session, &reason),
+                Err(reason) => refuse(&mut self.endpoints, &path, None, &session, &reason),
             }
         }
     }
 
     fn introduce(&mut self, path: &str, mut session: Session, message: &Message) {
         let Message::Init(init) = message else {
-            return self.refuse(path, None, &session, handshake::UNEXPECTED);
+            return refuse(
+                &mut self.endpoints,
+                path,
+                None,
+                &session,
+                handshake::UNEXPECTED,
+            );
         };
         session.peer.clone_from(&init.name);
         let wanted = |e: &&mut Endpoint| e.serves(path) && e.config.id == init.id;
         let refusal = match self.endpoints.iter_mut().find(wanted) {
             None => {
                 let reason = format!("no interface has id {}", init.id);
-                return self.refuse(path, None, &session, &reason);
+                return refuse(&mut self.endpoints, path, None, &session, &reason);
             }
             Some(e) if !matches!(e.phase, Phase::Waiting(_)) => "already connected".to_owned(),
             Some(endpoint) => match session.admit(&endpoint.config, init) {
@@ -315,16 +327,22 @@ impl State {
                 Err(reason) => reason,
             },
         };
-        self.refuse(path, Some(init.id), &session, &refusal);
+        refuse(&mut self.endpoints, path, Some(init.id), &session, &refusal);
     }
+}
 
-    /// Sends a client away, and tells so at the interface that it wanted, or at all of the socket.
-    fn refuse(&mut self, path: &str, id: Option<u32>, session: &Session, reason: &str) {
-        session.part(reason);
-        for endpoint in self.endpoints.iter_mut().filter(|e| e.serves(path)) {
-            if id.is_none_or(|id| id == endpoint.config.id) {
-                endpoint.status.reason = session.blame(reason);
-            }
+/// Sends a client away, and tells so at the interface that it wanted, or at all of the socket.
+fn refuse(
+    endpoints: &mut [Endpoint],
+    path: &str,
+    id: Option<u32>,
+    session: &Session,
+    reason: &str,
+) {
+    session.part(reason);
+    for endpoint in endpoints.iter_mut().filter(|e| e.serves(path)) {
+        if id.is_none_or(|id| id == endpoint.config.id) {
+            endpoint.status.reason = session.blame(reason);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod nexthops;
 
-use crate::change::{Change, Interface, InterfaceId, Mac, Path, Prefix, Route};
+use crate::change::{Change, Interface, InterfaceId, MTUS, Mac, Path, Prefix, Route};
 use crate::snapshot::{Face, INTERFACES, Mode, Snapshot};
 pub use nexthops::{Garbage, ListId, NextHops};
 use std::collections::{BTreeMap, HashMap};
@@ -23,7 +23,7 @@ pub enum Rejected {
         interface: InterfaceId,
     },
     /// An MTU that IPv4 does not allow.
-    #[error("change {index}: mtu {mtu} of interface {name} is out of range (68 to 9216)")]
+    #[error("change {index}: mtu {mtu} of interface {name} is out of range ({} to {})", MTUS.start(), MTUS.end())]
     Mtu {
         /// Position in the batch.
         index: usize,
@@ -132,7 +132,7 @@ impl State {
                 return Err(Rejected::Interface { index, interface });
             }
             if let Change::InterfaceSet(i) = change
-                && !(68..=9216).contains(&i.mtu)
+                && !MTUS.contains(&i.mtu)
             {
                 return Err(Rejected::Mtu {
                     index,

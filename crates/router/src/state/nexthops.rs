@@ -4,16 +4,13 @@
 //! change and not the routes, however many there are.
 
 use super::Neighbor;
-use crate::change::{Interface, InterfaceId, Path};
+use crate::change::{Interface, InterfaceId, MTUS, Path};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use tables::adjacency::{Adjacency, AdjacencyId, Slab};
 use tables::ids::{Full, Retired};
 use tables::ip4::Entry;
 use tables::nexthop::{GroupId, Groups, Member};
-
-/// The smallest MTU of IPv4 (RFC 791 section 3.2).
-const MIN_MTU: u16 = 68;
 
 /// Number of a path list.
 pub type ListId = u32;
@@ -296,7 +293,7 @@ fn adjacency(
             ..Adjacency::DROP
         };
     };
-    let mtu = mtu.map_or(i.mtu, |mtu| mtu.max(MIN_MTU).min(i.mtu));
+    let mtu = mtu.map_or(i.mtu, |mtu| mtu.max(*MTUS.start()).min(i.mtu));
     let Some(address) = gateway else {
         return Adjacency::glean(interface, mtu);
     };

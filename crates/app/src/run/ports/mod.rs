@@ -60,7 +60,7 @@ impl Opener {
     /// Makes what the ports of this configuration share.
     pub fn new(config: &Config) -> Result<Self, Box<dyn Error>> {
         let any = |f: fn(&PortKind) -> bool| config.interfaces.iter().any(|i| f(&i.port.kind));
-        let programs = match any(|k| matches!(k, PortKind::Netdev(_) | PortKind::Pci(_))) {
+        let programs = match any(PortKind::is_device) {
             true => Some(xdp::Router::new(sizes())?),
             false => None,
         };

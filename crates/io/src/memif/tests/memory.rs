@@ -69,6 +69,19 @@ fn take_away(flags: libc::c_uint, bytes: u64) {
     }
 }
 
+/// Offers memory that is gone when its rings are looked at: the server is to refuse it and to live on.
+fn refused_for_want_of(memory: &OwnedFd, bytes: u64, take_away: impl FnOnce()) {
+    let (mut server, path) = server();
+    let peer = offer(&path, memory, bytes);
+    take_away();
+    assert!(refused(peer.say(&Message::Connect("x".into()), None)));
+    assert_eq!(
+        server.interface.status().reason,
+        format!("evil: {}", lost::REASON)
+    );
+    still_serves(&mut server, &path);
+}
+
 #[test]
 fn memory_that_is_cut_short_ends_the_connection() {
     // It needs no seals: those that cannot be sealed are as good.
@@ -78,16 +91,8 @@ fn memory_that_is_cut_short_ends_the_connection() {
 
 #[test]
 fn memory_that_is_not_there_when_the_rings_are_looked_at() {
-    let (mut server, path) = server();
     let memory = memory(u64::from(BYTES), 0).expect("memory");
-    let peer = offer(&path, &memory, BYTES.into());
-    empty(&memory);
-    assert!(refused(peer.say(&Message::Connect("x".into()), None)));
-    assert_eq!(
-        server.interface.status().reason,
-        format!("evil: {}", lost::REASON)
-    );
-    still_serves(&mut server, &path);
+    refused_for_want_of(&memory, BYTES.into(), || empty(&memory));
 }
 
 #[test]
@@ -106,14 +111,7 @@ fn huge_pages_that_go_away_end_the_connection() {
         return take_away(libc::MFD_HUGETLB, HUGE);
     }
     // None is free, so it has gone away already.
-    let (mut server, path) = server();
-    let peer = offer(&path, &memory, HUGE);
-    assert!(refused(peer.say(&Message::Connect("x".into()), None)));
-    assert_eq!(
-        server.interface.status().reason,
-        format!("evil: {}", lost::REASON)
-    );
-    still_serves(&mut server, &path);
+    refused_for_want_of(&memory, HUGE, || ());
 }
 
 #[test]
