@@ -14,11 +14,12 @@ use std::{
 
 use crate::harness::{
     Hosts, PATIENCE, Raw, Router,
-    craft::{ICMP, Ip4, checksum},
+    craft::{ICMP, Ip4, Mac, checksum},
     random::Random,
     router::{forwards, is_to},
     skipped,
     topology::{CONFIGURATION, H0, H1, HOST, R0, ROUTER, text},
+    until,
 };
 
 /// Packets in all, and how many are under way at a time.
@@ -334,6 +335,42 @@ fn sender_is_told_of_a_silent_neighbor() {
         frame
     };
     assert_eq!(same(&told[0]), same(&told[1]));
+}
+
+/// A DHCP client on the router's device has no address yet when the server answers to the one that it offers.
+#[test]
+fn dhcp_client_gets_its_answer() {
+    if skipped("dhcp_client_gets_its_answer", &["ip", "ethtool"]) {
+        return;
+    }
+    let offer = |client: Mac, id| {
+        let mut message = vec![2, 1, 6, 0];
+        message.resize(28, 0);
+        message.extend(client);
+        let mut packet = Ip4::udp(HOST[0], [48, 1, 2, 3].into(), id, 8 + 240);
+        packet.payload[..4].copy_from_slice(&[0, 67, 0, 68]);
+        packet.payload[8..8 + message.len()].copy_from_slice(&message);
+        packet.frame(H0, R0)
+    };
+    for kind in [Kind::Veth, Kind::Tap] {
+        let device = Device::new(kind, NORMAL);
+        device.hosts.router.ip("addr flush dev r0").unwrap();
+        let client = Raw::open(&device.hosts.router, "r0", R0);
+        let (ours, other) = (offer(R0, 1), offer(H1, 2));
+        let came = until(PATIENCE, || {
+            device.left.send(&ours);
+            client
+                .expect(Duration::from_millis(50), |frame| frame == ours)
+                .is_some()
+        });
+        assert!(came, "the client never saw the offer");
+        // Somebody else's goes through, as on a relay's way back.
+        device.left.send(&other);
+        let forwarded = device
+            .right
+            .expect(PATIENCE, |frame| frame[14 + 4..14 + 6] == [0, 2]);
+        assert!(forwarded.is_some(), "another client's offer is lost");
+    }
 }
 
 /// What docs/differences.md says: the kernel drops packets that claim to come from its own addresses.

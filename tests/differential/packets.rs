@@ -108,6 +108,8 @@ fn packet(random: &mut Random, id: u16, mtu: usize) -> (Ip4, Mac) {
         9..=11 => addresses(random, &mut packet),
         12 => icmp(random, &mut packet),
         13 => packet = Ip4::echo(HOST[0], random.one_of(&ROUTER), id),
+        // For the host too, though the frame is not a group's.
+        17 => packet = Ip4::echo(HOST[0], random.one_of(&GROUPS).into(), id),
         14 => packet.dst = random.one_of(&ROUTER),
         15 => packet.protocol = random.bits() as u8,
         16 => mac = random.one_of(&[[2, 0, 0, 0, 0, 9], [0xff; 6], [1, 0, 0x5e, 0, 0, 5]]),
@@ -115,6 +117,9 @@ fn packet(random: &mut Random, id: u16, mtu: usize) -> (Ip4, Mac) {
     }
     (packet, mac)
 }
+
+/// All hosts on the link, by multicast and by limited and directed broadcast.
+const GROUPS: [[u8; 4]; 3] = [[224, 0, 0, 1], [255; 4], [198, 18, 0, 255]];
 
 /// Length of a payload about as long as the next link takes, or longer.
 fn long(random: &mut Random, mtu: usize) -> usize {

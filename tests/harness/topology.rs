@@ -99,6 +99,7 @@ impl Hosts {
     fn settle(&self) {
         self.router
             .sh("cd /proc/sys/net/ipv4; echo 0 > icmp_ratelimit; echo 0 > icmp_ratemask
+                 echo 0 > icmp_echo_ignore_broadcasts
                  for f in conf/*/rp_filter conf/*/accept_source_route conf/*/send_redirects; do echo 0 > $f; done")
             .expect("settings of the namespace");
     }

@@ -24,6 +24,6 @@ pub fn table(requests: Producer<Resolve>) -> Vec<Box<dyn Node<Cx>>> {
         Box::new(ip4::Fragment::default()),
         Box::new(Hold::new(requests)),
         Box::new(icmp4::Answer::default()),
-        node("punt", punt::Punt),
+        Box::new(punt::Punt::default()),
     ]
 }

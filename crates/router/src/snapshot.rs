@@ -13,6 +13,8 @@ pub enum Mode {
     Down,
     /// Routed.
     Routed,
+    /// Routed, has a twin, and no address yet: the host may be asking a DHCP server for one.
+    Unaddressed,
     /// The kernel's end of another interface.
     Twin(InterfaceId),
 }

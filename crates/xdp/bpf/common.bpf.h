@@ -23,6 +23,7 @@ struct map_def {
 #define IP4_LEN 20
 #define IP4_VERSION 4
 #define IP4_IHL 5
+#define UDP_LEN 8
 
 /* Packet and map memory may be read unaligned where BPF runs (x86-64, arm64). */
 #define LOAD16(p) (*(const __u16 *)(p))

@@ -1,16 +1,23 @@
 /* The router's side of an AF_XDP port: what the router forwards goes to the socket, the rest to the kernel.
  *
  * The kernel keeps: frames that are not for the interface's own address, everything that is not untagged
- * IPv4, IPv4 with options (the kernel is the slow path), and destinations whose next-hop group says local or
- * punt. All else goes to the graph, broken packets too, because the graph counts them.
+ * IPv4, IPv4 with options (the kernel is the slow path), multicast and limited broadcast, what a DHCP server
+ * answers to the interface's own client (its destination is an address that nobody has yet), and destinations
+ * whose next-hop group says local or punt. All else goes to the graph, broken packets too, because the graph
+ * counts them.
  *
  * Every port runs its own instance, with its own sockets, counters and configuration; the tables are shared. */
 #include "common.bpf.h"
+
+#include <linux/in.h>
 
 #define ENTRY_EXT (1u << 31)
 #define ENTRY_GROUP ((1u << 30) - 1)
 #define GROUP_LOCAL 1
 #define GROUP_PUNT 2
+
+#define DHCP_CLIENT 68
+#define DHCP_CHADDR 28
 
 #define PORT_MAC ((1ull << 48) - 1)
 #define PORT_L2 (1ull << 48)
@@ -77,17 +84,36 @@ static __always_inline __u32 group_of(__u32 dst)
 	return entry & ENTRY_GROUP;
 }
 
+static __always_inline int is_group(__u32 dst)
+{
+	return dst >> 28 == 0xe || dst == ~0u;
+}
+
+/* Ethernet address at p as the low 48 bits of `port`. */
+static __always_inline __u64 mac(const __u8 *p)
+{
+	return LOAD32(p) | (__u64)LOAD16(p + 4) << 32;
+}
+
+/* RFC 2131: UDP to port 68, the interface's own address as the client's hardware address. */
+static __always_inline int is_dhcp_reply(const __u8 *ip, const __u8 *end, __u64 own)
+{
+	const __u8 *udp = ip + IP4_LEN, *client = udp + UDP_LEN + DHCP_CHADDR;
+
+	return ip[9] == IPPROTO_UDP && client + 6 <= end && LOAD16(udp + 2) == bpf_htons(DHCP_CLIENT) && mac(client) == own;
+}
+
 static __always_inline int is_kernels(struct xdp_md *ctx, __u64 config)
 {
 	const __u8 *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	const __u8 *ip = data + ETH_LEN;
-	__u32 group;
+	__u32 dst, group;
 
 	if (config & PORT_L2)
 		return 0;
 	if (ip > end)
 		return 1;
-	if ((LOAD32(data) | (__u64)LOAD16(data + 4) << 32) != (config & PORT_MAC))
+	if (mac(data) != (config & PORT_MAC))
 		return 1;
 	if (LOAD16(data + 12) != bpf_htons(ETHERTYPE_IP4))
 		return 1;
@@ -95,7 +121,10 @@ static __always_inline int is_kernels(struct xdp_md *ctx, __u64 config)
 		return 0;
 	if ((ip[0] & 15) > IP4_IHL)
 		return 1;
-	group = group_of(bpf_ntohl(LOAD32(ip + 16)));
+	dst = bpf_ntohl(LOAD32(ip + 16));
+	if (is_group(dst) || is_dhcp_reply(ip, end, config & PORT_MAC))
+		return 1;
+	group = group_of(dst);
 	return group == GROUP_LOCAL || group == GROUP_PUNT;
 }
 

@@ -64,6 +64,15 @@ fn classes_of_packets() {
         packet
     };
     let short = |len: usize| good[..len].to_vec();
+    let to = |dst| udp(RIGHT_MAC, [192, 0, 2, 1], dst, 60);
+    let dhcp = |client: [u8; 6]| {
+        let mut packet = udp(RIGHT_MAC, [192, 0, 2, 1], DST, 300);
+        packet[36..38].copy_from_slice(&68u16.to_be_bytes());
+        packet[70..76].copy_from_slice(&client);
+        packet
+    };
+    let mut tcp = dhcp(RIGHT_MAC);
+    tcp[23] = 6;
     let cases = [
         ("forwarded", good.clone(), Verdict::Redirect),
         ("time to live 0", with(22, 0), Verdict::Redirect),
@@ -93,6 +102,22 @@ fn classes_of_packets() {
         ("VLAN tag", ethertype(0x81, 0), Verdict::Pass),
         ("service VLAN tag", ethertype(0x88, 0xa8), Verdict::Pass),
         ("LLDP", ethertype(0x88, 0xcc), Verdict::Pass),
+        ("multicast in unicast", to([224, 0, 0, 1]), Verdict::Pass),
+        (
+            "the last multicast",
+            to([239, 255, 255, 255]),
+            Verdict::Pass,
+        ),
+        ("class E", to([240, 0, 0, 1]), Verdict::Redirect),
+        ("limited broadcast", to([255; 4]), Verdict::Pass),
+        ("DHCP for us", dhcp(RIGHT_MAC), Verdict::Pass),
+        ("DHCP for another", dhcp(LEFT_MAC), Verdict::Redirect),
+        (
+            "DHCP cut off",
+            dhcp(RIGHT_MAC)[..75].to_vec(),
+            Verdict::Redirect,
+        ),
+        ("TCP port 68", tcp, Verdict::Redirect),
         ("unknown ethertype", ethertype(0x12, 0x34), Verdict::Pass),
     ];
     for (what, packet, expected) in &cases {
@@ -181,7 +206,7 @@ fn whole_address_range() {
         0x0fff_ffff,
         0x8000_0000,
         0xffff_feff,
-        u32::MAX,
+        u32::MAX - 1,
     ] {
         let packet = udp(RIGHT_MAC, [192, 0, 2, 1], dst.to_be_bytes(), 60);
         assert_eq!(verdict(&port, &packet), Verdict::Redirect, "{dst:#x}");

@@ -9,7 +9,7 @@ edges! {
     pub enum Next {
         /// IPv4 for us.
         Ip4 => Node("ip4-input"),
-        /// For the host: ARP, IPv6, broadcast and multicast, whatever is not routed here.
+        /// For the host: ARP, IPv6, broadcast and multicast, its DHCP server's answer, whatever is not routed here.
         Punt => Node("punt"),
         /// From a twin: the host sends it by the interface.
         Host => Interface,
@@ -56,8 +56,29 @@ impl Stage<Cx> for Input {
                 Next::Host
             }
             Mode::Down => Next::Down,
-            Mode::Routed if destination == face.mac || destination & GROUP != 0 => Next::Punt,
-            Mode::Routed => Next::NotOurs,
+            Mode::Unaddressed
+                if destination == face.mac
+                    && ethertype == 0x0800
+                    && !is_dhcp_reply(p, face.mac) =>
+            {
+                Next::Ip4
+            }
+            _ if destination == face.mac || destination & GROUP != 0 => Next::Punt,
+            _ => Next::NotOurs,
         }
     }
+}
+
+/// RFC 2131: UDP to port 68, and the interface's own address as the client's. Its IP destination is an address that nobody has yet.
+/// The XDP program asks the same for the ports whose netdev is the host's.
+#[cold]
+fn is_dhcp_reply(p: &Pkt<'_>, mac: u64) -> bool {
+    const UDP: u8 = 14 + 20;
+    const CLIENT: u8 = UDP + 8 + 28;
+    let client = u64::from_le_bytes(*p.at::<8>(CLIENT)) & MAC;
+    p.len() >= usize::from(CLIENT) + 6
+        && *p.at::<1>(14) == [0x45]
+        && *p.at::<1>(14 + 9) == [wire::ip4::UDP]
+        && *p.at::<2>(UDP + 2) == 68u16.to_be_bytes()
+        && client == mac
 }

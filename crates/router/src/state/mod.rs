@@ -210,16 +210,16 @@ impl State {
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::default();
         for i in self.interfaces.values() {
+            let address = self.addresses.get(&i.id).and_then(|a| a.first());
             let (mode, twin) = match i.kind {
                 _ if !i.up => (Mode::Down, 0),
+                crate::Kind::Routed { twin: Some(twin) } if address.is_none() => {
+                    (Mode::Unaddressed, twin)
+                }
                 crate::Kind::Routed { twin } => (Mode::Routed, twin.unwrap_or(0)),
                 crate::Kind::Twin { of } => (Mode::Twin(of), 0),
             };
-            let source = self
-                .addresses
-                .get(&i.id)
-                .and_then(|a| a.first())
-                .map_or(0, |(a, _)| (*a).into());
+            let source = address.map_or(0, |(a, _)| (*a).into());
             snapshot.faces[i.id as usize] = Face {
                 mac: Face::number(i.mac),
                 mode,

@@ -2,6 +2,7 @@
 
 use crate::harness::*;
 use router::{Change, Interface, Kind};
+use std::net::Ipv4Addr;
 use wire::eth::Mac;
 
 #[test]
@@ -72,6 +73,84 @@ fn what_is_for_the_host_goes_to_the_twin_as_it_came() {
     let own = udp(addr(1, 1)).ttl(1).frame();
     lab.takes(own.clone(), "ip4-lookup", "Punt");
     assert_eq!(lab.sent(4), [own]);
+}
+
+/// A DHCP server's answer on interface 1 to the client with Ethernet address `client`.
+fn dhcp_reply(client: [u8; 6]) -> Vec<u8> {
+    let mut message = vec![2, 1, 6, 0];
+    message.resize(28, 0);
+    message.extend(client);
+    message.resize(240, 0);
+    wire::craft::Packet::udp((addr(1, 2), 67), (FAR, 68))
+        .macs(Mac(host_mac(1, 2)), Mac(own_mac(1)))
+        .payload(&message)
+        .frame()
+}
+
+#[test]
+fn host_without_an_address_gets_what_a_dhcp_server_answers() {
+    let mut lab = with_twin();
+    let (ours, other) = (dhcp_reply(own_mac(1)), dhcp_reply(host_mac(1, 9)));
+    let address = (1, Ipv4Addr::from(addr(1, 1)), 24);
+    let (interface, address, length) = address;
+    lab.apply(vec![Change::AddressDelete {
+        interface,
+        address,
+        length,
+    }]);
+    lab.takes(ours.clone(), "ethernet-input", "Punt");
+    assert_eq!(lab.sent(4), [ours.clone()]);
+    // All else is forwarded as on any other interface.
+    for frame in [other, udp(FAR).frame()] {
+        lab.takes(frame, "ethernet-input", "Ip4");
+        assert_eq!(lab.sent(2).len(), 1);
+    }
+    lab.takes(ours[..75].to_vec(), "ethernet-input", "Ip4");
+    lab.apply(vec![Change::AddressAdd {
+        interface,
+        address,
+        length,
+    }]);
+    lab.takes(ours, "ethernet-input", "Ip4");
+    assert_eq!(lab.sent(2).len(), 1);
+    assert!(lab.sent(4).is_empty());
+}
+
+#[test]
+fn host_gets_no_more_than_there_is_time_for_and_control_traffic_first() {
+    let mut lab = with_twin();
+    let rest = udp(addr(1, 1)).frame();
+    let bgp = wire::craft::Packet::tcp((addr(1, 2), 1025), (addr(1, 1), 179), 2, 0, 0)
+        .macs(Mac(host_mac(1, 2)), Mac(own_mac(1)))
+        .frame();
+    let mut arp = rest.clone();
+    arp[12..14].copy_from_slice(&wire::eth::ARP.to_be_bytes());
+    let started = std::time::Instant::now();
+    const FLOOD: usize = 20_000;
+    for i in 0..FLOOD / 100 {
+        lab.receive(1, vec![rest.clone(); 100]);
+        if i % 10 == 0 {
+            lab.receive(1, [bgp.clone(), arp.clone()]);
+        }
+    }
+    let sent = lab.sent(4);
+    let count = |frame: &Vec<u8>| sent.iter().filter(|f| *f == frame).count();
+    assert_eq!((count(&bgp), count(&arp)), (FLOOD / 1000, FLOOD / 1000));
+    let most = 1000 + (started.elapsed().as_secs_f64() * 50_000.0) as usize + 1;
+    assert!(
+        (1000..=most).contains(&count(&rest)),
+        "{} of {most}",
+        count(&rest)
+    );
+    let dropped = lab.edge("punt", "RestLimited") as usize;
+    assert_eq!(dropped + count(&rest), FLOOD);
+    assert!(dropped > 0, "slower than the limit");
+    // Each has its own limit, and another interface its own.
+    for (frame, edge) in [(bgp, "ControlLimited"), (arp, "NeighborsLimited")] {
+        lab.receive(1, vec![frame; 2500]);
+        assert!(lab.edge("punt", edge) > 0, "{edge}");
+    }
+    lab.check_buffers(0);
 }
 
 #[test]

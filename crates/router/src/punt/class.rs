@@ -1,0 +1,207 @@
+//! How urgent a frame for the host is.
+
+use wire::{eth, ip4};
+
+/// What a frame for the host belongs to. Each has an allowance of its own, so that no amount of the one can take another's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// ARP and IPv6 neighbor discovery: without them nothing is reachable.
+    Neighbors,
+    /// What keeps links, addresses and routes alive: BGP, BFD, OSPF, IS-IS, LACP, DHCP and their like.
+    Control,
+    /// All else.
+    Rest,
+}
+
+impl Class {
+    pub(super) const COUNT: usize = 3;
+
+    /// The class of an Ethernet frame, tagged or not. What is cut off or unknown is [`Class::Rest`].
+    pub(super) fn of(frame: &[u8]) -> Class {
+        ethernet(frame).unwrap_or(Class::Rest)
+    }
+}
+
+/// EtherTypes: IEEE 802.1ad tag, slow protocols (LACP), 802.1X, LLDP.
+const SERVICE_TAG: u16 = 0x88a8;
+const LINK_PROTOCOLS: [u16; 3] = [0x8809, 0x888e, 0x88cc];
+/// Up to this an EtherType is the length of an LLC frame: IS-IS, spanning tree.
+const LLC: u16 = 1500;
+/// IP protocols: IGMP, RSVP, EIGRP, OSPF, PIM, VRRP.
+const PROTOCOLS: [u8; 6] = [2, 46, 88, 89, 103, 112];
+const HOP_BY_HOP: u8 = 0;
+const ICMP6: u8 = 58;
+/// BGP, LDP.
+const TCP_PORTS: [u16; 2] = [179, 646];
+/// DHCP, RIP, RIPng, DHCPv6, LDP, BFD (RFC 5881, RFC 5883, RFC 7130), Babel.
+const UDP_PORTS: [u16; 12] = [
+    67, 68, 520, 521, 546, 547, 646, 3784, 3785, 4784, 6784, 6696,
+];
+
+fn ethernet(frame: &[u8]) -> Option<Class> {
+    let mut at = 12;
+    while at < 20 && matches!(word(frame, at)?, eth::VLAN | SERVICE_TAG) {
+        at += 4;
+    }
+    let payload = frame.get(at + 2..)?;
+    match word(frame, at)? {
+        eth::ARP => Some(Class::Neighbors),
+        eth::IP4 => {
+            let header = usize::from(payload.first()? & 15) * 4;
+            // A later fragment has no ports.
+            let later = word(payload, 6)? & ip4::FRAGMENT_OFFSET != 0;
+            let content = if later { &[] } else { payload.get(header..)? };
+            protocol(*payload.get(9)?, content)
+        }
+        eth::IP6 => protocol(*payload.get(6)?, payload.get(40..)?),
+        other if other <= LLC || LINK_PROTOCOLS.contains(&other) => Some(Class::Control),
+        _ => None,
+    }
+}
+
+fn protocol(number: u8, content: &[u8]) -> Option<Class> {
+    match number {
+        ip4::TCP => {
+            let ports = [word(content, 0)?, word(content, 2)?];
+            let known = ports.iter().any(|port| TCP_PORTS.contains(port));
+            known.then_some(Class::Control)
+        }
+        ip4::UDP => UDP_PORTS
+            .contains(&word(content, 2)?)
+            .then_some(Class::Control),
+        ICMP6 => match content.first()? {
+            133..=137 => Some(Class::Neighbors),
+            // Multicast listeners (RFC 2710, RFC 3810).
+            130..=132 | 143 => Some(Class::Control),
+            _ => None,
+        },
+        HOP_BY_HOP => {
+            let length = (usize::from(*content.get(1)?) + 1) * 8;
+            match content.first()? {
+                &HOP_BY_HOP => None,
+                &next => protocol(next, content.get(length..)?),
+            }
+        }
+        _ => PROTOCOLS.contains(&number).then_some(Class::Control),
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u16> {
+    let word = bytes.get(at..at + 2)?;
+    Some(u16::from_be_bytes([word[0], word[1]]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::craft::Packet;
+
+    fn tagged(frame: &[u8], tags: &[u16]) -> Vec<u8> {
+        let mut tagged = frame[..12].to_vec();
+        for tag in tags {
+            tagged.extend([tag.to_be_bytes(), [0, 5]].concat());
+        }
+        tagged.extend(&frame[12..]);
+        tagged
+    }
+
+    fn ip6(next: u8, content: &[u8]) -> Vec<u8> {
+        let mut frame = vec![2; 12];
+        frame.extend(eth::IP6.to_be_bytes());
+        frame.extend([0x60, 0, 0, 0, 0, content.len() as u8, next, 255]);
+        frame.extend([0x20; 32]);
+        frame.extend(content);
+        frame
+    }
+
+    fn ethertype(number: u16) -> Vec<u8> {
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&number.to_be_bytes());
+        frame
+    }
+
+    #[test]
+    fn protocols_have_their_classes() {
+        let udp = |port| Packet::udp((1, port), (2, port)).frame();
+        let udp_to = |port| Packet::udp((1, 4321), (2, port)).frame();
+        let tcp = |from, to| Packet::tcp((1, from), (2, to), 2, 0, 0).frame();
+        let raw = |number| Packet::raw(1, 2, number).frame();
+        let bgp = tcp(1025, 179);
+        let with_options = Packet::tcp((1, 1025), (2, 179), 2, 0, 0).options(&[1, 1, 1, 0]);
+        let later = Packet::tcp((1, 1025), (2, 179), 2, 0, 0).fragment(100);
+        let cases = [
+            ("ARP", ethertype(eth::ARP), Class::Neighbors),
+            (
+                "neighbor solicitation",
+                ip6(ICMP6, &[135; 24]),
+                Class::Neighbors,
+            ),
+            (
+                "router advertisement",
+                ip6(ICMP6, &[134; 16]),
+                Class::Neighbors,
+            ),
+            ("echo over IPv6", ip6(ICMP6, &[128; 16]), Class::Rest),
+            (
+                "multicast listener report",
+                ip6(0, &[&[ICMP6, 0, 5, 2, 0, 0, 1, 0][..], &[143; 16]].concat()),
+                Class::Control,
+            ),
+            (
+                "hop-by-hop twice",
+                ip6(0, &[&[0; 8][..], &[89; 16]].concat()),
+                Class::Rest,
+            ),
+            ("OSPFv3", ip6(89, &[0; 16]), Class::Control),
+            (
+                "BGP over IPv6",
+                ip6(6, &[0, 179, 4, 1, 0, 0, 0, 0]),
+                Class::Control,
+            ),
+            ("to BGP", bgp.clone(), Class::Control),
+            ("from BGP", tcp(179, 1025), Class::Control),
+            ("BGP with IP options", with_options.frame(), Class::Control),
+            ("a later fragment", later.frame(), Class::Rest),
+            ("LDP", tcp(646, 2000), Class::Control),
+            ("SSH", tcp(179 + 1, 22), Class::Rest),
+            ("BFD", udp_to(3784), Class::Control),
+            ("BFD over several hops", udp_to(4784), Class::Control),
+            ("DHCP", udp(68), Class::Control),
+            (
+                "from port 3784",
+                Packet::udp((1, 3784), (2, 9)).frame(),
+                Class::Rest,
+            ),
+            ("OSPF", raw(89), Class::Control),
+            ("VRRP", raw(112), Class::Control),
+            ("IGMP", raw(2), Class::Control),
+            ("GRE", raw(47), Class::Rest),
+            (
+                "echo",
+                Packet::echo_request(1, 2, 3, 4).frame(),
+                Class::Rest,
+            ),
+            ("IS-IS", ethertype(1497), Class::Control),
+            ("LACP", ethertype(0x8809), Class::Control),
+            ("LLDP", ethertype(0x88cc), Class::Control),
+            ("BGP with a tag", tagged(&bgp, &[eth::VLAN]), Class::Control),
+            (
+                "BGP with two tags",
+                tagged(&bgp, &[SERVICE_TAG, eth::VLAN]),
+                Class::Control,
+            ),
+            (
+                "three tags",
+                tagged(&bgp, &[SERVICE_TAG, eth::VLAN, eth::VLAN]),
+                Class::Rest,
+            ),
+            ("unknown", ethertype(0x1234), Class::Rest),
+        ];
+        for (what, frame, class) in &cases {
+            assert_eq!(Class::of(frame), *class, "{what}");
+            for length in 0..frame.len() {
+                let _ = Class::of(&frame[..length]);
+            }
+        }
+    }
+}
