@@ -302,22 +302,31 @@ impl<C: Context + 'static> Worker<C> {
     /// Starts the thread, on processor `cpu` if given.
     ///
     /// # Errors
-    /// The operating system's, when it gives no thread.
+    /// The operating system's, when it gives no thread; when the processor is not there, or not for this process.
     pub fn start(
         mut self,
         name: String,
         cpu: Option<usize>,
         mut handle: Handle,
     ) -> std::io::Result<Handle> {
+        let (pinned, is_pinned) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
-            if let Some(cpu) = cpu {
-                pin(cpu);
+            let there = cpu.is_none_or(pin);
+            let _ = pinned.send(there);
+            if !there {
+                return;
             }
             let spin = crate::cycles::of(SPIN);
             while let Some(moved) = self.round() {
                 self.rest(moved, spin);
             }
         })?;
+        if let (Some(cpu), Ok(false)) = (cpu, is_pinned.recv()) {
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::InvalidInput,
+                format!("there is no processor {cpu} that this process may use"),
+            ));
+        }
         handle.cpu = cpu;
         handle.thread = Some(thread);
         Ok(handle)

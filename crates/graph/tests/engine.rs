@@ -270,6 +270,14 @@ fn a_packet_that_finds_too_few_buffers_takes_none() {
 }
 
 #[test]
+fn a_processor_that_is_not_there_is_refused() {
+    let Lab { worker, handle, .. } = lab(vec![node("sorter", Sorter), node("copier", Copier)]);
+    let refused = worker.start("worker".into(), Some(1023), handle);
+    let error = refused.err().expect("a processor").to_string();
+    assert!(error.contains("no processor 1023"), "{error}");
+}
+
+#[test]
 fn a_thread_that_sleeps_serves_what_comes() {
     let Lab {
         worker,
@@ -277,7 +285,7 @@ fn a_thread_that_sleeps_serves_what_comes() {
         cables,
         pool,
     } = lab(vec![node("sorter", Sorter), node("copier", Copier)]);
-    let mut handle = worker.start("worker".into(), Some(0), handle).unwrap();
+    let mut handle = worker.start("worker".into(), None, handle).unwrap();
     for n in 1..=20u8 {
         // Until it has been asleep.
         let slept = handle.counters.sleeps.get();

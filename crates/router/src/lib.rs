@@ -20,5 +20,5 @@ pub mod state;
 
 pub use change::{Change, Interface, InterfaceId, Kind, Mac, Path, Prefix, Route};
 pub use context::Cx;
-pub use router::{Idle, Memory, Router, Setup};
+pub use router::{Idle, Memory, Router, Setup, WORKERS};
 pub use snapshot::{Face, INTERFACES, Mode, Snapshot};

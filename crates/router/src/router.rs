@@ -50,13 +50,16 @@ impl Memory {
     }
 }
 
+/// Workers that a router can have.
+pub const WORKERS: usize = 64;
+
 /// What a router is made of.
 pub struct Setup {
     /// Packet memory.
     pub pool: Arc<Pool>,
     /// Table memory.
     pub memory: Memory,
-    /// Number of workers, 1 to 64.
+    /// Number of workers, 1 to [`WORKERS`].
     pub workers: usize,
     /// Waits until nothing outside of the workers reads what was retired (XDP programs: membarrier). `None`: nothing does.
     pub grace: Option<Box<dyn Fn() + Send>>,
@@ -100,7 +103,7 @@ impl Router {
             Fib::new(first, second),
             NextHops::new(Groups::new(groups), Slab::new(adjacencies)),
         );
-        let count = setup.workers.clamp(1, 64);
+        let count = setup.workers.clamp(1, WORKERS);
         let mut publisher = Publisher::new(Snapshot::default(), count);
         let wakers = (0..count)
             .map(|_| Waker::new())

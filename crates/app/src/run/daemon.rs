@@ -117,7 +117,7 @@ impl Daemon {
             STRIDE
         };
         let pool = Pool::new(BUFFERS + opener.buffers(&config), stride)?;
-        let cpus = worker_cpus(&config.workers);
+        let cpus = worker_cpus(&config.workers, &lab::machine::cpus());
         let setup = Setup {
             pool: pool.clone(),
             memory,
@@ -132,7 +132,8 @@ impl Daemon {
                 .graph()
                 .index_of(router::nodes::ENTRY)
                 .ok_or("run: the graph has no entry node")?;
-            handles.push(worker.start(format!("worker-{i}"), *cpu, handle)?);
+            let started = worker.start(format!("worker-{i}"), *cpu, handle);
+            handles.push(started.map_err(|e| format!("worker {i}: {e}"))?);
         }
         router.attach(handles);
         let options = Options {
@@ -443,16 +444,16 @@ fn slots(config: &Config) -> Vec<Slot> {
     config.interfaces.iter().enumerate().map(slot).collect()
 }
 
-/// The processors of the workers: as configured, else the last ones, so that the first keeps the system's work.
-fn worker_cpus(workers: &config::Workers) -> Vec<Option<usize>> {
+/// The processors of the workers: as configured, else the last ones that we may use, so that the first keeps the system's work.
+fn worker_cpus(workers: &config::Workers, usable: &[usize]) -> Vec<Option<usize>> {
     if !workers.cpus.is_empty() {
         return workers.cpus.iter().map(|c| Some(usize::from(*c))).collect();
     }
-    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
     let count = usize::from(workers.count.unwrap_or(1)).max(1);
-    (0..count)
-        .map(|i| (count <= cpus).then(|| cpus - count + i))
-        .collect()
+    match usable.len().checked_sub(count) {
+        Some(first) => usable[first..].iter().copied().map(Some).collect(),
+        None => vec![None; count],
+    }
 }
 
 /// Sends a command, waiting for room: a worker takes all of them once a loop.
@@ -469,6 +470,18 @@ fn send(worker: &mut Handle, mut command: Command) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn workers_are_on_processors_that_the_process_may_use() {
+        let of = |count, cpus: &[u16]| {
+            let cpus = cpus.to_vec();
+            worker_cpus(&config::Workers { count, cpus }, &[1, 4, 6])
+        };
+        assert_eq!(of(None, &[]), [Some(6)]);
+        assert_eq!(of(Some(2), &[]), [Some(4), Some(6)]);
+        assert_eq!(of(Some(4), &[]), [None; 4]);
+        assert_eq!(of(None, &[2, 0]), [Some(2), Some(0)]);
+    }
 
     /// A port with a defect.
     struct Broken;

@@ -368,7 +368,13 @@ impl Checker {
             }
             cpus.push(cpu);
         }
-        let count = self.number(raw.value.count, "count of workers", 1, 256);
+        if cpus.len() > router::WORKERS {
+            let message = format!("{} workers", cpus.len());
+            let help = format!("at most {}", router::WORKERS);
+            self.say(raw.referenced, message, help);
+        }
+        let most = router::WORKERS as u16;
+        let count = self.number(raw.value.count, "count of workers", 1, most);
         if let Some(count) =
             count.filter(|&count| !cpus.is_empty() && usize::from(count) != cpus.len())
         {

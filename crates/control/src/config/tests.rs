@@ -233,6 +233,7 @@ const WRONG: &[(&str, &str, &str)] = &[
         "1:10",
         "3 workers on 2",
     ),
+    ("workers: { count: 65 }\n", "1:19", "from 1 to 64"),
     ("interfaces: [\n", "", ""),
     ("interfaces:\n\ta: {}\n", "2:", ""),
 ];

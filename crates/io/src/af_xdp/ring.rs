@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// One ring, seen from our side. Entries are plain values.
 #[derive(Debug)]
@@ -67,9 +67,13 @@ impl<T: Copy> Cursor<T> {
         unsafe { self.map.add(offset as usize).cast().as_ref() }
     }
 
-    /// Whether the kernel wants a system call to go on.
+    /// Whether the kernel wants a system call to go on with what was submitted.
+    ///
+    /// It sets the flag, then looks at the producer once more: the fence keeps our store before our look at the flag, so that one of
+    /// the two is seen.
     #[inline(always)]
     pub fn needs_wakeup(&self) -> bool {
+        fence(Ordering::SeqCst);
         self.word(self.offsets.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 

@@ -1,7 +1,7 @@
 //! ip4-input: the header checks of RFC 1812 section 5.2.2, and addresses that nobody may use (section 5.3.7).
 
 use crate::context::Cx;
-use graph::{Pkt, Stage, edges};
+use graph::{Pkt, Stage, edges, flags};
 
 edges! {
     /// Ways out of ip4-input.
@@ -46,7 +46,8 @@ impl Stage<Cx> for Input {
             return unusual(p);
         }
         let total = u16::from_be_bytes([h[2], h[3]]) as usize;
-        if total < 20 || total != room {
+        // A first buffer as long as the header says, and more behind it: odd too.
+        if total < 20 || total != room || p.d.has(flags::CHAINED) {
             return odd_length(p, total);
         }
         if wire::checksum::ip4(h) != 0 {

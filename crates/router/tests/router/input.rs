@@ -1,6 +1,7 @@
 //! ip4-input: every reason to refuse a packet.
 
 use crate::harness::*;
+use router::{Change, Interface};
 use wire::craft::Packet;
 use wire::eth::Mac;
 
@@ -119,6 +120,18 @@ fn what_is_behind_the_packet_is_cut_off() {
         longer.resize(4000 + extra, 7);
         lab.takes(longer, "ip4-input", "Lookup");
         assert_eq!(lab.sent(2), fragments);
+    }
+    // One of these ends where the first buffer does.
+    lab.apply(vec![Change::InterfaceSet(Interface {
+        mtu: 9000,
+        ..interface(2)
+    })]);
+    for length in 1700..2112 {
+        let frame = udp(FAR).frame_len(length).frame();
+        let mut longer = frame.clone();
+        longer.resize(4000, 7);
+        lab.receive(1, [longer]);
+        assert!(lab.sent(2) == [forwarded(&frame, 2, 2)], "{length} bytes");
     }
     lab.check_buffers(0);
 }
