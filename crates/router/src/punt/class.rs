@@ -77,9 +77,9 @@ fn protocol(number: u8, content: &[u8]) -> Option<Class> {
         },
         HOP_BY_HOP => {
             let length = (usize::from(*content.get(1)?) + 1) * 8;
-            match content.first()? {
-                &HOP_BY_HOP => None,
-                &next => protocol(next, content.get(length..)?),
+            match *content.first()? {
+                HOP_BY_HOP => None,
+                next => protocol(next, content.get(length..)?),
             }
         }
         _ => PROTOCOLS.contains(&number).then_some(Class::Control),
