@@ -99,7 +99,7 @@ fn host_without_an_address_gets_what_a_dhcp_server_answers() {
         length,
     }]);
     lab.takes(ours.clone(), "ethernet-input", "Punt");
-    assert_eq!(lab.sent(4), [ours.clone()]);
+    assert_eq!(lab.sent(4), std::slice::from_ref(&ours));
     // All else is forwarded as on any other interface.
     for frame in [other, udp(FAR).frame()] {
         lab.takes(frame, "ethernet-input", "Ip4");
