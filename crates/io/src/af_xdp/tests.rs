@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 struct End {
     ports: Vec<Queue>,
     interface: Interface,
-    _program: xdp::RouterPort,
+    program: xdp::RouterPort,
     bufs: Buffers,
 }
 
@@ -28,17 +28,18 @@ impl End {
         let program = router
             .attach(index(name).expect("the interface"), config, &[attach])
             .expect("the program");
-        interface
-            .each_socket(|queue, fd| program.register(queue, fd))
-            .expect("sockets in the map");
         let mut end = Self {
             ports,
             interface,
-            _program: program,
+            program,
             bufs: Buffers::new(pool.clone()),
         };
-        // The first call to receive gives the kernel its buffers.
+        // The first call to receive gives the kernel its buffers: before anything comes, the kernel's own packets too.
         assert!(end.receive().is_empty());
+        let program = &end.program;
+        end.interface
+            .each_socket(|queue, fd| program.register(queue, fd))
+            .expect("sockets in the map");
         end
     }
 
