@@ -30,7 +30,7 @@ pub mod worker;
 pub use desc::{Desc, flags};
 pub use frame::{FRAME, Frame};
 pub use graph::Graph;
-pub use node::{Node, Out};
+pub use node::{Each, Node, Out};
 pub use pool::{Buffers, Pool};
 pub use port::{Port, PortCounters};
 pub use stage::{Edge, Edges, Pkt, Stage, To};

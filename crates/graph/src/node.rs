@@ -9,7 +9,7 @@ use crate::{Buffers, Desc, Edges};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// A node of the graph. Most are a [`Stage`] ([`node`] makes one of it); who needs the whole frame, or makes packets, implements this.
+/// A node of the graph. Most are a [`Stage`] ([`node`] makes one of it); who makes, frees or holds packets is an [`Each`] ([`each`]).
 pub trait Node<C>: Send {
     /// Name in `show runtime`.
     fn name(&self) -> &'static str;
@@ -32,6 +32,58 @@ pub fn node<C: 'static, S: Stage<C>>(name: &'static str, stage: S) -> Box<dyn No
         stage,
         _context: PhantomData,
     })
+}
+
+/// A node that has a packet to itself, one after the other in their order, and may make, free or hold packets.
+pub trait Each<C>: Send {
+    /// Name in `show runtime` and `show errors`.
+    const NAME: &'static str;
+    /// Its ways out; the first is the one that most packets take.
+    type Next: Edges;
+
+    /// Takes the packet and gives it to an edge of `out`, or keeps it.
+    fn packet(&mut self, cx: &C, out: &mut Out, d: Desc);
+
+    /// As [`Node::polls`].
+    fn polls(&self) -> bool {
+        false
+    }
+    /// As [`Node::poll`].
+    fn poll(&mut self, _cx: &C, _out: &mut Out) {}
+}
+
+/// A node that gives `each` its packets.
+pub fn each<C: 'static, E: Each<C> + 'static>(each: E) -> Box<dyn Node<C>> {
+    Box::new(OneByOne(each))
+}
+
+struct OneByOne<E>(E);
+
+impl<C, E: Each<C>> Node<C> for OneByOne<E> {
+    fn name(&self) -> &'static str {
+        E::NAME
+    }
+    fn parts(&self) -> Vec<Part> {
+        vec![Part {
+            name: E::NAME,
+            edges: E::Next::table(),
+            thru: 0,
+        }]
+    }
+    fn frame(&mut self, cx: &C, out: &mut Out, frame: &mut Frame) {
+        for i in 0..frame.len() {
+            if let Some(d) = frame.take(i) {
+                self.0.packet(cx, out, d);
+            }
+        }
+        frame.clear();
+    }
+    fn polls(&self) -> bool {
+        self.0.polls()
+    }
+    fn poll(&mut self, cx: &C, out: &mut Out) {
+        self.0.poll(cx, out);
+    }
 }
 
 struct Staged<C, S> {

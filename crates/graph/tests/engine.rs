@@ -3,13 +3,13 @@
 use graph::cable::Cable;
 use graph::counters::WorkerCounters;
 use graph::graph::GraphError;
-use graph::node::node;
+use graph::node::{each, node};
 use graph::pool::STRIDE;
 use graph::served::{Handoff, Served};
-use graph::stage::{Part, Then};
+use graph::stage::Then;
 use graph::waker::Waker;
 use graph::worker::{Command, Handle, Returned, Worker};
-use graph::{Buffers, Desc, Edges, Frame, Graph, Node, Out, Pkt, Pool, Stage, edges};
+use graph::{Buffers, Desc, Each, Graph, Node, Out, Pkt, Pool, Stage, edges};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -70,26 +70,17 @@ edges! {
 
 /// Makes that many packets out of each.
 struct Multiplier(usize);
-impl Node<()> for Multiplier {
-    fn name(&self) -> &'static str {
-        "multiplier"
-    }
-    fn parts(&self) -> Vec<Part> {
-        vec![Part {
-            name: "multiplier",
-            edges: Many::table(),
-            thru: 0,
-        }]
-    }
-    fn frame(&mut self, (): &(), out: &mut Out, frame: &mut Frame) {
-        while let Some(d) = frame.pop() {
-            for n in 0..self.0 {
-                if let Some(copy) = out.bufs.copy_in(&[2, (n >> 8) as u8, n as u8]) {
-                    out.push(Many::Next, copy);
-                }
+impl Each<()> for Multiplier {
+    const NAME: &'static str = "multiplier";
+    type Next = Many;
+
+    fn packet(&mut self, (): &(), out: &mut Out, d: Desc) {
+        for n in 0..self.0 {
+            if let Some(copy) = out.bufs.copy_in(&[2, (n >> 8) as u8, n as u8]) {
+                out.push(Many::Next, copy);
             }
-            out.bufs.free(d);
         }
+        out.bufs.free(d);
     }
 }
 
@@ -177,7 +168,7 @@ fn a_node_that_makes_many_packets_overflows_in_order_then_loses() {
         (17 * 256, 0),
         (17 * 256 + 7, 7),
     ] {
-        let mut lab = lab(vec![Box::new(Multiplier(made)), node("copier", Copier)]);
+        let mut lab = lab(vec![each(Multiplier(made)), node("copier", Copier)]);
         lab.run([vec![1]]);
         let number = |p: &Vec<u8>| usize::from(p[1]) << 8 | usize::from(p[2]);
         let sent = lab.cables[3].take();

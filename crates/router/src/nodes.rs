@@ -4,7 +4,7 @@ use crate::arp::{Hold, Resolve};
 use crate::context::Cx;
 use crate::{eth, icmp4, ip4, punt};
 use graph::Node;
-use graph::node::node;
+use graph::node::{each, node};
 use graph::ring::Producer;
 use graph::stage::Then;
 
@@ -21,9 +21,9 @@ pub fn table(requests: Producer<Resolve>) -> Vec<Box<dyn Node<Cx>>> {
         ),
         node("ip4-lookup", ip4::Lookup),
         node("ip4-rewrite", ip4::Rewrite),
-        Box::new(ip4::Fragment::default()),
-        Box::new(Hold::new(requests)),
-        Box::new(icmp4::Answer::default()),
-        Box::new(punt::Punt::default()),
+        each(ip4::Fragment::default()),
+        each(Hold::new(requests)),
+        each(icmp4::Answer::default()),
+        each(punt::Punt::default()),
     ]
 }

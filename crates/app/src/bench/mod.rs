@@ -116,7 +116,7 @@ pub fn dataplane(rounds: usize, only: Option<&str>) -> Result<Report, Box<dyn Er
 
 /// The processor that other work is least likely to be on.
 fn last_cpu() -> usize {
-    std::thread::available_parallelism().map_or(0, |n| n.get() - 1)
+    lab::machine::cpus().last().copied().unwrap_or(0)
 }
 
 impl std::fmt::Display for Report {

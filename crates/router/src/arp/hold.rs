@@ -7,8 +7,7 @@ use crate::icmp4::Error;
 use crate::ip4::at;
 use crate::snapshot::INTERFACES;
 use graph::ring::Producer;
-use graph::stage::Part;
-use graph::{Desc, Edges, Frame, Node, Out, edges};
+use graph::{Desc, Each, Out, edges};
 use std::net::Ipv4Addr;
 use tables::adjacency::Kind;
 
@@ -171,25 +170,12 @@ fn next_hop(cx: &Cx, out: &Out, d: &Desc) -> Option<(Resolve, bool)> {
     Some((who, gateway))
 }
 
-impl Node<Cx> for Hold {
-    fn name(&self) -> &'static str {
-        "ip4-arp"
-    }
-    fn parts(&self) -> Vec<Part> {
-        vec![Part {
-            name: "ip4-arp",
-            edges: Next::table(),
-            thru: 0,
-        }]
-    }
-    fn frame(&mut self, cx: &Cx, out: &mut Out, frame: &mut Frame) {
-        // From the front: the order of held packets stays.
-        for i in 0..frame.len() {
-            if let Some(d) = frame.take(i) {
-                self.hold(cx, out, d);
-            }
-        }
-        frame.clear();
+impl Each<Cx> for Hold {
+    const NAME: &'static str = "ip4-arp";
+    type Next = Next;
+
+    fn packet(&mut self, cx: &Cx, out: &mut Out, d: Desc) {
+        self.hold(cx, out, d);
     }
     fn polls(&self) -> bool {
         true

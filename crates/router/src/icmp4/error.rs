@@ -4,8 +4,7 @@ use super::Error;
 use crate::bucket::TokenBucket;
 use crate::context::Cx;
 use crate::ip4::{OFFSET, at};
-use graph::stage::Part;
-use graph::{Desc, Edges, Frame, Node, Out, Pkt, edges, flags};
+use graph::{Desc, Each, Out, Pkt, edges, flags};
 use tables::special::FIRST_FREE;
 
 edges! {
@@ -48,26 +47,13 @@ impl Default for Answer {
     }
 }
 
-impl Node<Cx> for Answer {
-    fn name(&self) -> &'static str {
-        "icmp4-error"
-    }
-    fn parts(&self) -> Vec<Part> {
-        vec![Part {
-            name: "icmp4-error",
-            edges: Next::table(),
-            thru: 0,
-        }]
-    }
-    fn frame(&mut self, cx: &Cx, out: &mut Out, frame: &mut Frame) {
-        // From the front: of too many, the first ones are answered.
-        for i in 0..frame.len() {
-            if let Some(mut d) = frame.take(i) {
-                let next = self.answer(cx, out, &mut d);
-                out.push(next, d);
-            }
-        }
-        frame.clear();
+impl Each<Cx> for Answer {
+    const NAME: &'static str = "icmp4-error";
+    type Next = Next;
+
+    fn packet(&mut self, cx: &Cx, out: &mut Out, mut d: Desc) {
+        let next = self.answer(cx, out, &mut d);
+        out.push(next, d);
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::{MF, OFFSET};
 use crate::context::Cx;
-use graph::stage::Part;
-use graph::{Desc, Edges, Frame, Node, Out, edges, flags};
+use graph::{Desc, Each, Out, edges, flags};
 
 edges! {
     /// Ways out of ip4-fragment.
@@ -29,30 +28,11 @@ pub struct Fragment {
 
 const HEADER: usize = 20;
 
-impl Node<Cx> for Fragment {
-    fn name(&self) -> &'static str {
-        "ip4-fragment"
-    }
-    fn parts(&self) -> Vec<Part> {
-        vec![Part {
-            name: "ip4-fragment",
-            edges: Next::table(),
-            thru: 0,
-        }]
-    }
-    fn frame(&mut self, cx: &Cx, out: &mut Out, frame: &mut Frame) {
-        // From the front: packets stay in order.
-        for i in 0..frame.len() {
-            if let Some(d) = frame.take(i) {
-                self.cut(cx, out, d);
-            }
-        }
-        frame.clear();
-    }
-}
+impl Each<Cx> for Fragment {
+    const NAME: &'static str = "ip4-fragment";
+    type Next = Next;
 
-impl Fragment {
-    fn cut(&mut self, cx: &Cx, out: &mut Out, d: Desc) {
+    fn packet(&mut self, cx: &Cx, out: &mut Out, d: Desc) {
         self.whole.clear();
         out.bufs
             .pool()
@@ -70,7 +50,9 @@ impl Fragment {
         out.count(Next::Cut);
         out.bufs.free(d);
     }
+}
 
+impl Fragment {
     /// Makes all fragments; false when buffers are short.
     fn make(&mut self, out: &mut Out, d: &Desc, l3: usize, mtu: usize) -> bool {
         let packet = &self.whole[l3..];

@@ -6,8 +6,7 @@ use crate::bucket::TokenBucket;
 use crate::context::Cx;
 use crate::snapshot::INTERFACES;
 use class::Class;
-use graph::stage::Part;
-use graph::{Desc, Edges, Frame, Node, Out, edges, flags};
+use graph::{Desc, Each, Out, edges, flags};
 
 edges! {
     /// Ways out of punt.
@@ -48,26 +47,13 @@ impl Default for Punt {
     }
 }
 
-impl Node<Cx> for Punt {
-    fn name(&self) -> &'static str {
-        "punt"
-    }
-    fn parts(&self) -> Vec<Part> {
-        vec![Part {
-            name: "punt",
-            edges: Next::table(),
-            thru: Next::Host.index().into(),
-        }]
-    }
-    fn frame(&mut self, cx: &Cx, out: &mut Out, frame: &mut Frame) {
-        // From the front: of too many, the first ones reach the host.
-        for i in 0..frame.len() {
-            if let Some(mut d) = frame.take(i) {
-                let next = self.punt(cx, out, &mut d);
-                out.push(next, d);
-            }
-        }
-        frame.clear();
+impl Each<Cx> for Punt {
+    const NAME: &'static str = "punt";
+    type Next = Next;
+
+    fn packet(&mut self, cx: &Cx, out: &mut Out, mut d: Desc) {
+        let next = self.punt(cx, out, &mut d);
+        out.push(next, d);
     }
 }
 
