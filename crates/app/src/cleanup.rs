@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use std::io::Read;
     use std::os::unix::fs::PermissionsExt;
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::{UnixListener, UnixStream};
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
 
@@ -184,6 +184,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let [socket, lock] = ["s", "s.lock"].map(|name| directory.path().join(name));
         drop(UnixListener::bind(&socket).unwrap());
+        // A process that another test starts shares the listener until it becomes its program.
+        while UnixStream::connect(&socket).is_ok() {
+            std::thread::yield_now();
+        }
         let starting = fs::File::create(&lock).unwrap();
         starting.try_lock().unwrap();
         let removed = || {

@@ -2,6 +2,7 @@ use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -107,7 +108,7 @@ fn a_second_server_is_refused_and_a_dead_ones_socket_replaced() {
         Err(Failure::NotRunning(_))
     ));
     // A socket whose owner was killed stays behind.
-    drop(UnixListener::bind(&control.socket).expect("bound"));
+    leave_socket(&control.socket);
     assert!(matches!(
         Client::connect(&control.socket),
         Err(Failure::NotRunning(_))
@@ -263,6 +264,14 @@ fn whoever_waits_for_the_lock_waits_for_the_only_one() {
     assert!(Server::start(&control, Arc::new(Echo)).is_ok());
 }
 
+/// What a killed listener leaves. A process that another test starts shares the listener until it becomes its program.
+fn leave_socket(path: &Path) {
+    drop(UnixListener::bind(path).expect("bound"));
+    while UnixStream::connect(path).is_ok() {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn only_what_the_dead_have_left_is_removed() {
     let (_directory, control, running) = server();
@@ -270,7 +279,7 @@ fn only_what_the_dead_have_left_is_removed() {
     assert!(!removed() && control.socket.exists());
     drop(running);
     assert!(!removed());
-    drop(UnixListener::bind(&control.socket).expect("bound"));
+    leave_socket(&control.socket);
     // Somebody starts and has not come to the socket yet.
     let starting = lock::Lock::take(&control.socket).expect("it is free");
     assert!(!removed() && control.socket.exists());

@@ -1,5 +1,7 @@
 //! Our server and our client.
 
+use std::os::unix::net::{UnixListener, UnixStream};
+
 use super::*;
 use crate::memif::Error;
 
@@ -174,7 +176,11 @@ fn a_socket_in_use_is_an_error_and_a_stale_one_is_replaced() {
     drop(interface);
     assert!(!std::path::Path::new(&path).exists());
 
-    drop(std::os::unix::net::UnixListener::bind(&path).expect("a listener that leaves its file"));
+    drop(UnixListener::bind(&path).expect("a listener that leaves its file"));
+    // A process that another test starts shares the listener until it becomes its program.
+    while UnixStream::connect(&path).is_ok() {
+        std::thread::yield_now();
+    }
     second
         .add(Config::new("b", &path, Role::Server))
         .expect("replaces a stale file");
