@@ -268,7 +268,7 @@ fn whoever_waits_for_the_lock_waits_for_the_only_one() {
 fn leave_socket(path: &Path) {
     drop(UnixListener::bind(path).expect("bound"));
     while UnixStream::connect(path).is_ok() {
-        std::thread::yield_now();
+        thread::yield_now();
     }
 }
 

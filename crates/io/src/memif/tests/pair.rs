@@ -179,7 +179,7 @@ fn a_socket_in_use_is_an_error_and_a_stale_one_is_replaced() {
     drop(UnixListener::bind(&path).expect("a listener that leaves its file"));
     // A process that another test starts shares the listener until it becomes its program.
     while UnixStream::connect(&path).is_ok() {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     second
         .add(Config::new("b", &path, Role::Server))
