@@ -43,7 +43,7 @@ enum Command {
     Send(Box<load::Send>),
     /// Compare router and kernel in a laboratory of network namespaces
     Lab(laboratory::Lab),
-    /// Remove what killed predecessors left: namespaces, names of devices, programs, sockets
+    /// Remove what killed predecessors left: namespaces, names of devices, sockets
     Cleanup,
     /// Measure the router itself on in-process ports, without root
     #[command(subcommand)]

@@ -2,117 +2,263 @@
 
 mod support;
 
-use control::config::Config;
+use control::config::{Config, Interface};
 use control::netdev::{Devices, configure};
 use control::netlink::{Requests, ethtool::Ethtool};
 use support::Netns;
 
+/// The interface that a line of the configuration describes.
+fn interface(yaml: &str) -> Interface {
+    let config = Config::parse("x", &format!("interfaces: {{ {yaml} }}"));
+    config.expect("a configuration").interfaces.remove(0)
+}
+
+/// A namespace with a device that has another Ethernet address, MTU and addresses than any other.
+fn home(test: &str) -> Option<Netns> {
+    let home = Netns::new(test)?;
+    home.ip("link add ether0 address 02:00:00:00:00:10 type veth peer name ether1");
+    home.ip("address add 192.0.2.1/24 dev ether0");
+    home.ip("address add 2001:db8::1/64 dev ether0 nodad");
+    home.ip("link set ether0 up mtu 1400");
+    Some(home)
+}
+
+fn restored(mut devices: Devices) {
+    for (record, done) in devices.restore() {
+        done.unwrap_or_else(|error| panic!("{record:?}: {error}"));
+    }
+}
+
+/// All of these are so.
+fn shows(shown: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+fn is_empty(directory: &tempfile::TempDir) -> bool {
+    std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
+}
+
 #[test]
 fn a_device_is_renamed_moved_and_put_back() {
-    let (Some(home), Some(away)) = (
-        Netns::new("a_device_is_renamed"),
-        Netns::new("a_device_is_renamed"),
-    ) else {
+    let test = "a_device_is_renamed_moved_and_put_back";
+    let (Some(home), Some(away)) = (home(test), Netns::new(test)) else {
         return;
     };
-    home.ip("link add ether0 type veth peer name ether1");
-    home.ip("address add 192.0.2.1/24 dev ether0");
-    home.ip("link set ether0 up mtu 1400");
     let directory = tempfile::tempdir().expect("a directory");
-    let state = directory.path().join("state.json");
-    let devices = || Devices::new(Some(&home.path()), Some(&away.path()), &state);
+    let devices = || Devices::new(Some(&home.path()), Some(&away.path()), directory.path());
+    let wanted = interface(
+        "ether0: { lcp: e0, mtu: 1300, mac: 02:00:00:00:00:77, addresses: [ 198.51.100.1/24 ] }",
+    );
 
-    let link = devices().prepare("ether0", Some("e0")).expect("prepared");
+    let link = devices().prepare(&wanted).expect("prepared");
     assert_eq!(
         (link.name.as_str(), link.altnames.as_slice()),
         ("e0", &["ether0".to_owned()][..])
     );
     assert!(!home.ip("link show").contains("ether0:") && away.ip("link show").contains("e0@"));
-    // The next start finds it as it is.
-    assert_eq!(
-        devices()
-            .prepare("ether0", Some("e0"))
-            .expect("adopted")
-            .index,
-        link.index
-    );
+    // The next start finds it as it is, also where the one before came no further than to move it.
+    away.ip("link property del dev e0 altname ether0");
+    let mut next = devices();
+    assert_eq!(next.prepare(&wanted).expect("adopted"), link);
+    // Gone and there again, as for a driver that is bound anew.
+    assert_eq!(next.prepare(&wanted).expect("adopted"), link);
     let mut requests = Requests::open(Some(&away.path())).expect("a socket");
-    let yaml = "interfaces: { ether0: { lcp: e0, mtu: 1300, mac: 02:00:00:00:00:77, addresses: [ 198.51.100.1/24 ] } }";
-    let config = Config::parse("x", yaml).expect("a configuration");
-    configure(&mut requests, &link, &config.interfaces[0]).expect("configured");
-    let shown = away.ip("address show dev e0");
-    for part in [
+    configure(&mut requests, &link, &wanted).expect("configured");
+    let configured = [
         "mtu 1300",
         "02:00:00:00:00:77",
-        "198.51.100.1/24 brd 198.51.100.255",
         ",UP",
-    ] {
-        assert!(shown.contains(part), "{part}: {shown}");
-    }
+        "198.51.100.1/24 brd 198.51.100.255",
+    ];
+    shows(&away.ip("address show dev e0"), &configured);
 
-    assert!(devices().restore().is_empty());
+    restored(next);
     let shown = home.ip("address show dev ether0");
-    for part in ["mtu 1400", "192.0.2.1/24", ",UP"] {
-        assert!(shown.contains(part), "{part}: {shown}");
-    }
-    assert!(!shown.contains("altname") && !state.exists());
+    let before = [
+        "mtu 1400",
+        "02:00:00:00:00:10",
+        ",UP",
+        "192.0.2.1/24",
+        "2001:db8::1/64",
+    ];
+    shows(&shown, &before);
+    assert!(!shown.contains("altname") && is_empty(&directory));
 }
 
+/// The kernel goes on forwarding with its settings, and routes by it stay.
 #[test]
-fn a_device_that_stays_is_only_renamed() {
-    let Some(home) = Netns::new("a_device_that_stays_is_only_renamed") else {
+fn a_device_that_stays_gets_its_name_back() {
+    let test = "a_device_that_stays_gets_its_name_back";
+    let Some(home) = home(test) else { return };
+    home.ip("link set ether1 up");
+    home.ip("route add 203.0.113.0/24 via 192.0.2.2");
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut devices = Devices::new(Some(&home.path()), None, directory.path());
+    let wanted = interface("ether0: { lcp: e0, mtu: 1300, addresses: [ 198.51.100.1/24 ] }");
+    let link = devices.prepare(&wanted).expect("prepared");
+    let mut requests = Requests::open(Some(&home.path())).expect("a socket");
+    configure(&mut requests, &link, &wanted).expect("configured");
+    shows(
+        &home.ip("address show dev e0"),
+        &["mtu 1300", "192.0.2.1/24"],
+    );
+    restored(devices);
+    let after = ["mtu 1300", "192.0.2.1/24", "198.51.100.1/24", ",UP"];
+    shows(&home.ip("address show dev ether0"), &after);
+    shows(
+        &home.ip("route show"),
+        &["203.0.113.0/24 via 192.0.2.2 dev ether0"],
+    );
+}
+
+/// The device is gone; somebody has made another one that is called like it.
+#[test]
+fn a_stranger_with_the_name_is_left_alone() {
+    let test = "a_stranger_with_the_name_is_left_alone";
+    let (Some(home), Some(away)) = (home(test), Netns::new(test)) else {
         return;
     };
-    home.ip("link add ether0 type veth peer name ether1");
-    home.ip("link set ether0 up");
-    home.ip("address add 192.0.2.1/24 dev ether0");
     let directory = tempfile::tempdir().expect("a directory");
-    let mut devices = Devices::new(
-        Some(&home.path()),
-        None,
-        &directory.path().join("state.json"),
+    let wanted = interface("ether0: { lcp: e0, mtu: 1300 }");
+    let makes = [
+        "link add e0 type bridge",
+        "link add e0 type veth peer name e1",
+        // With our device's address, as a bridge takes from its ports.
+        "link add e0 address 02:00:00:00:00:10 type bridge",
+    ];
+    for (netns, make) in [None, Some(away.path())]
+        .iter()
+        .flat_map(|netns| makes.map(|make| (netns, make)))
+    {
+        let there = if netns.is_some() { &away } else { &home };
+        let devices = || Devices::new(Some(&home.path()), netns.as_deref(), directory.path());
+        let mut first = devices();
+        first.prepare(&wanted).expect("prepared");
+        there.ip("link del e0");
+        there.ip(make);
+        there.ip("link set e0 mtu 1280");
+        let stranger = there.ip("link show dev e0");
+        // The next start does not take it for its own device either.
+        let error = devices().prepare(&wanted).expect_err("in use");
+        assert_eq!(error.kind(), std::io::ErrorKind::ResourceBusy);
+        restored(first);
+        assert_eq!(there.ip("link show dev e0"), stranger);
+        assert!(is_empty(&directory));
+        let error = devices().prepare(&wanted).expect_err("it is gone");
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+        there.ip("link del e0");
+        home.ip("link add ether0 type veth peer name ether1");
+    }
+}
+
+/// Where it was made otherwise than it is wanted now it is put back first.
+#[test]
+fn a_device_is_readied_otherwise() {
+    let test = "a_device_is_readied_otherwise";
+    let (Some(home), Some(away)) = (home(test), Netns::new(test)) else {
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let prepared = |netns: Option<&Netns>, yaml: &str| {
+        let netns = netns.map(Netns::path);
+        let home = home.path();
+        let mut devices = Devices::new(Some(&home), netns.as_deref(), directory.path());
+        let link = devices.prepare(&interface(yaml));
+        link.expect("prepared").name
+    };
+    assert_eq!(prepared(Some(&away), "ether0: { lcp: e0 }"), "e0");
+    assert_eq!(prepared(Some(&away), "ether0: { lcp: lan0 }"), "lan0");
+    assert_eq!(prepared(None, "ether0: { lcp: lan0 }"), "lan0");
+    shows(
+        &home.ip("address show dev lan0"),
+        &["192.0.2.1/24", ",UP", "altname ether0"],
     );
-    devices.prepare("ether0", Some("e0")).expect("prepared");
-    assert!(home.ip("address show dev e0").contains("192.0.2.1/24"));
-    assert!(devices.restore().is_empty());
-    assert!(home.ip("address show dev ether0").contains("192.0.2.1/24"));
+    assert_eq!(prepared(Some(&away), "ether0: {}"), "ether0");
+    shows(&away.ip("link show"), &["ether0@"]);
+    assert_eq!(prepared(None, "ether0: {}"), "ether0");
+    assert!(home.ip("link show").contains("ether0@") && is_empty(&directory));
+}
+
+/// Somebody has put it there, and there it stays.
+#[test]
+fn a_device_that_is_where_it_is_to_live_is_taken() {
+    let test = "a_device_that_is_where_it_is_to_live_is_taken";
+    let (Some(here), Some(away)) = (Netns::new(test), home(test)) else {
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let devices = || Devices::new(Some(&here.path()), Some(&away.path()), directory.path());
+    let mut first = devices();
+    let link = first.prepare(&interface("ether0: { lcp: e0 }"));
+    assert_eq!(link.expect("found").name, "e0");
+    restored(first);
+    shows(
+        &away.ip("address show dev ether0"),
+        &["192.0.2.1/24", ",UP"],
+    );
+    let link = devices().prepare(&interface("ether0: {}"));
+    assert_eq!(link.expect("found").name, "ether0");
+    assert!(is_empty(&directory));
+}
+
+/// Two in one namespace, as with two configurations: each looks after its own, and what a dead one left is for anyone.
+#[test]
+fn each_router_has_its_own_devices() {
+    let test = "each_router_has_its_own_devices";
+    let Some(home) = home(test) else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    let devices = || Devices::new(Some(&home.path()), None, directory.path());
+    let (mut one, mut two) = (devices(), devices());
+    one.prepare(&interface("ether0: { lcp: e0 }"))
+        .expect("prepared");
+    two.prepare(&interface("ether1: { lcp: e1 }"))
+        .expect("prepared");
+    let error = two
+        .prepare(&interface("ether0: { lcp: x0 }"))
+        .expect_err("in use");
+    let expected = format!(
+        "device ether0 is in use by the router with process number {}",
+        std::process::id()
+    );
+    assert_eq!(error.to_string(), expected);
+    let mut cleanup = devices();
+    let kept = cleanup.take_over();
+    assert!(kept.len() == 2 && cleanup.restore().is_empty(), "{kept:?}");
+    // Dead without a chance to put anything back.
+    drop(one);
+    let kept = cleanup.take_over();
+    assert!(kept.len() == 1 && kept[0].0.name == "e1", "{kept:?}");
+    restored(cleanup);
+    shows(&home.ip("link show"), &["ether0@", "e1@"]);
+    restored(two);
+    shows(&home.ip("link show"), &["ether0@", "ether1@"]);
+    assert!(is_empty(&directory));
 }
 
 #[test]
 fn what_cannot_be_done_is_said_and_changes_nothing() {
-    let Some(home) = Netns::new("what_cannot_be_done_is_said") else {
+    let Some(home) = home("what_cannot_be_done_is_said_and_changes_nothing") else {
         return;
     };
-    home.ip("link add ether0 type veth peer name ether1");
     let directory = tempfile::tempdir().expect("a directory");
-    let mut devices = Devices::new(
-        Some(&home.path()),
-        None,
-        &directory.path().join("state.json"),
-    );
-    let error = devices
-        .prepare("ether9", Some("e0"))
-        .expect_err("there is none");
-    assert!(
-        error.to_string().contains("no network device ether9"),
-        "{error}"
-    );
-    let error = devices
-        .prepare("ether0", Some("ether1"))
-        .expect_err("taken");
-    assert!(
-        error.to_string().contains("cannot make ether0 into ether1"),
-        "{error}"
-    );
-    assert!(devices.records().is_empty() && home.ip("link show ether0").contains("ether0"));
-    let config = Config::parse(
-        "x",
-        "interfaces: { ether0: { mac: 02:00:00:00:00:01, mtu: 9216 } }",
-    )
-    .expect("read");
+    let mut devices = Devices::new(Some(&home.path()), None, directory.path());
+    let mut refused = |yaml: &str| {
+        devices
+            .prepare(&interface(yaml))
+            .expect_err("refused")
+            .to_string()
+    };
+    let error = refused("ether9: { lcp: e0 }");
+    assert!(error.contains("no network device ether9"), "{error}");
+    let error = refused("ether0: { lcp: ether1 }");
+    assert!(error.contains("cannot make ether0 into ether1"), "{error}");
+    assert!(is_empty(&directory) && home.ip("link show ether0").contains("ether0"));
+    let wanted = interface("ether0: { mac: 02:00:00:00:00:01, mtu: 9216 }");
     let mut requests = Requests::open(Some(&home.path())).expect("a socket");
     let link = requests.link_named("ether0").expect("there");
-    configure(&mut requests, &link, &config.interfaces[0]).expect("a veth can have it");
+    configure(&mut requests, &link, &wanted).expect("a veth can have it");
 }
 
 #[test]

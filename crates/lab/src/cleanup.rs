@@ -1,12 +1,16 @@
 //! Leaves nothing behind: what was made is removed at the end, on a signal, and, if the maker was killed, by the next
 //! one that starts.
 //!
-//! A maker is known by its process number and by when it started, because numbers are used again. It writes the time
-//! to `/run/parshall/lab-<pid>/started`, beside the logs of its processes. Whatever carries the number of a
-//! process that is gone, or is another one by now, is a leftover.
+//! A maker is known by its process number, which is in the names of what it makes, and holds a lock on
+//! `/run/parshall/lab-<pid>.lock` as long as it lives. The kernel lets go of the lock whatever becomes of the process, and
+//! shows it to all others, also to those that cannot see the process. What carries the number of a maker whose lock can
+//! be had is a leftover.
 
 use std::{
-    fs,
+    collections::BTreeSet,
+    fs::{self, File, TryLockError},
+    io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -36,21 +40,24 @@ fn directory_of(pid: u32) -> PathBuf {
 #[derive(Debug)]
 pub struct Registered(());
 
-/// How many there are.
-static REGISTERED: Mutex<usize> = Mutex::new(0);
+/// How many there are, and the lock that says that we live.
+static REGISTERED: Mutex<(usize, Option<File>)> = Mutex::new((0, None));
 
-/// Makes [`directory`] and notes there who we are. Called by whatever makes something, and held as long as that is there.
+/// Makes [`directory`] and takes our lock. Called by whatever makes something, and held as long as that is there.
 ///
 /// # Errors
-/// Needs root.
+/// Needs root; a process of another container has our number.
 pub fn register() -> Result<Registered, Error> {
-    let mut count = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
-    if *count == 0 {
-        let directory = directory();
-        let file = directory.join("started");
-        let started = started(std::process::id()).unwrap_or_default();
+    let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (count, held) = &mut *registered;
+    if held.is_none() {
+        let (pid, directory) = (std::process::id(), directory());
+        fs::create_dir_all(RUN).map_err(|e| Error::file(RUN, e))?;
+        let other = || io::Error::from(io::ErrorKind::ResourceBusy);
+        let lock = lock(pid).and_then(|lock| lock.ok_or_else(other));
+        let lock = lock.map_err(|e| Error::file(lock_of(pid), e))?;
         fs::create_dir_all(&directory).map_err(|e| Error::file(&directory, e))?;
-        fs::write(&file, started).map_err(|e| Error::file(&file, e))?;
+        *held = Some(lock);
     }
     *count += 1;
     Ok(Registered(()))
@@ -58,41 +65,57 @@ pub fn register() -> Result<Registered, Error> {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        let mut count = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+        let (count, held) = &mut *registered;
         *count -= 1;
         if *count == 0 {
-            let _ = fs::remove_dir_all(directory());
+            let pid = std::process::id();
+            let _ = fs::remove_dir_all(directory_of(pid));
+            let _ = fs::remove_file(lock_of(pid));
+            *held = None;
         }
     }
 }
 
-/// When a process started, in clock ticks since boot (field 22 of `/proc/<pid>/stat`); `None` if there is none.
-fn started(pid: u32) -> Option<String> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the name in parentheses and may hold blanks itself.
-    stat.rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(19)
-        .map(str::to_owned)
+fn lock_of(pid: u32) -> PathBuf {
+    Path::new(RUN).join(format!("lab-{pid}.lock"))
 }
 
-/// Whether the maker with this number still runs. One that left no note is believed to be alive if its number is.
-fn alive(pid: u32) -> bool {
-    match (
-        started(pid),
-        fs::read_to_string(directory_of(pid).join("started")),
-    ) {
-        (None, _) => false,
-        (Some(now), Ok(then)) => now == then,
-        (Some(_), Err(_)) => true,
+/// Takes the lock of a maker; `None`: it is held, so the maker lives.
+fn lock(pid: u32) -> io::Result<Option<File>> {
+    let path = lock_of(pid);
+    loop {
+        let mut options = File::options();
+        let options = options.write(true).create(true).truncate(false);
+        let file = options.open(&path)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Ok(()) => {}
+        }
+        // Who held it may have removed it meanwhile, and another one made a new one.
+        let inode = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let now = fs::metadata(&path).map(inode).ok();
+        if now == Some(inode(file.metadata()?)) {
+            return Ok(Some(file));
+        }
+    }
+}
+
+/// The lock of a maker that is dead. One that left none is believed to be alive if its number is.
+fn of_the_dead(pid: u32) -> Option<File> {
+    let alive = !lock_of(pid).exists() && Path::new(&format!("/proc/{pid}")).exists();
+    if alive {
+        None
+    } else {
+        lock(pid).ok().flatten()
     }
 }
 
 /// Process number of the maker in a name that begins with `prefix`.
 fn maker(name: &str, prefix: &str) -> Option<u32> {
     let rest = name.strip_prefix(prefix)?;
-    rest.split('-').next()?.parse().ok()
+    rest.split(['-', '.']).next()?.parse().ok()
 }
 
 /// Names in a directory that begin with `prefix`, each with its maker.
@@ -125,31 +148,35 @@ pub fn delete_netns(name: &str) {
 /// Removes what makers left that were killed: their namespaces with all processes and links in them, and their
 /// directories. Returns a line for each thing removed.
 pub fn leftovers() -> Vec<String> {
-    remove(|pid| !alive(pid))
+    let all = [made(NETNS, PREFIX), made(RUN, "lab-")].concat();
+    let makers: BTreeSet<u32> = all.into_iter().map(|(_, pid)| pid).collect();
+    let mut removed = Vec::new();
+    for pid in makers {
+        if let Some(_lock) = of_the_dead(pid) {
+            removed.extend(remove(pid));
+        }
+    }
+    removed
 }
 
 /// Removes everything that this process made.
 pub fn own() -> Vec<String> {
-    remove(|pid| pid == std::process::id())
+    remove(std::process::id())
 }
 
-fn remove(condemned: impl Fn(u32) -> bool) -> Vec<String> {
+/// Removes what a maker made, its lock last.
+fn remove(pid: u32) -> Vec<String> {
     let mut removed = Vec::new();
-    for (name, _) in made(NETNS, PREFIX)
-        .into_iter()
-        .filter(|(_, pid)| condemned(*pid))
-    {
+    let of = |(name, maker)| (maker == pid).then_some(name);
+    for name in made(NETNS, PREFIX).into_iter().filter_map(of) {
         delete_netns(&name);
         removed.push(format!("namespace {name}"));
     }
-    for (name, _) in made(RUN, "lab-")
-        .into_iter()
-        .filter(|(_, pid)| condemned(*pid))
-    {
-        let path = Path::new(RUN).join(name);
-        let _ = fs::remove_dir_all(&path);
-        removed.push(format!("directory {}", path.display()));
+    let directory = directory_of(pid);
+    if fs::remove_dir_all(&directory).is_ok() {
+        removed.push(format!("directory {}", directory.display()));
     }
+    let _ = fs::remove_file(lock_of(pid));
     removed
 }
 
@@ -175,18 +202,51 @@ pub fn on_signal() -> Result<(), Error> {
 mod tests {
     use super::*;
 
+    /// One takes away what another one has left.
+    static ONE: Mutex<()> = Mutex::new(());
+
     #[test]
     fn maker_is_in_the_name() {
         assert_eq!(maker("parshall-lab-77-3-dut", PREFIX), Some(77));
         assert_eq!(maker("lab-78", "lab-"), Some(78));
+        assert_eq!(maker("lab-78.lock", "lab-"), Some(78));
         assert_eq!(maker("parshall-lab-x", PREFIX), None);
         assert_eq!(maker("other", PREFIX), None);
     }
 
     #[test]
-    fn we_are_alive() {
-        assert!(started(std::process::id()).is_some_and(|ticks| ticks.parse::<u64>().is_ok()));
-        assert!(!alive(u32::MAX));
+    fn the_living_hold_their_lock() {
+        if !is_root() {
+            println!("SKIP the_living_hold_their_lock: needs root");
+            return;
+        }
+        let pid = std::process::id();
+        let registered = register().unwrap();
+        assert!(of_the_dead(pid).is_none());
+        assert!(directory().exists() && lock_of(pid).exists());
+        drop(registered);
+    }
+
+    /// The process number says nothing where the process cannot be seen, or is another one by now.
+    #[test]
+    fn the_lock_counts_and_not_the_number() {
+        if !is_root() {
+            println!("SKIP the_lock_counts_and_not_the_number: needs root");
+            return;
+        }
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        // No process has a number above 2^22; that of process 1 is surely in use.
+        for (pid, held) in [(4_194_310, true), (1, false)] {
+            fs::create_dir_all(directory_of(pid)).unwrap();
+            let file = lock(pid).unwrap().unwrap();
+            if !held {
+                file.unlock().unwrap();
+            }
+            leftovers();
+            assert_eq!(directory_of(pid).exists(), held);
+            remove(pid);
+            assert!(!lock_of(pid).exists());
+        }
     }
 
     #[test]
@@ -195,6 +255,7 @@ mod tests {
             println!("SKIP namespace_of_a_dead_maker_goes: needs root");
             return;
         }
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         // No process has the highest number: pid_max is at most 2^22.
         let name = format!("{PREFIX}4194304-0-left");
         command::run(&["ip", "netns", "add", &name]).unwrap();

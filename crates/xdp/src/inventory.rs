@@ -7,9 +7,6 @@ use crate::attach::Mode;
 use crate::error::Error;
 use crate::{netlink, sys};
 
-/// The beginning of the names of this crate's programs.
-const PREFIX: &str = "parshall_";
-
 /// The XDP program on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attached {
@@ -136,26 +133,4 @@ pub fn links() -> Result<Vec<LinkInfo>, Error> {
             });
         }
     }
-}
-
-/// Takes a program of ours off an interface, whichever process holds it. Says whether there was one.
-///
-/// # Errors
-/// [`Error::NoInterface`], [`Error::Permission`], or what the kernel says.
-pub fn cleanup(ifindex: u32) -> Result<bool, Error> {
-    let Some(program) = attached(ifindex)?.filter(|program| program.name.starts_with(PREFIX))
-    else {
-        return Ok(false);
-    };
-    // The same index may exist in other namespaces; the program is attached to one interface only.
-    let ours = links()?
-        .into_iter()
-        .filter(|link| link.program == program.id && link.ifindex == ifindex);
-    let mut removed = false;
-    for link in ours {
-        let link = sys::link_open(link.id).map_err(Error::doing("opening a BPF link"))?;
-        sys::link_detach(link.as_fd()).map_err(Error::doing("detaching a BPF link"))?;
-        removed = true;
-    }
-    Ok(removed)
 }

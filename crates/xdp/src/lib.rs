@@ -24,7 +24,7 @@ mod sys;
 
 pub use attach::{Attachment, Mode};
 pub use error::Error;
-pub use inventory::{Attached, Features, LinkInfo, attached, cleanup, features, links};
+pub use inventory::{Attached, Features, LinkInfo, attached, features, links};
 pub use live::{
     Live, LiveError, LivePlan, LiveStream, LiveTotals, MAX_FRAME, MAX_STREAMS, MAX_VARS, Op, Rate,
     Var,

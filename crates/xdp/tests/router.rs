@@ -298,8 +298,7 @@ fn conflicts_and_detaching() {
             port.attachment().map(xdp::Attachment::mode),
             Some(Mode::Generic)
         );
-        assert!(xdp::cleanup(ifindex).expect("cleans"));
-        assert!(!xdp::cleanup(ifindex).expect("nothing there"));
+        drop(port);
         assert_eq!(xdp::attached(ifindex).expect("asks"), None);
         assert!(matches!(
             router.attach(9999, CONFIG, &[Mode::Native]),
@@ -358,7 +357,6 @@ fn foreign_program() {
                 .expect_err("is taken");
             assert_eq!(refused.to_string(), expected);
         }
-        assert!(!xdp::cleanup(ifindex).expect("asks"), "not ours to remove");
         assert_eq!(xdp::attached(ifindex).expect("asks"), Some(there));
     });
 }

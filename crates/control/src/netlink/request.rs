@@ -11,8 +11,11 @@ use router::change::Mac;
 use super::decode;
 use super::socket::{Socket, within};
 use super::wire::{Attributes, Builder, u16_at, u32_at};
-use crate::kernel::{Address, Event, Link};
+use crate::kernel::{Event, Link};
 
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const IFA_BROADCAST: u16 = 4;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
@@ -109,19 +112,16 @@ impl Requests {
             .ok_or_else(missing)
     }
 
-    /// The IPv4 addresses of a device.
+    /// The addresses of a device, with their prefix lengths, that are not the kernel's own doing: link-local and
+    /// autoconfigured ones it makes anew.
     ///
     /// # Errors
     /// What the kernel reports.
-    pub fn addresses(&mut self, link: u32) -> io::Result<Vec<Address>> {
-        let fixed = [libc::AF_INET as u8, 0, 0, 0, 0, 0, 0, 0];
+    pub fn addresses(&mut self, link: u32) -> io::Result<Vec<(IpAddr, u8)>> {
         let mut addresses = Vec::new();
         self.0.ask(
-            Builder::new(libc::RTM_GETADDR, libc::NLM_F_DUMP as u16, &fixed),
-            |message| match decode::event(message) {
-                Some(Event::Address(address)) if address.link == link => addresses.push(address),
-                _ => {}
-            },
+            Builder::new(libc::RTM_GETADDR, libc::NLM_F_DUMP as u16, &[0; 8]),
+            |message| addresses.extend(given_address(link, message.payload)),
         )?;
         Ok(addresses)
     }
@@ -166,12 +166,14 @@ impl Requests {
         self.command(change_link(link, 0, 0).number(IFLA_MTU, mtu))
     }
 
-    /// Sets the Ethernet address.
+    /// Sets the Ethernet address. Some drivers refuse that while the device is up; then it is taken down for the moment.
     ///
     /// # Errors
     /// What the driver reports.
     pub fn set_mac(&mut self, link: u32, mac: Mac) -> io::Result<()> {
-        self.command(change_link(link, 0, 0).attribute(IFLA_ADDRESS, &mac))
+        self.change(link, || {
+            change_link(link, 0, 0).attribute(IFLA_ADDRESS, &mac)
+        })
     }
 
     /// Renames a device. Kernels before 6.2 refuse that while it is up; then it is taken down for the moment.
@@ -179,13 +181,17 @@ impl Requests {
     /// # Errors
     /// EEXIST: the name is taken; EINVAL: it is not a valid name.
     pub fn rename(&mut self, link: u32, name: &str) -> io::Result<()> {
-        let request = || change_link(link, 0, 0).string(IFLA_IFNAME, name);
+        self.change(link, || change_link(link, 0, 0).string(IFLA_IFNAME, name))
+    }
+
+    /// Changes a device, if need be while it is down. Its routes and IPv6 addresses do not outlast that.
+    fn change(&mut self, link: u32, request: impl Fn() -> Builder) -> io::Result<()> {
         match self.command(request()) {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
                 self.set_up(link, false)?;
-                let renamed = self.command(request());
+                let changed = self.command(request());
                 self.set_up(link, true)?;
-                renamed
+                changed
             }
             other => other,
         }
@@ -225,31 +231,10 @@ impl Requests {
     /// # Errors
     /// What the kernel reports.
     pub fn add_address(&mut self, link: u32, address: IpAddr, length: u8) -> io::Result<()> {
-        let flags = ACK | (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
-        match self.command(address_request(
-            libc::RTM_NEWADDR,
-            flags,
-            link,
-            address,
-            length,
-        )) {
+        match self.command(address_request(link, address, length)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             other => other,
         }
-    }
-
-    /// Removes an address from a device.
-    ///
-    /// # Errors
-    /// EADDRNOTAVAIL: it has no such address.
-    pub fn delete_address(&mut self, link: u32, address: IpAddr, length: u8) -> io::Result<()> {
-        self.command(address_request(
-            libc::RTM_DELADDR,
-            ACK,
-            link,
-            address,
-            length,
-        ))
     }
 
     fn command(&mut self, request: Builder) -> io::Result<()> {
@@ -289,22 +274,43 @@ fn change_link(link: u32, flags: u32, mask: u32) -> Builder {
     Builder::new(libc::RTM_NEWLINK, ACK, &link_header(link, flags, mask))
 }
 
-fn address_request(kind: u16, flags: u16, link: u32, address: IpAddr, length: u8) -> Builder {
+fn address_request(link: u32, address: IpAddr, length: u8) -> Builder {
     let (family, bytes) = match address {
         IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
         IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
     };
     let mut fixed = [family as u8, length, 0, 0, 0, 0, 0, 0]; // struct ifaddrmsg
     fixed[4..].copy_from_slice(&link.to_ne_bytes());
-    let request = Builder::new(kind, flags, &fixed)
-        .attribute(1, &bytes)
-        .attribute(2, &bytes);
+    let flags = ACK | (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
+    let request = Builder::new(libc::RTM_NEWADDR, flags, &fixed)
+        .attribute(IFA_ADDRESS, &bytes)
+        .attribute(IFA_LOCAL, &bytes);
     match address {
         // The broadcast address is not derived by the kernel.
         IpAddr::V4(address) if length < 31 => {
             let host = u32::MAX.checked_shr(length.into()).unwrap_or(0);
-            request.attribute(4, &(u32::from(address) | host).to_be_bytes())
+            request.attribute(IFA_BROADCAST, &(u32::from(address) | host).to_be_bytes())
         }
         _ => request,
     }
+}
+
+/// An address that somebody has given a device, and its prefix length, out of a message of the kernel.
+fn given_address(link: u32, message: &[u8]) -> Option<(IpAddr, u8)> {
+    // struct ifaddrmsg: family, prefix length, flags, scope, index.
+    let &[family, length, flags, scope, ..] = message else {
+        return None;
+    };
+    // On a point-to-point link IFA_ADDRESS is the peer.
+    let attributes = Attributes::behind(message, 8);
+    let local = attributes.clone().find(IFA_LOCAL);
+    let bytes = local.or_else(|| attributes.find(IFA_ADDRESS))?;
+    let address = match i32::from(family) {
+        libc::AF_INET => IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
+        libc::AF_INET6 => IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?),
+        _ => return None,
+    };
+    let stays = u32::from(flags) & libc::IFA_F_PERMANENT != 0 && scope != libc::RT_SCOPE_LINK;
+    let given = address.is_ipv4() || stays;
+    (u32_at(message, 4)? == link && given).then_some((address, length))
 }

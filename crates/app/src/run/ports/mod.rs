@@ -69,7 +69,7 @@ impl Opener {
             false => None,
         };
         let netns = config.netns.clone();
-        let devices = Devices::new(None, netns.as_deref(), netdev::STATE.as_ref());
+        let devices = Devices::new(None, netns.as_deref(), netdev::NOTES.as_ref());
         Ok(Opener {
             netns,
             devices,
@@ -108,21 +108,13 @@ impl Opener {
         id: InterfaceId,
         pool: &Arc<Pool>,
     ) -> Result<Opened, Closed> {
-        let device = match &config.port.kind {
-            PortKind::Netdev(name) => name.clone(),
-            PortKind::Pci(address) => match netdev::of_pci(&mut Requests::open(None)?, address) {
-                Ok(link) => link.name,
-                Err(e) => return Err(Closed::Waits(e.to_string())),
-            },
-            _ => return self.with_tap(config, id),
-        };
-        let link = self
-            .devices
-            .prepare(&device, config.lcp.as_deref())
-            .map_err(|e| match e.kind() {
-                std::io::ErrorKind::NotFound => Closed::Waits(e.to_string()),
-                _ => e.into(),
-            })?;
+        if !config.port.kind.is_device() {
+            return self.with_tap(config, id);
+        }
+        let link = self.devices.prepare(config).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => Closed::Waits(e.to_string()),
+            _ => e.into(),
+        })?;
         self.af_xdp(config, &link, pool)
     }
 
@@ -272,8 +264,10 @@ impl Opener {
 
     /// Undoes what was done to devices.
     pub fn restore(&mut self) {
-        for (device, e) in self.devices.restore() {
-            warn!("putting {} back as it was: {e}", device.name);
+        for (device, done) in self.devices.restore() {
+            if let Err(e) = done {
+                warn!("putting {} back as it was: {e}", device.name);
+            }
         }
     }
 }

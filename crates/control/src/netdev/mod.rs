@@ -1,0 +1,311 @@
+//! Preparing network devices for the router, and putting everything back.
+//!
+//! `lcp: NAME` renames a device to NAME (its old name stays as an alternative name) and moves it into the configured
+//! namespace, before anything is attached to it. What was changed is written down first, so that an orderly stop, a
+//! cleanup or the next start can undo it or go on from it, whatever became of the process.
+//!
+//! A device that stays in its namespace gets its name back and keeps its settings, as if `ip` had made them: the kernel
+//! goes on forwarding with them. One that was moved comes back as it was.
+
+mod note;
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use note::{Identity, Note, Notes};
+pub use note::{NOTES, Record};
+
+use crate::config::{Interface, PortKind};
+use crate::kernel::Link;
+use crate::netlink::{Requests, ethtool};
+
+/// The calling thread's own namespace.
+const OWN: &str = "/proc/thread-self/ns/net";
+
+/// The devices that were changed, each with its note.
+#[derive(Debug)]
+pub struct Devices {
+    home: Option<PathBuf>,
+    netns: Option<PathBuf>,
+    notes: Notes,
+    held: Vec<Note>,
+}
+
+impl Devices {
+    /// Devices come from the namespace `home` (`None`: our own) and live in `netns` (`None`: they stay). What is changed
+    /// about them is written down in a directory, [`NOTES`].
+    pub fn new(home: Option<&Path>, netns: Option<&Path>, directory: &Path) -> Self {
+        let id = fs::metadata(home.unwrap_or(Path::new(OWN))).map_or(0, |metadata| metadata.ino());
+        Devices {
+            home: home.map(Path::to_owned),
+            netns: netns.map(Path::to_owned),
+            notes: Notes {
+                directory: directory.to_owned(),
+                home: id,
+            },
+            held: Vec::new(),
+        }
+    }
+
+    /// Takes over what dead routers of this home have changed; for what a living one has, its error is given.
+    pub fn take_over(&mut self) -> Vec<(Record, io::Error)> {
+        let mut kept = Vec::new();
+        for record in self.notes.read() {
+            match self.notes.take(record.clone()) {
+                Ok(note) => self.held.extend(note),
+                Err(error) => kept.push((record, error)),
+            }
+        }
+        kept
+    }
+
+    /// Readies the device of an interface: under the name that `lcp` gives it (`None`: its own), where it is to live. One
+    /// that a predecessor has readied is taken as it is; so is one that is where it is to live.
+    ///
+    /// # Errors
+    /// NotFound: there is no such device (yet); AlreadyExists: its new name is taken; ResourceBusy: another router uses
+    /// it; PermissionDenied.
+    pub fn prepare(&mut self, wanted: &Interface) -> io::Result<Link> {
+        if let Some(link) = self.adopt(wanted)? {
+            return Ok(link);
+        }
+        let (from, link) = self.find(&wanted.port.kind)?;
+        let name = wanted.lcp.as_ref().unwrap_or(&link.name);
+        if from == self.netns && link.name == *name {
+            return Ok(link);
+        }
+        self.clear(&link.name)?;
+        let mut there = self.open(from.as_deref())?;
+        let record = Record {
+            router: std::process::id(),
+            home: self.notes.home,
+            from,
+            netns: self.netns.clone(),
+            original: link.name.clone(),
+            name: name.clone(),
+            identity: Identity::of(&link),
+            up: link.admin_up,
+            mtu: link.mtu,
+            addresses: there.addresses(link.index)?,
+            given_mac: wanted.mac,
+            given_mtu: wanted.mtu.map(u32::from),
+        };
+        let note = self.notes.write(record)?;
+        let done = match (note.record.is_moved(), &self.netns) {
+            (true, Some(netns)) => there.move_to(link.index, &File::open(netns)?, name),
+            _ => there.rename(link.index, name),
+        };
+        if let Err(error) = done {
+            note.forget()?;
+            let what = format!("cannot make {} into {name}: {error}", link.name);
+            return Err(io::Error::new(error.kind(), what));
+        }
+        self.held.push(note);
+        let mut target = self.open(self.netns.as_deref())?;
+        let link = target.link_named(name)?;
+        mark(&mut target, link, self.held.last().map(|note| &note.record))
+    }
+
+    /// A device that was readied before, by us or by a router that is dead. What was readied otherwise than it is wanted
+    /// now is put back.
+    fn adopt(&mut self, wanted: &Interface) -> io::Result<Option<Link>> {
+        for record in self.notes.read() {
+            let there = self.open(record.netns.as_deref());
+            let link = there.and_then(|mut there| Ok(of(&record, there.links()?)));
+            let link = link.unwrap_or_default();
+            let is_it = match (&link, &wanted.port.kind) {
+                (_, PortKind::Netdev(name)) if *name == record.original => true,
+                (Some(link), kind) => stands_for(kind, link),
+                (None, _) => false,
+            };
+            let name = wanted.lcp.as_ref().unwrap_or(&record.original);
+            match link {
+                _ if !is_it => {}
+                Some(link) if record.name == *name && record.netns == self.netns => {
+                    let Some(mut note) = self.take(record)? else {
+                        continue;
+                    };
+                    let mut record = note.record.clone();
+                    record.router = std::process::id();
+                    record.given_mac = wanted.mac.or(record.given_mac);
+                    record.given_mtu = wanted.mtu.map(u32::from).or(record.given_mtu);
+                    note.replace(record)?;
+                    let mut there = self.open(self.netns.as_deref())?;
+                    let link = mark(&mut there, link, Some(&note.record));
+                    self.held.push(note);
+                    return link.map(Some);
+                }
+                _ => self.clear(&record.original)?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The note with this record, ours or a dead router's.
+    fn take(&mut self, record: Record) -> io::Result<Option<Note>> {
+        let ours = |note: &Note| note.record.original == record.original;
+        match self.held.iter().position(ours) {
+            Some(index) => Ok(Some(self.held.swap_remove(index))),
+            None => self.notes.take(record),
+        }
+    }
+
+    /// Puts back what was done to a device of this name before.
+    fn clear(&mut self, original: &str) -> io::Result<()> {
+        for record in self.notes.read() {
+            if record.original == original
+                && let Some(note) = self.take(record)?
+            {
+                self.put_back(&note.record)?;
+                note.forget()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The device of a port, at home or where it is to live, and where that is.
+    fn find(&self, kind: &PortKind) -> io::Result<(Option<PathBuf>, Link)> {
+        for place in [&None, &self.netns] {
+            let links = self.open(place.as_deref())?.links()?;
+            let by_name =
+                |link: &Link| matches!(kind, PortKind::Netdev(name) if link.name == *name);
+            let named = links.iter().position(by_name);
+            let found = named.or_else(|| links.iter().position(|link| stands_for(kind, link)));
+            if let Some(link) = found.and_then(|at| links.into_iter().nth(at)) {
+                return Ok((place.clone(), link));
+            }
+        }
+        let what = match kind {
+            PortKind::Pci(address) => format!(
+                "no network device is at PCI address {address}; `parshall show pci` lists them"
+            ),
+            PortKind::Netdev(name) => format!("there is no network device {name}"),
+            _ => "the port is no network device".to_owned(),
+        };
+        Err(io::Error::new(io::ErrorKind::NotFound, what))
+    }
+
+    /// Puts everything back that we hold, and tells how that went. A device that is gone is forgotten. What could not be
+    /// put back stays written down.
+    pub fn restore(&mut self) -> Vec<(Record, io::Result<()>)> {
+        let held = std::mem::take(&mut self.held).into_iter();
+        held.map(|note| {
+            let record = note.record.clone();
+            let done = self.put_back(&record).and_then(|()| note.forget());
+            (record, done)
+        })
+        .collect()
+    }
+
+    fn put_back(&self, record: &Record) -> io::Result<()> {
+        // A namespace that is gone has given its devices back.
+        let places = [&record.netns, &record.from, &None];
+        let found = places.into_iter().find_map(|place| {
+            let mut there = self.open(place.as_deref()).ok()?;
+            let link = of(record, there.links().ok()?)?;
+            Some((place, there, link))
+        });
+        let Some((place, mut there, link)) = found else {
+            return Ok(());
+        };
+        if record.name != record.original && link.altnames.contains(&record.original) {
+            there.altname(link.index, &record.original, false)?;
+        }
+        // A name that somebody else has given it since is his.
+        let name = match link.name == record.name {
+            true => &record.original,
+            false => &link.name,
+        };
+        if *place != record.from {
+            let from = record.from.as_deref().or(self.home.as_deref());
+            let from = File::open(from.unwrap_or(Path::new(OWN)))?;
+            there.move_to(link.index, &from, name)?;
+        } else if link.name != *name {
+            there.rename(link.index, name)?;
+        }
+        if !record.is_moved() {
+            return Ok(());
+        }
+        let mut home = self.open(record.from.as_deref())?;
+        let link = home.link_named(name)?;
+        if let Some(mac) = record.identity.mac
+            && link.mac != Some(mac)
+            && link.mac == record.given_mac
+        {
+            home.set_mac(link.index, mac)?;
+        }
+        if link.mtu != record.mtu && Some(link.mtu) == record.given_mtu {
+            home.set_mtu(link.index, record.mtu)?;
+        }
+        home.set_up(link.index, record.up)?;
+        for &(address, length) in &record.addresses {
+            home.add_address(link.index, address, length)?;
+        }
+        Ok(())
+    }
+
+    fn open(&self, place: Option<&Path>) -> io::Result<Requests> {
+        Requests::open(place.or(self.home.as_deref()))
+    }
+}
+
+/// The device that a record is about.
+fn of(record: &Record, links: Vec<Link>) -> Option<Link> {
+    links.into_iter().find(|link| record.is_about(link))
+}
+
+/// Leaves the old name at a device, as an alternative one.
+fn mark(there: &mut Requests, link: Link, record: Option<&Record>) -> io::Result<Link> {
+    match record {
+        Some(Record { original, name, .. })
+            if original != name && !link.altnames.contains(original) =>
+        {
+            there.altname(link.index, original, true)?;
+            there.link_named(name)
+        }
+        _ => Ok(link),
+    }
+}
+
+/// Whether a device is what a port names.
+fn stands_for(kind: &PortKind, link: &Link) -> bool {
+    match kind {
+        PortKind::Netdev(name) => link.name == *name || link.altnames.contains(name),
+        PortKind::Pci(address) => ethtool::pci_address(link).as_ref() == Some(address),
+        _ => false,
+    }
+}
+
+/// Gives a device what the configuration wants: Ethernet address, MTU, addresses, up or down. What the configuration does
+/// not name is left as it is.
+///
+/// # Errors
+/// What the kernel refuses, with what it was.
+pub fn configure(requests: &mut Requests, link: &Link, wanted: &Interface) -> io::Result<()> {
+    let told = |what: String| {
+        let name = link.name.clone();
+        move |error: io::Error| {
+            io::Error::new(error.kind(), format!("{name}: cannot set {what}: {error}"))
+        }
+    };
+    if let Some(mac) = wanted.mac.filter(|mac| link.mac.as_ref() != Some(mac)) {
+        requests
+            .set_mac(link.index, mac)
+            .map_err(told("the Ethernet address".into()))?;
+    }
+    if let Some(mtu) = wanted.mtu.map(u32::from).filter(|&mtu| link.mtu != mtu) {
+        requests
+            .set_mtu(link.index, mtu)
+            .map_err(told(format!("MTU {mtu}")))?;
+    }
+    for address in &wanted.addresses {
+        let added = requests.add_address(link.index, address.address, address.length);
+        added.map_err(told(format!("address {address}")))?;
+    }
+    requests.set_up(link.index, wanted.up).map_err(told(format!(
+        "state {}",
+        if wanted.up { "up" } else { "down" }
+    )))
+}

@@ -1,0 +1,236 @@
+//! What was changed about devices, written down: a file for each device, which the router that uses it holds locked.
+//!
+//! The kernel lets go of a lock whatever becomes of the process, and shows it to everybody, in whatever process namespace
+//! and with whatever rights. So a note that can be locked is a dead router's, and nobody needs to guess from process
+//! numbers. A note is replaced as a whole, by one that is locked already; who has locked one looks whether it is still
+//! the one at its place.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use router::change::Mac;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::kernel::Link;
+
+/// Where the notes are.
+pub const NOTES: &str = "/run/parshall/devices";
+
+/// What was changed about a device, and how it was before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// Process number of the router, as that sees itself.
+    pub router: u32,
+    /// The router's namespace, by its inode: a router looks after the devices of its own.
+    pub(super) home: u64,
+    /// The namespace it comes from; `None`: the router's own.
+    pub from: Option<PathBuf>,
+    /// The namespace it was moved to; `None`: the router's own.
+    pub netns: Option<PathBuf>,
+    /// Its name before.
+    pub original: String,
+    /// Its name now.
+    pub name: String,
+    /// What it is, by which it is known again.
+    pub(super) identity: Identity,
+    /// It was administratively up.
+    pub up: bool,
+    /// Its MTU in bytes.
+    pub mtu: u32,
+    /// Its addresses, which a move takes away.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// The Ethernet address that it was given.
+    pub given_mac: Option<Mac>,
+    /// The MTU that it was given.
+    pub given_mtu: Option<u32>,
+}
+
+/// What stays the same about a device, whatever its name and namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    pub kind: Option<String>,
+    pub bus_address: Option<String>,
+    pub mac: Option<Mac>,
+}
+
+impl Identity {
+    pub fn of(link: &Link) -> Self {
+        Identity {
+            kind: link.kind.clone(),
+            bus_address: link.bus_address.clone(),
+            mac: link.mac,
+        }
+    }
+}
+
+impl Record {
+    /// Whether a device is the one that this is about: the same piece of hardware or kind of virtual device, with our mark
+    /// (its old name as an alternative one) or, where it has not come so far, under one of the two names with its
+    /// place on the bus or its Ethernet address. A name alone proves nothing: the device may be gone, and somebody made another.
+    pub fn is_about(&self, link: &Link) -> bool {
+        let Identity {
+            kind,
+            bus_address,
+            mac,
+        } = &self.identity;
+        let same = link.kind == *kind && link.bus_address == *bus_address;
+        let proven = bus_address.is_some() || link.mac == *mac || link.mac == self.given_mac;
+        let named = [&self.name, &self.original].contains(&&link.name);
+        let marked = self.name != self.original && link.altnames.contains(&self.original);
+        same && (marked || named && proven)
+    }
+
+    /// It lives in another namespace than it comes from.
+    pub fn is_moved(&self) -> bool {
+        self.from != self.netns
+    }
+}
+
+/// The notes of one directory about the devices of one home.
+#[derive(Debug)]
+pub(super) struct Notes {
+    pub directory: PathBuf,
+    pub home: u64,
+}
+
+impl Notes {
+    /// All that can be read, whoever holds them.
+    pub fn read(&self) -> Vec<Record> {
+        let entries = fs::read_dir(&self.directory).into_iter().flatten();
+        let paths = entries.flatten().map(|entry| entry.path());
+        paths
+            .filter(|path| path.extension().is_some_and(|e| e == "json"))
+            .filter_map(|path| read(&path))
+            .filter(|record| record.home == self.home)
+            .collect()
+    }
+
+    /// Takes over a note that was [`read`](Self::read); `None` if it is no longer there.
+    ///
+    /// # Errors
+    /// ResourceBusy: the router that wrote it is alive.
+    pub fn take(&self, record: Record) -> io::Result<Option<Note>> {
+        let path = self.path(&record);
+        while let Some(file) = there(File::open(&path))? {
+            if let Some(lock) = Lock::take(file, &path)? {
+                return Ok(Some(Note { record, path, lock }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes a new note.
+    ///
+    /// # Errors
+    /// ResourceBusy: there is one about this device; the file system refuses.
+    pub fn write(&self, record: Record) -> io::Result<Note> {
+        fs::create_dir_all(&self.directory)?;
+        let path = self.path(&record);
+        let lock = put(&path, &record, RenameFlags::NOREPLACE)?;
+        Ok(Note { record, path, lock })
+    }
+
+    fn path(&self, record: &Record) -> PathBuf {
+        let name = format!("{}-{}.json", self.home, record.original);
+        self.directory.join(name)
+    }
+}
+
+/// A note that this process holds.
+#[derive(Debug)]
+pub(super) struct Note {
+    pub record: Record,
+    path: PathBuf,
+    lock: Lock,
+}
+
+impl Note {
+    /// Writes it anew.
+    ///
+    /// # Errors
+    /// The file system refuses; then the old one stands.
+    pub fn replace(&mut self, record: Record) -> io::Result<()> {
+        self.lock = put(&self.path, &record, RenameFlags::empty())?;
+        self.record = record;
+        Ok(())
+    }
+
+    /// Removes it: the device is as it was, or gone.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn forget(self) -> io::Result<()> {
+        fs::remove_file(&self.path)
+    }
+}
+
+/// Puts a note to its place, locked from the beginning.
+fn put(path: &Path, record: &Record, flags: RenameFlags) -> io::Result<Lock> {
+    let fresh = path.with_added_extension("new");
+    let mut lock = loop {
+        let mut options = File::options();
+        let options = options.write(true).create(true).truncate(false);
+        if let Some(lock) = Lock::take(options.open(&fresh)?, &fresh)? {
+            break lock;
+        }
+    };
+    lock.0.set_len(0)?;
+    lock.0.write_all(&serde_json::to_vec_pretty(record)?)?;
+    renameat_with(CWD, &fresh, CWD, path, flags).map_err(|error| match error {
+        Errno::EXIST => in_use(path),
+        error => error.into(),
+    })?;
+    Ok(lock)
+}
+
+/// A file that only one process can hold.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Lock {
+    /// `None`: meanwhile another file, or none, is at the path.
+    fn take(file: File, path: &Path) -> io::Result<Option<Lock>> {
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => in_use(path),
+            TryLockError::Error(error) => error,
+        })?;
+        let lock = Lock(file);
+        let (ours, now) = (lock.0.metadata()?, there(fs::metadata(path))?);
+        let is_there = now.is_some_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino()));
+        Ok(is_there.then_some(lock))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A child between fork and exec has the file open, too: closing it would not be enough.
+        let _ = self.0.unlock();
+    }
+}
+
+fn in_use(path: &Path) -> io::Error {
+    let what = match read(path) {
+        Some(record) => format!(
+            "device {} is in use by the router with process number {}",
+            record.original, record.router
+        ),
+        None => format!("{} is just being written by another router", path.display()),
+    };
+    io::Error::new(io::ErrorKind::ResourceBusy, what)
+}
+
+fn read(path: &Path) -> Option<Record> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
