@@ -32,8 +32,6 @@ pub struct Link {
     pub bus: Option<String>,
     /// Where the device sits on its bus, as in `0000:03:00.0` (IFLA_PARENT_DEV_NAME).
     pub bus_address: Option<String>,
-    /// The XDP program attached to it, by its identifier.
-    pub xdp_program: Option<u32>,
 }
 
 /// An IPv4 address of the host.

@@ -15,7 +15,6 @@ fn link(index: u32, name: &str, up: bool) -> Event {
         kind: None,
         bus: None,
         bus_address: None,
-        xdp_program: None,
     })
 }
 

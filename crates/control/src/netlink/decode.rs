@@ -20,7 +20,6 @@ const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_LINKINFO: u16 = 18;
-const IFLA_XDP: u16 = 43;
 const IFLA_PROP_LIST: u16 = 52;
 const IFLA_ALT_IFNAME: u16 = 53;
 const IFLA_PARENT_DEV_NAME: u16 = 56;
@@ -87,7 +86,6 @@ fn link(payload: &[u8]) -> Option<Link> {
         kind: None,
         bus: None,
         bus_address: None,
-        xdp_program: None,
     };
     for (kind, value) in Attributes::behind(payload, 16) {
         match kind {
@@ -95,7 +93,6 @@ fn link(payload: &[u8]) -> Option<Link> {
             IFLA_ADDRESS => link.mac = value.try_into().ok(),
             IFLA_MTU => link.mtu = u32_at(value, 0)?,
             IFLA_LINKINFO => link.kind = Attributes(value).find(1).map(text),
-            IFLA_XDP => link.xdp_program = Attributes(value).find(4).and_then(|id| u32_at(id, 0)),
             IFLA_PARENT_DEV_BUS_NAME => link.bus = Some(text(value)),
             IFLA_PARENT_DEV_NAME => link.bus_address = Some(text(value)),
             IFLA_PROP_LIST => {
