@@ -1,4 +1,5 @@
-//! Wrong input: one line that says what, where and what to do; an exit code that is not 0; nothing half set up.
+//! Wrong input: one line that says what, where and what to do, with the lines of the file where there is one; an exit
+//! code that is not 0; nothing half set up.
 
 use std::process::{Command, Output};
 
@@ -30,10 +31,12 @@ fn assert_refused(output: &Output, words: &[&str]) {
         "exit code {code:?}: {text}"
     );
     assert!(!text.contains("panicked"), "{text}");
-    // What was done before is in the log; the error is one line of its own.
-    let line = |line: &&str| !line.trim().is_empty() && !line.contains(" INFO ");
-    assert_eq!(text.lines().filter(line).count(), 1, "one line: {text}");
-    let text = text.lines().rfind(line).unwrap_or_default();
+    // What was done before is in the log; the error is one line of its own, with what belongs to it indented.
+    let told = |line: &&str| !line.trim().is_empty() && !line.contains(" INFO ");
+    let told: Vec<&str> = text.lines().filter(told).collect();
+    let heads = told.iter().filter(|line| !line.starts_with(' ')).count();
+    assert_eq!(heads, 1, "one error: {text}");
+    let text = told.join("\n");
     let missing: Vec<&&str> = words.iter().filter(|word| !text.contains(**word)).collect();
     assert!(missing.is_empty(), "{missing:?} not in: {text}");
 }
@@ -102,9 +105,15 @@ fn configurations_that_are_wrong() {
     refuses("interfaces: [\n", &[".yaml:"]);
     refuses(
         "interfaces:\n  r1: {}\n  r0: { colour: red }\n",
-        &[".yaml:3:", "colour"],
+        &[".yaml:3:", "3 │   r0: { colour: red }", "───"],
     );
-    refuses("interfaces:\n  r0: { mtu: 100000 }\n", &[".yaml:2:", "mtu"]);
+    // All of them, with advice.
+    refuses(
+        "interfaces:\n  r0: { mtu: 100000 }\n  r1: { lcp: X }\nsflow: {}\n",
+        &[
+            ".yaml:2:", "mtu", ".yaml:3:", "lcp", ".yaml:4:", "sflow", "help: ",
+        ],
+    );
     refuses(
         "interfaces:\n  r0: { mtu: 1500 }\nports:\n  r0: { netdev: r0, mode: warp }\n",
         &[".yaml:4:", "warp", "zero-copy"],

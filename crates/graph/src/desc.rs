@@ -8,8 +8,6 @@ pub mod flags {
     pub const TRACED: u8 = 1 << 1;
     /// The router made this packet itself (an ICMP error, a fragment): no further error is sent about it.
     pub const OURS: u8 = 1 << 2;
-    /// The packet's IPv4 header has been checked; it re-enters at the look-up.
-    pub const CHECKED: u8 = 1 << 3;
 }
 
 /// One packet: a buffer of the [`crate::Pool`] and where its bytes lie in it.

@@ -2,7 +2,7 @@
 
 use crate::counters::{NodeCounters, WorkerCounters};
 use crate::node::{Out, Target};
-use crate::{Buffers, Desc, Frame, Node, To};
+use crate::{Buffers, Frame, Node, To};
 use std::sync::Arc;
 
 /// The nodes of one worker. Every worker has a graph of its own; they share tables and snapshots only.
@@ -67,14 +67,20 @@ impl<C> Graph<C> {
         let mut targets = Vec::new();
         for node in &nodes {
             let mut resolved = Vec::new();
-            for edge in node.parts().iter().flat_map(|p| &p.edges) {
+            let parts = node.parts();
+            let edges = parts.iter().zip(1..).flat_map(|(part, next)| {
+                let next = parts.get(next).map(|next| next.name);
+                let edges = part.edges.iter().enumerate();
+                edges.map(move |(i, edge)| (edge, next.filter(|_| i == part.thru)))
+            });
+            for (edge, through) in edges {
                 resolved.push(match edge.to {
                     To::Drop(_) => Target::Drop,
                     To::Interface => Target::Interface,
-                    // A fused stage's through edge is never taken: it may name the node that it stands for.
                     To::Node(to) => match names.iter().position(|n| *n == to) {
                         Some(i) => Target::Node(i as u16),
-                        None if node.parts().iter().any(|p| p.name == to) => Target::Drop,
+                        // A fused stage's through edge is never taken: its packets go on inside of the node.
+                        None if through == Some(to) => Target::Drop,
                         None => {
                             return Err(GraphError::NoSuchNode {
                                 from: node.name(),
@@ -123,13 +129,6 @@ impl<C> Graph<C> {
         if !frame.is_empty() {
             self.out.enqueue(entry, frame);
         }
-    }
-
-    /// Puts one packet before node `entry` (for tests and slow paths).
-    pub fn enter_one(&mut self, entry: u16, d: Desc) {
-        let mut frame = Frame::default();
-        let _ = frame.push(d);
-        self.enter(entry, &mut frame);
     }
 
     /// Runs nodes until none has packets.

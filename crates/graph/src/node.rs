@@ -302,12 +302,19 @@ impl Out {
 
     /// Counters of an interface.
     pub(crate) fn transmit_counters(&self, interface: u16) -> &InterfaceCounters {
-        let i = if (interface as usize) < self.transmit.len() {
-            interface as usize
-        } else {
-            0
-        };
-        &self.transmit[i].counters
+        &self.transmit[self.known(interface.into())].counters
+    }
+
+    /// Place of an interface. One that does not exist is a node's mistake; its packets are lost on interface 0, which
+    /// has no port.
+    #[inline]
+    fn known(&self, interface: u32) -> usize {
+        let (interface, interfaces) = (interface as usize, self.transmit.len());
+        debug_assert!(
+            interface < interfaces,
+            "interface {interface} of {interfaces}"
+        );
+        if interface < interfaces { interface } else { 0 }
     }
 
     #[inline]
@@ -403,11 +410,7 @@ impl Out {
             while to < run.len() && run[to].adj == to_if {
                 to += 1;
             }
-            let interface = if (to_if as usize) < self.transmit.len() {
-                to_if as usize
-            } else {
-                0
-            };
+            let interface = self.known(to_if);
             let slot = &mut self.transmit[interface];
             if slot.frame.is_empty() {
                 self.outgoing.push(interface as u16);

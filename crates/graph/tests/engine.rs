@@ -63,6 +63,27 @@ impl Stage<()> for Copier {
 }
 
 edges! {
+    enum Loop {
+        On => Node("copier"),
+        Again => Node("copier"),
+    }
+}
+
+/// Names the stage that it is fused with by another edge than its through edge, too.
+struct Looper;
+impl Stage<()> for Looper {
+    const NAME: &'static str = "looper";
+    type Next = Loop;
+    const THRU: Loop = Loop::On;
+    fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Loop {
+        match p.at::<1>(0)[0] {
+            0 => Loop::Again,
+            _ => Loop::On,
+        }
+    }
+}
+
+edges! {
     enum Many {
         Next => Node("copier"),
     }
@@ -189,6 +210,17 @@ fn sets_of_nodes_that_are_no_graph_are_refused() {
         to: "copier",
     };
     assert_eq!(make(vec![node("sorter", Sorter)]), Some(lost));
+    // Inside of a fused node there is nothing to send packets to but by the through edge.
+    let inside = GraphError::NoSuchNode {
+        from: "looper",
+        to: "copier",
+    };
+    assert_eq!(
+        make(vec![node("looper", Then(Looper, Copier))]),
+        Some(inside)
+    );
+    let apart = vec![node("looper", Looper), node("copier", Copier)];
+    assert_eq!(make(apart), None);
     let twice = vec![node("copier", Copier), node("copier", Copier)];
     assert_eq!(make(twice), Some(GraphError::Twice("copier")));
     let many = (0..65).map(|_| node("copier", Copier)).collect();

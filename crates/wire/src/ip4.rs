@@ -104,12 +104,6 @@ impl Header {
         self.fragment.get()
     }
 
-    /// Must not be fragmented.
-    #[inline(always)]
-    pub fn dont_fragment(&self) -> bool {
-        self.fragment() & DONT_FRAGMENT != 0
-    }
-
     /// Where in its packet this fragment lies, in bytes.
     #[inline(always)]
     pub fn fragment_offset(&self) -> usize {
@@ -169,16 +163,6 @@ impl Header {
     /// Sets the fragment word; the checksum is to be renewed.
     pub fn set_fragment(&mut self, word: u16) {
         self.fragment.set(word);
-    }
-
-    /// Sets the source; the checksum is to be renewed.
-    pub fn set_src(&mut self, src: u32) {
-        self.src.set(src);
-    }
-
-    /// Sets the destination; the checksum is to be renewed.
-    pub fn set_dst(&mut self, dst: u32) {
-        self.dst.set(dst);
     }
 
     /// Sets the checksum field.

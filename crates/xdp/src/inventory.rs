@@ -36,34 +36,9 @@ pub struct LinkInfo {
 pub struct Features(u64);
 
 impl Features {
-    /// Runs native programs.
-    pub fn basic(self) -> bool {
-        self.0 & 1 != 0
-    }
-
-    /// Native programs may redirect.
-    pub fn redirect(self) -> bool {
-        self.0 & 1 << 1 != 0
-    }
-
     /// Takes frames that are redirected to it. A veth does only while its peer has a program or GRO.
     pub fn transmit(self) -> bool {
         self.0 & 1 << 2 != 0
-    }
-
-    /// AF_XDP without copies.
-    pub fn zero_copy(self) -> bool {
-        self.0 & 1 << 3 != 0
-    }
-
-    /// Receives frames of several buffers.
-    pub fn rx_frags(self) -> bool {
-        self.0 & 1 << 5 != 0
-    }
-
-    /// Takes redirected frames of several buffers.
-    pub fn transmit_frags(self) -> bool {
-        self.0 & 1 << 6 != 0
     }
 }
 

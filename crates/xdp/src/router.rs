@@ -221,6 +221,13 @@ impl RouterPort {
             .store(config.encode(), Ordering::Relaxed);
     }
 
+    /// Changes the port's address; its mode stays.
+    pub fn set_mac(&self, mac: [u8; 6]) {
+        let port = &self.variables.view::<Variables>().port;
+        let l2 = port.load(Ordering::Relaxed) & L2 != 0;
+        self.configure(PortConfig { mac, l2 });
+    }
+
     /// Gives the packets of a receive queue (at most 256 of them) to an AF_XDP socket, in place of an earlier one.
     ///
     /// # Errors

@@ -250,6 +250,8 @@ fn ports_are_their_own() {
     let mut arp = packet.clone();
     arp[12..14].copy_from_slice(&[8, 6]);
     assert_eq!(verdict(&one, &arp), Verdict::Redirect);
+    one.set_mac(RIGHT_MAC);
+    assert_eq!(verdict(&one, &arp), Verdict::Redirect);
     one.unregister(0).expect("is there");
     one.unregister(0).expect("is gone, which is fine");
     assert_eq!(verdict(&one, &arp), Verdict::Pass);

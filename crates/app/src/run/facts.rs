@@ -71,6 +71,8 @@ pub struct Row {
     port: String,
     /// zero-copy, copy, generic, memif, tap, pcap, null.
     mode: Option<String>,
+    /// What forwards the packets: userspace, the workers.
+    lane: Option<&'static str>,
     mac: Option<String>,
     mtu: Option<u32>,
     /// Packets that the XDP program left to the host.
@@ -121,6 +123,7 @@ fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
         device: link.map(|l| l.name.clone()),
         port: opened.map_or_else(|| format!("waiting: {}", slot.waiting), |o| o.describe()),
         mode: opened.map(|o| o.mode()),
+        lane: opened.map(|_| "userspace"),
         mac: link
             .and_then(|l| l.mac)
             .map(|m| wire::eth::Mac(m).to_string()),

@@ -55,7 +55,8 @@ const TICK: Duration = Duration::from_millis(10);
 impl Run {
     /// Runs until it is told to stop.
     pub fn run(self) -> crate::Outcome {
-        let mut config = Config::load(&self.config).map_err(|problems| format!("{problems}"))?;
+        let mut config = Config::load(&self.config)
+            .map_err(|problems| problems.report(std::io::stderr().is_terminal()))?;
         if let Some(socket) = self.socket {
             config.control.socket = socket;
         }

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use miette::{Diagnostic, LabeledSpan, NamedSource, Report, SourceCode, SourceSpan};
+use miette::{
+    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode,
+    SourceSpan,
+};
 use serde_saphyr::Location;
 
 /// One thing that is wrong. As text: what, and what to do.
@@ -49,7 +52,7 @@ impl fmt::Display for Problem {
 
 /// Everything that is wrong with a configuration.
 ///
-/// As text, a line for each: `FILE:LINE:COLUMN: what; what to do`. [`Problems::report`] shows the lines of the source, too.
+/// As text, a line for each: `FILE:LINE:COLUMN: what; what to do`. [`Problems::report`] shows the lines of the source.
 #[derive(Debug)]
 pub struct Problems {
     name: String,
@@ -98,9 +101,22 @@ impl Problems {
         }
     }
 
-    /// Everything with the lines of the source, for a person at a terminal.
-    pub fn report(self) -> Report {
-        Report::new(Rejected(self))
+    /// Everything with the lines of the source, for people to read.
+    pub fn report(&self, colour: bool) -> String {
+        let theme = match colour {
+            true => GraphicalTheme::unicode(),
+            false => GraphicalTheme::unicode_nocolor(),
+        };
+        let renderer = GraphicalReportHandler::new_themed(theme).with_wrap_lines(false);
+        let mut text = format!("the configuration {} cannot be used\n", self.name);
+        for shown in &self.found {
+            // Writing to a string cannot fail, and what cannot be shown is still told.
+            if renderer.render_report(&mut text, shown).is_err() {
+                text += &format!("{shown}\n");
+            }
+        }
+        text.truncate(text.trim_end().len());
+        text
     }
 
     /// Each of them.
@@ -127,26 +143,6 @@ impl fmt::Display for Problems {
 }
 
 impl std::error::Error for Problems {}
-
-/// Problems under a heading.
-#[derive(Debug)]
-struct Rejected(Problems);
-
-impl fmt::Display for Rejected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the configuration {} cannot be used", self.0.name)
-    }
-}
-
-impl std::error::Error for Rejected {}
-
-impl Diagnostic for Rejected {
-    fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
-        Some(Box::new(
-            self.0.found.iter().map(|shown| shown as &dyn Diagnostic),
-        ))
-    }
-}
 
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -266,7 +266,7 @@ fn hosts_of_one_network_may_share_an_interface() {
 fn the_report_shows_the_line() {
     let problems =
         Config::parse("router.yaml", "interfaces:\n  eth0:\n    mtu: 99999\n").unwrap_err();
-    let report = format!("{:?}", problems.report());
+    let report = problems.report(false);
     assert!(
         report.contains("mtu: 99999") && report.contains("router.yaml:3"),
         "{report}"
@@ -286,7 +286,7 @@ proptest! {
         let text = format!("{}{put}{}", &OPERATOR[..start], &OPERATOR[end..]);
         if let Err(problems) = Config::parse("x", &text) {
             let _ = problems.to_string();
-            let _ = format!("{:?}", problems.report());
+            let _ = problems.report(true);
         }
     }
 }

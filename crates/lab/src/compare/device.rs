@@ -3,6 +3,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use loadgen::report::model::{PortMode, Spread};
+use serde::Deserialize;
 
 use super::topology::{Io, Topology};
 use crate::{Error, Process, Spawn, cleanup, command, veth};
@@ -144,9 +145,7 @@ fn parshall(
             .iter()
             .all(|p| show(&["ip", "fib", p]).is_ok_and(|text| text.contains(p)))
     })?;
-    let hardware = show(&["hardware", "--json"])?;
-    let mode = first_string(&hardware, "mode").unwrap_or_else(|| io.name().to_owned());
-    let lane = first_string(&hardware, "lane").unwrap_or_else(|| "userspace".to_owned());
+    let Hardware { mode, lane } = Hardware::of_first(&show(&["hardware", "--json"])?)?;
     Ok(Running {
         lane,
         ports: vec![port(Dut::Parshall, io.name(), &mode)],
@@ -163,31 +162,53 @@ fn port(dut: Dut, driver: &str, mode: &str) -> PortMode {
     }
 }
 
-/// The first value of `key` that is a string, at whatever depth: for a figure in a heading the place does not matter.
-fn first_string(json: &str, key: &str) -> Option<String> {
-    fn find(value: &serde_json::Value, key: &str) -> Option<String> {
-        match value {
-            serde_json::Value::Object(map) => match map.get(key).and_then(|value| value.as_str()) {
-                Some(text) => Some(text.to_owned()),
-                None => map.values().find_map(|value| find(value, key)),
-            },
-            serde_json::Value::Array(list) => list.iter().find_map(|value| find(value, key)),
-            _ => None,
+/// What `show hardware --json` says of an interface.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+struct Hardware {
+    mode: String,
+    lane: String,
+}
+
+impl Hardware {
+    /// Of the first interface; they are alike.
+    fn of_first(json: &str) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct Answer {
+            interfaces: Vec<Hardware>,
         }
+        let wrong = |message: String| Error::Output {
+            program: "parshall show hardware --json".into(),
+            message,
+        };
+        let answer: Answer = serde_json::from_str(json).map_err(|e| wrong(e.to_string()))?;
+        let first = answer.interfaces.into_iter().next();
+        first.ok_or_else(|| wrong("no interface in it".into()))
     }
-    find(&serde_json::from_str(json).ok()?, key)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// What the router really says is read by every laboratory, which fails if it is not this.
     #[test]
-    fn port_mode_is_found_anywhere() {
-        let json = r#"{"interfaces":[{"name":"dut0","port":{"mode":"driver copy","queues":1}}]}"#;
-        assert_eq!(first_string(json, "mode").as_deref(), Some("driver copy"));
-        assert_eq!(first_string(json, "queues"), None);
-        assert_eq!(first_string("no json", "mode"), None);
+    fn answers_of_another_shape_are_refused() {
+        let read = Hardware::of_first;
+        let one = r#"{"interfaces":[{"name":"dut0","mode":"copy","lane":"userspace"}]}"#;
+        let (mode, lane) = ("copy".into(), "userspace".into());
+        assert_eq!(read(one).unwrap(), Hardware { mode, lane });
+        for (json, why) in [
+            (
+                r#"{"interfaces":[{"mode":"copy"}]}"#,
+                "missing field `lane`",
+            ),
+            (r#"{"interfaces":[{"mode":null,"lane":"xdp"}]}"#, "null"),
+            (r#"{"interfaces":[]}"#, "no interface"),
+            ("no json", "expected"),
+        ] {
+            let error = read(json).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 
     #[test]

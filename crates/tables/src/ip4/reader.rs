@@ -40,16 +40,6 @@ impl Reader {
     pub fn prefetch(&self, dst: u32) {
         self.first.prefetch(first_index(dst));
     }
-
-    /// Asks for the second-level line of `dst` if it has one: between [`prefetch`](Self::prefetch) and
-    /// [`lookup`](Self::lookup), when the first line has arrived.
-    #[inline(always)]
-    pub fn prefetch_second(&self, dst: u32) {
-        let bits = self.first.at(first_index(dst)).load(Acquire);
-        if bits & EXT != 0 {
-            self.second.prefetch(second_index(bits, dst));
-        }
-    }
 }
 
 #[inline(always)]

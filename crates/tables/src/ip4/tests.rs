@@ -152,7 +152,6 @@ fn a_million_operations_on_internet_like_routes() {
     let agree = |oracle: &Oracle, seed| {
         for dst in synthetic::destinations(&prefixes, 100_000, seed) {
             reader.prefetch(dst);
-            reader.prefetch_second(dst);
             check(&reader, oracle, dst);
         }
     };

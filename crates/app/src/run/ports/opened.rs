@@ -139,7 +139,7 @@ impl Opened {
             ..
         } = &self.kind
         {
-            program.configure(xdp::PortConfig { mac, l2: false });
+            program.set_mac(mac);
         }
     }
 
