@@ -118,6 +118,8 @@ impl Notes {
         let path = self.path(&record);
         while let Some(file) = there(File::open(&path))? {
             if let Some(lock) = Lock::take(file, &path)? {
+                // Its router may have written it anew meanwhile.
+                let record = read(&path).unwrap_or(record);
                 return Ok(Some(Note { record, path, lock }));
             }
         }
