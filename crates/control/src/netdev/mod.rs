@@ -94,7 +94,9 @@ impl Devices {
         };
         let note = self.notes.write(record)?;
         let done = match (note.record.is_moved(), &self.netns) {
-            (true, Some(netns)) => there.move_to(link.index, &File::open(netns)?, name),
+            (true, Some(netns)) => {
+                File::open(netns).and_then(|netns| there.move_to(link.index, &netns, name))
+            }
             _ => there.rename(link.index, name),
         };
         if let Err(error) = done {
@@ -102,10 +104,20 @@ impl Devices {
             let what = format!("cannot make {} into {name}: {error}", link.name);
             return Err(io::Error::new(error.kind(), what));
         }
+        self.hold(note, name)
+    }
+
+    /// Keeps the note of a device that is where it is to live, and leaves its old name there as an alternative one.
+    fn hold(&mut self, note: Note, name: &str) -> io::Result<Link> {
+        let original = note.record.original.clone();
         self.held.push(note);
-        let mut target = self.open(self.netns.as_deref())?;
-        let link = target.link_named(name)?;
-        mark(&mut target, link, self.held.last().map(|note| &note.record))
+        let mut there = self.open(self.netns.as_deref())?;
+        let link = there.link_named(name)?;
+        if name == original || link.altnames.contains(&original) {
+            return Ok(link);
+        }
+        there.altname(link.index, &original, true)?;
+        there.link_named(name)
     }
 
     /// A device that was readied before, by us or by a router that is dead. What was readied otherwise than it is wanted
@@ -132,10 +144,7 @@ impl Devices {
                     record.given_mac = wanted.mac.or(record.given_mac);
                     record.given_mtu = wanted.mtu.map(u32::from).or(record.given_mtu);
                     note.replace(record)?;
-                    let mut there = self.open(self.netns.as_deref())?;
-                    let link = mark(&mut there, link, Some(&note.record));
-                    self.held.push(note);
-                    return link.map(Some);
+                    return self.hold(note, &link.name).map(Some);
                 }
                 _ => self.clear(&record.original)?,
             }
@@ -254,19 +263,6 @@ impl Devices {
 /// The device that a record is about.
 fn of(record: &Record, links: Vec<Link>) -> Option<Link> {
     links.into_iter().find(|link| record.is_about(link))
-}
-
-/// Leaves the old name at a device, as an alternative one.
-fn mark(there: &mut Requests, link: Link, record: Option<&Record>) -> io::Result<Link> {
-    match record {
-        Some(Record { original, name, .. })
-            if original != name && !link.altnames.contains(original) =>
-        {
-            there.altname(link.index, original, true)?;
-            there.link_named(name)
-        }
-        _ => Ok(link),
-    }
 }
 
 /// Whether a device is what a port names.

@@ -70,8 +70,9 @@ impl Identity {
 
 impl Record {
     /// Whether a device is the one that this is about: the same piece of hardware or kind of virtual device, with our mark
-    /// (its old name as an alternative one) or, where it has not come so far, under one of the two names with its
-    /// place on the bus or its Ethernet address. A name alone proves nothing: the device may be gone, and somebody made another.
+    /// (its old name as an alternative one) or, where it has not come so far, under one of the two names with its place
+    /// on the bus or its Ethernet address. A name alone proves nothing: the device may be gone, and somebody has made
+    /// another.
     pub fn is_about(&self, link: &Link) -> bool {
         let Identity {
             kind,
