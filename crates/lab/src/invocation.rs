@@ -12,7 +12,7 @@
 //! | `--search max-rate` | a trial flat out first, then a search for the highest rate with no more loss than allowed |
 //! | `--search flat-out` | the trial flat out alone |
 //! | `--loss 0.001` | loss allowed, as a share of what was sent |
-//! | `--trial 1s`, `--budget 12s` | length of a trial; time for all of them |
+//! | `--trial 1s`, `--budget 20s` | length of a trial; time for all of them |
 //! | `--cpu N` or `--cpu N,M` | processor of the sending thread, and of the receiving thread if it has its own |
 //! | `--json -` | the result on standard output |
 //! | `--progress json` | an event a line on standard error |

@@ -79,7 +79,7 @@ pub fn result(about: &About<'_>, plan: &Plan, ramp: &Ramp) -> Value {
                 seconds: ramp.whole.seconds,
                 loss: ramp.whole.loss(),
                 tx_pps: ramp.whole.sent_pps().0,
-                rx_pps: ramp.whole.received_pps().0,
+                rx_pps: ramp.whole.forwarded.0,
                 ways: &ramp.whole.ways,
             },
             samples: &ramp.samples,

@@ -3,8 +3,8 @@
 //! A [`profile`] gives [`stream`]s: packet templates and what varies in them, which [`field`] executes. A [`tester`] thread
 //! sends them by a [`pacer`] over any port ([`generate`]) and counts what comes back ([`receive`]); other generators and
 //! sinks stand behind the same two traits ([`device`]). The controller offers a [`rate`] to them: one [`trial`], a
-//! [`ramp`] written to a result file ([`json`]), or a [`search`] for the highest rate. [`stats`] compares repeated
-//! results, [`report`] shows them.
+//! [`ramp`] written to a result file ([`json`]), or a [`search`] for the highest rate, which the verdicts of trials tell as
+//! a [`threshold`]. [`stats`] compares repeated results, [`report`] shows them.
 //!
 //! Two rules hold everywhere: sent is what the port took, and what was not sent is never called lost.
 
@@ -27,5 +27,6 @@ mod simulated;
 pub mod stats;
 pub mod stream;
 pub mod tester;
+pub mod threshold;
 pub mod trial;
 pub mod units;

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::clock::{Clock, Nanos};
 use crate::device::{Failure, Path};
+use crate::threshold::Threshold;
 use crate::trial::{self, Reading, SHORTFALL, Trial, WayResult};
 use crate::units::{Bits, Pps, WIRE_OVERHEAD};
 
@@ -84,6 +85,80 @@ pub struct Ramp {
     pub samples: Vec<Sample>,
     /// The whole ramp and hold as one trial, packets that came late included.
     pub whole: Trial,
+}
+
+/// What a ramp says about the highest rate. Rates are sums of all ways, in packets a second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Highest {
+    /// The rate that as many samples pass as fail; no higher than the highest that passed.
+    pub max_pps: f64,
+    /// It lies between these with a confidence of 95 %.
+    pub interval_pps: (f64, f64),
+    /// Loss in the sample that passed next to it, 0.0 to 1.0.
+    pub loss: f64,
+}
+
+impl Sample {
+    fn sent_pps(&self) -> f64 {
+        self.ways.iter().map(|way| way.tx_pps).sum()
+    }
+
+    /// Share that a way lost. What is under way `in_flight` seconds is more when the rate rises, and is not lost.
+    fn loses(&self, way: usize, before: Option<&Sample>, in_flight: f64) -> f64 {
+        let slower = before.map_or(0.0, |sample| sample.ways[way].tx_pps);
+        let length = self.at - before.map_or(0.0, |sample| sample.at);
+        let way = self.ways[way];
+        if way.rx_pps <= 0.0 {
+            return 1.0;
+        }
+        let rising = in_flight * (way.tx_pps - slower) / length.max(f64::MIN_POSITIVE);
+        1.0 - (way.rx_pps + rising) / way.tx_pps
+    }
+}
+
+impl Ramp {
+    /// The highest rate at which no way loses more than the share `allowed`: what all samples say together, not the
+    /// luckiest of them. None if no sample passed.
+    #[must_use]
+    pub fn max_rate(&self, allowed: f64) -> Option<Highest> {
+        let ways = self.whole.ways.len();
+        let in_flight: Vec<f64> = (0..ways).map(|way| self.in_flight(way)).collect();
+        let (mut verdicts, mut before) = (Vec::new(), None);
+        for sample in &self.samples {
+            if sample.valid && sample.sent_pps() > 0.0 {
+                let losses = (0..ways).map(|way| sample.loses(way, before, in_flight[way]));
+                verdicts.push((sample, losses.fold(0.0, f64::max)));
+            }
+            before = Some(sample);
+        }
+        let rates = || verdicts.iter().map(|(sample, _)| sample.sent_pps());
+        let lowest = rates().fold(f64::INFINITY, f64::min);
+        let highest = rates().fold(0.0, f64::max);
+        let passed = || verdicts.iter().filter(|v| v.1 <= allowed);
+        let most = passed().map(|v| v.0.sent_pps()).reduce(f64::max)?;
+        // Beyond its ends the ramp says nothing.
+        let mut threshold = Threshold::between(lowest * 0.9, highest * 1.1);
+        for (sample, lost) in &verdicts {
+            threshold.learn(sample.sent_pps(), *lost <= allowed);
+        }
+        let max_pps = threshold.median().min(most);
+        let distance = |v: &&(&Sample, f64)| (v.0.sent_pps() - max_pps).abs();
+        let (_, loss) = passed().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+        let (low, high) = threshold.interval();
+        Some(Highest {
+            max_pps,
+            interval_pps: (low.min(max_pps), high.min(highest)),
+            loss: *loss,
+        })
+    }
+
+    /// How long packets of a way are under way while nothing is lost, in seconds.
+    fn in_flight(&self, way: usize) -> f64 {
+        let ways = self.samples.iter().filter_map(|s| s.ways.get(way));
+        let sending = ways.filter(|way| way.tx_pps > 0.0);
+        let times = sending.map(|way| way.total.lost() as f64 / way.tx_pps);
+        times.reduce(f64::min).unwrap_or(0.0)
+    }
 }
 
 /// Packets that sampling may find on their way from schedule to port; they are not missing.
@@ -170,7 +245,7 @@ pub fn run(
     let before = Reading::all(paths);
     let begin = clock.now();
     let result = climb(plan, paths, clock, &before, watch);
-    let (seconds, stopped) = trial::stop(paths, begin, clock);
+    let (seconds, _, stopped) = trial::stop(paths, begin, clock);
     let samples = result?;
     stopped?;
     trial::settle(paths, clock);
@@ -328,6 +403,60 @@ mod tests {
         assert!((ramp.samples[24].ways[1].loss - 0.5).abs() < 1e-3);
         assert!(ramp.samples.iter().all(|s| s.valid) && ramp.whole.valid);
         assert_eq!(ramp.whole.ways.len(), 2);
+    }
+
+    /// One second that a queue made lucky, far above where loss begins, is not the result.
+    #[test]
+    fn the_highest_rate_is_what_all_samples_say() {
+        let device = Device {
+            capacity: 5e5,
+            ..Device::default()
+        };
+        let mut ramp = ramp(device, 1);
+        let highest = ramp.max_rate(0.001).unwrap();
+        assert!(
+            (0.96..1.01).contains(&(highest.max_pps / 5e5)),
+            "{highest:?}"
+        );
+        let (low, high) = highest.interval_pps;
+        assert!(low < 5e5 && 5e5 < high, "{highest:?}");
+        ramp.samples[17].ways[0].rx_pps = ramp.samples[17].ways[0].tx_pps;
+        let lucky = ramp.max_rate(0.001).unwrap();
+        assert!(
+            (lucky.max_pps / highest.max_pps - 1.0).abs() < 0.06,
+            "{lucky:?}"
+        );
+        assert!(lucky.loss <= 0.001);
+    }
+
+    #[test]
+    fn a_device_that_keeps_up_is_as_fast_as_the_ramp_goes() {
+        let device = Device {
+            capacity: 5e6,
+            ..Device::default()
+        };
+        let ramp = ramp(device, 2);
+        let highest = ramp.max_rate(0.001).unwrap();
+        assert!((highest.max_pps / 2e6 - 1.0).abs() < 0.001, "{highest:?}");
+        let nothing = Ramp {
+            samples: Vec::new(),
+            ..ramp
+        };
+        assert_eq!(nothing.max_rate(0.001), None);
+    }
+
+    /// A way that loses is not made up for by one that does not.
+    #[test]
+    fn each_way_counts() {
+        let device = Device {
+            capacity: 5e6,
+            ..Device::default()
+        };
+        let mut ramp = ramp(device, 2);
+        for sample in &mut ramp.samples {
+            sample.ways[1].rx_pps *= 0.9985;
+        }
+        assert_eq!(ramp.max_rate(0.001), None);
     }
 
     #[test]

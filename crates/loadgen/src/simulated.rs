@@ -1,5 +1,6 @@
 //! A device, a generator and a clock that exist in numbers only, for tests of the controller.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -22,6 +23,14 @@ pub(crate) struct Device {
     pub delay: Duration,
     /// In each so-manieth run the generator sends 1 % less than it should; 0: never.
     pub held_up_each: u32,
+    /// From one run to the next the capacity scatters by this share (normal distribution, standard deviation).
+    pub noise: f64,
+    /// Decides on the scatter.
+    pub seed: u64,
+    /// Packets that wait when more comes than the device forwards.
+    pub queue: f64,
+    /// For so long after the start of the world everything is half as fast.
+    pub slow: Duration,
     /// The generator does not start.
     pub broken: bool,
 }
@@ -36,20 +45,41 @@ impl Default for Device {
             ceiling: 15e6,
             delay,
             held_up_each: 0,
+            noise: 0.0,
+            seed: 0,
+            queue: 0.0,
+            slow: Duration::ZERO,
             broken: false,
         }
     }
 }
 
 impl Device {
-    fn forwards(&self, sent: f64) -> f64 {
-        let load = sent / self.capacity;
+    /// Packets a second forwarded when `sent` are offered and none wait, and how many could be; both without what is lost
+    /// at any rate.
+    fn forwards(&self, sent: f64, capacity: f64) -> (f64, f64) {
+        let load = sent / capacity;
         let left = if load > 1.0 {
             1.0 - (1.0 - self.collapse) * (load - 1.0).min(1.0)
         } else {
             1.0
         };
-        sent.min(self.capacity * left) * (1.0 - self.background)
+        (sent.min(capacity * left), capacity * left)
+    }
+
+    /// What this run makes of the capacity, as a factor.
+    fn scatter(&self, state: &mut State) -> f64 {
+        let mut even = || {
+            // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+            state.random = state.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = state.random;
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        };
+        // The sum of twelve even numbers is close to a normal distribution of variance 1 about 6.
+        let normal: f64 = (0..12).map(|_| even()).sum::<f64>() - 6.0;
+        (1.0 + self.noise * normal).max(0.1)
     }
 }
 
@@ -57,17 +87,72 @@ impl Device {
 struct State {
     now: Nanos,
     lines: Vec<Line>,
+    random: u64,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Line {
     rate: f64,
     starts: u32,
+    scatter: f64,
     due: f64,
     sent: f64,
+    waiting: f64,
     received: f64,
+    /// Less than a packet, that is not sent or forwarded yet.
+    unsent: f64,
+    parts: f64,
     /// On the way back: packets, arriving at.
-    late: (f64, Nanos),
+    late: VecDeque<(f64, Nanos)>,
+}
+
+/// Takes the whole packets of `more` and of what was left before.
+fn whole(left: &mut f64, more: f64) -> f64 {
+    *left += more;
+    let packets = left.floor();
+    *left -= packets;
+    packets
+}
+
+/// Time goes by in steps of this length.
+const STEP: Duration = Duration::from_millis(10);
+
+impl Line {
+    /// What happens until `now`, in so many seconds.
+    fn pass(&mut self, device: &Device, now: Nanos, seconds: f64) {
+        while let Some((packets, _)) = self.late.pop_front_if(|(_, at)| *at <= now) {
+            self.received += packets;
+        }
+        let pace = if now <= Nanos(0).after(device.slow) {
+            0.5
+        } else {
+            1.0
+        };
+        let mut sent = 0.0;
+        if self.rate > 0.0 {
+            let held_up =
+                device.held_up_each > 0 && self.starts.is_multiple_of(device.held_up_each);
+            sent = self.rate.min(pace * device.ceiling) * if held_up { 0.99 } else { 1.0 };
+            let due = if self.rate.is_finite() {
+                self.rate
+            } else {
+                sent
+            };
+            self.due += seconds * due;
+        }
+        let packets = whole(&mut self.unsent, seconds * sent);
+        self.sent += packets;
+        let (forwarded, able) = device.forwards(sent, pace * device.capacity * self.scatter);
+        let through = packets * forwarded / sent.max(f64::MIN_POSITIVE);
+        let waiting = (self.waiting + packets - through).min(device.queue);
+        let drained = waiting.min((able - forwarded).max(0.0) * seconds);
+        self.waiting = waiting - drained;
+        let through = (through + drained) * (1.0 - device.background);
+        let packets = whole(&mut self.parts, through);
+        if packets > 0.0 {
+            self.late.push_back((packets, now.after(device.delay)));
+        }
+    }
 }
 
 /// The simulated world: its clock is the only thing that moves it.
@@ -79,9 +164,13 @@ pub(crate) struct Simulation {
 
 impl Simulation {
     pub fn new(device: Device) -> Self {
+        let state = State {
+            random: device.seed,
+            ..State::default()
+        };
         Simulation {
             device,
-            state: Arc::default(),
+            state: Arc::new(Mutex::new(state)),
         }
     }
 
@@ -111,30 +200,14 @@ impl Clock for Simulation {
     }
 
     fn sleep(&self, duration: Duration) {
-        let device = self.device;
         let mut state = self.state();
-        state.now = state.now.after(duration);
-        let now = state.now;
-        let seconds = duration.as_secs_f64();
-        for line in &mut state.lines {
-            if now >= line.late.1 {
-                line.received += std::mem::take(&mut line.late.0);
-            }
-            if line.rate > 0.0 {
-                let held_up =
-                    device.held_up_each > 0 && line.starts.is_multiple_of(device.held_up_each);
-                let sent = line.rate.min(device.ceiling) * if held_up { 0.99 } else { 1.0 };
-                line.due += seconds
-                    * if line.rate.is_finite() {
-                        line.rate
-                    } else {
-                        sent
-                    };
-                line.sent += seconds * sent;
-                line.late = (
-                    line.late.0 + seconds * device.forwards(sent),
-                    now.after(device.delay),
-                );
+        let end = state.now.after(duration);
+        while state.now < end {
+            let step = end.since(state.now).min(STEP);
+            state.now = state.now.after(step);
+            let now = state.now;
+            for line in &mut state.lines {
+                line.pass(&self.device, now, step.as_secs_f64());
             }
         }
     }
@@ -153,8 +226,8 @@ impl Half {
 
 fn count(packets: f64) -> Count {
     Count {
-        packets: packets.round() as u64,
-        bytes: packets.round() as u64 * 64,
+        packets: packets.floor() as u64,
+        bytes: packets.floor() as u64 * 64,
     }
 }
 
@@ -163,7 +236,12 @@ impl Transmitter for Half {
         if self.world.device.broken {
             return Err("no carrier".into());
         }
-        self.with(|line| line.starts += 1);
+        let scatter = self.world.device.scatter(&mut self.world.state());
+        self.with(|line| {
+            line.starts += 1;
+            line.scatter = scatter;
+            (line.unsent, line.parts) = (0.0, 0.0);
+        });
         self.set_rate(rate);
         Ok(())
     }
@@ -173,7 +251,7 @@ impl Transmitter for Half {
     }
 
     fn due(&self) -> u64 {
-        self.with(|line| line.due.round() as u64)
+        self.with(|line| line.due.floor() as u64)
     }
 
     fn sent(&self) -> Vec<Count> {

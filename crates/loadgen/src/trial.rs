@@ -81,6 +81,10 @@ pub struct Trial {
     pub seconds: f64,
     /// Each direction.
     pub ways: Vec<WayResult>,
+    /// Rate that came back, all ways. Flat out, what the device still held when the sending ended is not in it.
+    pub forwarded: Pps,
+    /// Packets that came back after the sending had ended, all ways: what was on its way and in queues.
+    pub drained: u64,
     /// The generator did what it was asked; only then is loss the device's.
     pub valid: bool,
     /// Why not valid; empty otherwise.
@@ -112,6 +116,16 @@ impl Trial {
         self.packets(|w| w.received.packets)
     }
 
+    /// Takes over the rates of `steady`, a part of this trial: flat out there is no schedule to tell the time by, a
+    /// generator may have begun before we saw it, and the device's queues were empty at first and drain at the end.
+    fn keep_to(&mut self, steady: &Trial) {
+        let rate = steady.sent_pps().0;
+        if rate > 0.0 {
+            self.seconds = self.sent() as f64 / rate;
+            self.forwarded = steady.forwarded;
+        }
+    }
+
     /// Rate wanted, all ways; flat out: the rate sent.
     #[must_use]
     pub fn offered_pps(&self) -> Pps {
@@ -126,12 +140,6 @@ impl Trial {
     #[must_use]
     pub fn sent_pps(&self) -> Pps {
         self.per_second(self.sent())
-    }
-
-    /// Rate that came back, all ways.
-    #[must_use]
-    pub fn received_pps(&self) -> Pps {
-        self.per_second(self.received())
     }
 
     /// Layer 1 bits a second that were sent, all ways.
@@ -151,13 +159,19 @@ impl Trial {
         loss(self.sent(), self.received())
     }
 
+    /// Whether it shows that the device forwards this rate: each way lost no more than the share `allowed`.
+    #[must_use]
+    pub fn passes(&self, allowed: f64) -> bool {
+        self.valid && self.ways.iter().all(|way| way.loss() <= allowed)
+    }
+
     /// The trial as a point of the report.
     #[must_use]
     pub fn point(&self) -> RampPoint {
         RampPoint {
             offered_pps: self.offered_pps().0,
             sent_pps: self.sent_pps().0,
-            forwarded_pps: self.received_pps().0,
+            forwarded_pps: self.forwarded.0,
             loss: self.loss(),
             valid: self.valid,
             seconds: self.seconds,
@@ -212,21 +226,35 @@ pub fn run(
 ) -> Result<Trial, Failure> {
     let before = Reading::all(paths);
     let started = start(paths, rate);
-    // A generator may take a moment to get going.
+    // A generator may take a moment to get going, and a device to show what it does.
     let begin = clock.now();
+    let quarter = (started.is_ok() && !rate.is_limited()).then(|| {
+        clock.sleep_until(begin.after(length / 4));
+        (clock.now(), Reading::all(paths))
+    });
     if started.is_ok() {
         clock.sleep_until(begin.after(length));
     }
-    let (seconds, stopped) = stop(paths, begin, clock);
+    let (seconds, at_end, stopped) = stop(paths, begin, clock);
     started.and(stopped)?;
     settle(paths, clock);
-    let ways: Vec<WayResult> = Reading::all(paths)
-        .iter()
-        .zip(&before)
-        .map(|(now, before)| now.since(before))
-        .collect();
+    let now = Reading::all(paths);
+    let between = |then: &[Reading], now: &[Reading]| -> Vec<WayResult> {
+        now.iter()
+            .zip(then)
+            .map(|(now, then)| now.since(then))
+            .collect()
+    };
+    let ways = between(&before, &now);
     let seconds = scheduled(rate, &ways).unwrap_or(seconds);
-    Ok(judge(rate, seconds, ways))
+    let mut trial = judge(rate, seconds, ways);
+    trial.drained = judge(rate, 0.0, between(&at_end, &now)).received();
+    if let Some((then, quarter)) = quarter {
+        let steady = begin.after(Duration::from_secs_f64(seconds)).since(then);
+        let steady = judge(rate, steady.as_secs_f64(), between(&quarter, &at_end));
+        trial.keep_to(&steady);
+    }
+    Ok(trial)
 }
 
 /// Time of sending as the schedule tells it: on a busy processor a generator may have begun well before we see that it
@@ -243,20 +271,22 @@ pub(crate) fn start(paths: &mut [Path], rate: Pps) -> Result<(), Failure> {
     paths.iter_mut().try_for_each(|path| path.tx.start(rate))
 }
 
-/// Stops all transmitters, also when one fails; the first failure is returned, with the seconds of sending since `begin`.
+/// Stops all transmitters, also when one fails. Returns the seconds of sending since `begin`, the counters at its end,
+/// and the first failure.
 pub(crate) fn stop(
     paths: &mut [Path],
     begin: Nanos,
     clock: &dyn Clock,
-) -> (f64, Result<(), Failure>) {
+) -> (f64, Vec<Reading>, Result<(), Failure>) {
     // To stop may take its time; sending ends with the schedule.
     paths.iter_mut().for_each(|path| path.tx.set_rate(Pps(0.0)));
     let seconds = clock.now().since(begin).as_secs_f64();
+    let at_end = Reading::all(paths);
     let mut result = Ok(());
     for path in paths {
         result = result.and(path.tx.stop());
     }
-    (seconds, result)
+    (seconds, at_end, result)
 }
 
 /// Waits until nothing has come for a while.
@@ -281,13 +311,17 @@ pub(crate) fn settle(paths: &[Path], clock: &dyn Clock) {
 /// A trial's result with its validity.
 pub(crate) fn judge(rate: Pps, seconds: f64, ways: Vec<WayResult>) -> Trial {
     let objections: Vec<String> = ways.iter().filter_map(WayResult::objection).collect();
-    Trial {
+    let mut trial = Trial {
         rate,
         seconds,
         ways,
+        forwarded: Pps::default(),
+        drained: 0,
         valid: objections.is_empty(),
         why: objections.join("; "),
-    }
+    };
+    trial.forwarded = trial.per_second(trial.received());
+    trial
 }
 
 #[cfg(test)]
@@ -360,13 +394,49 @@ mod tests {
             vec![way(2000, 2000, 1900), way(2000, 2000, 2000)],
         );
         assert_eq!(
-            (trial.offered_pps(), trial.sent_pps(), trial.received_pps()),
+            (trial.offered_pps(), trial.sent_pps(), trial.forwarded),
             (Pps(2000.0), Pps(2000.0), Pps(1950.0))
         );
         assert_eq!(
             (trial.loss(), trial.l1()),
             (0.025, Bits(2000.0 * 84.0 * 8.0))
         );
+    }
+
+    #[test]
+    fn each_way_has_to_pass() {
+        let trial = judge(
+            Pps(1e6),
+            1.0,
+            vec![
+                way(1_000_000, 1_000_000, 998_500),
+                way(1_000_000, 1_000_000, 1_000_000),
+            ],
+        );
+        assert!(trial.valid && trial.loss() < 0.001);
+        assert!(!trial.passes(0.001) && trial.passes(0.0015));
+    }
+
+    /// Flat out, what waits in the device at the end is not what it forwards.
+    #[test]
+    fn a_full_queue_is_not_forwarded_while_sending() {
+        let simulation = Simulation::new(Device {
+            capacity: 1e6,
+            queue: 50_000.0,
+            ..Device::default()
+        });
+        let mut paths = simulation.paths(1);
+        let trial = run(
+            &mut paths,
+            Pps::UNLIMITED,
+            Duration::from_secs(1),
+            &simulation,
+        )
+        .unwrap();
+        assert!(trial.received() > 1_040_000, "{trial:?}");
+        assert!((trial.forwarded.0 / 1e6 - 1.0).abs() < 1e-3, "{trial:?}");
+        assert!((79_000..82_000).contains(&trial.drained), "{trial:?}");
+        assert!((trial.seconds - 1.0).abs() < 1e-3);
     }
 
     /// Packets that take their time count; the wait ends soon after the last.

@@ -72,11 +72,11 @@ pub struct Loadtest {
     /// Loss that a search allows, as a share of what was sent
     #[arg(long, value_name = "SHARE", default_value = "0.001", value_parser = share)]
     loss: f64,
-    /// Length of a trial of a search, a second or more
+    /// Length of a trial of a search, a second or more; those that confirm its result take three times as long
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     trial: Duration,
-    /// Time for all trials of a search
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "12s")]
+    /// Time for all trials of a search; more makes the result more precise
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
     budget: Duration,
     /// Write the result as JSON; - is standard output
     #[arg(long, value_name = "FILE|-")]
@@ -187,7 +187,7 @@ impl Loadtest {
         };
         let length = match search {
             Search::MaxRate => self.budget.max(2 * self.trial),
-            Search::FlatOut => self.trial,
+            Search::FlatOut => search::SHORTEST + self.trial,
         };
         let progress = Progress::new(self.progress, length);
         let clock = Monotonic::new();
@@ -269,7 +269,7 @@ impl Loadtest {
 
 /// A trial flat out in the terms of a search.
 fn of_flat_out(trial: &Trial, loss: f64) -> Found {
-    let kept = trial.valid && trial.received() > 0 && trial.loss() <= loss;
+    let kept = trial.received() > 0 && trial.passes(loss);
     let why = match (trial.valid, kept) {
         (_, true) => String::new(),
         (false, _) => trial.why.clone(),
@@ -279,9 +279,11 @@ fn of_flat_out(trial: &Trial, loss: f64) -> Found {
         valid: kept,
         why,
         max_pps: if kept { trial.sent_pps().0 } else { 0.0 },
+        interval_pps: None,
+        confirmed: false,
         l1_bps: if kept { trial.l1().0 } else { 0.0 },
         loss: trial.loss(),
-        saturation_pps: Some(trial.received_pps().0),
+        saturation_pps: Some(trial.forwarded.0),
         flat_out_pps: Some(trial.sent_pps().0),
         limited_by_generator: kept,
         trials: vec![trial.point()],

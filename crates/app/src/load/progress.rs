@@ -47,6 +47,7 @@ impl Progress {
             return json(event);
         }
         match event {
+            Event::WarmUp => self.doing("warm-up"),
             Event::TrialStart {
                 flat_out,
                 offered_pps,

@@ -23,6 +23,7 @@ pub fn of_search(traffic: &Traffic, sender: &str, ways: &[(Sending, Spec)], foun
         valid: found.valid,
         why: found.why.clone(),
         max_pps: found.max_pps,
+        interval_pps: found.interval_pps,
         l1_bps: found.l1_bps,
         loss: found.loss,
         saturation_pps: found.saturation_pps,
@@ -32,7 +33,7 @@ pub fn of_search(traffic: &Traffic, sender: &str, ways: &[(Sending, Spec)], foun
     }
 }
 
-/// A ramp; its result is the sample with the highest rate that lost no more than `loss`.
+/// A ramp; its result is the rate that as many samples pass as fail, losing no more than `loss` in any direction.
 pub fn of_ramp(
     traffic: &Traffic,
     sender: &str,
@@ -46,22 +47,27 @@ pub fn of_ramp(
         .iter()
         .map(|sample| point(sample, std::mem::replace(&mut before, sample.at)))
         .collect();
-    let best = points
-        .iter()
-        .filter(|p| p.valid && p.forwarded_pps > 0.0 && p.loss <= loss)
-        .max_by(|a, b| a.sent_pps.total_cmp(&b.sent_pps));
-    let (max_pps, lost) = best.map_or((0.0, 0.0), |p| (p.sent_pps, p.loss));
+    let run = Run {
+        why: ramp.whole.why.clone(),
+        ..blank(traffic, sender, ways)
+    };
+    let Some(found) = ramp.max_rate(loss) else {
+        return Run {
+            ramp: points,
+            ..run
+        };
+    };
     let Bits(l1_bps) = ways.first().map_or(Bits::default(), |(sending, _)| {
-        Pps(max_pps).l1(sending.load.size)
+        Pps(found.max_pps).l1(sending.load.size)
     });
     Run {
-        valid: best.is_some(),
-        why: ramp.whole.why.clone(),
-        max_pps,
+        valid: true,
+        max_pps: found.max_pps,
+        interval_pps: Some(found.interval_pps),
         l1_bps,
-        loss: lost,
+        loss: found.loss,
         ramp: points,
-        ..blank(traffic, sender, ways)
+        ..run
     }
 }
 

@@ -14,9 +14,10 @@ pub fn of_search(found: &Found, loss: f64) -> String {
             why => format!("; {why}"),
         };
         format!(
-            "highest rate with no more than {} loss: {:.3} ({:.3} on the wire), lost {}{bound}\n",
+            "highest rate with no more than {} loss: {:.3}{} ({:.3} on the wire), lost {}{bound}\n",
             percent(loss),
             Pps(found.max_pps),
+            between(found.interval_pps),
             Bits(found.l1_bps),
             percent(found.loss),
         )
@@ -33,15 +34,21 @@ pub fn of_search(found: &Found, loss: f64) -> String {
     text
 }
 
+fn between(interval: Option<(f64, f64)>) -> String {
+    interval.map_or(String::new(), |(low, high)| {
+        format!(", {:.3} to {:.3} with 95 % confidence", Pps(low), Pps(high))
+    })
+}
+
 /// A ramp, and the highest rate in it (as `run` has it) that lost no more than `loss`.
 pub fn of_ramp(ramp: &Ramp, run: &Run, loss: f64) -> String {
     let best = match run.valid {
-        true => format!("{:.3}", Pps(run.max_pps)),
+        true => format!("{:.3}{}", Pps(run.max_pps), between(run.interval_pps)),
         false => "none was found".to_owned(),
     };
     let all = of_trial("in all", &ramp.whole);
     format!(
-        "{all}highest rate of a second with no more than {} loss: {best}\n",
+        "{all}highest rate with no more than {} loss: {best}\n",
         percent(loss)
     )
 }
@@ -57,7 +64,7 @@ pub fn of_trial(what: &str, trial: &Trial) -> String {
         trial.sent(),
         trial.sent_pps(),
         trial.received(),
-        trial.received_pps(),
+        trial.forwarded,
         percent(trial.loss()),
     )
 }

@@ -227,10 +227,11 @@ impl Comparison<'_> {
             valid: found.valid,
             why: found.why,
             max_pps: found.max_pps,
+            interval_pps: found.interval_pps,
             l1_bps: found.l1_bps,
             loss: found.loss,
             saturation_pps: found.saturation_pps,
-            // A search stops within some percent of what it looks for.
+            // The ceiling is one trial's, and the search ends within a percent or two of what it looks for.
             limited_by_generator: found.max_pps > 0.95 * ceiling,
             sender: outcome.sender,
             ramp: found.trials,

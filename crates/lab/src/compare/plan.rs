@@ -87,12 +87,11 @@ impl Depth {
         if self == Self::Full { 5 } else { 1 }
     }
 
-    /// Time for one search in milliseconds, its trials of a second and the warm-up included.
+    /// Time for one search in milliseconds, warm-up and ramp included.
     pub fn budget(self) -> u64 {
         match self {
-            Self::Quick => 8_000,
-            Self::Default => 18_000,
-            Self::Full => 18_000,
+            Self::Quick => 14_000,
+            Self::Default | Self::Full => 26_000,
         }
     }
 

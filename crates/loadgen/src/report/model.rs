@@ -173,11 +173,15 @@ pub struct Run {
     pub direction: Direction,
     /// False: the search found no rate that can be reported; `why` tells the reason.
     pub valid: bool,
-    /// Highest offered rate of a valid trial that lost no more than 0.1 %, in packets a second, both directions summed.
+    /// Highest rate with a loss of no more than 0.1 % in any direction, in packets a second, both directions summed:
+    /// as many trials of this rate pass as fail.
     pub max_pps: f64,
+    /// `max_pps` lies between these with a confidence of 95 %; null if not known.
+    #[serde(default)]
+    pub interval_pps: Option<(f64, f64)>,
     /// `max_pps` on the wire: frame, preamble, inter-frame gap, in bits a second.
     pub l1_bps: f64,
-    /// Share of the packets sent at `max_pps` that did not come back, 0.0 to 1.0.
+    /// Share of the packets that did not come back in the longest trial that passed next to `max_pps`, 0.0 to 1.0.
     pub loss: f64,
     /// Packets the device forwarded for each second of processor time it used, in millions; null if not known.
     #[serde(default)]
