@@ -16,7 +16,7 @@ use crate::output;
 
 /// Compares devices under test in network namespaces of its own: highest rate without loss, and what it costs.
 ///
-/// Takes about two minutes. Without root it measures the router inside one process, which needs none.
+/// Takes about three minutes. Without root it measures the router inside one process, which needs none.
 #[derive(Args, Debug)]
 pub struct Lab {
     /// Devices under test, in this order: kernel, parshall
@@ -28,7 +28,7 @@ pub struct Lab {
     /// 64 B many flows one way only; under 40 s
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// All sizes, one flow too, both ways too, five rounds, both placements on processors; about 8 minutes a round
+    /// All sizes, one flow too, both ways too, five rounds, both placements on processors; about 20 minutes a round
     #[arg(long)]
     full: bool,
     /// How often everything is repeated, devices interleaved; the table shows medians [default: 1, with --full 5]

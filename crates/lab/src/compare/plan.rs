@@ -43,7 +43,7 @@ impl Load {
 pub enum Depth {
     /// Under 40 s: 64 B many flows, one way.
     Quick,
-    /// About two minutes: 64 B many flows and imix, one way.
+    /// About three minutes: 64 B many flows and imix, one way.
     #[default]
     Default,
     /// All loads one way and both ways, five rounds, both placements on processors.
