@@ -90,7 +90,7 @@ impl Depth {
     /// Time for one search in milliseconds, warm-up and ramp included.
     pub fn budget(self) -> u64 {
         match self {
-            Self::Quick => 14_000,
+            Self::Quick => 8_000,
             Self::Default | Self::Full => 26_000,
         }
     }
