@@ -314,21 +314,26 @@ impl<'a> Search<'a> {
         if known && self.confirmation().is_some() {
             return None;
         }
-        let paced = self.verdicts.iter().filter(|v| v.trial.rate.is_limited());
-        let side = SIDES[paced.clone().count() % SIDES.len()];
-        let (length, place) = if known || left < short + CONFIRMING * longer {
+        let paced = self
+            .verdicts
+            .iter()
+            .filter(|v| v.trial.rate.is_limited())
+            .count();
+        let has_passed = self.verdicts.iter().any(|v| v.passed);
+        let (length, place) = if !has_passed {
+            (short, SIDES[0])
+        } else if known || left < short + CONFIRMING * longer {
             (
                 longer.min(left),
                 CONFIRM_AT[self.longer_trials().count().min(1)],
             )
         } else {
-            (short, side)
+            (short, SIDES[paced % SIDES.len()])
         };
-        let first = paced.count() == 0;
         // A device whose queues take this much more fails only beyond.
         let swallowed = self.queue / length.max(short).as_secs_f64();
         let rate = (self.threshold.quantile(place) + swallowed).min(self.top);
-        (first || length >= short).then_some((Pps(rate), length))
+        (paced == 0 || left >= length && length >= short).then_some((Pps(rate), length))
     }
 
     fn longer(&self) -> Duration {

@@ -95,6 +95,22 @@ fn the_generators_ceiling_rises_when_a_trial_passes_there() {
     assert!((found.flat_out_pps.unwrap() / 5e6 - 1.0).abs() < 0.01);
 }
 
+/// In little time, too, on a device that forwards more flat out than it does without loss.
+#[test]
+fn goes_down_until_something_passes() {
+    let device = Device {
+        collapse: 0.6,
+        ceiling: 1.1e6,
+        ..Device::default()
+    };
+    for capacity in [0.9e6, 1e6] {
+        let (found, ..) = search(Device { capacity, ..device }, goal(8));
+        assert!(found.valid, "{found:?}");
+        let off = found.max_pps / capacity;
+        assert!((0.9..=1.05).contains(&off), "{found:?}");
+    }
+}
+
 #[test]
 fn the_result_is_confirmed_by_longer_trials() {
     let device = Device {
