@@ -72,6 +72,18 @@ impl Default for Goal {
     }
 }
 
+impl Goal {
+    /// Length of a trial that looks.
+    fn short(&self) -> Duration {
+        self.trial.max(SHORTEST)
+    }
+
+    /// Length of a trial that confirms.
+    fn longer(&self) -> Duration {
+        LONGER * self.short()
+    }
+}
+
 /// What a search tells while it runs, a JSON object a line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
@@ -144,7 +156,7 @@ pub fn flat_out(
 ) -> Result<Trial, Failure> {
     let mut runs = Runs::new(paths, clock, watch);
     runs.warm_up()?;
-    runs.trial(Pps::UNLIMITED, goal.trial)
+    runs.trial(Pps::UNLIMITED, goal.short())
 }
 
 /// Finds the highest rate with no more loss than `goal` allows; the same rate is offered each way.
@@ -161,18 +173,18 @@ pub fn max_rate(
     let left = || deadline.since(clock.now());
     let mut runs = Runs::new(paths, clock, watch);
     let in_flight = runs.in_flight(goal.limit)?;
-    let mut flat = runs.trial(Pps::UNLIMITED, goal.trial)?;
+    let mut flat = runs.trial(Pps::UNLIMITED, goal.short())?;
     let mut search = Search::new(&flat, in_flight, goal);
     if flat.received() > 0 {
         for rate in search.ramp(&flat) {
-            let trial = runs.trial(rate, goal.trial)?;
-            search.learn(trial, goal.trial);
+            let trial = runs.trial(rate, goal.short())?;
+            search.learn(trial, goal.short());
         }
         while let Some((rate, length)) = search.next(left()) {
             let trial = runs.trial(rate, length)?;
             search.learn(trial, length);
-            if search.has_passed_at_the_top() && left() >= 2 * goal.trial {
-                flat = runs.trial(Pps::UNLIMITED, goal.trial)?;
+            if search.has_passed_at_the_top() && left() >= 2 * goal.short() {
+                flat = runs.trial(Pps::UNLIMITED, goal.short())?;
                 search.raise(&flat);
             }
         }
@@ -229,7 +241,7 @@ impl<'a> Runs<'a> {
             flat_out,
             offered_pps,
         });
-        let trial = trial::run(self.paths, rate, length.max(SHORTEST), self.clock)?;
+        let trial = trial::run(self.paths, rate, length, self.clock)?;
         (self.watch)(Event::TrialEnd {
             flat_out,
             offered_pps,
@@ -267,6 +279,8 @@ struct Verdict {
     /// Rate that it stands for, each way.
     rate: f64,
     passed: bool,
+    /// The length that was asked for.
+    length: Duration,
     trial: Trial,
 }
 
@@ -293,7 +307,7 @@ impl<'a> Search<'a> {
 
     /// The rates of the ramp, each way; none if the search would miss the time.
     fn ramp(&self, flat: &Trial) -> Vec<Pps> {
-        if self.goal.budget < RAMP_FROM * self.goal.trial.max(SHORTEST) {
+        if self.goal.budget < RAMP_FROM * self.goal.short() {
             return Vec::new();
         }
         let rates = RAMP.map(|share| share * flat.forwarded.0 / self.ways);
@@ -308,7 +322,7 @@ impl<'a> Search<'a> {
         {
             return Some((rate, length));
         }
-        let (short, longer) = (self.goal.trial.max(SHORTEST), self.longer());
+        let (short, longer) = (self.goal.short(), self.goal.longer());
         let (low, high) = self.threshold.interval();
         let known = high - low <= self.goal.width * high || low >= self.top;
         if known && self.confirmation().is_some() {
@@ -324,20 +338,16 @@ impl<'a> Search<'a> {
             (short, SIDES[0])
         } else if known || left < short + CONFIRMING * longer {
             (
-                longer.min(left),
+                longer.min(left).max(short),
                 CONFIRM_AT[self.longer_trials().count().min(1)],
             )
         } else {
             (short, SIDES[paced % SIDES.len()])
         };
         // A device whose queues take this much more fails only beyond.
-        let swallowed = self.queue / length.max(short).as_secs_f64();
+        let swallowed = self.queue / length.as_secs_f64();
         let rate = (self.threshold.quantile(place) + swallowed).min(self.top);
-        (paced == 0 || left >= length && length >= short).then_some((Pps(rate), length))
-    }
-
-    fn longer(&self) -> Duration {
-        LONGER * self.goal.trial.max(SHORTEST)
+        (paced == 0 || left >= length).then_some((Pps(rate), length))
     }
 
     /// Learns from a trial, unless it was the generator's bad moment: then it is made once more.
@@ -348,10 +358,10 @@ impl<'a> Search<'a> {
             return;
         }
         self.again = None;
-        self.judge(trial);
+        self.judge(trial, length);
     }
 
-    fn judge(&mut self, trial: Trial) {
+    fn judge(&mut self, trial: Trial, length: Duration) {
         let offered = trial.offered_pps().0;
         if offered <= 0.0 {
             return;
@@ -364,6 +374,7 @@ impl<'a> Search<'a> {
         self.verdicts.push(Verdict {
             rate,
             passed,
+            length,
             trial,
         });
     }
@@ -385,7 +396,7 @@ impl<'a> Search<'a> {
 
     fn judge_flat(&mut self, flat: &Trial) {
         self.queue = self.waiting(flat);
-        self.judge(flat.clone());
+        self.judge(flat.clone(), self.goal.short());
     }
 
     /// Packets each way that waited in the device when the sending ended.
@@ -403,10 +414,8 @@ impl<'a> Search<'a> {
     }
 
     fn longer_trials(&self) -> impl DoubleEndedIterator<Item = &Verdict> {
-        let long = 0.9 * self.longer().as_secs_f64();
-        self.verdicts
-            .iter()
-            .filter(move |v| v.trial.seconds >= long)
+        let longer = self.goal.longer();
+        self.verdicts.iter().filter(move |v| v.length >= longer)
     }
 
     fn conclude(&self, flat: &Trial, trials: Vec<RampPoint>) -> Found {
@@ -430,7 +439,8 @@ impl<'a> Search<'a> {
         let near = |v: &&Verdict| (v.rate / rate).ln().abs();
         let passed = || self.verdicts.iter().filter(|v| v.passed);
         let nearest = passed().min_by(|a, b| near(a).total_cmp(&near(b)));
-        let Some(best) = self.confirmation().or(nearest) else {
+        let confirmation = self.confirmation();
+        let Some(best) = confirmation.or(nearest) else {
             return self.nothing(found);
         };
         let (low, high) = self.threshold.interval();
@@ -440,7 +450,7 @@ impl<'a> Search<'a> {
             valid: true,
             max_pps: sum(rate),
             interval_pps: Some((sum(low), sum(high))),
-            confirmed: self.confirmation().is_some(),
+            confirmed: confirmation.is_some(),
             l1_bps: best.trial.l1().0 * sum(rate) / best.trial.sent_pps().0,
             loss: best.trial.loss(),
             limited_by_generator,

@@ -220,6 +220,13 @@ fn the_limit_is_not_exceeded() {
 fn one_trial_is_made_even_without_time() {
     let (found, ..) = search(Device::default(), goal(0));
     assert_eq!(found.trials.len(), 2);
+    let all_passes = Device {
+        capacity: 20e6,
+        ..Device::default()
+    };
+    let (found, ..) = search(all_passes, goal(0));
+    assert_eq!(found.trials.len(), 2);
+    assert!((found.trials[1].seconds - 1.0).abs() < 0.01, "{found:?}");
 }
 
 #[test]

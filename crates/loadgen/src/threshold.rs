@@ -29,8 +29,9 @@ impl Threshold {
     /// Before any trial: somewhere from `lowest` to `highest`, most likely near `likely`. All are above 0.
     #[must_use]
     pub fn near(likely: f64, lowest: f64, highest: f64) -> Threshold {
+        let likely = likely.ln();
         Self::with(lowest, highest, |x| {
-            1.0 / (1.0 + ((x - likely.ln()) / CLOSE).powi(2))
+            1.0 / (1.0 + ((x - likely) / CLOSE).powi(2))
         })
     }
 

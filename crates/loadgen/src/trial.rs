@@ -248,7 +248,8 @@ pub fn run(
     let ways = between(&before, &now);
     let seconds = scheduled(rate, &ways).unwrap_or(seconds);
     let mut trial = judge(rate, seconds, ways);
-    trial.drained = judge(rate, 0.0, between(&at_end, &now)).received();
+    let after_end = between(&at_end, &now);
+    trial.drained = after_end.iter().map(|way| way.received.packets).sum();
     if let Some((then, quarter)) = quarter {
         let steady = begin.after(Duration::from_secs_f64(seconds)).since(then);
         let steady = judge(rate, steady.as_secs_f64(), between(&quarter, &at_end));

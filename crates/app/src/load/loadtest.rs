@@ -279,14 +279,13 @@ fn of_flat_out(trial: &Trial, loss: f64) -> Found {
         valid: kept,
         why,
         max_pps: if kept { trial.sent_pps().0 } else { 0.0 },
-        interval_pps: None,
-        confirmed: false,
         l1_bps: if kept { trial.l1().0 } else { 0.0 },
         loss: trial.loss(),
         saturation_pps: Some(trial.forwarded.0),
         flat_out_pps: Some(trial.sent_pps().0),
         limited_by_generator: kept,
         trials: vec![trial.point()],
+        ..Found::default()
     }
 }
 
