@@ -1,5 +1,5 @@
-/* The generator: run over live frames (BPF_PROG_TEST_RUN), it turns each into the next packet of the plan, or
- * drops it if none is due.
+/* The generator: run over live frames (BPF_PROG_TEST_RUN), it turns each into the next packet that is due on one of
+ * two ways, and drops it if none is. If both are behind they take turns, packet by packet.
  *
  * The kernel recycles the frames, and whoever received one may have written into it. So the beginning of every
  * frame is written anew; what lies behind it is the same in all streams and is left alone.
@@ -7,6 +7,7 @@
  * One thread runs this program, on one CPU: plain stores are enough. */
 #include "common.bpf.h"
 
+#define WAYS 2
 #define STREAMS 16
 #define VARS 4
 #define ORDER 4096
@@ -14,7 +15,9 @@
 #define WIDE 124
 #define HEAD 128
 #define NSEC_PER_SEC 1000000000ull
-#define UNPACED (~0ull)
+/* Rates that are none: no schedule; a stop, with its number in the bits below. */
+#define UNPACED (1ull << 62)
+#define STOPPED (1ull << 63)
 
 enum op { INC, DEC, RANDOM };
 
@@ -42,7 +45,8 @@ struct stream {
 	__u8 head[HEAD];
 };
 
-struct live {
+/* What goes out of one interface. */
+struct way {
 	/* Written by userspace at any time. */
 	__u64 rate;
 	__u64 burst;
@@ -53,65 +57,110 @@ struct live {
 	/* Time of the last look at the clock, and what was left below one packet (10^-9 packets). */
 	__u64 last;
 	__u64 rest;
+	/* The last stop that the program has seen. */
+	__u64 stopped;
+	__u32 ifindex;
 	/* Which stream each packet belongs to, round and round. */
 	__u32 position;
 	__u32 order_len;
+	__u32 reserved;
+	__u8 order[ORDER];
+	struct stream stream[STREAMS];
+};
+
+struct live {
+	__u32 ways;
+	/* The way whose turn it is, in the lowest bit. */
+	__u32 turn;
 	/* Bytes of the frames that come in. */
 	__u32 frame_len;
 	/* The beginning is WIDE, not NARROW. */
 	__u32 wide;
-	__u8 order[ORDER];
-	struct stream stream[STREAMS];
+	struct way way[WAYS];
 };
 
 struct live live;
 
 /* Looks at the clock and adds what became due since the last look. */
-static __always_inline void accrue(__u64 rate)
+static __always_inline void accrue(struct way *w, __u64 rate)
 {
 	__u64 now = bpf_ktime_get_ns(), parts, packets, credit;
-	__u64 burst = *(volatile __u64 *)&live.burst;
+	__u64 burst = *(volatile __u64 *)&w->burst;
 
-	if (!live.last)
-		live.last = now;
-	parts = live.rest + (now - live.last) * rate;
-	live.last = now;
+	if (!w->last)
+		w->last = now;
+	parts = w->rest + (now - w->last) * rate;
+	w->last = now;
 	packets = parts / NSEC_PER_SEC;
-	live.rest = parts % NSEC_PER_SEC;
-	live.due += packets;
-	credit = live.credit + packets;
+	w->rest = parts % NSEC_PER_SEC;
+	w->due += packets;
+	credit = w->credit + packets;
 	if (credit > burst) {
-		live.lost += credit - burst;
+		w->lost += credit - burst;
 		credit = burst;
 	}
-	live.credit = credit;
+	w->credit = credit;
+}
+
+/* Gives up what is left of the schedule: nothing of it is sent when the way starts again. */
+static __always_inline void stop(struct way *w, __u64 number)
+{
+	if (w->stopped == number)
+		return;
+	w->lost += w->credit;
+	w->credit = 0;
+	w->rest = 0;
+	/* The next look at the clock is a start. */
+	w->last = 0;
+	/* A full barrier: whoever sees it sees all counters. */
+	__sync_lock_test_and_set(&w->stopped, number);
 }
 
 /* May one packet go now? The clock is read only when the credit is used up. */
-static __always_inline int is_due(void)
+static __always_inline int is_due(struct way *w)
 {
-	__u64 rate = *(volatile __u64 *)&live.rate;
+	__u64 rate = *(volatile __u64 *)&w->rate;
 
+	if (rate & STOPPED) {
+		stop(w, rate);
+		return 0;
+	}
 	if (rate == UNPACED) {
-		live.due++;
+		w->due++;
 		/* A schedule that follows starts with its first look at the clock. */
-		live.last = 0;
+		w->last = 0;
 		return 1;
 	}
-	if (!live.credit)
-		accrue(rate);
-	if (!live.credit)
+	if (!w->credit)
+		accrue(w, rate);
+	if (!w->credit)
 		return 0;
-	live.credit--;
+	w->credit--;
 	return 1;
 }
 
-static __always_inline __u32 next_stream(void)
+/* The way whose packet goes now; 0: none. */
+static __always_inline struct way *next_way(void)
 {
-	__u32 position = live.position;
-	__u32 stream = live.order[position & (ORDER - 1)];
+	struct way *w = &live.way[live.turn & (WAYS - 1)];
+	struct way *other = &live.way[~live.turn & (WAYS - 1)];
 
-	live.position = ++position < live.order_len ? position : 0;
+	if (is_due(w)) {
+		if (live.ways > 1)
+			live.turn++;
+		return w;
+	}
+	if (live.ways > 1 && is_due(other))
+		return other;
+	return 0;
+}
+
+static __always_inline __u32 next_stream(struct way *w)
+{
+	__u32 position = w->position;
+	__u32 stream = w->order[position & (ORDER - 1)];
+
+	w->position = ++position < w->order_len ? position : 0;
 	return stream & (STREAMS - 1);
 }
 
@@ -199,12 +248,13 @@ static __always_inline int write_head(struct xdp_md *ctx, const __u8 *head)
 SEC("xdp")
 int parshall_live(struct xdp_md *ctx)
 {
+	struct way *w = next_way();
 	struct stream *s;
 	int i, surplus;
 
-	if (!is_due())
+	if (!w)
 		return XDP_DROP;
-	s = &live.stream[next_stream()];
+	s = &w->stream[next_stream(w)];
 	for (i = 0; i < VARS; i++) {
 		if (i >= s->vars)
 			break;
@@ -223,7 +273,7 @@ int parshall_live(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	s->packets++;
 	s->bytes += s->len;
-	return XDP_TX;
+	return bpf_redirect(w->ifindex, 0);
 }
 
 char _license[] SEC("license") = "Apache-2.0";

@@ -26,8 +26,8 @@ pub use attach::{Attachment, Mode};
 pub use error::Error;
 pub use inventory::{Attached, Features, LinkInfo, attached, features, links};
 pub use live::{
-    Live, LiveError, LivePlan, LiveStream, LiveTotals, MAX_FRAME, MAX_STREAMS, MAX_VARS, Op, Rate,
-    Var,
+    Live, LiveError, LivePlan, LiveStream, LiveTotals, MAX_FRAME, MAX_STREAMS, MAX_VARS, MAX_WAYS,
+    Op, Rate, Var,
 };
 pub use router::{PortConfig, PortCounters, Router, RouterPort, TableSizes, Tables};
 pub use sink::{MAX_MATCHES, Match, Sink};

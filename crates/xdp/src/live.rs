@@ -1,5 +1,8 @@
 //! The generator: a program that makes each live frame the next packet of a plan, run by the kernel itself
-//! (`BPF_PROG_TEST_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`).
+//! (`BPF_PROG_TEST_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`), and redirects it to the plan's interface.
+//!
+//! One run serves all interfaces, packet by packet: two on one CPU would take turns by the scheduler's slices, and each
+//! would send the packets of a slice in a burst.
 //!
 //! One endless run on a thread of its own: each run ends with a sleep of some 25 ms in the kernel, so many short ones
 //! would send in bursts with gaps. The thread takes its CPU wholly: a slot that is not due is dropped and the next is
@@ -10,17 +13,17 @@ mod state;
 mod thread;
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-pub use plan::{LivePlan, LiveStream, MAX_FRAME, MAX_STREAMS, MAX_VARS, Op, Rate, Var};
+pub use plan::{LivePlan, LiveStream, MAX_FRAME, MAX_STREAMS, MAX_VARS, MAX_WAYS, Op, Rate, Var};
 
 use crate::error::Error;
 use crate::map::Mapping;
 use crate::object::{Loaded, elf};
 use crate::{StreamCount, inventory, sys};
-use state::State;
+use state::{State, WayState};
 use thread::Generator;
 
 /// The generator cannot do it.
@@ -51,80 +54,153 @@ pub struct LiveTotals {
     pub shortfall: u64,
 }
 
-/// A running generator. Dropping it stops it.
+/// How often is looked whether the program has done something.
+const LOOK: Duration = Duration::from_micros(50);
+
+/// What sends out of one interface. Dropping it stops it.
 #[derive(Debug)]
 pub struct Live {
-    /// Before the mapping and the program in drop order: its thread runs the one and changes the other.
-    generator: Generator,
-    variables: Mapping,
+    run: Arc<Run>,
+    way: usize,
     streams: usize,
     burst: Duration,
 }
 
+/// The one run that all ways share.
+#[derive(Debug)]
+struct Run {
+    /// Before the mapping and the program in drop order: its thread runs the one and changes the other.
+    generator: Generator,
+    variables: Mapping,
+    /// The ways that send; without any the generator is paused.
+    active: Mutex<Vec<usize>>,
+}
+
+impl Run {
+    fn way(&self, way: usize) -> &WayState {
+        &self.variables.view::<State>().way[way]
+    }
+
+    fn check(&self) -> Result<(), LiveError> {
+        self.generator
+            .failure()
+            .map_or(Ok(()), |e| Err(LiveError::Run(e)))
+    }
+
+    /// Waits for something that the program does.
+    fn wait(&self, done: impl Fn() -> bool) -> Result<(), LiveError> {
+        while !done() {
+            self.check()?;
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}
+
 impl Live {
-    /// Starts sending out of an interface of the calling thread's network namespace.
+    /// Readies a generator for interfaces of the calling thread's network namespace, one for each of up to [`MAX_WAYS`]
+    /// plans; nothing is sent yet. While any of them sends it occupies the processor `cpu` wholly (None: wherever the
+    /// scheduler puts it), and those that are behind take turns.
     ///
     /// The frames go by the interface's `ndo_xdp_xmit`. On a veth that needs an XDP program or GRO at its peer, which must
     /// stay there: frames that the interface refuses later on are counted as sent.
     ///
     /// # Errors
-    /// [`LiveError::DoesNotFit`] if the plan or the interface is beyond live frames; wrong plans; a CPU that is not
+    /// [`LiveError::DoesNotFit`] if the plans or an interface are beyond live frames; wrong plans; a CPU that is not
     /// there; what the kernel says.
-    pub fn start(ifindex: u32, plan: &LivePlan) -> Result<Self, LiveError> {
-        check_interface(ifindex)?;
+    pub fn open(plans: &[LivePlan], cpu: Option<usize>) -> Result<Vec<Self>, LiveError> {
+        plans
+            .iter()
+            .try_for_each(|plan| check_interface(plan.ifindex))?;
         let program = Arc::new(Loaded::new(elf!("live"), "parshall_live", &[])?);
         let variables = program.map(".bss").mapping()?;
-        let frame = variables.view::<State>().fill(plan)?;
-        let generator = Generator::start(program, frame, ifindex, plan.cpu)
+        let frame = variables.view::<State>().fill(plans)?;
+        let generator = Generator::start(program, frame, plans[0].ifindex, cpu)
             .map_err(Error::doing("starting the generator's thread"))?;
-        let live = Self {
+        let run = Arc::new(Run {
             generator,
             variables,
+            active: Mutex::default(),
+        });
+        // What the kernel refuses it refuses now.
+        run.wait(|| (0..plans.len()).all(|way| run.way(way).is_stopped()))?;
+        run.generator.pause();
+        let live = |(way, plan): (usize, &LivePlan)| Self {
+            run: Arc::clone(&run),
+            way,
             streams: plan.streams.len(),
             burst: plan.burst,
         };
-        live.wait_for_start(0)?;
-        Ok(live)
+        Ok(plans.iter().enumerate().map(live).collect())
     }
 
-    /// Waits until the program has run, so that what the kernel refuses is an error of the start.
-    fn wait_for_start(&self, due: u64) -> Result<(), LiveError> {
-        let state = self.state();
-        while state.last.load(Relaxed) == 0 && state.due.load(Relaxed) == due {
-            self.check()?;
-            std::thread::sleep(Duration::from_micros(200));
+    fn state(&self) -> &WayState {
+        self.run.way(self.way)
+    }
+
+    /// Begins to send, or goes on at another rate; when this returns, it does. Nothing is left of an earlier schedule.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn start(&self, rate: Rate) -> Result<(), LiveError> {
+        let mut active = self
+            .run
+            .active
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if active.contains(&self.way) {
+            self.set_rate(rate);
+            return self.check();
         }
-        Ok(())
+        let due = self.due();
+        self.set_rate(rate);
+        if active.is_empty() {
+            self.run.generator.resume();
+        }
+        active.push(self.way);
+        self.run.wait(|| self.state().is_running(due))
     }
 
-    fn state(&self) -> &State {
-        self.variables.view()
-    }
-
-    /// Changes the rate while running. What was due before stays due; at rate 0 that is all.
+    /// Changes the rate while it sends. What was due before stays due; at rate 0 that is all.
     pub fn set_rate(&self, rate: Rate) {
         self.state().set_rate(rate, self.burst);
     }
 
-    /// Stops sending and frees the CPU; when this returns, nothing is under way in the program and the counters stand.
-    /// The time until [`resume`](Self::resume) is not part of the schedule.
-    pub fn pause(&self) {
-        self.generator.pause();
-        // The program takes its next look at the clock as the start.
-        self.state().last.store(0, Relaxed);
-    }
-
-    /// Goes on sending after a pause; when this returns, it does.
+    /// Stops sending: what is late still goes within the plan's burst of time, the rest is given up. When this returns,
+    /// the counters stand, and if no other way of the generator sends, its CPU is free and nothing is under way in the
+    /// program.
     ///
     /// # Errors
     /// As [`check`](Self::check).
-    pub fn resume(&self) -> Result<(), LiveError> {
-        let due = self.due();
-        self.generator.resume();
-        self.wait_for_start(due)
+    pub fn stop(&self) -> Result<LiveTotals, LiveError> {
+        let mut active = self
+            .run
+            .active
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if active.contains(&self.way) {
+            let state = self.state();
+            self.set_rate(Rate::Pps(0));
+            let until = Instant::now() + self.burst;
+            let settled = || state.sent() + self.shortfall() >= self.due();
+            let done = self.run.wait(|| settled() || Instant::now() >= until);
+            state.stop();
+            let stopped = done.and_then(|()| self.run.wait(|| state.is_stopped()));
+            active.retain(|way| *way != self.way);
+            if active.is_empty() {
+                self.run.generator.pause();
+            }
+            stopped?;
+        }
+        self.check()?;
+        Ok(LiveTotals {
+            sent: self.sent(),
+            due: self.due(),
+            shortfall: self.shortfall(),
+        })
     }
 
-    /// Packets and bytes handed to the interface by stream, in the order of the plan. Exact after a pause; while it runs,
+    /// Packets and bytes handed to the interface by stream, in the order of the plan. Exact after a stop; while it sends,
     /// packets and bytes may be a packet apart.
     pub fn sent(&self) -> Vec<StreamCount> {
         let streams = self.state().stream.iter().take(self.streams);
@@ -134,40 +210,30 @@ impl Live {
             .collect()
     }
 
-    /// Packets that the schedule has asked for so far: the integral of the rate over the time not paused, as of the
+    /// Packets that the schedule has asked for so far: the integral of the rate over the time not stopped, as of the
     /// program's last look at the clock.
     pub fn due(&self) -> u64 {
         self.state().due.load(Relaxed)
     }
 
-    /// Packets of the schedule that were given up, being late by more than the plan's burst.
+    /// Packets of the schedule that were given up, being late by more than the plan's burst or left over at a stop.
     pub fn shortfall(&self) -> u64 {
         self.state().lost.load(Relaxed)
     }
 
-    /// Whether it still runs.
+    /// Whether the generator still runs.
     ///
     /// # Errors
-    /// What ended it; told once.
+    /// What ended it.
     pub fn check(&self) -> Result<(), LiveError> {
-        match self.generator.failure() {
-            None => Ok(()),
-            Some(e) => Err(LiveError::Run(e)),
-        }
+        self.run.check()
     }
+}
 
-    /// Stops it and gives the final, exact figures.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check).
-    pub fn stop(self) -> Result<LiveTotals, LiveError> {
-        self.pause();
-        self.check()?;
-        Ok(LiveTotals {
-            sent: self.sent(),
-            due: self.due(),
-            shortfall: self.shortfall(),
-        })
+impl Drop for Live {
+    fn drop(&mut self) {
+        // Who wants to know how it ended has asked before.
+        let _ = self.stop();
     }
 }
 

@@ -3,8 +3,6 @@
 //! The live program sends up to four inc, dec or random variables of at most four bytes a stream. What a profile asks
 //! for beyond that is told as [`LiveError::DoesNotFit`], and another way of sending is taken.
 
-use std::time::{Duration, Instant};
-
 use loadgen::device::{Count, Failure, Receiver, Transmitter};
 use loadgen::field::Fields;
 use loadgen::generate::BACKLOG;
@@ -13,42 +11,44 @@ use loadgen::stream::{Op, Step, Stream};
 use loadgen::units::{FCS, Pps};
 use xdp::{Live, LiveError, LivePlan, LiveStream, Rate, Sink, StreamCount, Var};
 
-/// Sends by live frames.
+/// Sends out of one interface by live frames.
 pub struct Generator(Live);
 
 impl Generator {
-    /// Readies the generator on an interface; it sends nothing yet. `streams` are addressed, each with its rate at
-    /// multiplier 1.
+    /// Readies one generator for all these interfaces; it sends nothing yet. The streams of each are addressed and have
+    /// their rates at multiplier 1.
     ///
     /// # Errors
     /// [`LiveError::DoesNotFit`]: another generator may do it. Otherwise what the kernel refuses.
     pub fn open(
-        ifindex: u32,
-        streams: &[(Stream, Pps)],
+        ways: &[(u32, &[(Stream, Pps)])],
         cpu: Option<usize>,
-    ) -> Result<Generator, LiveError> {
-        let rates: Vec<f64> = streams.iter().map(|(_, rate)| rate.0).collect();
-        let weights = weights(&rates)?;
-        let streams = streams
+    ) -> Result<Vec<Generator>, LiveError> {
+        let plans = ways
             .iter()
-            .zip(weights)
-            .map(|((stream, _), weight)| live_stream(stream, weight));
-        let plan = LivePlan {
-            streams: streams.collect::<Result<_, _>>()?,
-            rate: Rate::Pps(0),
-            burst: BACKLOG,
-            cpu,
-        };
-        let live = Live::start(ifindex, &plan)?;
-        live.pause();
-        Ok(Generator(live))
+            .map(|(ifindex, streams)| plan(*ifindex, streams));
+        let plans = plans.collect::<Result<Vec<_>, _>>()?;
+        let generators = Live::open(&plans, cpu)?;
+        Ok(generators.into_iter().map(Generator).collect())
     }
+}
+
+fn plan(ifindex: u32, streams: &[(Stream, Pps)]) -> Result<LivePlan, LiveError> {
+    let rates: Vec<f64> = streams.iter().map(|(_, rate)| rate.0).collect();
+    let streams = streams
+        .iter()
+        .zip(weights(&rates)?)
+        .map(|((stream, _), weight)| live_stream(stream, weight));
+    Ok(LivePlan {
+        ifindex,
+        streams: streams.collect::<Result<_, _>>()?,
+        burst: BACKLOG,
+    })
 }
 
 impl Transmitter for Generator {
     fn start(&mut self, rate: Pps) -> Result<(), Failure> {
-        self.set_rate(rate);
-        Ok(self.0.resume()?)
+        Ok(self.0.start(whole(rate))?)
     }
 
     fn set_rate(&mut self, rate: Pps) {
@@ -64,17 +64,8 @@ impl Transmitter for Generator {
     }
 
     fn stop(&mut self) -> Result<(), Failure> {
-        self.0.set_rate(Rate::Pps(0));
-        let until = Instant::now() + BACKLOG;
-        let settled = |live: &Live| {
-            let sent: u64 = live.sent().iter().map(|count| count.packets).sum();
-            sent + live.shortfall() >= live.due()
-        };
-        while !settled(&self.0) && Instant::now() < until {
-            std::thread::sleep(Duration::from_micros(50));
-        }
-        self.0.pause();
-        Ok(self.0.check()?)
+        self.0.stop()?;
+        Ok(())
     }
 }
 

@@ -103,12 +103,19 @@ fn senders(
     mut software: Vec<Software>,
     cpus: &[usize],
 ) -> Result<Senders, Box<dyn Error>> {
+    let mut generators = live_generators(sendings, cpus.first().copied())?.into_iter();
     let mut sides = Vec::new();
     let mut sender = "";
     for sending in sendings {
-        let (side, by) = transmitter(sending, &mut software, cpus.first().copied())?;
-        sides.push(side);
-        sender = by;
+        let live = matches!(sending.tx, Spec::Live(_));
+        if let Some(generator) = live.then(|| generators.next()).flatten() {
+            sides.push(Side::Kernel(generator));
+            sender = sending.tx.sender();
+        } else {
+            let spec = in_software(&sending.tx)?;
+            sides.push(Side::Software(take(&spec, sending, &mut software)?));
+            sender = spec.sender();
+        }
     }
     let mut served = serve(software, cpus)?;
     served.sender = sender;
@@ -157,39 +164,58 @@ fn receiver(
     }
 }
 
-fn transmitter(
+/// One generator for everything that is to be sent by live frames, in its order; none if it cannot do it all.
+fn live_generators(
+    sendings: &[&Sending],
+    cpu: Option<usize>,
+) -> Result<Vec<live::Generator>, Box<dyn Error>> {
+    let (mut ways, mut names) = (Vec::new(), Vec::new());
+    for sending in sendings {
+        if let Spec::Live(name) = &sending.tx {
+            ways.push((Interface::open(name)?.index(), sending.streams.as_slice()));
+            names.push(sending.tx.to_string());
+        }
+    }
+    if ways.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = names.join(", ");
+    match live::Generator::open(&ways, cpu) {
+        Ok(generators) => Ok(generators),
+        Err(e @ LiveError::DoesNotFit { .. }) => {
+            crate::output::tell(&format!(
+                "parshall: {names}: {e}; AF_XDP is used instead, which is slower\n"
+            ));
+            Ok(Vec::new())
+        }
+        Err(e) => Err(format!("{names}: {e}").into()),
+    }
+}
+
+/// The port in software that is sent by where `tx` is asked for.
+fn in_software(tx: &Spec) -> Result<Spec, Box<dyn Error>> {
+    match tx {
+        Spec::Sink(name) => Err(format!(
+            "sink:{name} only receives; to send use live:{name} or af_xdp:{name} ({FORMS})"
+        )
+        .into()),
+        Spec::Live(name) => Ok(Spec::AfXdp(name.clone())),
+        other => Ok(other.clone()),
+    }
+}
+
+/// Gives a port in software something to send; returns its place.
+fn take(
+    spec: &Spec,
     sending: &Sending,
     software: &mut Vec<Software>,
-    cpu: Option<usize>,
-) -> Result<(Side<live::Generator>, &'static str), Box<dyn Error>> {
-    let spec = match &sending.tx {
-        Spec::Sink(name) => {
-            return Err(format!(
-                "sink:{name} only receives; to send use live:{name} or af_xdp:{name} ({FORMS})"
-            )
-            .into());
-        }
-        Spec::Live(name) => {
-            let interface = Interface::open(name)?;
-            match live::Generator::open(interface.index(), &sending.streams, cpu) {
-                Ok(generator) => return Ok((Side::Kernel(generator), sending.tx.sender())),
-                Err(e @ LiveError::DoesNotFit { .. }) => {
-                    crate::output::tell(&format!(
-                        "parshall: live:{name}: {e}; AF_XDP is used instead, which is slower\n"
-                    ));
-                    Spec::AfXdp(name.clone())
-                }
-                Err(e) => return Err(format!("live:{name}: {e}").into()),
-            }
-        }
-        other => other.clone(),
-    };
-    let place = place(&spec, software);
+) -> Result<usize, Box<dyn Error>> {
+    let place = place(spec, software);
     if !software[place].send.is_empty() {
         return Err(format!("{spec} is given for two directions; each needs its own --tx").into());
     }
     software[place].send = sending.streams.clone();
-    Ok((Side::Software(place), spec.sender()))
+    Ok(place)
 }
 
 /// Where a port is among those in software; the same one for the same specification.

@@ -5,6 +5,8 @@ use std::time::Duration;
 use super::LiveError;
 use crate::error::Error;
 
+/// Interfaces that one generator sends out of.
+pub const MAX_WAYS: usize = 2;
 /// Streams of a plan.
 pub const MAX_STREAMS: usize = 16;
 /// Variables of a stream.
@@ -34,15 +36,13 @@ pub enum Rate {
 /// What to send out of one interface.
 #[derive(Clone, Debug)]
 pub struct LivePlan {
+    /// The interface, in the calling thread's network namespace.
+    pub ifindex: u32,
     /// Up to [`MAX_STREAMS`], interleaved evenly by their weights.
     pub streams: Vec<LiveStream>,
-    /// Rate at the start.
-    pub rate: Rate,
     /// How late a packet may go. What the generator could not send for longer than this (it was not running) is given
     /// up and counted as shortfall. At least 64 packets are always allowed.
     pub burst: Duration,
-    /// The CPU that the generator occupies wholly; None: wherever the scheduler puts it.
-    pub cpu: Option<usize>,
 }
 
 /// Frames of one kind.
@@ -97,42 +97,43 @@ fn does_not_fit(why: String) -> LiveError {
     LiveError::DoesNotFit { why }
 }
 
-/// Checks the plan; says how much of each frame must be written anew.
-pub(super) fn check(plan: &LivePlan) -> Result<usize, LiveError> {
-    if plan.streams.is_empty() {
+/// Checks the plans of one generator; says how much of each frame must be written anew.
+pub(super) fn check(plans: &[LivePlan]) -> Result<usize, LiveError> {
+    if plans.is_empty() || plans.iter().any(|plan| plan.streams.is_empty()) {
         return Err(wrong("a plan needs a stream".to_owned()));
     }
-    if plan.streams.len() > MAX_STREAMS {
+    if plans.len() > MAX_WAYS {
+        return Err(does_not_fit(format!(
+            "{} interfaces; it takes {MAX_WAYS}",
+            plans.len()
+        )));
+    }
+    if let Some(plan) = plans.iter().find(|plan| plan.streams.len() > MAX_STREAMS) {
         return Err(does_not_fit(format!(
             "{} streams; it takes {MAX_STREAMS}",
             plan.streams.len()
         )));
     }
-    if matches!(plan.rate, Rate::Pps(pps) if pps > 100_000_000) {
-        return Err(wrong(
-            "a rate above 100 million packets per second".to_owned(),
-        ));
-    }
-    for stream in &plan.streams {
-        check_stream(stream)?;
-    }
-    let longest = plan
-        .streams
-        .iter()
-        .map(|stream| &stream.frame)
-        .max_by_key(|frame| frame.len());
-    let longest = longest.map(Vec::as_slice).unwrap_or_default();
-    let fits = |head: usize| {
-        plan.streams
-            .iter()
-            .all(|stream| changes_end(stream, longest) <= head)
-    };
+    let streams = || plans.iter().flat_map(|plan| &plan.streams);
+    streams().try_for_each(check_stream)?;
+    let longest = longest(plans);
+    let fits = |head: usize| streams().all(|stream| changes_end(stream, longest) <= head);
     match [NARROW, WIDE].into_iter().find(|head| fits(*head)) {
         Some(head) => Ok(head),
         None => Err(does_not_fit(format!(
             "frames that differ behind byte {WIDE}"
         ))),
     }
+}
+
+/// The longest frame of all.
+pub(super) fn longest(plans: &[LivePlan]) -> &[u8] {
+    plans
+        .iter()
+        .flat_map(|plan| &plan.streams)
+        .map(|stream| stream.frame.as_slice())
+        .max_by_key(|frame| frame.len())
+        .unwrap_or_default()
 }
 
 /// Where the bytes end in which this stream's frames differ from one another and from the longest frame.
@@ -279,10 +280,9 @@ mod tests {
 
     fn plan(streams: Vec<LiveStream>) -> LivePlan {
         LivePlan {
+            ifindex: 1,
             streams,
-            rate: Rate::Pps(1),
             burst: Duration::from_millis(1),
-            cpu: None,
         }
     }
 
@@ -312,12 +312,12 @@ mod tests {
     fn written_part_is_as_small_as_the_changes_allow() {
         let mut one = stream(1514, 1);
         one.vars = vec![var(26, 4)];
-        assert_eq!(check(&plan(vec![one.clone()])).expect("fits"), NARROW);
+        assert_eq!(check(&[plan(vec![one.clone()])]).expect("fits"), NARROW);
         one.vars.push(var(120, 4));
-        assert_eq!(check(&plan(vec![one.clone()])).expect("fits"), WIDE);
+        assert_eq!(check(&[plan(vec![one.clone()])]).expect("fits"), WIDE);
         one.vars.push(var(121, 4));
         assert!(matches!(
-            check(&plan(vec![one])),
+            check(&[plan(vec![one])]),
             Err(LiveError::DoesNotFit { .. })
         ));
     }
@@ -327,11 +327,11 @@ mod tests {
         let mut other = stream(600, 1);
         other.frame[123] = 8;
         assert_eq!(
-            check(&plan(vec![stream(700, 1), other.clone()])).expect("fits"),
+            check(&[plan(vec![stream(700, 1), other.clone()])]).expect("fits"),
             WIDE
         );
         other.frame[124] = 8;
-        let refused = check(&plan(vec![stream(700, 1), other]));
+        let refused = check(&[plan(vec![stream(700, 1), other])]);
         assert!(matches!(refused, Err(LiveError::DoesNotFit { .. })));
     }
 
@@ -340,12 +340,12 @@ mod tests {
         let mut long = stream(60, 1);
         long.frame = vec![0; MAX_FRAME + 1];
         assert!(matches!(
-            check(&plan(vec![long])),
+            check(&[plan(vec![long])]),
             Err(LiveError::DoesNotFit { .. })
         ));
-        assert!(matches!(check(&plan(Vec::new())), Err(LiveError::Xdp(_))));
+        assert!(matches!(check(&[plan(Vec::new())]), Err(LiveError::Xdp(_))));
         assert!(matches!(
-            check(&plan(vec![stream(60, 0)])),
+            check(&[plan(vec![stream(60, 0)])]),
             Err(LiveError::Xdp(_))
         ));
         let bad = [
@@ -376,7 +376,7 @@ mod tests {
                 vars: vec![var.clone()],
                 ..stream(60, 1)
             };
-            assert!(check(&plan(vec![stream])).is_err(), "{var:?}");
+            assert!(check(&[plan(vec![stream])]).is_err(), "{var:?}");
         }
     }
 }

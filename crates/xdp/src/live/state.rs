@@ -1,11 +1,13 @@
 //! The memory that the generator's program and userspace share: the plan one way, the counters the other.
 
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::time::Duration;
 
 use super::LiveError;
 use super::plan::{
-    self, LivePlan, LiveStream, MAX_ORDER, MAX_STREAMS, MAX_VARS, MIN_FRAME, Op, Rate, WIDE,
+    self, LivePlan, LiveStream, MAX_ORDER, MAX_STREAMS, MAX_VARS, MAX_WAYS, MIN_FRAME, Op, Rate,
+    WIDE,
 };
 use crate::map::Shared;
 
@@ -14,7 +16,12 @@ const HEAD: usize = 128;
 /// The least burst, packets: what one batch of live frames may hold.
 const MIN_BURST: u64 = 64;
 /// The rate that asks for no schedule.
-const UNPACED: u64 = u64::MAX;
+const UNPACED: u64 = 1 << 62;
+/// The rate of a way that does not send, with the stop's number in the bits below.
+const STOPPED: u64 = 1 << 63;
+/// The highest rate of a schedule, packets per second: with it the program's arithmetic is good for three minutes
+/// between two looks at the clock.
+const MAX_RATE: u32 = 100_000_000;
 
 /// `struct var` in live.bpf.c.
 #[repr(C)]
@@ -42,23 +49,34 @@ pub(super) struct StreamState {
     head: [AtomicU8; HEAD],
 }
 
-/// `struct live` in live.bpf.c.
+/// `struct way` in live.bpf.c.
 #[repr(C)]
-pub(super) struct State {
+pub(super) struct WayState {
     rate: AtomicU64,
     burst: AtomicU64,
     pub due: AtomicU64,
     pub lost: AtomicU64,
     _credit: AtomicU64,
     /// When the program last looked at the clock; 0: it takes the next look as the start.
-    pub last: AtomicU64,
+    last: AtomicU64,
     _rest: AtomicU64,
+    stopped: AtomicU64,
+    ifindex: AtomicU32,
     _position: AtomicU32,
     order_len: AtomicU32,
-    frame_len: AtomicU32,
-    wide: AtomicU32,
+    _reserved: AtomicU32,
     order: [AtomicU8; MAX_ORDER],
     pub stream: [StreamState; MAX_STREAMS],
+}
+
+/// `struct live` in live.bpf.c.
+#[repr(C)]
+pub(super) struct State {
+    ways: AtomicU32,
+    _turn: AtomicU32,
+    frame_len: AtomicU32,
+    wide: AtomicU32,
+    pub way: [WayState; MAX_WAYS],
 }
 
 // SAFETY: repr(C), atomics and arrays of them.
@@ -66,41 +84,74 @@ pub(super) struct State {
 unsafe impl Shared for State {}
 
 impl State {
+    /// Writes the plans, of which none is sent yet; gives the frame that the program is to be run with.
+    pub fn fill(&self, plans: &[LivePlan]) -> Result<Vec<u8>, LiveError> {
+        let head = plan::check(plans)?;
+        let mut frame = plan::longest(plans).to_vec();
+        frame.resize(frame.len().max(head), 0);
+        for (way, plan) in self.way.iter().zip(plans) {
+            way.fill(plan, &frame)?;
+        }
+        self.ways.store(plans.len() as u32, Relaxed);
+        self.frame_len.store(frame.len() as u32, Relaxed);
+        self.wide.store(u32::from(head == WIDE), Relaxed);
+        Ok(frame)
+    }
+}
+
+impl WayState {
+    fn fill(&self, plan: &LivePlan, frame: &[u8]) -> Result<(), LiveError> {
+        let order = plan::order(&plan.streams)?;
+        for (cell, stream) in self.order.iter().zip(&order) {
+            cell.store(*stream, Relaxed);
+        }
+        for (state, stream) in self.stream.iter().zip(&plan.streams) {
+            state.fill(stream, frame);
+        }
+        self.order_len.store(order.len() as u32, Relaxed);
+        self.ifindex.store(plan.ifindex, Relaxed);
+        self.stop();
+        Ok(())
+    }
+
     /// Sets the pace; the program sees it at its next packet.
     pub fn set_rate(&self, rate: Rate, burst: Duration) {
         let (rate, packets) = match rate {
             // The burst of the rate before is what may still be sent.
             Rate::Pps(0) => return self.rate.store(0, Relaxed),
             Rate::Unpaced => (UNPACED, 0),
-            Rate::Pps(pps) => (
-                u64::from(pps),
-                (burst.as_secs_f64() * f64::from(pps)) as u64,
-            ),
+            Rate::Pps(pps) => {
+                let pps = pps.min(MAX_RATE);
+                (
+                    u64::from(pps),
+                    (burst.as_secs_f64() * f64::from(pps)) as u64,
+                )
+            }
         };
         self.burst.store(packets.max(MIN_BURST), Relaxed);
-        self.rate.store(rate, Relaxed);
+        self.rate.store(rate, Release);
     }
 
-    /// Writes the plan; gives the frame that the program is to be run with.
-    pub fn fill(&self, plan: &LivePlan) -> Result<Vec<u8>, LiveError> {
-        let head = plan::check(plan)?;
-        let longest = plan.streams.iter().max_by_key(|stream| stream.frame.len());
-        let mut frame = longest
-            .map(|stream| stream.frame.clone())
-            .unwrap_or_default();
-        frame.resize(frame.len().max(head), 0);
-        let order = plan::order(&plan.streams)?;
-        for (cell, stream) in self.order.iter().zip(&order) {
-            cell.store(*stream, Relaxed);
-        }
-        for (state, stream) in self.stream.iter().zip(&plan.streams) {
-            state.fill(stream, &frame);
-        }
-        self.order_len.store(order.len() as u32, Relaxed);
-        self.frame_len.store(frame.len() as u32, Relaxed);
-        self.wide.store(u32::from(head == WIDE), Relaxed);
-        self.set_rate(plan.rate, plan.burst);
-        Ok(frame)
+    /// Asks the program to stop; what it has left to send is given up.
+    pub fn stop(&self) {
+        let number = self.stopped.load(Relaxed) + 1;
+        self.rate.store(STOPPED | number, Release);
+    }
+
+    /// Whether the program has seen the last stop; its counters stand then.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Acquire) == self.rate.load(Relaxed)
+    }
+
+    /// Whether the program sends or waits for its time, if nothing but `due` was due before.
+    pub fn is_running(&self, due: u64) -> bool {
+        self.last.load(Relaxed) != 0 || self.due.load(Relaxed) != due
+    }
+
+    /// Packets sent so far, of all streams.
+    pub fn sent(&self) -> u64 {
+        let packets = |stream: &StreamState| stream.packets.load(Relaxed);
+        self.stream.iter().map(packets).sum()
     }
 }
 

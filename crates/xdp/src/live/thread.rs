@@ -116,7 +116,14 @@ impl Generator {
 
     /// What ended the run, if it was not us.
     pub fn failure(&self) -> Option<io::Error> {
-        self.gate.lock().failure.take()
+        let phase = self.gate.lock();
+        let failure = phase.failure.as_ref()?;
+        let copy = || io::Error::other(failure.to_string());
+        Some(
+            failure
+                .raw_os_error()
+                .map_or_else(copy, io::Error::from_raw_os_error),
+        )
     }
 
     /// Ends the run and waits until the program no longer runs; the thread stays.

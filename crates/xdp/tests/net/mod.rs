@@ -68,6 +68,21 @@ impl Pair {
         }
     }
 
+    /// Adds another pair, `left2` and `right2`.
+    pub fn add_second(&self) {
+        let [left, right] = &self.names;
+        let add = "link add left2 type veth peer name right2 netns";
+        let add: Vec<_> = ["-n", left]
+            .into_iter()
+            .chain(add.split(' '))
+            .chain([right.as_str()])
+            .collect();
+        assert!(ip(&add));
+        for (name, end) in self.names.iter().zip(["left2", "right2"]) {
+            assert!(ip(&["-n", name, "link", "set", end, "up"]));
+        }
+    }
+
     /// Runs `f` in the left namespace, with the index of its end.
     pub fn left<T: Send>(&self, f: impl FnOnce(u32) -> T + Send) -> T {
         within(&self.names[0], || f(index("left")))
@@ -106,7 +121,8 @@ fn quiet() -> bool {
     })
 }
 
-fn index(interface: &str) -> u32 {
+/// Index of an interface of the calling thread's namespace.
+pub fn index(interface: &str) -> u32 {
     let name = std::ffi::CString::new(interface).expect("no zero in it");
     // SAFETY: a C string that outlives the call.
     unsafe { libc::if_nametoindex(name.as_ptr()) }
