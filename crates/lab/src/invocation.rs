@@ -63,6 +63,8 @@ pub struct Loadtest<'a> {
     pub flows: Flows,
     /// Processors of the sending and the receiving thread.
     pub cpus: &'a [usize],
+    /// Processors that its other threads may use; empty: any.
+    pub others: &'a [usize],
     /// What to look for.
     pub search: Search,
 }
@@ -159,6 +161,7 @@ mod tests {
             size: "64",
             flows: Flows::One,
             cpus: &[0, 1],
+            others: &[],
             search: Search::MaxRate(9000),
         };
         let line = test.args().join(" ");

@@ -62,7 +62,7 @@ pub struct Path {
     pub interface: InterfaceId,
     /// The router to hand it to; `None`: the destination itself is on the link.
     pub gateway: Option<Ipv4Addr>,
-    /// Share of the flows, 1 to 256 (RTNH hops + 1).
+    /// Share of the flows, from 1: to 256 in a route (`rtnh_hops` + 1), to 65,535 in a next-hop object (`struct nexthop_grp`).
     pub weight: u16,
     /// Largest IP packet in bytes that the route allows (RTAX_MTU); fewer than 68 count as 68, and the interface's own limit holds beside
     /// it. `None`: only that.

@@ -334,6 +334,7 @@ mod tests {
                 size: "64",
                 flows: loadgen::report::model::Flows::Many,
                 cpus: &[0, 1],
+                others: &[],
                 search,
             };
             let argv = asked.args();

@@ -96,7 +96,8 @@ impl World {
             Gateway::Via(address) => Some(address),
             Gateway::Foreign => return None,
         };
-        let weight = hop.weight.clamp(1, 256) as u16;
+        // The kernel takes no more than these for a member of a next-hop object.
+        let weight = hop.weight.clamp(1, u16::MAX.into()) as u16;
         Some(Path {
             interface: *self.owned.get(&hop.link)?,
             gateway,

@@ -101,6 +101,10 @@ fn only_routes_wholly_by_our_interfaces_are_forwarded() {
         gateway: Gateway::Foreign,
         ..ours
     };
+    let heavy = Hop {
+        weight: 300,
+        ..ours
+    };
     let cases = [
         (
             Hops::One(ours),
@@ -112,6 +116,16 @@ fn only_routes_wholly_by_our_interfaces_are_forwarded() {
         (
             Hops::Many([ours, hop(12, [10, 0, 2, 2])].into()),
             Action::Forward(vec![via(1, [10, 0, 1, 2]), via(2, [10, 0, 2, 2])]),
+        ),
+        (
+            Hops::Many([heavy, hop(12, [10, 0, 2, 2])].into()),
+            Action::Forward(vec![
+                Path {
+                    weight: 300,
+                    ..via(1, [10, 0, 1, 2])
+                },
+                via(2, [10, 0, 2, 2]),
+            ]),
         ),
         (Hops::Object(99), Action::Punt),
     ];

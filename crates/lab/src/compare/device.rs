@@ -42,6 +42,15 @@ pub struct Cpus {
 }
 
 impl Cpus {
+    /// Of the processors `usable`, those that the load tester may use beside a device spread like this: not the device's,
+    /// where it has its own.
+    pub fn off_device(self, spread: Spread, usable: &[usize]) -> Vec<usize> {
+        let own = (spread == Spread::Apart).then_some(self.device);
+        let mut others = usable.to_vec();
+        others.retain(|cpu| *cpu == self.generator || Some(*cpu) != own);
+        others
+    }
+
     /// Processor that the device runs on when spread like this.
     pub fn of_device(self, spread: Spread) -> usize {
         match spread {
@@ -209,6 +218,16 @@ mod tests {
             let error = read(json).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn the_load_tester_stays_off_the_device() {
+        let cpus = Cpus {
+            generator: 2,
+            device: 3,
+        };
+        assert_eq!(cpus.off_device(Spread::Apart, &[2, 3, 5]), [2, 5]);
+        assert_eq!(cpus.off_device(Spread::Shared, &[2, 3, 5]), [2, 3, 5]);
     }
 
     #[test]

@@ -58,9 +58,12 @@ pub fn run(
     test: &Loadtest<'_>,
     mut watch: impl FnMut(&Event),
 ) -> Result<(Outcome, Option<FlatOut>), Error> {
-    let spawn = Spawn::new(exe.display().to_string())
+    let mut spawn = Spawn::new(exe.display().to_string())
         .args(test.args())
         .piped();
+    if !test.others.is_empty() {
+        spawn = spawn.on(test.others);
+    }
     let mut process = match netns {
         Some(netns) => spawn.inside(netns),
         None => spawn,

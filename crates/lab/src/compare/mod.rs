@@ -201,11 +201,11 @@ impl Comparison<'_> {
             candidate.io.name(),
             load.name()
         );
-        let (alone, ceiling) = self.alone(candidate.io, load, at, &label)?;
+        let (alone, ceiling) = self.alone(candidate, load, at, &label)?;
         let before = self.distance(candidate.spread);
         let pairs = at.pairs(load.direction == Direction::BothWays);
         let search = Search::MaxRate(self.options.depth.budget());
-        let (outcome, flat) = self.loadtest(at, load, &pairs, search, &label)?;
+        let (outcome, flat) = self.loadtest(at, candidate.spread, load, &pairs, search, &label)?;
         let after = self.distance(candidate.spread);
         let run = self.judge(blank(candidate, load, round), outcome, ceiling);
         let placement = before
@@ -259,7 +259,7 @@ impl Comparison<'_> {
     /// The generator without a device: its cost a packet and its highest rate.
     fn alone(
         &mut self,
-        io: Io,
+        Candidate { io, spread, .. }: Candidate,
         load: &Load,
         at: &Topology,
         label: &str,
@@ -267,6 +267,7 @@ impl Comparison<'_> {
         let pairs = at.calibration();
         let (outcome, flat) = self.loadtest(
             at,
+            spread,
             load,
             &pairs,
             Search::FlatOut,
@@ -296,17 +297,19 @@ impl Comparison<'_> {
     fn loadtest(
         &mut self,
         at: &Topology,
+        spread: Spread,
         load: &Load,
         pairs: &[invocation::Pair],
         search: Search,
         label: &str,
     ) -> Result<(Outcome, Option<FlatOut>), Error> {
-        let cpus = [self.cpus.generator];
+        let others = self.cpus.off_device(spread, &machine::cpus());
         let test = Loadtest {
             pairs,
             size: load.size,
             flows: load.flows,
-            cpus: &cpus,
+            cpus: &[self.cpus.generator],
+            others: &others,
             search,
         };
         let exe = self.options.exe.clone();
