@@ -14,7 +14,7 @@ mod thread;
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use plan::{LivePlan, LiveStream, MAX_FRAME, MAX_STREAMS, MAX_VARS, MAX_WAYS, Op, Rate, Var};
@@ -81,6 +81,10 @@ impl Run {
         &self.variables.view::<State>().way[way]
     }
 
+    fn active(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn check(&self) -> Result<(), LiveError> {
         self.generator
             .failure()
@@ -143,17 +147,13 @@ impl Live {
     /// # Errors
     /// As [`check`](Self::check).
     pub fn start(&self, rate: Rate) -> Result<(), LiveError> {
-        let mut active = self
-            .run
-            .active
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut active = self.run.active();
         if active.contains(&self.way) {
-            self.set_rate(rate);
+            self.state().set_rate(rate, self.burst);
             return self.check();
         }
         let due = self.due();
-        self.set_rate(rate);
+        self.state().set_rate(rate, self.burst);
         if active.is_empty() {
             self.run.generator.resume();
         }
@@ -161,9 +161,11 @@ impl Live {
         self.run.wait(|| self.state().is_running(due))
     }
 
-    /// Changes the rate while it sends. What was due before stays due; at rate 0 that is all.
+    /// Changes the rate if it sends. What was due before stays due; at rate 0 that is all.
     pub fn set_rate(&self, rate: Rate) {
-        self.state().set_rate(rate, self.burst);
+        if self.run.active().contains(&self.way) {
+            self.state().set_rate(rate, self.burst);
+        }
     }
 
     /// Stops sending: what is late still goes within the plan's burst of time, the rest is given up. When this returns,
@@ -173,14 +175,10 @@ impl Live {
     /// # Errors
     /// As [`check`](Self::check).
     pub fn stop(&self) -> Result<LiveTotals, LiveError> {
-        let mut active = self
-            .run
-            .active
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut active = self.run.active();
         if active.contains(&self.way) {
             let state = self.state();
-            self.set_rate(Rate::Pps(0));
+            state.set_rate(Rate::Pps(0), self.burst);
             let until = Instant::now() + self.burst;
             let settled = || state.sent() + self.shortfall() >= self.due();
             let done = self.run.wait(|| settled() || Instant::now() >= until);

@@ -310,16 +310,18 @@ fn two_ways_take_turns() {
             way.start(Rate::Unpaced).expect("starts");
         }
         // The first was alone for a moment.
-        let ahead = {
-            let before = sent(1);
-            while sent(1) < before + 1000 {
-                ways[0].check().expect("runs");
+        let more = |way: usize| {
+            let (before, until) = (sent(way), Instant::now() + Duration::from_secs(10));
+            while sent(way) < before + 10_000 {
+                ways[way].check().expect("runs");
+                assert!(Instant::now() < until, "way {way} sends nothing");
             }
-            loop {
-                let (a, b, c) = (sent(0), sent(1), sent(0));
-                if a == c {
-                    break a - b;
-                }
+        };
+        more(1);
+        let ahead = loop {
+            let (a, b, c) = (sent(0), sent(1), sent(0));
+            if a == c {
+                break a - b;
             }
         };
         for _ in 0..2000 {
@@ -331,10 +333,10 @@ fn two_ways_take_turns() {
         }
         // One stops: the other goes on.
         let one = ways[0].stop().expect("stops");
-        let before = sent(1);
-        while sent(1) < before + 10_000 {
-            ways[1].check().expect("runs");
-        }
+        more(1);
+        // The rate of one that has stopped is nobody's business.
+        ways[0].set_rate(Rate::Unpaced);
+        more(1);
         assert_eq!(sent(0), one.sent[0].packets);
         [one, ways[1].stop().expect("stops")]
     });
