@@ -23,24 +23,19 @@ fn stream(len: usize, weight: u32) -> LiveStream {
     }
 }
 
-/// Readies a generator of its own for each of `streams`, on the interface of its place in `ifindexes`.
-fn open(ifindexes: &[u32], streams: &[Vec<LiveStream>], burst: Duration) -> Vec<Live> {
-    let plan = |(&ifindex, streams): (&u32, &Vec<LiveStream>)| LivePlan {
+fn plan(ifindex: u32, streams: Vec<LiveStream>) -> LivePlan {
+    LivePlan {
         ifindex,
-        streams: streams.clone(),
-        burst,
-    };
-    let plans: Vec<_> = ifindexes.iter().zip(streams).map(plan).collect();
-    Live::open(&plans, None).expect("opens")
+        streams,
+        burst: Duration::from_millis(1),
+    }
 }
 
 /// A generator of one interface.
-fn generator(ifindex: u32, streams: Vec<LiveStream>) -> Live {
-    let mut generators = open(&[ifindex], &[streams], BURST);
+fn generator(plan: LivePlan, cpu: Option<usize>) -> Live {
+    let mut generators = Live::open(&[plan], cpu).expect("opens");
     generators.pop().expect("one")
 }
-
-const BURST: Duration = Duration::from_millis(1);
 
 fn of_length(len: usize) -> Match {
     Match {
@@ -81,7 +76,7 @@ fn settled(sink: &Sink, sent: u64) -> Vec<StreamCount> {
 /// Sends from the left end at a rate until the schedule has asked for `packets`.
 fn send(pair: &Pair, streams: Vec<LiveStream>, pps: u32, packets: u64) -> xdp::LiveTotals {
     pair.left(|ifindex| {
-        let live = generator(ifindex, streams);
+        let live = generator(plan(ifindex, streams), None);
         live.start(Rate::Pps(pps)).expect("starts");
         while live.due() < packets {
             live.check().expect("runs");
@@ -234,7 +229,7 @@ fn rates_and_stops() {
     };
     let _sink = attach(&pair, &[of_length(60)]);
     pair.left(|ifindex| {
-        let live = generator(ifindex, vec![stream(60, 1)]);
+        let live = generator(plan(ifindex, vec![stream(60, 1)]), None);
         live.start(Rate::Pps(0)).expect("starts");
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!((live.due(), live.sent()[0].packets), (0, 0));
@@ -268,12 +263,11 @@ fn nothing_is_left_of_an_earlier_schedule() {
     };
     let _sink = attach(&pair, &[of_length(60)]);
     pair.left(|ifindex| {
-        let mut generators = open(
-            &[ifindex],
-            &[vec![stream(60, 1)]],
-            Duration::from_millis(20),
-        );
-        let live = generators.pop().expect("one");
+        let patient = LivePlan {
+            burst: Duration::from_millis(20),
+            ..plan(ifindex, vec![stream(60, 1)])
+        };
+        let live = generator(patient, None);
         // Far more than it can do: the backlog is full.
         live.start(Rate::Pps(100_000_000)).expect("starts");
         std::thread::sleep(Duration::from_millis(100));
@@ -303,8 +297,11 @@ fn two_ways_take_turns() {
         .map(|sink| sink.expect("attaches"));
     let (left, second_left) = pair.left(|index| (index, net::index("left2")));
     let totals = pair.left(|_| {
-        let streams = [vec![stream(60, 1)], vec![stream(61, 1)]];
-        let ways = open(&[left, second_left], &streams, BURST);
+        let plans = [
+            plan(left, vec![stream(60, 1)]),
+            plan(second_left, vec![stream(61, 1)]),
+        ];
+        let ways = Live::open(&plans, None).expect("opens");
         let sent = |way: usize| ways[way].sent()[0].packets;
         for way in &ways {
             way.start(Rate::Unpaced).expect("starts");
@@ -447,11 +444,7 @@ fn refusals() {
         return;
     };
     pair.left(|ifindex| {
-        let plan = |ifindex| LivePlan {
-            ifindex,
-            streams: vec![stream(60, 1)],
-            burst: BURST,
-        };
+        let plan = |ifindex| plan(ifindex, vec![stream(60, 1)]);
         assert!(matches!(
             Live::open(&[plan(9999)], None),
             Err(LiveError::Xdp(xdp::Error::NoInterface(9999)))
@@ -470,11 +463,7 @@ fn refusals() {
     });
     let _sink = attach(&pair, &[]);
     pair.left(|ifindex| {
-        let plan = LivePlan {
-            ifindex,
-            streams: vec![stream(60, 1)],
-            burst: BURST,
-        };
+        let plan = plan(ifindex, vec![stream(60, 1)]);
         assert!(matches!(
             Live::open(&[plan], Some(5000)),
             Err(LiveError::Run(_))
@@ -513,12 +502,7 @@ fn ceiling() {
 /// Mpps sent and received over half a second.
 fn measure(pair: &Pair, sink: &Sink, stream: &LiveStream, rate: Rate) -> (f64, f64) {
     pair.left(|ifindex| {
-        let plan = LivePlan {
-            ifindex,
-            streams: vec![stream.clone()],
-            burst: BURST,
-        };
-        let live = &Live::open(&[plan], Some(0)).expect("opens")[0];
+        let live = generator(plan(ifindex, vec![stream.clone()]), Some(0));
         live.start(rate).expect("starts");
         std::thread::sleep(Duration::from_millis(100));
         let count = || {

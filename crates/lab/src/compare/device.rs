@@ -45,9 +45,8 @@ impl Cpus {
     /// Of the processors `usable`, those that the load tester may use beside a device spread like this: not the device's,
     /// where it has its own.
     pub fn off_device(self, spread: Spread, usable: &[usize]) -> Vec<usize> {
-        let own = (spread == Spread::Apart).then_some(self.device);
         let mut others = usable.to_vec();
-        others.retain(|cpu| *cpu == self.generator || Some(*cpu) != own);
+        others.retain(|cpu| spread == Spread::Shared || *cpu != self.device);
         others
     }
 

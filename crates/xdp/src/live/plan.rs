@@ -29,7 +29,7 @@ const IP4_LEN: usize = 20;
 pub enum Rate {
     /// As fast as it goes; nothing is ever short.
     Unpaced,
-    /// Packets per second over all streams, up to 100 million.
+    /// Packets per second over all streams; more than 100 million count as that.
     Pps(u32),
 }
 
