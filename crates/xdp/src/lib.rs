@@ -14,6 +14,8 @@
 mod attach;
 mod error;
 mod inventory;
+#[cfg(test)]
+mod layout;
 mod live;
 mod map;
 mod netlink;

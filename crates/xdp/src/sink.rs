@@ -126,3 +126,22 @@ fn fill(table: &Table, matches: &[Match]) {
     }
     table.count.store(matches.len() as u32, Relaxed);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{agree, facts};
+
+    #[test]
+    fn the_table_is_laid_out_as_in_the_program() {
+        let all = [
+            facts!("match" as Row: src = src_min, dst = dst_min, length, sport, dport, protocol),
+            facts!("table" as Table: count, _reserved, rows = match),
+        ];
+        agree(
+            "the_table_is_laid_out_as_in_the_program",
+            "sink.bpf.c",
+            &all.concat(),
+        );
+    }
+}

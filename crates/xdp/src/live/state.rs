@@ -188,3 +188,25 @@ impl StreamState {
             .store(stream.frame.len().max(MIN_FRAME) as u32, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{agree, facts};
+
+    #[test]
+    fn the_state_is_laid_out_as_in_the_program() {
+        let all = [
+            facts!("var" as VarState: value, min, max, step, seed, at, width, op),
+            facts!("stream" as StreamState: packets, bytes, len, vars, ip4_at, _reserved, var, head),
+            facts!("way" as WayState: rate, burst, due, lost, _credit, last, _rest, stopped, ifindex, _position, order_len,
+                _reserved, order, stream),
+            facts!("live" as State: ways, _turn, frame_len, wide, way),
+        ];
+        agree(
+            "the_state_is_laid_out_as_in_the_program",
+            "live.bpf.c",
+            &all.concat(),
+        );
+    }
+}
