@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Time stamp counter now. On processors without one: nanoseconds.
 #[inline(always)]
+#[allow(unsafe_code)]
 pub fn now() -> u64 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has rdtsc.

@@ -1,22 +1,28 @@
 //! The packet descriptor: all the metadata a packet has on its way, 16 bytes, moved by value.
+#![allow(unsafe_code)]
 
-/// Bits of [`Desc::flags`].
-pub mod flags {
-    /// The packet goes on in further buffers: see [`crate::pool::Annex`].
-    pub const CHAINED: u8 = 1;
+/// One bit of a descriptor's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flag(u8);
+
+impl Flag {
+    /// The packet goes on in further buffers, as its annex says. Only who builds and cuts chains sets it.
+    pub(crate) const CHAINED: Flag = Flag(1);
     /// Every node that this packet passes writes a trace record.
-    pub const TRACED: u8 = 1 << 1;
+    pub(crate) const TRACED: Flag = Flag(1 << 1);
     /// The router made this packet itself (an ICMP error, a fragment): no further error is sent about it.
-    pub const OURS: u8 = 1 << 2;
+    pub const OURS: Flag = Flag(1 << 2);
 }
 
 /// One packet: a buffer of the [`crate::Pool`] and where its bytes lie in it.
 ///
-/// A descriptor owns its buffer. It is not `Clone`: who takes it frees it, sends it or hands it on.
-/// `buf` and `off` are private so that safe code can never name memory outside of the pool.
+/// A descriptor owns its buffer. It is not `Clone`: who takes it frees it, sends it or hands it on; who drops it loses the
+/// buffer until the end of the pool. Buffer, offset, length and chain are private, so that safe code names no memory that
+/// is not the packet's.
 #[derive(Debug)]
 #[repr(C, align(16))]
 pub struct Desc {
+    /// The pool's first number and the buffer's index in it.
     pub(crate) buf: u32,
     pub(crate) off: u16,
     pub(crate) len: u16,
@@ -24,8 +30,7 @@ pub struct Desc {
     pub rx_if: u16,
     /// Offset of the network header from the first byte, in bytes.
     pub l3: u8,
-    /// [`flags`].
-    pub flags: u8,
+    flags: u8,
     /// Before the look-up: free for the nodes' use. After it: the adjacency. At interface output: the interface to leave by.
     pub adj: u32,
 }
@@ -33,13 +38,13 @@ pub struct Desc {
 const _: () = assert!(size_of::<Desc>() == 16);
 
 impl Desc {
-    /// A descriptor of buffer `buf` with `len` bytes at `off`.
+    /// A descriptor of buffer `buf` (the pool's first number and the index) with `len` bytes at `off`.
     ///
     /// # Safety
-    /// The caller owns the buffer (from [`crate::Buffers::alloc`] or a port's ring), `off + len` lies within the pool's stride and
-    /// `off` at most [`crate::Pool::max_offset`].
+    /// The caller owns the buffer; `off` is at least 64 (the annex) and at most [`crate::Pool::max_offset`], and `off + len`
+    /// at most the pool's stride.
     #[inline(always)]
-    pub const unsafe fn new(buf: u32, off: u16, len: u16) -> Self {
+    pub(crate) const unsafe fn new(buf: u32, off: u16, len: u16) -> Self {
         Desc {
             buf,
             off,
@@ -49,12 +54,6 @@ impl Desc {
             flags: 0,
             adj: 0,
         }
-    }
-
-    /// Index of its (first) buffer.
-    #[inline(always)]
-    pub const fn buf(&self) -> u32 {
-        self.buf
     }
 
     /// Offset of the first byte in the buffer.
@@ -70,10 +69,35 @@ impl Desc {
         self.len
     }
 
-    /// Whether any of the bits is set.
+    /// Whether it is marked so.
     #[inline(always)]
-    pub const fn has(&self, bits: u8) -> bool {
-        self.flags & bits != 0
+    pub const fn has(&self, flag: Flag) -> bool {
+        self.flags & flag.0 != 0
+    }
+
+    /// Marks it.
+    #[inline(always)]
+    pub const fn mark(&mut self, flag: Flag) {
+        self.flags |= flag.0;
+    }
+
+    /// Takes the mark away.
+    #[inline(always)]
+    pub(crate) const fn unmark(&mut self, flag: Flag) {
+        self.flags &= !flag.0;
+    }
+
+    /// Whether the packet lies in several buffers.
+    #[inline(always)]
+    pub const fn is_chained(&self) -> bool {
+        self.has(Flag::CHAINED)
+    }
+
+    /// Forgets what the nodes wrote into it: a packet as just received.
+    #[inline(always)]
+    pub const fn reset(&mut self) {
+        (self.rx_if, self.l3, self.adj) = (0, 0, 0);
+        self.flags &= Flag::CHAINED.0;
     }
 
     /// A second descriptor of the same packet, for who moves descriptors between memories.
@@ -81,7 +105,7 @@ impl Desc {
     /// # Safety
     /// Exactly one of the two may be used from here on.
     #[inline(always)]
-    pub const unsafe fn duplicate(&self) -> Self {
+    pub(crate) const unsafe fn duplicate(&self) -> Self {
         Desc {
             buf: self.buf,
             off: self.off,
@@ -93,8 +117,8 @@ impl Desc {
         }
     }
 
-    /// An empty place in a frame or ring. It owns nothing.
-    pub(crate) const EMPTY: Desc = Desc {
+    /// What a place holds that has never been filled. Nobody is shown it.
+    pub(crate) const VACANT: Desc = Desc {
         buf: u32::MAX,
         off: 0,
         len: 0,

@@ -3,6 +3,7 @@
 //! A worker says once a loop which generation it has seen ([`Reader::refresh`]). A value is dropped, on the control thread, when every
 //! worker has seen a later one. The same generations are the workers' grace period for tables: see [`Publisher::mark`].
 //! A worker that sleeps is offline and holds nobody up.
+#![allow(unsafe_code)]
 
 use crate::ring::Padded;
 use crate::sync::{AtomicPtr, AtomicU64, Ordering, fence};

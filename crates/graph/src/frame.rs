@@ -1,4 +1,5 @@
-//! A frame: up to 256 packet descriptors by value.
+//! A frame: up to 256 packet descriptors by value, and the two ways out of it.
+#![allow(unsafe_code)]
 
 use crate::{Buffers, Desc, Port};
 
@@ -8,14 +9,16 @@ pub const FRAME: usize = 256;
 /// Up to [`FRAME`] packets on their way from one node to the next.
 #[derive(Debug)]
 pub struct Frame {
-    pub(crate) descs: Box<[Desc; FRAME]>,
-    pub(crate) len: usize,
+    /// Those before `len` are the frame's; what lies behind belongs to somebody else or to nobody.
+    descs: Box<[Desc; FRAME]>,
+    /// At most [`FRAME`].
+    len: usize,
 }
 
 impl Default for Frame {
     fn default() -> Self {
         Frame {
-            descs: Box::new([const { Desc::EMPTY }; FRAME]),
+            descs: Box::new([const { Desc::VACANT }; FRAME]),
             len: 0,
         }
     }
@@ -47,12 +50,6 @@ impl Frame {
     pub fn packets_mut(&mut self) -> &mut [Desc] {
         &mut self.descs[..self.len.min(FRAME)]
     }
-    /// Fills it with what `port` has received, for who serves a port without a graph. Its packets of before must have been taken out.
-    #[inline]
-    pub fn receive(&mut self, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
-        self.len = port.rx(bufs, &mut self.descs[..]).min(FRAME);
-        self.len
-    }
     /// Appends a packet, or gives it back if the frame is full.
     #[inline]
     pub fn push(&mut self, d: Desc) -> Result<(), Desc> {
@@ -65,29 +62,49 @@ impl Frame {
             None => Err(d),
         }
     }
-    /// Takes the last packet out.
+    /// Takes all its packets out, in order. Those that the caller leaves in the iterator are lost to the pool.
     #[inline]
-    pub fn pop(&mut self) -> Option<Desc> {
-        self.len = self.len.checked_sub(1)?;
-        Some(std::mem::replace(&mut self.descs[self.len], Desc::EMPTY))
+    pub fn drain(&mut self) -> impl Iterator<Item = Desc> {
+        let len = std::mem::take(&mut self.len).min(FRAME);
+        // SAFETY: the frame counts them as gone already, and each is read once.
+        self.descs[..len].iter().map(|d| unsafe { d.duplicate() })
     }
-    /// Takes packet `i` out and leaves a hole; when all wanted ones are out, [`Frame::clear`] it.
+    /// Lets `take` have the first `at_most` packets; what it leaves moves to the front. Returns how many it took.
     #[inline]
-    pub fn take(&mut self, i: usize) -> Option<Desc> {
-        let place = self.descs[..self.len].get_mut(i)?;
-        Some(std::mem::replace(place, Desc::EMPTY)).filter(|d| d.buf != u32::MAX)
+    pub fn offer(&mut self, at_most: usize, take: impl FnOnce(&mut Batch<'_>)) -> usize {
+        // Nobody owns them twice, even if `take` panics.
+        let len = std::mem::take(&mut self.len).min(FRAME);
+        let mut batch = Batch {
+            packets: &self.descs[..len.min(at_most)],
+            taken: 0,
+        };
+        take(&mut batch);
+        let taken = batch.taken;
+        if taken < len && taken > 0 {
+            // SAFETY: both ranges lie within the frame; Desc has no drop, and those that were taken are overwritten or forgotten.
+            unsafe {
+                let descs = self.descs.as_mut_ptr();
+                std::ptr::copy(descs.add(taken), descs, len - taken);
+            }
+        }
+        self.len = len - taken;
+        taken
     }
-    /// Forgets its packets: each must have been taken out.
-    #[inline]
-    pub fn clear(&mut self) {
+    /// Offers all its packets to a port and returns how many it took, for who serves a port without a graph.
+    pub fn send(&mut self, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
+        self.offer(FRAME, |batch| port.tx(bufs, batch))
+    }
+    /// Forgets its packets.
+    #[inline(always)]
+    pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
-    /// Appends copies of the descriptors `run` and returns how many fitted.
+    /// Appends a run of packets by copying their descriptors, and returns how many fitted.
     ///
     /// # Safety
-    /// The originals that were appended must not be used again.
+    /// The caller owns the packets, and uses the originals of those that were appended no more.
     #[inline]
-    pub(crate) unsafe fn append(&mut self, run: &[Desc]) -> usize {
+    pub unsafe fn append(&mut self, run: &[Desc]) -> usize {
         let n = run.len().min(self.room());
         // SAFETY: n fits behind len; Desc has no drop; the caller gives the originals up.
         unsafe {
@@ -95,5 +112,71 @@ impl Frame {
         };
         self.len += n;
         n
+    }
+}
+
+/// A run of packets on offer: an iterator that takes them one by one, in order. What is not taken stays its owner's.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    packets: &'a [Desc],
+    /// How many of them have been given away.
+    taken: usize,
+}
+
+impl Batch<'_> {
+    /// Packets that are left.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.packets.len() - self.taken
+    }
+    /// Whether none is left.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The next one, to look at before taking it.
+    #[inline(always)]
+    pub fn peek(&self) -> Option<&Desc> {
+        self.packets.get(self.taken)
+    }
+    /// Those that are left.
+    #[inline(always)]
+    pub fn packets(&self) -> &[Desc] {
+        self.packets.get(self.taken..).unwrap_or_default()
+    }
+    /// Lets `take` have the first `at_most` of those that are left.
+    #[inline]
+    pub fn offer(&mut self, at_most: usize, take: impl FnOnce(&mut Batch<'_>)) {
+        let from = self.taken;
+        let to = from.saturating_add(at_most).min(self.packets.len());
+        let mut part = Batch {
+            packets: &self.packets[from..to],
+            taken: 0,
+        };
+        // Nobody owns them twice, even if `take` panics.
+        self.taken = to;
+        take(&mut part);
+        self.taken = from + part.taken;
+    }
+    /// Goes past the first `n` of those that are left: they are the caller's.
+    ///
+    /// # Safety
+    /// No more than are left; the caller has copied their descriptors.
+    #[inline(always)]
+    pub unsafe fn advance(&mut self, n: usize) {
+        debug_assert!(n <= self.len());
+        self.taken += n;
+    }
+}
+
+impl Iterator for Batch<'_> {
+    type Item = Desc;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Desc> {
+        let d = self.packets.get(self.taken)?;
+        self.taken += 1;
+        // SAFETY: each is read once, and its owner counts it as taken.
+        Some(unsafe { d.duplicate() })
     }
 }

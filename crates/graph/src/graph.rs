@@ -124,15 +124,9 @@ impl<C> Graph<C> {
             .map(|i| i as u16)
     }
 
-    /// Puts packets before node `entry`.
-    pub fn enter(&mut self, entry: u16, frame: &mut Frame) {
-        if !frame.is_empty() {
-            self.out.enqueue(entry, frame);
-        }
-    }
-
     /// Runs nodes until none has packets.
     #[inline]
+    #[allow(unsafe_code)]
     pub fn run(&mut self, cx: &C) {
         let mut clock = crate::cycles::now();
         while self.out.ready != 0 {
@@ -143,8 +137,9 @@ impl<C> Graph<C> {
             let packets = self.work.len() as u64;
             self.out.trace_node(i, &mut self.work);
             self.out.current = i;
-            self.nodes[i].frame(cx, &mut self.out, &mut self.work);
-            self.work.len = 0;
+            // SAFETY: what is pending came by `Out::admit` or `Out::push`, which let in packets of its pool only.
+            unsafe { self.nodes[i].frame(cx, &mut self.out, &mut self.work) };
+            self.work.clear();
             let now = crate::cycles::now();
             let c = &self.out.counters[i];
             c.calls.add(1);

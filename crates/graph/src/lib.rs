@@ -7,7 +7,6 @@
 //! - a frame holds [`Desc`]riptors by value, there is no metadata memory beside the packet;
 //! - the framework moves, counts, prefetches and traces whole frames, and runs of packets where a frame splits;
 //! - a [`Stage`] is written once, as a function of one packet, and fused by [`stage::Then`] where it pays.
-#![allow(unsafe_code)]
 
 pub mod cable;
 pub mod counters;
@@ -27,8 +26,8 @@ pub mod trace;
 pub mod waker;
 pub mod worker;
 
-pub use desc::{Desc, flags};
-pub use frame::{FRAME, Frame};
+pub use desc::{Desc, Flag};
+pub use frame::{Batch, FRAME, Frame};
 pub use graph::Graph;
 pub use node::{Each, Node, Out};
 pub use pool::{Buffers, Pool};

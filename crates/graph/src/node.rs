@@ -1,11 +1,12 @@
 //! Nodes: a stage over a whole frame, and where the packets go from there.
+#![allow(unsafe_code)]
 
 use crate::counters::{InterfaceCounters, NodeCounters, WorkerCounters};
 use crate::frame::{FRAME, Frame};
 use crate::served::{Handoff, Served};
 use crate::stage::{Part, Pkt, Stage};
 use crate::trace::{Record, Tracer};
-use crate::{Buffers, Desc, Edges};
+use crate::{Buffers, Desc, Edges, Pool};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -16,7 +17,10 @@ pub trait Node<C>: Send {
     /// The stages (for most: one), with their edges.
     fn parts(&self) -> Vec<Part>;
     /// Takes every packet of the frame and gives it to an edge of `out`; leaves the frame empty.
-    fn frame(&mut self, cx: &C, out: &mut Out, frame: &mut Frame);
+    ///
+    /// # Safety
+    /// The packets are of the pool of `out`'s graph.
+    unsafe fn frame(&mut self, cx: &C, out: &mut Out, frame: &mut Frame);
     /// Whether [`Node::poll`] is to be called.
     fn polls(&self) -> bool {
         false
@@ -70,13 +74,10 @@ impl<C, E: Each<C>> Node<C> for OneByOne<E> {
             thru: 0,
         }]
     }
-    fn frame(&mut self, cx: &C, out: &mut Out, frame: &mut Frame) {
-        for i in 0..frame.len() {
-            if let Some(d) = frame.take(i) {
-                self.0.packet(cx, out, d);
-            }
+    unsafe fn frame(&mut self, cx: &C, out: &mut Out, frame: &mut Frame) {
+        for d in frame.drain() {
+            self.0.packet(cx, out, d);
         }
-        frame.clear();
     }
     fn polls(&self) -> bool {
         self.0.polls()
@@ -99,31 +100,32 @@ impl<C, S: Stage<C>> Node<C> for Staged<C, S> {
     fn parts(&self) -> Vec<Part> {
         S::parts()
     }
-    fn frame(&mut self, cx: &C, out: &mut Out, frame: &mut Frame) {
+    unsafe fn frame(&mut self, cx: &C, out: &mut Out, frame: &mut Frame) {
         let thru = S::THRU.index();
         let mut nexts = [0u8; FRAME];
-        let pool = out.bufs.pool();
+        let pool = &*out.pool;
         let packets = frame.packets_mut();
         let mut differs = 0;
         packets
             .iter()
             .take(S::HEADERS_AHEAD)
-            .for_each(|d| prefetch(pool, d));
+            .for_each(|d| pool.prefetch(d));
         for i in 0..packets.len() {
             if S::HEADERS_AHEAD > 0
                 && let Some(d) = packets.get(i + S::HEADERS_AHEAD)
             {
-                prefetch(pool, d);
+                pool.prefetch(d);
             }
             if S::HINT_AHEAD > 0
                 && let Some(d) = packets.get_mut(i + S::HINT_AHEAD)
             {
-                self.stage.hint(cx, &Pkt::new(pool, d));
+                // SAFETY: as required of the caller, the packets are of this pool.
+                let ahead = unsafe { Pkt::known(pool, d) };
+                self.stage.hint(cx, &ahead);
             }
-            let next = self
-                .stage
-                .packet(cx, &mut Pkt::new(pool, &mut packets[i]))
-                .index();
+            // SAFETY: as above.
+            let mut packet = unsafe { Pkt::known(pool, &mut packets[i]) };
+            let next = self.stage.packet(cx, &mut packet).index();
             nexts[i] = next;
             differs |= next ^ thru;
         }
@@ -133,21 +135,6 @@ impl<C, S: Stage<C>> Node<C> for Staged<C, S> {
             out.scatter(&nexts, frame);
         }
     }
-}
-
-/// Asks for the packet's first cache line, to write.
-#[inline(always)]
-pub(crate) fn prefetch(pool: &crate::Pool, d: &Desc) {
-    let at = pool.data(d).as_ptr();
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch touches nothing.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
-            at.cast_const().cast(),
-        );
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }
 
 /// Where an edge leads, resolved.
@@ -177,9 +164,13 @@ pub enum Way {
 }
 
 /// The frames between the nodes, and all that a node may reach beside its own state.
+///
+/// Its frames hold packets of one pool: those of another are stopped where packets come in, from ports and by [`Out::push`].
 pub struct Out {
     /// The worker's buffers.
     pub bufs: Buffers,
+    /// The pool of all packets in the frames, whoever exchanges `bufs`.
+    pool: Arc<Pool>,
     /// TSC at the start of this loop.
     pub now: u64,
     pub(crate) pending: Vec<Frame>,
@@ -213,6 +204,7 @@ impl Out {
         let nodes = targets.len();
         assert!(nodes <= 64, "a graph has at most 64 nodes");
         Out {
+            pool: bufs.share(),
             bufs,
             now: crate::cycles::now(),
             pending: (0..nodes).map(|_| Frame::default()).collect(),
@@ -239,22 +231,24 @@ impl Out {
 
     /// Sends the whole frame along `edge` of the current node.
     #[inline]
-    pub fn all(&mut self, edge: u8, frame: &mut Frame) {
+    pub(crate) fn all(&mut self, edge: u8, frame: &mut Frame) {
         let node = &self.counters[self.current];
-        node.edges[edge as usize].add(frame.len as u64);
+        node.edges[edge as usize].add(frame.len() as u64);
         match self.targets[self.current][edge as usize] {
             Target::Node(to) => self.enqueue(to, frame),
             Target::Interface => self.transmit_frame(frame),
             Target::Drop => {
-                self.drop_run(edge, 0, frame.len, frame);
-                frame.len = 0;
+                // SAFETY: the frame is emptied at once.
+                unsafe { self.drop_run(edge, frame.packets()) };
+                frame.clear();
             }
         }
     }
 
     /// Sends each packet of the frame along its edge in `nexts`, by runs.
-    pub fn scatter(&mut self, nexts: &[u8; FRAME], frame: &mut Frame) {
-        let n = frame.len;
+    pub(crate) fn scatter(&mut self, nexts: &[u8; FRAME], frame: &mut Frame) {
+        let packets = frame.packets();
+        let n = packets.len();
         let mut from = 0;
         while from < n {
             let edge = nexts[from];
@@ -265,30 +259,34 @@ impl Out {
             self.counters[self.current].edges[edge as usize].add((to - from) as u64);
             match self.targets[self.current][edge as usize] {
                 // SAFETY: each packet is in one run, and the frame is emptied below.
-                Target::Node(node) => unsafe { self.enqueue_run(node, &frame.descs[from..to]) },
+                Target::Node(node) => unsafe { self.enqueue_run(node, &packets[from..to]) },
                 // SAFETY: as above.
-                Target::Interface => unsafe { self.transmit_run(&frame.descs[from..to]) },
-                Target::Drop => self.drop_run(edge, from, to, frame),
+                Target::Interface => unsafe { self.transmit_run(&packets[from..to]) },
+                // SAFETY: as above.
+                Target::Drop => unsafe { self.drop_run(edge, &packets[from..to]) },
             }
             from = to;
         }
-        frame.len = 0;
+        frame.clear();
     }
 
     /// Sends one packet along `edge` of the current node.
+    ///
+    /// # Panics
+    /// When it is of another pool than the graph's.
     pub fn push(&mut self, edge: impl Edges, d: Desc) {
+        self.pool.index(&d);
         let edge = edge.index();
         self.counters[self.current].edges[edge as usize].add(1);
         match self.targets[self.current][edge as usize] {
             // SAFETY: d is ours and ends here.
             Target::Node(node) => unsafe { self.enqueue_run(node, std::slice::from_ref(&d)) },
-            // SAFETY: as above.
-            Target::Interface => unsafe { self.transmit_run(std::slice::from_ref(&d)) },
+            Target::Interface => self.transmit_one(d),
             Target::Drop => {
                 self.transmit_counters(d.rx_if).drops.add(1);
                 if self.tracer.active {
                     self.tracer
-                        .dropped(self.bufs.pool(), self.current as u16, edge, &d);
+                        .dropped(&self.pool, self.current as u16, edge, &d);
                 }
                 self.bufs.free(d);
             }
@@ -298,6 +296,23 @@ impl Out {
     /// Counts a packet under a drop edge of the current node without ending it (for who frees it himself).
     pub fn count(&mut self, edge: impl Edges) {
         self.counters[self.current].edges[edge.index() as usize].add(1);
+    }
+
+    /// Takes packets that `interface` has received for the graph's.
+    ///
+    /// # Panics
+    /// When the port gave packets of another pool.
+    #[inline]
+    pub(crate) fn admit(&self, interface: u16, packets: &mut [Desc]) {
+        let (mut any, mut all) = (0, u32::MAX);
+        for d in packets {
+            d.rx_if = interface;
+            any |= d.buf;
+            all &= d.buf;
+        }
+        if !self.pool.owns(any, all) {
+            crate::pool::foreign();
+        }
     }
 
     /// Counters of an interface.
@@ -325,9 +340,9 @@ impl Out {
             self.ready |= 1 << to;
         } else {
             // SAFETY: the frame is emptied at once.
-            unsafe { self.enqueue_run(to, &frame.descs[..frame.len.min(FRAME)]) };
+            unsafe { self.enqueue_run(to, frame.packets()) };
         }
-        frame.len = 0;
+        frame.clear();
     }
 
     /// # Safety
@@ -384,8 +399,15 @@ impl Out {
         }
     }
 
+    pub(crate) fn transmit_one(&mut self, d: Desc) {
+        // SAFETY: d is ours and ends here.
+        unsafe { self.transmit_run(std::slice::from_ref(&d)) };
+    }
+
     fn transmit_frame(&mut self, frame: &mut Frame) {
-        let first = frame.descs[0].adj;
+        let Some(first) = frame.packets().first().map(|d| d.adj) else {
+            return;
+        };
         let same = frame.packets().iter().all(|d| d.adj == first);
         if same
             && (first as usize) < self.transmit.len()
@@ -395,14 +417,14 @@ impl Out {
             self.outgoing.push(first as u16);
         } else {
             // SAFETY: the frame is emptied at once.
-            unsafe { self.transmit_run(&frame.descs[..frame.len.min(FRAME)]) };
+            unsafe { self.transmit_run(frame.packets()) };
         }
-        frame.len = 0;
+        frame.clear();
     }
 
     /// # Safety
     /// The originals in `run` must not be used again.
-    pub(crate) unsafe fn transmit_run(&mut self, run: &[Desc]) {
+    unsafe fn transmit_run(&mut self, run: &[Desc]) {
         let mut from = 0;
         while from < run.len() {
             let to_if = run[from].adj;
@@ -424,15 +446,17 @@ impl Out {
         }
     }
 
+    /// # Safety
+    /// The originals in `run` must not be used again.
     #[cold]
-    fn drop_run(&mut self, edge: u8, from: usize, to: usize, frame: &Frame) {
-        for d in &frame.descs[from..to] {
+    unsafe fn drop_run(&mut self, edge: u8, run: &[Desc]) {
+        for d in run {
             self.transmit_counters(d.rx_if).drops.add(1);
             if self.tracer.active {
                 self.tracer
-                    .dropped(self.bufs.pool(), self.current as u16, edge, d);
+                    .dropped(&self.pool, self.current as u16, edge, d);
             }
-            // SAFETY: the caller empties the frame; each packet is freed once.
+            // SAFETY: the caller gave it up.
             let d = unsafe { d.duplicate() };
             self.bufs.free(d);
         }
@@ -446,28 +470,20 @@ impl Out {
         }
         self.trace_transmit(interface);
         let slot = &mut self.transmit[interface];
-        let packets = &slot.frame.descs[..slot.frame.len];
-        let taken = match slot.way {
-            Way::Port(port) => self.ports[port].send(&mut self.bufs, packets, &slot.counters),
-            Way::Worker(worker) => self.handoff.give(worker, packets, &self.worker),
-            Way::None => {
-                slot.counters.no_port.add(packets.len() as u64);
-                0
-            }
-        };
-        for d in &packets[taken..] {
-            // SAFETY: not taken, and the frame is emptied below.
-            let d = unsafe { d.duplicate() };
-            self.bufs.free(d);
+        let frame = &mut slot.frame;
+        match slot.way {
+            Way::Port(port) => self.ports[port].send(&mut self.bufs, frame, &slot.counters),
+            Way::Worker(worker) => self.handoff.give(worker, frame, &self.worker),
+            Way::None => slot.counters.no_port.add(frame.len() as u64),
         }
-        slot.frame.len = 0;
+        frame.drain().for_each(|d| self.bufs.free(d));
     }
 
     #[inline]
     pub(crate) fn trace_node(&mut self, node: usize, frame: &mut Frame) {
         if self.tracer.active {
             self.tracer
-                .visit(self.bufs.pool(), node as u16, 0, frame.packets_mut());
+                .visit(&self.pool, node as u16, 0, frame.packets_mut());
         }
     }
 
@@ -475,7 +491,7 @@ impl Out {
     pub(crate) fn trace_receive(&mut self, interface: u16, packets: &mut [Desc]) {
         if self.tracer.active {
             self.tracer
-                .visit(self.bufs.pool(), Record::INTERFACE_RX, interface, packets);
+                .visit(&self.pool, Record::INTERFACE_RX, interface, packets);
         }
     }
 
@@ -484,7 +500,7 @@ impl Out {
         if self.tracer.active {
             let frame = &mut self.transmit[interface].frame;
             self.tracer.visit(
-                self.bufs.pool(),
+                &self.pool,
                 Record::INTERFACE_TX,
                 interface as u16,
                 frame.packets_mut(),

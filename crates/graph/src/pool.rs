@@ -3,12 +3,13 @@
 //! A buffer is `stride` bytes: the [`Annex`] (64 bytes, state that few packets have), headroom up to [`DATA`], then the packet.
 //! A stride of an odd number of cache lines ([`STRIDE`]) spreads headers over all cache sets; AF_XDP's aligned chunks need
 //! [`STRIDE_AF_XDP`].
+#![allow(unsafe_code)]
 
-use crate::desc::{Desc, flags};
+use crate::desc::{Desc, Flag};
 use crate::ring::FreeList;
 use std::io;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Default buffer distance in bytes: 33 cache lines.
 pub const STRIDE: usize = 2112;
@@ -32,50 +33,85 @@ pub enum Pages {
     Transparent,
 }
 
-/// The first 64 bytes of every buffer: what few packets need.
+/// The first 64 bytes of every buffer: what few packets need. Only who builds, cuts and walks chains reads and writes it.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
-pub struct Annex {
+pub(crate) struct Annex {
     /// Next segment's buffer, valid if `segments` is more than 1 (in the head) or counted down to it.
-    pub next: u32,
+    next: u32,
     /// Offset of the next segment's first byte.
-    pub next_off: u16,
+    next_off: u16,
     /// Length of the next segment.
-    pub next_len: u16,
+    next_len: u16,
     /// Head only: bytes of the whole packet.
-    pub total: u32,
+    pub(crate) total: u32,
     /// Segments from this one to the end, this one included.
-    pub segments: u16,
+    segments: u16,
     /// Trace handle of a traced packet.
-    pub trace: u16,
+    pub(crate) trace: u16,
+}
+
+impl Annex {
+    /// The next segment.
+    ///
+    /// # Safety
+    /// There is one, and whoever owns the packet uses it by one descriptor at a time.
+    unsafe fn next(&self) -> Desc {
+        // SAFETY: `Buffers::chain` wrote what a descriptor said that was given to the chain.
+        unsafe { Desc::new(self.next, self.next_off, self.next_len) }
+    }
 }
 
 /// The packet memory.
+///
+/// Descriptors carry the number of their pool: whoever looks for a packet in another pool than its own panics.
 #[derive(Debug)]
 pub struct Pool {
     base: NonNull<u8>,
     bytes: usize,
     stride: usize,
+    /// Number of its first buffer: `SLOT` times its place among the pools of the process.
+    first: u32,
+    /// Where buffer number 0 would be, so that an address takes no more than number and stride.
+    origin: *mut u8,
     count: u32,
     pages: Pages,
     free: FreeList,
 }
 
+/// Most buffers that a pool has.
+const SLOT: u32 = 1 << 24;
+
+/// Which of the numbers `0..256 * SLOT` are in use, by pool.
+static SLOTS: Mutex<[bool; 256]> = Mutex::new([false; 256]);
+
+/// Takes numbers for a pool.
+fn number() -> io::Result<u32> {
+    let mut slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let free = slots.iter_mut().zip(0..).find(|(used, _)| !**used);
+    let (used, place) = free.ok_or_else(|| {
+        io::Error::other("pool: the process has 256 pools, or had pools that lost packets")
+    })?;
+    *used = true;
+    Ok(place * SLOT)
+}
+
 // SAFETY: the pool hands out each buffer to one owner at a time (FreeList); the mapping lives as long as the pool.
 unsafe impl Send for Pool {}
-// SAFETY: as above; all methods that reach packet bytes need the buffer's owning descriptor.
+// SAFETY: as above; all methods that reach packet bytes need the descriptor that owns the buffer, and check that it is of this pool.
 unsafe impl Sync for Pool {}
 
 impl Pool {
     /// Maps `count` buffers, `stride` bytes apart. Huge pages where some are reserved, else transparent ones are asked for.
     ///
     /// # Errors
-    /// The operating system's, when the memory is not there; `InvalidInput` for a stride that is not a multiple of 64 in 2048..=16384.
+    /// The operating system's, when the memory is not there; `InvalidInput` for a stride that is not a multiple of 64 in
+    /// 2048..=16384; `Other` when the process has 256 pools already. One that was dropped counts while packets of it are left.
     pub fn new(count: u32, stride: usize) -> io::Result<Arc<Self>> {
         if !(2048..=16384).contains(&stride)
             || !stride.is_multiple_of(64)
             || count == 0
-            || count > 1 << 24
+            || count > SLOT
         {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -85,13 +121,16 @@ impl Pool {
         // The window of the last buffer may reach beyond it.
         let bytes = (count as usize * stride + WINDOW).next_multiple_of(HUGE);
         let (base, pages) = map(bytes)?;
+        let first = number().inspect_err(|_| unmap(base, bytes))?;
         Ok(Arc::new(Pool {
             base,
             bytes,
             stride,
+            first,
+            origin: base.as_ptr().wrapping_sub(first as usize * stride),
             count,
             pages,
-            free: FreeList::full(count),
+            free: FreeList::full(first, count),
         }))
     }
 
@@ -130,19 +169,71 @@ impl Pool {
         (self.stride - DATA as usize) as u16
     }
 
-    /// Address of a buffer.
+    /// A packet of `len` bytes at `off` of a buffer that a port's ring owned, whose index [`Buffers::alloc_index`] gave.
+    ///
+    /// # Safety
+    /// The caller owns the buffer and gives it up to the packet; `off` is at least 64 (before it lies what the pool notes about
+    /// the packet) and at most [`Pool::max_offset`], and `off + len` at most the stride.
     #[inline(always)]
-    pub fn buffer(&self, buf: u32) -> NonNull<u8> {
-        debug_assert!(buf < self.count);
-        // SAFETY: descriptors name only buffers of the pool (`Desc` invariant).
-        unsafe { self.base.add(buf as usize * self.stride) }
+    pub unsafe fn packet(&self, index: u32, off: u16, len: u16) -> Desc {
+        debug_assert!(index < self.count);
+        // SAFETY: as required of the caller.
+        unsafe { Desc::new(self.first + index, off, len) }
+    }
+
+    /// Whether packets are this pool's whose buffers' numbers are `any` by OR and `all` by AND.
+    #[inline(always)]
+    pub(crate) fn owns(&self, any: u32, all: u32) -> bool {
+        (any ^ self.first) < SLOT && (all ^ self.first) < SLOT
+    }
+
+    /// Index of a packet's first buffer.
+    ///
+    /// # Panics
+    /// On a packet of another pool.
+    #[inline(always)]
+    pub fn index(&self, d: &Desc) -> u32 {
+        let index = d.buf.wrapping_sub(self.first);
+        if index >= self.count {
+            foreign();
+        }
+        index
+    }
+
+    /// Address of a packet's first buffer.
+    #[inline(always)]
+    fn buffer(&self, d: &Desc) -> NonNull<u8> {
+        // SAFETY: the index is below the count, so the address lies within the mapping.
+        unsafe { self.base.add(self.index(d) as usize * self.stride) }
     }
 
     /// Address of a packet's first byte.
     #[inline(always)]
     pub fn data(&self, d: &Desc) -> NonNull<u8> {
         // SAFETY: off lies within the stride (`Desc` invariant).
-        unsafe { self.buffer(d.buf).add(d.off as usize) }
+        unsafe { self.buffer(d).add(d.off as usize) }
+    }
+
+    /// Address of a packet's first byte; of a packet of another pool, any.
+    #[inline(always)]
+    pub(crate) fn address(&self, d: &Desc) -> *mut u8 {
+        self.origin
+            .wrapping_add(d.buf as usize * self.stride + d.off as usize)
+    }
+
+    /// Asks for the packet's first cache line, to write.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, d: &Desc) {
+        let at = self.address(d);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch touches nothing, whatever the address.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
+                at.cast_const().cast(),
+            );
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
     }
 
     /// The packet's first segment.
@@ -161,23 +252,33 @@ impl Pool {
 
     /// The annex of a packet's first buffer.
     #[inline]
-    pub fn annex<'a>(&'a self, d: &'a Desc) -> &'a Annex {
+    pub(crate) fn annex<'a>(&'a self, d: &'a Desc) -> &'a Annex {
         // SAFETY: the first 64 bytes of a buffer are its annex, any bit pattern is a valid one; the descriptor owns the buffer.
-        unsafe { self.buffer(d.buf).cast::<Annex>().as_ref() }
+        unsafe { self.buffer(d).cast::<Annex>().as_ref() }
     }
 
     /// The annex of a packet's first buffer, to change.
     #[inline]
     #[allow(clippy::mut_from_ref)]
-    pub fn annex_mut<'a>(&'a self, d: &'a mut Desc) -> &'a mut Annex {
+    pub(crate) fn annex_mut<'a>(&'a self, d: &'a mut Desc) -> &'a mut Annex {
         // SAFETY: as `annex`, and the descriptor is borrowed mutably.
-        unsafe { self.buffer(d.buf).cast::<Annex>().as_mut() }
+        unsafe { self.buffer(d).cast::<Annex>().as_mut() }
+    }
+
+    /// Buffers that a packet lies in.
+    #[inline]
+    pub fn buffers(&self, d: &Desc) -> u16 {
+        if d.is_chained() {
+            self.annex(d).segments
+        } else {
+            1
+        }
     }
 
     /// Bytes of the whole packet, all its segments.
     #[inline(always)]
     pub fn total(&self, d: &Desc) -> usize {
-        if d.has(flags::CHAINED) {
+        if d.is_chained() {
             self.annex(d).total as usize
         } else {
             d.len as usize
@@ -192,8 +293,8 @@ impl Pool {
         let mut annex = *self.annex(d);
         let count = annex.segments;
         let next = |annex: &Annex| {
-            // SAFETY: the next segment, of which the head, borrowed mutably, is the owner.
-            unsafe { Desc::new(annex.next, annex.next_off, annex.next_len) }
+            // SAFETY: there is a next segment; the head, borrowed mutably, is its owner.
+            unsafe { annex.next() }
         };
         while held < len && annex.segments > 1 {
             held += annex.next_len as usize;
@@ -220,7 +321,7 @@ impl Pool {
         }
         if kept == 1 {
             d.len -= over as u16;
-            d.flags &= !flags::CHAINED;
+            d.unmark(Flag::CHAINED);
         } else {
             self.annex_mut(d).total = len as u32;
         }
@@ -229,13 +330,13 @@ impl Pool {
     /// Calls `f` with every segment in order.
     pub fn segments(&self, d: &Desc, mut f: impl FnMut(&[u8])) {
         f(self.bytes_of(d));
-        if !d.has(flags::CHAINED) {
+        if !d.is_chained() {
             return;
         }
         let mut annex = *self.annex(d);
         while annex.segments > 1 {
-            // SAFETY: a chain is built by `Buffers::chain` from descriptors; the head owns all its buffers.
-            let seg = unsafe { Desc::new(annex.next, annex.next_off, annex.next_len) };
+            // SAFETY: there is a next segment; the head, borrowed as long, is its owner.
+            let seg = unsafe { annex.next() };
             f(self.bytes_of(&seg));
             annex = *self.annex(&seg);
         }
@@ -244,9 +345,26 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map` with this length; nobody holds the pool any more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+        unmap(self.base, self.bytes);
+        // While a packet of it is left its numbers may not come again.
+        if self.free.len() == self.count {
+            let mut slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
+            slots[(self.first / SLOT) as usize] = false;
+        }
     }
+}
+
+/// Ends a thread that took a packet of one pool to another.
+#[cold]
+#[inline(never)]
+pub(crate) fn foreign() -> ! {
+    panic!("a packet of another pool")
+}
+
+/// Ends a mapping of `map`.
+fn unmap(base: NonNull<u8>, bytes: usize) {
+    // SAFETY: called once for a mapping of `map`, with its length, by who owns it.
+    unsafe { libc::munmap(base.as_ptr().cast(), bytes) };
 }
 
 fn map(bytes: usize) -> io::Result<(NonNull<u8>, Pages)> {
@@ -319,18 +437,38 @@ impl Buffers {
         Some(unsafe { Desc::new(buf, DATA, 0) })
     }
 
+    /// A free buffer as a packet of `len` bytes, whatever is in them, and the address of the first one. `None` when the pool is
+    /// used up, or `len` is more than [`Pool::room`].
+    #[inline(always)]
+    pub fn alloc_len(&mut self, len: usize) -> Option<(Desc, NonNull<u8>)> {
+        if len > usize::from(self.pool.room()) {
+            return None;
+        }
+        let mut d = self.alloc()?;
+        d.len = len as u16;
+        // SAFETY: all that the cache holds is of its pool, so the address lies within the mapping.
+        let first = unsafe { NonNull::new_unchecked(self.pool.address(&d)) };
+        Some((d, first))
+    }
+
     /// A free buffer's index for a port's receive ring, which owns it until the packet comes back.
     #[inline]
     pub fn alloc_index(&mut self) -> Option<u32> {
-        self.alloc().map(|d| d.buf)
+        self.alloc().map(|d| d.buf - self.pool.first)
     }
 
     /// Gives back one buffer that a port's ring owned.
     ///
     /// # Safety
-    /// The caller owned the buffer and uses it no more.
+    /// The index is of a buffer of this pool that the caller owned and uses no more.
     #[inline]
-    pub unsafe fn free_index(&mut self, buf: u32) {
+    pub unsafe fn free_index(&mut self, index: u32) {
+        self.give(self.pool.first + index);
+    }
+
+    /// Puts a buffer that nobody owns any more into the cache.
+    #[inline(always)]
+    fn give(&mut self, buf: u32) {
         self.cache.push(buf);
         if self.cache.len() >= CACHE {
             self.spill();
@@ -367,17 +505,25 @@ impl Buffers {
     }
 
     /// Appends `seg` (one buffer) to the packet `head`.
-    pub fn chain(&mut self, head: &mut Desc, seg: Desc) {
+    ///
+    /// # Panics
+    /// When the packet has 65,535 buffers already: no port takes one of more than [`MAX_PACKET`] bytes.
+    pub fn chain(&mut self, head: &mut Desc, mut seg: Desc) {
         let pool = &self.pool;
-        if !head.has(flags::CHAINED) {
+        *pool.annex_mut(&mut seg) = Annex {
+            segments: 1,
+            ..Annex::default()
+        };
+        if !head.is_chained() {
             let total = u32::from(head.len);
             *pool.annex_mut(head) = Annex {
                 total,
                 segments: 1,
                 ..*pool.annex(head)
             };
-            head.flags |= flags::CHAINED;
+            head.mark(Flag::CHAINED);
         }
+        assert!(pool.buffers(head) < u16::MAX, "a packet of 65,536 buffers");
         // SAFETY: duplicates are used only to reach the annexes of buffers that `head` owns, one at a time.
         let mut last = unsafe { head.duplicate() };
         loop {
@@ -388,33 +534,28 @@ impl Buffers {
                 break;
             }
             // SAFETY: a later segment of the same chain.
-            last = unsafe { Desc::new(annex.next, annex.next_off, annex.next_len) };
+            last = unsafe { annex.next() };
         }
         pool.annex_mut(head).total += u32::from(seg.len);
-        let mut seg = seg;
-        *pool.annex_mut(&mut seg) = Annex {
-            segments: 1,
-            ..Annex::default()
-        };
     }
 
     /// Takes a packet apart: calls `f` with every buffer as a packet of its own, in order.
     pub fn unchain(&mut self, mut d: Desc, mut f: impl FnMut(&mut Self, Desc)) {
-        let mut left = if d.has(flags::CHAINED) {
+        let mut left = if d.is_chained() {
             self.pool.annex(&d).segments
         } else {
             1
         };
         loop {
             let annex = *self.pool.annex(&d);
-            d.flags &= !flags::CHAINED;
+            d.unmark(Flag::CHAINED);
             f(self, d);
             left -= 1;
             if left == 0 {
                 return;
             }
             // SAFETY: the next segment; the head that owned it was just taken apart.
-            d = unsafe { Desc::new(annex.next, annex.next_off, annex.next_len) };
+            d = unsafe { annex.next() };
         }
     }
 
@@ -422,7 +563,9 @@ impl Buffers {
     ///
     /// Returns false (and leaves it alone) if that does not fit into the buffer or the packet is chained.
     pub fn resize(&self, d: &mut Desc, len: usize) -> bool {
-        if d.has(flags::CHAINED) || d.off as usize + len > self.pool.stride {
+        // The stride of another pool would be another.
+        self.pool.index(d);
+        if d.is_chained() || len > self.pool.stride - d.off as usize {
             return false;
         }
         d.len = len as u16;
@@ -431,25 +574,29 @@ impl Buffers {
 
     /// Frees all segments of a packet but the first.
     pub fn cut_chain(&mut self, d: &mut Desc) {
-        if d.has(flags::CHAINED) {
+        if d.is_chained() {
             let annex = *self.pool.annex(d);
             // SAFETY: the second segment, whose annex counts the rest; the head gives it up here.
-            let mut rest = unsafe { Desc::new(annex.next, annex.next_off, annex.next_len) };
-            rest.flags |= flags::CHAINED;
+            let mut rest = unsafe { annex.next() };
+            rest.mark(Flag::CHAINED);
             self.free(rest);
-            d.flags &= !flags::CHAINED;
+            d.unmark(Flag::CHAINED);
         }
     }
 
     /// Frees a packet, all its buffers.
     #[inline]
     pub fn free(&mut self, d: Desc) {
-        if d.has(flags::CHAINED) {
-            self.unchain(d, |bufs, seg| bufs.free(seg));
-            return;
+        if d.is_chained() {
+            return self.free_chain(d);
         }
-        // SAFETY: the descriptor owned it.
-        unsafe { self.free_index(d.buf) }
+        self.pool.index(&d);
+        self.give(d.buf);
+    }
+
+    #[cold]
+    fn free_chain(&mut self, d: Desc) {
+        self.unchain(d, |bufs, seg| bufs.free(seg));
     }
 
     /// Buffers in this cache.
@@ -474,5 +621,22 @@ impl Buffers {
 impl Drop for Buffers {
     fn drop(&mut self) {
         self.pool.free.give(&self.cache);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_again_when_no_packet_carries_them() {
+        let pool = Pool::new(4, STRIDE).unwrap();
+        let (first, left) = (pool.first, Buffers::new(pool.clone()).alloc().unwrap());
+        drop(pool);
+        for _ in 0..600 {
+            let pool = Pool::new(4, STRIDE).unwrap();
+            assert_ne!(pool.first, first, "a packet of an earlier pool is left");
+            assert!(!pool.owns(left.buf, left.buf));
+        }
     }
 }

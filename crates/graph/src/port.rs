@@ -1,6 +1,6 @@
 //! The port: one receive and transmit queue of an interface, whatever is behind it.
 
-use crate::{Buffers, Desc};
+use crate::{Batch, Buffers, Frame};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,18 +42,17 @@ impl PortCounters {
 
 /// One receive/transmit queue pair of an interface, served by one worker.
 ///
-/// Packets change owner by value: what [`Port::rx`] writes belongs to the caller, what [`Port::tx`] counts as taken belongs to the port.
+/// Packets change owner by value: what [`Port::rx`] puts into the frame belongs to the caller, what [`Port::tx`] takes out of the
+/// batch belongs to the port. A port that drops a descriptor loses the packet and its buffer, nothing else.
 pub trait Port: Send {
     /// Name for counters and messages.
     fn name(&self) -> &str;
 
-    /// Fills `out` with up to `out.len()` received packets and returns how many. What `out` held before owns nothing.
-    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize;
+    /// Appends received packets to the frame, at most as many as it has room for.
+    fn rx(&mut self, bufs: &mut Buffers, frame: &mut Frame);
 
-    /// Takes packets in order, returns how many it took. The rest stays the caller's.
-    ///
-    /// The caller must not use the taken descriptors again.
-    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize;
+    /// Takes packets from the front of the batch and sends them. The rest stays the caller's.
+    fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>);
 
     /// Pushes out what `tx` queued and reaps what has left. Called once a worker loop while anything may be outstanding.
     fn flush(&mut self, _bufs: &mut Buffers) {}

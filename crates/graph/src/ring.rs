@@ -1,4 +1,5 @@
 //! Queues between threads: a ring of one producer and one consumer, and the free list of the pool.
+#![allow(unsafe_code)]
 
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell};
 use std::mem::MaybeUninit;
@@ -92,6 +93,24 @@ impl<T> Producer<T> {
         self.ring.tail.0.store(self.tail, Ordering::Release);
         Ok(())
     }
+
+    /// How many values there is room for.
+    #[inline]
+    pub fn room(&mut self) -> usize {
+        self.head = self.ring.head.0.load(Ordering::Acquire);
+        self.ring.slots.len() - self.tail.wrapping_sub(self.head)
+    }
+}
+
+impl Producer<crate::Desc> {
+    /// Takes packets as long as there is room for them.
+    #[inline]
+    pub fn push_all(&mut self, batch: &mut crate::Batch<'_>) {
+        for d in batch.take(self.room()) {
+            // There is room: nobody else fills the ring.
+            let _ = self.push(d);
+        }
+    }
 }
 
 impl<T> Consumer<T> {
@@ -141,13 +160,13 @@ impl std::fmt::Debug for FreeList {
 }
 
 impl FreeList {
-    /// A list that holds 0..count.
-    pub(crate) fn full(count: u32) -> Self {
+    /// A list that holds `count` numbers from `first` on.
+    pub(crate) fn full(first: u32, count: u32) -> Self {
         let size = count.next_power_of_two().max(2);
         let cells = (0..size)
             .map(|i| Cell {
                 turn: AtomicU32::new(if i < count { i + 1 } else { i }),
-                value: AtomicU32::new(i),
+                value: AtomicU32::new(first.wrapping_add(i)),
             })
             .collect();
         FreeList {
@@ -264,7 +283,7 @@ mod tests {
     #[test]
     fn the_free_list_never_gives_one_twice() {
         const N: u32 = 300;
-        let list = FreeList::full(N);
+        let list = FreeList::full(0, N);
         let owned: Vec<AtomicU32> = (0..N).map(|_| AtomicU32::new(0)).collect();
         std::thread::scope(|s| {
             for t in 0..4 {
@@ -337,7 +356,7 @@ mod loom_tests {
     #[test]
     fn the_free_list_gives_each_buffer_to_one() {
         loom::model(|| {
-            let list = Arc::new(FreeList::full(2));
+            let list = Arc::new(FreeList::full(0, 2));
             let other = list.clone();
             let t = loom::thread::spawn(move || {
                 let mut have = Vec::new();

@@ -3,7 +3,7 @@
 use crate::counters::{InterfaceCounters, WorkerCounters};
 use crate::ring::{Consumer, Producer};
 use crate::waker::Waker;
-use crate::{Buffers, Desc, Pool, Port};
+use crate::{Buffers, Desc, FRAME, Frame, Pool, Port};
 use std::sync::Arc;
 
 /// A port with the interface that it is a queue of.
@@ -29,39 +29,33 @@ impl Served {
         }
     }
 
-    /// Gives packets to the port, counts, and returns how many it took.
+    /// Gives packets to the port and counts; what it does not take is left in the frame.
     #[inline]
-    pub(crate) fn send(
-        &mut self,
-        bufs: &mut Buffers,
-        packets: &[Desc],
-        c: &InterfaceCounters,
-    ) -> usize {
-        let mut bytes = size(bufs.pool(), packets);
+    pub(crate) fn send(&mut self, bufs: &mut Buffers, frame: &mut Frame, c: &InterfaceCounters) {
+        let mut bytes = size(bufs.pool(), frame.packets());
         let start = crate::cycles::now();
-        let taken = self.port.tx(bufs, packets);
+        let taken = frame.send(&mut *self.port, bufs);
         c.tx_clocks.add(crate::cycles::now().wrapping_sub(start));
         c.tx_calls.add(1);
-        if taken < packets.len() {
-            bytes -= size(bufs.pool(), &packets[taken..]);
-            c.tx_errors.add((packets.len() - taken) as u64);
+        if !frame.is_empty() {
+            bytes -= size(bufs.pool(), frame.packets());
+            c.tx_errors.add(frame.len() as u64);
         }
         c.tx_packets.add(taken as u64);
         c.tx_bytes.add(bytes);
         self.outstanding = true;
-        taken
     }
 }
 
 /// Bytes of these packets.
 #[inline]
 pub(crate) fn size(pool: &Pool, packets: &[Desc]) -> u64 {
-    let (mut bytes, mut flags) = (0u64, 0);
+    let (mut bytes, mut chained) = (0u64, false);
     for d in packets {
         bytes += u64::from(d.len);
-        flags |= d.flags;
+        chained |= d.is_chained();
     }
-    if flags & crate::flags::CHAINED == 0 {
+    if !chained {
         bytes
     } else {
         packets.iter().map(|d| pool.total(d) as u64).sum()
@@ -94,28 +88,13 @@ impl Handoff {
         all
     }
 
-    /// Gives packets to `worker` and returns how many it took.
-    pub(crate) fn give(
-        &mut self,
-        worker: usize,
-        packets: &[Desc],
-        counters: &WorkerCounters,
-    ) -> usize {
-        let Some(Some((ring, waker))) = self.out.get_mut(worker) else {
-            counters.handoff_full.add(packets.len() as u64);
-            return 0;
-        };
-        let mut taken = 0;
-        for d in packets {
-            // SAFETY: what the ring took counts as taken: the caller does not use it again.
-            match ring.push(unsafe { d.duplicate() }) {
-                Ok(()) => taken += 1,
-                Err(_) => break,
-            }
+    /// Gives packets to `worker`; those that it has no room for are left in the frame.
+    pub(crate) fn give(&mut self, worker: usize, frame: &mut Frame, counters: &WorkerCounters) {
+        if let Some(Some((ring, waker))) = self.out.get_mut(worker) {
+            let taken = frame.offer(FRAME, |batch| ring.push_all(batch));
+            counters.handoffs.add(taken as u64);
+            waker.wake();
         }
-        counters.handoffs.add(taken as u64);
-        counters.handoff_full.add((packets.len() - taken) as u64);
-        waker.wake();
-        taken
+        counters.handoff_full.add(frame.len() as u64);
     }
 }

@@ -1,6 +1,7 @@
 //! Stages: what is done to one packet, written once. A node runs a stage over a frame; [`Then`] fuses two stages into one node.
+#![allow(unsafe_code)]
 
-use crate::desc::{Desc, flags};
+use crate::desc::Desc;
 use crate::pool::{Annex, Pool, WINDOW};
 use std::ptr::NonNull;
 
@@ -58,22 +59,50 @@ macro_rules! edges {
 /// A packet in a node's hands: its descriptor and a window of [`WINDOW`] bytes from its first byte on.
 ///
 /// The window is always readable; how many of its bytes belong to the packet is [`Pkt::len`], to be checked once, as protocol.
+///
+/// It reads as its descriptor; that itself stays where it is, so that the window is always the packet's.
 pub struct Pkt<'a> {
-    /// The descriptor.
-    pub d: &'a mut Desc,
+    d: &'a mut Desc,
     window: NonNull<[u8; WINDOW]>,
     pool: &'a Pool,
 }
 
 impl<'a> Pkt<'a> {
     /// The packet that `d` owns.
+    ///
+    /// # Panics
+    /// When it is of another pool.
     #[inline(always)]
     pub fn new(pool: &'a Pool, d: &'a mut Desc) -> Self {
+        pool.index(d);
+        // SAFETY: it is of this pool, or else the line before has panicked.
+        unsafe { Pkt::known(pool, d) }
+    }
+
+    /// As [`Pkt::new`], without a check.
+    ///
+    /// # Safety
+    /// The packet is of this pool.
+    #[inline(always)]
+    pub(crate) unsafe fn known(pool: &'a Pool, d: &'a mut Desc) -> Self {
         Pkt {
-            window: pool.data(d).cast(),
+            // SAFETY: the address of a packet of this pool lies within its mapping.
+            window: unsafe { NonNull::new_unchecked(pool.address(d)) }.cast(),
             d,
             pool,
         }
+    }
+
+    /// Sets the descriptor's `adj`.
+    #[inline(always)]
+    pub fn set_adj(&mut self, adj: u32) {
+        self.d.adj = adj;
+    }
+
+    /// Sets the offset of the network header.
+    #[inline(always)]
+    pub fn set_l3(&mut self, offset: u8) {
+        self.d.l3 = offset;
     }
 
     /// Bytes in the first segment.
@@ -132,29 +161,40 @@ impl<'a> Pkt<'a> {
     /// Moves the first byte by `by`: negative grows into the headroom. False, and nothing changed, if that does not fit.
     #[inline]
     pub fn shift(&mut self, by: i32) -> bool {
-        let off = i32::from(self.d.off) + by;
-        let len = i32::from(self.d.len) - by;
-        if off < size_of::<Annex>() as i32 || off > i32::from(self.pool.max_offset()) || len < 0 {
+        let off = i64::from(self.d.off) + i64::from(by);
+        let len = i64::from(self.d.len) - i64::from(by);
+        let fits = size_of::<Annex>() as i64..=i64::from(self.pool.max_offset());
+        if !fits.contains(&off) || len < 0 {
             return false;
         }
-        if self.d.has(flags::CHAINED) {
+        if self.d.is_chained() {
             let annex = self.pool.annex_mut(self.d);
             annex.total = (annex.total as i32 - by) as u32;
         }
         self.d.off = off as u16;
         self.d.len = len as u16;
-        self.window = self.pool.data(self.d).cast();
+        // SAFETY: within the same buffer, as was just compared.
+        self.window = unsafe { self.window.byte_offset(by as isize) };
         true
     }
 
     /// Cuts the packet to its first `len` bytes, at least 1 (what is behind is padding). Does nothing if it is not longer.
     #[inline]
     pub fn truncate(&mut self, len: usize) {
-        if self.d.has(flags::CHAINED) {
+        if self.d.is_chained() {
             self.pool.shorten(self.d, len);
         } else if len < self.d.len as usize {
             self.d.len = len as u16;
         }
+    }
+}
+
+impl std::ops::Deref for Pkt<'_> {
+    type Target = Desc;
+
+    #[inline(always)]
+    fn deref(&self) -> &Desc {
+        self.d
     }
 }
 

@@ -1,6 +1,7 @@
 //! Trace: what a packet looked like at every node it passed. A worker writes records into a buffer made by the control thread.
+#![allow(unsafe_code)]
 
-use crate::{Desc, Pool};
+use crate::{Desc, Flag, Pool};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,52 +56,63 @@ impl Record {
     };
 }
 
-/// What to trace and room for the records; append-only, one writer.
-pub struct TraceBuffer {
-    /// Index of the node (or [`Record::INTERFACE_RX`]) at which packets begin to be traced.
-    pub node: u16,
-    /// With [`Record::INTERFACE_RX`]: only this interface's packets; 0 for all.
-    pub interface: u16,
-    /// Packets to trace.
-    pub packets: u32,
-    records: Box<[UnsafeCell<Record>]>,
+/// Room for records; append-only.
+struct Records {
+    places: Box<[UnsafeCell<Record>]>,
     len: AtomicUsize,
 }
 
-// SAFETY: records below `len` are written before `len` is raised (Release) and never again; only the one writer touches those above.
-unsafe impl Sync for TraceBuffer {}
-// SAFETY: plain data.
-unsafe impl Send for TraceBuffer {}
+// SAFETY: places below `len` are written before `len` is raised (Release) and never again; those above are reached only by the
+// one `Writer`.
+unsafe impl Sync for Records {}
 
-impl TraceBuffer {
-    /// Room for `packets` packets of about 12 records each.
-    pub fn new(node: u16, interface: u16, packets: u32) -> Arc<Self> {
-        let packets = packets.min(10_000);
-        let records = (0..packets as usize * 12)
-            .map(|_| UnsafeCell::new(Record::EMPTY))
-            .collect();
-        Arc::new(TraceBuffer {
-            node,
-            interface,
-            packets,
-            records,
-            len: AtomicUsize::new(0),
-        })
-    }
+/// What to trace, and the only one that writes what was traced: a worker's.
+pub struct Writer {
+    node: u16,
+    interface: u16,
+    packets: u32,
+    records: Arc<Records>,
+}
 
+/// Reads what was traced, while the worker goes on.
+pub struct Reader(Arc<Records>);
+
+/// A trace of `packets` packets (at most 10,000) with room for about 12 records each. They begin at `node`: its index, or
+/// [`Record::INTERFACE_RX`]; of the latter only those of `interface`, 0 for all.
+pub fn trace(node: u16, interface: u16, packets: u32) -> (Writer, Reader) {
+    let packets = packets.min(10_000);
+    let places = (0..packets as usize * 12)
+        .map(|_| UnsafeCell::new(Record::EMPTY))
+        .collect();
+    let records = Arc::new(Records {
+        places,
+        len: AtomicUsize::new(0),
+    });
+    let writer = Writer {
+        node,
+        interface,
+        packets,
+        records: records.clone(),
+    };
+    (writer, Reader(records))
+}
+
+impl Reader {
     /// The records so far.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
-        let len = self.len.load(Ordering::Acquire);
+        let len = self.0.len.load(Ordering::Acquire);
         // SAFETY: below len: written and final.
-        self.records[..len].iter().map(|r| unsafe { &*r.get() })
+        self.0.places[..len].iter().map(|r| unsafe { &*r.get() })
     }
+}
 
-    fn push(&self, record: Record) {
-        let len = self.len.load(Ordering::Relaxed);
-        if let Some(place) = self.records.get(len) {
-            // SAFETY: above len: ours alone.
+impl Writer {
+    fn push(&mut self, record: Record) {
+        let len = self.records.len.load(Ordering::Relaxed);
+        if let Some(place) = self.records.places.get(len) {
+            // SAFETY: above len: ours alone, as there is one writer and it is borrowed mutably.
             unsafe { *place.get() = record };
-            self.len.store(len + 1, Ordering::Release);
+            self.records.len.store(len + 1, Ordering::Release);
         }
     }
 }
@@ -108,33 +120,35 @@ impl TraceBuffer {
 /// A worker's side of a trace.
 #[derive(Default)]
 pub(crate) struct Tracer {
-    pub(crate) buffer: Option<Arc<TraceBuffer>>,
+    writer: Option<Writer>,
     begun: u32,
     /// Whether any traced packet may be in the graph: only then frames are looked at.
     pub(crate) active: bool,
 }
 
 impl Tracer {
-    pub(crate) fn start(&mut self, buffer: Option<Arc<TraceBuffer>>) -> Option<Arc<TraceBuffer>> {
+    pub(crate) fn start(&mut self, writer: Option<Writer>) -> Option<Writer> {
         self.begun = 0;
-        self.active = buffer.is_some();
-        std::mem::replace(&mut self.buffer, buffer)
+        self.active = writer.is_some();
+        std::mem::replace(&mut self.writer, writer)
     }
 
     /// Marks packets that begin their trace at `node` and records all marked ones.
     #[cold]
     pub(crate) fn visit(&mut self, pool: &Pool, node: u16, interface: u16, packets: &mut [Desc]) {
-        let Some(buffer) = &self.buffer else { return };
+        let Some(writer) = &mut self.writer else {
+            return;
+        };
         let begins =
-            node == buffer.node && (buffer.interface == 0 || buffer.interface == interface);
+            node == writer.node && (writer.interface == 0 || writer.interface == interface);
         for d in packets {
-            if begins && !d.has(crate::flags::TRACED) && self.begun < buffer.packets {
+            if begins && !d.has(Flag::TRACED) && self.begun < writer.packets {
                 self.begun += 1;
-                d.flags |= crate::flags::TRACED;
+                d.mark(Flag::TRACED);
                 pool.annex_mut(d).trace = self.begun as u16;
             }
-            if d.has(crate::flags::TRACED) {
-                buffer.push(record(pool, d, node, None));
+            if d.has(Flag::TRACED) {
+                writer.push(record(pool, d, node, None));
             }
         }
     }
@@ -142,8 +156,8 @@ impl Tracer {
     /// Records that a marked packet was dropped at `node` by `edge`.
     #[cold]
     pub(crate) fn dropped(&mut self, pool: &Pool, node: u16, edge: u8, d: &Desc) {
-        if let (Some(buffer), true) = (&self.buffer, d.has(crate::flags::TRACED)) {
-            buffer.push(record(pool, d, node, Some(edge)));
+        if let (Some(writer), true) = (&mut self.writer, d.has(Flag::TRACED)) {
+            writer.push(record(pool, d, node, Some(edge)));
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! The sleeper announces its sleep, then looks once more for work; whoever has work publishes it, then looks for a sleeper.
 //! A full fence between the two steps on either side makes one of them see the other.
+#![allow(unsafe_code)]
 
 use crate::sync::{AtomicBool, Ordering, fence};
 use std::sync::Arc;

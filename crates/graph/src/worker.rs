@@ -4,9 +4,9 @@ use crate::counters::{InterfaceCounters, WorkerCounters};
 use crate::node::Way;
 use crate::ring::{Consumer, Producer};
 use crate::served::{Handoff, Served};
-use crate::trace::TraceBuffer;
+use crate::trace;
 use crate::waker::Waker;
-use crate::{FRAME, Frame, Graph};
+use crate::{FRAME, Flag, Frame, Graph};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub enum Command {
     /// Who sends the packets of this interface.
     Route(u16, Way),
     /// Trace packets; `None` ends tracing.
-    Trace(Option<Arc<TraceBuffer>>),
+    Trace(Option<trace::Writer>),
     /// End the thread.
     Stop,
 }
@@ -52,7 +52,7 @@ pub enum Returned {
     /// A port it no longer serves.
     Port(Box<Served>),
     /// A trace it no longer writes.
-    Trace(Arc<TraceBuffer>),
+    Trace(trace::Writer),
 }
 
 /// The control thread's hold on a worker.
@@ -186,16 +186,14 @@ impl<C: Context + 'static> Worker<C> {
             entry,
             ..
         } = &mut out.ports[port];
-        let n = port.rx(&mut out.bufs, &mut self.frame.descs[..]).min(FRAME);
+        port.rx(&mut out.bufs, &mut self.frame);
+        let n = self.frame.len();
         if n == 0 {
             return 0;
         }
-        self.frame.len = n;
         let (interface, entry) = (*interface, *entry);
         let packets = self.frame.packets_mut();
-        for d in packets.iter_mut() {
-            d.rx_if = interface;
-        }
+        out.admit(interface, packets);
         let counters = out.transmit_counters(interface);
         counters.rx_calls.add(1);
         counters.rx_packets.add(n as u64);
@@ -206,8 +204,7 @@ impl<C: Context + 'static> Worker<C> {
             .rx_clocks
             .add(crate::cycles::now().wrapping_sub(start));
         out.trace_receive(interface, packets);
-        self.graph.enter(entry, &mut self.frame);
-        self.frame.len = 0;
+        out.enqueue(entry, &mut self.frame);
         self.graph.run(&self.cx);
         self.graph.send();
         n
@@ -223,9 +220,8 @@ impl<C: Context + 'static> Worker<C> {
                 };
                 moved += 1;
                 // Its trace is the other worker's, and ended there.
-                d.flags &= !crate::flags::TRACED;
-                // SAFETY: d came out of the ring, is ours, and ends here.
-                unsafe { out.transmit_run(std::slice::from_ref(&d)) };
+                d.unmark(Flag::TRACED);
+                out.transmit_one(d);
             }
         }
         if moved > 0 {
@@ -255,8 +251,8 @@ impl<C: Context + 'static> Worker<C> {
                         t.way = way;
                     }
                 }
-                Command::Trace(buffer) => {
-                    if let Some(old) = out.tracer.start(buffer) {
+                Command::Trace(trace) => {
+                    if let Some(old) = out.tracer.start(trace) {
                         let _ = self.returned.push(Returned::Trace(old));
                     }
                 }
@@ -406,6 +402,7 @@ fn nap(fds: &mut [libc::pollfd], ports: &mut [Served]) {
 }
 
 /// Waits until one of `fds` is ready: true, or the time is up.
+#[allow(unsafe_code)]
 fn poll(fds: &mut [libc::pollfd], timeout: Duration) -> bool {
     let time = libc::timespec {
         tv_sec: 0,
@@ -416,6 +413,7 @@ fn poll(fds: &mut [libc::pollfd], timeout: Duration) -> bool {
 }
 
 /// Pins the calling thread to a processor. False where that is not allowed.
+#[allow(unsafe_code)]
 pub fn pin(cpu: usize) -> bool {
     // SAFETY: a zeroed set is an empty one; CPU_SET checks nothing, so the bound is checked first.
     unsafe {

@@ -30,7 +30,7 @@ impl Stage<()> for Sorter {
     const THRU: Sorted = Sorted::Even;
     const HEADERS_AHEAD: usize = 4;
     fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Sorted {
-        p.d.adj = 2;
+        p.set_adj(2);
         match p.at::<1>(0)[0] {
             0 => Sorted::Zero,
             n if n.is_multiple_of(2) => Sorted::Even,
@@ -53,7 +53,7 @@ impl Stage<()> for Copier {
     type Next = Done;
     const THRU: Done = Done::Out;
     fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Done {
-        p.d.adj = 3;
+        p.set_adj(3);
         if p.at::<1>(0)[0] > 100 {
             Done::Large
         } else {

@@ -1,12 +1,12 @@
 //! A worker that lies down while the control thread publishes; a worker that dies.
 
 use graph::epoch::{Publisher, Reader};
+use graph::node::each;
 use graph::pool::STRIDE;
 use graph::served::{Handoff, Served};
-use graph::stage::Part;
 use graph::waker::Waker;
 use graph::worker::{Command, Context, Handle, Worker};
-use graph::{Buffers, Desc, Frame, Graph, Node, Out, Pool, Port, PortCounters};
+use graph::{Batch, Buffers, Desc, Each, Frame, Graph, Node, Out, Pool, Port, PortCounters, edges};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -33,21 +33,21 @@ impl Context for Numbers {
     }
 }
 
+edges! {
+    enum Held {
+        Unwanted => Drop("unwanted"),
+    }
+}
+
 /// A node that remembers what was published when it was last polled, as one that holds packets for a change would.
 struct Holder(Arc<AtomicU32>);
 
-impl Node<Numbers> for Holder {
-    fn name(&self) -> &'static str {
-        "holder"
+impl Each<Numbers> for Holder {
+    const NAME: &'static str = "holder";
+    type Next = Held;
+    fn packet(&mut self, _: &Numbers, out: &mut Out, d: Desc) {
+        out.push(Held::Unwanted, d);
     }
-    fn parts(&self) -> Vec<Part> {
-        vec![Part {
-            name: "holder",
-            edges: Vec::new(),
-            thru: 0,
-        }]
-    }
-    fn frame(&mut self, _: &Numbers, _: &mut Out, _: &mut Frame) {}
     fn polls(&self) -> bool {
         true
     }
@@ -75,7 +75,7 @@ fn lab() -> Lab {
         sleeps: sleeps.clone(),
     };
     let pool = Pool::new(64, STRIDE).unwrap();
-    let nodes: Vec<Box<dyn Node<Numbers>>> = vec![Box::new(Holder(polled.clone()))];
+    let nodes: Vec<Box<dyn Node<Numbers>>> = vec![each(Holder(polled.clone()))];
     let graph = Graph::new(nodes, Buffers::new(pool), 4, Arc::default()).unwrap();
     let (worker, handle) = Worker::new(graph, cx, Waker::new().unwrap(), Handoff::default());
     Lab {
@@ -119,12 +119,10 @@ impl Port for Broken {
     fn name(&self) -> &str {
         "broken"
     }
-    fn rx(&mut self, _: &mut Buffers, _: &mut [Desc]) -> usize {
+    fn rx(&mut self, _: &mut Buffers, _: &mut Frame) {
         panic!("an invariant of {} is gone", self.name())
     }
-    fn tx(&mut self, _: &mut Buffers, _: &[Desc]) -> usize {
-        0
-    }
+    fn tx(&mut self, _: &mut Buffers, _: &mut Batch<'_>) {}
     fn counters(&self) -> PortCounters {
         self.0.clone()
     }
@@ -163,12 +161,8 @@ impl Port for Silent {
     fn name(&self) -> &str {
         "silent"
     }
-    fn rx(&mut self, _: &mut Buffers, _: &mut [Desc]) -> usize {
-        0
-    }
-    fn tx(&mut self, _: &mut Buffers, _: &[Desc]) -> usize {
-        0
-    }
+    fn rx(&mut self, _: &mut Buffers, _: &mut Frame) {}
+    fn tx(&mut self, _: &mut Buffers, _: &mut Batch<'_>) {}
     fn fd(&self) -> Option<std::os::fd::RawFd> {
         Some(std::os::fd::AsRawFd::as_raw_fd(&self.bell))
     }

@@ -1,4 +1,5 @@
 //! Event counters (eventfd) and sets of them (epoll) that wake a sleeping thread.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

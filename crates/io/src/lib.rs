@@ -2,7 +2,6 @@
 //!
 //! Every port is a [`graph::Port`]: one receive and transmit queue of an interface, served by one worker.
 //! What opens, connects and watches a port runs on the control side; a port itself never blocks.
-#![allow(unsafe_code)]
 
 pub mod af_xdp;
 mod event;

@@ -1,5 +1,7 @@
 //! Settings of a network interface by ioctl (netdevice(7)), in the calling thread's network namespace.
+#![allow(unsafe_code)]
 
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -46,11 +48,39 @@ pub fn socket() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// An ethtool command; `command` starts with its number and is as long as the number says.
-pub fn ethtool<T>(name: &str, command: &mut T) -> io::Result<()> {
+/// Index of an interface in the calling thread's network namespace.
+pub fn index(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: a zero-terminated string.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => None,
+        index => Some(index),
+    }
+}
+
+/// Numbers of queues: `struct ethtool_channels` (linux/ethtool.h).
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Channels {
+    cmd: u32,
+    max: [u32; 4],
+    pub rx: u32,
+    pub tx: u32,
+    pub other: u32,
+    pub combined: u32,
+}
+
+/// How many queues an interface has.
+pub fn channels(name: &str) -> io::Result<Channels> {
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
+    const ETHTOOL_GCHANNELS: u32 = 0x3c;
+    let mut channels = Channels {
+        cmd: ETHTOOL_GCHANNELS,
+        ..Channels::default()
+    };
     let mut request = request(name)?;
-    request.ifr_ifru.ifru_data = std::ptr::from_mut(command).cast();
-    // SAFETY: the kernel reads and writes the command that lives behind `command`.
-    unsafe { ioctl(&socket()?, SIOCETHTOOL, &mut request) }
+    request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut channels).cast();
+    // SAFETY: the command reads and writes one such structure, which lives behind the pointer.
+    unsafe { ioctl(&socket()?, SIOCETHTOOL, &mut request)? };
+    Ok(channels)
 }

@@ -1,9 +1,10 @@
 //! null: receives what it transmitted. For benches, and to stand where no port is.
+#![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex};
 
-use graph::{Buffers, Desc, Port};
+use graph::{Batch, Buffers, Desc, Frame, Port};
 
 /// Where a [`Null`] leaves its packets when it is drained.
 pub type Collected = Arc<Mutex<Vec<Desc>>>;
@@ -45,41 +46,33 @@ impl Port for Null {
     }
 
     #[inline]
-    fn rx(&mut self, _bufs: &mut Buffers, out: &mut [Desc]) -> usize {
-        let n = out.len().min(self.tail - self.head);
-        let mut done = 0;
+    fn rx(&mut self, _bufs: &mut Buffers, frame: &mut Frame) {
+        let n = frame.room().min(self.tail - self.head);
         for (at, len) in self.pieces(self.head, n) {
-            // SAFETY: places between head and tail are written; out has room for n; head moves on, so each is read once.
+            // SAFETY: places between head and tail are written; there is room for n; head moves on, so each is read once.
             unsafe {
-                std::ptr::copy_nonoverlapping(
-                    self.ring.as_ptr().add(at).cast(),
-                    out.as_mut_ptr().add(done),
-                    len,
-                );
+                let run = std::slice::from_raw_parts(self.ring.as_ptr().add(at).cast(), len);
+                frame.append(run);
             }
-            done += len;
         }
         self.head += n;
-        n
     }
 
     #[inline]
-    fn tx(&mut self, _bufs: &mut Buffers, descs: &[Desc]) -> usize {
-        let n = descs.len().min(self.ring.len() - (self.tail - self.head));
-        let mut done = 0;
+    fn tx(&mut self, _bufs: &mut Buffers, batch: &mut Batch<'_>) {
+        let n = batch.len().min(self.ring.len() - (self.tail - self.head));
         for (at, len) in self.pieces(self.tail, n) {
-            // SAFETY: places outside of head..tail are free; what is copied counts as taken, the caller uses it no more.
+            // SAFETY: places outside of head..tail are free; at least `len` packets are left, and those that were copied are gone past.
             unsafe {
                 std::ptr::copy_nonoverlapping(
-                    descs.as_ptr().add(done),
+                    batch.packets().as_ptr(),
                     self.ring.as_mut_ptr().add(at).cast(),
                     len,
                 );
+                batch.advance(len);
             }
-            done += len;
         }
         self.tail += n;
-        n
     }
 
     fn drain(&mut self, bufs: &mut Buffers) {
@@ -108,17 +101,20 @@ mod tests {
         let mut bufs = Buffers::new(pool.clone());
         let packets: Vec<_> = (0..40u8).map(|i| bufs.copy_in(&[i; 60]).unwrap()).collect();
         let mut port = Null::new(packets, None);
-        let mut expected = 0u8;
-        for _ in 0..9 {
-            // SAFETY: places that own nothing.
-            let mut out: Vec<Desc> = (0..7).map(|_| unsafe { Desc::new(0, 0, 0) }).collect();
-            assert_eq!(port.rx(&mut bufs, &mut out), 7);
-            for d in &out {
-                assert_eq!(pool.bytes_of(d)[0], expected % 40);
-                expected += 1;
+        let mut first = 0u8;
+        let mut frame = Frame::default();
+        for sent in [7, 7, 40, 1, 23, 0, 39] {
+            port.rx(&mut bufs, &mut frame);
+            assert_eq!(frame.len(), 40);
+            for (d, number) in frame.packets().iter().zip(first..) {
+                assert_eq!(pool.bytes_of(d)[0], number % 40);
             }
-            assert_eq!(port.tx(&mut bufs, &out), 7);
+            first = (first + sent) % 40;
+            // The rest stays in the frame, and comes before those that went round.
+            let count = usize::from(sent);
+            assert_eq!(frame.offer(count, |batch| port.tx(&mut bufs, batch)), count);
         }
+        assert_eq!(frame.send(&mut port, &mut bufs), 1, "39 went round");
         port.drain(&mut bufs);
         drop(bufs);
         assert_eq!(pool.available(), 64);

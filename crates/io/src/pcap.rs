@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use graph::{Buffers, Desc, Port, PortCounters};
+use graph::{Batch, Buffers, Frame, Port, PortCounters};
 
 /// Where sent packets go, with the time since the port was made.
 pub type Sink = Box<dyn FnMut(&[u8], Duration) + Send>;
@@ -50,10 +50,9 @@ impl Port for Pcap {
         &self.name
     }
 
-    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize {
-        let mut n = 0;
+    fn rx(&mut self, bufs: &mut Buffers, frame: &mut Frame) {
         // Bounded by the packets too, so that a file of nothing but oversized ones comes to an end.
-        for _ in 0..out.len().min(self.packets.len()) {
+        for _ in 0..frame.room().min(self.packets.len()) {
             if self.next == self.packets.len() {
                 if !self.repeat {
                     break;
@@ -62,8 +61,7 @@ impl Port for Pcap {
             }
             let packet = &self.packets[self.next];
             if let Some(d) = bufs.copy_in(packet) {
-                out[n] = d;
-                n += 1;
+                let _ = frame.push(d);
             } else if packet.len() > graph::pool::MAX_PACKET {
                 self.counters.add(RX_TOO_LONG, 1);
             } else {
@@ -72,22 +70,19 @@ impl Port for Pcap {
             }
             self.next += 1;
         }
-        n
     }
 
-    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize {
+    fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) {
         let time = self.start.elapsed();
-        for d in descs {
+        for d in batch {
             if let Some(sink) = &mut self.sink {
                 self.packet.clear();
                 bufs.pool()
-                    .segments(d, |bytes| self.packet.extend_from_slice(bytes));
+                    .segments(&d, |bytes| self.packet.extend_from_slice(bytes));
                 sink(&self.packet, time);
             }
-            // SAFETY: the packet is reported as taken, so the original is not used again.
-            bufs.free(unsafe { d.duplicate() });
+            bufs.free(d);
         }
-        descs.len()
     }
 
     fn counters(&self) -> PortCounters {
@@ -111,14 +106,14 @@ mod tests {
         let notes = seen.clone();
         let sink: Sink = Box::new(move |p, _| notes.lock().expect("lock").push(p.to_vec()));
         let mut port = Pcap::new("pcap0", packets.clone(), false, Some(sink));
-        // SAFETY: places that are overwritten.
-        let mut frame: Vec<Desc> = (0..3).map(|_| unsafe { Desc::new(0, 0, 0) }).collect();
+        let mut frame = Frame::default();
         loop {
-            let n = port.rx(&mut bufs, &mut frame);
+            port.rx(&mut bufs, &mut frame);
+            let n = frame.len();
             if n == 0 {
                 break;
             }
-            assert_eq!(port.tx(&mut bufs, &frame[..n]), n);
+            assert_eq!(frame.send(&mut port, &mut bufs), n);
         }
         let want: Vec<Vec<u8>> = packets.into_iter().filter(|p| p.len() < 10_000).collect();
         assert!(*seen.lock().expect("lock") == want);
@@ -134,12 +129,12 @@ mod tests {
     fn a_repeated_file_has_no_end() {
         let mut bufs = Buffers::new(Pool::new(256, 2048).expect("pool"));
         let mut port = Pcap::new("pcap0", vec![vec![1; 60], vec![2; 60]], true, None);
-        // SAFETY: places that are overwritten.
-        let mut frame: Vec<Desc> = (0..2).map(|_| unsafe { Desc::new(0, 0, 0) }).collect();
+        let mut frame = Frame::default();
         for _ in 0..10 {
-            assert_eq!(port.rx(&mut bufs, &mut frame), 2);
-            assert_eq!(bufs.pool().bytes_of(&frame[1])[0], 2);
-            assert_eq!(port.tx(&mut bufs, &frame), 2);
+            port.rx(&mut bufs, &mut frame);
+            assert_eq!(frame.len(), 2);
+            assert_eq!(bufs.pool().bytes_of(&frame.packets()[1])[0], 2);
+            assert_eq!(frame.send(&mut port, &mut bufs), 2);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use graph::ring::{Consumer, Producer, ring};
-use graph::{Buffers, Desc, Port, flags};
+use graph::{Batch, Buffers, Desc, Frame, Port};
 
 use crate::event;
 
@@ -68,29 +68,19 @@ impl Port for Ring {
         &self.name
     }
 
-    fn rx(&mut self, _bufs: &mut Buffers, out: &mut [Desc]) -> usize {
-        let mut n = 0;
-        for place in out {
+    fn rx(&mut self, _bufs: &mut Buffers, frame: &mut Frame) {
+        for _ in 0..frame.room() {
             let Some(d) = self.rx.pop() else { break };
-            *place = d;
-            n += 1;
+            let _ = frame.push(d);
         }
-        n
     }
 
-    fn tx(&mut self, _bufs: &mut Buffers, descs: &[Desc]) -> usize {
-        for (n, d) in descs.iter().enumerate() {
-            // SAFETY: the packet is reported as taken, so the original is not used again; if the ring is full
-            // the duplicate is forgotten instead.
-            let mut copy = unsafe { d.duplicate() };
-            (copy.rx_if, copy.l3, copy.adj) = (0, 0, 0);
-            copy.flags &= flags::CHAINED;
-            if self.tx.push(copy).is_err() {
-                return n;
-            }
+    fn tx(&mut self, _bufs: &mut Buffers, batch: &mut Batch<'_>) {
+        for mut d in batch.take(self.tx.room()) {
+            d.reset();
+            let _ = self.tx.push(d);
             self.sent = true;
         }
-        descs.len()
     }
 
     fn flush(&mut self, _bufs: &mut Buffers) {
@@ -128,6 +118,7 @@ impl Port for Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testbed::frame_of;
     use graph::Pool;
     use std::time::Duration;
 
@@ -137,15 +128,12 @@ mod tests {
         let (mut bufs, mut others) = (Buffers::new(pool.clone()), Buffers::new(pool.clone()));
         let (mut a, mut b) = Ring::pair(["a", "b"], 16).expect("ring");
         for round in 0..100u8 {
-            let descs: Vec<Desc> = (0..20)
-                .map(|_| bufs.copy_in(&[round; 3000]).expect("buffers"))
-                .collect();
-            assert_eq!(a.tx(&mut bufs, &descs), 16);
-            descs.into_iter().skip(16).for_each(|d| bufs.free(d));
-            // SAFETY: places that are overwritten.
-            let mut frame: Vec<Desc> = (0..32).map(|_| unsafe { Desc::new(0, 0, 0) }).collect();
-            assert_eq!(b.rx(&mut others, &mut frame), 16);
-            for d in frame.into_iter().take(16) {
+            let mut frame = frame_of(&mut bufs, &vec![vec![round; 3000]; 20]);
+            assert_eq!(frame.send(&mut a, &mut bufs), 16);
+            frame.drain().for_each(|d| bufs.free(d));
+            b.rx(&mut others, &mut frame);
+            assert_eq!(frame.len(), 16);
+            for d in frame.drain() {
                 assert_eq!(pool.total(&d), 3000);
                 others.free(d);
             }
@@ -161,8 +149,10 @@ mod tests {
         let mut bufs = Buffers::new(Pool::new(64, 2048).expect("pool"));
         let (mut a, mut b) = Ring::pair(["a", "b"], 16).expect("ring");
         assert!(b.arm());
-        let d = bufs.copy_in(&[0; 60]).expect("buffer");
-        assert_eq!(a.tx(&mut bufs, &[d]), 1);
+        assert_eq!(
+            frame_of(&mut bufs, &[vec![0; 60]]).send(&mut a, &mut bufs),
+            1
+        );
         a.flush(&mut bufs);
         let mut wait = [event::pollfd(&b.bell.event, libc::POLLIN)];
         assert!(event::poll(&mut wait, Some(Duration::from_secs(10))));

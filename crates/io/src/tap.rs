@@ -1,12 +1,13 @@
 //! A tap: a network interface of the kernel's whose other end is this port (Documentation/networking/tuntap).
 //!
 //! It is made in the calling thread's network namespace and vanishes with the port.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use graph::pool::MAX_PACKET;
-use graph::{Buffers, Desc, Port, PortCounters};
+use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
 
 use crate::netdev;
 
@@ -140,10 +141,8 @@ impl Port for Tap {
         &self.name
     }
 
-    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize {
-        let burst = out.len().min(BURST);
-        let mut n = 0;
-        while n < burst {
+    fn rx(&mut self, bufs: &mut Buffers, frame: &mut Frame) {
+        for _ in 0..frame.room().min(BURST) {
             let (to, room) = (self.packet.as_mut_ptr(), self.packet.len());
             // SAFETY: at most `room` bytes are written to the packet's buffer.
             let got = unsafe { libc::read(self.fd.as_raw_fd(), to.cast(), room) };
@@ -154,30 +153,24 @@ impl Port for Tap {
                 break;
             }
             match bufs.copy_in(&self.packet[..got as usize]) {
-                Some(d) => {
-                    out[n] = d;
-                    n += 1;
-                }
+                Some(d) => _ = frame.push(d),
                 None => {
                     self.counters.add(RX_NO_BUFFER, 1);
                     break;
                 }
             }
         }
-        n
     }
 
-    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize {
-        for d in descs {
-            if let Err(e) = self.write(bufs, d) {
+    fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) {
+        for d in batch {
+            if let Err(e) = self.write(bufs, &d) {
                 // The interface is down, or the kernel does not like the packet: it is lost either way.
                 let down = e.raw_os_error() == Some(libc::EIO);
                 self.counters.add(if down { TX_DOWN } else { TX_ERROR }, 1);
             }
-            // SAFETY: the packet is reported as taken, so the original is not used again.
-            bufs.free(unsafe { d.duplicate() });
+            bufs.free(d);
         }
-        descs.len()
     }
 
     fn fd(&self) -> Option<RawFd> {
@@ -193,7 +186,7 @@ impl Port for Tap {
 mod tests {
     use super::*;
     use crate::event;
-    use crate::testbed::{in_namespace, run};
+    use crate::testbed::{bytes_of, frame_of, in_namespace, run};
     use graph::Pool;
     use std::time::Duration;
 
@@ -202,26 +195,19 @@ mod tests {
 
     /// Sends a packet and waits for the kernel's answer of this ethertype.
     fn ask(tap: &mut Tap, bufs: &mut Buffers, question: &[u8]) -> Vec<u8> {
-        let d = bufs.copy_in(question).expect("buffers");
-        assert_eq!(tap.tx(bufs, &[d]), 1);
+        let mut frame = frame_of(bufs, &[question.to_vec()]);
+        assert_eq!(frame.send(tap, bufs), 1);
         loop {
             let mut wait = [event::pollfd(&tap.fd, libc::POLLIN)];
             assert!(
                 event::poll(&mut wait, Some(Duration::from_secs(10))),
                 "no answer"
             );
-            // SAFETY: a place that is overwritten.
-            let mut out = [unsafe { Desc::new(0, 0, 0) }];
-            if tap.rx(bufs, &mut out) == 0 {
-                continue;
-            }
-            let mut bytes = Vec::new();
-            bufs.pool()
-                .segments(&out[0], |s| bytes.extend_from_slice(s));
-            let [d] = out;
-            bufs.free(d);
-            if bytes[12..14] == question[12..14] && bytes[..6] == OURS {
-                return bytes;
+            tap.rx(bufs, &mut frame);
+            let mut packets = bytes_of(bufs, &mut frame).into_iter();
+            if let Some(answer) = packets.find(|p| p[12..14] == question[12..14] && p[..6] == OURS)
+            {
+                return answer;
             }
         }
     }
@@ -273,8 +259,8 @@ mod tests {
                 assert!(answer[38..] == question[38..], "{len}");
             }
             run("ip link set tap-test down");
-            let d = bufs.copy_in(&echo(9)).expect("buffers");
-            assert_eq!(tap.tx(&mut bufs, &[d]), 1);
+            let mut frame = frame_of(&mut bufs, &[echo(9)]);
+            assert_eq!(frame.send(&mut tap, &mut bufs), 1);
             assert!(tap.counters().iter().any(|c| c == ("tx-down", 1)));
             assert_eq!(bufs.cached() as u32 + bufs.pool().available(), 512);
         });

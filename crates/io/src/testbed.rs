@@ -1,6 +1,29 @@
-//! A network namespace of a test's own.
+//! What several tests need: frames of packets, a network namespace of their own.
+#![allow(unsafe_code)]
 
+use graph::{Buffers, Frame};
 use std::process::Command;
+
+/// These packets, in a frame.
+pub fn frame_of(bufs: &mut Buffers, packets: &[Vec<u8>]) -> Frame {
+    let mut frame = Frame::default();
+    for packet in packets {
+        let d = bufs.copy_in(packet).expect("buffers");
+        frame.push(d).expect("room in the frame");
+    }
+    frame
+}
+
+/// Takes the packets out of a frame.
+pub fn bytes_of(bufs: &mut Buffers, frame: &mut Frame) -> Vec<Vec<u8>> {
+    let take = |d| {
+        let mut bytes = Vec::new();
+        bufs.pool().segments(&d, |s| bytes.extend_from_slice(s));
+        bufs.free(d);
+        bytes
+    };
+    frame.drain().map(take).collect()
+}
 
 /// Runs `test` in a new network namespace, on a thread of its own. Without the right to make one it says SKIP.
 pub fn in_namespace(name: &str, test: impl FnOnce() + Send + 'static) {

@@ -1,11 +1,12 @@
 //! The software generator: builds packets and gives them to a port, on time.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use graph::{Buffers, Desc, Port};
+use graph::{Buffers, Desc, Frame, Port};
 
 use crate::clock::Nanos;
 use crate::device::{Count, Failure, Transmitter};
@@ -111,10 +112,9 @@ pub(crate) struct Sender {
     fields: Vec<Fields>,
     order: Interleave,
     state: State,
-    /// Built packets and their streams; those before `next` are the port's already.
-    pending: Vec<Desc>,
-    streams: Vec<usize>,
-    next: usize,
+    /// Built packets and their streams.
+    pending: Frame,
+    streams: VecDeque<usize>,
     /// Packets scheduled in earlier runs.
     base: u64,
     seen: u64,
@@ -142,9 +142,8 @@ impl Sender {
             fields: streams.iter().map(|s| Fields::new(s, entropy)).collect(),
             order: Interleave::new(&weights),
             state: State::Stopped,
-            pending: Vec::with_capacity(BURST),
-            streams: Vec::with_capacity(BURST),
-            next: 0,
+            pending: Frame::default(),
+            streams: VecDeque::with_capacity(BURST),
             base: 0,
             seen: 0,
             scratch: Vec::new(),
@@ -176,7 +175,7 @@ impl Sender {
             }
             State::Stopping(pacer, last, _) => last.saturating_sub(pacer.taken()),
         };
-        let built = self.pending.len() - self.next;
+        let built = self.pending.len();
         self.build(due.saturating_sub(built as u64), bufs);
         let took = self.offer(due, port, bufs);
         if let State::Stopping(pacer, last, until) = &self.state
@@ -212,33 +211,28 @@ impl Sender {
 
     /// Builds up to `wanted` packets, as many as a burst has room for.
     fn build(&mut self, wanted: u64, bufs: &mut Buffers) {
-        if self.next == self.pending.len() {
-            self.pending.clear();
-            self.streams.clear();
-            self.next = 0;
-        }
         let room = BURST - self.pending.len();
         for _ in 0..wanted.min(room as u64) {
             let stream = self.order.turn();
             let Some(desc) = packet(&mut self.fields[stream], &mut self.scratch, bufs) else {
                 return;
             };
-            self.pending.push(desc);
-            self.streams.push(stream);
+            let _ = self.pending.push(desc);
+            self.streams.push_back(stream);
         }
     }
 
     /// Offers what is built and due, counts what the port takes.
     fn offer(&mut self, due: u64, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
-        let ready =
-            (self.pending.len() - self.next).min(usize::try_from(due).unwrap_or(usize::MAX));
+        let ready = self
+            .pending
+            .len()
+            .min(usize::try_from(due).unwrap_or(usize::MAX));
         if ready == 0 {
             return 0;
         }
-        let took = port
-            .tx(bufs, &self.pending[self.next..self.next + ready])
-            .min(ready);
-        for &stream in &self.streams[self.next..self.next + took] {
+        let took = self.pending.offer(ready, |batch| port.tx(bufs, batch));
+        for stream in self.streams.drain(..took) {
             let sent = &self.shared.sent[stream];
             sent.store(sent.load(Relaxed) + 1, Relaxed);
         }
@@ -247,7 +241,6 @@ impl Sender {
                 .queue_full
                 .store(self.shared.queue_full.load(Relaxed) + 1, Relaxed);
         }
-        self.next += took;
         if let State::Sending(pacer) | State::Stopping(pacer, ..) = &mut self.state {
             pacer.take(took as u64);
             if pacer.is_unlimited() {
@@ -261,11 +254,8 @@ impl Sender {
 
     /// Ends a run: frees what was built and not sent.
     fn finish(&mut self, bufs: &mut Buffers) {
-        for desc in self.pending.drain(..).skip(self.next) {
-            bufs.free(desc);
-        }
+        self.pending.drain().for_each(|desc| bufs.free(desc));
         self.streams.clear();
-        self.next = 0;
         self.base = self.shared.scheduled.load(Relaxed);
         self.state = State::Stopped;
         self.shared.applied.store(self.seen, Release);
@@ -293,9 +283,7 @@ fn packet(fields: &mut Fields, scratch: &mut Vec<u8>, bufs: &mut Buffers) -> Opt
         fields.append(scratch);
         return bufs.copy_in(scratch);
     }
-    let mut desc = bufs.alloc()?;
-    if bufs.resize(&mut desc, fields.len()) {
-        fields.write(bufs.pool().bytes_of_mut(&mut desc));
-    }
+    let (mut desc, _) = bufs.alloc_len(fields.len())?;
+    fields.write(bufs.pool().bytes_of_mut(&mut desc));
     Some(desc)
 }

@@ -218,14 +218,12 @@ impl Sink {
 
     /// Receives once; returns how many packets came.
     pub fn poll(&mut self, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
-        let received = self.frame.receive(port, bufs);
+        port.rx(bufs, &mut self.frame);
+        let received = self.frame.len();
         if received == 0 {
             return 0;
         }
-        for i in 0..received {
-            let Some(desc) = self.frame.take(i) else {
-                continue;
-            };
+        for desc in self.frame.drain() {
             let frame = bufs.pool().bytes_of(&desc);
             let stream = self
                 .matches
@@ -236,7 +234,6 @@ impl Sink {
             count.bytes += (bufs.pool().total(&desc).max(MIN_FRAME) + FCS) as u64;
             bufs.free(desc);
         }
-        self.frame.clear();
         for (pair, count) in self.counts.iter().zip(&mut self.batch) {
             if count.packets > 0 {
                 pair.add(std::mem::take(count));

@@ -222,7 +222,8 @@ impl Scenario {
             want[24..26].fill(0);
             let sum = wire::checksum::of(&want[14..34]);
             want[24..26].copy_from_slice(&sum.to_be_bytes());
-            if std::mem::replace(&mut seen[d.buf() as usize], true) || self.pool.bytes_of(d) != want
+            if std::mem::replace(&mut seen[self.pool.index(d) as usize], true)
+                || self.pool.bytes_of(d) != want
             {
                 return Err(format!(
                     "bench {}: packet {i} came out wrong: {:02x?}, want {want:02x?}",

@@ -490,12 +490,10 @@ mod tests {
         fn name(&self) -> &str {
             "broken"
         }
-        fn rx(&mut self, _: &mut graph::Buffers, _: &mut [graph::Desc]) -> usize {
+        fn rx(&mut self, _: &mut graph::Buffers, _: &mut graph::Frame) {
             panic!("a broken port")
         }
-        fn tx(&mut self, _: &mut graph::Buffers, _: &[graph::Desc]) -> usize {
-            0
-        }
+        fn tx(&mut self, _: &mut graph::Buffers, _: &mut graph::Batch<'_>) {}
     }
 
     #[test]

@@ -13,7 +13,6 @@ mod socket;
 #[cfg(test)]
 mod tests;
 
-use std::ffi::CString;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,6 +22,8 @@ use std::sync::{Arc, Weak};
 use graph::{Pool, Port, PortCounters};
 
 pub use queue::Queue;
+
+use crate::netdev;
 
 /// How packets shall get from the driver to the sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,7 +140,7 @@ impl Interface {
         mode: Mode,
         pool: &Arc<Pool>,
     ) -> Result<(Self, Vec<Queue>), Error> {
-        let ifindex = index(name).ok_or_else(|| Error::NoInterface(name.to_owned()))?;
+        let ifindex = netdev::index(name).ok_or_else(|| Error::NoInterface(name.to_owned()))?;
         if ![2048, 4096].contains(&pool.stride()) {
             return Err(Error::Stride(pool.stride()));
         }
@@ -177,7 +178,7 @@ impl Interface {
                 format!("{name}/{queue}"),
                 fd.clone(),
                 rings,
-                pool.count(),
+                pool.clone(),
                 chains,
                 gone,
             )
@@ -309,38 +310,9 @@ impl Interface {
     }
 }
 
-/// Index of an interface in the calling thread's network namespace.
-fn index(name: &str) -> Option<u32> {
-    let name = CString::new(name).ok()?;
-    // SAFETY: a zero-terminated string.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => None,
-        index => Some(index),
-    }
-}
-
-/// `struct ethtool_channels` (linux/ethtool.h).
-#[repr(C)]
-#[derive(Default)]
-struct Channels {
-    cmd: u32,
-    max: [u32; 4],
-    rx: u32,
-    tx: u32,
-    other: u32,
-    combined: u32,
-}
-
-/// ETHTOOL_GCHANNELS
-const GET_CHANNELS: u32 = 0x3c;
-
 /// Receive queues of an interface of the calling thread's network namespace; `None` if there is none of that name or its driver
 /// does not say.
 pub fn queues(name: &str) -> Option<u32> {
-    let mut channels = Channels {
-        cmd: GET_CHANNELS,
-        ..Channels::default()
-    };
-    let known = crate::netdev::ethtool(name, &mut channels).is_ok();
-    known.then_some(channels.rx + channels.combined)
+    let channels = netdev::channels(name).ok()?;
+    Some(channels.rx + channels.combined)
 }

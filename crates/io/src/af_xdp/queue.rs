@@ -1,4 +1,5 @@
 //! One queue of an interface: an AF_XDP socket and its rings, a [`Port`].
+#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use graph::pool::MAX_PACKET;
-use graph::{Buffers, Desc, Port, PortCounters, flags};
+use graph::{Batch, Buffers, Desc, Frame, Pool, Port, PortCounters};
 
 use super::socket::{self, RING, Rings};
 use crate::event;
@@ -40,7 +41,9 @@ pub struct Queue {
     name: String,
     socket: Option<Arc<OwnedFd>>,
     rings: Option<Rings>,
-    /// Buffers that the kernel has.
+    /// The memory that the socket is registered with.
+    pool: Arc<Pool>,
+    /// Buffers that the kernel has, by index.
     owned: Owned,
     /// Long packets may be sent and received in several buffers.
     chains: bool,
@@ -85,7 +88,7 @@ impl Queue {
         name: String,
         socket: Arc<OwnedFd>,
         rings: Rings,
-        buffers: u32,
+        pool: Arc<Pool>,
         chains: bool,
         gone: Arc<AtomicBool>,
     ) -> io::Result<Self> {
@@ -93,7 +96,8 @@ impl Queue {
             name,
             socket: Some(socket),
             rings: Some(rings),
-            owned: Owned(vec![0; buffers.div_ceil(64) as usize].into()),
+            owned: Owned(vec![0; pool.count().div_ceil(64) as usize].into()),
+            pool,
             chains,
             partial: None,
             skipping: false,
@@ -132,18 +136,18 @@ impl Queue {
 
     /// A received entry as a packet of one buffer.
     #[inline(always)]
-    fn accept(&mut self, bufs: &Buffers, entry: libc::xdp_desc) -> Option<Desc> {
-        let stride = bufs.pool().stride() as u64;
+    fn accept(&mut self, entry: libc::xdp_desc) -> Option<Desc> {
+        let stride = self.pool.stride() as u64;
         let (buf, off) = (entry.addr / stride, entry.addr % stride);
-        let fits =
-            off + u64::from(entry.len) <= stride && off <= u64::from(bufs.pool().max_offset());
+        let fits = off + u64::from(entry.len) <= stride
+            && (64..=self.pool.max_offset().into()).contains(&off);
         let buf = u32::try_from(buf).unwrap_or(u32::MAX);
         if !fits || !self.owned.remove(buf) {
             self.counters.add(RX_BAD, 1);
             return None;
         }
         // SAFETY: the kernel had this buffer from us and gave it back; offset and length were just checked.
-        Some(unsafe { Desc::new(buf, off as u16, entry.len as u16) })
+        Some(unsafe { self.pool.packet(buf, off as u16, entry.len as u16) })
     }
 
     /// One buffer of a packet that has several. Returns the packet with its last one.
@@ -187,46 +191,53 @@ impl Queue {
         }
     }
 
-    /// Puts a packet on the transmit ring; false if there is no room.
+    /// Puts the next packet on the transmit ring; false if there is none, or no room for it.
     #[inline(always)]
-    fn put(&mut self, bufs: &mut Buffers, d: &Desc) -> bool {
-        let Some(rings) = &mut self.rings else {
+    fn put(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) -> bool {
+        let (Some(rings), Some(next)) = (&mut self.rings, batch.peek()) else {
             return false;
         };
-        let stride = bufs.pool().stride() as u64;
-        let entry = |d: &Desc, options: u32| libc::xdp_desc {
-            addr: u64::from(d.buf()) * stride + u64::from(d.off()),
-            len: u32::from(d.len()),
-            options,
+        let needs = match next.is_chained() {
+            true if self.chains => u32::from(self.pool.buffers(next)),
+            _ => 1,
         };
-        if !d.has(flags::CHAINED) {
-            if rings.tx.free(1) == 0 {
-                return false;
-            }
-            self.owned.insert(d.buf());
-            rings.tx.push(entry(d, 0));
-            return true;
+        if rings.tx.free(needs) < needs {
+            return false;
         }
-        let segments = u32::from(bufs.pool().annex(d).segments);
-        if !self.chains {
+        let Some(d) = batch.next() else { return false };
+        let stride = self.pool.stride() as u64;
+        let mut give = |d: Desc, options: u32| {
+            let index = self.pool.index(&d);
+            self.owned.insert(index);
+            rings.tx.push(libc::xdp_desc {
+                addr: u64::from(index) * stride + u64::from(d.off()),
+                len: u32::from(d.len()),
+                options,
+            });
+        };
+        if !d.is_chained() {
+            give(d, 0);
+        } else if self.chains {
+            let mut left = needs;
+            bufs.unchain(d, |_, part| {
+                left -= 1;
+                give(part, if left > 0 { libc::XDP_PKT_CONTD } else { 0 });
+            });
+        } else {
             self.counters.add(TX_CHAINED, 1);
-            // SAFETY: the packet is reported as taken, so the original is not used again.
-            bufs.free(unsafe { d.duplicate() });
-            return true;
+            bufs.free(d);
         }
-        if rings.tx.free(segments) < segments {
-            return false;
-        }
-        let mut left = segments;
-        // SAFETY: as above.
-        bufs.unchain(unsafe { d.duplicate() }, |_, part| {
-            left -= 1;
-            self.owned.insert(part.buf());
-            rings
-                .tx
-                .push(entry(&part, if left > 0 { libc::XDP_PKT_CONTD } else { 0 }));
-        });
         true
+    }
+
+    /// The kernel has buffers of one pool only.
+    ///
+    /// # Panics
+    /// When these are of another.
+    #[inline(always)]
+    fn check(&self, bufs: &Buffers) {
+        let same = std::ptr::eq(bufs.pool(), &raw const *self.pool);
+        assert!(same, "AF_XDP: buffers of another pool than the socket's");
     }
 
     /// Makes the kernel send, and notices when the interface is gone. What it does not take now is tried again
@@ -269,20 +280,19 @@ impl Port for Queue {
         &self.name
     }
 
-    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize {
+    fn rx(&mut self, bufs: &mut Buffers, frame: &mut Frame) {
+        self.check(bufs);
         if self.unsent {
             self.flush(bufs);
         }
         let Some(rings) = &mut self.rings else {
-            return 0;
+            return;
         };
-        let waiting = rings.rx.filled(out.len() as u32);
-        let (mut read, mut n) = (0, 0);
-        while read < waiting && n < out.len() {
+        let waiting = rings.rx.filled(frame.room() as u32);
+        for _ in 0..waiting {
             let Some(rings) = &mut self.rings else { break };
             let entry = rings.rx.pop();
-            read += 1;
-            let Some(d) = self.accept(bufs, entry) else {
+            let Some(d) = self.accept(entry) else {
                 continue;
             };
             let more = entry.options & libc::XDP_PKT_CONTD != 0;
@@ -292,46 +302,40 @@ impl Port for Queue {
                 Some(d)
             };
             if let Some(d) = whole {
-                out[n] = d;
-                n += 1;
+                let _ = frame.push(d);
             }
         }
-        if read > 0
+        if waiting > 0
             && let Some(rings) = &self.rings
         {
             rings.rx.release();
         }
         self.refill(bufs);
-        n
     }
 
-    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize {
+    fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) {
+        self.check(bufs);
         if self.is_gone() || self.rings.is_none() {
-            self.counters.add(TX_GONE, descs.len() as u64);
-            for d in descs {
-                // SAFETY: all of `descs` is reported as taken, so the originals are not used again.
-                bufs.free(unsafe { d.duplicate() });
-            }
-            return descs.len();
+            self.counters.add(TX_GONE, batch.len() as u64);
+            return batch.for_each(|d| bufs.free(d));
         }
+        let wanted = batch.len() as u32;
         if self
             .rings
             .as_mut()
-            .is_some_and(|r| r.tx.free(descs.len() as u32) < descs.len() as u32)
+            .is_some_and(|r| r.tx.free(wanted) < wanted)
         {
             self.kick();
             self.reap(bufs);
         }
-        let taken = descs.iter().take_while(|d| self.put(bufs, d)).count();
-        if taken > 0
-            && let Some(rings) = &self.rings
-        {
+        while self.put(bufs, batch) {}
+        if let Some(rings) = &self.rings {
             rings.tx.submit();
         }
-        taken
     }
 
     fn flush(&mut self, bufs: &mut Buffers) {
+        self.check(bufs);
         self.kick();
         self.reap(bufs);
     }
@@ -355,6 +359,7 @@ impl Port for Queue {
     }
 
     fn drain(&mut self, bufs: &mut Buffers) {
+        self.check(bufs);
         self.partial.take().into_iter().for_each(|d| bufs.free(d));
         // With the socket closed the kernel lets go of the queue, and what it had is ours again.
         self.rings = None;

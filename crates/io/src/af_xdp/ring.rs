@@ -2,6 +2,7 @@
 //!
 //! Producer and consumer count entries for ever, modulo 2^32; one of them is ours. The kernel is trusted not to
 //! be malicious, still a count that cannot be is cut to the ring's size.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};

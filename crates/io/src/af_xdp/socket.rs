@@ -1,4 +1,5 @@
 //! System calls of an AF_XDP socket.
+#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -52,8 +53,32 @@ fn set<T>(fd: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
     }
 }
 
-fn get<T>(fd: &OwnedFd, option: i32) -> io::Result<T> {
-    // SAFETY: only plain structures of integers are asked for, for which all-zero is valid.
+/// What the kernel answers to a socket option.
+///
+/// # Safety
+/// The option answers with this structure, and all-zero is a valid one.
+unsafe trait Answer {
+    /// The option (linux/if_xdp.h).
+    const OPTION: i32;
+}
+
+// SAFETY: integers, as linux/if_xdp.h has them.
+unsafe impl Answer for libc::xdp_mmap_offsets {
+    const OPTION: i32 = libc::XDP_MMAP_OFFSETS;
+}
+
+// SAFETY: as above.
+unsafe impl Answer for libc::xdp_options {
+    const OPTION: i32 = libc::XDP_OPTIONS;
+}
+
+// SAFETY: as above.
+unsafe impl Answer for libc::xdp_statistics {
+    const OPTION: i32 = libc::XDP_STATISTICS;
+}
+
+fn get<T: Answer>(fd: &OwnedFd) -> io::Result<T> {
+    // SAFETY: all-zero is valid.
     let mut value: T = unsafe { std::mem::zeroed() };
     let mut length = size_of::<T>() as libc::socklen_t;
     // SAFETY: at most `length` bytes are written to `value`.
@@ -61,7 +86,7 @@ fn get<T>(fd: &OwnedFd, option: i32) -> io::Result<T> {
         libc::getsockopt(
             fd.as_raw_fd(),
             libc::SOL_XDP,
-            option,
+            T::OPTION,
             ptr::from_mut(&mut value).cast(),
             &mut length,
         )
@@ -97,7 +122,7 @@ pub fn rings(fd: &OwnedFd) -> io::Result<Rings> {
     for kind in kinds {
         set(fd, kind, &RING)?;
     }
-    let at: libc::xdp_mmap_offsets = get(fd, libc::XDP_MMAP_OFFSETS)?;
+    let at: libc::xdp_mmap_offsets = get(fd)?;
     Ok(Rings {
         fill: Cursor::map(fd, libc::XDP_UMEM_PGOFF_FILL_RING as i64, at.fr, RING)?,
         done: Cursor::map(fd, libc::XDP_UMEM_PGOFF_COMPLETION_RING as i64, at.cr, RING)?,
@@ -135,13 +160,13 @@ pub fn bind(
 
 /// Whether the kernel really uses the packet memory without copying.
 pub fn is_zero_copy(fd: &OwnedFd) -> io::Result<bool> {
-    let options: libc::xdp_options = get(fd, libc::XDP_OPTIONS)?;
+    let options: libc::xdp_options = get(fd)?;
     Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
 }
 
 /// The kernel's counters of the socket.
 pub fn statistics(fd: &OwnedFd) -> io::Result<libc::xdp_statistics> {
-    get(fd, libc::XDP_STATISTICS)
+    get(fd)
 }
 
 /// Makes the kernel look at the transmit ring.

@@ -1,8 +1,8 @@
 //! Over veth pairs, with the router's own program, everything redirected to the sockets.
 
 use super::*;
-use crate::testbed::{in_namespace, run};
-use graph::{Buffers, Desc};
+use crate::testbed::{bytes_of, frame_of, in_namespace, run};
+use graph::{Buffers, Frame};
 use std::time::{Duration, Instant};
 
 /// One end of a veth pair with its program and ports.
@@ -26,7 +26,11 @@ impl End {
             l2: true,
         };
         let program = router
-            .attach(index(name).expect("the interface"), config, &[attach])
+            .attach(
+                netdev::index(name).expect("the interface"),
+                config,
+                &[attach],
+            )
             .expect("the program");
         let mut end = Self {
             ports,
@@ -44,29 +48,19 @@ impl End {
     }
 
     fn send(&mut self, queue: usize, packets: &[Vec<u8>]) {
-        let descs: Vec<Desc> = packets
-            .iter()
-            .map(|p| self.bufs.copy_in(p).expect("buffers"))
-            .collect();
-        assert_eq!(self.ports[queue].tx(&mut self.bufs, &descs), descs.len());
+        let mut frame = frame_of(&mut self.bufs, packets);
+        let sent = frame.send(&mut self.ports[queue], &mut self.bufs);
+        assert_eq!(sent, packets.len());
         self.ports[queue].flush(&mut self.bufs);
     }
 
     /// Receives what waits on any queue.
     fn receive(&mut self) -> Vec<Vec<u8>> {
         let mut packets = Vec::new();
+        let mut frame = Frame::default();
         for port in &mut self.ports {
-            // SAFETY: places that are overwritten.
-            let mut out: Vec<Desc> = (0..64).map(|_| unsafe { Desc::new(0, 0, 0) }).collect();
-            let n = port.rx(&mut self.bufs, &mut out);
-            for d in out.into_iter().take(n) {
-                let mut bytes = Vec::new();
-                self.bufs
-                    .pool()
-                    .segments(&d, |s| bytes.extend_from_slice(s));
-                packets.push(bytes);
-                self.bufs.free(d);
-            }
+            port.rx(&mut self.bufs, &mut frame);
+            packets.extend(bytes_of(&mut self.bufs, &mut frame));
         }
         // The kernel's own (ND, MLD) are none of ours.
         packets.retain(|p| p[12..14] == [0x88, 0xb5]);

@@ -1,4 +1,5 @@
 //! Copies between shared memory and packet buffers.
+#![allow(unsafe_code)]
 
 use std::ptr::NonNull;
 

@@ -4,6 +4,7 @@
 //! peer shares, and a counter that it has filled would hold the writer for ever. So the kernel adds to it: a read of
 //! nothing from `/dev/null` by io_submit(2) signals an event counter when it completes, which is at once, and never
 //! waits for it (`eventfd_signal` in `fs/eventfd.c`; a full counter stays full).
+#![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io;

@@ -269,6 +269,7 @@ impl Session {
         }
     }
 
+    #[allow(unsafe_code)]
     fn ring(&self, ring: &AddRing) -> Option<Ring> {
         if ring.log2_size > ring::MAX_LOG2 || !ring.offset.is_multiple_of(16) {
             return None;

@@ -4,6 +4,7 @@
 //! touches such a page gets SIGBUS. The handler here maps zero pages over the whole region and marks it lost; the
 //! thread goes on with zeros, which are checked like all that a peer writes, and the connection is ended. (Display
 //! servers treat the buffers of their clients alike.) A SIGBUS of anything else does what it did before.
+#![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
 use std::io;

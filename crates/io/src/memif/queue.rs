@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use graph::{Buffers, Desc, Port, PortCounters, flags};
+use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
 
 use super::Role;
 use super::copy::{prefetch_read, prefetch_write};
@@ -142,26 +142,27 @@ impl Port for Queue {
         &self.name
     }
 
-    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize {
-        self.refresh();
-        let Some(live) = &mut self.live else { return 0 };
-        let (n, fault) = live.cursor.receive(&live.link, bufs, out, &self.counters);
-        if fault {
-            self.fault();
-        }
-        n
-    }
-
-    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize {
+    fn rx(&mut self, bufs: &mut Buffers, frame: &mut Frame) {
         self.refresh();
         if let Some(live) = &mut self.live {
-            let (n, fault) = live.cursor.send(&live.link, bufs, descs, &self.counters);
-            if fault {
+            let received = live.cursor.receive(&live.link, bufs, frame, &self.counters);
+            if let Err(Fault) = received {
                 self.fault();
             }
-            return n;
         }
-        drop_all(bufs, descs, &self.counters)
+    }
+
+    fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) {
+        self.refresh();
+        match &mut self.live {
+            Some(live) => {
+                let sent = live.cursor.send(&live.link, bufs, batch, &self.counters);
+                if let Err(Fault) = sent {
+                    self.fault();
+                }
+            }
+            None => drop_all(bufs, batch, &self.counters),
+        }
     }
 
     fn flush(&mut self, _bufs: &mut Buffers) {
@@ -254,29 +255,27 @@ impl Cursor {
         Ok(room(self.tx_seen))
     }
 
-    /// Receives into `out`; also says whether the peer is at fault (what came before is good).
+    /// Receives into the frame. What came before a fault of the peer's is good.
     fn receive(
         &mut self,
         link: &Link,
         bufs: &mut Buffers,
-        out: &mut [Desc],
+        frame: &mut Frame,
         counters: &PortCounters,
-    ) -> (usize, bool) {
+    ) -> Result<(), Fault> {
         let Some(lane) = &link.rx else {
-            return (0, false);
+            return Ok(());
         };
-        let Ok(mut filled) = self.filled(link.role, lane) else {
-            return (0, true);
-        };
+        let mut filled = self.filled(link.role, lane)?;
         if filled == 0 {
-            return (0, false);
+            return Ok(());
         }
         let start = self.rx;
         for i in 0..filled.min(AHEAD) {
             link.hint(lane, self.rx.wrapping_add(i), prefetch_read);
         }
-        let (mut n, mut fault) = (0, false);
-        while n < out.len() && filled > 0 {
+        let mut result = Ok(());
+        while frame.room() > 0 && filled > 0 {
             if filled > AHEAD {
                 link.hint(lane, self.rx.wrapping_add(AHEAD), prefetch_read);
             }
@@ -290,8 +289,7 @@ impl Cursor {
             };
             match taken {
                 Ok((d, slots)) => {
-                    out[n] = d;
-                    n += 1;
+                    let _ = frame.push(d);
                     self.release(link, lane, slots);
                     filled -= slots;
                 }
@@ -306,7 +304,7 @@ impl Cursor {
                 }
                 Err(Stop::Incomplete) => break,
                 Err(Stop::Fault) => {
-                    fault = true;
+                    result = Err(Fault);
                     break;
                 }
             }
@@ -314,7 +312,7 @@ impl Cursor {
         if self.rx != start {
             self.publish_rx(link.role, lane);
         }
-        (n, fault)
+        result
     }
 
     /// Goes past `slots` descriptors. The client offers their buffers again.
@@ -340,58 +338,44 @@ impl Cursor {
         }
     }
 
-    /// Copies packets into the ring and frees them. Returns how many it took and whether the peer is at fault.
+    /// Copies packets into the ring and frees them. What was sent before a fault of the peer's is sent.
     fn send(
         &mut self,
         link: &Link,
         bufs: &mut Buffers,
-        descs: &[Desc],
+        batch: &mut Batch<'_>,
         counters: &PortCounters,
-    ) -> (usize, bool) {
+    ) -> Result<(), Fault> {
         let Some(lane) = &link.tx else {
-            return (drop_all(bufs, descs, counters), false);
+            drop_all(bufs, batch, counters);
+            return Ok(());
         };
-        let Ok(mut room) = self.room(link.role, lane, descs.len()) else {
-            return (0, true);
-        };
+        let mut room = self.room(link.role, lane, batch.len())?;
         for i in 0..room.min(AHEAD) {
             link.hint(lane, self.tx.wrapping_add(i), prefetch_write);
         }
         let start = self.tx;
-        let (mut taken, mut fault) = (0, false);
-        for d in descs {
-            if room == 0 {
-                break;
-            }
+        let mut result = Ok(());
+        while let Some(d) = batch.peek()
+            && room > 0
+        {
             if room > AHEAD {
                 link.hint(lane, self.tx.wrapping_add(AHEAD), prefetch_write);
             }
-            let Ok(mut slots) = link.put(lane, self.tx, room, d, bufs) else {
-                fault = true;
-                break;
-            };
-            if slots == 0 {
-                // A long packet: more descriptors may have become free than were known of.
-                let Ok(now) = self.room(link.role, lane, usize::MAX) else {
-                    fault = true;
-                    break;
-                };
-                room = now;
-                let Ok(again) = link.put(lane, self.tx, room, d, bufs) else {
-                    fault = true;
-                    break;
-                };
-                slots = again;
-                if slots == 0 && room < lane.longest_chain() {
+            let slots = match self.put(link, lane, &mut room, d, bufs) {
+                Ok(Some(slots)) => slots,
+                Ok(None) => break,
+                Err(Fault) => {
+                    result = Err(Fault);
                     break;
                 }
-                counters.add(TX_TOO_LONG, u64::from(slots == 0));
+            };
+            if slots == 0 {
+                counters.add(TX_TOO_LONG, 1);
             }
             self.tx = self.tx.wrapping_add(slots);
             room -= slots;
-            taken += 1;
-            // SAFETY: the packet is reported as taken, so the original is not used again.
-            unsafe { release_packet(bufs, d) };
+            batch.next().into_iter().for_each(|d| bufs.free(d));
         }
         if self.tx != start {
             match link.role {
@@ -400,7 +384,28 @@ impl Cursor {
             }
             self.kick = true;
         }
-        (taken, fault)
+        result
+    }
+
+    /// Copies a packet into the ring. Returns how many descriptors it took: 0 if it is too long for any peer, `None` if it has
+    /// to wait for more than the `room` there is.
+    #[inline(always)]
+    fn put(
+        &mut self,
+        link: &Link,
+        lane: &Lane,
+        room: &mut u16,
+        d: &Desc,
+        bufs: &Buffers,
+    ) -> Result<Option<u16>, Fault> {
+        let slots = link.put(lane, self.tx, *room, d, bufs)?;
+        if slots > 0 {
+            return Ok(Some(slots));
+        }
+        // A long packet: more descriptors may have become free than were known of.
+        *room = self.room(link.role, lane, usize::MAX)?;
+        let slots = link.put(lane, self.tx, *room, d, bufs)?;
+        Ok((slots > 0 || *room >= lane.longest_chain()).then_some(slots))
     }
 
     /// Wakes the peer if it sleeps.
@@ -427,27 +432,7 @@ impl Cursor {
     }
 }
 
-/// Frees a packet; one of a single buffer without a call.
-///
-/// # Safety
-/// `d` is not used again.
-#[inline(always)]
-unsafe fn release_packet(bufs: &mut Buffers, d: &Desc) {
-    // SAFETY: the caller gives the packet up; a packet without a chain is its one buffer.
-    unsafe {
-        if d.has(flags::CHAINED) {
-            bufs.free(d.duplicate());
-        } else {
-            bufs.free_index(d.buf());
-        }
-    }
-}
-
-fn drop_all(bufs: &mut Buffers, descs: &[Desc], counters: &PortCounters) -> usize {
-    counters.add(TX_LINK_DOWN, descs.len() as u64);
-    for d in descs {
-        // SAFETY: all of `descs` is reported as taken, so the originals are not used again.
-        bufs.free(unsafe { d.duplicate() });
-    }
-    descs.len()
+fn drop_all(bufs: &mut Buffers, batch: &mut Batch<'_>, counters: &PortCounters) {
+    counters.add(TX_LINK_DOWN, batch.len() as u64);
+    batch.for_each(|d| bufs.free(d));
 }

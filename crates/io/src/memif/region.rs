@@ -2,6 +2,7 @@
 //!
 //! The other side may write to a region at any moment, so no reference to its bytes is ever made: they are
 //! copied out by pointer, or read once as an atomic. It may also take the pages away, see [`super::lost`].
+#![allow(unsafe_code)]
 
 use std::ffi::c_int;
 use std::io;

@@ -8,6 +8,7 @@
 //! Head and tail count for ever, modulo 2^16. Towards the server the client fills descriptors and moves the
 //! head, the server empties them and moves the tail. Back, the client offers buffers and moves the head, the
 //! server fills them and moves the tail.
+#![allow(unsafe_code)]
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};

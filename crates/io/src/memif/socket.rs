@@ -1,4 +1,5 @@
 //! Unix sockets that carry control messages and file descriptors.
+#![allow(unsafe_code)]
 
 use std::ffi::c_int;
 use std::fs;

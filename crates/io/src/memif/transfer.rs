@@ -1,9 +1,10 @@
 //! Moving packets between descriptors in shared memory and buffers: every check of what a peer wrote is here.
+#![allow(unsafe_code)]
 
 use std::ptr::NonNull;
 
-use graph::pool::{DATA, MAX_PACKET};
-use graph::{Buffers, Desc, flags};
+use graph::pool::MAX_PACKET;
+use graph::{Buffers, Desc};
 
 use super::Role;
 use super::copy::copy_packet;
@@ -93,13 +94,12 @@ impl Link {
         let from = self
             .buffer(lane, at, slot, slot.length)
             .map_err(|Fault| Stop::Fault)?;
-        let d = bufs.alloc().ok_or(Stop::NoBuffer)?;
-        let to = bufs.pool().data(&d);
-        // SAFETY: `length` bytes are within the peer's buffer and within ours (the caller compared with the
-        // room). The peer may write meanwhile: then the packet holds a mixture of bytes.
-        unsafe { copy_packet(from, to, slot.length as usize) };
-        // SAFETY: we own the buffer; the bytes lie within it.
-        Ok(unsafe { Desc::new(d.buf(), DATA, slot.length as u16) })
+        let length = slot.length as usize;
+        let (d, to) = bufs.alloc_len(length).ok_or(Stop::NoBuffer)?;
+        // SAFETY: `length` bytes are within the peer's buffer and within ours. The peer may write meanwhile: then the
+        // packet holds a mixture of bytes.
+        unsafe { copy_packet(from, to, length) };
+        Ok(d)
     }
 
     /// Receives a packet that lies in several descriptors, or needs several buffers.
@@ -162,7 +162,7 @@ impl Link {
         d: &Desc,
         bufs: &Buffers,
     ) -> Result<u16, Fault> {
-        if !d.has(flags::CHAINED) && self.put_one(lane, at, d, bufs)? {
+        if !d.is_chained() && self.put_one(lane, at, d, bufs)? {
             return Ok(1);
         }
         self.put_chain(lane, at, room, d, bufs)
@@ -269,9 +269,9 @@ fn as_ptr(bytes: &[u8]) -> NonNull<u8> {
 fn assemble(parts: &[(NonNull<u8>, u32)], bufs: &mut Buffers) -> Option<Desc> {
     let room = bufs.pool().room();
     let mut head: Option<Desc> = None;
-    let mut fill = |bufs: &mut Buffers, segment: Desc, length: u16| {
-        // SAFETY: we own the buffer and wrote `length` bytes from DATA on.
-        let segment = unsafe { Desc::new(segment.buf(), DATA, length) };
+    let mut fill = |bufs: &mut Buffers, mut segment: Desc, length: u16| {
+        // It fits: the length is at most the room.
+        bufs.resize(&mut segment, length.into());
         match head.as_mut() {
             None => head = Some(segment),
             Some(head) => bufs.chain(head, segment),

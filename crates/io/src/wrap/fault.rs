@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 
-use graph::{Buffers, Desc, Port, PortCounters};
+use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
 
 /// How probable each fault is for a packet, from 0 (never) to 1 (always).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -23,6 +23,8 @@ pub struct Fault {
     inner: Box<dyn Port>,
     odds: Odds,
     state: u64,
+    /// Received, and not yet looked at.
+    fresh: Frame,
     held: VecDeque<Desc>,
 }
 
@@ -33,6 +35,7 @@ impl Fault {
             inner,
             odds,
             state: seed | 1,
+            fresh: Frame::default(),
             held: VecDeque::new(),
         }
     }
@@ -81,30 +84,24 @@ impl Port for Fault {
         self.inner.name()
     }
 
-    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize {
+    fn rx(&mut self, bufs: &mut Buffers, frame: &mut Frame) {
         let late = self.held.len();
-        let fresh = self.inner.rx(bufs, out);
-        let mut n = 0;
-        for i in 0..fresh {
-            // SAFETY: each received descriptor is taken out once; its place is only written again.
-            let d = unsafe { out[i].duplicate() };
-            if let Some(d) = self.suffer(bufs, d) {
-                out[n] = d;
-                n += 1;
+        let mut fresh = std::mem::take(&mut self.fresh);
+        self.inner.rx(bufs, &mut fresh);
+        fresh.offer(frame.room(), |batch| {
+            for d in batch {
+                let _ = self.suffer(bufs, d).map(|d| frame.push(d));
             }
-        }
+        });
+        self.fresh = fresh;
         // What was held before this call comes now.
-        for _ in 0..late.min(out.len() - n) {
-            if let Some(d) = self.held.pop_front() {
-                out[n] = d;
-                n += 1;
-            }
+        for d in self.held.drain(..late.min(frame.room())) {
+            let _ = frame.push(d);
         }
-        n
     }
 
-    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize {
-        self.inner.tx(bufs, descs)
+    fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) {
+        self.inner.tx(bufs, batch);
     }
 
     fn flush(&mut self, bufs: &mut Buffers) {
@@ -116,7 +113,7 @@ impl Port for Fault {
     }
 
     fn arm(&mut self) -> bool {
-        self.held.is_empty() && self.inner.arm()
+        self.fresh.is_empty() && self.held.is_empty() && self.inner.arm()
     }
 
     fn forgets(&self) -> bool {
@@ -128,7 +125,8 @@ impl Port for Fault {
     }
 
     fn drain(&mut self, bufs: &mut Buffers) {
-        self.held.drain(..).for_each(|d| bufs.free(d));
+        let held = self.fresh.drain().chain(self.held.drain(..));
+        held.for_each(|d| bufs.free(d));
         self.inner.drain(bufs);
     }
 
@@ -141,28 +139,24 @@ impl Port for Fault {
 mod tests {
     use super::*;
     use crate::pcap::Pcap;
+    use crate::testbed::bytes_of;
     use graph::Pool;
 
     /// Receives 1000 numbered packets through `odds`.
     fn run(odds: Odds, seed: u64) -> Vec<Vec<u8>> {
-        let mut bufs = Buffers::new(Pool::new(256, 2048).expect("pool"));
+        let mut bufs = Buffers::new(Pool::new(1024, 2048).expect("pool"));
         let packets = (0..1000u16)
             .map(|i| [i.to_be_bytes().as_slice(), &[0; 58]].concat())
             .collect();
         let mut port = Fault::new(Box::new(Pcap::new("p", packets, false, None)), odds, seed);
-        // SAFETY: places that are overwritten.
-        let mut frame: Vec<Desc> = (0..32).map(|_| unsafe { Desc::new(0, 0, 0) }).collect();
+        let mut frame = Frame::default();
         let mut got = Vec::new();
         for _ in 0..200 {
-            let n = port.rx(&mut bufs, &mut frame);
-            for d in &frame[..n] {
-                got.push(bufs.pool().bytes_of(d).to_vec());
-                // SAFETY: its place is overwritten by the next call.
-                bufs.free(unsafe { d.duplicate() });
-            }
+            port.rx(&mut bufs, &mut frame);
+            got.extend(bytes_of(&mut bufs, &mut frame));
         }
         port.drain(&mut bufs);
-        assert_eq!(bufs.cached() as u32 + bufs.pool().available(), 256);
+        assert_eq!(bufs.cached() as u32 + bufs.pool().available(), 1024);
         got
     }
 

@@ -1,6 +1,6 @@
 //! A port that sends no faster than it is allowed to: a token bucket.
 
-use graph::{Buffers, Desc, Port, cycles};
+use graph::{Batch, Buffers, Frame, Port, cycles};
 
 /// The wrapper. What exceeds the rate stays with the caller.
 pub struct Rate {
@@ -41,15 +41,14 @@ impl Port for Rate {
         self.inner.name()
     }
 
-    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize {
-        self.inner.rx(bufs, out)
+    fn rx(&mut self, bufs: &mut Buffers, frame: &mut Frame) {
+        self.inner.rx(bufs, frame);
     }
 
-    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize {
-        let n = self.allowance(cycles::now()).min(descs.len());
-        let taken = self.inner.tx(bufs, &descs[..n]);
-        self.saved -= taken as f64 * self.cost;
-        taken
+    fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) {
+        let (before, allowed) = (batch.len(), self.allowance(cycles::now()));
+        batch.offer(allowed, |batch| self.inner.tx(bufs, batch));
+        self.saved -= (before - batch.len()) as f64 * self.cost;
     }
 
     super::pass_on!();

@@ -1,6 +1,6 @@
 //! A port that has a look at some of the packets it receives.
 
-use graph::{Buffers, Desc, Port, PortCounters};
+use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
 
 /// Batches whose first packet is looked at, from the start on; after them it is one batch of `EVERY`.
 const EARLY: u32 = 256;
@@ -48,19 +48,19 @@ impl<P: Port> Port for Sample<P> {
         self.inner.name()
     }
 
-    fn rx(&mut self, bufs: &mut Buffers, out: &mut [Desc]) -> usize {
-        let n = self.inner.rx(bufs, out);
-        if n > 0 {
+    fn rx(&mut self, bufs: &mut Buffers, frame: &mut Frame) {
+        let before = frame.len();
+        self.inner.rx(bufs, frame);
+        if let Some(first) = frame.packets().get(before) {
             self.wait -= 1;
             if self.wait == 0 {
-                self.look(bufs, &out[0]);
+                self.look(bufs, first);
             }
         }
-        n
     }
 
-    fn tx(&mut self, bufs: &mut Buffers, descs: &[Desc]) -> usize {
-        self.inner.tx(bufs, descs)
+    fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) {
+        self.inner.tx(bufs, batch);
     }
 
     super::pass_on!();
@@ -80,12 +80,12 @@ mod tests {
         let null = Null::new(packets, None);
         let mut port = Sample::new(null, "sevens", |frame| frame == [7; 60]);
         let found = port.found();
+        let mut frame = Frame::default();
         let mut rounds = |n: u32| {
             for _ in 0..n {
-                // SAFETY: places that are overwritten.
-                let mut out: Vec<Desc> = (0..4).map(|_| unsafe { Desc::new(0, 0, 0) }).collect();
-                assert_eq!(port.rx(&mut bufs, &mut out), 4);
-                assert_eq!(port.tx(&mut bufs, &out), 4);
+                port.rx(&mut bufs, &mut frame);
+                assert_eq!(frame.len(), 4);
+                assert_eq!(frame.send(&mut port, &mut bufs), 4);
             }
             found.iter().map(|(_, n)| n).sum::<u64>()
         };

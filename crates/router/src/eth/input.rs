@@ -36,10 +36,10 @@ impl Stage<Cx> for Input {
 
     #[inline(always)]
     fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
-        let face = cx.face(p.d.rx_if);
+        let face = cx.face(p.rx_if);
         let destination = u64::from_le_bytes(*p.at::<8>(0)) & MAC;
         let ethertype = u16::from_be_bytes(*p.at::<2>(12));
-        p.d.l3 = 14;
+        p.set_l3(14);
         if destination == face.mac
             && ethertype == 0x0800
             && face.mode == Mode::Routed
@@ -52,7 +52,7 @@ impl Stage<Cx> for Input {
         }
         match face.mode {
             Mode::Twin(of) => {
-                p.d.adj = u32::from(of);
+                p.set_adj(u32::from(of));
                 Next::Host
             }
             Mode::Down => Next::Down,

@@ -4,7 +4,7 @@ use super::Error;
 use crate::bucket::TokenBucket;
 use crate::context::Cx;
 use crate::ip4::{OFFSET, at};
-use graph::{Desc, Each, Out, Pkt, edges, flags};
+use graph::{Desc, Each, Flag, Out, Pkt, edges};
 use tables::special::FIRST_FREE;
 
 edges! {
@@ -59,7 +59,7 @@ impl Each<Cx> for Answer {
 
 impl Answer {
     fn answer(&mut self, cx: &Cx, out: &mut Out, d: &mut Desc) -> Next {
-        if d.has(flags::OURS) || !allowed(out.bufs.pool().bytes_of(d), d.l3 as usize) {
+        if d.has(Flag::OURS) || !allowed(out.bufs.pool().bytes_of(d), d.l3 as usize) {
             return Next::NotAllowed;
         }
         let Some(source) = source(cx, out, d) else {
@@ -78,7 +78,7 @@ impl Answer {
             return Next::NotAllowed;
         }
         write(&mut p, error, source, id);
-        d.flags |= flags::OURS;
+        d.mark(Flag::OURS);
         d.adj = 0;
         Next::Lookup
     }
@@ -131,14 +131,14 @@ fn source(cx: &Cx, out: &Out, d: &Desc) -> Option<u32> {
 
 /// Cuts Ethernet padding off, and what does not fit into the error.
 fn trim(p: &mut Pkt<'_>) {
-    let l3 = p.d.l3 as usize;
-    let total = usize::from(u16::from_be_bytes(*p.at::<2>(p.d.l3 + at::TOTAL_LENGTH)));
+    let l3 = p.l3 as usize;
+    let total = usize::from(u16::from_be_bytes(*p.at::<2>(p.l3 + at::TOTAL_LENGTH)));
     p.truncate(l3 + total.min(LONGEST - HEADERS));
 }
 
 /// Writes the headers in front of the packet, which now has room for them.
 fn write(p: &mut Pkt<'_>, error: Error, source: u32, id: u16) {
-    let l3 = p.d.l3 as usize;
+    let l3 = p.l3 as usize;
     let bytes = p.bytes_mut();
     let (tos, total) = (bytes[l3 + HEADERS + 1], (bytes.len() - l3) as u16);
     let mut sender = [0; 4];

@@ -2,7 +2,7 @@
 
 use super::{MF, OFFSET};
 use crate::context::Cx;
-use graph::{Desc, Each, Out, edges, flags};
+use graph::{Desc, Each, Flag, Out, edges};
 
 edges! {
     /// Ways out of ip4-fragment.
@@ -85,7 +85,9 @@ impl Fragment {
                 return false;
             };
             (part.rx_if, part.l3, part.adj) = (d.rx_if, d.l3, d.adj);
-            part.flags |= d.flags & flags::OURS;
+            if d.has(Flag::OURS) {
+                part.mark(Flag::OURS);
+            }
             self.parts.push(part);
         }
         true

@@ -1,7 +1,7 @@
 //! ip4-input: the header checks of RFC 1812 section 5.2.2, and addresses that nobody may use (section 5.3.7).
 
 use crate::context::Cx;
-use graph::{Pkt, Stage, edges, flags};
+use graph::{Pkt, Stage, edges};
 
 edges! {
     /// Ways out of ip4-input.
@@ -40,14 +40,14 @@ impl Stage<Cx> for Input {
 
     #[inline(always)]
     fn packet(&mut self, _cx: &Cx, p: &mut Pkt<'_>) -> Next {
-        let h = p.at::<20>(p.d.l3);
-        let room = (p.len()).wrapping_sub(p.d.l3 as usize);
+        let h = p.at::<20>(p.l3);
+        let room = (p.len()).wrapping_sub(p.l3 as usize);
         if h[0] != 0x45 {
             return unusual(p);
         }
         let total = u16::from_be_bytes([h[2], h[3]]) as usize;
         // A first buffer as long as the header says, and more behind it: odd too.
-        if total < 20 || total != room || p.d.has(flags::CHAINED) {
+        if total < 20 || total != room || p.is_chained() {
             return odd_length(p, total);
         }
         if wire::checksum::ip4(h) != 0 {
@@ -92,7 +92,7 @@ fn odd_addresses(h: &[u8; 20]) -> Next {
 /// Not version 4 with a 20 byte header.
 #[cold]
 fn unusual(p: &Pkt<'_>) -> Next {
-    let l3 = p.d.l3 as usize;
+    let l3 = p.l3 as usize;
     let Some(h) = p.bytes().get(l3..).filter(|h| h.len() >= 20) else {
         return Next::Truncated;
     };
@@ -116,17 +116,17 @@ fn unusual(p: &Pkt<'_>) -> Next {
 /// The first segment is not as long as the header says: padded, wrong, or going on in further buffers.
 #[inline(never)]
 fn odd_length(p: &mut Pkt<'_>, total: usize) -> Next {
-    let l3 = p.d.l3 as usize;
+    let l3 = p.l3 as usize;
     if p.len() < l3 + 20 {
         return Next::Truncated;
     }
     if total < 20 || total > p.total() - l3 {
         return Next::BadLength;
     }
-    if wire::checksum::ip4(p.at::<20>(p.d.l3)) != 0 {
+    if wire::checksum::ip4(p.at::<20>(p.l3)) != 0 {
         return Next::BadChecksum;
     }
     // What is behind the packet would go out too, beyond what the next link takes.
     p.truncate((l3 + total).max(SHORTEST));
-    addresses(p.at::<20>(p.d.l3))
+    addresses(p.at::<20>(p.l3))
 }

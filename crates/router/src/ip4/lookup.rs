@@ -39,7 +39,7 @@ impl Stage<Cx> for Lookup {
         let entry = cx.fib.lookup(destination(p));
         let hash = if entry.is_multi() { flow_hash(p) } else { 0 };
         let adjacency = cx.groups.bucket(entry.group(), hash);
-        p.d.adj = adjacency;
+        p.set_adj(adjacency);
         if adjacency < FIRST_FREE {
             special(p, entry)
         } else {
@@ -55,13 +55,13 @@ impl Stage<Cx> for Lookup {
 
 #[inline(always)]
 fn destination(p: &Pkt<'_>) -> u32 {
-    u32::from_be_bytes(*p.at::<4>(p.d.l3 + at::DESTINATION))
+    u32::from_be_bytes(*p.at::<4>(p.l3 + at::DESTINATION))
 }
 
 /// The hash of the packet's flow: addresses, protocol and ports; without ports for fragments and what has none.
 #[inline(never)]
 pub fn flow_hash(p: &Pkt<'_>) -> u32 {
-    let h = p.at::<24>(p.d.l3);
+    let h = p.at::<24>(p.l3);
     let word = |i: usize| u32::from_be_bytes([h[i], h[i + 1], h[i + 2], h[i + 3]]);
     let protocol = h[9];
     let fragment = u16::from_be_bytes([h[6], h[7]]) & (OFFSET | super::MF) != 0;
@@ -85,7 +85,7 @@ fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
     let number = if entry.is_special() {
         entry.group()
     } else {
-        p.d.adj
+        p.adj
     };
     match Special::of(number) {
         Some(Special::Local | Special::Punt) => Next::Punt,
@@ -97,6 +97,6 @@ fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
 }
 
 fn tell(p: &mut Pkt<'_>, error: Error, next: Next) -> Next {
-    p.d.adj = error.number();
+    p.set_adj(error.number());
     next
 }

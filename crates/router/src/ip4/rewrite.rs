@@ -34,12 +34,12 @@ impl Stage<Cx> for Rewrite {
 
     #[inline(always)]
     fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
-        let adjacency = cx.adjacencies.load(p.d.adj);
-        let l3 = p.d.l3;
+        let adjacency = cx.adjacencies.load(p.adj);
+        let l3 = p.l3;
         let h = p.at::<12>(l3);
         let (ttl, total) = (h[at::TTL as usize], u16::from_be_bytes([h[2], h[3]]));
         if ttl <= 1 {
-            p.d.adj = Error::TTL_EXPIRED.number();
+            p.set_adj(Error::TTL_EXPIRED.number());
             return Next::TtlExpired;
         }
         if total > adjacency.fast_mtu() {
@@ -58,7 +58,7 @@ impl Stage<Cx> for Rewrite {
         header[4..8].copy_from_slice(&b.to_ne_bytes());
         header[8..12].copy_from_slice(&c.to_ne_bytes());
         header[12..14].copy_from_slice(&d.to_ne_bytes()[..2]);
-        p.d.adj = u32::from(adjacency.tx_if());
+        p.set_adj(u32::from(adjacency.tx_if()));
         Next::Output
     }
 }
@@ -68,11 +68,11 @@ fn slow(p: &mut Pkt<'_>, adjacency: &Hot, total: u16) -> Next {
     match adjacency.kind() {
         Kind::Rewrite if total <= adjacency.mtu() => Next::Output,
         Kind::Rewrite | Kind::Glean | Kind::Incomplete if total > adjacency.mtu() => {
-            let fragment = u16::from_be_bytes(*p.at::<2>(p.d.l3 + at::FRAGMENT));
+            let fragment = u16::from_be_bytes(*p.at::<2>(p.l3 + at::FRAGMENT));
             if fragment & DF == 0 {
                 return Next::Fragment;
             }
-            p.d.adj = Error::fragmentation_needed(adjacency.mtu()).number();
+            p.set_adj(Error::fragmentation_needed(adjacency.mtu()).number());
             Next::FragmentationNeeded
         }
         Kind::Glean | Kind::Incomplete => Next::Resolve,

@@ -6,7 +6,7 @@ use crate::bucket::TokenBucket;
 use crate::context::Cx;
 use crate::snapshot::INTERFACES;
 use class::Class;
-use graph::{Desc, Each, Out, edges, flags};
+use graph::{Desc, Each, Flag, Out, edges};
 
 edges! {
     /// Ways out of punt.
@@ -59,7 +59,7 @@ impl Each<Cx> for Punt {
 
 impl Punt {
     fn punt(&mut self, cx: &Cx, out: &Out, d: &mut Desc) -> Next {
-        if d.has(flags::OURS) {
+        if d.has(Flag::OURS) {
             return Next::Own;
         }
         let twin = cx.face(d.rx_if).twin;

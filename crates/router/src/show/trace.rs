@@ -5,16 +5,15 @@ use super::text::name;
 use crate::{Router, icmp4};
 use graph::To;
 use graph::counters::NodeCounters;
-use graph::trace::{Record, TraceBuffer};
+use graph::trace::{self, Reader, Record};
 use graph::worker::{Command, Handle};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 /// The traces that run or have run, by worker.
 #[derive(Default)]
-pub(crate) struct Traces(Vec<Arc<TraceBuffer>>);
+pub(crate) struct Traces(Vec<Reader>);
 
 /// Why no trace was started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,10 +47,10 @@ impl Router {
         let (node, interface) = self.trace_point(node)?;
         self.traces.0.clear();
         for (i, worker) in self.workers.iter_mut().enumerate() {
-            let buffer = TraceBuffer::new(node, interface, packets);
-            let command = Command::Trace(Some(buffer.clone()));
+            let (writer, reader) = trace::trace(node, interface, packets);
+            let command = Command::Trace(Some(writer));
             worker.command(command).map_err(|_| TraceError::Busy(i))?;
-            self.traces.0.push(buffer);
+            self.traces.0.push(reader);
         }
         Ok(())
     }
@@ -146,9 +145,9 @@ pub fn trace(router: &Router) -> Trace {
     }
 }
 
-fn packets(router: &Router, worker: &Handle, buffer: &TraceBuffer) -> Vec<Packet> {
+fn packets(router: &Router, worker: &Handle, reader: &Reader) -> Vec<Packet> {
     let mut found: BTreeMap<u32, Vec<Step>> = BTreeMap::new();
-    for record in buffer.records() {
+    for record in reader.records() {
         let steps = found.entry(record.packet).or_default();
         steps.push(step(router, worker, record));
     }

@@ -1,4 +1,5 @@
 //! A peer that takes its memory away, or brings too much of it.
+#![allow(unsafe_code)]
 
 use super::peer::*;
 use super::*;

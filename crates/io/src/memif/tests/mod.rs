@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use graph::{Buffers, Desc, Pool, Port};
+use crate::testbed::{bytes_of, frame_of};
+use graph::{Buffers, FRAME, Frame, Pool, Port};
 
 use super::{Config, Control, Interface, Queue, Role};
 
@@ -69,15 +70,15 @@ impl End {
 
     /// Sends all packets on a queue, as far as they fit.
     fn send(&mut self, queue: usize, packets: &[Vec<u8>]) -> usize {
-        let mut descs: Vec<Desc> = Vec::new();
-        for p in packets {
-            descs.push(self.bufs.copy_in(p).expect("buffers"));
-        }
-        let n = self.queues[queue].tx(&mut self.bufs, &descs);
-        self.queues[queue].flush(&mut self.bufs);
-        for d in descs.drain(..).skip(n) {
-            self.bufs.free(d);
-        }
+        let (port, bufs) = (&mut self.queues[queue], &mut self.bufs);
+        let sent = packets.chunks(FRAME).map(|packets| {
+            let mut frame = frame_of(bufs, packets);
+            let n = frame.send(port, bufs);
+            frame.drain().for_each(|d| bufs.free(d));
+            n
+        });
+        let n = sent.sum();
+        port.flush(bufs);
         n
     }
 
@@ -100,18 +101,9 @@ impl End {
 
     /// Receives what waits on a queue.
     fn receive(&mut self, queue: usize) -> Vec<Vec<u8>> {
-        let mut out: Vec<Desc> = (0..64).map(|_| blank()).collect();
-        let n = self.queues[queue].rx(&mut self.bufs, &mut out);
-        let mut packets = Vec::new();
-        for d in out.into_iter().take(n) {
-            let mut bytes = Vec::new();
-            self.bufs
-                .pool()
-                .segments(&d, |s| bytes.extend_from_slice(s));
-            packets.push(bytes);
-            self.bufs.free(d);
-        }
-        packets
+        let mut frame = Frame::default();
+        self.queues[queue].rx(&mut self.bufs, &mut frame);
+        bytes_of(&mut self.bufs, &mut frame)
     }
 
     fn counter(&self, queue: usize, name: &str) -> u64 {
@@ -122,12 +114,6 @@ impl End {
             .expect("a counter of that name")
             .1
     }
-}
-
-/// A place for a received packet.
-fn blank() -> Desc {
-    // SAFETY: it is only ever overwritten.
-    unsafe { Desc::new(0, 0, 0) }
 }
 
 /// A connected server and client.

@@ -1,4 +1,5 @@
 //! A client made by hand, to do what clients do not.
+#![allow(unsafe_code)]
 
 use super::*;
 use crate::event;
