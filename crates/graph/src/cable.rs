@@ -79,9 +79,7 @@ impl Port for Cable {
         let mut ends = self.ends();
         for d in batch.take(ends.room) {
             ends.room -= 1;
-            let mut packet = Vec::new();
-            bufs.pool().segments(&d, |s| packet.extend_from_slice(s));
-            ends.from_port.push(packet);
+            ends.from_port.push(bufs.pool().to_vec(&d));
             bufs.free(d);
         }
     }

@@ -41,8 +41,7 @@ impl Desc {
     /// A descriptor of buffer `buf` (the pool's first number and the index) with `len` bytes at `off`.
     ///
     /// # Safety
-    /// The caller owns the buffer; `off` is at least 64 (the annex) and at most [`crate::Pool::max_offset`], and `off + len`
-    /// at most the pool's stride.
+    /// The caller owns the buffer; `off` is one of [`crate::Pool::offsets`], and `off + len` at most the pool's stride.
     #[inline(always)]
     pub(crate) const unsafe fn new(buf: u32, off: u16, len: u16) -> Self {
         Desc {

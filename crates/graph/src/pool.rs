@@ -1,6 +1,6 @@
 //! Packet memory: one mapped pool for all ports and workers, shared with the kernel (AF_XDP umem) where a port asks for it.
 //!
-//! A buffer is `stride` bytes: the [`Annex`] (64 bytes, state that few packets have), headroom up to [`DATA`], then the packet.
+//! A buffer is `stride` bytes: the annex (64 bytes, state that few packets have), headroom up to [`DATA`], then the packet.
 //! A stride of an odd number of cache lines ([`STRIDE`]) spreads headers over all cache sets; AF_XDP's aligned chunks need
 //! [`STRIDE_AF_XDP`].
 #![allow(unsafe_code)]
@@ -8,6 +8,7 @@
 use crate::desc::{Desc, Flag};
 use crate::ring::FreeList;
 use std::io;
+use std::ops::RangeInclusive;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -159,10 +160,10 @@ impl Pool {
     pub fn pages(&self) -> Pages {
         self.pages
     }
-    /// Largest offset a packet may start at, so that its [`WINDOW`] stays inside of the buffer.
+    /// Offsets that a packet may start at: behind the annex, and so that its [`WINDOW`] stays inside of the buffer.
     #[inline(always)]
-    pub fn max_offset(&self) -> u16 {
-        (self.stride - WINDOW) as u16
+    pub fn offsets(&self) -> RangeInclusive<u16> {
+        size_of::<Annex>() as u16..=(self.stride - WINDOW) as u16
     }
     /// Bytes of packet data that one buffer holds from [`DATA`] on.
     pub fn room(&self) -> u16 {
@@ -172,8 +173,8 @@ impl Pool {
     /// A packet of `len` bytes at `off` of a buffer that a port's ring owned, whose index [`Buffers::alloc_index`] gave.
     ///
     /// # Safety
-    /// The caller owns the buffer and gives it up to the packet; `off` is at least 64 (before it lies what the pool notes about
-    /// the packet) and at most [`Pool::max_offset`], and `off + len` at most the stride.
+    /// The caller owns the buffer and gives it up to the packet; `off` is one of [`Pool::offsets`], and `off + len` at most the
+    /// stride.
     #[inline(always)]
     pub unsafe fn packet(&self, index: u32, off: u16, len: u16) -> Desc {
         debug_assert!(index < self.count);
@@ -325,6 +326,13 @@ impl Pool {
         } else {
             self.annex_mut(d).total = len as u32;
         }
+    }
+
+    /// A copy of the whole packet, for tests and tools: it allocates.
+    pub fn to_vec(&self, d: &Desc) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.total(d));
+        self.segments(d, |s| bytes.extend_from_slice(s));
+        bytes
     }
 
     /// Calls `f` with every segment in order.

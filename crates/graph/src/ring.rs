@@ -94,22 +94,13 @@ impl<T> Producer<T> {
         Ok(())
     }
 
-    /// How many values there is room for.
+    /// Takes values as long as there is room, and none that it has no room for. Returns how many.
     #[inline]
-    pub fn room(&mut self) -> usize {
+    pub fn fill(&mut self, values: impl Iterator<Item = T>) -> usize {
         self.head = self.ring.head.0.load(Ordering::Acquire);
-        self.ring.slots.len() - self.tail.wrapping_sub(self.head)
-    }
-}
-
-impl Producer<crate::Desc> {
-    /// Takes packets as long as there is room for them.
-    #[inline]
-    pub fn push_all(&mut self, batch: &mut crate::Batch<'_>) {
-        for d in batch.take(self.room()) {
-            // There is room: nobody else fills the ring.
-            let _ = self.push(d);
-        }
+        let room = self.ring.slots.len() - self.tail.wrapping_sub(self.head);
+        // There is room for each: nobody else writes.
+        values.take(room).map_while(|v| self.push(v).ok()).count()
     }
 }
 

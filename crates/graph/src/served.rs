@@ -91,7 +91,7 @@ impl Handoff {
     /// Gives packets to `worker`; those that it has no room for are left in the frame.
     pub(crate) fn give(&mut self, worker: usize, frame: &mut Frame, counters: &WorkerCounters) {
         if let Some(Some((ring, waker))) = self.out.get_mut(worker) {
-            let taken = frame.offer(FRAME, |batch| ring.push_all(batch));
+            let taken = frame.offer(FRAME, |batch| _ = ring.fill(batch));
             counters.handoffs.add(taken as u64);
             waker.wake();
         }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::desc::Desc;
-use crate::pool::{Annex, Pool, WINDOW};
+use crate::pool::{Pool, WINDOW};
 use std::ptr::NonNull;
 
 /// Where an edge leads.
@@ -122,7 +122,7 @@ impl<'a> Pkt<'a> {
     #[inline(always)]
     pub fn at<const N: usize>(&self, at: u8) -> &[u8; N] {
         const { assert!(N <= WINDOW - 256) };
-        // SAFETY: at + N <= 255 + 64 < WINDOW bytes, which the buffer has from the first byte on (`Pool::max_offset`).
+        // SAFETY: at + N <= 255 + 64 < WINDOW bytes, which the buffer has from the first byte on (`Pool::offsets`).
         unsafe {
             self.window
                 .cast::<u8>()
@@ -163,8 +163,8 @@ impl<'a> Pkt<'a> {
     pub fn shift(&mut self, by: i32) -> bool {
         let off = i64::from(self.d.off) + i64::from(by);
         let len = i64::from(self.d.len) - i64::from(by);
-        let fits = size_of::<Annex>() as i64..=i64::from(self.pool.max_offset());
-        if !fits.contains(&off) || len < 0 {
+        let fits = u16::try_from(off).is_ok_and(|off| self.pool.offsets().contains(&off));
+        if !fits || len < 0 {
             return false;
         }
         if self.d.is_chained() {

@@ -76,11 +76,11 @@ impl Port for Ring {
     }
 
     fn tx(&mut self, _bufs: &mut Buffers, batch: &mut Batch<'_>) {
-        for mut d in batch.take(self.tx.room()) {
+        let fresh = batch.map(|mut d| {
             d.reset();
-            let _ = self.tx.push(d);
-            self.sent = true;
-        }
+            d
+        });
+        self.sent |= self.tx.fill(fresh) > 0;
     }
 
     fn flush(&mut self, _bufs: &mut Buffers) {

@@ -17,8 +17,7 @@ pub fn frame_of(bufs: &mut Buffers, packets: &[Vec<u8>]) -> Frame {
 /// Takes the packets out of a frame.
 pub fn bytes_of(bufs: &mut Buffers, frame: &mut Frame) -> Vec<Vec<u8>> {
     let take = |d| {
-        let mut bytes = Vec::new();
-        bufs.pool().segments(&d, |s| bytes.extend_from_slice(s));
+        let bytes = bufs.pool().to_vec(&d);
         bufs.free(d);
         bytes
     };

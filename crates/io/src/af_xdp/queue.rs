@@ -138,16 +138,17 @@ impl Queue {
     #[inline(always)]
     fn accept(&mut self, entry: libc::xdp_desc) -> Option<Desc> {
         let stride = self.pool.stride() as u64;
-        let (buf, off) = (entry.addr / stride, entry.addr % stride);
-        let fits = off + u64::from(entry.len) <= stride
-            && (64..=self.pool.max_offset().into()).contains(&off);
+        // The stride is 2048 or 4096.
+        let (buf, off) = (entry.addr / stride, (entry.addr % stride) as u16);
+        let end = u64::from(off) + u64::from(entry.len);
+        let fits = self.pool.offsets().contains(&off) && end <= stride;
         let buf = u32::try_from(buf).unwrap_or(u32::MAX);
         if !fits || !self.owned.remove(buf) {
             self.counters.add(RX_BAD, 1);
             return None;
         }
         // SAFETY: the kernel had this buffer from us and gave it back; offset and length were just checked.
-        Some(unsafe { self.pool.packet(buf, off as u16, entry.len as u16) })
+        Some(unsafe { self.pool.packet(buf, off, entry.len as u16) })
     }
 
     /// One buffer of a packet that has several. Returns the packet with its last one.

@@ -59,8 +59,7 @@ impl Fault {
             return None;
         }
         if self.happens(self.odds.duplicate) {
-            let mut bytes = Vec::new();
-            bufs.pool().segments(&d, |s| bytes.extend_from_slice(s));
+            let bytes = bufs.pool().to_vec(&d);
             self.held.extend(bufs.copy_in(&bytes));
         }
         if self.happens(self.odds.corrupt) {
