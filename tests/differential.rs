@@ -31,6 +31,13 @@ const NORMAL: u16 = 1500;
 const JUMBO: u16 = 9000;
 const NARROW: u16 = 1400;
 
+/// Further addresses on the left: one of the same network as the first, one of another with a neighbor in it.
+const SECONDARY: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 77);
+const OTHER: Ipv4Addr = Ipv4Addr::new(198, 18, 10, 1);
+const NEAR_OTHER: Ipv4Addr = Ipv4Addr::new(198, 18, 10, 2);
+/// All that the device may send from.
+const OWN: [Ipv4Addr; 4] = [ROUTER[0], ROUTER[1], SECONDARY, OTHER];
+
 /// The router may send a thousand ICMP errors a second; a batch has no more than this time is worth.
 const PACE: Duration = Duration::from_millis(40);
 
@@ -78,8 +85,13 @@ impl Device {
                  route add 50.0.0.1/32 nexthop dev r1 nexthop dev r1 weight 2\n\
                  route add 51.0.0.1/32 mtu 1200 dev r1\n\
                  neigh replace 50.0.0.1 lladdr {mac} dev r1 nud permanent\n\
-                 neigh replace 51.0.0.1 lladdr {mac} dev r1 nud permanent\n",
-                mac = text(H1)
+                 neigh replace 51.0.0.1 lladdr {mac} dev r1 nud permanent\n\
+                 address add {SECONDARY}/24 dev r0\naddress add {OTHER}/24 dev r0\n\
+                 neigh replace {NEAR_OTHER} lladdr {left} dev r0 nud permanent\n\
+                 route add 17.0.0.0/8 via {NEAR_OTHER} dev r0\nroute add 18.0.0.0/8 via {h0} dev r0 src {SECONDARY}\n",
+                mac = text(H1),
+                left = text(H0),
+                h0 = HOST[0]
             ))
             .unwrap();
         // Packets with options are the kernel's also where the router forwards.
@@ -141,10 +153,10 @@ impl Device {
             .sum()
     }
 
-    /// Packets that the router itself has sent to the right.
-    fn forwarded(&self) -> u64 {
+    /// Packets that the router itself has sent by an interface.
+    fn sent_by(&self, interface: &str) -> u64 {
         let Some(router) = &self.router else { return 0 };
-        let shown = router.show(&["interface", "r1"]);
+        let shown = router.show(&["interface", interface]);
         shown["interfaces"][0]["tx_packets"]
             .as_u64()
             .expect("a number")
@@ -181,7 +193,7 @@ fn count(side: &'static str, mut frame: Vec<u8>, outputs: &mut Outputs) {
     let total = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
     frame.truncate(14 + total);
     let src: [u8; 4] = frame[26..30].try_into().unwrap();
-    if ROUTER.iter().any(|own| own.octets() == src) {
+    if OWN.iter().any(|own| own.octets() == src) {
         let header = usize::from(frame[14] & 15) * 4;
         assert_eq!(
             checksum(&frame[14..14 + header]),
@@ -234,8 +246,8 @@ fn compare(name: &str, kind: Kind, mtu: u16) -> BTreeSet<(u8, u8)> {
     let mut random = Random::new(name);
     let (mut kernel, mut parshall) = (Device::new(Kind::Kernel, mtu), Device::new(kind, mtu));
     let (mut errors, mut wrong, mut through) = (BTreeSet::new(), Vec::new(), 0);
-    let mut mtus_seen = BTreeSet::new();
-    let before = parshall.forwarded();
+    let (mut mtus_seen, mut senders) = (BTreeSet::new(), BTreeSet::new());
+    let before = parshall.sent_by("r1");
     for batch in 0..PACKETS / BATCH {
         let due = Instant::now() + PACE;
         let frames: Vec<Vec<u8>> = (0..BATCH)
@@ -244,6 +256,10 @@ fn compare(name: &str, kind: Kind, mtu: u16) -> BTreeSet<(u8, u8)> {
         let (expected, got) = (kernel.run(&frames), parshall.run(&frames));
         errors.extend(expected.keys().filter_map(error_kind));
         mtus_seen.extend(mtus(&expected));
+        let errors = expected
+            .keys()
+            .filter(|output| error_kind(output).is_some());
+        senders.extend(errors.filter_map(|(_, frame)| frame[26..].first_chunk::<4>().copied()));
         through += expected
             .iter()
             .filter(|((side, _), _)| *side == "right")
@@ -259,8 +275,10 @@ fn compare(name: &str, kind: Kind, mtu: u16) -> BTreeSet<(u8, u8)> {
     assert!(wrong.is_empty(), "only one of them, {}", wrong.join("\n"));
     assert_eq!(parshall.errors("rate limit"), 0, "errors were held back");
     assert_eq!(mtus_seen, BTreeSet::from([1200, 1300, NARROW]));
+    let sends = |own: &Ipv4Addr| senders.contains(&own.octets());
+    assert!(OWN.iter().all(sends), "errors from {senders:?}");
     // Or the kernel had done it all, and the comparison were one with itself.
-    let forwarded = parshall.forwarded() - before;
+    let forwarded = parshall.sent_by("r1") - before;
     assert!(
         forwarded * 10 > through * 8,
         "{forwarded} of {through} packets forwarded by the router"
@@ -335,6 +353,43 @@ fn sender_is_told_of_a_silent_neighbor() {
         frame
     };
     assert_eq!(same(&told[0]), same(&told[1]));
+}
+
+/// A link without addresses of its own: errors come from the router's only one, on its loopback device.
+#[test]
+fn errors_by_an_unnumbered_link_come_from_the_loopback_address() {
+    let name = "errors_by_an_unnumbered_link_come_from_the_loopback_address";
+    if skipped(name, &["ip", "ethtool"]) {
+        return;
+    }
+    let own = Ipv4Addr::new(10, 255, 0, 1);
+    let packet = Ip4 {
+        ttl: 1,
+        ..Ip4::udp([16, 0, 0, 1].into(), [48, 0, 0, 1].into(), 7, 100)
+    };
+    for kind in [Kind::Kernel, Kind::Veth] {
+        let device = Device::new(kind, NORMAL);
+        let h0 = HOST[0];
+        let unnumber = format!(
+            "address flush dev r0\naddress add {own}/32 dev lo\n\
+             neigh replace {h0} lladdr {} dev r0 nud permanent\nroute add 16.0.0.0/8 via {h0} dev r0 onlink\n",
+            text(H0)
+        );
+        device.hosts.router.ip_batch(&unnumber).unwrap();
+        let answered = until(PATIENCE, || {
+            device.left.send(&packet.frame(H0, R0));
+            let back = |frame: &[u8]| is_to(frame, packet.src) && frame[26..30] == own.octets();
+            device
+                .left
+                .expect(Duration::from_millis(50), back)
+                .is_some()
+        });
+        assert!(answered, "no error from {own}");
+        assert!(
+            device.router.is_none() || device.sent_by("r0") > 0,
+            "the kernel sent it"
+        );
+    }
 }
 
 /// A DHCP client on the router's device has no address yet when the server answers to the one that it offers.

@@ -158,7 +158,7 @@ fn addresses(random: &mut Random, packet: &mut Ip4) {
         [198, 18, 1, 2],
     ];
     // Not a broadcast address: Linux sends errors there, which RFC 1812 section 4.3.2.7 forbids.
-    const SOURCES: [[u8; 4]; 8] = [
+    const SOURCES: [[u8; 4]; 10] = [
         [127, 0, 0, 1],
         [0; 4],
         [0, 1, 2, 3],
@@ -167,6 +167,8 @@ fn addresses(random: &mut Random, packet: &mut Ip4) {
         [240, 1, 1, 1],
         [99, 9, 9, 9],
         [48, 1, 1, 1],
+        [17, 1, 1, 1],
+        [18, 1, 1, 1],
     ];
     if random.below(3) > 0 {
         packet.dst = random.one_of(&DESTINATIONS).into();

@@ -5,7 +5,7 @@
 
 use std::net::Ipv4Addr;
 
-use router::change::Mac;
+use router::change::{Address, Mac};
 
 /// A network device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,17 +32,6 @@ pub struct Link {
     pub bus: Option<String>,
     /// Where the device sits on its bus, as in `0000:03:00.0` (IFLA_PARENT_DEV_NAME).
     pub bus_address: Option<String>,
-}
-
-/// An IPv4 address of the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Address {
-    /// Interface index of its device.
-    pub link: u32,
-    /// The address.
-    pub address: Ipv4Addr,
-    /// Prefix length of its link, 0 to 32.
-    pub length: u8,
 }
 
 /// An entry of the IPv4 neighbor table.
@@ -136,6 +125,8 @@ pub struct Route {
     pub kind: RouteKind,
     /// Largest IP packet in bytes (RTAX_MTU); `None`: that of the link.
     pub mtu: Option<u16>,
+    /// Where the host's own packets come from (RTA_PREFSRC); `None`: any address of the device.
+    pub source: Option<Ipv4Addr>,
     /// Where it leads.
     pub hops: Hops,
 }
@@ -197,10 +188,10 @@ pub enum Event {
     Link(Link),
     /// A device is gone, by its index.
     LinkGone(u32),
-    /// An address is there.
-    Address(Address),
-    /// An address is gone.
-    AddressGone(Address),
+    /// An own address is there or has changed, on the device of this index.
+    Address(u32, Address),
+    /// An own address is gone.
+    AddressGone(u32, Address),
     /// A neighbor is there or has changed.
     Neighbor(Neighbor),
     /// A neighbor is gone.

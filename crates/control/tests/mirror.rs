@@ -2,12 +2,13 @@
 
 mod support;
 
+use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use control::mirror::{LinkNews, Mirror, Options};
-use router::change::{Path, Route};
+use router::change::{Address, Path, Route};
 use support::{Follower, Netns};
 
 /// A namespace with two connected veth interfaces `pa` (10.0.1.1/24) and `pb` (10.0.2.1/24), ours as 1 and 2.
@@ -33,6 +34,7 @@ fn via(interface: u16, gateway: &str) -> Path {
         gateway: Some(gateway.parse().expect("an address")),
         weight: 1,
         mtu: None,
+        source: None,
     }
 }
 
@@ -49,7 +51,8 @@ fn interfaces_addresses_and_their_routes_are_seen() {
     };
     let memory = &follower.memory;
     assert!(memory.interfaces[&1].up && memory.interfaces[&1].mtu == 1500);
-    assert_eq!(memory.addresses[&(1, "10.0.1.1".parse().unwrap())], 24);
+    let own = Ipv4Addr::new(10, 0, 1, 1);
+    assert_eq!(memory.addresses[&1], [Address::new(own, 24)]);
     assert_eq!(memory.route("10.0.1.1/32"), Some(&Route::Local));
     assert_eq!(memory.route("10.0.1.255/32"), Some(&Route::Broadcast));
     assert_eq!(memory.route("127.0.0.0/8"), Some(&Route::Local));
@@ -58,6 +61,7 @@ fn interfaces_addresses_and_their_routes_are_seen() {
         gateway: None,
         weight: 1,
         mtu: None,
+        source: Some(own),
     }]);
     assert_eq!(memory.route("10.0.1.0/24"), Some(&connected));
 
@@ -69,11 +73,53 @@ fn interfaces_addresses_and_their_routes_are_seen() {
     follower.until("carrier is gone", |_, memory| !memory.interfaces[&1].up);
     netns.ip("address del 10.0.1.1/24 dev pa");
     follower.until("the address is gone", |_, memory| {
-        memory.addresses.keys().all(|(on, _)| *on != 1)
+        memory.addresses[&1].is_empty()
     });
     follower.until("its routes are gone", |_, memory| {
         memory.route("10.0.1.0/24").is_none()
     });
+}
+
+#[test]
+fn addresses_stand_in_the_kernels_order() {
+    let Some((netns, _mirror, mut follower)) = two_interfaces("addresses_in_the_kernels_order")
+    else {
+        return;
+    };
+    netns.ip("address add 10.255.0.1/32 dev lo");
+    let printed = |netns: &Netns| -> Vec<(Ipv4Addr, bool)> {
+        let printed = netns.ip("-j -4 address show dev pa");
+        let links: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+        let list = links[0]["addr_info"].as_array().expect("a list").iter();
+        let address = |info: &serde_json::Value| {
+            let own = info["local"].as_str().expect("an address");
+            let secondary = info["secondary"].as_bool().unwrap_or(false);
+            (own.parse().expect("an address"), secondary)
+        };
+        list.map(address).collect()
+    };
+    netns.write("net/ipv4/conf/pa/promote_secondaries", "1");
+    for step in [
+        "add 10.0.1.2/24",
+        "add 10.0.9.1/24",
+        "add 10.0.8.1/24 scope link",
+        "add 10.0.7.1 peer 10.0.7.2/32",
+        "add 10.0.1.3/24",
+        // The first of the same network takes its place, then the next one that of this.
+        "del 10.0.1.1/24",
+        "del 10.0.1.2/24",
+        "del 10.0.7.1 peer 10.0.7.2/32",
+    ] {
+        netns.ip(&format!("address {step} dev pa"));
+        let wanted = printed(&netns);
+        follower.until(step, |_, memory| {
+            let known = memory.addresses[&1].iter();
+            known
+                .map(|a| (a.address, a.secondary))
+                .eq(wanted.iter().copied())
+        });
+    }
+    assert_eq!(follower.memory.source, Some([10, 255, 0, 1].into()));
 }
 
 #[test]
@@ -364,7 +410,7 @@ fn a_million_routes() {
     netns.ip("link set pb up");
     netns.ip("address add 10.0.1.1/24 dev pa");
     let lines = (0..1_000_000u32).map(|n| {
-        let address = std::net::Ipv4Addr::from(0x1400_0000 + (n << 8) + n % 7 * 32);
+        let address = Ipv4Addr::from(0x1400_0000 + (n << 8) + n % 7 * 32);
         format!(
             "route add {address}/{} via 10.0.1.{}\n",
             if n % 7 == 0 { 24 } else { 27 },
@@ -386,7 +432,7 @@ fn a_million_routes() {
     println!("re-translated for a new interface: {:?}", begun.elapsed());
     let changes: String = (0..100_000u32)
         .map(|n| {
-            let address = std::net::Ipv4Addr::from(0x1400_0000 + ((7 * n % 700_000) << 8));
+            let address = Ipv4Addr::from(0x1400_0000 + ((7 * n % 700_000) << 8));
             format!("route replace {address}/24 via 10.0.1.{}\n", 120 + n % 100)
         })
         .collect();

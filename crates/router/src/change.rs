@@ -2,6 +2,7 @@
 //!
 //! A [`Change`] is a delta. [`crate::Router::apply`] validates a batch, changes the state, builds a snapshot and publishes it.
 
+use std::fmt;
 use std::net::Ipv4Addr;
 
 pub use tables::ip4::Prefix;
@@ -67,6 +68,42 @@ pub struct Path {
     /// Largest IP packet in bytes that the route allows (RTAX_MTU); fewer than 68 count as 68, and the interface's own limit holds beside
     /// it. `None`: only that.
     pub mtu: Option<u16>,
+    /// Where the router's own packets along this path come from (RTA_PREFSRC); `None`: see [`Change::AddressesSet`].
+    pub source: Option<Ipv4Addr>,
+}
+
+/// An own address on an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// The address.
+    pub address: Ipv4Addr,
+    /// The other end of a point-to-point link; elsewhere the address itself.
+    pub peer: Ipv4Addr,
+    /// Prefix length of the link, 0 to 32.
+    pub length: u8,
+    /// What the address is good for; the fewer, the wider (`RT_SCOPE_*`: 0 anywhere, 253 on its link, 254 in the host).
+    pub scope: u8,
+    /// Another address of the same network came first (IFA_F_SECONDARY): never chosen as a source.
+    pub secondary: bool,
+}
+
+impl Address {
+    /// A first address that is good anywhere, on a link with others.
+    pub const fn new(address: Ipv4Addr, length: u8) -> Self {
+        Address {
+            address,
+            peer: address,
+            length,
+            scope: 0,
+            secondary: false,
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
 }
 
 /// What to do with packets of a prefix.
@@ -95,24 +132,18 @@ pub enum Change {
     InterfaceSet(Interface),
     /// Remove an interface, its addresses, neighbors and the adjacencies on it.
     InterfaceDelete(InterfaceId),
-    /// An own address (host part kept) with the prefix length of its link.
-    AddressAdd {
-        /// Interface it is configured on.
+    /// The own addresses of an interface, in place of those it had.
+    ///
+    /// What the router sends along a path without a source of its own comes from the first of them on the network of the next
+    /// hop, or else from the first; as Linux chooses.
+    AddressesSet {
+        /// Interface they are configured on.
         interface: InterfaceId,
-        /// The address.
-        address: Ipv4Addr,
-        /// Prefix length, 0 to 32.
-        length: u8,
+        /// The addresses, in the order in which they are to be chosen from.
+        addresses: Vec<Address>,
     },
-    /// The address is gone.
-    AddressDelete {
-        /// Interface it was configured on.
-        interface: InterfaceId,
-        /// The address.
-        address: Ipv4Addr,
-        /// Prefix length, 0 to 32.
-        length: u8,
-    },
+    /// Where the router's own packets come from that leave by an interface without a suitable address.
+    SourceSet(Option<Ipv4Addr>),
     /// A neighbor is resolved to an Ethernet address.
     NeighborSet {
         /// Interface it is on.

@@ -13,6 +13,8 @@ const AT_ONCE: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Interface(InterfaceId),
+    Addresses(InterfaceId),
+    Source,
     Neighbor(InterfaceId, Ipv4Addr),
     Route(Prefix),
 }
@@ -36,10 +38,11 @@ impl Deferred {
     /// Takes note of how a change went: what was waiting for the same thing is superseded by it.
     pub(crate) fn settle(&mut self, change: &Change, fitted: bool) {
         if let &Change::InterfaceDelete(id) = change {
-            self.changes
-                .retain(|key, _| !matches!(key, Key::Neighbor(i, _) if *i == id));
+            self.changes.retain(
+                |key, _| !matches!(key, Key::Addresses(i) | Key::Neighbor(i, _) if *i == id),
+            );
         }
-        let Some(key) = key(change) else { return };
+        let key = key(change);
         if fitted {
             self.changes.remove(&key);
         } else {
@@ -74,18 +77,18 @@ impl Deferred {
     }
 }
 
-/// `None`: the change needs no room.
-fn key(change: &Change) -> Option<Key> {
-    Some(match change {
+fn key(change: &Change) -> Key {
+    match change {
         Change::InterfaceSet(i) => Key::Interface(i.id),
         Change::InterfaceDelete(id) => Key::Interface(*id),
-        Change::AddressAdd { .. } | Change::AddressDelete { .. } => return None,
+        Change::AddressesSet { interface, .. } => Key::Addresses(*interface),
+        Change::SourceSet(_) => Key::Source,
         Change::NeighborSet {
             interface, address, ..
         }
         | Change::NeighborDelete { interface, address } => Key::Neighbor(*interface, *address),
         Change::RouteSet { prefix, .. } | Change::RouteDelete { prefix } => Key::Route(*prefix),
-    })
+    }
 }
 
 #[cfg(test)]

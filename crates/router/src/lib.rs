@@ -18,7 +18,7 @@ pub mod show;
 mod snapshot;
 pub mod state;
 
-pub use change::{Change, Interface, InterfaceId, Kind, Mac, Path, Prefix, Route};
+pub use change::{Address, Change, Interface, InterfaceId, Kind, Mac, Path, Prefix, Route};
 pub use context::Cx;
 pub use router::{Idle, Memory, Router, Setup, WORKERS};
 pub use snapshot::{Face, INTERFACES, Mode, Snapshot};

@@ -165,7 +165,7 @@ impl Router {
         let (mut publish, mut full) = (false, 0);
         for change in &changes {
             if let Change::InterfaceSet(i) = change
-                && !self.state.interfaces.contains_key(&i.id)
+                && !self.state.links.interfaces.contains_key(&i.id)
             {
                 self.clear_interface(i.id);
             }
@@ -209,7 +209,7 @@ impl Router {
 
     /// Neighbors that packets may be sent to: whoever keeps the kernel's table must know that they are in use.
     pub fn next_hops_in_use(&self) -> Vec<(crate::InterfaceId, std::net::Ipv4Addr)> {
-        let resolved = self.state.neighbors.keys();
+        let resolved = self.state.links.neighbors.keys();
         resolved
             .map(|(address, interface)| (*interface, (*address).into()))
             .collect()

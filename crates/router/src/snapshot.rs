@@ -31,8 +31,6 @@ pub struct Face {
     pub twin: InterfaceId,
     /// Largest IP packet in bytes.
     pub mtu: u16,
-    /// Source of ICMP errors that leave by this interface; 0 for none.
-    pub source: u32,
 }
 
 impl Face {
@@ -48,15 +46,15 @@ impl Face {
 pub struct Snapshot {
     /// By interface.
     pub faces: [Face; INTERFACES],
-    /// An own address to send from where the interface has none; 0 for none.
-    pub any_source: u32,
+    /// An own address to send from where the adjacency names none; 0 for none.
+    pub source: u32,
 }
 
 impl Default for Snapshot {
     fn default() -> Self {
         Snapshot {
             faces: [Face::default(); INTERFACES],
-            any_source: 0,
+            source: 0,
         }
     }
 }

@@ -10,7 +10,8 @@
 //! | 1 | MTU in bytes of IP packet, fast MTU << 16 |
 //! | 2-5 | 16 bytes in memory order: Ethernet header (14), its length as a native 16-bit number |
 //! | 6 | IPv4 address of the next hop |
-//! | 7-15 | 0 |
+//! | 7 | IPv4 address that the router itself sends from |
+//! | 8-15 | 0 |
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -71,6 +72,8 @@ pub struct Adjacency {
     pub header_len: u16,
     /// IPv4 address of the next hop in host byte order; 0 for none.
     pub next_hop: u32,
+    /// IPv4 address, in host byte order, that the router's own packets by this adjacency come from; 0 for none.
+    pub source: u32,
 }
 
 impl Adjacency {
@@ -82,6 +85,7 @@ impl Adjacency {
         header: [0; 14],
         header_len: 0,
         next_hop: 0,
+        source: 0,
     };
 
     /// Drops its packets.
@@ -100,6 +104,7 @@ impl Adjacency {
             header,
             header_len: 14,
             next_hop,
+            ..Self::FREE
         }
     }
 
@@ -124,6 +129,11 @@ impl Adjacency {
         }
     }
 
+    /// The same for a router that sends from `source`.
+    pub const fn with_source(self, source: u32) -> Self {
+        Self { source, ..self }
+    }
+
     /// The words of the table above.
     pub fn encode(&self) -> [u32; LINE] {
         let mut bytes = [0; 16];
@@ -136,6 +146,7 @@ impl Adjacency {
             *word = u32::from_ne_bytes(*bytes);
         }
         words[6] = self.next_hop;
+        words[7] = self.source;
         words
     }
 
@@ -154,6 +165,7 @@ impl Adjacency {
             header: hot.header(),
             header_len: hot.header_len(),
             next_hop: words[6],
+            source: words[7],
         }
     }
 }
@@ -335,6 +347,12 @@ impl Reader {
         self.cells.line(id as usize)[6].load(Relaxed)
     }
 
+    /// IPv4 address, in host byte order, that the router's own packets come from; 0 for none.
+    #[inline(always)]
+    pub fn source(&self, id: AdjacencyId) -> u32 {
+        self.cells.line(id as usize)[7].load(Relaxed)
+    }
+
     /// Asks for the line of an adjacency.
     #[inline(always)]
     pub fn prefetch(&self, id: AdjacencyId) {
@@ -351,15 +369,17 @@ mod tests {
 
     #[test]
     fn words_are_laid_out_as_documented() {
-        let words = Adjacency::rewrite(3, 1500, HEADER, 0x0a00_0001).encode();
+        let words = Adjacency::rewrite(3, 1500, HEADER, 0x0a00_0001)
+            .with_source(0x0a00_0002)
+            .encode();
         assert_eq!(words[0], 1 | 3 << 16);
         assert_eq!(words[1], 1500 | 1500 << 16);
         assert_eq!(words[2].to_ne_bytes(), HEADER[..4]);
         if cfg!(target_endian = "little") {
             assert_eq!((words[5] & 0xffff, words[5] >> 16), (0x0008, 14));
         }
-        assert_eq!(words[6], 0x0a00_0001);
-        assert!(words[7..].iter().all(|&word| word == 0));
+        assert_eq!((words[6], words[7]), (0x0a00_0001, 0x0a00_0002));
+        assert!(words[8..].iter().all(|&word| word == 0));
     }
 
     #[test]
@@ -376,6 +396,7 @@ mod tests {
                 header: std::array::from_fn(|_| random.word() as u8),
                 header_len: random.below(15) as u16,
                 next_hop: random.word(),
+                source: random.word(),
             };
             let id = slab.alloc(&adjacency).unwrap();
             let hot = reader.load(id);
@@ -389,8 +410,8 @@ mod tests {
                 (adjacency.fast_mtu, adjacency.header_len)
             );
             assert_eq!(
-                (hot.header(), reader.next_hop(id)),
-                (adjacency.header, adjacency.next_hop)
+                (hot.header(), reader.next_hop(id), reader.source(id)),
+                (adjacency.header, adjacency.next_hop, adjacency.source)
             );
             assert!(slab.retire(id));
             let retired = slab.retired();

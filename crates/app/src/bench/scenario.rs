@@ -291,6 +291,7 @@ fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<u32>), Box<dy
             gateway,
             weight: 1,
             mtu: None,
+            source: None,
         }])
     };
     let mut changes = vec![Change::InterfaceSet(Interface {

@@ -4,6 +4,7 @@
 //! kernel has changed routes in a way that it does not announce (it drops the routes of a link that goes down silently),
 //! and every so often in any case, it dumps again; [`Translator`] yields only the differences.
 
+mod addresses;
 mod resolve;
 mod rib;
 mod translator;
@@ -304,8 +305,9 @@ impl<T: From<Batch>> Follower<T> {
     }
 }
 
-/// Whether the kernel drops routes with this without announcing each: when a link goes down or an address or a next-hop
-/// object goes away. What revives routes (carrier, a link that comes up) counts too.
+/// Whether the kernel drops routes with this without announcing each: when a link goes down or an address goes away. What
+/// revives routes (carrier, a link that comes up) counts too. A next-hop object that goes takes its routes along silently, too,
+/// but [`Translator`] knows which they are.
 fn unsettles(links: &mut HashMap<u32, (bool, bool)>, event: &Event) -> bool {
     match event {
         Event::Link(link) => {
@@ -315,7 +317,7 @@ fn unsettles(links: &mut HashMap<u32, (bool, bool)>, event: &Event) -> bool {
                 .is_some_and(|before| before != state)
         }
         Event::LinkGone(index) => links.remove(index).is_some(),
-        Event::AddressGone(_) | Event::NexthopGone(_) => true,
+        Event::AddressGone(..) => true,
         _ => false,
     }
 }

@@ -1,11 +1,11 @@
 //! What a route of the kernel means to the router, given the links that are up, the next-hop objects and the interfaces
 //! that are ours.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use router::change::{InterfaceId, Path, Route as Action};
 
-use super::rib::Entry;
+use super::rib::{Entry, Need};
 use crate::kernel::{Gateway, Hop, Hops, Nexthop, RouteKind};
 
 /// Groups of groups are not allowed by the kernel; deeper nesting than this is not followed.
@@ -22,7 +22,9 @@ pub(super) struct LinkState {
 #[derive(Debug, Clone, Default)]
 pub(super) struct World {
     pub links: HashMap<u32, LinkState>,
-    pub nexthops: HashMap<u32, Nexthop>,
+    nexthops: HashMap<u32, Nexthop>,
+    /// The groups that each object is a member of.
+    groups: HashMap<u32, BTreeSet<u32>>,
     pub owned: HashMap<u32, InterfaceId>,
 }
 
@@ -36,26 +38,61 @@ impl World {
             RouteKind::Unreachable => Some(Action::Unreachable),
             RouteKind::Prohibit => Some(Action::Prohibit),
             RouteKind::Other => Some(Action::Punt),
-            RouteKind::Unicast => self.unicast(&entry.hops, entry.mtu),
+            RouteKind::Unicast => self.unicast(entry),
         }
     }
 
-    /// Whether the route goes by this link, directly or by a next-hop object.
-    pub fn uses_link(&self, hops: &Hops, link: u32) -> bool {
-        match hops {
-            Hops::One(hop) => hop.link == link,
-            Hops::Many(hops) => hops.iter().any(|hop| hop.link == link),
-            Hops::Object(_) => self
-                .flat(hops)
-                .is_some_and(|hops| hops.iter().any(|hop| hop.link == link)),
+    /// What is known of a next-hop object.
+    pub fn nexthop(&self, id: u32) -> Option<&Nexthop> {
+        self.nexthops.get(&id)
+    }
+
+    /// A next-hop object is there or has changed.
+    pub fn set_nexthop(&mut self, id: u32, nexthop: Nexthop) {
+        self.leave_members(id);
+        for &(member, _) in members(&nexthop) {
+            self.groups.entry(member).or_default().insert(id);
+        }
+        self.nexthops.insert(id, nexthop);
+    }
+
+    /// A next-hop object is gone, and groups have a member less.
+    pub fn remove_nexthop(&mut self, id: u32) {
+        self.leave_members(id);
+        self.nexthops.remove(&id);
+        for group in self.groups.remove(&id).unwrap_or_default() {
+            if let Some(Nexthop::Group(members)) = self.nexthops.get_mut(&group) {
+                members.retain(|(member, _)| *member != id);
+            }
         }
     }
 
-    /// Whether the route goes by this next-hop object, directly or by a group.
-    pub fn uses_object(&self, hops: &Hops, object: u32) -> bool {
-        let Hops::Object(id) = hops else { return false };
-        let member = |group: &Nexthop| matches!(group, Nexthop::Group(m) if m.iter().any(|(id, _)| *id == object));
-        *id == object || self.nexthops.get(id).is_some_and(member)
+    fn leave_members(&mut self, id: u32) {
+        for (member, _) in self.nexthops.get(&id).map_or(&[][..], members) {
+            if let Some(groups) = self.groups.get_mut(member) {
+                groups.remove(&id);
+                if groups.is_empty() {
+                    self.groups.remove(member);
+                }
+            }
+        }
+    }
+
+    /// All that routes by a link name: the link itself and next-hop objects that lead to it.
+    pub fn leading_to_link(&self, link: u32) -> Vec<Need> {
+        let by_link = |id: &&u32| {
+            let hops = self.flat(&Hops::Object(**id));
+            hops.is_some_and(|hops| hops.iter().any(|hop| hop.link == link))
+        };
+        let objects = self.nexthops.keys().filter(by_link);
+        let objects = objects.map(|id| Need::Object(*id));
+        objects.chain([Need::Link(link)]).collect()
+    }
+
+    /// All that routes by a next-hop object name: the object itself and groups that it is in.
+    pub fn leading_to_object(&self, id: u32) -> Vec<Need> {
+        let groups = self.groups.get(&id).into_iter().flatten();
+        groups.chain([&id]).map(|id| Need::Object(*id)).collect()
     }
 
     /// Whether any of the links that it goes by is up.
@@ -68,13 +105,13 @@ impl World {
         hop.link == 0 || self.links.get(&hop.link).is_some_and(|link| link.admin_up)
     }
 
-    fn unicast(&self, hops: &Hops, mtu: Option<u16>) -> Option<Action> {
-        if let Hops::Object(id) = hops
+    fn unicast(&self, entry: &Entry) -> Option<Action> {
+        if let Hops::Object(id) = &entry.hops
             && matches!(self.nexthops.get(id), Some(Nexthop::Blackhole))
         {
             return Some(Action::Blackhole);
         }
-        let Some(mut hops) = self.flat(hops) else {
+        let Some(mut hops) = self.flat(&entry.hops) else {
             return Some(Action::Punt);
         };
         hops.retain(|hop| self.alive(hop));
@@ -85,12 +122,12 @@ impl World {
         if hops.is_empty() {
             return None;
         }
-        let paths: Option<Vec<Path>> = hops.iter().map(|hop| self.path(hop, mtu)).collect();
+        let paths: Option<Vec<Path>> = hops.iter().map(|hop| self.path(hop, entry)).collect();
         Some(paths.map_or(Action::Punt, Action::Forward))
     }
 
     /// Our path for a hop; `None` if only the kernel can take it.
-    fn path(&self, hop: &Hop, mtu: Option<u16>) -> Option<Path> {
+    fn path(&self, hop: &Hop, entry: &Entry) -> Option<Path> {
         let gateway = match hop.gateway {
             Gateway::OnLink => None,
             Gateway::Via(address) => Some(address),
@@ -102,7 +139,8 @@ impl World {
             interface: *self.owned.get(&hop.link)?,
             gateway,
             weight,
-            mtu,
+            mtu: entry.mtu,
+            source: entry.source,
         })
     }
 
@@ -130,5 +168,12 @@ impl World {
             _ => return None,
         }
         Some(())
+    }
+}
+
+fn members(nexthop: &Nexthop) -> &[(u32, u32)] {
+    match nexthop {
+        Nexthop::Group(members) => members,
+        _ => &[],
     }
 }

@@ -4,8 +4,9 @@
 //! equal ones the first. A route whose links are all down does not count. A route of table default counts only where
 //! no route of the other two covers it, however short that is.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::net::Ipv4Addr;
 
 use router::change::Route as Action;
 
@@ -14,6 +15,7 @@ use crate::kernel::{Hops, Place, Route, RouteKind, Table};
 
 /// A prefix: address (host byte order) and length.
 pub(super) type Key = (u32, u8);
+type Keys = HashSet<Key, BuildHasherDefault<Mix>>;
 
 /// A route, less its prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +25,7 @@ pub(super) struct Entry {
     pub metric: u32,
     pub kind: RouteKind,
     pub mtu: Option<u16>,
+    pub source: Option<Ipv4Addr>,
     pub hops: Hops,
 }
 
@@ -37,6 +40,7 @@ impl Entry {
             metric,
             kind,
             mtu,
+            source,
             hops,
         } = route;
         (
@@ -47,6 +51,7 @@ impl Entry {
                 metric,
                 kind,
                 mtu,
+                source,
                 hops,
             },
         )
@@ -54,6 +59,27 @@ impl Entry {
 
     fn rank(&self) -> (Table, u8, u32) {
         (self.table, self.tos, self.metric)
+    }
+}
+
+/// What a route needs so that it can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Need {
+    /// A link, by the kernel's index.
+    Link(u32),
+    /// A next-hop object.
+    Object(u32),
+}
+
+impl Need {
+    fn of(hops: &Hops) -> impl Iterator<Item = Need> {
+        let (list, object) = match hops {
+            Hops::One(hop) => (std::slice::from_ref(hop), None),
+            Hops::Many(hops) => (&hops[..], None),
+            Hops::Object(id) => (&[][..], Some(Need::Object(*id))),
+        };
+        let links = list.iter().map(|hop| hop.link).filter(|link| *link != 0);
+        links.map(Need::Link).chain(object)
     }
 }
 
@@ -67,24 +93,43 @@ struct Marked {
 #[derive(Debug, Default)]
 pub(super) struct Rib {
     prefixes: HashMap<Key, Vec<Marked>, BuildHasherDefault<Mix>>,
+    /// The prefixes with a route that needs this.
+    users: HashMap<Need, Keys>,
     /// Prefixes with a route of table default: hardly ever any.
     last_resort: BTreeSet<Key>,
     generation: u32,
+    dumping: bool,
 }
 
 impl Rib {
-    /// Puts a route in. A route that is there already only has its mark renewed.
+    /// Puts a route in. News about a route that is there already change nothing; a dump shows the order as it is, and a route that
+    /// stands elsewhere is moved.
     pub fn insert(&mut self, key: Key, entry: Entry, place: Place) {
         let generation = self.generation;
         if entry.table == Table::Default {
             self.last_resort.insert(key);
         }
         let list = self.prefixes.entry(key).or_default();
-        if let Some(known) = list.iter_mut().find(|known| known.entry == entry) {
-            known.generation = generation;
+        let known = list.iter().position(|known| known.entry == entry);
+        let rank = entry.rank();
+        if self.dumping {
+            if let Some(at) = known {
+                list.remove(at);
+            }
+            let behind = |known: &Marked| {
+                let unseen = known.generation != generation;
+                known.entry.rank() > rank || known.entry.rank() == rank && unseen
+            };
+            let at = list.iter().position(behind).unwrap_or(list.len());
+            if known.is_none() {
+                need(&mut self.users, key, &entry);
+            }
+            return list.insert(at, Marked { entry, generation });
+        }
+        if known.is_some() {
             return;
         }
-        let rank = entry.rank();
+        need(&mut self.users, key, &entry);
         let first = list
             .iter()
             .position(|known| known.entry.rank() >= rank)
@@ -96,7 +141,8 @@ impl Rib {
                     .get(first)
                     .is_some_and(|known| known.entry.rank() == rank) =>
             {
-                list[first] = marked
+                let old = std::mem::replace(&mut list[first], marked);
+                self.tidy(key, Need::of(&old.entry.hops).collect());
             }
             Place::Replace | Place::First => list.insert(first, marked),
             Place::Last => {
@@ -116,15 +162,32 @@ impl Rib {
 
     /// Keeps those routes of a prefix that `keep` says.
     pub fn retain(&mut self, key: Key, mut keep: impl FnMut(&Entry) -> bool) {
+        self.retain_marked(key, |known| keep(&known.entry));
+    }
+
+    fn retain_marked(&mut self, key: Key, mut keep: impl FnMut(&Marked) -> bool) {
         if let Some(list) = self.prefixes.get_mut(&key) {
-            list.retain(|known| keep(&known.entry));
-            self.tidy(key);
+            let mut lost = Vec::new();
+            list.retain(|known| {
+                let kept = keep(known);
+                if !kept {
+                    lost.extend(Need::of(&known.entry.hops));
+                }
+                kept
+            });
+            self.tidy(key, lost);
         }
     }
 
     /// A dump begins: what is inserted from now on is marked as seen.
     pub fn begin(&mut self) {
         self.generation = self.generation.wrapping_add(1);
+        self.dumping = true;
+    }
+
+    /// The dump has ended.
+    pub fn end(&mut self) {
+        self.dumping = false;
     }
 
     /// The prefixes that have routes which the dump has not shown.
@@ -141,13 +204,11 @@ impl Rib {
     /// Takes out those routes of a prefix that the dump has not shown.
     pub fn sweep(&mut self, key: Key) {
         let generation = self.generation;
-        if let Some(list) = self.prefixes.get_mut(&key) {
-            list.retain(|known| known.generation == generation);
-            self.tidy(key);
-        }
+        self.retain_marked(key, |known| known.generation == generation);
     }
 
-    fn tidy(&mut self, key: Key) {
+    /// Routes of a prefix are gone, which needed this: what remains may need less.
+    fn tidy(&mut self, key: Key, lost: Vec<Need>) {
         let list = self
             .prefixes
             .get(&key)
@@ -156,19 +217,31 @@ impl Rib {
         if !list.iter().any(|known| known.entry.table == Table::Default) {
             self.last_resort.remove(&key);
         }
+        for need in lost {
+            let needs = |known: &Marked| Need::of(&known.entry.hops).any(|other| other == need);
+            if !list.iter().any(needs)
+                && let Some(users) = self.users.get_mut(&need)
+            {
+                users.remove(&key);
+                if users.is_empty() {
+                    self.users.remove(&need);
+                }
+            }
+        }
         if list.is_empty() {
             self.prefixes.remove(&key);
         }
     }
 
-    /// The prefixes with a route of which `which` is true.
-    pub fn having(&self, mut which: impl FnMut(&Entry) -> bool) -> Vec<Key> {
-        let mut any = |list: &Vec<Marked>| list.iter().any(|known| which(&known.entry));
-        self.prefixes
-            .iter()
-            .filter(|(_, list)| any(list))
-            .map(|(key, _)| *key)
-            .collect()
+    /// The prefixes with a route that needs any of these, each once.
+    pub fn users(&self, needs: &[Need]) -> Vec<Key> {
+        let sets = needs.iter().filter_map(|need| self.users.get(need));
+        let mut keys: Vec<Key> = sets.flatten().copied().collect();
+        if needs.len() > 1 {
+            keys.sort_unstable();
+            keys.dedup();
+        }
+        keys
     }
 
     /// What is to be done with packets of a prefix; `None`: nothing by this prefix.
@@ -205,6 +278,12 @@ impl Rib {
             let above = self.best(world, (truncate(address, shorter), shorter));
             above.is_some_and(|(table, _)| table != Table::Default)
         })
+    }
+}
+
+fn need(users: &mut HashMap<Need, Keys>, key: Key, entry: &Entry) {
+    for need in Need::of(&entry.hops) {
+        users.entry(need).or_default().insert(key);
     }
 }
 
@@ -281,6 +360,7 @@ mod tests {
                 metric,
                 kind,
                 mtu: None,
+                source: None,
                 hops,
             }
         })
@@ -301,6 +381,7 @@ mod tests {
             _ if hop.link > 2 => None,
             _ => Some(Action::Forward(vec![Path {
                 mtu: None,
+                source: None,
                 interface: hop.link as u16,
                 gateway: None,
                 weight: 1,
@@ -350,26 +431,81 @@ mod tests {
         }
     }
 
+    /// Which prefixes need what, worked out anew.
+    fn users(rib: &Rib) -> HashMap<Need, Keys> {
+        let mut users = HashMap::new();
+        for (key, list) in &rib.prefixes {
+            list.iter()
+                .for_each(|known| need(&mut users, *key, &known.entry));
+        }
+        users
+    }
+
     proptest! {
         #[test]
         fn the_route_that_counts_is_the_kernels(
-            steps in prop::collection::vec((0..4u8, entry(), place(), any::<bool>()), 0..60),
+            steps in prop::collection::vec((0..4u8, entry(), place(), 0..8u8), 0..60),
         ) {
             let keys: [Key; 4] = [(0, 0), (0x0a00_0000, 8), (0x0a01_0000, 16), (0x0b00_0000, 8)];
             let (mut rib, mut list, world) = (Rib::default(), Vec::new(), world());
-            for (at, entry, place, remove) in steps {
+            let mut lost = false;
+            for (at, entry, place, what) in steps {
                 let key = keys[usize::from(at)];
-                if remove {
-                    rib.remove(key, &entry);
+                // Of some news nothing is heard, until a dump shows all that there is.
+                let heard = what < 6;
+                lost |= !heard;
+                if what & 1 == 0 {
+                    if heard {
+                        rib.remove(key, &entry);
+                    }
                     list.retain(|known| *known != (key, entry.clone()));
                 } else {
-                    rib.insert(key, entry.clone(), place);
+                    if heard {
+                        rib.insert(key, entry.clone(), place);
+                    }
                     insert(&mut list, key, entry, place);
                 }
-                for key in keys {
-                    prop_assert_eq!(rib.effective(&world, key), oracle(&list, key));
+                if lost && heard {
+                    rib.begin();
+                    for (key, entry) in in_order(&list) {
+                        rib.insert(key, entry, Place::Last);
+                    }
+                    rib.end();
+                    rib.unseen().into_iter().for_each(|key| rib.sweep(key));
+                    lost = false;
                 }
+                if !lost {
+                    for key in keys {
+                        prop_assert_eq!(rib.effective(&world, key), oracle(&list, key));
+                    }
+                }
+                prop_assert_eq!(&rib.users, &users(&rib));
             }
         }
+
+        #[test]
+        fn a_dump_that_shows_what_is_known_changes_nothing_meanwhile(
+            steps in prop::collection::vec((entry(), place()), 0..20),
+        ) {
+            let key = (0x0a00_0000, 8);
+            let (mut rib, mut list, world) = (Rib::default(), Vec::new(), world());
+            for (entry, place) in steps {
+                rib.insert(key, entry.clone(), place);
+                insert(&mut list, key, entry, place);
+            }
+            let before = rib.effective(&world, key);
+            rib.begin();
+            for (key, entry) in in_order(&list) {
+                rib.insert(key, entry, Place::Last);
+                prop_assert_eq!(rib.effective(&world, key), before.clone());
+            }
+        }
+    }
+
+    /// As the kernel shows them: by rank, and those of equal rank in their order.
+    fn in_order(list: &[(Key, Entry)]) -> Vec<(Key, Entry)> {
+        let mut sorted = list.to_vec();
+        sorted.sort_by_key(|(_, entry)| entry.rank());
+        sorted
     }
 }

@@ -5,11 +5,10 @@ use std::net::Ipv4Addr;
 
 use router::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac, Prefix, Route as Action};
 
+use super::addresses::Addresses;
 use super::resolve::{LinkState, World};
 use super::rib::{Entry, Key, Rib};
-use crate::kernel::{
-    Address, Batch, Event, Link, Neighbor, Nexthop, Place, Route, RouteKind, Section,
-};
+use crate::kernel::{Batch, Event, Link, Neighbor, Nexthop, Place, Route, RouteKind, Section};
 
 /// An interface of the router that stands for a device of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +49,7 @@ pub enum LinkNews {
 #[derive(Debug, Default)]
 pub struct Translator {
     links: HashMap<u32, (Link, u32)>,
-    addresses: HashMap<Address, u32>,
+    addresses: Addresses,
     neighbors: HashMap<(u32, Ipv4Addr), (Option<Mac>, u32)>,
     nexthop_marks: HashMap<u32, u32>,
     rib: Rib,
@@ -90,13 +89,6 @@ impl Translator {
         self.owned.iter().map(|(&link, owned)| (link, owned))
     }
 
-    /// The addresses of a device.
-    pub fn addresses_of(&self, link: u32) -> impl Iterator<Item = &Address> {
-        self.addresses
-            .keys()
-            .filter(move |address| address.link == link)
-    }
-
     /// What has become of devices since this was last asked.
     pub fn take_news(&mut self) -> Vec<LinkNews> {
         std::mem::take(&mut self.news)
@@ -117,8 +109,12 @@ impl Translator {
         let id = owned.id;
         self.owned.insert(link, owned);
         self.interfaces(link, &mut out);
-        for address in self.addresses_of(link) {
-            out.push(address_add(id, address));
+        let addresses = self.addresses.of(link);
+        if !addresses.is_empty() {
+            out.push(Change::AddressesSet {
+                interface: id,
+                addresses,
+            });
         }
         for (&(on, address), &(mac, _)) in &self.neighbors {
             if let (true, Some(mac)) = (on == link, mac) {
@@ -168,8 +164,12 @@ impl Translator {
         match event {
             Event::Link(link) => self.link(link, out),
             Event::LinkGone(index) => self.link_gone(index, out),
-            Event::Address(address) => self.address(address, out),
-            Event::AddressGone(address) => self.address_gone(address, out),
+            Event::Address(link, address) => {
+                self.edit_addresses(link, out, |all| all.insert(link, address))
+            }
+            Event::AddressGone(link, address) => {
+                self.edit_addresses(link, out, |all| all.remove(link, &address))
+            }
             Event::Neighbor(neighbor) => self.neighbor(neighbor, out),
             Event::NeighborGone(neighbor) => {
                 self.neighbor_gone((neighbor.link, neighbor.address), out)
@@ -183,11 +183,18 @@ impl Translator {
             }
             Event::DumpBegin(section) => {
                 self.generation = self.generation.wrapping_add(1);
-                if section == Section::Routes {
-                    self.rib.begin();
+                match section {
+                    Section::Addresses => self.addresses.begin(),
+                    Section::Routes => self.rib.begin(),
+                    _ => {}
                 }
             }
             Event::DumpEnd { section, complete } => {
+                match section {
+                    Section::Addresses => self.addresses.end(),
+                    Section::Routes => self.rib.end(),
+                    _ => {}
+                }
                 if complete {
                     self.sweep(section, out);
                 }
@@ -206,9 +213,9 @@ impl Translator {
                     .for_each(|index| self.link_gone(index, out));
             }
             Section::Addresses => {
-                let gone = keys_where(&self.addresses, |mark| *mark != now);
-                gone.into_iter()
-                    .for_each(|address| self.address_gone(address, out));
+                for link in self.addresses.unseen() {
+                    self.edit_addresses(link, out, |all| all.sweep(link));
+                }
             }
             Section::Nexthops => {
                 let gone = keys_where(&self.nexthop_marks, |mark| *mark != now);
@@ -271,7 +278,6 @@ impl Translator {
         if self.links.remove(&index).is_none() {
             return;
         }
-        self.addresses.retain(|address, _| address.link != index);
         self.neighbors.retain(|(link, _), _| *link != index);
         let keys = self.keys_by(index);
         let purged = keys.clone();
@@ -286,6 +292,7 @@ impl Translator {
         if let Some(owned) = &owned {
             delete_interfaces(owned, out);
         }
+        self.edit_addresses(index, out, |all| all.remove_link(index));
         self.news.push(LinkNews::Vanished {
             index,
             owned: owned.map(|owned| owned.id),
@@ -323,24 +330,24 @@ impl Translator {
         }
     }
 
-    fn address(&mut self, address: Address, out: &mut Vec<Change>) {
-        let new = self.addresses.insert(address, self.generation).is_none();
-        if let (true, Some(owned)) = (new, self.owned.get(&address.link)) {
-            out.push(address_add(owned.id, &address));
-        }
-    }
-
-    fn address_gone(&mut self, address: Address, out: &mut Vec<Change>) {
-        let known = self.addresses.remove(&address).is_some();
-        if let (true, Some(owned)) = (known, self.owned.get(&address.link)) {
-            let Address {
-                address, length, ..
-            } = address;
-            out.push(Change::AddressDelete {
+    /// Changes the addresses of a device and says what that changes.
+    fn edit_addresses(
+        &mut self,
+        link: u32,
+        out: &mut Vec<Change>,
+        change: impl FnOnce(&mut Addresses),
+    ) {
+        let (before, source) = (self.addresses.of(link), self.addresses.source());
+        change(&mut self.addresses);
+        let addresses = self.addresses.of(link);
+        if let Some(owned) = self.owned.get(&link).filter(|_| addresses != before) {
+            out.push(Change::AddressesSet {
                 interface: owned.id,
-                address,
-                length,
+                addresses,
             });
+        }
+        if self.addresses.source() != source {
+            out.push(Change::SourceSet(self.addresses.source()));
         }
     }
 
@@ -386,30 +393,19 @@ impl Translator {
 
     fn nexthop(&mut self, id: u32, nexthop: Nexthop, out: &mut Vec<Change>) {
         self.nexthop_marks.insert(id, self.generation);
-        if self.world.nexthops.get(&id) != Some(&nexthop) {
-            let keys = self
-                .rib
-                .having(|entry| self.world.uses_object(&entry.hops, id));
-            self.edit(keys, out, |_, world| {
-                world.nexthops.insert(id, nexthop);
-            });
+        if self.world.nexthop(id) != Some(&nexthop) {
+            let keys = self.rib.users(&self.world.leading_to_object(id));
+            self.edit(keys, out, |_, world| world.set_nexthop(id, nexthop));
         }
     }
 
     /// The kernel drops the routes that use the object itself; groups lose a member, and an empty group is gone too.
     fn nexthop_gone(&mut self, id: u32, out: &mut Vec<Change>) {
         self.nexthop_marks.remove(&id);
-        let keys = self
-            .rib
-            .having(|entry| self.world.uses_object(&entry.hops, id));
+        let keys = self.rib.users(&self.world.leading_to_object(id));
         let purged = keys.clone();
         self.edit(keys, out, |rib, world| {
-            world.nexthops.remove(&id);
-            for nexthop in world.nexthops.values_mut() {
-                if let Nexthop::Group(members) = nexthop {
-                    members.retain(|(member, _)| *member != id);
-                }
-            }
+            world.remove_nexthop(id);
             for key in purged {
                 rib.retain(key, |entry| entry.hops != crate::kernel::Hops::Object(id));
             }
@@ -422,8 +418,7 @@ impl Translator {
     }
 
     fn keys_by(&self, link: u32) -> Vec<Key> {
-        self.rib
-            .having(|entry| self.world.uses_link(&entry.hops, link))
+        self.rib.users(&self.world.leading_to_link(link))
     }
 
     /// Changes one prefix and says what that changes.
@@ -478,14 +473,6 @@ fn difference(key: Key, before: Option<Action>, after: Option<Action>, out: &mut
 
 fn differs(a: &Link, b: &Link) -> bool {
     (a.mac, a.mtu, a.admin_up, a.carrier, &a.name) != (b.mac, b.mtu, b.admin_up, b.carrier, &b.name)
-}
-
-fn address_add(interface: InterfaceId, address: &Address) -> Change {
-    Change::AddressAdd {
-        interface,
-        address: address.address,
-        length: address.length,
-    }
 }
 
 fn delete_interfaces(owned: &Owned, out: &mut Vec<Change>) {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::kernel::{Gateway, Hop, Hops, Table};
-use router::change::Path;
+use router::change::{Address, Path};
 
 fn link(index: u32, name: &str, up: bool) -> Event {
     Event::Link(Link {
@@ -37,6 +37,7 @@ fn unicast(prefix: &str, hops: Hops) -> Route {
         metric: 0,
         kind: RouteKind::Unicast,
         mtu: None,
+        source: None,
         hops,
     }
 }
@@ -84,12 +85,20 @@ fn set(prefix: &str, route: Action) -> Change {
     }
 }
 
+fn addresses(interface: InterfaceId, addresses: &[Address]) -> Change {
+    Change::AddressesSet {
+        interface,
+        addresses: addresses.to_vec(),
+    }
+}
+
 fn via(interface: InterfaceId, gateway: [u8; 4]) -> Path {
     Path {
         interface,
         gateway: Some(gateway.into()),
         weight: 1,
         mtu: None,
+        source: None,
     }
 }
 
@@ -184,11 +193,7 @@ fn routes_are_translated_anew_when_an_interface_becomes_ours_or_leaves() {
 #[test]
 fn what_was_known_before_is_told_when_an_interface_becomes_ours() {
     let mut translator = Translator::new();
-    let address = Address {
-        link: 11,
-        address: [10, 0, 1, 1].into(),
-        length: 24,
-    };
+    let own = Address::new([10, 0, 1, 1].into(), 24);
     let resolved = Neighbor {
         link: 11,
         address: [10, 0, 1, 2].into(),
@@ -201,20 +206,14 @@ fn what_was_known_before_is_told_when_an_interface_becomes_ours() {
     };
     let events = vec![
         link(11, "a", true),
-        Event::Address(address),
+        Event::Address(11, own),
         Event::Neighbor(resolved),
         Event::Neighbor(pending),
     ];
-    assert_eq!(news(&mut translator, events), []);
+    let source = Change::SourceSet(Some(own.address));
+    assert_eq!(news(&mut translator, events), [source]);
     let changes = translator.own(11, owned(1));
-    assert_eq!(
-        changes[1],
-        Change::AddressAdd {
-            interface: 1,
-            address: address.address,
-            length: 24
-        }
-    );
+    assert_eq!(changes[1], addresses(1, &[own]));
     assert_eq!(
         changes[2],
         Change::NeighborSet {
@@ -286,22 +285,17 @@ fn a_dump_removes_what_it_does_not_show_and_says_only_what_differs() {
     };
     assert_eq!(
         news(&mut translator, dump(false)),
-        [],
+        [set(
+            "192.0.2.0/24",
+            Action::Forward(vec![via(2, [10, 0, 2, 9])])
+        )],
         "what is missing may only have been skipped"
     );
     assert!(translator.synced());
-    let mut changes = news(&mut translator, dump(true));
-    changes.sort_by_key(|change| format!("{change:?}"));
     let deleted = Change::RouteDelete {
         prefix: "192.0.3.0/24".parse().unwrap(),
     };
-    assert_eq!(
-        changes,
-        [
-            deleted,
-            set("192.0.2.0/24", Action::Forward(vec![via(2, [10, 0, 2, 9])]))
-        ]
-    );
+    assert_eq!(news(&mut translator, dump(true)), [deleted]);
     assert_eq!(news(&mut translator, dump(true)), []);
 }
 
@@ -386,4 +380,110 @@ fn neighbors_of_others_and_of_groups_are_not_ours() {
         vec![neighbor(11, [10, 0, 1, 2]), neighbor(11, [10, 0, 1, 2])],
     );
     assert_eq!(changes.len(), 1);
+}
+
+#[test]
+fn addresses_are_told_in_the_kernels_order_and_the_hosts_own_for_interfaces_without() {
+    let mut translator = three_links();
+    let [first, second, host] = [1, 2, 3].map(|n| Address::new([10, 0, n, 1].into(), 24));
+    let on_lo = |address| Event::Address(1, address);
+    let both = vec![Event::Address(11, first), Event::Address(11, second)];
+    assert_eq!(
+        news(&mut translator, both),
+        [
+            addresses(1, &[first]),
+            Change::SourceSet(Some(first.address)),
+            addresses(1, &[first, second])
+        ]
+    );
+    assert_eq!(
+        news(&mut translator, vec![on_lo(host)]),
+        [Change::SourceSet(Some(host.address))],
+        "the loopback device comes first"
+    );
+    // News were lost in which the first address went and came again.
+    let dump = vec![
+        Event::DumpBegin(Section::Addresses),
+        Event::Address(11, second),
+        Event::Address(11, first),
+        Event::DumpEnd {
+            section: Section::Addresses,
+            complete: true,
+        },
+    ];
+    assert_eq!(
+        news(&mut translator, dump.clone()),
+        [
+            addresses(1, &[second, first]),
+            Change::SourceSet(Some(second.address))
+        ]
+    );
+    assert_eq!(news(&mut translator, dump), []);
+    assert_eq!(
+        news(&mut translator, vec![Event::AddressGone(11, second)]),
+        [
+            addresses(1, &[first]),
+            Change::SourceSet(Some(first.address))
+        ]
+    );
+}
+
+#[test]
+fn routes_follow_their_objects_and_links() {
+    let mut translator = three_links();
+    let object = |id, link: u32| {
+        let gateway = [10, 0, (link - 10) as u8, 2];
+        Event::Nexthop(id, Nexthop::Hop(hop(link, gateway)))
+    };
+    let group = Event::Nexthop(10, Nexthop::Group(vec![(1, 1), (2, 1)]));
+    let events = vec![
+        object(1, 11),
+        object(2, 12),
+        group,
+        route(&unicast("192.0.2.0/24", Hops::Object(10))),
+        route(&unicast("198.51.100.0/24", Hops::Object(2))),
+    ];
+    let [by_a, by_b] = [via(1, [10, 0, 1, 2]), via(2, [10, 0, 2, 2])];
+    let forward = |prefix, paths: &[Path]| set(prefix, Action::Forward(paths.to_vec()));
+    assert_eq!(
+        news(&mut translator, events),
+        [
+            forward("192.0.2.0/24", &[by_a, by_b]),
+            forward("198.51.100.0/24", &[by_b])
+        ]
+    );
+    let moved = via(2, [10, 0, 2, 9]);
+    let nexthop = Nexthop::Hop(hop(12, [10, 0, 2, 9]));
+    assert_eq!(
+        news(&mut translator, vec![Event::Nexthop(2, nexthop)]),
+        [
+            forward("192.0.2.0/24", &[by_a, moved]),
+            forward("198.51.100.0/24", &[moved])
+        ]
+    );
+    assert_eq!(
+        news(&mut translator, vec![link(11, "a", false)])[0],
+        forward("192.0.2.0/24", &[moved]),
+    );
+    news(&mut translator, vec![link(11, "a", true)]);
+    // The object goes, and its route with it; the group has a member less, and is gone with the last.
+    let gone = |prefix: &str| Change::RouteDelete {
+        prefix: prefix.parse().unwrap(),
+    };
+    assert_eq!(
+        news(&mut translator, vec![Event::NexthopGone(2)]),
+        [forward("192.0.2.0/24", &[by_a]), gone("198.51.100.0/24")]
+    );
+    assert_eq!(
+        news(
+            &mut translator,
+            vec![Event::NexthopGone(1), Event::NexthopGone(10)]
+        ),
+        [gone("192.0.2.0/24")]
+    );
+    assert_eq!(
+        news(&mut translator, vec![object(2, 12), object(10, 12)]),
+        [],
+        "no route remembers them"
+    );
 }

@@ -5,8 +5,10 @@
 use std::net::Ipv4Addr;
 
 use super::wire::{Attributes, Message, be32_at, text, u16_at, u32_at};
+use router::change::Address;
+
 use crate::kernel::{
-    Address, Event, Gateway, Hop, Hops, Link, Neighbor, Nexthop, Place, Route, RouteKind, Table,
+    Event, Gateway, Hop, Hops, Link, Neighbor, Nexthop, Place, Route, RouteKind, Table,
 };
 
 /// RTM_NEWNEXTHOP.
@@ -30,6 +32,7 @@ const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const RTA_PRIORITY: u16 = 6;
+const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
 /// Within RTA_METRICS.
 const RTAX_MTU: u16 = 2;
@@ -45,8 +48,10 @@ pub fn event(message: &Message<'_>) -> Option<Event> {
     match message.kind {
         libc::RTM_NEWLINK => link(payload).map(Event::Link),
         libc::RTM_DELLINK => link(payload).map(|link| Event::LinkGone(link.index)),
-        libc::RTM_NEWADDR => address(payload).map(Event::Address),
-        libc::RTM_DELADDR => address(payload).map(Event::AddressGone),
+        libc::RTM_NEWADDR => address(payload).map(|(link, address)| Event::Address(link, address)),
+        libc::RTM_DELADDR => {
+            address(payload).map(|(link, address)| Event::AddressGone(link, address))
+        }
         libc::RTM_NEWNEIGH => neighbor(payload).map(Event::Neighbor),
         libc::RTM_DELNEIGH => neighbor(payload).map(Event::NeighborGone),
         libc::RTM_NEWROUTE => route(payload).map(|route| Event::Route(route, place(message.flags))),
@@ -105,19 +110,26 @@ fn link(payload: &[u8]) -> Option<Link> {
     Some(link)
 }
 
-fn address(payload: &[u8]) -> Option<Address> {
-    let length = *payload.get(1)?;
-    if i32::from(payload[0]) != libc::AF_INET || length > 32 {
+/// `struct ifaddrmsg`: family, prefix length, flags, scope, index of the device.
+fn address(payload: &[u8]) -> Option<(u32, Address)> {
+    let &[family, length, flags, scope] = payload.first_chunk()?;
+    if i32::from(family) != libc::AF_INET || length > 32 {
         return None;
     }
     // On a point-to-point link IFA_ADDRESS (1) is the peer and IFA_LOCAL (2) the own address.
     let attributes = Attributes::behind(payload, 8);
-    let local = attributes.clone().find(2).or_else(|| attributes.find(1))?;
-    Some(Address {
-        link: u32_at(payload, 4)?,
-        address: Ipv4Addr::from(be32_at(local, 0)?),
-        length,
-    })
+    let find = |kind| Some(Ipv4Addr::from(be32_at(attributes.clone().find(kind)?, 0)?));
+    let (peer, local) = (find(1), find(2));
+    Some((
+        u32_at(payload, 4)?,
+        Address {
+            address: local.or(peer)?,
+            peer: peer.or(local)?,
+            length,
+            scope,
+            secondary: u32::from(flags) & libc::IFA_F_SECONDARY != 0,
+        },
+    ))
 }
 
 fn neighbor(payload: &[u8]) -> Option<Neighbor> {
@@ -155,7 +167,7 @@ fn route(payload: &[u8]) -> Option<Route> {
     }
     let mut table = u32::from(header[4]);
     let (mut destination, mut metric) = (0, 0);
-    let (mut object, mut many, mut mtu) = (None, None, None);
+    let (mut object, mut many, mut mtu, mut source) = (None, None, None, None);
     let mut hop = Hop {
         link: 0,
         gateway: Gateway::OnLink,
@@ -168,6 +180,7 @@ fn route(payload: &[u8]) -> Option<Route> {
             RTA_TABLE => table = u32_at(value, 0)?,
             RTA_OIF => hop.link = u32_at(value, 0)?,
             RTA_METRICS => mtu = route_mtu(value),
+            RTA_PREFSRC => source = Some(Ipv4Addr::from(be32_at(value, 0)?)),
             RTA_MULTIPATH => many = Some(multipath(value)),
             RTA_NH_ID => object = Some(u32_at(value, 0)?),
             _ => hop_attribute(&mut hop, kind, value),
@@ -182,6 +195,7 @@ fn route(payload: &[u8]) -> Option<Route> {
         metric,
         kind: kind_of(kind),
         mtu,
+        source,
         hops: match (object, many) {
             (Some(id), _) => Hops::Object(id),
             (None, Some(many)) => Hops::Many(many),
@@ -311,10 +325,12 @@ mod tests {
             .attribute(RTA_GATEWAY, &[192, 0, 2, 1])
             .number(RTA_PRIORITY, 20)
             .attribute(RTA_METRICS, &metrics(&[(RTAX_MTU, 1400), (4, 77)]))
+            .attribute(RTA_PREFSRC, &[10, 9, 9, 9])
             .finish(0);
         let Some(Event::Route(route, place)) = decoded(&bytes) else {
             panic!("not a route")
         };
+        assert_eq!(route.source, Some([10, 9, 9, 9].into()));
         assert_eq!(
             (route.destination, route.length, route.metric, route.mtu),
             (0x0a01_0200, 24, 20, Some(1400))
@@ -382,6 +398,33 @@ mod tests {
             [(3, 1), (4, 10)]
         );
         assert_eq!(hops[1].gateway, Gateway::Via(Ipv4Addr::new(10, 0, 0, 4)));
+    }
+
+    #[test]
+    fn an_address_with_its_peer_scope_and_rank() {
+        let header = [2, 32, libc::IFA_F_SECONDARY as u8, 253, 7, 0, 0, 0];
+        let message = |attributes: &[(u16, [u8; 4])]| {
+            let message = Builder::new(libc::RTM_NEWADDR, 0, &header);
+            let add = |m: Builder, (kind, value): &(u16, [u8; 4])| m.attribute(*kind, value);
+            decoded(&attributes.iter().fold(message, add).finish(0))
+        };
+        let (own, peer) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let address = Address {
+            scope: 253,
+            secondary: true,
+            ..Address::new(own.into(), 32)
+        };
+        let far = Address {
+            peer: peer.into(),
+            ..address
+        };
+        assert_eq!(
+            message(&[(1, peer), (2, own)]),
+            Some(Event::Address(7, far))
+        );
+        assert_eq!(message(&[(1, own)]), Some(Event::Address(7, address)));
+        assert_eq!(message(&[(2, own)]), Some(Event::Address(7, address)));
+        assert_eq!(message(&[]), None);
     }
 
     #[test]

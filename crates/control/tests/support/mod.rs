@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use control::kernel::Batch;
 use control::mirror::{Owned, Translator};
-use router::change::{Change, Interface, InterfaceId, Mac, Prefix, Route};
+use router::change::{Address, Change, Interface, InterfaceId, Mac, Prefix, Route};
 
 /// A network namespace that is removed when dropped.
 pub struct Netns(pub String);
@@ -59,6 +59,15 @@ impl Netns {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// Writes a kernel setting below /proc/sys inside.
+    pub fn write(&self, setting: &str, value: &str) {
+        let echo = format!("echo {value} > /proc/sys/{setting}");
+        let status = Command::new("ip")
+            .args(["netns", "exec", &self.0, "sh", "-c", &echo])
+            .status();
+        assert!(status.expect("ip runs").success());
+    }
+
     /// Runs `ip -batch` inside.
     pub fn batch(&self, lines: &str) {
         let file = tempfile::NamedTempFile::new().expect("a file");
@@ -81,7 +90,8 @@ impl Drop for Netns {
 #[derive(Default)]
 pub struct Memory {
     pub interfaces: BTreeMap<InterfaceId, Interface>,
-    pub addresses: BTreeMap<(InterfaceId, Ipv4Addr), u8>,
+    pub addresses: BTreeMap<InterfaceId, Vec<Address>>,
+    pub source: Option<Ipv4Addr>,
     pub neighbors: BTreeMap<(InterfaceId, Ipv4Addr), Mac>,
     pub routes: BTreeMap<Prefix, Route>,
 }
@@ -96,19 +106,14 @@ impl Memory {
                 }
                 Change::InterfaceDelete(id) => {
                     self.interfaces.remove(&id);
-                    self.addresses.retain(|(on, _), _| *on != id);
+                    self.addresses.remove(&id);
                     self.neighbors.retain(|(on, _), _| *on != id);
                 }
-                Change::AddressAdd {
+                Change::AddressesSet {
                     interface,
-                    address,
-                    length,
-                } => {
-                    self.addresses.insert((interface, address), length);
-                }
-                Change::AddressDelete {
-                    interface, address, ..
-                } => drop(self.addresses.remove(&(interface, address))),
+                    addresses,
+                } => drop(self.addresses.insert(interface, addresses)),
+                Change::SourceSet(address) => self.source = address,
                 Change::NeighborSet {
                     interface,
                     address,

@@ -5,7 +5,6 @@ use crate::bucket::TokenBucket;
 use crate::context::Cx;
 use crate::ip4::{OFFSET, at};
 use graph::{Desc, Each, Flag, Out, Pkt, edges};
-use tables::special::FIRST_FREE;
 
 edges! {
     /// Ways out of icmp4-error.
@@ -109,24 +108,19 @@ fn is_host(address: u32) -> bool {
     address != 0 && address != u32::MAX && address >> 28 != 0xe && address >> 24 != 127
 }
 
-/// The address of the interface by which the error leaves (RFC 1812 section 4.3.2.4), else any own one.
+/// The address that the route to the sender names or its interface has (RFC 1812 section 4.3.2.4), else another own one.
 fn source(cx: &Cx, out: &Out, d: &Desc) -> Option<u32> {
     let bytes = out.bufs.pool().bytes_of(d);
     let at = d.l3 as usize + at::SOURCE as usize;
     let sender = u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
     let adjacency = cx.groups.bucket(cx.fib.lookup(sender).group(), 0);
-    let leaves_by = if adjacency < FIRST_FREE {
-        d.rx_if
+    let of_path = cx.adjacencies.source(adjacency);
+    let found = if of_path == 0 {
+        cx.snapshot().source
     } else {
-        cx.adjacencies.load(adjacency).tx_if()
+        of_path
     };
-    [
-        cx.face(leaves_by).source,
-        cx.face(d.rx_if).source,
-        cx.snapshot().any_source,
-    ]
-    .into_iter()
-    .find(|s| *s != 0)
+    (found != 0).then_some(found)
 }
 
 /// Cuts Ethernet padding off, and what does not fit into the error.

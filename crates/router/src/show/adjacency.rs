@@ -26,6 +26,8 @@ pub struct Adjacency {
     pub interface: Option<String>,
     /// Next hop.
     pub next_hop: Option<Ipv4Addr>,
+    /// Where the router's own packets by it come from.
+    pub source: Option<Ipv4Addr>,
     /// Largest IP packet in bytes.
     pub mtu: u16,
     /// The Ethernet header that it writes, in hexadecimal.
@@ -60,6 +62,7 @@ pub(super) fn adjacency(router: &Router, id: AdjacencyId) -> Option<Adjacency> {
         kind,
         interface: special.is_none().then(|| name(router, a.tx_if)),
         next_hop: (a.next_hop != 0).then(|| a.next_hop.into()),
+        source: (a.source != 0).then(|| a.source.into()),
         mtu: a.mtu,
         rewrite: (kind == "rewrite").then(|| used.iter().map(|b| format!("{b:02x}")).collect()),
     })

@@ -77,6 +77,8 @@ pub struct Path {
     pub weight: u16,
     /// Largest IP packet that the route allows; none: the interface's limit alone.
     pub mtu: Option<u16>,
+    /// Where the router's own packets come from, if the route says it.
+    pub source: Option<Ipv4Addr>,
 }
 
 /// Buckets of a group with one adjacency.
@@ -140,6 +142,7 @@ fn path(router: &Router, p: &crate::Path) -> Path {
         gateway: p.gateway,
         weight: p.weight,
         mtu: p.mtu,
+        source: p.source,
     }
 }
 
@@ -189,9 +192,10 @@ impl fmt::Display for Route {
                     None => "attached:",
                 };
                 let mtu = p.mtu.map_or(String::new(), |mtu| format!(" mtu={mtu}"));
+                let source = p.source.map_or(String::new(), |a| format!(" src={a}"));
                 writeln!(
                     f,
-                    "      path:[{i}] pl-index:{list} ip4 weight={}{mtu} {kind}",
+                    "      path:[{i}] pl-index:{list} ip4 weight={}{mtu}{source} {kind}",
                     p.weight
                 )?;
                 match p.gateway {
@@ -300,6 +304,9 @@ impl fmt::Display for FibList {
                 }
                 if let Some(mtu) = p.mtu {
                     write!(f, " mtu {mtu}")?;
+                }
+                if let Some(source) = p.source {
+                    write!(f, " src {source}")?;
                 }
                 writeln!(
                     f,

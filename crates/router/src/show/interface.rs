@@ -73,7 +73,7 @@ fn selected<'a>(
     router: &'a Router,
     name: Option<&str>,
 ) -> Result<Vec<&'a crate::Interface>, NoInterface> {
-    let all = router.state.interfaces.values();
+    let all = router.state.links.interfaces.values();
     let found: Vec<_> = all.filter(|i| name.is_none_or(|n| n == i.name)).collect();
     match name {
         Some(name) if found.is_empty() => Err(NoInterface(name.into())),
@@ -165,12 +165,12 @@ pub fn addresses(router: &Router, name: Option<&str>) -> Result<Addresses, NoInt
     let mut found: Vec<Addressed> = selected(router, name)?
         .into_iter()
         .map(|i| {
-            let list = router.state.addresses.get(&i.id);
+            let list = router.state.links.sources.addresses.get(&i.id);
             let list = list.into_iter().flatten();
             Addressed {
                 name: i.name.clone(),
                 up: i.up,
-                addresses: list.map(|(a, len)| format!("{a}/{len}")).collect(),
+                addresses: list.map(ToString::to_string).collect(),
             }
         })
         .collect();

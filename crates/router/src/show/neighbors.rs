@@ -28,7 +28,7 @@ pub struct Neighbor {
 
 /// All neighbors that are resolved.
 pub fn neighbors(router: &Router) -> Neighbors {
-    let all = router.state.neighbors.iter();
+    let all = router.state.links.neighbors.iter();
     Neighbors {
         neighbors: all
             .map(|(&(address, interface), n)| Neighbor {

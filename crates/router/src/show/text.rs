@@ -22,7 +22,7 @@ pub(super) fn heading(columns: &[(&str, usize)]) -> String {
 
 /// The name of an interface, or its number where it has none.
 pub(super) fn name(router: &Router, interface: InterfaceId) -> String {
-    match router.state.interfaces.get(&interface) {
+    match router.state.links.interfaces.get(&interface) {
         Some(i) => i.name.clone(),
         None => format!("interface{interface}"),
     }

@@ -71,7 +71,7 @@ impl Router {
         if let Some(i) = nodes.iter().position(|(_, n)| has(n)) {
             return Ok((i as u16, 0));
         }
-        let interfaces = self.state.interfaces.values();
+        let interfaces = self.state.links.interfaces.values();
         let mut with_rx = interfaces.filter(|i| asked.strip_suffix("-rx") == Some(&i.name));
         match with_rx.next() {
             Some(i) => Ok((Record::INTERFACE_RX, i.id)),

@@ -1,12 +1,12 @@
 //! The state: interfaces, addresses, neighbors and routes as they are wanted, and the tables made of them. One thread owns it.
 
 mod nexthops;
+mod source;
 
-use crate::change::{Change, Interface, InterfaceId, MTUS, Mac, Path, Prefix, Route};
+use crate::change::{Change, InterfaceId, MTUS, Mac, Path, Prefix, Route};
 use crate::snapshot::{Face, INTERFACES, Mode, Snapshot};
-pub use nexthops::{Garbage, ListId, NextHops};
+pub use nexthops::{Garbage, Links, ListId, NextHops};
 use std::collections::{BTreeMap, HashMap};
-use std::net::Ipv4Addr;
 use tables::ids::Full;
 use tables::ip4::{Entry, Fib};
 use tables::special::Special;
@@ -71,9 +71,7 @@ pub struct Alarms {
 
 /// All that the router knows.
 pub struct State {
-    pub(crate) interfaces: BTreeMap<InterfaceId, Interface>,
-    pub(crate) addresses: BTreeMap<InterfaceId, Vec<(Ipv4Addr, u8)>>,
-    pub(crate) neighbors: BTreeMap<(u32, InterfaceId), Neighbor>,
+    pub(crate) links: Links,
     pub(crate) routes: HashMap<Prefix, Target>,
     /// Neighbors that have a host route of their own in the FIB, beside the kernel's routes.
     pub(crate) hosts: BTreeMap<u32, ListId>,
@@ -86,9 +84,7 @@ impl State {
     /// An empty state over tables.
     pub fn new(fib: Fib, nexthops: NextHops) -> Self {
         State {
-            interfaces: BTreeMap::new(),
-            addresses: BTreeMap::new(),
-            neighbors: BTreeMap::new(),
+            links: Links::default(),
             routes: HashMap::new(),
             hosts: BTreeMap::new(),
             fib,
@@ -106,8 +102,7 @@ impl State {
             let interface = match change {
                 Change::InterfaceSet(i) => i.id,
                 Change::InterfaceDelete(i) => *i,
-                Change::AddressAdd { interface, .. }
-                | Change::AddressDelete { interface, .. }
+                Change::AddressesSet { interface, .. }
                 | Change::NeighborSet { interface, .. }
                 | Change::NeighborDelete { interface, .. } => *interface,
                 Change::RouteSet {
@@ -126,7 +121,9 @@ impl State {
                         .find(|i| !known(*i))
                         .unwrap_or(first.interface)
                 }
-                Change::RouteSet { .. } | Change::RouteDelete { .. } => continue,
+                Change::RouteSet { .. } | Change::RouteDelete { .. } | Change::SourceSet(_) => {
+                    continue;
+                }
             };
             if !known(interface) {
                 return Err(Rejected::Interface { index, interface });
@@ -152,14 +149,15 @@ impl State {
         match change {
             Change::InterfaceSet(interface) => {
                 let id = interface.id;
-                self.interfaces.insert(id, interface.clone());
+                self.links.interfaces.insert(id, interface.clone());
                 self.refresh_adjacencies(id)?;
                 return Ok(true);
             }
             &Change::InterfaceDelete(id) => {
-                self.interfaces.remove(&id);
-                self.addresses.remove(&id);
+                self.links.interfaces.remove(&id);
+                self.links.sources.addresses.remove(&id);
                 let gone: Vec<_> = self
+                    .links
                     .neighbors
                     .keys()
                     .filter(|(_, i)| *i == id)
@@ -171,25 +169,20 @@ impl State {
                 self.refresh_adjacencies(id)?;
                 return Ok(true);
             }
-            &Change::AddressAdd {
+            Change::AddressesSet {
                 interface,
-                address,
-                length,
+                addresses,
             } => {
-                let list = self.addresses.entry(interface).or_default();
-                if !list.contains(&(address, length)) {
-                    list.push((address, length));
-                }
+                let all = &mut self.links.sources.addresses;
+                all.insert(*interface, addresses.clone());
+                self.refresh_adjacencies(*interface)?;
                 return Ok(true);
             }
-            &Change::AddressDelete {
-                interface,
-                address,
-                length,
-            } => {
-                if let Some(list) = self.addresses.get_mut(&interface) {
-                    list.retain(|a| *a != (address, length));
-                }
+            &Change::SourceSet(address) => {
+                self.links.sources.fallback = address;
+                let all: Vec<_> = self.links.interfaces.keys().copied().collect();
+                all.into_iter()
+                    .try_for_each(|interface| self.refresh_adjacencies(interface))?;
                 return Ok(true);
             }
             &Change::NeighborSet {
@@ -209,27 +202,23 @@ impl State {
     /// The snapshot for the workers.
     pub fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::default();
-        for i in self.interfaces.values() {
-            let address = self.addresses.get(&i.id).and_then(|a| a.first());
+        for i in self.links.interfaces.values() {
+            let addresses = self.links.sources.addresses.get(&i.id);
+            let addressed = addresses.is_some_and(|a| !a.is_empty());
             let (mode, twin) = match i.kind {
                 _ if !i.up => (Mode::Down, 0),
-                crate::Kind::Routed { twin: Some(twin) } if address.is_none() => {
-                    (Mode::Unaddressed, twin)
-                }
+                crate::Kind::Routed { twin: Some(twin) } if !addressed => (Mode::Unaddressed, twin),
                 crate::Kind::Routed { twin } => (Mode::Routed, twin.unwrap_or(0)),
                 crate::Kind::Twin { of } => (Mode::Twin(of), 0),
             };
-            let source = address.map_or(0, |(a, _)| (*a).into());
             snapshot.faces[i.id as usize] = Face {
                 mac: Face::number(i.mac),
                 mode,
                 twin,
                 mtu: i.mtu,
-                source,
             };
         }
-        let sources = snapshot.faces.iter().map(|f| f.source);
-        snapshot.any_source = sources.into_iter().find(|s| *s != 0).unwrap_or(0);
+        snapshot.source = self.links.sources.fallback.map_or(0, u32::from);
         snapshot
     }
 
@@ -237,32 +226,29 @@ impl State {
     // first step had been done before.
     fn neighbor_set(&mut self, interface: InterfaceId, address: u32, mac: Mac) -> Result<(), Full> {
         let since = std::time::Instant::now();
-        self.neighbors
+        self.links
+            .neighbors
             .insert((address, interface), Neighbor { mac, since });
         self.nexthops
-            .refresh(&self.interfaces, &self.neighbors, interface, Some(address))?;
+            .refresh(&self.links, interface, Some(address))?;
         self.host_route(address)
     }
 
     fn neighbor_delete(&mut self, interface: InterfaceId, address: u32) -> Result<(), Full> {
-        self.neighbors.remove(&(address, interface));
+        self.links.neighbors.remove(&(address, interface));
         self.host_route(address)?;
-        self.nexthops
-            .refresh(&self.interfaces, &self.neighbors, interface, Some(address))
+        self.nexthops.refresh(&self.links, interface, Some(address))
     }
 
     fn refresh_adjacencies(&mut self, interface: InterfaceId) -> Result<(), Full> {
-        self.nexthops
-            .refresh_interface(&self.interfaces, &self.neighbors, interface)
+        self.nexthops.refresh_interface(&self.links, interface)
     }
 
     fn route_set(&mut self, prefix: Prefix, route: &Route) -> Result<(), Full> {
         let (target, entry) = match route {
             Route::Forward(paths) => {
-                let (list, entry) = self
-                    .nexthops
-                    .acquire(&self.interfaces, &self.neighbors, paths)
-                    .inspect_err(|_| {
+                let (list, entry) =
+                    self.nexthops.acquire(&self.links, paths).inspect_err(|_| {
                         self.alarms.next_hops_full += 1;
                     })?;
                 (Target::List(list), entry)
@@ -317,6 +303,7 @@ impl State {
     fn host_routes_in(&mut self, prefix: Prefix) -> Result<(), Full> {
         let mut from = (prefix.addr(), 0);
         while let Some((&(address, _), _)) = self
+            .links
             .neighbors
             .range(from..=(prefix.last(), InterfaceId::MAX))
             .next()
@@ -342,9 +329,7 @@ impl State {
         let prefix = Prefix::host(address);
         match wanted {
             Some(paths) => {
-                let (list, entry) =
-                    self.nexthops
-                        .acquire(&self.interfaces, &self.neighbors, &paths)?;
+                let (list, entry) = self.nexthops.acquire(&self.links, &paths)?;
                 if let Err(full) = self.fib.insert(prefix, entry) {
                     self.alarms.fib_full += 1;
                     self.nexthops.release(list);
@@ -389,7 +374,11 @@ impl State {
         };
         let paths = self.nexthops.paths(*list);
         let is_neighbor = |path: &Path| {
-            path.gateway.is_none() && self.neighbors.contains_key(&(address, path.interface))
+            path.gateway.is_none()
+                && self
+                    .links
+                    .neighbors
+                    .contains_key(&(address, path.interface))
         };
         let itself = |path: &Path| Path {
             gateway: path.gateway.or(Some(address.into())),

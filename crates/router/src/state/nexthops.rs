@@ -4,8 +4,10 @@
 //! change and not the routes, however many there are.
 
 use super::Neighbor;
+use super::source::Sources;
 use crate::change::{Interface, InterfaceId, MTUS, Path};
 use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 use tables::adjacency::{Adjacency, AdjacencyId, Slab};
 use tables::ids::{Full, Retired};
@@ -15,10 +17,36 @@ use tables::nexthop::{GroupId, Groups, Member};
 /// Number of a path list.
 pub type ListId = u32;
 
-type Interfaces = BTreeMap<InterfaceId, Interface>;
-type Neighbors = BTreeMap<(u32, InterfaceId), Neighbor>;
-/// Interface, gateway (none: the destination is on the link) and the route's own MTU.
-type Via = (InterfaceId, Option<u32>, Option<u16>);
+/// What adjacencies are made of.
+#[derive(Default)]
+pub struct Links {
+    pub(crate) interfaces: BTreeMap<InterfaceId, Interface>,
+    pub(crate) neighbors: BTreeMap<(u32, InterfaceId), Neighbor>,
+    pub(crate) sources: Sources,
+}
+
+/// A next hop, less its share of the flows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Via {
+    interface: InterfaceId,
+    /// `None`: the destination is on the link.
+    gateway: Option<u32>,
+    /// The route's own.
+    mtu: Option<u16>,
+    /// The route's own.
+    source: Option<Ipv4Addr>,
+}
+
+impl Via {
+    fn of(path: &Path) -> Self {
+        Via {
+            interface: path.interface,
+            gateway: path.gateway.map(u32::from),
+            mtu: path.mtu,
+            source: path.source,
+        }
+    }
+}
 
 struct List {
     paths: Box<[Path]>,
@@ -62,12 +90,7 @@ impl NextHops {
     ///
     /// # Errors
     /// [`Full`]: no group or adjacency is left; nothing was changed.
-    pub fn acquire(
-        &mut self,
-        i: &Interfaces,
-        n: &Neighbors,
-        paths: &[Path],
-    ) -> Result<(ListId, Entry), Full> {
+    pub fn acquire(&mut self, links: &Links, paths: &[Path]) -> Result<(ListId, Entry), Full> {
         if let Some(&id) = self.by_paths.get(paths) {
             let list = self.lists[id as usize]
                 .as_mut()
@@ -79,7 +102,7 @@ impl NextHops {
         if id as usize == self.lists.len() {
             self.lists.push(None);
         }
-        let group = match self.build(i, n, id, paths) {
+        let group = match self.build(links, id, paths) {
             Ok(group) => group,
             Err(full) => {
                 self.leave(id, paths);
@@ -96,17 +119,11 @@ impl NextHops {
         Ok((id, Entry::new(group, paths.len() > 1)))
     }
 
-    fn build(
-        &mut self,
-        i: &Interfaces,
-        n: &Neighbors,
-        id: ListId,
-        paths: &[Path],
-    ) -> Result<GroupId, Full> {
+    fn build(&mut self, links: &Links, id: ListId, paths: &[Path]) -> Result<GroupId, Full> {
         for path in paths {
-            let via = via(path);
+            let via = Via::of(path);
             if !self.hops.contains_key(&via) {
-                let adjacency = self.slab.alloc(&adjacency(i, n, via))?;
+                let adjacency = self.slab.alloc(&adjacency(links, via))?;
                 self.hops.insert(
                     via,
                     Hop {
@@ -120,7 +137,7 @@ impl NextHops {
                 hop.lists.push(id);
             }
         }
-        let members = self.members(i, paths);
+        let members = self.members(links, paths);
         self.groups.alloc(&members)
     }
 
@@ -144,7 +161,7 @@ impl NextHops {
     /// Takes list `id` off its hops, and hops that no list uses away.
     fn leave(&mut self, id: ListId, paths: &[Path]) {
         for path in paths {
-            let via = via(path);
+            let via = Via::of(path);
             let Some(hop) = self.hops.get_mut(&via) else {
                 continue;
             };
@@ -186,34 +203,24 @@ impl NextHops {
     /// [`Full`]: no adjacency is left; the old one stays.
     pub fn refresh(
         &mut self,
-        i: &Interfaces,
-        n: &Neighbors,
+        links: &Links,
         interface: InterfaceId,
         gateway: Option<u32>,
     ) -> Result<(), Full> {
-        self.refresh_all(
-            i,
-            n,
-            (interface, gateway, None)..=(interface, gateway, Some(u16::MAX)),
-        )
+        self.refresh_all(links, vias(interface, gateway..=gateway))
     }
 
-    fn refresh_all(
-        &mut self,
-        i: &Interfaces,
-        n: &Neighbors,
-        which: RangeInclusive<Via>,
-    ) -> Result<(), Full> {
+    fn refresh_all(&mut self, links: &Links, which: RangeInclusive<Via>) -> Result<(), Full> {
         let vias: Vec<Via> = self.hops.range(which).map(|(via, _)| *via).collect();
         vias.into_iter()
-            .try_for_each(|via| self.refresh_hop(i, n, via))
+            .try_for_each(|via| self.refresh_hop(links, via))
     }
 
-    fn refresh_hop(&mut self, i: &Interfaces, n: &Neighbors, via: Via) -> Result<(), Full> {
+    fn refresh_hop(&mut self, links: &Links, via: Via) -> Result<(), Full> {
         let Some(hop) = self.hops.get_mut(&via) else {
             return Ok(());
         };
-        let wanted = adjacency(i, n, via);
+        let wanted = adjacency(links, via);
         if self.slab.get(hop.adjacency) == Some(wanted) {
             return Ok(());
         }
@@ -225,7 +232,7 @@ impl NextHops {
             };
             // In place first, so that flows stay where they are; then the shares, if a link went or came.
             self.groups.replace(list.group, old, new);
-            let members = self.members(i, &list.paths);
+            let members = self.members(links, &list.paths);
             self.groups.update(list.group, &members);
         }
         self.slab.retire(old);
@@ -236,27 +243,18 @@ impl NextHops {
     ///
     /// # Errors
     /// As [`NextHops::refresh`].
-    pub fn refresh_interface(
-        &mut self,
-        i: &Interfaces,
-        n: &Neighbors,
-        interface: InterfaceId,
-    ) -> Result<(), Full> {
-        self.refresh_all(
-            i,
-            n,
-            (interface, None, None)..=(interface, Some(u32::MAX), Some(u16::MAX)),
-        )
+    pub fn refresh_interface(&mut self, links: &Links, interface: InterfaceId) -> Result<(), Full> {
+        self.refresh_all(links, vias(interface, None..=Some(u32::MAX)))
     }
 
     /// The members of a group: paths over links that are up; all of them if none is.
-    fn members(&self, i: &Interfaces, paths: &[Path]) -> Vec<Member> {
-        let up = |p: &&Path| i.get(&p.interface).is_some_and(|i| i.up);
+    fn members(&self, links: &Links, paths: &[Path]) -> Vec<Member> {
+        let up = |p: &&Path| links.interfaces.get(&p.interface).is_some_and(|i| i.up);
         let any = paths.iter().any(|p| up(&p));
         let used = paths.iter().filter(|p| !any || up(p));
         used.filter_map(|p| {
             Some(Member {
-                adjacency: self.hops.get(&via(p))?.adjacency,
+                adjacency: self.hops.get(&Via::of(p))?.adjacency,
                 weight: p.weight.max(1),
             })
         })
@@ -276,33 +274,53 @@ impl NextHops {
     }
 }
 
-fn via(path: &Path) -> Via {
-    (path.interface, path.gateway.map(u32::from), path.mtu)
+/// All next hops by an interface and one of these gateways.
+fn vias(interface: InterfaceId, gateways: RangeInclusive<Option<u32>>) -> RangeInclusive<Via> {
+    let (first, last) = gateways.into_inner();
+    let lowest = Via {
+        interface,
+        gateway: first,
+        mtu: None,
+        source: None,
+    };
+    let highest = Via {
+        interface,
+        gateway: last,
+        mtu: Some(u16::MAX),
+        source: Some(Ipv4Addr::BROADCAST),
+    };
+    lowest..=highest
 }
 
 /// What a next hop's adjacency is to be.
-fn adjacency(
-    interfaces: &Interfaces,
-    neighbors: &Neighbors,
-    (interface, gateway, mtu): Via,
-) -> Adjacency {
-    let Some(i) = interfaces.get(&interface).filter(|i| i.up) else {
+fn adjacency(links: &Links, via: Via) -> Adjacency {
+    let Via {
+        interface, gateway, ..
+    } = via;
+    let Some(i) = links.interfaces.get(&interface).filter(|i| i.up) else {
         return Adjacency {
             tx_if: interface,
             next_hop: gateway.unwrap_or(0),
             ..Adjacency::DROP
         };
     };
-    let mtu = mtu.map_or(i.mtu, |mtu| mtu.max(*MTUS.start()).min(i.mtu));
-    let Some(address) = gateway else {
-        return Adjacency::glean(interface, mtu);
+    let mtu = via
+        .mtu
+        .map_or(i.mtu, |mtu| mtu.max(*MTUS.start()).min(i.mtu));
+    let reached = match gateway.map(|address| (address, links.neighbors.get(&(address, interface))))
+    {
+        None => Adjacency::glean(interface, mtu),
+        Some((address, None)) => Adjacency::incomplete(interface, mtu, address),
+        Some((address, Some(neighbor))) => {
+            let mut header = [0; 14];
+            header[..6].copy_from_slice(&neighbor.mac);
+            header[6..12].copy_from_slice(&i.mac);
+            header[12..].copy_from_slice(&[0x08, 0x00]);
+            Adjacency::rewrite(interface, mtu, header, address)
+        }
     };
-    let Some(neighbor) = neighbors.get(&(address, interface)) else {
-        return Adjacency::incomplete(interface, mtu, address);
-    };
-    let mut header = [0; 14];
-    header[..6].copy_from_slice(&neighbor.mac);
-    header[6..12].copy_from_slice(&i.mac);
-    header[12..].copy_from_slice(&[0x08, 0x00]);
-    Adjacency::rewrite(interface, mtu, header, address)
+    let source = via
+        .source
+        .or_else(|| links.sources.select(interface, gateway));
+    reached.with_source(source.map_or(0, u32::from))
 }

@@ -2,7 +2,6 @@
 
 use crate::harness::*;
 use router::{Change, Interface, Kind};
-use std::net::Ipv4Addr;
 use wire::eth::Mac;
 
 #[test]
@@ -91,13 +90,7 @@ fn dhcp_reply(client: [u8; 6]) -> Vec<u8> {
 fn host_without_an_address_gets_what_a_dhcp_server_answers() {
     let mut lab = with_twin();
     let (ours, other) = (dhcp_reply(own_mac(1)), dhcp_reply(host_mac(1, 9)));
-    let address = (1, Ipv4Addr::from(addr(1, 1)), 24);
-    let (interface, address, length) = address;
-    lab.apply(vec![Change::AddressDelete {
-        interface,
-        address,
-        length,
-    }]);
+    lab.apply(vec![unaddressed(1)]);
     lab.takes(ours.clone(), "ethernet-input", "Punt");
     assert_eq!(lab.sent(4), std::slice::from_ref(&ours));
     // All else is forwarded as on any other interface.
@@ -106,11 +99,7 @@ fn host_without_an_address_gets_what_a_dhcp_server_answers() {
         assert_eq!(lab.sent(2).len(), 1);
     }
     lab.takes(ours[..75].to_vec(), "ethernet-input", "Ip4");
-    lab.apply(vec![Change::AddressAdd {
-        interface,
-        address,
-        length,
-    }]);
+    lab.apply(vec![addressed(1)]);
     lab.takes(ours, "ethernet-input", "Ip4");
     assert_eq!(lab.sent(2).len(), 1);
     assert!(lab.sent(4).is_empty());

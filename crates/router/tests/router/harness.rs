@@ -5,9 +5,10 @@ use graph::cable::Cable;
 use graph::node::Way;
 use graph::served::Served;
 use graph::worker::{Command, Worker};
-use router::{Change, Cx, Interface, Kind, Mac, Memory, Path, Prefix, Route, Router, Setup};
+use router::{
+    Address, Change, Cx, Interface, Kind, Mac, Memory, Path, Prefix, Route, Router, Setup,
+};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use tables::mem::Cells;
 use wire::craft::Packet;
 
@@ -54,6 +55,7 @@ pub fn via(interface: u16, host: u8) -> Path {
         gateway: Some(addr(interface as u8, host).into()),
         weight: 1,
         mtu: None,
+        source: None,
     }
 }
 
@@ -63,6 +65,7 @@ pub fn on_link(interface: u16) -> Path {
         gateway: None,
         weight: 1,
         mtu: None,
+        source: None,
     }
 }
 
@@ -81,16 +84,28 @@ pub fn neighbor(interface: u16, host: u8) -> Change {
     }
 }
 
+/// The address `10.0.id.1/24` on an interface.
+pub fn addressed(id: u16) -> Change {
+    Change::AddressesSet {
+        interface: id,
+        addresses: vec![Address::new(addr(id as u8, 1).into(), 24)],
+    }
+}
+
+/// No address on an interface.
+pub fn unaddressed(id: u16) -> Change {
+    Change::AddressesSet {
+        interface: id,
+        addresses: vec![],
+    }
+}
+
 /// What the kernel has when `10.0.id.1/24` is configured on an interface.
 pub fn connected(id: u16) -> Vec<Change> {
     let net = |host: u8| Prefix::host(addr(id as u8, host));
     vec![
         Change::InterfaceSet(interface(id)),
-        Change::AddressAdd {
-            interface: id,
-            address: Ipv4Addr::from(addr(id as u8, 1)),
-            length: 24,
-        },
+        addressed(id),
         route(
             &format!("10.0.{id}.0/24"),
             Route::Forward(vec![on_link(id)]),
@@ -151,7 +166,10 @@ impl Lab {
             lab.apply(connected(id));
             lab.apply(vec![neighbor(id, 2)]);
         }
-        lab.apply(vec![route("48.0.0.0/8", Route::Forward(vec![via(2, 2)]))]);
+        lab.apply(vec![
+            route("48.0.0.0/8", Route::Forward(vec![via(2, 2)])),
+            Change::SourceSet(Some(addr(1, 1).into())),
+        ]);
         lab
     }
 

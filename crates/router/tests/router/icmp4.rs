@@ -1,7 +1,8 @@
 //! icmp4-error against RFC 1812 section 4.3.
 
 use crate::harness::*;
-use router::Change;
+use router::{Address, Change, Path, Prefix, Route};
+use std::net::Ipv4Addr;
 use wire::craft::Packet;
 use wire::eth::Mac;
 
@@ -94,18 +95,58 @@ fn errors_are_rationed() {
     lab.check_buffers(0);
 }
 
+/// Where an error to `sender` comes from.
+fn source_of_error(lab: &mut Lab, sender: u32) -> Option<Ipv4Addr> {
+    lab.receive(1, vec![to_us(Packet::udp((sender, 1), (FAR, 2)))]);
+    let sent = lab.sent(1);
+    let address = sent.first()?[26..].first_chunk::<4>();
+    Some(Ipv4Addr::from(*address.unwrap()))
+}
+
+#[test]
+fn errors_come_from_the_address_that_the_route_to_the_sender_names_or_else_from_one_near_the_next_hop()
+ {
+    let mut lab = Lab::new();
+    let own = |last: u8| Ipv4Addr::from(addr(9, last));
+    let secondary = Address {
+        secondary: true,
+        ..Address::new(own(2), 28)
+    };
+    let set = |addresses: &[Address]| Change::AddressesSet {
+        interface: 1,
+        addresses: addresses.to_vec(),
+    };
+    let sender = u32::from_be_bytes([11, 0, 0, 1]);
+    let mut source = |path: Path, addresses: Change| {
+        let prefix = Prefix::host(sender);
+        let route = Route::Forward(vec![path]);
+        lab.apply(vec![Change::RouteSet { prefix, route }, addresses]);
+        source_of_error(&mut lab, sender)
+    };
+    let near = Address::new(addr(1, 1).into(), 24);
+    let all = [Address::new(own(1), 28), secondary, near];
+    assert_eq!(source(via(1, 2), set(&all)), Some(near.address));
+    let named = Path {
+        source: Some(own(2)),
+        ..via(1, 2)
+    };
+    assert_eq!(source(named, set(&all)), Some(own(2)));
+    assert_eq!(source(via(1, 2), set(&all[..2])), Some(own(1)), "the first");
+}
+
 #[test]
 fn without_an_address_there_is_no_error() {
     let mut lab = Lab::new();
-    let delete = |interface: u16| Change::AddressDelete {
-        interface,
-        address: addr(interface as u8, 1).into(),
-        length: 24,
+    let sender = addr(1, 2);
+    let mut source = |changes: Vec<Change>| {
+        lab.apply(changes);
+        source_of_error(&mut lab, sender)
     };
-    // Without one of its own the interface borrows another's.
-    lab.apply(vec![delete(1)]);
-    lab.takes(udp(FAR).ttl(1).frame(), "icmp4-error", "Lookup");
-    assert_eq!(lab.sent(1)[0][26..30], addr(2, 1).to_be_bytes());
-    lab.apply(vec![delete(2), delete(3)]);
-    lab.takes(udp(FAR).ttl(1).frame(), "icmp4-error", "NoSource");
+    // Without one of its own the interface borrows the host's.
+    let host = Ipv4Addr::new(10, 255, 0, 1);
+    let borrowed = source(vec![unaddressed(1), Change::SourceSet(Some(host))]);
+    assert_eq!(borrowed, Some(host));
+    assert_eq!(source(vec![addressed(1)]), Some(addr(1, 1).into()));
+    assert_eq!(source(vec![unaddressed(1), Change::SourceSet(None)]), None);
+    assert_eq!(lab.edge("icmp4-error", "NoSource"), 1);
 }

@@ -147,6 +147,7 @@ fn path(random: &mut Random) -> Path {
         gateway: (random.below(3) > 0).then(|| address(random).into()),
         weight: 1 + random.below(4) as u16,
         mtu: (random.below(4) == 0).then(|| 60 + random.below(3) as u16 * 700),
+        source: (random.below(4) == 0).then(|| address(random).into()),
     }
 }
 
