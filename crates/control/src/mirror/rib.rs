@@ -4,6 +4,7 @@
 //! equal ones the first. A route whose links are all down does not count. A route of table default counts only where
 //! no route of the other two covers it, however short that is.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::net::Ipv4Addr;
@@ -110,48 +111,29 @@ impl Rib {
             self.last_resort.insert(key);
         }
         let list = self.prefixes.entry(key).or_default();
-        let known = list.iter().position(|known| known.entry == entry);
+        match list.iter().position(|known| known.entry == entry) {
+            Some(_) if !self.dumping => return,
+            Some(at) => drop(list.remove(at)),
+            None => need(&mut self.users, key, &entry),
+        }
         let rank = entry.rank();
-        if self.dumping {
-            if let Some(at) = known {
-                list.remove(at);
-            }
-            let behind = |known: &Marked| {
-                let unseen = known.generation != generation;
-                known.entry.rank() > rank || known.entry.rank() == rank && unseen
-            };
-            let at = list.iter().position(behind).unwrap_or(list.len());
-            if known.is_none() {
-                need(&mut self.users, key, &entry);
-            }
-            return list.insert(at, Marked { entry, generation });
-        }
-        if known.is_some() {
-            return;
-        }
-        need(&mut self.users, key, &entry);
-        let first = list
-            .iter()
-            .position(|known| known.entry.rank() >= rank)
-            .unwrap_or(list.len());
+        let behind = |known: &Marked| match known.entry.rank().cmp(&rank) {
+            Ordering::Less => false,
+            Ordering::Equal if self.dumping => known.generation != generation,
+            Ordering::Equal => place != Place::Last,
+            Ordering::Greater => true,
+        };
+        let at = list.iter().position(behind).unwrap_or(list.len());
         let marked = Marked { entry, generation };
-        match place {
-            Place::Replace
-                if list
-                    .get(first)
-                    .is_some_and(|known| known.entry.rank() == rank) =>
-            {
-                let old = std::mem::replace(&mut list[first], marked);
+        let replaced = list
+            .get_mut(at)
+            .filter(|known| place == Place::Replace && known.entry.rank() == rank);
+        match replaced {
+            Some(known) => {
+                let old = std::mem::replace(known, marked);
                 self.tidy(key, Need::of(&old.entry.hops).collect());
             }
-            Place::Replace | Place::First => list.insert(first, marked),
-            Place::Last => {
-                let end = list
-                    .iter()
-                    .position(|known| known.entry.rank() > rank)
-                    .unwrap_or(list.len());
-                list.insert(end, marked);
-            }
+            None => list.insert(at, marked),
         }
     }
 

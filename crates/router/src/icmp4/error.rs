@@ -115,12 +115,8 @@ fn source(cx: &Cx, out: &Out, d: &Desc) -> Option<u32> {
     let sender = u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
     let adjacency = cx.groups.bucket(cx.fib.lookup(sender).group(), 0);
     let of_path = cx.adjacencies.source(adjacency);
-    let found = if of_path == 0 {
-        cx.snapshot().source
-    } else {
-        of_path
-    };
-    (found != 0).then_some(found)
+    let all = [of_path, cx.snapshot().source];
+    all.into_iter().find(|source| *source != 0)
 }
 
 /// Cuts Ethernet padding off, and what does not fit into the error.
