@@ -173,14 +173,14 @@ impl Interface {
                 }
             };
             let fd = Arc::new(fd);
-            let (chains, gone) = (interface.chains, interface.gone.clone());
+            let modes = [interface.zero_copy, interface.chains];
             let port = Queue::new(
                 format!("{name}/{queue}"),
                 fd.clone(),
                 rings,
                 pool.clone(),
-                chains,
-                gone,
+                modes,
+                interface.gone.clone(),
             )
             .map_err(os("making an eventfd"))?;
             interface

@@ -15,7 +15,7 @@ use crate::event;
 /// Calls to the kernel in one flush: it takes 32 packets a call in copy mode, and a worker sends 256 at a time.
 const KICKS: usize = 12;
 
-pub(super) const NAMES: [&str; 11] = [
+pub(super) const NAMES: [&str; 12] = [
     "rx-dropped",
     "rx-ring-full",
     "rx-fill-empty",
@@ -27,6 +27,7 @@ pub(super) const NAMES: [&str; 11] = [
     "tx-chained",
     "tx-gone",
     "tx-kick-error",
+    "tx-down",
 ];
 const RX_BAD: usize = 5;
 const RX_TOO_LONG: usize = 6;
@@ -34,8 +35,15 @@ const RX_NO_BUFFER: usize = 7;
 const TX_CHAINED: usize = 8;
 const TX_GONE: usize = 9;
 const TX_KICK_ERROR: usize = 10;
+const TX_DOWN: usize = 11;
+
+/// Buffers to receive into that the kernel has at most: a full ring of empty ones, and a full ring of received ones.
+const RECEIVING: u32 = 2 * RING;
+/// Buffers with packets to send that the kernel has at most, sent ones that it still has to give back included.
+const SENDING: u32 = RING;
 
 /// One queue. When the interface vanishes it receives nothing and drops what it is given; see [`super::Interface::gone`].
+/// While it is down the queue drops what it is given too; the one batch that found it so is sent when it is up again.
 #[derive(Debug)]
 pub struct Queue {
     name: String,
@@ -45,6 +53,11 @@ pub struct Queue {
     pool: Arc<Pool>,
     /// Buffers that the kernel has, by index.
     owned: Owned,
+    /// How many of them to receive into, and how many to send.
+    receiving: u32,
+    sending: u32,
+    /// The driver reads and writes the pool itself.
+    pub(super) zero_copy: bool,
     /// Long packets may be sent and received in several buffers.
     chains: bool,
     /// The packet whose last buffer is still to come, and whether it is to be dropped.
@@ -52,6 +65,8 @@ pub struct Queue {
     skipping: bool,
     /// The kernel did not take all of the transmit ring.
     unsent: bool,
+    /// The interface was down at the last attempt to send.
+    down: bool,
     gone: Arc<AtomicBool>,
     /// Stands for the socket once the interface is gone: it never wakes.
     quiet: OwnedFd,
@@ -84,12 +99,15 @@ impl Owned {
 }
 
 impl Queue {
+    /// Buffers of the pool that a queue holds at most.
+    pub const HOLDS: u32 = RECEIVING + SENDING;
+
     pub(super) fn new(
         name: String,
         socket: Arc<OwnedFd>,
         rings: Rings,
         pool: Arc<Pool>,
-        chains: bool,
+        [zero_copy, chains]: [bool; 2],
         gone: Arc<AtomicBool>,
     ) -> io::Result<Self> {
         Ok(Self {
@@ -97,23 +115,27 @@ impl Queue {
             socket: Some(socket),
             rings: Some(rings),
             owned: Owned(vec![0; pool.count().div_ceil(64) as usize].into()),
+            receiving: 0,
+            sending: 0,
+            zero_copy,
             pool,
             chains,
             partial: None,
             skipping: false,
             unsent: false,
+            down: false,
             gone,
             quiet: event::new()?,
             counters: PortCounters::new(&NAMES),
         })
     }
 
-    /// Gives the kernel as many empty buffers as its ring holds.
+    /// Gives the kernel as many empty buffers as its ring holds, and as we may lend it.
     fn refill(&mut self, bufs: &mut Buffers) {
         let Some(rings) = &mut self.rings else { return };
         let stride = bufs.pool().stride() as u64;
         // A few at a time is not worth it.
-        let free = rings.fill.free(RING / 8);
+        let free = rings.fill.free(RING / 8).min(RECEIVING - self.receiving);
         if free < RING / 8 {
             return;
         }
@@ -123,6 +145,7 @@ impl Queue {
                 break;
             };
             self.owned.insert(buf);
+            self.receiving += 1;
             rings.fill.push(u64::from(buf) * stride);
         }
         rings.fill.submit();
@@ -147,6 +170,7 @@ impl Queue {
             self.counters.add(RX_BAD, 1);
             return None;
         }
+        self.receiving -= 1;
         // SAFETY: the kernel had this buffer from us and gave it back; offset and length were just checked.
         Some(unsafe { self.pool.packet(buf, off, entry.len as u16) })
     }
@@ -183,6 +207,7 @@ impl Queue {
         for _ in 0..n {
             let buf = u32::try_from(rings.done.pop() / stride).unwrap_or(u32::MAX);
             if self.owned.remove(buf) {
+                self.sending -= 1;
                 // SAFETY: the kernel had it from us and is done with it.
                 unsafe { bufs.free_index(buf) };
             }
@@ -202,7 +227,7 @@ impl Queue {
             true if self.chains => u32::from(self.pool.buffers(next)),
             _ => 1,
         };
-        if rings.tx.free(needs) < needs {
+        if rings.tx.free(needs) < needs || SENDING - self.sending < needs {
             return false;
         }
         let Some(d) = batch.next() else { return false };
@@ -210,6 +235,7 @@ impl Queue {
         let mut give = |d: Desc, options: u32| {
             let index = self.pool.index(&d);
             self.owned.insert(index);
+            self.sending += 1;
             rings.tx.push(libc::xdp_desc {
                 addr: u64::from(index) * stride + u64::from(d.off()),
                 len: u32::from(d.len()),
@@ -244,7 +270,7 @@ impl Queue {
     /// Makes the kernel send, and notices when the interface is gone. What it does not take now is tried again
     /// with the next call to receive.
     fn kick(&mut self) {
-        self.unsent = false;
+        (self.unsent, self.down) = (false, false);
         let (Some(rings), Some(socket)) = (&mut self.rings, &self.socket) else {
             return;
         };
@@ -261,7 +287,7 @@ impl Queue {
                     }
                 }
                 // Down, not away: it is tried again when there is more to send.
-                Err(libc::ENETDOWN) => return,
+                Err(libc::ENETDOWN) => return self.down = true,
                 Err(libc::ENXIO | libc::ENODEV | libc::EBADF) => {
                     return self.gone.store(true, Ordering::Release);
                 }
@@ -273,6 +299,18 @@ impl Queue {
 
     fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
+    }
+
+    /// Asks the kernel whether the interface is gone.
+    fn looks_gone(&self) -> bool {
+        if let Some(socket) = &self.socket {
+            let mut state = [event::pollfd(&**socket, 0)];
+            event::poll(&mut state, Some(std::time::Duration::ZERO));
+            if state[0].revents & (libc::POLLERR | libc::POLLNVAL) != 0 {
+                self.gone.store(true, Ordering::Release);
+            }
+        }
+        self.is_gone()
     }
 }
 
@@ -321,13 +359,15 @@ impl Port for Queue {
             return batch.for_each(|d| bufs.free(d));
         }
         let wanted = batch.len() as u32;
-        if self
-            .rings
-            .as_mut()
-            .is_some_and(|r| r.tx.free(wanted) < wanted)
-        {
+        let no_room = SENDING - self.sending < wanted
+            || (self.rings.as_mut()).is_some_and(|r| r.tx.free(wanted) < wanted);
+        if no_room || self.down {
             self.kick();
             self.reap(bufs);
+        }
+        if self.down {
+            self.counters.add(TX_DOWN, batch.len() as u64);
+            return batch.for_each(|d| bufs.free(d));
         }
         while self.put(bufs, batch) {}
         if let Some(rings) = &self.rings {
@@ -349,23 +389,23 @@ impl Port for Queue {
     }
 
     fn arm(&mut self) -> bool {
-        if let Some(socket) = &self.socket {
-            let mut state = [event::pollfd(&**socket, 0)];
-            event::poll(&mut state, Some(std::time::Duration::ZERO));
-            if state[0].revents & (libc::POLLERR | libc::POLLNVAL) != 0 {
-                self.gone.store(true, Ordering::Release);
-            }
-        }
+        self.looks_gone();
         !self.unsent && self.rings.as_mut().is_none_or(|r| r.rx.filled(1) == 0)
     }
 
     fn drain(&mut self, bufs: &mut Buffers) {
         self.check(bufs);
         self.partial.take().into_iter().for_each(|d| bufs.free(d));
-        // With the socket closed the kernel lets go of the queue, and what it had is ours again.
+        // With the socket closed the kernel lets go of the queue, and what it had is ours again. Not so in zero-copy mode: the driver
+        // is told some time later, and may write to those buffers until then. So nobody gets them again, unless the device is gone
+        // and the driver with it.
+        let lost = self.zero_copy && !self.looks_gone();
         self.rings = None;
         if let Some(socket) = self.socket.take() {
             close(socket);
+        }
+        if lost {
+            return;
         }
         for (index, word) in self.owned.0.iter_mut().enumerate() {
             while *word != 0 {
@@ -392,7 +432,112 @@ fn close(mut socket: Arc<OwnedFd>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ring::Cursor;
     use super::*;
+    use crate::testbed::frame_of;
+    use std::os::unix::fs::FileExt;
+
+    /// A ring as the kernel makes them, and its side of it.
+    struct Kernel(std::fs::File);
+
+    const OFFSETS: libc::xdp_ring_offset = libc::xdp_ring_offset {
+        producer: 0,
+        consumer: 64,
+        flags: 128,
+        desc: 192,
+    };
+
+    impl Kernel {
+        fn ring<T: Copy>() -> (Self, Cursor<T>) {
+            let file = tempfile::tempfile().expect("a file");
+            file.set_len(1 << 20).expect("room");
+            let fd = OwnedFd::from(file.try_clone().expect("its descriptor"));
+            let cursor = Cursor::map(&fd, 0, OFFSETS, RING).expect("a mapping");
+            (Self(file), cursor)
+        }
+
+        fn get(&self, at: u64) -> u32 {
+            let mut word = [0; 4];
+            self.0.read_exact_at(&mut word, at).expect("a word");
+            u32::from_ne_bytes(word)
+        }
+
+        fn set(&self, at: u64, word: u32) {
+            self.0
+                .write_all_at(&word.to_ne_bytes(), at)
+                .expect("a word");
+        }
+
+        /// Takes all that was submitted; says how much that was since the beginning.
+        fn take(&self) -> u32 {
+            let submitted = self.get(OFFSETS.producer);
+            self.set(OFFSETS.consumer, submitted);
+            submitted
+        }
+    }
+
+    /// A driver that takes all it is offered and gives nothing back for long: what the queue has lent it stays within the
+    /// bound that the pool is made for, and in zero-copy mode nobody else gets it while the driver may still use it.
+    fn lends_no_more_than_it_may(zero_copy: bool) {
+        let (fill, fill_ring) = Kernel::ring();
+        let (done, done_ring) = Kernel::ring();
+        let (_, rx_ring) = Kernel::ring();
+        let (tx, tx_ring) = Kernel::ring();
+        let rings = Rings {
+            fill: fill_ring,
+            done: done_ring,
+            rx: rx_ring,
+            tx: tx_ring,
+        };
+        let pool = Pool::new(4 * RING, 2048).expect("a pool");
+        let mut bufs = Buffers::new(pool.clone());
+        let socket = Arc::new(event::new().expect("an eventfd"));
+        let modes = [zero_copy, false];
+        let mut port = Queue::new(
+            "q".into(),
+            socket,
+            rings,
+            pool.clone(),
+            modes,
+            Arc::default(),
+        )
+        .expect("a queue");
+        let send = |port: &mut Queue, bufs: &mut Buffers, count: usize| {
+            let mut frame = frame_of(bufs, &vec![vec![7; 60]; count]);
+            let sent = frame.send(port, bufs);
+            frame.drain().for_each(|d| bufs.free(d));
+            port.flush(bufs);
+            (sent, tx.take())
+        };
+        for _ in 0..40 {
+            port.rx(&mut bufs, &mut Frame::default());
+            fill.take();
+            send(&mut port, &mut bufs, 256);
+        }
+        assert_eq!(fill.take(), RECEIVING);
+        assert_eq!(send(&mut port, &mut bufs, 1), (0, SENDING));
+        // Sent packets come back: there is room for as many.
+        for index in 0..3u64 {
+            // Where the entries of the transmit ring begin with their address.
+            let mut address = [0; 8];
+            let read = tx.0.read_exact_at(&mut address, OFFSETS.desc + 16 * index);
+            read.expect("an entry");
+            let wrote = done.0.write_all_at(&address, OFFSETS.desc + 8 * index);
+            wrote.expect("an entry");
+        }
+        done.set(OFFSETS.producer, 3);
+        assert_eq!(send(&mut port, &mut bufs, 5), (3, SENDING + 3));
+        port.drain(&mut bufs);
+        drop((port, bufs));
+        let lost = if zero_copy { Queue::HOLDS } else { 0 };
+        assert_eq!(pool.available(), pool.count() - lost);
+    }
+
+    #[test]
+    fn a_slow_driver_is_lent_no_more_than_it_may() {
+        lends_no_more_than_it_may(false);
+        lends_no_more_than_it_may(true);
+    }
 
     #[test]
     fn a_buffer_is_owned_once() {

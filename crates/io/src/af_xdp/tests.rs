@@ -250,6 +250,32 @@ fn an_interface_that_vanishes_is_noticed() {
 }
 
 #[test]
+fn what_is_sent_while_it_is_down_is_dropped() {
+    in_namespace("what_is_sent_while_it_is_down_is_dropped", || {
+        veth("");
+        let pool = Pool::new(65536, 2048).expect("pool");
+        let router = xdp::Router::new(xdp::TableSizes::default()).expect("maps");
+        let mut a = End::new("va", &pool, &router, Mode::Auto);
+        let mut b = End::new("vb", &pool, &router, Mode::Auto);
+        run("ip link set va down");
+        for number in 1..=20 {
+            a.send(0, &vec![packet(number, 60); 5]);
+        }
+        let dropped = a.ports[0].counters();
+        assert!(dropped.iter().any(|c| c == ("tx-down", 19 * 5)));
+        run("ip link set va up");
+        a.send(0, &[packet(99, 60)]);
+        // The batch that found it down was with the kernel by then.
+        let mut expected = vec![packet(1, 60); 5];
+        expected.push(packet(99, 60));
+        assert_eq!(b.receive_all(6), expected);
+        a.close();
+        b.close();
+        assert_eq!(pool.available(), pool.count());
+    });
+}
+
+#[test]
 fn a_sleeping_worker_is_woken() {
     in_namespace("a_sleeping_worker_is_woken", || {
         veth("");
