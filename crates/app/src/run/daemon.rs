@@ -20,8 +20,10 @@ use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
-/// Packet buffers beside those that ports hold in their rings.
+/// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the rings of ports come on top.
 const BUFFERS: u32 = 16_384;
+/// Between two attempts to open a port whose tap cannot be made.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// An interface of the configuration.
 pub struct Slot {
@@ -88,6 +90,8 @@ pub struct Daemon {
     requests: Requests,
     neighbors: Neighbors,
     entry: u16,
+    /// When a port whose tap cannot be made is tried next.
+    retry: Instant,
     /// Ports are opened as their devices appear.
     serving: bool,
     _mirror: Mirror,
@@ -116,8 +120,9 @@ impl Daemon {
         } else {
             STRIDE
         };
-        let pool = Pool::new(BUFFERS + opener.buffers(&config), stride)?;
         let cpus = worker_cpus(&config.workers, &lab::machine::cpus());
+        let buffers = BUFFERS * cpus.len() as u32 + opener.buffers(&config);
+        let pool = Pool::new(buffers, stride)?;
         let setup = Setup {
             pool: pool.clone(),
             memory,
@@ -150,6 +155,7 @@ impl Daemon {
             requests: Requests::open(netns.as_deref())?,
             neighbors: Neighbors::default(),
             entry,
+            retry: Instant::now(),
             serving: false,
         })
     }
@@ -193,17 +199,28 @@ impl Daemon {
             Err(Closed::Failed(why)) => return Err(why.into()),
         };
         info!("interface {}: {}", slot.config.name, opened.describe());
-        let (id, mut opened) = (slot.id, opened);
-        let queues = std::mem::take(&mut opened.queues);
-        let twin = opened.twin.take();
         slot.waiting.clear();
         slot.opened = Some(opened);
-        self.serve(id, queues);
+        self.put_to_work(index);
+        Ok(())
+    }
+
+    /// Gives the workers the parts of an open port that they do not have yet.
+    fn put_to_work(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let Some(opened) = &mut slot.opened else {
+            return;
+        };
+        let id = slot.id;
+        let queues = std::mem::take(&mut opened.queues);
+        let twin = opened.twin.take();
+        if !queues.is_empty() {
+            self.serve(id, queues);
+        }
         if let Some(tap) = twin {
             self.serve(id + 1, vec![tap]);
         }
         self.claim(index);
-        Ok(())
     }
 
     /// Spreads the queues of an interface over the workers; a worker without one hands its packets to one that has.
@@ -314,31 +331,90 @@ impl Daemon {
             if !self.serving && closed {
                 self.reserve(index, link);
             } else if closed {
-                if let Err(e) = self.open(index) {
-                    warn!("interface {}: {e}", self.slots[index].config.name);
-                    self.slots[index].waiting = e.to_string();
-                }
+                self.open_if_it_can_be(index);
             } else {
                 self.claim(index);
             }
         }
     }
 
+    fn open_if_it_can_be(&mut self, index: usize) {
+        if let Err(e) = self.open(index) {
+            let (slot, why) = (&mut self.slots[index], e.to_string());
+            if slot.waiting != why {
+                warn!("interface {}: {why}", slot.config.name);
+                slot.waiting = why;
+            }
+        }
+    }
+
     fn vanished(&mut self, link: u32) {
-        let Some(index) = self.slots.iter().position(|s| s.link == Some(link)) else {
-            return;
-        };
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            let is_ours = |o: &Opened| o.ifindex == link || o.is_tap(link);
+            match &slot.opened {
+                Some(opened) if is_ours(opened) => self.lost(index, link),
+                _ if slot.link == Some(link) => slot.link = None,
+                _ => {}
+            }
+        }
+    }
+
+    /// The device of a port is gone: the port is opened again with the next one of that name. A tap is made again at once.
+    fn lost(&mut self, index: usize, link: u32) {
         let slot = &mut self.slots[index];
         warn!("interface {}: its device is gone", slot.config.name);
-        slot.waiting = "its device is gone".into();
-        slot.link = None;
-        let opened = slot.opened.take();
-        let id = slot.id;
-        for worker in &mut self.router.workers {
-            send(worker, Command::RemovePort(id));
-            send(worker, Command::RemovePort(id + 1));
+        let Some(mut opened) = slot.opened.take() else {
+            return;
+        };
+        let of_twin = opened.has_twin && opened.ifindex == link;
+        if slot.link == Some(link) {
+            slot.link = None;
         }
-        drop(opened);
+        let id = slot.id;
+        self.remove_port(if of_twin { id + 1 } else { id });
+        let slot = &mut self.slots[index];
+        if !opened.has_twin {
+            slot.waiting = "its device is gone".into();
+            return;
+        }
+        match self
+            .opener
+            .renew(&slot.config, slot.id, &mut opened, of_twin)
+        {
+            Ok(()) => {
+                info!("interface {}: {}", slot.config.name, opened.describe());
+                slot.opened = Some(opened);
+                self.put_to_work(index);
+            }
+            Err(why) => {
+                warn!("interface {}: {why}", slot.config.name);
+                slot.waiting = why;
+                slot.link = None;
+                self.remove_port(id);
+                self.remove_port(id + 1);
+            }
+        }
+    }
+
+    /// Tries to open the ports whose tap could not be made again.
+    fn reopen(&mut self, now: Instant) {
+        if !self.serving || now < self.retry {
+            return;
+        }
+        self.retry = now + RETRY;
+        for index in 0..self.slots.len() {
+            let slot = &self.slots[index];
+            if slot.opened.is_none() && !slot.config.port.kind.is_device() {
+                self.open_if_it_can_be(index);
+            }
+        }
+    }
+
+    fn remove_port(&mut self, interface: InterfaceId) {
+        for worker in &mut self.router.workers {
+            send(worker, Command::RemovePort(interface));
+        }
     }
 
     /// Looks for memifs whose peer has come or gone.
@@ -373,6 +449,7 @@ impl Daemon {
         dead(&mut self.router.workers)?;
         self.links();
         let now = Instant::now();
+        self.reopen(now);
         for wanted in self.router.requests() {
             if let Some(link) = self.link_of(wanted.interface) {
                 self.neighbors

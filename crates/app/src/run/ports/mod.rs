@@ -20,8 +20,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::warn;
 
-/// Packets in an AF_XDP queue's rings, and in a memif's or tap's: what the pool must have beside the workers' own.
-const RING: u32 = 12_288;
 /// MTU of an interface whose configuration names none and whose port has none of its own.
 const MTU: u16 = 1500;
 
@@ -98,7 +96,7 @@ impl Opener {
 
     /// Buffers that the ports of this configuration hold.
     pub fn buffers(&self, config: &Config) -> u32 {
-        config.interfaces.iter().map(|i| queues(i) * RING).sum()
+        config.interfaces.iter().map(|i| queues(i) * holds(i)).sum()
     }
 
     /// Opens the port of an interface.
@@ -180,36 +178,62 @@ impl Opener {
 
     /// A port without a device, and the tap that stands for it in the kernel.
     fn with_tap(&mut self, config: &config::Interface, id: InterfaceId) -> Result<Opened, Closed> {
+        let (kind, queues) = self.port(config)?;
+        let (ifindex, tap) = self.twin(config, id)?;
+        let mut opened = Opened {
+            netdev: tap.name().to_owned(),
+            ifindex,
+            has_twin: true,
+            queues,
+            twin: Some(Box::new(tap)),
+            counters: Vec::new(),
+            kind,
+        };
+        opened.add_counters();
+        Ok(opened)
+    }
+
+    /// Makes again what somebody has deleted of a port without a device: its tap, or the tap that is the port itself.
+    ///
+    /// # Errors
+    /// Why it cannot be made, in words.
+    pub fn renew(
+        &mut self,
+        config: &config::Interface,
+        id: InterfaceId,
+        opened: &mut Opened,
+        of_twin: bool,
+    ) -> Result<(), String> {
+        let done = if of_twin {
+            self.twin(config, id).map(|(ifindex, tap)| {
+                opened.ifindex = ifindex;
+                opened.twin = Some(Box::new(tap));
+            })
+        } else {
+            self.port(config)
+                .map(|(kind, queues)| (opened.kind, opened.queues) = (kind, queues))
+        };
+        done.map_err(|(Closed::Waits(why) | Closed::Failed(why))| why)?;
+        opened.add_counters();
+        Ok(())
+    }
+
+    /// The tap that stands for a port in the kernel, and the kernel's index of it.
+    fn twin(&self, config: &config::Interface, id: InterfaceId) -> Result<(u32, tap::Tap), Closed> {
         let name = config
             .lcp
             .clone()
             .unwrap_or_else(|| device_name(&config.name));
-        let (kind, queues) = self.port(config)?;
-        let mac = config.mac.unwrap_or_else(|| own_mac(&config.name, id));
-        let mtu = Some(u32::from(config.mtu.unwrap_or(MTU)));
         let tap = self.tap(tap::Config {
             name: name.clone(),
-            mac: Some(mac),
-            mtu,
+            mac: Some(config.mac.unwrap_or_else(|| own_mac(&config.name, id))),
+            mtu: Some(u32::from(config.mtu.unwrap_or(MTU))),
             up: false,
         })?;
         let mut requests = Requests::open(self.netns.as_deref())?;
         let link = requests.link_named(&name)?;
         netdev::configure(&mut requests, &link, config)?;
-        let mut counters: Vec<_> = queues
-            .iter()
-            .map(|p| (p.name().to_string(), p.counters()))
-            .collect();
-        counters.push((name.clone(), tap.counters()));
-        Ok(Opened {
-            netdev: name,
-            ifindex: link.index,
-            has_twin: true,
-            queues,
-            twin: Some(Box::new(tap)),
-            counters,
-            kind,
-        })
+        Ok((link.index, tap))
     }
 
     fn tap(&self, config: tap::Config) -> std::io::Result<tap::Tap> {
@@ -244,12 +268,13 @@ impl Opener {
                     .unwrap_or_else(|| format!("{}-port", device_name(&config.name)));
                 let mtu = config.mtu.map(u32::from);
                 let port = self.tap(tap::Config {
-                    name,
+                    name: name.clone(),
                     mac: None,
                     mtu,
                     up: true,
                 })?;
-                (Kind::Other("tap"), vec![Box::new(port) as Box<dyn Port>])
+                let link = Requests::open(self.netns.as_deref())?.link_named(&name)?;
+                (Kind::Tap(link.index), vec![Box::new(port) as Box<dyn Port>])
             }
             PortKind::Pcap { rx, tx } => (
                 Kind::Other("pcap"),
@@ -318,6 +343,14 @@ fn queues(config: &config::Interface) -> u32 {
         (None, PortKind::Pci(_)) => processors(),
         (None, PortKind::Memif(m)) => m.rings.into(),
         (None, _) => 1,
+    }
+}
+
+/// Buffers that a queue of an interface has in its rings at most. The other kinds copy: they hold none.
+fn holds(config: &config::Interface) -> u32 {
+    match config.port.kind.is_device() {
+        true => af_xdp::Queue::HOLDS,
+        false => 0,
     }
 }
 

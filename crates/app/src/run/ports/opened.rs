@@ -17,7 +17,7 @@ pub struct Opened {
     pub queues: Vec<Box<dyn Port>>,
     /// The tap's own port, until a worker has it.
     pub twin: Option<Box<dyn Port>>,
-    /// Counters of the queues, of the tap last.
+    /// Counters of the queues and of the tap, by name.
     pub counters: Vec<(String, graph::PortCounters)>,
     pub(super) kind: Kind,
 }
@@ -30,6 +30,8 @@ pub(super) enum Kind {
         queues: usize,
     },
     Memif(memif::Interface),
+    /// By the kernel's index of the tap.
+    Tap(u32),
     Other(&'static str),
 }
 
@@ -78,6 +80,7 @@ impl Opened {
                 };
                 format!("memif {link}{trouble}, host by tap {}", self.netdev)
             }
+            Kind::Tap(_) => format!("tap, host by tap {}", self.netdev),
             Kind::Other(kind) => format!("{kind}, host by tap {}", self.netdev),
         }
     }
@@ -99,7 +102,22 @@ impl Opened {
                 }
             }
             Kind::Memif(_) => "memif".into(),
+            Kind::Tap(_) => "tap".into(),
             Kind::Other(kind) => (*kind).into(),
+        }
+    }
+
+    /// Whether the port is this tap.
+    pub fn is_tap(&self, link: u32) -> bool {
+        matches!(self.kind, Kind::Tap(index) if index == link)
+    }
+
+    /// Adds the counters of what the workers do not have yet, in place of those of the same name.
+    pub(super) fn add_counters(&mut self) {
+        for port in self.queues.iter().chain(&self.twin) {
+            let name = port.name().to_string();
+            self.counters.retain(|(known, _)| *known != name);
+            self.counters.push((name, port.counters()));
         }
     }
 
