@@ -206,7 +206,10 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "\\PC{0,12}") {
-            let _ = text.parse::<Rate>();
+            match text.parse::<Rate>() {
+                Ok(rate) => prop_assert_eq!(rate.to_string().parse(), Ok(rate)),
+                Err(error) => prop_assert!(error.to_string().contains(&text)),
+            }
         }
 
         #[test]

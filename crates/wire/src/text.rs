@@ -431,7 +431,10 @@ UDP: 1025 -> 12
             damage.iter().for_each(|&(at, byte)| if let Some(old) = frame.get_mut(at) { *old = byte });
             frame.truncate(cut);
             for bytes in [&frame, &bytes] {
-                let _ = format!("{0} {0:#} {1} {1:#}", Frame(bytes), Ip4(bytes));
+                for text in [format!("{0}\n{0:#}", Frame(bytes)), format!("{0}\n{0:#}", Ip4(bytes))] {
+                    prop_assert!(text.lines().all(|line| !line.is_empty()), "{text:?}");
+                    prop_assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+                }
             }
         }
     }

@@ -378,15 +378,8 @@ fn compile(source: &str, object: &str) -> bool {
 
 const HOLD: &str = "PARSHALL_TEST_HOLD";
 
-/// Not a test by itself: the process that `killed_process` kills.
-#[test]
-fn hold_until_killed() {
-    let Some(ifindex) = std::env::var(HOLD)
-        .ok()
-        .and_then(|index| index.parse().ok())
-    else {
-        return;
-    };
+/// The process that is killed: it holds a program until then.
+fn hold(ifindex: u32) -> ! {
     let router = Router::new(SIZES).expect("tables");
     let _port = router
         .attach(ifindex, CONFIG, &[Mode::Native])
@@ -400,12 +393,15 @@ fn hold_until_killed() {
 /// kill -9 takes the program off, and a new one finds nothing in its way.
 #[test]
 fn killed_process() {
+    if let Ok(index) = std::env::var(HOLD) {
+        hold(index.parse().expect("an index"));
+    }
     let Some(pair) = Pair::new("killed") else {
         return;
     };
     pair.right(|ifindex| {
         let mut child = Command::new(std::env::current_exe().expect("has a path"))
-            .args(["--exact", "hold_until_killed", "--nocapture"])
+            .args(["--exact", "killed_process", "--nocapture"])
             .env(HOLD, ifindex.to_string())
             .stdout(Stdio::piped())
             .spawn()

@@ -273,7 +273,12 @@ mod tests {
     proptest! {
         #[test]
         fn any_words_are_understood_or_refused(words in prop::collection::vec("\\PC{0,9}", 0..6)) {
-            let _ = (parse(&words).map_err(|error| error.to_string()), complete(&words));
+            let last = words.last().cloned().unwrap_or_default();
+            let next = complete(&words);
+            prop_assert!(next.iter().all(|word| word.starts_with(&last)), "{:?}", next);
+            if let Err(error) = parse(&words) {
+                prop_assert!(!error.to_string().is_empty());
+            }
         }
     }
 }

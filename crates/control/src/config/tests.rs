@@ -276,7 +276,9 @@ fn the_report_shows_the_line() {
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
-        let _ = parse(&text).map_err(|problems| problems.len());
+        if let Err(problems) = parse(&text) {
+            prop_assert!(!problems.is_empty());
+        }
     }
 
     #[test]
@@ -285,8 +287,10 @@ proptest! {
         let end = OPERATOR.floor_char_boundary((start + len).min(OPERATOR.len()));
         let text = format!("{}{put}{}", &OPERATOR[..start], &OPERATOR[end..]);
         if let Err(problems) = Config::parse("x", &text) {
-            let _ = problems.to_string();
-            let _ = problems.report(true);
+            let report = problems.report(false);
+            for problem in problems.iter() {
+                prop_assert!(report.contains(problem.to_string().lines().next().unwrap_or("?")), "{}", report);
+            }
         }
     }
 }

@@ -145,9 +145,16 @@ mod tests {
     }
 
     #[test]
-    fn anything_is_read() {
-        for text in ["", ":", "model name", "flags:\ncpu MHz: fast\n"] {
-            let _ = Cpu::parse(text).to_string();
+    fn what_is_not_there_is_not_shown() {
+        let nothing = "Model name:               unknown\nFlags:                    \nProcessors:               0\n";
+        for text in [
+            "",
+            ":",
+            "model name",
+            "flags:\ncpu MHz: fast\n",
+            "cpu family: 6\n",
+        ] {
+            assert_eq!(Cpu::parse(text).to_string(), nothing, "{text:?}");
         }
     }
 }

@@ -190,10 +190,13 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_walked_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            for message in Messages(&bytes) {
-                for (_, value) in Attributes(message.payload) {
-                    let _ = (text(value), Attributes(value).count());
-                }
+            // Nothing is read twice.
+            let messages: usize = Messages(&bytes).map(|m| HEADER + m.payload.len()).sum();
+            prop_assert!(messages <= bytes.len());
+            let attributes: usize = Attributes(&bytes).map(|(_, value)| 4 + value.len()).sum();
+            prop_assert!(attributes <= bytes.len());
+            for (_, value) in Attributes(&bytes) {
+                prop_assert!(!text(value).contains('\0'));
             }
         }
     }

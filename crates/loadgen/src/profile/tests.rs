@@ -289,8 +289,12 @@ fn port_addresses_respect_the_flags() {
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
-        let _ = parse("t", &text);
-        let _ = Tunables::parse(&text);
+        if let Err(error) = parse("t", &text) {
+            prop_assert!(error.to_string().contains('t'));
+        }
+        if let Err(error) = Tunables::parse(&text) {
+            prop_assert!(!error.is_empty());
+        }
     }
 
     /// Real profiles with a few bytes changed: read, and then also executable, or refused.
