@@ -10,7 +10,11 @@ use control::config::Control;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Netns, PARSHALL, PATIENCE, inside, skipped, until};
+use crate::harness::{
+    Hosts, Netns, PARSHALL, PATIENCE, inside, skipped,
+    topology::{R0, text},
+    until,
+};
 
 /// Answers at length.
 struct Long;
@@ -97,4 +101,47 @@ fn the_router_outlives_who_reads_its_log() {
     let _ = kill_process(Pid::from_child(&child), Signal::TERM);
     let status = child.wait().expect("it ends");
     assert!(answered && status.success(), "{status}");
+}
+
+/// A kernel that forwards between virtual interfaces does it on the generator's processor: that is said, and what to do.
+#[test]
+fn a_generator_that_falls_short_is_told_why() {
+    if skipped(
+        "a_generator_that_falls_short_is_told_why",
+        &["ip", "ethtool"],
+    ) {
+        return;
+    }
+    let hosts = Hosts::new(1500, false);
+    hosts.router.set_forwarding(true).expect("forwarding");
+    // Both ends in one namespace: the load tester sends by one and counts at the other.
+    let to = format!("link set h1 netns {}", hosts.left.name());
+    hosts.right.ip(&to).expect("a link");
+    hosts.left.ip("link set h1 up").expect("a link");
+    hosts.add_routes();
+    let arguments = [
+        "loadtest",
+        "--tx",
+        "live:h0",
+        "--rx",
+        "sink:h1",
+        "--dst-mac",
+        &text(R0),
+        "--rate",
+        "1000mpps",
+        "--duration",
+        "2s",
+    ];
+    let output = Command::new("ip")
+        .args(["netns", "exec", hosts.left.name(), PARSHALL])
+        .args(arguments)
+        .output()
+        .expect("the binary starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let why = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{why}");
+    assert!(
+        said.contains("The generator fell short: software interrupts took"),
+        "{said}{why}"
+    );
 }

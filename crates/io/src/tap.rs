@@ -5,6 +5,8 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use graph::pool::MAX_PACKET;
 use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
@@ -40,6 +42,7 @@ pub struct Tap {
     fd: OwnedFd,
     /// A packet on its way between the kernel and buffers.
     packet: Box<[u8]>,
+    gone: Arc<AtomicBool>,
     counters: PortCounters,
 }
 
@@ -61,8 +64,21 @@ impl Tap {
             name: config.name.clone(),
             fd,
             packet: vec![0; MAX_PACKET].into(),
+            gone: Arc::default(),
             counters: PortCounters::new(&NAMES),
         })
+    }
+
+    /// Becomes true once somebody has deleted the interface, soon after. One that was moved to another namespace is not gone.
+    pub fn gone(&self) -> Arc<AtomicBool> {
+        self.gone.clone()
+    }
+
+    /// Notes what an error says of the interface.
+    fn failed(&self, error: &io::Error) {
+        if error.raw_os_error() == Some(libc::EBADFD) {
+            self.gone.store(true, Ordering::Release);
+        }
     }
 
     /// Writes one packet.
@@ -147,7 +163,9 @@ impl Port for Tap {
             // SAFETY: at most `room` bytes are written to the packet's buffer.
             let got = unsafe { libc::read(self.fd.as_raw_fd(), to.cast(), room) };
             if got < 0 {
-                if io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    self.failed(&error);
                     self.counters.add(RX_ERROR, 1);
                 }
                 break;
@@ -166,6 +184,7 @@ impl Port for Tap {
         for d in batch {
             if let Err(e) = self.write(bufs, &d) {
                 // The interface is down, or the kernel does not like the packet: it is lost either way.
+                self.failed(&e);
                 let down = e.raw_os_error() == Some(libc::EIO);
                 self.counters.add(if down { TX_DOWN } else { TX_ERROR }, 1);
             }

@@ -18,6 +18,7 @@ use super::interrupt;
 use super::ports::{self, Rig};
 use super::progress::{Progress, Style};
 use super::report;
+use super::shortfall::Watch;
 use super::spec::Spec;
 use super::text::{self, percent};
 use super::traffic::{Sending, Traffic, duration};
@@ -192,6 +193,7 @@ impl Loadtest {
         let progress = Progress::new(self.progress, length);
         let clock = Monotonic::new();
         let mut watch = |event| progress.event(&event);
+        let held_up = Watch::new(rig.sender, self.traffic.cpu.first().copied());
         let (paths, loss) = (&mut rig.paths, self.loss);
         let (said, found) = match search {
             Search::MaxRate => {
@@ -215,6 +217,9 @@ impl Loadtest {
             report::of_search(&self.traffic, rig.sender, ways, &found)
         })?;
         self.say(&said);
+        if found.trials.iter().any(|trial| !trial.valid) {
+            self.say(&held_up.advice());
+        }
         Ok(())
     }
 
@@ -223,6 +228,7 @@ impl Loadtest {
         if !plan.warmup.is_zero() {
             progress.doing(&format!("warm-up at {:.0}", plan.warmup_rate));
         }
+        let held_up = Watch::new(rig.sender, self.traffic.cpu.first().copied());
         let ramp = ramp::run(plan, &mut rig.paths, &Monotonic::new(), &mut |sample| {
             progress.sample(sample, plan);
         })
@@ -240,6 +246,9 @@ impl Loadtest {
         let run = report::of_ramp(&self.traffic, rig.sender, ways, &ramp, self.loss);
         self.write(&document, || run.clone())?;
         self.say(&text::of_ramp(&ramp, &run, self.loss));
+        if ramp.samples.iter().any(|sample| !sample.valid) {
+            self.say(&held_up.advice());
+        }
         Ok(())
     }
 

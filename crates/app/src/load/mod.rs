@@ -11,6 +11,7 @@ mod ports;
 pub mod progress;
 mod report;
 mod send;
+mod shortfall;
 mod spec;
 mod text;
 mod traffic;

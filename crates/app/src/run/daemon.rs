@@ -22,7 +22,7 @@ use tracing::{info, warn};
 
 /// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the rings of ports come on top.
 const BUFFERS: u32 = 16_384;
-/// Between two attempts to open a port whose tap cannot be made.
+/// Between two looks for taps that are to be made again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// An interface of the configuration.
@@ -90,7 +90,7 @@ pub struct Daemon {
     requests: Requests,
     neighbors: Neighbors,
     entry: u16,
-    /// When a port whose tap cannot be made is tried next.
+    /// When taps that are gone are looked for next.
     retry: Instant,
     /// Ports are opened as their devices appear.
     serving: bool,
@@ -351,26 +351,23 @@ impl Daemon {
     fn vanished(&mut self, link: u32) {
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
-            let is_ours = |o: &Opened| o.ifindex == link || o.is_tap(link);
-            match &slot.opened {
-                Some(opened) if is_ours(opened) => self.lost(index, link),
-                _ if slot.link == Some(link) => slot.link = None,
-                _ => {}
+            if slot.link == Some(link) {
+                slot.link = None;
+            }
+            let opened = slot.opened.as_ref().filter(|o| o.ifindex == link);
+            if let Some(of_twin) = opened.map(|o| o.has_twin) {
+                self.lost(index, of_twin);
             }
         }
     }
 
     /// The device of a port is gone: the port is opened again with the next one of that name. A tap is made again at once.
-    fn lost(&mut self, index: usize, link: u32) {
+    fn lost(&mut self, index: usize, of_twin: bool) {
         let slot = &mut self.slots[index];
         warn!("interface {}: its device is gone", slot.config.name);
         let Some(mut opened) = slot.opened.take() else {
             return;
         };
-        let of_twin = opened.has_twin && opened.ifindex == link;
-        if slot.link == Some(link) {
-            slot.link = None;
-        }
         let id = slot.id;
         self.remove_port(if of_twin { id + 1 } else { id });
         let slot = &mut self.slots[index];
@@ -397,7 +394,7 @@ impl Daemon {
         }
     }
 
-    /// Tries to open the ports whose tap could not be made again.
+    /// Looks for taps that somebody has deleted, and for ports whose tap could not be made again.
     fn reopen(&mut self, now: Instant) {
         if !self.serving || now < self.retry {
             return;
@@ -405,8 +402,10 @@ impl Daemon {
         self.retry = now + RETRY;
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
-            if slot.opened.is_none() && !slot.config.port.kind.is_device() {
-                self.open_if_it_can_be(index);
+            match &slot.opened {
+                None if !slot.config.port.kind.is_device() => self.open_if_it_can_be(index),
+                Some(opened) if opened.is_deleted_tap() => self.lost(index, false),
+                _ => {}
             }
         }
     }

@@ -268,13 +268,15 @@ impl Opener {
                     .unwrap_or_else(|| format!("{}-port", device_name(&config.name)));
                 let mtu = config.mtu.map(u32::from);
                 let port = self.tap(tap::Config {
-                    name: name.clone(),
+                    name,
                     mac: None,
                     mtu,
                     up: true,
                 })?;
-                let link = Requests::open(self.netns.as_deref())?.link_named(&name)?;
-                (Kind::Tap(link.index), vec![Box::new(port) as Box<dyn Port>])
+                (
+                    Kind::Tap(port.gone()),
+                    vec![Box::new(port) as Box<dyn Port>],
+                )
             }
             PortKind::Pcap { rx, tx } => (
                 Kind::Other("pcap"),

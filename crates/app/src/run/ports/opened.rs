@@ -4,6 +4,8 @@ use super::UNFINISHED;
 use graph::Port;
 use io::{af_xdp, memif};
 use router::Mac;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An open port.
 pub struct Opened {
@@ -30,8 +32,8 @@ pub(super) enum Kind {
         queues: usize,
     },
     Memif(memif::Interface),
-    /// By the kernel's index of the tap.
-    Tap(u32),
+    /// By what says that somebody has deleted it.
+    Tap(Arc<AtomicBool>),
     Other(&'static str),
 }
 
@@ -107,9 +109,9 @@ impl Opened {
         }
     }
 
-    /// Whether the port is this tap.
-    pub fn is_tap(&self, link: u32) -> bool {
-        matches!(self.kind, Kind::Tap(index) if index == link)
+    /// Whether the port is a tap that somebody has deleted.
+    pub fn is_deleted_tap(&self) -> bool {
+        matches!(&self.kind, Kind::Tap(gone) if gone.load(Ordering::Acquire))
     }
 
     /// Adds the counters of what the workers do not have yet, in place of those of the same name.
