@@ -57,7 +57,7 @@ pub struct Queue {
     receiving: u32,
     sending: u32,
     /// The driver reads and writes the pool itself.
-    pub(super) zero_copy: bool,
+    zero_copy: bool,
     /// Long packets may be sent and received in several buffers.
     chains: bool,
     /// The packet whose last buffer is still to come, and whether it is to be dropped.
