@@ -9,6 +9,7 @@ use loadgen::clock::Monotonic;
 use loadgen::json::{self, About};
 use loadgen::ramp::{self, Plan};
 use loadgen::rate::Rate;
+use loadgen::report::model::RampPoint;
 use loadgen::search::{self, Found, Goal};
 use loadgen::trial::Trial;
 use loadgen::units::Pps;
@@ -124,10 +125,15 @@ impl Loadtest {
             .collect();
         let mut rig = ports::open(&ways, &self.traffic.cpu)?;
         interrupt::exit_on_signal(rig.sockets.clone())?;
-        match self.search {
+        let watch = Watch::new(rig.sender, self.traffic.cpu.first().copied());
+        let fell_short = match self.search {
             Some(search) => self.search(search, &mut rig, &ways),
             None => self.climb(&plan, &mut rig, &ways),
+        }?;
+        if fell_short {
+            self.say(&watch.advice());
         }
+        Ok(())
     }
 
     /// The ports of each direction.
@@ -177,7 +183,13 @@ impl Loadtest {
         })
     }
 
-    fn search(&self, search: Search, rig: &mut Rig, ways: &[(Sending, Spec)]) -> crate::Outcome {
+    /// Says whether the generator fell short.
+    fn search(
+        &self,
+        search: Search,
+        rig: &mut Rig,
+        ways: &[(Sending, Spec)],
+    ) -> Result<bool, Box<dyn Error>> {
         let limits = ways.iter().map(|(sending, _)| sending.limit().0);
         let goal = Goal {
             loss: self.loss,
@@ -193,7 +205,6 @@ impl Loadtest {
         let progress = Progress::new(self.progress, length);
         let clock = Monotonic::new();
         let mut watch = |event| progress.event(&event);
-        let held_up = Watch::new(rig.sender, self.traffic.cpu.first().copied());
         let (paths, loss) = (&mut rig.paths, self.loss);
         let (said, found) = match search {
             Search::MaxRate => {
@@ -217,18 +228,21 @@ impl Loadtest {
             report::of_search(&self.traffic, rig.sender, ways, &found)
         })?;
         self.say(&said);
-        if found.trials.iter().any(|trial| !trial.valid) {
-            self.say(&held_up.advice());
-        }
-        Ok(())
+        let is_short = |t: &RampPoint| !t.valid && t.sent_pps < t.offered_pps;
+        Ok(found.trials.iter().any(is_short))
     }
 
-    fn climb(&self, plan: &Plan, rig: &mut Rig, ways: &[(Sending, Spec)]) -> crate::Outcome {
+    /// Says whether the generator fell short.
+    fn climb(
+        &self,
+        plan: &Plan,
+        rig: &mut Rig,
+        ways: &[(Sending, Spec)],
+    ) -> Result<bool, Box<dyn Error>> {
         let progress = Progress::new(self.progress, plan.length());
         if !plan.warmup.is_zero() {
             progress.doing(&format!("warm-up at {:.0}", plan.warmup_rate));
         }
-        let held_up = Watch::new(rig.sender, self.traffic.cpu.first().copied());
         let ramp = ramp::run(plan, &mut rig.paths, &Monotonic::new(), &mut |sample| {
             progress.sample(sample, plan);
         })
@@ -246,10 +260,7 @@ impl Loadtest {
         let run = report::of_ramp(&self.traffic, rig.sender, ways, &ramp, self.loss);
         self.write(&document, || run.clone())?;
         self.say(&text::of_ramp(&ramp, &run, self.loss));
-        if ramp.samples.iter().any(|sample| !sample.valid) {
-            self.say(&held_up.advice());
-        }
-        Ok(())
+        Ok(ramp.samples.iter().any(|sample| !sample.valid))
     }
 
     /// Writes the files that were asked for.

@@ -375,10 +375,7 @@ impl Daemon {
             slot.waiting = "its device is gone".into();
             return;
         }
-        match self
-            .opener
-            .renew(&slot.config, slot.id, &mut opened, of_twin)
-        {
+        match self.opener.renew(&slot.config, id, &mut opened, of_twin) {
             Ok(()) => {
                 info!("interface {}: {}", slot.config.name, opened.describe());
                 slot.opened = Some(opened);

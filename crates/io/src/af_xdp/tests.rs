@@ -103,12 +103,17 @@ fn veth(options: &str) {
     }
 }
 
-/// Packets go through a pair both ways, and every buffer comes back.
-fn through(mode: Mode, lengths: &[usize]) {
+/// Both ends of the pair, and the pool that they use.
+fn ends(mode: Mode) -> (Arc<Pool>, [End; 2]) {
     let pool = Pool::new(65536, 2048).expect("pool");
     let router = xdp::Router::new(xdp::TableSizes::default()).expect("maps");
-    let mut a = End::new("va", &pool, &router, mode);
-    let mut b = End::new("vb", &pool, &router, mode);
+    let ends = ["va", "vb"].map(|name| End::new(name, &pool, &router, mode));
+    (pool, ends)
+}
+
+/// Packets go through a pair both ways, and every buffer comes back.
+fn through(mode: Mode, lengths: &[usize]) {
+    let (pool, [mut a, mut b]) = ends(mode);
     assert!(!a.interface.zero_copy(), "veth copies");
     for round in 0..300usize {
         let (from, to) = if round % 2 == 0 {
@@ -253,10 +258,7 @@ fn an_interface_that_vanishes_is_noticed() {
 fn what_is_sent_while_it_is_down_is_dropped() {
     in_namespace("what_is_sent_while_it_is_down_is_dropped", || {
         veth("");
-        let pool = Pool::new(65536, 2048).expect("pool");
-        let router = xdp::Router::new(xdp::TableSizes::default()).expect("maps");
-        let mut a = End::new("va", &pool, &router, Mode::Auto);
-        let mut b = End::new("vb", &pool, &router, Mode::Auto);
+        let (pool, [mut a, mut b]) = ends(Mode::Auto);
         run("ip link set va down");
         for number in 1..=20 {
             a.send(0, &vec![packet(number, 60); 5]);
@@ -279,10 +281,7 @@ fn what_is_sent_while_it_is_down_is_dropped() {
 fn a_sleeping_worker_is_woken() {
     in_namespace("a_sleeping_worker_is_woken", || {
         veth("");
-        let pool = Pool::new(16384, 2048).expect("pool");
-        let router = xdp::Router::new(xdp::TableSizes::default()).expect("maps");
-        let mut a = End::new("va", &pool, &router, Mode::Auto);
-        let mut b = End::new("vb", &pool, &router, Mode::Auto);
+        let (_, [mut a, mut b]) = ends(Mode::Auto);
         while !b.ports[0].arm() {
             b.receive();
         }

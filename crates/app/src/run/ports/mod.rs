@@ -94,9 +94,10 @@ impl Opener {
         self.programs.is_some()
     }
 
-    /// Buffers that the ports of this configuration hold.
+    /// Buffers that the ports of this configuration hold at most: those of devices, the others copy.
     pub fn buffers(&self, config: &Config) -> u32 {
-        config.interfaces.iter().map(|i| queues(i) * holds(i)).sum()
+        let devices = config.interfaces.iter().filter(|i| i.port.kind.is_device());
+        devices.map(queues).sum::<u32>() * af_xdp::Queue::HOLDS
     }
 
     /// Opens the port of an interface.
@@ -336,24 +337,15 @@ pub fn wait_for_programs() {
     }
 }
 
-/// Queues that an interface will have; for a device that is not there yet, as many as there are processors.
+/// Queues that a device will have; one that is not there yet, as many as there are processors.
 fn queues(config: &config::Interface) -> u32 {
+    let present = match &config.port.kind {
+        PortKind::Netdev(name) => af_xdp::queues(name),
+        _ => None,
+    };
     let processors = || std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    match (config.port.queues, &config.port.kind) {
-        (Some(queues), _) => queues.into(),
-        (None, PortKind::Netdev(name)) => af_xdp::queues(name).unwrap_or_else(processors),
-        (None, PortKind::Pci(_)) => processors(),
-        (None, PortKind::Memif(m)) => m.rings.into(),
-        (None, _) => 1,
-    }
-}
-
-/// Buffers that a queue of an interface has in its rings at most. The other kinds copy: they hold none.
-fn holds(config: &config::Interface) -> u32 {
-    match config.port.kind.is_device() {
-        true => af_xdp::Queue::HOLDS,
-        false => 0,
-    }
+    let configured = config.port.queues.map(u32::from);
+    configured.or(present).unwrap_or_else(processors)
 }
 
 fn sizes() -> xdp::TableSizes {
