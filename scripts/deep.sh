@@ -36,11 +36,12 @@ fi
 
 if ! cargo fuzz --version >/dev/null 2>&1; then
     echo "SKIP fuzz: cargo install cargo-fuzz"
-elif [ ! -d fuzz ]; then
-    echo "SKIP fuzz: no fuzz targets in the tree"
 else
     for target in $(cargo +nightly fuzz list); do
-        step "fuzz $target" cargo +nightly fuzz run "$target" -- -max_total_time="$seconds"
+        # What is found is kept in the first directory; the seeds stay as they are.
+        mkdir -p "fuzz/corpus/$target"
+        step "fuzz $target" cargo +nightly fuzz run "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
+            -max_total_time="$seconds"
     done
 fi
 

@@ -1,12 +1,15 @@
 //! Messages of the kernel, and what the router makes of them.
-#![no_main]
+#![cfg_attr(fuzzing, no_main)]
 
-use control::kernel::Batch;
+use control::kernel::{Batch, Event};
 use control::mirror::{Owned, Translator};
-use control::netlink::{decode, wire::Messages};
-use libfuzzer_sys::fuzz_target;
+use control::netlink::decode;
+use control::netlink::wire::{HEADER, Messages};
 
-fuzz_target!(|bytes: &[u8]| {
+/// Nothing is read twice, and what is taken for an event can be one. Afterwards all can be given back.
+pub fn check(bytes: &[u8]) {
+    let read: usize = Messages(bytes).map(|m| HEADER + m.payload.len()).sum();
+    assert!(read <= bytes.len(), "{read} bytes");
     let mut translator = Translator::new();
     let owned = Owned {
         id: 1,
@@ -16,10 +19,27 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let _ = translator.own(2, owned);
     for event in Messages(bytes).filter_map(|message| decode::event(&message)) {
-        let batch = Batch {
+        assert!(is_possible(&event), "{event:?}");
+        let _ = translator.apply(Batch {
             events: vec![event],
             resync: false,
-        };
-        let _ = translator.apply(batch);
+        });
     }
-});
+    let _ = translator.set_port_up(2, false);
+    let _ = translator.disown(2);
+    assert_eq!(translator.owned().count(), 0);
+}
+
+fn is_possible(event: &Event) -> bool {
+    match event {
+        Event::Route(route, _) | Event::RouteGone(route) => {
+            let host = u32::MAX.checked_shr(route.length.into()).unwrap_or(0);
+            route.length <= 32 && route.destination & host == 0
+        }
+        Event::Address(_, address) | Event::AddressGone(_, address) => address.length <= 32,
+        _ => true,
+    }
+}
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| check(bytes));

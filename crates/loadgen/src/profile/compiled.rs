@@ -2,6 +2,8 @@
 //!
 //! Keys that are not known are ignored; what is known and cannot be done is refused, never sent differently.
 
+use std::ops::RangeInclusive;
+
 use base64::Engine;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,6 +14,9 @@ use crate::units::{Bits, MAX_FRAME, Pps};
 
 /// Most streams of one profile: more than any profile has, few enough for a wrong file to fail early.
 const MAX_STREAMS: usize = 4096;
+
+/// Rates of a stream, in whatever unit: few enough for the sum of all streams to be a number, and not 0.
+const RATES: RangeInclusive<f64> = 1e-6..=1e15;
 
 /// Length of an Ethernet header.
 const ETHERNET: usize = 14;
@@ -201,8 +206,11 @@ fn rate(raw: Option<RawRate>) -> Result<StreamRate, String> {
         value: 1.0,
     });
     let value = raw.value;
-    if !(value.is_finite() && value > 0.0) {
-        return Err(format!("rate {value} is not above 0"));
+    if !RATES.contains(&value) {
+        let (least, most) = RATES.into_inner();
+        return Err(format!(
+            "rate {value:e} is not between {least:e} and {most:e}"
+        ));
     }
     match raw.kind.as_str() {
         "pps" => Ok(StreamRate::Packets(Pps(value))),

@@ -264,6 +264,13 @@ fn wrong_profiles_say_where() {
             "3 bytes",
         ),
         (
+            one(good, r#""pkt_offset": 0"#).replace(
+                r#""continuous""#,
+                r#""continuous", "rate": {"type": "pps", "value": 1e308}"#,
+            ),
+            "rate 1e308 is not between 1e-6 and 1e15",
+        ),
+        (
             r#"[{"mode": {"type": "sometimes"}, "packet": {"binary": "AAAA"}}]"#.to_owned(),
             "sometimes",
         ),

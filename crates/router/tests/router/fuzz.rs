@@ -3,8 +3,7 @@
 //! `PARSHALL_FUZZ_ROUNDS` and `PARSHALL_FUZZ_SEED` make a run longer or another one.
 
 use crate::harness::*;
-use router::{Change, Interface, Kind, Route};
-use std::collections::HashMap;
+use crate::sound::{lab, round};
 use tables::random::Random;
 use wire::craft::Packet;
 use wire::eth::Mac;
@@ -40,30 +39,6 @@ fn corpus() -> Vec<Vec<u8>> {
     packets
 }
 
-fn lab() -> Lab {
-    let mut lab = Lab::new();
-    lab.plug(4, 0);
-    let ecmp = Route::Forward(vec![via(2, 2), via(3, 2)]);
-    lab.apply(vec![
-        Change::InterfaceSet(Interface {
-            kind: Kind::Twin { of: 1 },
-            ..interface(4)
-        }),
-        Change::InterfaceSet(Interface {
-            kind: Kind::Routed { twin: Some(4) },
-            ..interface(1)
-        }),
-        Change::InterfaceSet(Interface {
-            mtu: 576,
-            ..interface(3)
-        }),
-        route("60.0.0.0/8", Route::Blackhole),
-        route("61.0.0.0/8", Route::Prohibit),
-        route("62.0.0.0/8", ecmp),
-    ]);
-    lab
-}
-
 fn mutate(random: &mut Random, frame: &mut Vec<u8>) {
     for _ in 0..random.below(4) {
         let bytes = frame.len() as u32;
@@ -96,37 +71,6 @@ fn mutate(random: &mut Random, frame: &mut Vec<u8>) {
     frame.truncate(graph::pool::MAX_PACKET);
 }
 
-/// What goes in, by what stays the same on the way: addresses, identification, protocol.
-fn key(ip: &[u8]) -> Vec<u8> {
-    [&ip[4..6], &ip[9..10], &ip[12..20]].concat()
-}
-
-/// The TTLs that went in with each key.
-type Seen = HashMap<Vec<u8>, Vec<u8>>;
-
-/// A frame that left by a routed interface.
-fn check(frame: &[u8], interface: u16, mtu: usize, seen: &Seen) {
-    assert!(frame.len() >= 34, "{frame:02x?}");
-    assert_eq!(frame[6..12], own_mac(interface));
-    assert!(frame[0] & 1 == 0 && frame[12..14] == [8, 0]);
-    let ip = &frame[14..];
-    let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
-    assert_eq!(ip[0], 0x45);
-    assert!((20..=ip.len()).contains(&total) && total <= mtu, "{total}");
-    assert!(
-        ip.len() == total || frame.len() <= 60,
-        "{} bytes",
-        frame.len()
-    );
-    assert_eq!(wire::checksum::of(&ip[..20]), 0);
-    let ours = ip[9] == 1 && ip[8] == 64 && [3, 11].contains(&ip[20]);
-    if ours && wire::checksum::of(&ip[20..total]) == 0 && total >= 48 {
-        return;
-    }
-    let ttls = &seen[&key(ip)];
-    assert!(ttls.contains(&(ip[8] + 1)), "ttl {} of {ttls:?}", ip[8]);
-}
-
 #[test]
 fn random_packets_through_the_graph() {
     let (seed, rounds) = (
@@ -136,8 +80,7 @@ fn random_packets_through_the_graph() {
     println!("seed {seed}, {rounds} rounds of up to 300 packets");
     let mut random = Random::new(seed);
     let (mut lab, corpus) = (lab(), corpus());
-    for round in 0..rounds {
-        let mut seen = Seen::new();
+    for number in 0..rounds {
         let mut received = Vec::new();
         for _ in 0..1 + random.below(300) {
             let mut frame = if random.below(20) == 0 {
@@ -148,50 +91,14 @@ fn random_packets_through_the_graph() {
                 corpus[random.below(corpus.len() as u32) as usize].clone()
             };
             mutate(&mut random, &mut frame);
-            if frame.len() >= 34 {
-                seen.entry(key(&frame[14..])).or_default().push(frame[22]);
-            }
             received.push(frame);
         }
-        if round % 50 == 0 {
+        if number % 50 == 0 {
             lab.cables[&2].set_room(random.below(300) as usize);
         } else {
             lab.cables[&2].set_room(usize::MAX);
         }
         let from = if random.below(10) == 0 { 4 } else { 1 };
-        let count = received.len();
-        lab.receive(from, received.clone());
-        let (straight, back) = (lab.sent(1), lab.sent(4));
-        if from == 4 {
-            let whole: Vec<_> = received.into_iter().filter(|f| f.len() >= 14).collect();
-            assert_eq!(straight, whole, "the host's packets leave as they are");
-        } else {
-            straight.iter().for_each(|f| check(f, 1, 1500, &seen));
-            assert!(
-                back.iter()
-                    .all(|f| received.iter().any(|r| r.starts_with(f)))
-            );
-        }
-        lab.sent(2).iter().for_each(|f| check(f, 2, 1500, &seen));
-        lab.sent(3).iter().for_each(|f| check(f, 3, 576, &seen));
-        assert_eq!(lab.cables[&from].waiting(), 0, "{count} packets");
-        // The neighbor that packets wait for comes and goes.
-        lab.apply(vec![neighbor(2, 9)]);
-        lab.sent(2).iter().for_each(|f| check(f, 2, 1500, &seen));
-        let gone = |host: u8| Change::NeighborDelete {
-            interface: 2,
-            address: addr(2, host).into(),
-        };
-        lab.apply(vec![gone(9)]);
-        let held = held(&lab);
-        lab.check_buffers(held);
+        round(&mut lab, from, received);
     }
-}
-
-/// Packets that wait for a neighbor.
-fn held(lab: &Lab) -> usize {
-    let nodes = &lab.router.workers[0].nodes;
-    let (_, counters) = nodes.iter().find(|(name, _)| *name == "ip4-arp").unwrap();
-    let left: u64 = counters.edges.iter().map(|e| e.get()).sum();
-    (counters.packets.get() - left) as usize
 }

@@ -14,4 +14,5 @@ mod live;
 mod oracle;
 mod output;
 mod show;
+mod sound;
 mod state;

@@ -1,0 +1,38 @@
+//! A compiled profile.
+#![cfg_attr(fuzzing, no_main)]
+
+use loadgen::field::Fields;
+use loadgen::profile;
+use loadgen::stream::{Step, load};
+use loadgen::units::{Bits, FCS, MAX_FRAME, MIN_FRAME};
+
+/// It is refused with words, or read: then its frames are of the announced length, those that carry a checksum carry the
+/// right one, and its rates are numbers.
+pub fn check(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let streams = match profile::parse("fuzz.json", &text) {
+        Ok(streams) => streams,
+        Err(error) => return assert!(error.to_string().contains("fuzz.json"), "{error}"),
+    };
+    assert!(!streams.is_empty());
+    let mut out = vec![0; MAX_FRAME];
+    for stream in &streams {
+        let mut fields = Fields::new(stream, 3);
+        for _ in 0..5 {
+            let len = fields.write(&mut out);
+            assert_eq!(len, stream.frame_len());
+            assert!((MIN_FRAME..=MAX_FRAME).contains(&len), "{len}");
+            if let Some(Step::Checksum4 { offset }) = stream.steps.last() {
+                let header = &out[*offset..*offset + 20];
+                assert_eq!(wire::checksum::of(header), 0, "{header:02x?}");
+            }
+        }
+    }
+    let load = load(&streams, Some(Bits(10e9))).expect("the line is known");
+    assert!(load.base.0 > 0.0 && load.base.0.is_finite(), "{load:?}");
+    let sizes = (MIN_FRAME + FCS) as f64 * 0.999..(MAX_FRAME + FCS) as f64 * 1.001;
+    assert!(sizes.contains(&load.size), "{load:?}");
+}
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| check(bytes));
