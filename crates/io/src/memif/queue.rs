@@ -247,7 +247,8 @@ impl Cursor {
         let room = |seen: u16| seen.wrapping_add(ahead).wrapping_sub(tx);
         if (room(self.tx_seen) as usize) < want {
             let seen = counter.load(Ordering::Acquire);
-            if room(seen) > size {
+            // What was ours stays ours: a counter that goes back is as wrong as one too far ahead.
+            if !(room(self.tx_seen)..=size).contains(&room(seen)) {
                 return Err(Fault);
             }
             self.tx_seen = seen;
