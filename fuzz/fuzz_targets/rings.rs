@@ -44,10 +44,11 @@ const POOL: u32 = 256;
 pub fn check(script: &[u8]) {
     let mut script = Script(script);
     let first = script.byte();
-    let (role, log2) = match first & 1 {
-        0 => (Role::Server, 1 + (first >> 1) % 5),
-        _ => (Role::Client, 1 + (first >> 1) % 5),
+    let role = match first & 1 {
+        0 => Role::Server,
+        _ => Role::Client,
     };
+    let log2 = 1 + (first >> 1) % 5;
     let mut victim = Victim::new(role, log2);
     let mut peer = match role {
         Role::Server => Peer::client(&victim.name, log2),
@@ -459,17 +460,13 @@ impl Peer {
                 ftruncate(&self.memory, bytes).expect("it is not sealed");
             }
             7 => {
-                self.counters[1] = self.counters[1].wrapping_add(script.byte().into());
-                self.publish(1);
-            }
-            8 => {
                 victim.receive();
             }
-            9 => {
+            8 => {
                 let (count, len) = (script.byte(), usize::from(script.word()));
                 victim.send(count.into(), 1 + len % MAX_PACKET);
             }
-            10 => {
+            9 => {
                 victim.queue.arm();
                 victim.queue.disarm();
             }

@@ -1,7 +1,7 @@
 //! ethernet-input and punt.
 
 use crate::harness::*;
-use router::{Change, Interface, Kind};
+use router::{Change, Interface};
 use wire::eth::Mac;
 
 #[test]
@@ -27,28 +27,9 @@ fn frames_for_us_are_routed_and_others_dropped() {
     assert!(lab.sent(2).is_empty());
 }
 
-/// Interface 1 with twin 4.
-fn with_twin() -> Lab {
-    let mut lab = Lab::new();
-    lab.plug(4, 0);
-    let twin = Interface {
-        kind: Kind::Twin { of: 1 },
-        ..interface(4)
-    };
-    let routed = Interface {
-        kind: Kind::Routed { twin: Some(4) },
-        ..interface(1)
-    };
-    lab.apply(vec![
-        Change::InterfaceSet(twin),
-        Change::InterfaceSet(routed),
-    ]);
-    lab
-}
-
 #[test]
 fn what_is_for_the_host_goes_to_the_twin_as_it_came() {
-    let mut lab = with_twin();
+    let mut lab = Lab::twinned();
     let to = |mac: [u8; 6], ethertype: u16| {
         let mut frame = udp(FAR).frame();
         frame[..6].copy_from_slice(&mac);
@@ -88,7 +69,7 @@ fn dhcp_reply(client: [u8; 6]) -> Vec<u8> {
 
 #[test]
 fn host_without_an_address_gets_what_a_dhcp_server_answers() {
-    let mut lab = with_twin();
+    let mut lab = Lab::twinned();
     let (ours, other) = (dhcp_reply(own_mac(1)), dhcp_reply(host_mac(1, 9)));
     lab.apply(vec![unaddressed(1)]);
     lab.takes(ours.clone(), "ethernet-input", "Punt");
@@ -107,7 +88,7 @@ fn host_without_an_address_gets_what_a_dhcp_server_answers() {
 
 #[test]
 fn host_gets_no_more_than_there_is_time_for_and_control_traffic_first() {
-    let mut lab = with_twin();
+    let mut lab = Lab::twinned();
     let rest = udp(addr(1, 1)).frame();
     let bgp = wire::craft::Packet::tcp((addr(1, 2), 1025), (addr(1, 1), 179), 2, 0, 0)
         .macs(Mac(host_mac(1, 2)), Mac(own_mac(1)))
@@ -144,7 +125,7 @@ fn host_gets_no_more_than_there_is_time_for_and_control_traffic_first() {
 
 #[test]
 fn what_the_host_sends_leaves_untouched() {
-    let mut lab = with_twin();
+    let mut lab = Lab::twinned();
     let frame = udp(addr(1, 77)).frame();
     lab.receive(4, [frame.clone(), vec![0; 60]]);
     assert_eq!(lab.sent(1), [frame, vec![0; 60]]);
@@ -161,7 +142,7 @@ fn without_a_twin_the_host_gets_nothing() {
 #[test]
 fn own_errors_do_not_go_to_the_host() {
     // The sender's address is one of ours: the error comes back to us.
-    let mut lab = with_twin();
+    let mut lab = Lab::twinned();
     let spoofed = wire::craft::Packet::udp((addr(2, 1), 1), (FAR, 2))
         .macs(Mac(host_mac(1, 2)), Mac(own_mac(1)))
         .ttl(1);

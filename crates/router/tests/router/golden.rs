@@ -3,7 +3,7 @@
 //! `PARSHALL_GOLDEN=write cargo test -p router golden` writes them anew; look at the difference before it is committed.
 
 use crate::harness::*;
-use router::{Change, Interface, Kind, Route};
+use router::Route;
 use std::path::{Path, PathBuf};
 use wire::craft::Packet;
 use wire::eth::Mac;
@@ -80,17 +80,8 @@ fn packets() -> Vec<Vec<u8>> {
 }
 
 fn lab() -> Lab {
-    let mut lab = Lab::new();
-    lab.plug(4, 0);
+    let mut lab = Lab::twinned();
     lab.apply(vec![
-        Change::InterfaceSet(Interface {
-            kind: Kind::Twin { of: 1 },
-            ..interface(4)
-        }),
-        Change::InterfaceSet(Interface {
-            kind: Kind::Routed { twin: Some(4) },
-            ..interface(1)
-        }),
         route("60.0.0.0/8", Route::Blackhole),
         route("61.0.0.0/8", Route::Prohibit),
     ]);

@@ -158,6 +158,25 @@ impl Lab {
         Lab::sized(1, 64).wired()
     }
 
+    /// What [`Lab::new`] describes, and interface 4, the twin of 1.
+    pub fn twinned() -> Self {
+        let mut lab = Lab::new();
+        lab.plug(4, 0);
+        let twin = Interface {
+            kind: Kind::Twin { of: 1 },
+            ..interface(4)
+        };
+        let routed = Interface {
+            kind: Kind::Routed { twin: Some(4) },
+            ..interface(1)
+        };
+        lab.apply(vec![
+            Change::InterfaceSet(twin),
+            Change::InterfaceSet(routed),
+        ]);
+        lab
+    }
+
     /// Adds what [`Lab::new`] describes.
     pub fn wired(self) -> Self {
         let mut lab = self;

@@ -1,23 +1,14 @@
 //! What must hold whatever a router receives: nothing leaks, and all that leaves is well-formed and was received.
 
 use super::harness::*;
-use router::{Change, Interface, Kind, Route};
+use router::{Change, Interface, Route};
 use std::collections::HashMap;
 
 /// A router with ways of every kind: a small link, several next hops, decisions, a twin (interface 4, of 1).
 pub fn lab() -> Lab {
-    let mut lab = Lab::new();
-    lab.plug(4, 0);
+    let mut lab = Lab::twinned();
     let ecmp = Route::Forward(vec![via(2, 2), via(3, 2)]);
     lab.apply(vec![
-        Change::InterfaceSet(Interface {
-            kind: Kind::Twin { of: 1 },
-            ..interface(4)
-        }),
-        Change::InterfaceSet(Interface {
-            kind: Kind::Routed { twin: Some(4) },
-            ..interface(1)
-        }),
         Change::InterfaceSet(Interface {
             mtu: 576,
             ..interface(3)
