@@ -176,8 +176,8 @@ fn addresses(random: &mut Random, packet: &mut Ip4) {
     if random.below(3) == 0 {
         let own = packet.src.octets();
         let mut src = random.one_of(&SOURCES);
-        if src[0] == 48 {
-            // Behind the right host, who then gets errors: it, too, must not be limited.
+        if [17, 18, 48].contains(&src[0]) {
+            // Behind a host, which then gets errors: Linux sends each receiver five at once, then one a second.
             src[2..].copy_from_slice(&own[2..]);
         }
         packet.src = src.into();
