@@ -176,13 +176,32 @@ fn check_stream(stream: &LiveStream) -> Result<(), LiveError> {
         )));
     }
     let len = stream.frame.len().max(MIN_FRAME);
-    if stream
-        .ip4_checksum_at
-        .is_some_and(|at| at == 0 || usize::from(at) + IP4_LEN > len)
-    {
-        return Err(wrong("the IPv4 header lies outside the frame".to_owned()));
+    if let Some(at) = stream.ip4_checksum_at {
+        check_header(stream, usize::from(at), len)?;
     }
     stream.vars.iter().try_for_each(|var| check_var(var, len))
+}
+
+/// The program sums an IPv4 header of 20 bytes at `at`.
+fn check_header(stream: &LiveStream, at: usize, len: usize) -> Result<(), LiveError> {
+    if at == 0 || at + IP4_LEN > len {
+        return Err(wrong("the IPv4 header lies outside the frame".to_owned()));
+    }
+    let covers = |var: &Var| {
+        let first = usize::from(var.at);
+        (first..first + usize::from(var.width)).contains(&at)
+    };
+    if stream.vars.iter().any(covers) {
+        return Err(does_not_fit(
+            "a variable in an IPv4 header's length".to_owned(),
+        ));
+    }
+    match stream.frame.get(at) {
+        Some(first) if usize::from(first & 15) * 4 > IP4_LEN => {
+            Err(does_not_fit("an IPv4 header with options".to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_var(var: &Var, len: usize) -> Result<(), LiveError> {
@@ -333,6 +352,29 @@ mod tests {
         other.frame[124] = 8;
         let refused = check(&[plan(vec![stream(700, 1), other])]);
         assert!(matches!(refused, Err(LiveError::DoesNotFit { .. })));
+    }
+
+    #[test]
+    fn headers_with_options_do_not_fit() {
+        let with = |first: u8, vars: Vec<Var>| {
+            let mut stream = stream(60, 1);
+            stream.frame[14] = first;
+            stream.ip4_checksum_at = Some(14);
+            stream.vars = vars;
+            check(&[plan(vec![stream])])
+        };
+        assert!(with(0x45, vec![var(13, 1), var(15, 1)]).is_ok());
+        let refused = [
+            with(0x46, Vec::new()),
+            with(0x45, vec![var(13, 2)]),
+            with(0x45, vec![var(14, 1)]),
+        ];
+        for refused in refused {
+            assert!(
+                matches!(refused, Err(LiveError::DoesNotFit { .. })),
+                "{refused:?}"
+            );
+        }
     }
 
     #[test]
