@@ -140,15 +140,10 @@ pub fn help() -> String {
 fn narrow(words: &[&str]) -> Result<(Vec<&'static Spec>, usize), Misunderstood> {
     let mut rows: Vec<&'static Spec> = COMMANDS.iter().collect();
     for (index, word) in words.iter().enumerate() {
-        let at = |row: &&Spec| row.words.get(index).copied().unwrap_or_default();
-        let exact = rows.iter().any(|row| at(row) == *word);
-        let matches = |row: &&Spec| {
-            if exact {
-                at(row) == *word
-            } else {
-                at(row).starts_with(word) && !at(row).is_empty()
-            }
-        };
+        let at = |row: &&Spec| row.words.get(index).copied();
+        let exact = rows.iter().any(|row| at(row) == Some(word));
+        let begins = |known: &str| !exact && !word.is_empty() && known.starts_with(word);
+        let matches = |row: &&Spec| at(row).is_some_and(|known| known == *word || begins(known));
         let found: Vec<&'static Spec> = rows.iter().copied().filter(|row| matches(row)).collect();
         if found.is_empty() {
             return Ok((rows, index));
@@ -233,6 +228,19 @@ mod tests {
             no("trace add ip4-input 0"),
             "`0' is not a number from 1 to 10000"
         );
+        // An empty word, as a shell passes on an empty variable, stands for none.
+        for (words, expected) in [
+            (&["show", "ip", ""][..], "show ip: unknown input `'"),
+            (&["show", "version", ""], "show version: unknown input `'"),
+            (&["show", "interface", ""], ""),
+            (
+                &["show", "ip", "fib", "", "0.0.0.0/0"],
+                "show ip fib: unknown input `0.0.0.0/0'",
+            ),
+        ] {
+            let said = parse(words).err().map_or(String::new(), |e| e.to_string());
+            assert_eq!(said, expected, "{words:?}");
+        }
         assert_eq!(
             no("show ip fib all"),
             "`all' is not an IPv4 prefix as in 192.0.2.0/24"
