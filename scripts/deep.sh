@@ -19,16 +19,17 @@ if ! rustup toolchain list 2>/dev/null | grep -q nightly; then
 fi
 
 if cargo +nightly miri --version >/dev/null 2>&1; then
-    # The crates that touch memory by hand and need no system calls.
-    step "miri" env MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=4 \
-        cargo +nightly miri test --package wire --package tables --package graph --lib
+    # The crates that touch memory by hand and need few system calls; not the tests that only repeat safe code.
+    step "miri" env MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --package tables --package graph --lib -- \
+        --skip ip4::tests --skip random_groups --skip any_ --skip flows_of --skip lengths_are
 else
     echo "SKIP miri: rustup +nightly component add miri rust-src"
 fi
 
 host=$(rustc -vV | sed -n 's/^host: //p')
 if [ -d "$(rustc +nightly --print sysroot)/lib/rustlib/src" ]; then
-    step "address sanitizer" env RUSTFLAGS=-Zsanitizer=address \
+    # A test wants to see what a bus error does to the process: the sanitizer must not take it.
+    step "address sanitizer" env RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=handle_sigbus=0 \
         cargo +nightly test -Zbuild-std --target "$host" --package graph --package tables --package io --lib
 else
     echo "SKIP address sanitizer: rustup +nightly component add rust-src"

@@ -394,12 +394,17 @@ fn map(bytes: usize) -> io::Result<(NonNull<u8>, Pages)> {
             NonNull::new(p.cast::<u8>())
         }
     };
-    if let Some(p) = try_map(libc::MAP_HUGETLB | libc::MAP_POPULATE) {
+    // Miri knows no huge pages.
+    if !cfg!(miri)
+        && let Some(p) = try_map(libc::MAP_HUGETLB | libc::MAP_POPULATE)
+    {
         return Ok((p, Pages::Huge));
     }
     let p = try_map(0).ok_or_else(io::Error::last_os_error)?;
-    // SAFETY: our own mapping; both calls are hints.
-    unsafe { libc::madvise(p.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+    if !cfg!(miri) {
+        // SAFETY: advice on our own mapping.
+        unsafe { libc::madvise(p.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+    }
     Ok((p, Pages::Transparent))
 }
 

@@ -274,6 +274,7 @@ mod tests {
     #[test]
     fn the_free_list_never_gives_one_twice() {
         const N: u32 = 300;
+        const ROUNDS: usize = if cfg!(miri) { 30 } else { 3000 };
         let list = FreeList::full(0, N);
         let owned: Vec<AtomicU32> = (0..N).map(|_| AtomicU32::new(0)).collect();
         std::thread::scope(|s| {
@@ -281,7 +282,7 @@ mod tests {
                 let (list, owned) = (&list, &owned);
                 s.spawn(move || {
                     let mut have = Vec::new();
-                    for round in 0..3000 {
+                    for round in 0..ROUNDS {
                         let from = have.len();
                         list.take(&mut have, 1 + (round + t) % 64);
                         for b in &have[from..] {

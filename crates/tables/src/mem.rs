@@ -154,14 +154,18 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     fn anonymous(bytes: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // Miri knows neither of what is left out.
+        let sparse = if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | sparse;
         // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing of ours.
         let addr = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) };
         if addr == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: advice on the mapping just made. Without huge pages it fails and the table is a little slower.
-        unsafe { libc::madvise(addr, bytes, libc::MADV_HUGEPAGE) };
+        if !cfg!(miri) {
+            // SAFETY: advice on the mapping just made. Without huge pages it fails and the table is a little slower.
+            unsafe { libc::madvise(addr, bytes, libc::MADV_HUGEPAGE) };
+        }
         let addr = NonNull::new(addr).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { addr, bytes })
     }
