@@ -70,7 +70,7 @@ impl Port for Cable {
                 break;
             };
             if let Some(d) = bufs.copy_in(&packet) {
-                let _ = frame.push(d);
+                frame.put(d);
             }
         }
     }

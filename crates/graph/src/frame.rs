@@ -62,6 +62,13 @@ impl Frame {
             None => Err(d),
         }
     }
+    /// Appends a packet for which there is [`room`](Self::room). Where there is none it is lost to the pool; with debug assertions
+    /// that is a panic.
+    #[inline]
+    pub fn put(&mut self, d: Desc) {
+        let full = self.push(d).is_err();
+        debug_assert!(!full, "a packet for a frame that is full");
+    }
     /// Takes all its packets out, in order. Those that the caller leaves in the iterator are lost to the pool.
     #[inline]
     pub fn drain(&mut self) -> impl Iterator<Item = Desc> {

@@ -61,7 +61,7 @@ impl Port for Pcap {
             }
             let packet = &self.packets[self.next];
             if let Some(d) = bufs.copy_in(packet) {
-                let _ = frame.push(d);
+                frame.put(d);
             } else if packet.len() > graph::pool::MAX_PACKET {
                 self.counters.add(RX_TOO_LONG, 1);
             } else {

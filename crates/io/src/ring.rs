@@ -71,7 +71,7 @@ impl Port for Ring {
     fn rx(&mut self, _bufs: &mut Buffers, frame: &mut Frame) {
         for _ in 0..frame.room() {
             let Some(d) = self.rx.pop() else { break };
-            let _ = frame.push(d);
+            frame.put(d);
         }
     }
 

@@ -171,7 +171,7 @@ impl Port for Tap {
                 break;
             }
             match bufs.copy_in(&self.packet[..got as usize]) {
-                Some(d) => _ = frame.push(d),
+                Some(d) => frame.put(d),
                 None => {
                     self.counters.add(RX_NO_BUFFER, 1);
                     break;

@@ -217,7 +217,7 @@ impl Sender {
             let Some(desc) = packet(&mut self.fields[stream], &mut self.scratch, bufs) else {
                 return;
             };
-            let _ = self.pending.push(desc);
+            self.pending.put(desc);
             self.streams.push_back(stream);
         }
     }

@@ -327,7 +327,9 @@ impl Port for Queue {
         let Some(rings) = &mut self.rings else {
             return;
         };
-        let waiting = rings.rx.filled(frame.room() as u32);
+        // Far more may wait than a frame holds.
+        let room = frame.room() as u32;
+        let waiting = rings.rx.filled(room).min(room);
         for _ in 0..waiting {
             let Some(rings) = &mut self.rings else { break };
             let entry = rings.rx.pop();
@@ -341,7 +343,7 @@ impl Port for Queue {
                 Some(d)
             };
             if let Some(d) = whole {
-                let _ = frame.push(d);
+                frame.put(d);
             }
         }
         if waiting > 0

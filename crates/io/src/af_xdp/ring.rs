@@ -88,7 +88,7 @@ impl<T: Copy> Cursor<T> {
         free(self.theirs, self.ours)
     }
 
-    /// As the consumer: entries that wait.
+    /// As the consumer: all entries that wait, as far as is known; the kernel is asked where those are fewer than `want`.
     #[inline(always)]
     pub fn filled(&mut self, want: u32) -> u32 {
         let filled = |theirs: u32, ours: u32| theirs.wrapping_sub(ours).min(self.size);

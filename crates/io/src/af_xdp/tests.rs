@@ -152,6 +152,27 @@ fn packets_go_through_a_veth_pair() {
     });
 }
 
+/// A frame takes 256 of them: the others come with the next ones, and no buffer is lost.
+#[test]
+fn more_packets_wait_than_a_frame_holds() {
+    in_namespace("more_packets_wait_than_a_frame_holds", || {
+        veth("");
+        let (pool, [mut a, mut b]) = ends(Mode::Auto);
+        let burst: Vec<Vec<u8>> = (0..250).map(|number| packet(number, 60)).collect();
+        for _ in 0..4 {
+            a.send(0, &burst);
+        }
+        // The kernel delivers in its own time.
+        std::thread::sleep(Duration::from_millis(200));
+        let got = b.receive_all(4 * burst.len());
+        assert!(got.chunks(burst.len()).all(|got| got == burst));
+        a.ports.iter_mut().for_each(|p| p.flush(&mut a.bufs));
+        a.close();
+        b.close();
+        assert_eq!(pool.available(), pool.count());
+    });
+}
+
 #[test]
 fn generic_mode_works_too() {
     in_namespace("generic_mode_works_too", || {

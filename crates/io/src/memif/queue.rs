@@ -290,7 +290,7 @@ impl Cursor {
             };
             match taken {
                 Ok((d, slots)) => {
-                    let _ = frame.push(d);
+                    frame.put(d);
                     self.release(link, lane, slots);
                     filled -= slots;
                 }

@@ -89,13 +89,13 @@ impl Port for Fault {
         self.inner.rx(bufs, &mut fresh);
         fresh.offer(frame.room(), |batch| {
             for d in batch {
-                let _ = self.suffer(bufs, d).map(|d| frame.push(d));
+                self.suffer(bufs, d).into_iter().for_each(|d| frame.put(d));
             }
         });
         self.fresh = fresh;
         // What was held before this call comes now.
         for d in self.held.drain(..late.min(frame.room())) {
-            let _ = frame.push(d);
+            frame.put(d);
         }
     }
 
