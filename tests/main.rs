@@ -11,6 +11,7 @@ mod idle;
 mod life;
 mod memif;
 mod output;
+mod overload;
 mod report;
 mod routes;
 mod show;

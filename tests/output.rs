@@ -10,11 +10,7 @@ use control::config::Control;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{
-    Hosts, Netns, PARSHALL, PATIENCE, inside, skipped,
-    topology::{R0, text},
-    until,
-};
+use crate::harness::{Hosts, Netns, PARSHALL, PATIENCE, inside, skipped, until};
 
 /// Answers at length.
 struct Long;
@@ -114,29 +110,7 @@ fn a_generator_that_falls_short_is_told_why() {
     }
     let hosts = Hosts::new(1500, false);
     hosts.router.set_forwarding(true).expect("forwarding");
-    // Both ends in one namespace: the load tester sends by one and counts at the other.
-    let to = format!("link set h1 netns {}", hosts.left.name());
-    hosts.right.ip(&to).expect("a link");
-    hosts.left.ip("link set h1 up").expect("a link");
-    hosts.add_routes();
-    let arguments = [
-        "loadtest",
-        "--tx",
-        "live:h0",
-        "--rx",
-        "sink:h1",
-        "--dst-mac",
-        &text(R0),
-        "--rate",
-        "1000mpps",
-        "--duration",
-        "2s",
-    ];
-    let output = Command::new("ip")
-        .args(["netns", "exec", hosts.left.name(), PARSHALL])
-        .args(arguments)
-        .output()
-        .expect("the binary starts");
+    let output = hosts.overload();
     let said = String::from_utf8_lossy(&output.stdout);
     let why = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}{why}");

@@ -7,10 +7,11 @@
 //! ```
 
 use std::net::Ipv4Addr;
+use std::process::{Command, Output};
 
 use lab::veth::{self, End};
 
-use super::{Netns, PATIENCE, Raw, Router, craft::Mac, until};
+use super::{Netns, PARSHALL, PATIENCE, Raw, Router, craft::Mac, until};
 
 /// Ethernet address of the left host.
 pub const H0: Mac = [2, 0x70, 0x73, 1, 0, 2];
@@ -102,6 +103,33 @@ impl Hosts {
                  echo 0 > icmp_echo_ignore_broadcasts
                  for f in conf/*/rp_filter conf/*/accept_source_route conf/*/send_redirects; do echo 0 > $f; done")
             .expect("settings of the namespace");
+    }
+
+    /// Sends for two seconds, from the left to the right, far more than anything can forward.
+    pub fn overload(&self) -> Output {
+        // Both ends in one namespace: the load tester sends by one and counts at the other.
+        let to = format!("link set h1 netns {}", self.left.name());
+        self.right.ip(&to).expect("a link");
+        self.left.ip("link set h1 up").expect("a link");
+        self.add_routes();
+        let arguments = [
+            "loadtest",
+            "--tx",
+            "live:h0",
+            "--rx",
+            "sink:h1",
+            "--dst-mac",
+            &text(R0),
+            "--rate",
+            "1000mpps",
+            "--duration",
+            "2s",
+        ];
+        Command::new("ip")
+            .args(["netns", "exec", self.left.name(), PARSHALL])
+            .args(arguments)
+            .output()
+            .expect("the binary starts")
     }
 
     /// Makes the link between router and right host again, mute.
