@@ -10,7 +10,7 @@ use control::config::Control;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Hosts, Netns, PARSHALL, PATIENCE, inside, skipped, until};
+use crate::harness::{Netns, PARSHALL, PATIENCE, inside, skipped, until};
 
 /// Answers at length.
 struct Long;
@@ -97,25 +97,4 @@ fn the_router_outlives_who_reads_its_log() {
     let _ = kill_process(Pid::from_child(&child), Signal::TERM);
     let status = child.wait().expect("it ends");
     assert!(answered && status.success(), "{status}");
-}
-
-/// A kernel that forwards between virtual interfaces does it on the generator's processor: that is said, and what to do.
-#[test]
-fn a_generator_that_falls_short_is_told_why() {
-    if skipped(
-        "a_generator_that_falls_short_is_told_why",
-        &["ip", "ethtool"],
-    ) {
-        return;
-    }
-    let hosts = Hosts::new(1500, false);
-    hosts.router.set_forwarding(true).expect("forwarding");
-    let output = hosts.overload();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let why = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}{why}");
-    assert!(
-        said.contains("The generator fell short: software interrupts took"),
-        "{said}{why}"
-    );
 }

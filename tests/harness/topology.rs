@@ -7,7 +7,6 @@
 //! ```
 
 use std::net::Ipv4Addr;
-use std::process::{Command, Output};
 
 use lab::veth::{self, End};
 
@@ -105,31 +104,18 @@ impl Hosts {
             .expect("settings of the namespace");
     }
 
-    /// Sends for two seconds, from the left to the right, far more than anything can forward.
-    pub fn overload(&self) -> Output {
+    /// Sends for two seconds, from the left to the right, far more than anything can forward; returns what the load tester
+    /// says of it.
+    pub fn overload(&self) -> String {
         // Both ends in one namespace: the load tester sends by one and counts at the other.
         let to = format!("link set h1 netns {}", self.left.name());
         self.right.ip(&to).expect("a link");
         self.left.ip("link set h1 up").expect("a link");
         self.add_routes();
-        let arguments = [
-            "loadtest",
-            "--tx",
-            "live:h0",
-            "--rx",
-            "sink:h1",
-            "--dst-mac",
-            &text(R0),
-            "--rate",
-            "1000mpps",
-            "--duration",
-            "2s",
-        ];
-        Command::new("ip")
-            .args(["netns", "exec", self.left.name(), PARSHALL])
-            .args(arguments)
-            .output()
-            .expect("the binary starts")
+        let ports = [PARSHALL, "loadtest", "--tx", "live:h0", "--rx", "sink:h1"];
+        let (mac, rate) = (text(R0), ["--rate", "1000mpps", "--duration", "2s"]);
+        let argv = [&ports[..], &["--dst-mac", &mac], &rate].concat();
+        self.left.exec(&argv).expect("the load test ends well")
     }
 
     /// Makes the link between router and right host again, mute.
