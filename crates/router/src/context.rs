@@ -1,13 +1,15 @@
 //! What the stages of one worker share: table readers and the snapshot.
 
-use crate::change::InterfaceId;
-use crate::snapshot::{Face, INTERFACES, Snapshot};
+use crate::snapshot::Snapshot;
+use crate::state::State;
 use graph::epoch::Reader;
 use graph::worker::Context;
-use tables::{adjacency, ip4, nexthop};
+use tables::{adjacency, interface, ip4, nexthop};
 
 /// Readers of all that the control thread writes.
 pub struct Cx {
+    /// Interfaces.
+    pub interfaces: interface::Reader,
     /// IPv4 destinations.
     pub fib: ip4::Reader,
     /// Next-hop groups.
@@ -20,25 +22,15 @@ pub struct Cx {
 }
 
 impl Cx {
-    pub(crate) fn new(
-        fib: ip4::Reader,
-        groups: nexthop::Reader,
-        adjacencies: adjacency::Reader,
-        snapshot: Reader<Snapshot>,
-    ) -> Self {
+    pub(crate) fn new(state: &State, snapshot: Reader<Snapshot>) -> Self {
         Cx {
-            fib,
-            groups,
-            adjacencies,
+            interfaces: state.interfaces.reader(),
+            fib: state.fib.reader(),
+            groups: state.nexthops.groups.reader(),
+            adjacencies: state.nexthops.slab.reader(),
             changes: 0,
             snapshot,
         }
-    }
-
-    /// An interface; numbers out of range are masked into it.
-    #[inline(always)]
-    pub fn face(&self, interface: InterfaceId) -> &Face {
-        &self.snapshot.get().faces[interface as usize & (INTERFACES - 1)]
     }
 
     /// The snapshot.

@@ -20,5 +20,6 @@ pub mod state;
 
 pub use change::{Address, Change, Interface, InterfaceId, Kind, Mac, Path, Prefix, Route};
 pub use context::Cx;
-pub use router::{Idle, Memory, Router, Setup, WORKERS};
-pub use snapshot::{Face, INTERFACES, Mode, Snapshot};
+pub use router::{Idle, Router, Setup, WORKERS};
+pub use snapshot::Snapshot;
+pub use tables::interface::INTERFACES;

@@ -6,8 +6,8 @@ use crate::context::Cx;
 use crate::deferred::Deferred;
 use crate::nodes;
 use crate::show::{Cleared, Traces};
-use crate::snapshot::{INTERFACES, Snapshot};
-use crate::state::{Garbage, NextHops, Rejected, State};
+use crate::snapshot::Snapshot;
+use crate::state::{Garbage, Rejected, State};
 use graph::epoch::Publisher;
 use graph::graph::GraphError;
 use graph::ring::Consumer;
@@ -17,38 +17,10 @@ use graph::worker::{Handle, Returned, Worker};
 use graph::{Buffers, Graph, Pool};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tables::adjacency::Slab;
+use tables::Memory;
 use tables::ids::Retired;
+use tables::interface::INTERFACES;
 use tables::ip4::Fib;
-use tables::mem::Cells;
-use tables::nexthop::Groups;
-
-/// Memory of the tables, given by the caller: heap, huge pages, or BPF maps that an XDP program reads too.
-pub struct Memory {
-    /// First level of the FIB: 2^24 words.
-    pub first: Cells,
-    /// Second level of the FIB: 256 words a group.
-    pub second: Cells,
-    /// Next-hop groups: 16 words each.
-    pub groups: Cells,
-    /// Adjacencies: 16 words each.
-    pub adjacencies: Cells,
-}
-
-impl Memory {
-    /// Memory of this process's own: room for 65,536 second-level groups, next-hop groups and adjacencies.
-    ///
-    /// # Errors
-    /// The operating system's, when there is not enough.
-    pub fn own() -> std::io::Result<Self> {
-        Ok(Memory {
-            first: Cells::mapped(1 << 24)?,
-            second: Cells::mapped(1 << 24)?,
-            groups: Cells::mapped(1 << 20)?,
-            adjacencies: Cells::mapped(1 << 20)?,
-        })
-    }
-}
 
 /// Workers that a router can have.
 pub const WORKERS: usize = 64;
@@ -57,7 +29,7 @@ pub const WORKERS: usize = 64;
 pub struct Setup {
     /// Packet memory.
     pub pool: Arc<Pool>,
-    /// Table memory.
+    /// Memory of the tables: heap, huge pages, or BPF maps that an XDP program reads too.
     pub memory: Memory,
     /// Number of workers, 1 to [`WORKERS`].
     pub workers: usize,
@@ -93,16 +65,7 @@ impl Router {
     /// # Errors
     /// The operating system's, when it gives no event descriptor; never [`GraphError`] with the nodes of this crate.
     pub fn new(setup: Setup) -> Result<(Self, Vec<Idle>), Box<dyn std::error::Error>> {
-        let Memory {
-            first,
-            second,
-            groups,
-            adjacencies,
-        } = setup.memory;
-        let state = State::new(
-            Fib::new(first, second),
-            NextHops::new(Groups::new(groups), Slab::new(adjacencies)),
-        );
+        let state = State::new(setup.memory);
         let count = setup.workers.clamp(1, WORKERS);
         let mut publisher = Publisher::new(Snapshot::default(), count);
         let wakers = (0..count)
@@ -114,12 +77,7 @@ impl Router {
             let (producer, consumer) = graph::ring::ring(1024);
             requests.push(consumer);
             let graph = graph(producer, &setup.pool)?;
-            let cx = Cx::new(
-                state.fib.reader(),
-                state.nexthops.groups.reader(),
-                state.nexthops.slab.reader(),
-                publisher.reader(),
-            );
+            let cx = Cx::new(&state, publisher.reader());
             idle.push(Worker::new(graph, cx, waker.clone(), handoff));
         }
         let router = Router {

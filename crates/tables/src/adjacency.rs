@@ -16,11 +16,23 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::ids::{Full, Ids, Retired, Usage};
+use crate::layout::Field;
 use crate::mem::{Cells, LINE};
 use crate::special::FIRST_FREE;
 
 /// The number of an adjacency. Below [`FIRST_FREE`] it is a decision: see [`Special::of`](crate::special::Special::of).
 pub type AdjacencyId = u32;
+
+const KIND: Field = Field::low("KIND", 0);
+const TX_IF: Field = Field::high("TX_IF", 0);
+const MTU: Field = Field::low("MTU", 1);
+const FAST_MTU: Field = Field::high("FAST_MTU", 1);
+/// The first of four words.
+const HEADER: Field = Field::word("HEADER", 2);
+const NEXT_HOP: Field = Field::word("NEXT_HOP", 6);
+const SOURCE: Field = Field::word("SOURCE", 7);
+
+pub(crate) const FIELDS: &[Field] = &[KIND, TX_IF, MTU, FAST_MTU, HEADER, NEXT_HOP, SOURCE];
 
 /// What an adjacency is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,8 +53,18 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 6] = [
+        Self::Free,
+        Self::Rewrite,
+        Self::Glean,
+        Self::Incomplete,
+        Self::Drop,
+        Self::Special,
+    ];
+
     #[inline]
-    const fn of(code: u16) -> Self {
+    const fn of(code: u32) -> Self {
         match code {
             0 => Self::Free,
             1 => Self::Rewrite,
@@ -140,22 +162,28 @@ impl Adjacency {
         bytes[..14].copy_from_slice(&self.header);
         bytes[14..].copy_from_slice(&self.header_len.to_ne_bytes());
         let mut words = [0; LINE];
-        words[0] = self.kind as u32 | u32::from(self.tx_if) << 16;
-        words[1] = u32::from(self.mtu) | u32::from(self.fast_mtu) << 16;
-        for (word, bytes) in words[2..6].iter_mut().zip(bytes.as_chunks().0) {
+        for (field, value) in [
+            (KIND, self.kind as u32),
+            (TX_IF, u32::from(self.tx_if)),
+            (MTU, u32::from(self.mtu)),
+            (FAST_MTU, u32::from(self.fast_mtu)),
+            (NEXT_HOP, self.next_hop),
+            (SOURCE, self.source),
+        ] {
+            words[field.word] |= field.put(value);
+        }
+        for (word, bytes) in words[HEADER.word..].iter_mut().zip(bytes.as_chunks().0) {
             *word = u32::from_ne_bytes(*bytes);
         }
-        words[6] = self.next_hop;
-        words[7] = self.source;
         words
     }
 
     /// The adjacency of these words; an unknown kind is a drop.
     pub fn decode(words: &[u32; LINE]) -> Self {
         let hot = Hot {
-            head: words[0],
-            mtus: words[1],
-            words: [words[2], words[3], words[4], words[5]],
+            head: words[KIND.word],
+            mtus: words[MTU.word],
+            words: std::array::from_fn(|word| words[HEADER.word + word]),
         };
         Self {
             kind: hot.kind(),
@@ -164,8 +192,8 @@ impl Adjacency {
             fast_mtu: hot.fast_mtu(),
             header: hot.header(),
             header_len: hot.header_len(),
-            next_hop: words[6],
-            source: words[7],
+            next_hop: words[NEXT_HOP.word],
+            source: words[SOURCE.word],
         }
     }
 }
@@ -183,25 +211,25 @@ impl Hot {
     /// What it is.
     #[inline(always)]
     pub const fn kind(&self) -> Kind {
-        Kind::of(self.head as u16)
+        Kind::of(KIND.of(self.head))
     }
 
     /// Interface to send by.
     #[inline(always)]
     pub const fn tx_if(&self) -> u16 {
-        (self.head >> 16) as u16
+        TX_IF.of(self.head) as u16
     }
 
     /// Largest IP packet of that interface, in bytes.
     #[inline(always)]
     pub const fn mtu(&self) -> u16 {
-        self.mtus as u16
+        MTU.of(self.mtus) as u16
     }
 
     /// See [`Adjacency::fast_mtu`]. Not 0 only if the kind is [`Kind::Rewrite`].
     #[inline(always)]
     pub const fn fast_mtu(&self) -> u16 {
-        (self.mtus >> 16) as u16
+        FAST_MTU.of(self.mtus) as u16
     }
 
     /// Destination and source address and type.
@@ -335,22 +363,22 @@ impl Reader {
     pub fn load(&self, id: AdjacencyId) -> Hot {
         let line = self.cells.line(id as usize);
         Hot {
-            head: line[0].load(Relaxed),
-            mtus: line[1].load(Relaxed),
-            words: std::array::from_fn(|word| line[2 + word].load(Relaxed)),
+            head: line[KIND.word].load(Relaxed),
+            mtus: line[MTU.word].load(Relaxed),
+            words: std::array::from_fn(|word| line[HEADER.word + word].load(Relaxed)),
         }
     }
 
     /// IPv4 address of the next hop in host byte order; 0: the packet's destination itself.
     #[inline(always)]
     pub fn next_hop(&self, id: AdjacencyId) -> u32 {
-        self.cells.line(id as usize)[6].load(Relaxed)
+        self.cells.line(id as usize)[NEXT_HOP.word].load(Relaxed)
     }
 
     /// IPv4 address, in host byte order, that the router's own packets come from; 0 for none.
     #[inline(always)]
     pub fn source(&self, id: AdjacencyId) -> u32 {
-        self.cells.line(id as usize)[7].load(Relaxed)
+        self.cells.line(id as usize)[SOURCE.word].load(Relaxed)
     }
 
     /// Asks for the line of an adjacency.
@@ -389,7 +417,7 @@ mod tests {
         let reader = slab.reader();
         for _ in 0..100_000 {
             let adjacency = Adjacency {
-                kind: Kind::of(random.below(6) as u16),
+                kind: Kind::of(random.below(6)),
                 tx_if: random.word() as u16,
                 mtu: random.word() as u16,
                 fast_mtu: random.word() as u16,

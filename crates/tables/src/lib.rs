@@ -6,17 +6,23 @@
 //! taken out of use is *retired* and may be filled again only when every reader that could still hold its number has passed
 //! on: see [`ids`].
 //!
-//! Memory comes from the caller ([`mem::Cells`]), so that a table may live in a box, in huge pages or in a BPF array map.
+//! Memory comes from the caller ([`mem::Cells`]; of all tables: [`Memory`]), so that a table may live in a box, in huge pages or
+//! in a BPF array map. What a program in C must know of the layouts is written by [`layout`].
 //!
 //! The way of a packet: [`ip4::Reader::lookup`] gives an entry, that names a group of [`nexthop`], its bucket names an
-//! [`adjacency`]. Numbers below [`special::FIRST_FREE`] mean the same in all three: see [`special`].
+//! [`adjacency`]; where it came in, [`interface`] has said how it is taken. Numbers below [`special::FIRST_FREE`] mean the same in all three: see [`special`].
 
 pub mod adjacency;
 pub mod hash;
 pub mod ids;
+pub mod interface;
 pub mod ip4;
+pub mod layout;
 pub mod mem;
+mod memory;
 pub mod nexthop;
 pub mod random;
 pub mod special;
 pub mod synthetic;
+
+pub use memory::{Memory, Sizes};

@@ -2,132 +2,55 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tables::mem::Cells;
+use tables::interface::{self, Interface, Interfaces};
+use tables::mem::LINE;
+use tables::{Memory, Sizes};
 
 use crate::Verdict;
 use crate::attach::{Attachment, Mode};
 use crate::error::Error;
-use crate::map::{ARRAY, MMAPABLE, Map, Mapping, Shared};
+use crate::map::{ARRAY, MMAPABLE, Map, Shared};
 use crate::object::{Loaded, elf};
 use crate::sys::MapSpec;
 
-/// Bytes and words of a map's value: one cache line.
-const LINE: u32 = 64;
-const WORDS: u32 = 16;
-/// First level of the DIR-24-8 table: 2^24 words.
-const FIRST_LINES: u32 = 1 << 20;
-/// A second-level group is 256 words.
-const GROUP_LINES: u32 = 256 / WORDS;
-/// The config word: the flag above the 48 bits of the address.
-const L2: u64 = 1 << 48;
-
-/// How large the tables are; each a power of two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableSizes {
-    /// Second-level groups, 1 KiB each: one for each /24 that holds a longer prefix.
-    pub second_groups: u32,
-    /// Next-hop groups, 64 bytes each.
-    pub nexthop_groups: u32,
-    /// Adjacencies, 64 bytes each.
-    pub adjacencies: u32,
-}
-
-impl Default for TableSizes {
-    fn default() -> Self {
-        Self {
-            second_groups: 1 << 16,
-            nexthop_groups: 1 << 12,
-            adjacencies: 1 << 12,
-        }
-    }
-}
-
-/// The memory of the tables, for `tables` to build upon. The programs read it, userspace alone writes it.
-#[derive(Clone)]
-pub struct Tables {
-    /// DIR-24-8 first level: 2^24 words.
-    pub first: Cells,
-    /// DIR-24-8 second level: 256 words a group.
-    pub second: Cells,
-    /// Next-hop groups: 16 words each.
-    pub groups: Cells,
-    /// Adjacencies: 16 words each.
-    pub adjacencies: Cells,
-}
+/// Bytes of a table's line, which is a map's value.
+const LINE_BYTES: u32 = LINE as u32 * 4;
+/// Lines of the largest table.
+const MOST: usize = 1 << 26;
 
 /// The tables in BPF maps, and what is needed to put the program on ports. One for a daemon.
 pub struct Router {
-    maps: TableMaps,
-    tables: Tables,
-}
-
-struct TableMaps {
-    first: Map,
-    second: Map,
-    groups: Map,
-    adjacencies: Map,
-}
-
-impl TableMaps {
-    fn new(sizes: TableSizes) -> Result<Self, Error> {
-        let array = |name: &str, count: u32, lines_each: u32| {
-            let entries = count
-                .checked_mul(lines_each)
-                .filter(|_| count.is_power_of_two());
-            let entries = entries
-                .filter(|entries| *entries <= 1 << 26)
-                .ok_or_else(|| {
-                    Error::Parameter(format!(
-                        "table size {count} ({name}) is not a power of two, or too large"
-                    ))
-                })?;
-            Map::new(
-                MapSpec {
-                    kind: ARRAY,
-                    key: 4,
-                    value: LINE,
-                    entries,
-                    flags: MMAPABLE,
-                },
-                name,
-            )
-        };
-        Ok(Self {
-            first: array("ip4_first", FIRST_LINES, 1)?,
-            second: array("ip4_second", sizes.second_groups, GROUP_LINES)?,
-            groups: array("nexthop_groups", sizes.nexthop_groups, 1)?,
-            adjacencies: array("adjacencies", sizes.adjacencies, 1)?,
-        })
-    }
+    maps: Vec<(&'static str, Map)>,
+    memory: Memory,
 }
 
 impl Router {
-    /// Makes the tables (64 MiB for the first level, the rest as asked), all zero: no route anywhere.
+    /// Makes the tables (64 MiB for the first level, the rest as asked), all zero: no interface, no route anywhere.
     ///
     /// # Errors
     /// [`Error::Permission`], [`Error::Parameter`] for sizes that are no powers of two, or no memory.
-    pub fn new(sizes: TableSizes) -> Result<Self, Error> {
+    pub fn new(sizes: Sizes) -> Result<Self, Error> {
         crate::sys::unlimit_locked_memory();
-        let maps = TableMaps::new(sizes)?;
-        let tables = Tables {
-            first: maps.first.cells()?,
-            second: maps.second.cells()?,
-            groups: maps.groups.cells()?,
-            adjacencies: maps.adjacencies.cells()?,
-        };
-        Ok(Self { maps, tables })
+        let mut maps = Vec::new();
+        let memory = Memory::of(sizes, |name, words| {
+            let map = Map::new(table(name, words / LINE)?, name)?;
+            let cells = map.cells()?;
+            maps.push((name, map));
+            Ok(cells)
+        })?;
+        Ok(Self { maps, memory })
     }
 
-    /// The tables' memory. It stays valid after the router is dropped.
-    pub fn tables(&self) -> &Tables {
-        &self.tables
+    /// The tables' memory, for `tables` to build upon: the programs read it, userspace alone writes it. It stays valid after
+    /// the router is dropped.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
     }
 
-    /// Puts the program on an interface, in the first of `modes` that works. Sockets are registered afterwards; until
-    /// then the kernel gets everything.
+    /// Puts the program on a device, in the first of `modes` that works. What it does with packets says the line of
+    /// `interface` in the table of interfaces; until that is up and sockets are registered, the kernel gets everything.
     ///
     /// # Errors
     /// [`Error::Conflict`] if another XDP program is there, [`Error::Attach`], [`Error::NoInterface`],
@@ -135,48 +58,28 @@ impl Router {
     pub fn attach(
         &self,
         ifindex: u32,
-        config: PortConfig,
+        interface: u16,
         modes: &[Mode],
     ) -> Result<RouterPort, Error> {
-        let mut port = self.load(config)?;
+        let mut port = self.load(interface)?;
         port.attachment = Some(Attachment::new(port.program.as_fd(), ifindex, modes)?);
         Ok(port)
     }
 
-    /// A port's program that is on no interface: for dry runs ([`RouterPort::run_once`]).
+    /// A port's program that is on no device: for dry runs ([`RouterPort::run_once`]).
     ///
     /// # Errors
     /// As [`attach`](Self::attach).
-    pub fn load(&self, config: PortConfig) -> Result<RouterPort, Error> {
-        let shared = [("first", &self.maps.first), ("second", &self.maps.second)];
+    pub fn load(&self, interface: u16) -> Result<RouterPort, Error> {
+        let shared: Vec<_> = self.maps.iter().map(|(name, map)| (*name, map)).collect();
         let program = Loaded::new(elf!("router"), "parshall_router", &shared)?;
-        let variables = Arc::new(program.map(".bss").mapping()?);
-        let port = RouterPort {
+        let variables = program.map(".bss").mapping()?;
+        let number = &variables.view::<Variables>().interface;
+        number.store(u64::from(interface), Ordering::Relaxed);
+        Ok(RouterPort {
             program,
-            variables,
             attachment: None,
-        };
-        port.configure(config);
-        Ok(port)
-    }
-}
-
-/// What a port's program needs to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortConfig {
-    /// The interface's own address: frames to any other stay with the kernel.
-    pub mac: [u8; 6],
-    /// Everything goes to the socket: the interface is the router's alone (bridge member, bond member, cross connect).
-    pub l2: bool,
-}
-
-impl PortConfig {
-    /// The address in memory order in the low 48 bits, then the flags.
-    fn encode(self) -> u64 {
-        let m = self.mac;
-        let low = u32::from_ne_bytes([m[0], m[1], m[2], m[3]]);
-        let high = u16::from_ne_bytes([m[4], m[5]]);
-        u64::from(low) | u64::from(high) << 32 | if self.l2 { L2 } else { 0 }
+        })
     }
 }
 
@@ -192,40 +95,44 @@ pub struct PortCounters {
 /// The variables of a port's program.
 #[repr(C)]
 struct Variables {
-    port: AtomicU64,
+    /// Number of the port's interface.
+    interface: AtomicU64,
 }
 
 // SAFETY: repr(C), one atomic.
 #[allow(unsafe_code)]
 unsafe impl Shared for Variables {}
 
-/// The program on one interface. Dropping it takes the program off and the kernel forwards again.
+/// The program on one device. Dropping it takes the program off and the kernel forwards again.
 #[derive(Debug)]
 pub struct RouterPort {
     program: Loaded,
-    variables: Arc<Mapping>,
     attachment: Option<Attachment>,
 }
 
 impl RouterPort {
+    /// A program on a device that gives everything to its sockets and nothing to the kernel.
+    ///
+    /// # Errors
+    /// As [`Router::attach`].
+    pub fn taking_everything(ifindex: u32, modes: &[Mode]) -> Result<Self, Error> {
+        const INTERFACE: u16 = 1;
+        let router = Router::new(Sizes {
+            second_groups: 1,
+            nexthop_groups: 1,
+            adjacencies: 1,
+        })?;
+        let everything = Interface {
+            mode: interface::Mode::L2,
+            ..Interface::default()
+        };
+        Interfaces::new(router.memory.interfaces.clone()).set(INTERFACE, &everything);
+        router.attach(ifindex, INTERFACE, modes)
+    }
+
     /// Where the program runs; None if it was only loaded.
     pub fn attachment(&self) -> Option<&Attachment> {
         self.attachment.as_ref()
-    }
-
-    /// Changes the port's address or mode; packets see it from the next one on.
-    pub fn configure(&self, config: PortConfig) {
-        self.variables
-            .view::<Variables>()
-            .port
-            .store(config.encode(), Ordering::Relaxed);
-    }
-
-    /// Changes the port's address; its mode stays.
-    pub fn set_mac(&self, mac: [u8; 6]) {
-        let port = &self.variables.view::<Variables>().port;
-        let l2 = port.load(Ordering::Relaxed) & L2 != 0;
-        self.configure(PortConfig { mac, l2 });
     }
 
     /// Gives the packets of a receive queue (at most 256 of them) to an AF_XDP socket, in place of an earlier one.
@@ -270,4 +177,19 @@ impl RouterPort {
     pub fn run_once(&self, packet: &[u8]) -> Result<Verdict, Error> {
         self.program.run_once(packet)
     }
+}
+
+/// A table's map: an array of lines.
+fn table(name: &str, lines: usize) -> Result<MapSpec, Error> {
+    if !lines.is_power_of_two() || lines > MOST {
+        let why = format!("table {name} of {lines} lines: not a power of two, or too large");
+        return Err(Error::Parameter(why));
+    }
+    Ok(MapSpec {
+        kind: ARRAY,
+        key: 4,
+        value: LINE_BYTES,
+        entries: lines as u32,
+        flags: MMAPABLE,
+    })
 }

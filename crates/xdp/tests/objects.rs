@@ -1,7 +1,20 @@
-//! The committed objects are what their sources compile to.
+//! The committed objects are what their sources compile to, and what C knows of the tables is what the tables say.
+//!
+//! `PARSHALL_GOLDEN=write cargo test -p xdp --test objects` writes `tables.h` anew; then run `bpf/build.sh`.
 
 use std::path::Path;
 use std::process::Command;
+
+#[test]
+fn the_tables_are_told_to_c() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf/tables.h");
+    let wanted = tables::layout::header();
+    if std::env::var_os("PARSHALL_GOLDEN").is_some_and(|v| v == "write") {
+        std::fs::write(&path, &wanted).expect("is writable");
+    }
+    let committed = std::fs::read_to_string(&path).expect("is committed");
+    assert_eq!(committed, wanted);
+}
 
 #[test]
 fn objects_are_those_of_the_sources() {

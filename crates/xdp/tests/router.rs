@@ -9,15 +9,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use net::{LEFT_MAC, Pair, RIGHT_MAC, udp, xsk};
-use xdp::{Mode, PortConfig, Router, RouterPort, TableSizes, Verdict};
+use tables::interface::{self, Interface, Interfaces};
+use tables::{Memory, Sizes};
+use xdp::{Mode, Router, RouterPort, Verdict};
 
 const EXT: u32 = 1 << 31;
 const MULTI: u32 = 1 << 30;
-const CONFIG: PortConfig = PortConfig {
-    mac: RIGHT_MAC,
-    l2: false,
-};
-const SIZES: TableSizes = TableSizes {
+/// Number of the interface whose port the program is on.
+const INTERFACE: u16 = 7;
+const SIZES: Sizes = Sizes {
     second_groups: 16,
     nexthop_groups: 16,
     adjacencies: 16,
@@ -34,8 +34,19 @@ fn root(test: &str) -> bool {
     root
 }
 
+/// A port's program, of an interface that is up.
 fn port(router: &Router) -> RouterPort {
-    router.load(CONFIG).expect("the program loads")
+    set(router.memory(), interface::Mode::Routed, RIGHT_MAC);
+    router.load(INTERFACE).expect("the program loads")
+}
+
+fn set(memory: &Memory, mode: interface::Mode, mac: [u8; 6]) {
+    let interface = Interface {
+        mode,
+        mac,
+        ..Interface::default()
+    };
+    Interfaces::new(memory.interfaces.clone()).set(INTERFACE, &interface);
 }
 
 fn verdict(port: &RouterPort, packet: &[u8]) -> Verdict {
@@ -144,12 +155,12 @@ fn routes_count_at_once() {
     let port = port(&router);
     let socket = xsk();
     port.register(0, socket.as_fd()).expect("registers");
-    let tables = router.tables();
+    let tables = router.memory();
     let dst = u32::from_be_bytes(DST);
     let packet = udp(RIGHT_MAC, [192, 0, 2, 1], DST, 60);
     let group = 3;
-    let first = tables.first.at((dst >> 8) as usize);
-    let second = tables.second.at(group * 256 + (dst & 255) as usize);
+    let first = tables.ip4_first.at((dst >> 8) as usize);
+    let second = tables.ip4_second.at(group * 256 + (dst & 255) as usize);
     let kernels = |group: u32| {
         if group == 1 || group == 2 {
             Verdict::Pass
@@ -211,14 +222,14 @@ fn whole_address_range() {
         let packet = udp(RIGHT_MAC, [192, 0, 2, 1], dst.to_be_bytes(), 60);
         assert_eq!(verdict(&port, &packet), Verdict::Redirect, "{dst:#x}");
         router
-            .tables()
-            .first
+            .memory()
+            .ip4_first
             .at((dst >> 8) as usize)
             .store(1, Relaxed);
         assert_eq!(verdict(&port, &packet), Verdict::Pass, "{dst:#x}");
         router
-            .tables()
-            .first
+            .memory()
+            .ip4_first
             .at((dst >> 8) as usize)
             .store(0, Relaxed);
     }
@@ -238,20 +249,20 @@ fn ports_are_their_own() {
     one.register(0, socket.as_fd()).expect("registers");
     assert_eq!(verdict(&one, &packet), Verdict::Redirect);
     assert_eq!(verdict(&two, &packet), Verdict::Pass);
-    one.configure(PortConfig {
-        mac: LEFT_MAC,
-        l2: false,
-    });
-    assert_eq!(verdict(&one, &packet), Verdict::Pass);
-    one.configure(PortConfig {
-        mac: LEFT_MAC,
-        l2: true,
-    });
     let mut arp = packet.clone();
     arp[12..14].copy_from_slice(&[8, 6]);
-    assert_eq!(verdict(&one, &arp), Verdict::Redirect);
-    one.set_mac(RIGHT_MAC);
-    assert_eq!(verdict(&one, &arp), Verdict::Redirect);
+    use interface::Mode::*;
+    for (mode, mac, of_packet, of_arp) in [
+        (Routed, LEFT_MAC, Verdict::Pass, Verdict::Pass),
+        (Unaddressed, RIGHT_MAC, Verdict::Redirect, Verdict::Pass),
+        (Down, RIGHT_MAC, Verdict::Pass, Verdict::Pass),
+        (Twin, RIGHT_MAC, Verdict::Pass, Verdict::Pass),
+        (L2, LEFT_MAC, Verdict::Redirect, Verdict::Redirect),
+    ] {
+        set(router.memory(), mode, mac);
+        let seen = (verdict(&one, &packet), verdict(&one, &arp));
+        assert_eq!(seen, (of_packet, of_arp), "{mode:?}");
+    }
     one.unregister(0).expect("is there");
     one.unregister(0).expect("is gone, which is fine");
     assert_eq!(verdict(&one, &arp), Verdict::Pass);
@@ -269,7 +280,7 @@ fn conflicts_and_detaching() {
     pair.right(|ifindex| {
         assert_eq!(xdp::attached(ifindex).expect("asks"), None);
         let port = router
-            .attach(ifindex, CONFIG, &[Mode::Native, Mode::Generic])
+            .attach(ifindex, INTERFACE, &[Mode::Native, Mode::Generic])
             .expect("attaches");
         assert_eq!(
             port.attachment().map(|a| (a.ifindex(), a.mode())),
@@ -282,7 +293,7 @@ fn conflicts_and_detaching() {
         );
         for mode in [Mode::Native, Mode::Generic] {
             let refused = router
-                .attach(ifindex, CONFIG, &[mode])
+                .attach(ifindex, INTERFACE, &[mode])
                 .expect_err("is taken")
                 .to_string();
             let expected = format!(
@@ -294,7 +305,7 @@ fn conflicts_and_detaching() {
         drop(port);
         assert_eq!(xdp::attached(ifindex).expect("asks"), None);
         let port = router
-            .attach(ifindex, CONFIG, &[Mode::Generic])
+            .attach(ifindex, INTERFACE, &[Mode::Generic])
             .expect("attaches");
         assert_eq!(
             port.attachment().map(xdp::Attachment::mode),
@@ -303,7 +314,7 @@ fn conflicts_and_detaching() {
         drop(port);
         assert_eq!(xdp::attached(ifindex).expect("asks"), None);
         assert!(matches!(
-            router.attach(9999, CONFIG, &[Mode::Native]),
+            router.attach(9999, INTERFACE, &[Mode::Native]),
             Err(xdp::Error::NoInterface(9999))
         ));
         assert!(xdp::attached(9999).is_err());
@@ -355,7 +366,7 @@ fn foreign_program() {
         );
         for mode in [Mode::Native, Mode::Generic] {
             let refused = router
-                .attach(ifindex, CONFIG, &[mode])
+                .attach(ifindex, INTERFACE, &[mode])
                 .expect_err("is taken");
             assert_eq!(refused.to_string(), expected);
         }
@@ -382,7 +393,7 @@ const HOLD: &str = "PARSHALL_TEST_HOLD";
 fn hold(ifindex: u32) -> ! {
     let router = Router::new(SIZES).expect("tables");
     let _port = router
-        .attach(ifindex, CONFIG, &[Mode::Native])
+        .attach(ifindex, INTERFACE, &[Mode::Native])
         .expect("attaches");
     println!("holding");
     loop {
@@ -429,7 +440,7 @@ fn killed_process() {
         assert_eq!(xdp::attached(ifindex).expect("asks"), None);
         let router = Router::new(SIZES).expect("tables");
         router
-            .attach(ifindex, CONFIG, &[Mode::Native])
+            .attach(ifindex, INTERFACE, &[Mode::Native])
             .expect("attaches again");
     });
 }
@@ -440,7 +451,7 @@ fn odd_table_sizes_are_refused() {
         return;
     }
     for adjacencies in [0, 3, 1 << 31] {
-        let sizes = TableSizes {
+        let sizes = Sizes {
             adjacencies,
             ..SIZES
         };

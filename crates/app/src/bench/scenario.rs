@@ -7,7 +7,7 @@ use graph::served::Served;
 use graph::worker::{Command, Handle, Worker};
 use graph::{Buffers, Desc, Pool};
 use io::null::{Collected, Null};
-use router::{Change, Cx, Interface, Kind, Memory, Path, Prefix, Route, Router, Setup};
+use router::{Change, Cx, Interface, Kind, Path, Prefix, Route, Router, Setup};
 use std::error::Error;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl Scenario {
         let pool = Pool::new(what.packets as u32 + 4096, STRIDE)?;
         let setup = Setup {
             pool: pool.clone(),
-            memory: Memory::own()?,
+            memory: tables::Memory::mapped(tables::Sizes::default())?,
             workers: 1,
             grace: None,
         };

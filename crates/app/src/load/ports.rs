@@ -13,7 +13,7 @@ use loadgen::receive::{Counters, Match};
 use loadgen::stream::Stream;
 use loadgen::tester::{Endpoint, Tester};
 use loadgen::units::Pps;
-use xdp::{LiveError, Mode, PortConfig, Router, RouterPort, TableSizes};
+use xdp::{LiveError, Mode, RouterPort};
 
 use super::interface::Interface;
 use super::live;
@@ -387,18 +387,8 @@ fn boxed(port: impl graph::Port + 'static) -> Box<dyn graph::Port> {
 
 /// Gives everything that comes in by the interface to its sockets.
 fn redirect(name: &str, sockets: &af_xdp::Interface) -> Result<RouterPort, Box<dyn Error>> {
-    let interface = Interface::open(name)?;
-    let sizes = TableSizes {
-        second_groups: 1,
-        nexthop_groups: 1,
-        adjacencies: 1,
-    };
-    let config = PortConfig {
-        mac: interface.mac()?.0,
-        l2: true,
-    };
-    let port =
-        Router::new(sizes)?.attach(interface.index(), config, &[Mode::Native, Mode::Generic])?;
+    let index = Interface::open(name)?.index();
+    let port = RouterPort::taking_everything(index, &[Mode::Native, Mode::Generic])?;
     sockets.each_socket(|queue, socket| port.register(queue, socket))?;
     Ok(port)
 }

@@ -13,7 +13,7 @@ use graph::pool::{STRIDE, STRIDE_AF_XDP};
 use graph::served::Served;
 use graph::worker::{Command, Handle};
 use io::memif;
-use router::{Change, InterfaceId, Memory, Router, Setup};
+use router::{Change, InterfaceId, Router, Setup};
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
@@ -108,24 +108,19 @@ impl Daemon {
         }
         let netns: Option<PathBuf> = config.netns.clone();
         let opener = ports::Opener::new(&config)?;
-        let (memory, grace) = match opener.tables()? {
-            Some(memory) => (
-                memory,
+        let (stride, grace) = match opener.has_programs() {
+            true => (
+                STRIDE_AF_XDP,
                 Some(Box::new(ports::wait_for_programs) as Box<dyn Fn() + Send>),
             ),
-            None => (Memory::own()?, None),
-        };
-        let stride = if opener.uses_umem() {
-            STRIDE_AF_XDP
-        } else {
-            STRIDE
+            false => (STRIDE, None),
         };
         let cpus = worker_cpus(&config.workers, &lab::machine::cpus());
         let buffers = BUFFERS * cpus.len() as u32 + opener.buffers(&config);
         let pool = Pool::new(buffers, stride)?;
         let setup = Setup {
             pool: pool.clone(),
-            memory,
+            memory: opener.memory()?,
             workers: cpus.len(),
             grace,
         };
@@ -284,27 +279,11 @@ impl Daemon {
     /// Takes in what the kernel says.
     pub fn kernel(&mut self, batch: Batch) {
         let changes = self.translator.apply(batch);
-        self.macs(&changes);
         self.apply(changes);
         for news in self.translator.take_news() {
             match news {
                 LinkNews::Appeared { index, name } => self.appeared(index, &name),
                 LinkNews::Vanished { index, .. } => self.vanished(index),
-            }
-        }
-    }
-
-    /// Ports whose XDP program knows their address are told of a new one.
-    fn macs(&self, changes: &[Change]) {
-        for change in changes {
-            if let Change::InterfaceSet(i) = change
-                && let Some(opened) = self
-                    .slots
-                    .iter()
-                    .find(|s| s.id == i.id)
-                    .and_then(|s| s.opened.as_ref())
-            {
-                opened.set_mac(i.mac);
             }
         }
     }
@@ -573,7 +552,7 @@ mod tests {
     fn a_dead_worker_is_an_error_that_names_it() {
         let setup = Setup {
             pool: Pool::new(64, STRIDE).unwrap(),
-            memory: Memory::own().unwrap(),
+            memory: tables::Memory::mapped(tables::Sizes::default()).unwrap(),
             workers: 2,
             grace: None,
         };

@@ -14,24 +14,15 @@ struct End {
 }
 
 impl End {
-    fn new(name: &str, pool: &Arc<Pool>, router: &xdp::Router, mode: Mode) -> Self {
+    fn new(name: &str, pool: &Arc<Pool>, mode: Mode) -> Self {
         let (interface, ports) = Interface::open(name, None, mode, pool).expect("AF_XDP");
         let attach = if mode == Mode::Generic {
             xdp::Mode::Generic
         } else {
             xdp::Mode::Native
         };
-        let config = xdp::PortConfig {
-            mac: [0; 6],
-            l2: true,
-        };
-        let program = router
-            .attach(
-                netdev::index(name).expect("the interface"),
-                config,
-                &[attach],
-            )
-            .expect("the program");
+        let index = netdev::index(name).expect("the interface");
+        let program = xdp::RouterPort::taking_everything(index, &[attach]).expect("the program");
         let mut end = Self {
             ports,
             interface,
@@ -106,8 +97,7 @@ fn veth(options: &str) {
 /// Both ends of the pair, and the pool that they use.
 fn ends(mode: Mode) -> (Arc<Pool>, [End; 2]) {
     let pool = Pool::new(65536, 2048).expect("pool");
-    let router = xdp::Router::new(xdp::TableSizes::default()).expect("maps");
-    let ends = ["va", "vb"].map(|name| End::new(name, &pool, &router, mode));
+    let ends = ["va", "vb"].map(|name| End::new(name, &pool, mode));
     (pool, ends)
 }
 
@@ -250,8 +240,7 @@ fn an_interface_that_vanishes_is_noticed() {
     in_namespace("an_interface_that_vanishes_is_noticed", || {
         veth("");
         let pool = Pool::new(16384, 2048).expect("pool");
-        let router = xdp::Router::new(xdp::TableSizes::default()).expect("maps");
-        let mut a = End::new("va", &pool, &router, Mode::Auto);
+        let mut a = End::new("va", &pool, Mode::Auto);
         run("ip link set va down");
         a.send(0, &[packet(1, 60)]);
         assert!(!a.interface.gone(), "down is not away");

@@ -5,11 +5,11 @@ use crate::change::InterfaceId;
 use crate::context::Cx;
 use crate::icmp4::Error;
 use crate::ip4::at;
-use crate::snapshot::INTERFACES;
 use graph::ring::Producer;
 use graph::{Desc, Each, Out, edges};
 use std::net::Ipv4Addr;
 use tables::adjacency::Kind;
+use tables::interface::INTERFACES;
 
 edges! {
     /// Ways out of ip4-arp.

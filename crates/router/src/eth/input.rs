@@ -1,8 +1,8 @@
 //! ethernet-input: is the frame for us, and what is in it.
 
 use crate::context::Cx;
-use crate::snapshot::Mode;
 use graph::{Pkt, Stage, edges};
+use tables::interface::{Hot, Mode};
 
 edges! {
     /// Ways out of ethernet-input.
@@ -25,7 +25,6 @@ edges! {
 /// The stage.
 pub struct Input;
 
-const MAC: u64 = (1 << 48) - 1;
 const GROUP: u64 = 1;
 
 impl Stage<Cx> for Input {
@@ -36,34 +35,27 @@ impl Stage<Cx> for Input {
 
     #[inline(always)]
     fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
-        let face = cx.face(p.rx_if);
-        let destination = u64::from_le_bytes(*p.at::<8>(0)) & MAC;
+        let interface = cx.interfaces.load(p.rx_if);
+        let destination = u64::from_le_bytes(*p.at::<8>(0));
         let ethertype = u16::from_be_bytes(*p.at::<2>(12));
         p.set_l3(14);
-        if destination == face.mac
-            && ethertype == 0x0800
-            && face.mode == Mode::Routed
-            && p.len() >= 14
-        {
+        if interface.is(destination, Mode::Routed) && ethertype == 0x0800 && p.len() >= 14 {
             return Next::Ip4;
         }
         if p.len() < 14 {
             return Next::Runt;
         }
-        match face.mode {
-            Mode::Twin(of) => {
-                p.set_adj(u32::from(of));
+        let ours = interface.is_mac(destination);
+        match interface.mode() {
+            Mode::Twin => {
+                p.set_adj(u32::from(interface.twin()));
                 Next::Host
             }
-            Mode::Down => Next::Down,
-            Mode::Unaddressed
-                if destination == face.mac
-                    && ethertype == 0x0800
-                    && !is_dhcp_reply(p, face.mac) =>
-            {
+            Mode::Down | Mode::L2 => Next::Down,
+            Mode::Unaddressed if ours && ethertype == 0x0800 && !is_dhcp_reply(p, interface) => {
                 Next::Ip4
             }
-            _ if destination == face.mac || destination & GROUP != 0 => Next::Punt,
+            _ if ours || destination & GROUP != 0 => Next::Punt,
             _ => Next::NotOurs,
         }
     }
@@ -71,14 +63,13 @@ impl Stage<Cx> for Input {
 
 /// RFC 2131: UDP to port 68, and the interface's own address as the client's. Its IP destination is an address that nobody has yet.
 /// The XDP program asks the same for the ports whose netdev is the host's.
-#[cold]
-fn is_dhcp_reply(p: &Pkt<'_>, mac: u64) -> bool {
+#[inline(always)]
+fn is_dhcp_reply(p: &Pkt<'_>, interface: Hot<'_>) -> bool {
     const UDP: u8 = 14 + 20;
     const CLIENT: u8 = UDP + 8 + 28;
-    let client = u64::from_le_bytes(*p.at::<8>(CLIENT)) & MAC;
     p.len() >= usize::from(CLIENT) + 6
         && *p.at::<1>(14) == [0x45]
         && *p.at::<1>(14 + 9) == [wire::ip4::UDP]
         && *p.at::<2>(UDP + 2) == 68u16.to_be_bytes()
-        && client == mac
+        && interface.is_mac(u64::from_le_bytes(*p.at::<8>(CLIENT)))
 }

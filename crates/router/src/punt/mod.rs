@@ -4,9 +4,9 @@ mod class;
 
 use crate::bucket::TokenBucket;
 use crate::context::Cx;
-use crate::snapshot::INTERFACES;
 use class::Class;
 use graph::{Desc, Each, Flag, Out, edges};
+use tables::interface::INTERFACES;
 
 edges! {
     /// Ways out of punt.
@@ -62,7 +62,7 @@ impl Punt {
         if d.has(Flag::OURS) {
             return Next::Own;
         }
-        let twin = cx.face(d.rx_if).twin;
+        let twin = cx.interfaces.load(d.rx_if).twin();
         if twin == 0 {
             return Next::NoTwin;
         }

@@ -3,12 +3,16 @@
 mod nexthops;
 mod source;
 
-use crate::change::{Change, InterfaceId, MTUS, Mac, Path, Prefix, Route};
-use crate::snapshot::{Face, INTERFACES, Mode, Snapshot};
+use crate::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac, Path, Prefix, Route};
+use crate::snapshot::Snapshot;
 pub use nexthops::{Garbage, Links, ListId, NextHops};
 use std::collections::{BTreeMap, HashMap};
+use tables::Memory;
+use tables::adjacency::Slab;
 use tables::ids::Full;
+use tables::interface::{self, INTERFACES, Interfaces, Mode};
 use tables::ip4::{Entry, Fib};
+use tables::nexthop::Groups;
 use tables::special::Special;
 
 /// Why a batch of changes was refused; nothing of it was applied.
@@ -75,20 +79,28 @@ pub struct State {
     pub(crate) routes: HashMap<Prefix, Target>,
     /// Neighbors that have a host route of their own in the FIB, beside the kernel's routes.
     pub(crate) hosts: BTreeMap<u32, ListId>,
+    pub(crate) interfaces: Interfaces,
     pub(crate) fib: Fib,
     pub(crate) nexthops: NextHops,
     pub(crate) alarms: Alarms,
 }
 
 impl State {
-    /// An empty state over tables.
-    pub fn new(fib: Fib, nexthops: NextHops) -> Self {
+    /// An empty state over tables in zeroed memory.
+    ///
+    /// # Panics
+    /// If there is less memory than the tables need.
+    pub fn new(memory: Memory) -> Self {
         State {
             links: Links::default(),
             routes: HashMap::new(),
             hosts: BTreeMap::new(),
-            fib,
-            nexthops,
+            interfaces: Interfaces::new(memory.interfaces),
+            fib: Fib::new(memory.ip4_first, memory.ip4_second),
+            nexthops: NextHops::new(
+                Groups::new(memory.nexthop_groups),
+                Slab::new(memory.adjacencies),
+            ),
             alarms: Alarms::default(),
         }
     }
@@ -150,12 +162,13 @@ impl State {
             Change::InterfaceSet(interface) => {
                 let id = interface.id;
                 self.links.interfaces.insert(id, interface.clone());
+                self.interface_line(id);
                 self.refresh_adjacencies(id)?;
-                return Ok(true);
             }
             &Change::InterfaceDelete(id) => {
                 self.links.interfaces.remove(&id);
                 self.links.sources.addresses.remove(&id);
+                self.interface_line(id);
                 let gone: Vec<_> = self
                     .links
                     .neighbors
@@ -167,7 +180,6 @@ impl State {
                     self.neighbor_delete(interface, address)?;
                 }
                 self.refresh_adjacencies(id)?;
-                return Ok(true);
             }
             Change::AddressesSet {
                 interface,
@@ -175,8 +187,8 @@ impl State {
             } => {
                 let all = &mut self.links.sources.addresses;
                 all.insert(*interface, addresses.clone());
+                self.interface_line(*interface);
                 self.refresh_adjacencies(*interface)?;
-                return Ok(true);
             }
             &Change::SourceSet(address) => {
                 self.links.sources.fallback = address;
@@ -201,25 +213,32 @@ impl State {
 
     /// The snapshot for the workers.
     pub fn snapshot(&self) -> Snapshot {
-        let mut snapshot = Snapshot::default();
-        for i in self.links.interfaces.values() {
-            let addresses = self.links.sources.addresses.get(&i.id);
-            let addressed = addresses.is_some_and(|a| !a.is_empty());
+        Snapshot {
+            source: self.links.sources.fallback.map_or(0, u32::from),
+        }
+    }
+
+    /// Writes what the packet path is to know of an interface.
+    fn interface_line(&mut self, id: InterfaceId) {
+        let addresses = self.links.sources.addresses.get(&id);
+        let addressed = addresses.is_some_and(|a| !a.is_empty());
+        let line = |i: &Interface| {
             let (mode, twin) = match i.kind {
                 _ if !i.up => (Mode::Down, 0),
-                crate::Kind::Routed { twin: Some(twin) } if !addressed => (Mode::Unaddressed, twin),
-                crate::Kind::Routed { twin } => (Mode::Routed, twin.unwrap_or(0)),
-                crate::Kind::Twin { of } => (Mode::Twin(of), 0),
+                Kind::Routed { twin: Some(twin) } if !addressed => (Mode::Unaddressed, twin),
+                Kind::Routed { twin } => (Mode::Routed, twin.unwrap_or(0)),
+                Kind::Twin { of } => (Mode::Twin, of),
             };
-            snapshot.faces[i.id as usize] = Face {
-                mac: Face::number(i.mac),
+            interface::Interface {
+                mac: i.mac,
                 mode,
-                twin,
                 mtu: i.mtu,
-            };
-        }
-        snapshot.source = self.links.sources.fallback.map_or(0, u32::from);
-        snapshot
+                twin,
+            }
+        };
+        let interface = self.links.interfaces.get(&id);
+        self.interfaces
+            .set(id, &interface.map(line).unwrap_or_default());
     }
 
     // What can fail is done again by a second call of the same change, once tables have room: nothing below asks whether the

@@ -5,11 +5,9 @@ use graph::cable::Cable;
 use graph::node::Way;
 use graph::served::Served;
 use graph::worker::{Command, Worker};
-use router::{
-    Address, Change, Cx, Interface, Kind, Mac, Memory, Path, Prefix, Route, Router, Setup,
-};
+use router::{Address, Change, Cx, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup};
 use std::collections::BTreeMap;
-use tables::mem::Cells;
+use tables::{Memory, Sizes};
 use wire::craft::Packet;
 
 pub struct Lab {
@@ -129,12 +127,12 @@ impl Lab {
 
     /// The same with another number of buffers.
     pub fn with_buffers(workers: usize, second: usize, buffers: u32) -> Self {
-        let memory = Memory {
-            first: Cells::mapped(1 << 24).unwrap(),
-            second: Cells::boxed(256 * second),
-            groups: Cells::boxed(16 * 256),
-            adjacencies: Cells::boxed(16 * 256),
+        let sizes = Sizes {
+            second_groups: second as u32,
+            nexthop_groups: 256,
+            adjacencies: 256,
         };
+        let memory = Memory::mapped(sizes).unwrap();
         let pool = Pool::new(buffers, graph::pool::STRIDE).unwrap();
         let setup = Setup {
             pool,

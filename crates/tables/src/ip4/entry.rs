@@ -7,6 +7,9 @@ pub(super) const EXT: u32 = 1 << 31;
 const MULTI: u32 = 1 << 30;
 const GROUP: u32 = MULTI - 1;
 
+/// What C calls the bits of an entry.
+pub(crate) const ENTRY_BITS: [(&str, u32); 3] = [("EXT", EXT), ("MULTI", MULTI), ("GROUP", GROUP)];
+
 /// A next-hop group and whether its buckets differ, in 32 bits: bit 30 is set if the group needs the flow hash, the 30 bits
 /// below are the group. Bit 31 is never set in what a look-up gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

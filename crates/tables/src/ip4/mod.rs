@@ -16,6 +16,7 @@ mod rib;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use entry::ENTRY_BITS;
 pub use entry::Entry;
 pub use fib::{FIRST_WORDS, Fib, GROUP_WORDS};
 pub use prefix::{InvalidPrefix, Prefix};

@@ -13,11 +13,12 @@ use io::wrap::Sample;
 use io::{af_xdp, memif, null, tap};
 use opened::Kind;
 pub use opened::Opened;
-use router::{InterfaceId, Mac, Memory};
+use router::{InterfaceId, Mac};
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tables::{Memory, Sizes};
 use tracing::warn;
 
 /// MTU of an interface whose configuration names none and whose port has none of its own.
@@ -59,7 +60,7 @@ impl Opener {
     pub fn new(config: &Config) -> Result<Self, Box<dyn Error>> {
         let any = |f: fn(&PortKind) -> bool| config.interfaces.iter().any(|i| f(&i.port.kind));
         let programs = match any(PortKind::is_device) {
-            true => Some(xdp::Router::new(sizes())?),
+            true => Some(xdp::Router::new(Sizes::default())?),
             false => None,
         };
         let memifs = match any(|k| matches!(k, PortKind::Memif(_))) {
@@ -76,21 +77,19 @@ impl Opener {
         })
     }
 
-    /// The tables' memory that the XDP programs share; `None` if there are none.
-    pub fn tables(&self) -> Result<Option<Memory>, Box<dyn Error>> {
-        Ok(self.programs.as_ref().map(|p| {
-            let t = p.tables().clone();
-            Memory {
-                first: t.first,
-                second: t.second,
-                groups: t.groups,
-                adjacencies: t.adjacencies,
-            }
-        }))
+    /// The tables' memory: what the XDP programs share, where there are some.
+    ///
+    /// # Errors
+    /// The operating system's, when there is not enough.
+    pub fn memory(&self) -> std::io::Result<Memory> {
+        match &self.programs {
+            Some(programs) => Ok(programs.memory().clone()),
+            None => Memory::mapped(Sizes::default()),
+        }
     }
 
-    /// Whether packet memory must suit AF_XDP.
-    pub fn uses_umem(&self) -> bool {
+    /// Whether there are XDP programs: they read the tables, and packet memory must suit AF_XDP.
+    pub fn has_programs(&self) -> bool {
         self.programs.is_some()
     }
 
@@ -114,13 +113,14 @@ impl Opener {
             std::io::ErrorKind::NotFound => Closed::Waits(e.to_string()),
             _ => e.into(),
         })?;
-        self.af_xdp(config, &link, pool)
+        self.af_xdp(config, id, &link, pool)
     }
 
     /// A device of the kernel, by AF_XDP.
     fn af_xdp(
         &mut self,
         config: &config::Interface,
+        id: InterfaceId,
         link: &Link,
         pool: &Arc<Pool>,
     ) -> Result<Opened, Closed> {
@@ -133,16 +133,14 @@ impl Opener {
         };
         // The settings first: a program may make the driver refuse some.
         netdev::configure(&mut Requests::open(self.netns.as_deref())?, link, config)?;
-        let mac = config
-            .mac
-            .or(link.mac)
-            .ok_or_else(|| format!("{} is no Ethernet device", link.name))?;
+        if link.mac.is_none() {
+            return Err(format!("{} is no Ethernet device", link.name).into());
+        }
         let queues = config.port.queues.map(u32::from);
         let (program, (interface, ports)) = within(self.netns.as_deref(), || {
-            let port = xdp::PortConfig { mac, l2: false };
             let ours =
                 |e: &xdp::Error| matches!(e, xdp::Error::Conflict { name, .. } if name == PROGRAM);
-            let program = patiently(|| programs.attach(link.index, port, attach), ours)
+            let program = patiently(|| programs.attach(link.index, id, attach), ours)
                 .map_err(std::io::Error::other)?;
             let busy = |e: &af_xdp::Error| matches!(e, af_xdp::Error::Busy { .. });
             let open = || af_xdp::Interface::open(&link.name, queues, mode, pool);
@@ -346,14 +344,6 @@ fn queues(config: &config::Interface) -> u32 {
     let processors = || std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let configured = config.port.queues.map(u32::from);
     configured.or(present).unwrap_or_else(processors)
-}
-
-fn sizes() -> xdp::TableSizes {
-    xdp::TableSizes {
-        second_groups: 1 << 16,
-        nexthop_groups: 1 << 16,
-        adjacencies: 1 << 16,
-    }
 }
 
 // What the language allows is what a memif can be.

@@ -3,7 +3,6 @@
 use super::UNFINISHED;
 use graph::Port;
 use io::{af_xdp, memif};
-use router::Mac;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -150,17 +149,6 @@ impl Opened {
     pub fn has_unfinished(&self) -> bool {
         let mut counters = self.counters.iter().flat_map(|(_, c)| c.iter());
         counters.any(|(name, n)| name == UNFINISHED && n > 0)
-    }
-
-    /// The kernel's device got another address.
-    pub fn set_mac(&self, mac: Mac) {
-        if let Kind::AfXdp {
-            program: Some(program),
-            ..
-        } = &self.kind
-        {
-            program.set_mac(mac);
-        }
     }
 
     /// Takes the XDP program off: the kernel gets every packet from now on.

@@ -1,0 +1,249 @@
+//! Interface lines: what the packet path asks of an interface before anything else.
+//!
+//! A line is edited while readers read it, word by word. Each word stands by itself; while an interface gets another address a
+//! packet may be judged by half of each, and is then for nobody.
+//!
+//! | word | |
+//! | --- | --- |
+//! | 0 | Ethernet address, its first 4 bytes, the first lowest |
+//! | 1 | its last 2 bytes, the first lowest, mode << 16 |
+//! | 2 | MTU in bytes of IP packet, twin << 16 |
+//! | 3-15 | 0 |
+
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use crate::layout::Field;
+use crate::mem::{Cells, LINE, Line};
+
+/// Interfaces that there can be, number 0 (never an interface) included.
+pub const INTERFACES: usize = 256;
+
+const MAC: Field = Field::word("MAC", 0);
+const MAC_END: Field = Field::low("MAC_END", 1);
+const MODE: Field = Field::high("MODE", 1);
+const MTU: Field = Field::low("MTU", 2);
+const TWIN: Field = Field::high("TWIN", 2);
+
+pub(crate) const FIELDS: &[Field] = &[MAC, MAC_END, MODE, MTU, TWIN];
+
+/// How an interface's packets are taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u16)]
+pub enum Mode {
+    /// No such interface, or it is down: nothing is taken in.
+    #[default]
+    Down = 0,
+    /// Routed.
+    Routed = 1,
+    /// Routed, has a twin, and no address yet: the host may be asking a DHCP server for one.
+    Unaddressed = 2,
+    /// The kernel's end of another interface.
+    Twin = 3,
+    /// Everything is the packet path's: an XDP program leaves nothing to the kernel.
+    L2 = 4,
+}
+
+impl Mode {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 5] = [
+        Self::Down,
+        Self::Routed,
+        Self::Unaddressed,
+        Self::Twin,
+        Self::L2,
+    ];
+
+    #[inline]
+    const fn of(number: u32) -> Self {
+        match number {
+            1 => Self::Routed,
+            2 => Self::Unaddressed,
+            3 => Self::Twin,
+            4 => Self::L2,
+            _ => Self::Down,
+        }
+    }
+}
+
+/// An interface as the packet path sees it; [`Interface::default`] is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Interface {
+    /// Ethernet address.
+    pub mac: [u8; 6],
+    /// How packets are taken in.
+    pub mode: Mode,
+    /// Largest IP packet in bytes.
+    pub mtu: u16,
+    /// The tap by which the host is reached; of such a tap the interface that it stands for. 0 for none.
+    pub twin: u16,
+}
+
+impl Interface {
+    fn encode(&self) -> [u32; LINE] {
+        let [a, b, c, d, e, f] = self.mac;
+        let mut words = [0; LINE];
+        for (field, value) in [
+            (MAC, u32::from_le_bytes([a, b, c, d])),
+            (MAC_END, u32::from(u16::from_le_bytes([e, f]))),
+            (MODE, self.mode as u32),
+            (MTU, u32::from(self.mtu)),
+            (TWIN, u32::from(self.twin)),
+        ] {
+            words[field.word] |= field.put(value);
+        }
+        words
+    }
+}
+
+/// All interfaces; the one writer.
+#[derive(Debug)]
+pub struct Interfaces {
+    cells: Cells,
+}
+
+impl Interfaces {
+    /// No interface yet, over zeroed memory.
+    ///
+    /// # Panics
+    /// If `cells` has not exactly [`INTERFACES`] lines.
+    pub fn new(cells: Cells) -> Self {
+        assert_eq!(cells.len(), INTERFACES * LINE, "words of the interfaces");
+        Self { cells }
+    }
+
+    /// Sets an interface; readers see it from their next packet on. Numbers out of range are masked into it.
+    pub fn set(&mut self, interface: u16, to: &Interface) {
+        let words = to.encode();
+        let line = self.cells.line(usize::from(interface));
+        // The mode last: what comes up is complete.
+        let others = (0..LINE).filter(|&word| word != MODE.word);
+        for word in others.chain([MODE.word]) {
+            if line[word].load(Relaxed) != words[word] {
+                line[word].store(words[word], Release);
+            }
+        }
+    }
+
+    /// A reader; clone it for every worker.
+    pub fn reader(&self) -> Reader {
+        Reader {
+            cells: self.cells.clone(),
+        }
+    }
+}
+
+/// The workers' side.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    cells: Cells,
+}
+
+impl Reader {
+    /// An interface; numbers out of range are masked into it.
+    #[inline(always)]
+    pub fn load(&self, interface: u16) -> Hot<'_> {
+        Hot {
+            line: self.cells.line(usize::from(interface)),
+        }
+    }
+}
+
+/// What a packet needs of an interface, read when it is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Hot<'a> {
+    line: &'a Line,
+}
+
+impl Hot<'_> {
+    /// Whether the interface has this mode, and the address in the low 48 bits of `mac`, the first byte lowest; the other bits
+    /// are ignored.
+    #[inline(always)]
+    pub fn is(self, mac: u64, mode: Mode) -> bool {
+        let end = MAC_END.of((mac >> 32) as u32);
+        self.word(MAC) == mac as u32 && self.word(MODE) == MAC_END.put(end) | MODE.put(mode as u32)
+    }
+
+    /// Whether the interface has this address, given as to [`is`](Self::is).
+    #[inline(always)]
+    pub fn is_mac(self, mac: u64) -> bool {
+        let end = MAC_END.of((mac >> 32) as u32);
+        self.word(MAC) == mac as u32 && MAC_END.of(self.word(MAC_END)) == end
+    }
+
+    /// How packets are taken in.
+    #[inline(always)]
+    pub fn mode(self) -> Mode {
+        Mode::of(MODE.of(self.word(MODE)))
+    }
+
+    /// Largest IP packet in bytes.
+    #[inline(always)]
+    pub fn mtu(self) -> u16 {
+        MTU.of(self.word(MTU)) as u16
+    }
+
+    /// See [`Interface::twin`].
+    #[inline(always)]
+    pub fn twin(self) -> u16 {
+        TWIN.of(self.word(TWIN)) as u16
+    }
+
+    /// The word that holds a field.
+    #[inline(always)]
+    fn word(self, field: Field) -> u32 {
+        self.line[field.word].load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn any_interface_survives_the_table() {
+        let mut random = Random::new(0x6966);
+        let mut interfaces = Interfaces::new(Cells::boxed(INTERFACES * LINE));
+        let reader = interfaces.reader();
+        for _ in 0..100_000 {
+            let number = random.below(INTERFACES as u32) as u16;
+            let interface = Interface {
+                mac: std::array::from_fn(|_| random.word() as u8),
+                mode: Mode::ALL[random.below(5) as usize],
+                mtu: random.word() as u16,
+                twin: random.word() as u16,
+            };
+            interfaces.set(number, &interface);
+            let hot = reader.load(number);
+            assert_eq!(
+                (hot.mode(), hot.mtu(), hot.twin()),
+                (interface.mode, interface.mtu, interface.twin)
+            );
+            let [a, b, c, d, e, f] = interface.mac;
+            let after = [random.word() as u8, random.word() as u8];
+            let mac = u64::from_le_bytes([a, b, c, d, e, f, after[0], after[1]]);
+            assert!(hot.is_mac(mac) && hot.is(mac, interface.mode));
+            let other = mac ^ 1 << random.below(48);
+            assert!(!hot.is_mac(other) && !hot.is(other, interface.mode));
+            let mode = Mode::ALL[random.below(5) as usize];
+            assert_eq!(hot.is(mac, mode), mode == interface.mode);
+        }
+    }
+
+    #[test]
+    fn what_was_not_set_is_down() {
+        let mut interfaces = Interfaces::new(Cells::boxed(INTERFACES * LINE));
+        assert_eq!(interfaces.reader().load(7).mode(), Mode::Down);
+        interfaces.set(
+            7,
+            &Interface {
+                mode: Mode::Routed,
+                ..Interface::default()
+            },
+        );
+        interfaces.set(7, &Interface::default());
+        assert_eq!(interfaces.reader().load(7).mode(), Mode::Down);
+        assert_eq!(Mode::of(77), Mode::Down);
+        assert!(Mode::ALL.iter().all(|&mode| Mode::of(mode as u32) == mode));
+    }
+}

@@ -1,0 +1,137 @@
+//! How the lines of the tables are laid out: written down once, for the code here and for programs in C ([`header`]).
+
+use std::fmt::Write;
+
+use crate::adjacency::Kind;
+use crate::interface::{self, INTERFACES, Mode};
+use crate::mem::LINE;
+use crate::special::{FIRST_FREE, Special};
+use crate::{adjacency, ip4};
+
+/// Some bits of one word of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    name: &'static str,
+    /// The word of the line.
+    pub word: usize,
+    shift: u32,
+    bits: u32,
+}
+
+impl Field {
+    /// A whole word.
+    pub(crate) const fn word(name: &'static str, word: usize) -> Self {
+        Self::bits(name, word, 0, 32)
+    }
+
+    /// The lower half of a word.
+    pub(crate) const fn low(name: &'static str, word: usize) -> Self {
+        Self::bits(name, word, 0, 16)
+    }
+
+    /// The upper half of a word.
+    pub(crate) const fn high(name: &'static str, word: usize) -> Self {
+        Self::bits(name, word, 16, 16)
+    }
+
+    const fn bits(name: &'static str, word: usize, shift: u32, bits: u32) -> Self {
+        Self {
+            name,
+            word,
+            shift,
+            bits,
+        }
+    }
+
+    /// Its value in its word.
+    #[inline(always)]
+    pub const fn of(self, word: u32) -> u32 {
+        word >> self.shift & u32::MAX >> (32 - self.bits)
+    }
+
+    /// The bits of its word that hold `value`, which must fit.
+    #[inline(always)]
+    pub const fn put(self, value: u32) -> u32 {
+        value << self.shift
+    }
+}
+
+/// `tables.h`: what a program in C must know to read the tables.
+pub fn header() -> String {
+    let mut text = String::from(
+        "/* The tables' layouts, written by `tables::layout`; a test compares. Fields are read out of their word:\n \
+         * X_WORD is the number of the word in its line, X(word) the value. */\n\
+         #ifndef PARSHALL_TABLES_H\n#define PARSHALL_TABLES_H\n\n",
+    );
+    let mut define = |name: &str, value: String| {
+        writeln!(text, "#define {name} {value}").expect("a string takes all");
+    };
+    define("LINE_WORDS", LINE.to_string());
+    define("FIRST_FREE", FIRST_FREE.to_string());
+    define("INTERFACES", INTERFACES.to_string());
+    for (name, bits) in ip4::ENTRY_BITS {
+        define(&format!("ENTRY_{name}"), format!("{bits:#x}u"));
+    }
+    let special = Special::ALL.map(|special| ("GROUP", format!("{special:?}"), special.number()));
+    let modes = Mode::ALL.map(|mode| ("MODE", format!("{mode:?}"), mode as u32));
+    let kinds = Kind::ALL.map(|kind| ("KIND", format!("{kind:?}"), kind as u32));
+    for (of, variant, number) in special.into_iter().chain(modes).chain(kinds) {
+        define(&format!("{of}{}", constant(&variant)), number.to_string());
+    }
+    for (table, fields) in [
+        ("INTERFACE", interface::FIELDS),
+        ("ADJACENCY", adjacency::FIELDS),
+    ] {
+        for field in fields {
+            let Field {
+                name,
+                word,
+                shift,
+                bits,
+            } = *field;
+            define(&format!("{table}_{name}_WORD"), word.to_string());
+            let mask = u32::MAX >> (32 - bits);
+            define(
+                &format!("{table}_{name}(word)"),
+                format!("((word) >> {shift} & {mask:#x})"),
+            );
+        }
+    }
+    text + "\n#endif\n"
+}
+
+/// `_NO_ROUTE` of `NoRoute`.
+fn constant(variant: &str) -> String {
+    let letters = variant.chars().flat_map(|letter| {
+        let break_before = letter.is_uppercase().then_some('_');
+        break_before.into_iter().chain(letter.to_uppercase())
+    });
+    letters.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_its_bits() {
+        let (low, high, word) = (Field::low("L", 0), Field::high("H", 0), Field::word("W", 1));
+        let both = low.put(0x1234) | high.put(0xfedc);
+        assert_eq!(both, 0xfedc_1234);
+        assert_eq!((low.of(both), high.of(both)), (0x1234, 0xfedc));
+        assert_eq!(word.of(word.put(u32::MAX)), u32::MAX);
+    }
+
+    /// No two fields of a line share a bit.
+    #[test]
+    fn fields_do_not_overlap() {
+        for fields in [interface::FIELDS, adjacency::FIELDS] {
+            let mut taken = [0u32; LINE];
+            for field in fields {
+                let mask = field.put(u32::MAX >> (32 - field.bits));
+                assert_eq!(taken[field.word] & mask, 0, "{field:?}");
+                taken[field.word] |= mask;
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The memory of all tables, whatever it lies in.
+
+use std::io;
+
+use crate::interface::INTERFACES;
+use crate::ip4::{FIRST_WORDS, GROUP_WORDS};
+use crate::mem::{Cells, LINE};
+
+/// How large the tables are; each a power of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Second-level groups, 1 KiB each: one for each /24 that holds a longer prefix.
+    pub second_groups: u32,
+    /// Next-hop groups, 64 bytes each, [`FIRST_FREE`](crate::special::FIRST_FREE) special ones among them.
+    pub nexthop_groups: u32,
+    /// Adjacencies, 64 bytes each, as many special ones among them.
+    pub adjacencies: u32,
+}
+
+impl Default for Sizes {
+    /// 65,536 of each.
+    fn default() -> Self {
+        Self {
+            second_groups: 1 << 16,
+            nexthop_groups: 1 << 16,
+            adjacencies: 1 << 16,
+        }
+    }
+}
+
+/// The memory of all tables, zeroed: one writer fills it, workers and XDP programs read it.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    /// First level of the IPv4 FIB: a word for every /24.
+    pub ip4_first: Cells,
+    /// Second level of the IPv4 FIB: 256 words a group.
+    pub ip4_second: Cells,
+    /// Next-hop groups, a line each.
+    pub nexthop_groups: Cells,
+    /// Adjacencies, a line each.
+    pub adjacencies: Cells,
+    /// Interfaces, a line each.
+    pub interfaces: Cells,
+}
+
+impl Memory {
+    /// Memory that `make` gives for each table: its name and its length in words.
+    ///
+    /// # Errors
+    /// The first error of `make`.
+    pub fn of<E>(
+        sizes: Sizes,
+        mut make: impl FnMut(&'static str, usize) -> Result<Cells, E>,
+    ) -> Result<Self, E> {
+        let mut lines = |name, count: usize| make(name, count * LINE);
+        Ok(Self {
+            ip4_first: lines("ip4_first", FIRST_WORDS / LINE)?,
+            ip4_second: lines(
+                "ip4_second",
+                sizes.second_groups as usize * GROUP_WORDS / LINE,
+            )?,
+            nexthop_groups: lines("nexthop_groups", sizes.nexthop_groups as usize)?,
+            adjacencies: lines("adjacencies", sizes.adjacencies as usize)?,
+            interfaces: lines("interfaces", INTERFACES)?,
+        })
+    }
+
+    /// Memory of this process's own, in huge pages where there are some.
+    ///
+    /// # Errors
+    /// What mmap(2) says, usually `ENOMEM`.
+    ///
+    /// # Panics
+    /// If a size is not a power of two.
+    pub fn mapped(sizes: Sizes) -> io::Result<Self> {
+        Self::of(sizes, |_, words| Cells::mapped(words))
+    }
+}

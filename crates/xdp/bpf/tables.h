@@ -1,0 +1,54 @@
+/* The tables' layouts, written by `tables::layout`; a test compares. Fields are read out of their word:
+ * X_WORD is the number of the word in its line, X(word) the value. */
+#ifndef PARSHALL_TABLES_H
+#define PARSHALL_TABLES_H
+
+#define LINE_WORDS 16
+#define FIRST_FREE 16
+#define INTERFACES 256
+#define ENTRY_EXT 0x80000000u
+#define ENTRY_MULTI 0x40000000u
+#define ENTRY_GROUP 0x3fffffffu
+#define GROUP_NO_ROUTE 0
+#define GROUP_LOCAL 1
+#define GROUP_PUNT 2
+#define GROUP_BLACKHOLE 3
+#define GROUP_UNREACHABLE 4
+#define GROUP_PROHIBIT 5
+#define MODE_DOWN 0
+#define MODE_ROUTED 1
+#define MODE_UNADDRESSED 2
+#define MODE_TWIN 3
+#define MODE_L2 4
+#define KIND_FREE 0
+#define KIND_REWRITE 1
+#define KIND_GLEAN 2
+#define KIND_INCOMPLETE 3
+#define KIND_DROP 4
+#define KIND_SPECIAL 5
+#define INTERFACE_MAC_WORD 0
+#define INTERFACE_MAC(word) ((word) >> 0 & 0xffffffff)
+#define INTERFACE_MAC_END_WORD 1
+#define INTERFACE_MAC_END(word) ((word) >> 0 & 0xffff)
+#define INTERFACE_MODE_WORD 1
+#define INTERFACE_MODE(word) ((word) >> 16 & 0xffff)
+#define INTERFACE_MTU_WORD 2
+#define INTERFACE_MTU(word) ((word) >> 0 & 0xffff)
+#define INTERFACE_TWIN_WORD 2
+#define INTERFACE_TWIN(word) ((word) >> 16 & 0xffff)
+#define ADJACENCY_KIND_WORD 0
+#define ADJACENCY_KIND(word) ((word) >> 0 & 0xffff)
+#define ADJACENCY_TX_IF_WORD 0
+#define ADJACENCY_TX_IF(word) ((word) >> 16 & 0xffff)
+#define ADJACENCY_MTU_WORD 1
+#define ADJACENCY_MTU(word) ((word) >> 0 & 0xffff)
+#define ADJACENCY_FAST_MTU_WORD 1
+#define ADJACENCY_FAST_MTU(word) ((word) >> 16 & 0xffff)
+#define ADJACENCY_HEADER_WORD 2
+#define ADJACENCY_HEADER(word) ((word) >> 0 & 0xffffffff)
+#define ADJACENCY_NEXT_HOP_WORD 6
+#define ADJACENCY_NEXT_HOP(word) ((word) >> 0 & 0xffffffff)
+#define ADJACENCY_SOURCE_WORD 7
+#define ADJACENCY_SOURCE(word) ((word) >> 0 & 0xffffffff)
+
+#endif
