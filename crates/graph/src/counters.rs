@@ -87,7 +87,7 @@ pub struct InterfaceCounters {
     pub tx_clocks: Counter,
 }
 
-/// What a worker did.
+/// What a worker's loop did.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct WorkerCounters {
@@ -105,4 +105,44 @@ pub struct WorkerCounters {
     pub handoffs: Counter,
     /// Buffers in its cache, looked at about once a millisecond.
     pub cached: Counter,
+}
+
+/// All counters of one executor: a worker, or what else takes packets the graph's way (an XDP program).
+#[derive(Debug, Clone)]
+pub struct ExecutorCounters {
+    /// TSC at its start.
+    pub started: u64,
+    /// Of its loop; all 0 where it has none.
+    pub worker: Arc<WorkerCounters>,
+    /// Names and counters of its nodes.
+    pub nodes: Vec<(&'static str, Arc<NodeCounters>)>,
+    /// Counters of the interfaces, by interface.
+    pub interfaces: Vec<Arc<InterfaceCounters>>,
+}
+
+impl ExecutorCounters {
+    /// Counters of the same nodes and interfaces for another executor, which starts now.
+    pub fn anew(&self) -> Self {
+        let node = |n: &NodeCounters| NodeCounters::new(n.parts.to_vec());
+        ExecutorCounters {
+            started: crate::cycles::now(),
+            worker: Arc::default(),
+            nodes: self
+                .nodes
+                .iter()
+                .map(|(name, n)| (*name, node(n)))
+                .collect(),
+            interfaces: self.interfaces.iter().map(|_| Arc::default()).collect(),
+        }
+    }
+
+    /// The counter of a stage's edge, by the names of both; of a stage that is in several nodes, the first's.
+    pub fn edge(&self, stage: &str, edge: &str) -> Option<&Counter> {
+        self.nodes.iter().find_map(|(_, node)| {
+            let edges = node.parts.iter();
+            let mut edges = edges.flat_map(|p| p.edges.iter().map(|e| (p.name, e.name)));
+            let at = edges.position(|found| found == (stage, edge))?;
+            node.edges.get(at)
+        })
+    }
 }

@@ -1,6 +1,6 @@
 //! The graph: nodes by name, their edges resolved, and the loop that runs them.
 
-use crate::counters::{NodeCounters, WorkerCounters};
+use crate::counters::{ExecutorCounters, NodeCounters, WorkerCounters};
 use crate::node::{Out, Target};
 use crate::{Buffers, Frame, Node, To};
 use std::sync::Arc;
@@ -107,13 +107,16 @@ impl<C> Graph<C> {
         })
     }
 
-    /// Names and counters of the nodes, in order.
-    pub fn counters(&self) -> Vec<(&'static str, Arc<NodeCounters>)> {
-        self.nodes
-            .iter()
-            .map(|n| n.name())
-            .zip(self.out.counters.iter().cloned())
-            .collect()
+    /// All counters; time counts from now.
+    pub fn counters(&self) -> ExecutorCounters {
+        let names = self.nodes.iter().map(|n| n.name());
+        let interfaces = self.out.transmit.iter();
+        ExecutorCounters {
+            started: crate::cycles::now(),
+            worker: self.out.worker.clone(),
+            nodes: names.zip(self.out.counters.iter().cloned()).collect(),
+            interfaces: interfaces.map(|t| t.counters.clone()).collect(),
+        }
     }
 
     /// Index of a node.

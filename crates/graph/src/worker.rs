@@ -1,6 +1,6 @@
 //! The worker: one pinned thread that takes packets from ports, runs the graph and sends what comes out.
 
-use crate::counters::{InterfaceCounters, WorkerCounters};
+use crate::counters::ExecutorCounters;
 use crate::node::Way;
 use crate::ring::{Consumer, Producer};
 use crate::served::{Handoff, Served};
@@ -60,13 +60,7 @@ pub struct Handle {
     /// Its thread's processor, if pinned.
     pub cpu: Option<usize>,
     /// Its counters.
-    pub counters: Arc<WorkerCounters>,
-    /// Names and counters of its nodes.
-    pub nodes: Vec<(&'static str, Arc<crate::counters::NodeCounters>)>,
-    /// Counters of the interfaces at this worker, by interface.
-    pub interfaces: Vec<Arc<InterfaceCounters>>,
-    /// TSC at its start.
-    pub started: u64,
+    pub counters: ExecutorCounters,
     commands: Producer<Command>,
     returned: Consumer<Returned>,
     waker: Arc<Waker>,
@@ -102,15 +96,7 @@ impl<C: Context + 'static> Worker<C> {
         let (returned, from_worker) = crate::ring::ring(1024);
         let handle = Handle {
             cpu: None,
-            counters: graph.out.worker.clone(),
-            nodes: graph.counters(),
-            interfaces: graph
-                .out
-                .transmit
-                .iter()
-                .map(|t| t.counters.clone())
-                .collect(),
-            started: crate::cycles::now(),
+            counters: graph.counters(),
             commands: to_worker,
             returned: from_worker,
             waker: waker.clone(),

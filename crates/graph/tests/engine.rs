@@ -162,8 +162,8 @@ fn packets_keep_their_order_on_each_edge() {
         let small = wanted(|b| b != 0 && b.is_multiple_of(2) && b <= 100);
         assert_eq!(lab.cables[3].take(), small);
         let zero = wanted(|b| b == 0).len() as u64;
-        assert_eq!(lab.handle.nodes[0].1.edges[2].get(), zero);
-        assert_eq!(lab.handle.nodes[0].1.packets.get(), 1000);
+        assert_eq!(lab.handle.counters.nodes[0].1.edges[2].get(), zero);
+        assert_eq!(lab.handle.counters.nodes[0].1.packets.get(), 1000);
     }
 }
 
@@ -171,7 +171,7 @@ fn packets_keep_their_order_on_each_edge() {
 fn a_fused_node_counts_as_its_stages() {
     let mut lab = lab(vec![node("sorter", Then(Sorter, Copier))]);
     lab.run([vec![0], vec![1], vec![2], vec![4], vec![200]]);
-    let counters = &lab.handle.nodes[0].1;
+    let counters = &lab.handle.counters.nodes[0].1;
     let edges: Vec<u64> = counters.edges.iter().map(|e| e.get()).collect();
     // Even, which is never counted, odd, zero; out, large.
     assert_eq!(edges, [0, 1, 1, 2, 1]);
@@ -194,7 +194,7 @@ fn a_node_that_makes_many_packets_overflows_in_order_then_loses() {
         let number = |p: &Vec<u8>| usize::from(p[1]) << 8 | usize::from(p[2]);
         let sent = lab.cables[3].take();
         assert!(sent.iter().map(number).eq(0..made - lost), "{made} packets");
-        assert_eq!(lab.handle.counters.queue_full.get(), lost as u64);
+        assert_eq!(lab.handle.counters.worker.queue_full.get(), lost as u64);
     }
 }
 
@@ -307,8 +307,8 @@ fn a_thread_that_sleeps_serves_what_comes() {
     let mut handle = worker.start("worker".into(), None, handle).unwrap();
     for n in 1..=20u8 {
         // Until it has been asleep.
-        let slept = handle.counters.sleeps.get();
-        wait(|| handle.counters.sleeps.get() > slept);
+        let slept = handle.counters.worker.sleeps.get();
+        wait(|| handle.counters.worker.sleeps.get() > slept);
         cables[1].put(vec![2, n]);
         let mut sent = Vec::new();
         wait(|| {

@@ -8,6 +8,7 @@ use crate::nodes;
 use crate::show::{Cleared, Traces};
 use crate::snapshot::Snapshot;
 use crate::state::{Garbage, Rejected, State};
+use graph::counters::ExecutorCounters;
 use graph::epoch::Publisher;
 use graph::graph::GraphError;
 use graph::ring::Consumer;
@@ -50,6 +51,8 @@ pub struct Router {
     deferred: Deferred,
     grace: Option<Box<dyn Fn() + Send>>,
     started: Instant,
+    /// What moves packets beside the workers: name and counters.
+    pub(crate) others: Vec<(&'static str, ExecutorCounters)>,
     /// What the `clear` commands remember.
     pub(crate) cleared: Cleared,
     /// The traces that `trace add` started.
@@ -90,6 +93,7 @@ impl Router {
             deferred: Deferred::default(),
             grace: setup.grace,
             started: Instant::now(),
+            others: Vec::new(),
             cleared: Cleared::default(),
             traces: Traces::default(),
         };
@@ -99,6 +103,14 @@ impl Router {
     /// Takes the handles of the workers, in order.
     pub fn attach(&mut self, handles: Vec<Handle>) {
         self.workers = handles;
+    }
+
+    /// Counters for another executor than a worker, counted and shown beside them under `name`. Whoever runs it keeps them
+    /// right. Only once the workers are attached: its nodes are theirs.
+    pub fn add_executor(&mut self, name: &'static str) -> Option<ExecutorCounters> {
+        let counters = self.workers.first()?.counters.anew();
+        self.others.push((name, counters.clone()));
+        Some(counters)
     }
 
     /// The packet memory.

@@ -162,10 +162,11 @@ impl Scenario {
 
     /// Clocks so far of every node, and of the port's two ends.
     fn clocks(&self) -> Vec<(String, u64)> {
-        let port = &self.handle.interfaces[INTERFACE as usize];
+        let port = &self.handle.counters.interfaces[INTERFACE as usize];
         let mut clocks = vec![("rx".to_string(), port.rx_clocks.get())];
         clocks.extend(
             self.handle
+                .counters
                 .nodes
                 .iter()
                 .map(|(name, c)| (name.to_string(), c.clocks.get())),

@@ -42,7 +42,7 @@ pub fn buffers(router: &Router) -> Buffers {
     let available = u64::from(pool.available());
     let workers = router.workers.iter();
     let cached = workers
-        .map(|w| w.counters.cached.get())
+        .map(|w| w.counters.worker.cached.get())
         .fold(0, u64::saturating_add);
     // Counts of different moments: kept from exceeding the total.
     let cached = cached.min(total.saturating_sub(available));

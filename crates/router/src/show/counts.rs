@@ -1,7 +1,8 @@
-//! All counters at one moment, and what was cleared: workers only ever count up, so clearing is remembering and subtracting.
+//! All counters at one moment, and what was cleared: executors only ever count up, so clearing is remembering and subtracting.
 
+use super::threads::worker_name;
 use crate::Router;
-use graph::counters::{InterfaceCounters, NodeCounters};
+use graph::counters::{ExecutorCounters, InterfaceCounters, NodeCounters};
 
 /// What a node had done at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub(crate) struct NodeCounts {
     pub edges: Vec<u64>,
 }
 
-/// What had gone over an interface at one worker at one moment.
+/// What had gone over an interface at one executor at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct InterfaceCounts {
     pub rx_packets: u64,
@@ -28,9 +29,9 @@ pub(crate) struct InterfaceCounts {
     pub tx_clocks: u64,
 }
 
-/// What a worker had done at one moment.
+/// What an executor had done at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct WorkerCounts {
+pub(crate) struct ExecutorCounts {
     /// TSC of that moment.
     pub at: u64,
     pub loops: u64,
@@ -46,9 +47,9 @@ pub(crate) struct WorkerCounts {
 /// What each `clear` command remembers; nothing was cleared where a list is empty.
 #[derive(Debug, Default)]
 pub(crate) struct Cleared {
-    pub runtime: Vec<WorkerCounts>,
-    pub errors: Vec<WorkerCounts>,
-    pub interface: Vec<WorkerCounts>,
+    pub runtime: Vec<ExecutorCounts>,
+    pub errors: Vec<ExecutorCounts>,
+    pub interface: Vec<ExecutorCounts>,
 }
 
 /// What can be cleared.
@@ -76,44 +77,69 @@ impl Router {
     /// A new interface counts from 0, whatever an earlier one of its number had counted.
     pub(crate) fn clear_interface(&mut self, id: crate::InterfaceId) {
         let id = usize::from(id);
-        let base = &mut self.cleared.interface;
-        base.resize_with(self.workers.len(), WorkerCounts::default);
-        for (base, worker) in base.iter_mut().zip(&self.workers) {
-            let known = base.interfaces.len().max(worker.interfaces.len());
+        let mut cleared = std::mem::take(&mut self.cleared.interface);
+        let (base, executors) = (&mut cleared, executors(self));
+        base.resize_with(executors.len(), ExecutorCounts::default);
+        for (base, executor) in base.iter_mut().zip(executors) {
+            let now = &executor.counters.interfaces;
+            let known = base.interfaces.len().max(now.len());
             base.interfaces.resize_with(known, InterfaceCounts::default);
-            if let (Some(base), Some(now)) =
-                (base.interfaces.get_mut(id), worker.interfaces.get(id))
-            {
+            if let (Some(base), Some(now)) = (base.interfaces.get_mut(id), now.get(id)) {
                 *base = interface(now);
             }
         }
+        self.cleared.interface = cleared;
     }
 }
 
-/// Counters of all workers now.
-pub(crate) fn all(router: &Router) -> Vec<WorkerCounts> {
-    let at = graph::cycles::now();
-    let count = |w: &graph::worker::Handle| WorkerCounts {
-        at,
-        loops: w.counters.loops.get(),
-        busy_loops: w.counters.busy_loops.get(),
-        sleeps: w.counters.sleeps.get(),
-        queue_full: w.counters.queue_full.get(),
-        handoff_full: w.counters.handoff_full.get(),
-        handoffs: w.counters.handoffs.get(),
-        nodes: w.nodes.iter().map(|(_, n)| node(n)).collect(),
-        interfaces: w.interfaces.iter().map(|i| interface(i)).collect(),
-    };
-    router.workers.iter().map(count).collect()
+/// Something that moves packets.
+pub(crate) struct Executor<'a> {
+    pub name: String,
+    /// The processor that it is pinned to.
+    pub cpu: Option<usize>,
+    pub counters: &'a ExecutorCounters,
 }
 
-/// Counters of all workers since `cleared`. `at` becomes the TSC cycles that have passed since then, or since the worker's start.
-pub(crate) fn since(router: &Router, cleared: &[WorkerCounts]) -> Vec<WorkerCounts> {
+/// The workers, then what else moves packets.
+pub(crate) fn executors(router: &Router) -> Vec<Executor<'_>> {
+    let workers = router.workers.iter().enumerate();
+    let workers = workers.map(|(i, worker)| Executor {
+        name: worker_name(i),
+        cpu: worker.cpu,
+        counters: &worker.counters,
+    });
+    let others = router.others.iter().map(|(name, counters)| Executor {
+        name: (*name).into(),
+        cpu: None,
+        counters,
+    });
+    workers.chain(others).collect()
+}
+
+/// Counters of all executors now.
+pub(crate) fn all(router: &Router) -> Vec<ExecutorCounts> {
+    let at = graph::cycles::now();
+    let count = |e: Executor<'_>| ExecutorCounts {
+        at,
+        loops: e.counters.worker.loops.get(),
+        busy_loops: e.counters.worker.busy_loops.get(),
+        sleeps: e.counters.worker.sleeps.get(),
+        queue_full: e.counters.worker.queue_full.get(),
+        handoff_full: e.counters.worker.handoff_full.get(),
+        handoffs: e.counters.worker.handoffs.get(),
+        nodes: e.counters.nodes.iter().map(|(_, n)| node(n)).collect(),
+        interfaces: e.counters.interfaces.iter().map(|i| interface(i)).collect(),
+    };
+    executors(router).into_iter().map(count).collect()
+}
+
+/// Counters of all executors since `cleared`. `at` becomes the TSC cycles that have passed since then, or since the executor's start.
+pub(crate) fn since(router: &Router, cleared: &[ExecutorCounts]) -> Vec<ExecutorCounts> {
     let mut all = all(router);
-    for (i, (counts, worker)) in all.iter_mut().zip(&router.workers).enumerate() {
+    for (i, (counts, executor)) in all.iter_mut().zip(executors(router)).enumerate() {
         match cleared.get(i) {
             Some(base) => counts.subtract(base),
-            None => counts.at = counts.at.saturating_sub(worker.started),
+            None => counts.at = counts.at.saturating_sub(executor.counters.started),
         }
     }
     all
@@ -149,8 +175,8 @@ fn less(now: &mut u64, base: u64) {
     *now = now.wrapping_sub(base);
 }
 
-impl WorkerCounts {
-    fn subtract(&mut self, base: &WorkerCounts) {
+impl ExecutorCounts {
+    fn subtract(&mut self, base: &ExecutorCounts) {
         less(&mut self.at, base.at);
         less(&mut self.loops, base.loops);
         less(&mut self.busy_loops, base.busy_loops);
@@ -173,7 +199,7 @@ impl WorkerCounts {
 }
 
 impl InterfaceCounts {
-    /// Adds what another worker counted.
+    /// Adds what another executor counted.
     pub fn add(&mut self, other: &InterfaceCounts) {
         self.combine(other, u64::wrapping_add);
     }

@@ -1,6 +1,6 @@
 //! `show errors`: every edge that packets ended on, and every other place where packets are lost.
 
-use super::counts::since;
+use super::counts::{executors, since};
 use super::text::{center, column, heading, name};
 use crate::Router;
 use graph::{PortCounters, To};
@@ -55,8 +55,8 @@ pub fn errors(router: &Router, ports: &[(String, PortCounters)]) -> Errors {
         }
     };
     let counts = since(router, &router.cleared.errors);
-    for (w, (worker, counts)) in router.workers.iter().zip(&counts).enumerate() {
-        for ((_, node), counts) in worker.nodes.iter().zip(&counts.nodes) {
+    for (executor, counts) in executors(router).iter().zip(&counts) {
+        for ((_, node), counts) in executor.counters.nodes.iter().zip(&counts.nodes) {
             let edges = node.parts.iter();
             let edges = edges.flat_map(|p| p.edges.iter().map(move |e| (p.name, e)));
             for ((part, edge), n) in edges.zip(&counts.edges) {
@@ -77,7 +77,7 @@ pub fn errors(router: &Router, ports: &[(String, PortCounters)]) -> Errors {
             add(tx(), full.into(), Severity::Error, c.tx_errors);
             add(tx(), none.into(), Severity::Error, c.no_port);
         }
-        let worker = || super::threads::worker_name(w);
+        let worker = || executor.name.clone();
         let (queue, ring) = ("node queue full", "ring to another worker full");
         add(worker(), queue.into(), Severity::Error, counts.queue_full);
         add(worker(), ring.into(), Severity::Error, counts.handoff_full);

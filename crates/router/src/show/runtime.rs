@@ -1,6 +1,6 @@
 //! `show runtime`: what each worker and each of its nodes did.
 
-use super::counts::{InterfaceCounts, NodeCounts, WorkerCounts, since};
+use super::counts::{Executor, ExecutorCounts, InterfaceCounts, NodeCounts, executors, since};
 use super::text::{center, column, heading, name, ratio};
 use crate::Router;
 use graph::To;
@@ -8,14 +8,14 @@ use graph::counters::NodeCounters;
 use serde::Serialize;
 use std::fmt;
 
-/// All workers.
+/// All workers, then what else moves packets.
 #[derive(Debug, Clone, Serialize)]
 pub struct Runtime {
     /// By number.
     pub threads: Vec<Thread>,
 }
 
-/// One worker since its start or the last `clear runtime`.
+/// One worker, or one of the others, since its start or the last `clear runtime`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Thread {
     /// Number of the thread; workers count from 1.
@@ -79,14 +79,16 @@ const PUNT: &str = "punt";
 /// What each worker and node did.
 pub fn runtime(router: &Router) -> Runtime {
     let counts = since(router, &router.cleared.runtime);
-    let threads = counts.iter().enumerate();
+    let executors = executors(router);
+    let threads = executors.iter().zip(&counts).zip(1..);
     Runtime {
-        threads: threads.map(|(i, c)| thread(router, i, c)).collect(),
+        threads: threads
+            .map(|((executor, counts), id)| thread(router, id, executor, counts))
+            .collect(),
     }
 }
 
-fn thread(router: &Router, index: usize, counts: &WorkerCounts) -> Thread {
-    let worker = &router.workers[index];
+fn thread(router: &Router, id: usize, executor: &Executor<'_>, counts: &ExecutorCounts) -> Thread {
     let seconds = counts.at as f64 / graph::cycles::per_second();
     let rate = |n: u64| {
         if seconds > 0.0 {
@@ -99,14 +101,14 @@ fn thread(router: &Router, index: usize, counts: &WorkerCounts) -> Thread {
         let all = counts.interfaces.iter().map(f);
         all.fold(0, u64::wrapping_add)
     };
-    let named = || worker.nodes.iter().zip(&counts.nodes);
+    let named = || executor.counters.nodes.iter().zip(&counts.nodes);
     let drops = named().map(|((_, n), c)| dropped(n, c));
     let punt = named().find(|((name, _), _)| *name == PUNT);
     let total = |f: fn(&NodeCounts) -> u64| counts.nodes.iter().map(f).fold(0, u64::wrapping_add);
     Thread {
-        id: index + 1,
-        name: super::threads::worker_name(index),
-        cpu: worker.cpu,
+        id,
+        name: executor.name.clone(),
+        cpu: executor.cpu,
         seconds,
         vector_rate: ratio(total(|n| n.packets), total(|n| n.calls)),
         loops_per_second: rate(counts.loops),
@@ -114,13 +116,13 @@ fn thread(router: &Router, index: usize, counts: &WorkerCounts) -> Thread {
         out_per_second: rate(sum(|i| i.tx_packets)),
         drop_per_second: rate(drops.fold(0, u64::wrapping_add)),
         punt_per_second: rate(punt.map_or(0, |(_, c)| c.packets)),
-        nodes: rows(router, index, counts),
+        nodes: rows(router, executor, counts),
     }
 }
 
-fn rows(router: &Router, index: usize, counts: &WorkerCounts) -> Vec<Row> {
+fn rows(router: &Router, executor: &Executor<'_>, counts: &ExecutorCounts) -> Vec<Row> {
     let mut groups: Vec<Vec<Row>> = Vec::new();
-    for ((_, node), counts) in router.workers[index].nodes.iter().zip(&counts.nodes) {
+    for ((_, node), counts) in executor.counters.nodes.iter().zip(&counts.nodes) {
         groups.push(parts(node, counts));
     }
     for (i, c) in counts.interfaces.iter().enumerate() {

@@ -65,7 +65,7 @@ impl Router {
     }
 
     fn trace_point(&self, asked: &str) -> Result<(u16, u16), TraceError> {
-        let nodes = self.workers.first().map_or(&[][..], |w| &w.nodes);
+        let nodes = self.workers.first().map_or(&[][..], |w| &w.counters.nodes);
         // A stage inside of a fused node is entered with that node.
         let has = |n: &NodeCounters| n.parts.iter().any(|p| p.name == asked);
         if let Some(i) = nodes.iter().position(|(_, n)| has(n)) {
@@ -159,11 +159,11 @@ fn packets(router: &Router, worker: &Handle, reader: &Reader) -> Vec<Packet> {
 
 /// A record as text; tolerates any content.
 fn step(router: &Router, worker: &Handle, r: &Record) -> Step {
-    let cycles = r.clock.saturating_sub(worker.started);
+    let cycles = r.clock.saturating_sub(worker.counters.started);
     let node = match r.node {
         Record::INTERFACE_RX => format!("{}-rx", name(router, r.rx_if)),
         Record::INTERFACE_TX => format!("{}-tx", name(router, r.adj as u16)),
-        n => match worker.nodes.get(usize::from(n)) {
+        n => match worker.counters.nodes.get(usize::from(n)) {
             Some((name, _)) => (*name).to_owned(),
             None => format!("node{n}"),
         },
@@ -190,7 +190,7 @@ fn step(router: &Router, worker: &Handle, r: &Record) -> Step {
 
 /// The stage inside of a node to which an edge belongs, and why packets end on it.
 fn reason(worker: &Handle, node: u16, edge: u8) -> (String, String) {
-    let node = worker.nodes.get(usize::from(node));
+    let node = worker.counters.nodes.get(usize::from(node));
     let parts = node.iter().flat_map(|(_, n)| n.parts.iter());
     let mut edges = parts.flat_map(|p| p.edges.iter().map(move |e| (p.name, e.to)));
     match edges.nth(usize::from(edge)) {
@@ -211,7 +211,7 @@ fn describe(router: &Router, worker: &Handle, node: &str, r: &Record) -> Vec<Str
         };
         lines.push(format!("{} bytes, sw_if_index {interface}", r.len));
     }
-    if let Some((_, node)) = worker.nodes.get(usize::from(r.node))
+    if let Some((_, node)) = worker.counters.nodes.get(usize::from(r.node))
         && node.parts.len() > 1
     {
         let stages: Vec<&str> = node.parts.iter().map(|p| p.name).collect();

@@ -113,7 +113,7 @@ fn packets_stay_in_order_and_a_full_frame_of_them_is_cut() {
 fn more_fragments_than_queues_hold_are_lost_and_counted() {
     let mut lab = lab(68);
     lab.receive(1, vec![udp(FAR).frame_len(9230).frame(); 64]);
-    let lost = lab.router.workers[0].counters.queue_full.get();
+    let lost = lab.router.workers[0].counters.worker.queue_full.get();
     assert!(lost > 0);
     assert_eq!(lab.sent(2).len() as u64 + lost, 64 * 192);
     lab.check_buffers(0);

@@ -241,7 +241,7 @@ impl Lab {
     /// All edges of all stages as stage, edge, count. Inside of fused nodes the through edge counts what is left.
     pub fn edges(&self) -> Vec<(&'static str, &'static str, u64)> {
         let mut all = Vec::new();
-        for (_, counters) in self.router.workers.iter().flat_map(|w| &w.nodes) {
+        for (_, counters) in self.router.workers.iter().flat_map(|w| &w.counters.nodes) {
             let mut counts = counters.edges.iter().map(|e| e.get());
             let mut packets = counters.packets.get();
             for (i, part) in counters.parts.iter().enumerate() {

@@ -9,7 +9,7 @@ fn what_a_full_port_does_not_take_is_counted() {
     let mut lab = Lab::new();
     lab.cables[&2].set_room(10);
     lab.receive(1, vec![udp(FAR).frame(); 100]);
-    let counters = &lab.router.workers[0].interfaces[2];
+    let counters = &lab.router.workers[0].counters.interfaces[2];
     assert_eq!(
         (counters.tx_packets.get(), counters.tx_errors.get()),
         (10, 90)
@@ -40,7 +40,10 @@ fn chains_are_freed_wherever_they_end() {
         route("48.0.0.0/8", Route::Forward(vec![via(9, 2)])),
     ]);
     lab.receive(1, [udp(FAR).frame(), udp(FAR).frame()]);
-    assert_eq!(lab.router.workers[0].interfaces[9].no_port.get(), 2);
+    assert_eq!(
+        lab.router.workers[0].counters.interfaces[9].no_port.get(),
+        2
+    );
     lab.check_buffers(0);
 }
 
@@ -54,7 +57,10 @@ fn a_port_that_is_removed_comes_back_to_control() {
     assert_eq!(ports.len(), 1);
     assert_eq!((ports[0].interface, ports[0].port.name()), (2, "cable2"));
     lab.receive(1, [udp(FAR).frame(), udp(addr(3, 2)).frame()]);
-    assert_eq!(lab.router.workers[0].interfaces[2].no_port.get(), 1);
+    assert_eq!(
+        lab.router.workers[0].counters.interfaces[2].no_port.get(),
+        1
+    );
     assert_eq!((lab.sent(2).len(), lab.sent(3).len()), (0, 1));
     lab.check_buffers(0);
     lab.plug(2, 0);
@@ -74,8 +80,13 @@ fn a_packet_is_handed_to_the_worker_of_its_port() {
     lab.receive(1, frames.clone());
     let want: Vec<_> = frames.iter().map(|f| forwarded(f, 2, 2)).collect();
     assert_eq!(lab.sent(2), want);
-    assert_eq!(lab.router.workers[0].counters.handoffs.get(), 1000);
-    assert_eq!(lab.router.workers[1].interfaces[2].tx_packets.get(), 1000);
+    assert_eq!(lab.router.workers[0].counters.worker.handoffs.get(), 1000);
+    assert_eq!(
+        lab.router.workers[1].counters.interfaces[2]
+            .tx_packets
+            .get(),
+        1000
+    );
     lab.check_buffers(0);
 }
 
@@ -93,7 +104,7 @@ fn a_ring_to_another_worker_that_is_full_loses_and_counts() {
         while lab.workers[0].round() != Some(0) {}
     }
     let (given, lost) = {
-        let c = &lab.router.workers[0].counters;
+        let c = &lab.router.workers[0].counters.worker;
         (c.handoffs.get(), c.handoff_full.get())
     };
     assert!(lost > 0 && given + lost <= 20 * 256);

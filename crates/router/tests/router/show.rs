@@ -63,20 +63,20 @@ fn printers_bear_any_counters_and_names() {
         };
         for w in &lab.router.workers {
             [
-                &w.counters.loops,
-                &w.counters.cached,
-                &w.counters.queue_full,
-                &w.counters.sleeps,
+                &w.counters.worker.loops,
+                &w.counters.worker.cached,
+                &w.counters.worker.queue_full,
+                &w.counters.worker.sleeps,
             ]
             .iter()
             .for_each(|c| c.add(any()));
-            for (_, n) in &w.nodes {
+            for (_, n) in &w.counters.nodes {
                 [&n.calls, &n.packets, &n.clocks]
                     .iter()
                     .for_each(|c| c.add(any()));
                 n.edges.iter().for_each(|e| e.add(any()));
             }
-            for i in &w.interfaces {
+            for i in &w.counters.interfaces {
                 [&i.rx_packets, &i.rx_bytes, &i.tx_packets, &i.tx_bytes]
                     .iter()
                     .for_each(|c| c.add(any()));
@@ -170,6 +170,58 @@ fn clearing_counts_from_zero() {
     let two = show::interfaces(&lab.router, Some("eth2")).unwrap();
     assert_eq!(two.interfaces[0].tx_packets, 0);
     assert_eq!(shown(&lab), (1, 60, 0));
+}
+
+/// What else moves packets counts in the same rows, and may come late.
+#[test]
+fn another_executor_counts_with_the_workers() {
+    let mut lab = Lab::new();
+    let broken = || {
+        let mut frame = udp(FAR).frame();
+        frame[14 + 10] ^= 1;
+        frame
+    };
+    lab.receive(1, vec![udp(FAR).frame(), broken()]);
+    lab.router.clear(Clear::Interface);
+    lab.router.clear(Clear::Errors);
+    let xdp = lab.router.add_executor("xdp").unwrap();
+    xdp.interfaces[1].rx_packets.set(40);
+    xdp.interfaces[1].rx_calls.set(40);
+    xdp.interfaces[2].tx_packets.set(30);
+    xdp.edge("ip4-input", "BadChecksum").unwrap().set(10);
+    assert!(xdp.edge("ip4-input", "GoodChecksum").is_none());
+    let (_, node) = xdp.nodes.iter().find(|n| n.0 == "ip4-input").unwrap();
+    node.calls.set(40);
+    node.packets.set(40);
+    lab.receive(1, vec![udp(FAR).frame(), broken()]);
+
+    let interfaces = show::interfaces(&lab.router, None).unwrap().interfaces;
+    let (one, two) = (&interfaces[0], &interfaces[1]);
+    assert_eq!((one.rx_packets, two.tx_packets), (42, 31));
+    let errors = show::errors(&lab.router, &[]).errors;
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert_eq!((errors[0].count, &errors[0].node[..]), (11, "ip4-input"));
+    let threads = show::runtime(&lab.router).threads;
+    assert_eq!((threads.len(), threads[1].id), (2, 2));
+    let rows = threads[1].nodes.iter().map(|r| (&r.name[..], r.vectors));
+    let expected = [
+        ("eth1-rx", 40),
+        ("ip4-input", 40),
+        ("ip4-lookup", 30),
+        ("ip4-rewrite", 30),
+    ];
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
+    assert_eq!((&threads[1].name[..], threads[1].cpu), ("xdp", None));
+    assert!(threads[1].in_per_second > 0.0 && threads[1].drop_per_second > 0.0);
+    assert_eq!(show::threads(&lab.router).threads.len(), 1);
+
+    lab.router.clear(Clear::Interface);
+    lab.router.clear(Clear::Errors);
+    let one = &show::interfaces(&lab.router, Some("eth1"))
+        .unwrap()
+        .interfaces[0];
+    assert_eq!(one.rx_packets, 0);
+    assert!(show::errors(&lab.router, &[]).errors.is_empty());
 }
 
 #[test]

@@ -85,7 +85,7 @@ pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
 
 /// Packets that wait for a neighbor.
 fn held(lab: &Lab) -> usize {
-    let nodes = &lab.router.workers[0].nodes;
+    let nodes = &lab.router.workers[0].counters.nodes;
     let (_, counters) = nodes.iter().find(|(name, _)| *name == "ip4-arp").unwrap();
     let left: u64 = counters.edges.iter().map(|e| e.get()).sum();
     (counters.packets.get() - left) as usize
