@@ -90,7 +90,7 @@ static __always_inline int is_group(__u32 dst)
 	return dst >> 28 == 0xe || dst == ~0u;
 }
 
-/* Ethernet address at p, in memory order in the low 48 bits. */
+/* Ethernet address at p in the low 48 bits, the first byte lowest, as in an interface's line. */
 static __always_inline __u64 mac(const __u8 *p)
 {
 	return LOAD32(p) | (__u64)LOAD16(p + 4) << 32;

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use net::{LEFT_MAC, Pair, RIGHT_MAC, udp, xsk};
 use tables::interface::{self, Interface, Interfaces};
+use tables::ip4::Entry;
 use tables::{Memory, Sizes};
 use xdp::{Mode, Router, RouterPort, Verdict};
 
 const EXT: u32 = 1 << 31;
-const MULTI: u32 = 1 << 30;
 /// Number of the interface whose port the program is on.
 const INTERFACE: u16 = 7;
 const SIZES: Sizes = Sizes {
@@ -168,7 +168,18 @@ fn routes_count_at_once() {
             Verdict::Redirect
         }
     };
-    for entry in [1, 0, 2, 3, 4, 5, 16, 17 | MULTI, 1 << 29, 1] {
+    for entry in [
+        1,
+        0,
+        2,
+        3,
+        4,
+        5,
+        16,
+        Entry::new(17, true).bits(),
+        1 << 29,
+        1,
+    ] {
         first.store(entry, Relaxed);
         assert_eq!(
             verdict(&port, &packet),
@@ -177,7 +188,7 @@ fn routes_count_at_once() {
         );
     }
     first.store(EXT | group as u32, Relaxed);
-    for entry in [0, 1, 2, 5, 16 | MULTI, 1] {
+    for entry in [0, 1, 2, 5, Entry::new(16, true).bits(), 1] {
         second.store(entry, Relaxed);
         assert_eq!(
             verdict(&port, &packet),

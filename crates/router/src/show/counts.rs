@@ -77,18 +77,16 @@ impl Router {
     /// A new interface counts from 0, whatever an earlier one of its number had counted.
     pub(crate) fn clear_interface(&mut self, id: crate::InterfaceId) {
         let id = usize::from(id);
-        let mut cleared = std::mem::take(&mut self.cleared.interface);
-        let (base, executors) = (&mut cleared, executors(self));
-        base.resize_with(executors.len(), ExecutorCounts::default);
-        for (base, executor) in base.iter_mut().zip(executors) {
-            let now = &executor.counters.interfaces;
-            let known = base.interfaces.len().max(now.len());
+        let now = all(self);
+        let base = &mut self.cleared.interface;
+        base.resize_with(now.len(), ExecutorCounts::default);
+        for (base, now) in base.iter_mut().zip(&now) {
+            let known = base.interfaces.len().max(now.interfaces.len());
             base.interfaces.resize_with(known, InterfaceCounts::default);
-            if let (Some(base), Some(now)) = (base.interfaces.get_mut(id), now.get(id)) {
-                *base = interface(now);
+            if let (Some(base), Some(now)) = (base.interfaces.get_mut(id), now.interfaces.get(id)) {
+                *base = *now;
             }
         }
-        self.cleared.interface = cleared;
     }
 }
 
