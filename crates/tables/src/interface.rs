@@ -8,7 +8,8 @@
 //! | 0 | Ethernet address, its first 4 bytes, the first lowest |
 //! | 1 | its last 2 bytes, the first lowest, mode << 16 |
 //! | 2 | MTU in bytes of IP packet, twin << 16 |
-//! | 3-15 | 0 |
+//! | 3 | what XDP programs may do: forward what arrives here (bit 0), send here (1), also packets of several buffers (2) |
+//! | 4-15 | 0 |
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -24,7 +25,20 @@ const MODE: Field = Field::high("MODE", 1);
 const MTU: Field = Field::low("MTU", 2);
 const TWIN: Field = Field::high("TWIN", 2);
 
-pub(crate) const FIELDS: &[Field] = &[MAC, MAC_END, MODE, MTU, TWIN];
+const XDP_FORWARD: Field = Field::bits("XDP_FORWARD", 3, 0, 1);
+const XDP_SEND: Field = Field::bits("XDP_SEND", 3, 1, 1);
+const XDP_SEND_LONG: Field = Field::bits("XDP_SEND_LONG", 3, 2, 1);
+
+pub(crate) const FIELDS: &[Field] = &[
+    MAC,
+    MAC_END,
+    MODE,
+    MTU,
+    TWIN,
+    XDP_FORWARD,
+    XDP_SEND,
+    XDP_SEND_LONG,
+];
 
 /// How an interface's packets are taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,6 +79,17 @@ impl Mode {
     }
 }
 
+/// What XDP programs may do with an interface; the default is nothing: the workers do it all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lane {
+    /// Forward what arrives here, where its way out allows it.
+    pub forward: bool,
+    /// Send by it.
+    pub send: bool,
+    /// Send packets of several buffers by it, too.
+    pub send_long: bool,
+}
+
 /// An interface as the packet path sees it; [`Interface::default`] is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Interface {
@@ -76,6 +101,8 @@ pub struct Interface {
     pub mtu: u16,
     /// The tap by which the host is reached; of such a tap the interface that it stands for. 0 for none.
     pub twin: u16,
+    /// What XDP programs may do.
+    pub lane: Lane,
 }
 
 impl Interface {
@@ -88,6 +115,9 @@ impl Interface {
             (MODE, self.mode as u32),
             (MTU, u32::from(self.mtu)),
             (TWIN, u32::from(self.twin)),
+            (XDP_FORWARD, self.lane.forward.into()),
+            (XDP_SEND, self.lane.send.into()),
+            (XDP_SEND_LONG, self.lane.send_long.into()),
         ] {
             words[field.word] |= field.put(value);
         }
@@ -188,6 +218,16 @@ impl Hot<'_> {
         TWIN.of(self.word(TWIN)) as u16
     }
 
+    /// What XDP programs may do.
+    pub fn lane(self) -> Lane {
+        let has = |field: Field| field.of(self.word(field)) != 0;
+        Lane {
+            forward: has(XDP_FORWARD),
+            send: has(XDP_SEND),
+            send_long: has(XDP_SEND_LONG),
+        }
+    }
+
     /// The word that holds a field.
     #[inline(always)]
     fn word(self, field: Field) -> u32 {
@@ -212,12 +252,22 @@ mod tests {
                 mode: Mode::ALL[random.below(5) as usize],
                 mtu: random.word() as u16,
                 twin: random.word() as u16,
+                lane: Lane {
+                    forward: random.below(2) > 0,
+                    send: random.below(2) > 0,
+                    send_long: random.below(2) > 0,
+                },
             };
             interfaces.set(number, &interface);
             let hot = reader.load(number);
             assert_eq!(
-                (hot.mode(), hot.mtu(), hot.twin()),
-                (interface.mode, interface.mtu, interface.twin)
+                (hot.mode(), hot.mtu(), hot.twin(), hot.lane()),
+                (
+                    interface.mode,
+                    interface.mtu,
+                    interface.twin,
+                    interface.lane
+                )
             );
             let [a, b, c, d, e, f] = interface.mac;
             let after = [random.word() as u8, random.word() as u8];

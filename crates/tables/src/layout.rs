@@ -34,7 +34,8 @@ impl Field {
         Self::bits(name, word, 16, 16)
     }
 
-    const fn bits(name: &'static str, word: usize, shift: u32, bits: u32) -> Self {
+    /// Some bits of a word.
+    pub(crate) const fn bits(name: &'static str, word: usize, shift: u32, bits: u32) -> Self {
         Self {
             name,
             word,

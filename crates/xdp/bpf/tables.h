@@ -36,6 +36,12 @@
 #define INTERFACE_MTU(word) ((word) >> 0 & 0xffff)
 #define INTERFACE_TWIN_WORD 2
 #define INTERFACE_TWIN(word) ((word) >> 16 & 0xffff)
+#define INTERFACE_XDP_FORWARD_WORD 3
+#define INTERFACE_XDP_FORWARD(word) ((word) >> 0 & 0x1)
+#define INTERFACE_XDP_SEND_WORD 3
+#define INTERFACE_XDP_SEND(word) ((word) >> 1 & 0x1)
+#define INTERFACE_XDP_SEND_LONG_WORD 3
+#define INTERFACE_XDP_SEND_LONG(word) ((word) >> 2 & 0x1)
 #define ADJACENCY_KIND_WORD 0
 #define ADJACENCY_KIND(word) ((word) >> 0 & 0xffff)
 #define ADJACENCY_TX_IF_WORD 0

@@ -1,7 +1,7 @@
 //! What runs in the kernel: XDP programs, loader, maps, map-backed memory.
 //!
 //! Three programs, their sources in `bpf/`, their objects built in:
-//! - [`Router`]: on each AF_XDP port, decides what goes to the router and what stays with the kernel, out of the route
+//! - [`Router`]: on each AF_XDP port, forwards packets, gives them to the router, or leaves them to the kernel, out of the route
 //!   tables that userspace writes as plain atomics ([`Router::memory`]);
 //! - [`Live`]: a traffic generator that runs inside the kernel over live frames (`BPF_PROG_TEST_RUN`);
 //! - [`Sink`]: the receiving end of a load test, which counts by stream and drops.
@@ -31,7 +31,7 @@ pub use live::{
     Live, LiveError, LivePlan, LiveStream, LiveTotals, MAX_FRAME, MAX_STREAMS, MAX_VARS, MAX_WAYS,
     Op, Rate, Var,
 };
-pub use router::{PortCounters, Router, RouterPort};
+pub use router::{Counters, DROPS, Router, RouterPort};
 pub use sink::{MAX_MATCHES, Match, Sink};
 
 /// Waits until no XDP program runs any more that began before this call, so that nothing retired from the tables before it is

@@ -14,7 +14,8 @@ use crate::sys::{self, MapSpec};
 
 /// `enum bpf_map_type`.
 pub(crate) const ARRAY: u32 = 2;
-const PERCPU_ARRAY: u32 = 6;
+pub(crate) const PERCPU_ARRAY: u32 = 6;
+pub(crate) const DEVMAP: u32 = 14;
 /// `BPF_F_MMAPABLE`.
 pub(crate) const MMAPABLE: u32 = 1 << 10;
 

@@ -87,17 +87,18 @@ impl Loaded {
             .unwrap_or_else(|| panic!("the program has a map {name}"))
     }
 
-    /// Runs the program once on a packet that goes nowhere.
-    pub fn run_once(&self, packet: &[u8]) -> Result<crate::Verdict, Error> {
-        let verdict =
-            sys::run_once(self.fd.as_fd(), packet).map_err(Error::doing("running a program"))?;
-        Ok(match verdict {
+    /// Runs the program once on a packet that goes nowhere, and gives it back as it is then.
+    pub fn run_once(&self, packet: &[u8]) -> Result<(crate::Verdict, Vec<u8>), Error> {
+        let run = sys::run_once(self.fd.as_fd(), packet);
+        let (verdict, packet) = run.map_err(Error::doing("running a program"))?;
+        let verdict = match verdict {
             1 => crate::Verdict::Drop,
             2 => crate::Verdict::Pass,
             3 => crate::Verdict::Tx,
             4 => crate::Verdict::Redirect,
             _ => crate::Verdict::Aborted,
-        })
+        };
+        Ok((verdict, packet))
     }
 }
 

@@ -1,17 +1,17 @@
-//! The router's programs, one instance for each port, and the tables that they share.
+//! The router's programs, one instance for each port, and what they share: tables, counters, ways out.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tables::interface::{self, Interface, Interfaces};
+use tables::interface::{self, INTERFACES, Interface, Interfaces};
 use tables::mem::LINE;
 use tables::{Memory, Sizes};
 
 use crate::Verdict;
 use crate::attach::{Attachment, Mode};
 use crate::error::Error;
-use crate::map::{ARRAY, MMAPABLE, Map, Shared};
+use crate::map::{ARRAY, DEVMAP, MMAPABLE, Map, PERCPU_ARRAY, Shared};
 use crate::object::{Loaded, elf};
 use crate::sys::MapSpec;
 
@@ -20,10 +20,23 @@ const LINE_BYTES: u32 = LINE as u32 * 4;
 /// Lines of the largest table.
 const MOST: usize = 1 << 26;
 
+/// Why the programs drop packets: stage and edge of the graph that say the same. `enum drop` of router.bpf.c.
+pub const DROPS: [(&str, &str); 3] = [
+    ("ip4-input", "BadChecksum"),
+    ("ip4-lookup", "Blackhole"),
+    ("ip4-rewrite", "Gone"),
+];
+/// Words of `struct counters` of router.bpf.c.
+const WORDS: usize = 6 + DROPS.len();
+
 /// The tables in BPF maps, and what is needed to put the program on ports. One for a daemon.
 pub struct Router {
+    /// The tables.
     maps: Vec<(&'static str, Map)>,
     memory: Memory,
+    /// By interface: what the programs did, and the devices that they may send by.
+    counters: Map,
+    egress: Map,
 }
 
 impl Router {
@@ -40,7 +53,22 @@ impl Router {
             maps.push((name, map));
             Ok(cells)
         })?;
-        Ok(Self { maps, memory })
+        let by_interface = |kind, value, name| {
+            let spec = MapSpec {
+                kind,
+                key: 4,
+                value,
+                entries: INTERFACES as u32,
+                flags: 0,
+            };
+            Map::new(spec, name)
+        };
+        Ok(Self {
+            maps,
+            memory,
+            counters: by_interface(PERCPU_ARRAY, WORDS as u32 * 8, "counters")?,
+            egress: by_interface(DEVMAP, 4, "egress")?,
+        })
     }
 
     /// The tables' memory, for `tables` to build upon: the programs read it, userspace alone writes it. It stays valid after
@@ -71,7 +99,8 @@ impl Router {
     /// # Errors
     /// As [`attach`](Self::attach).
     pub fn load(&self, interface: u16) -> Result<RouterPort, Error> {
-        let shared: Vec<_> = self.maps.iter().map(|(name, map)| (*name, map)).collect();
+        let mut shared: Vec<_> = self.maps.iter().map(|(name, map)| (*name, map)).collect();
+        shared.extend([("counters", &self.counters), ("egress", &self.egress)]);
         let program = Loaded::new(elf!("router"), "parshall_router", &shared)?;
         let variables = program.map(".bss").mapping()?;
         let number = &variables.view::<Variables>().interface;
@@ -81,15 +110,79 @@ impl Router {
             attachment: None,
         })
     }
+
+    /// The device of the calling thread's namespace by which programs send what is for an interface. They do once the interface's
+    /// [`Lane`](interface::Lane) says that they may.
+    ///
+    /// # Errors
+    /// [`Error::NoInterface`], or what the kernel says.
+    pub fn set_egress(&self, interface: u16, ifindex: u32) -> Result<(), Error> {
+        let set = self.egress.set(interface.into(), ifindex);
+        set.map_err(|e| match e.raw_os_error() {
+            Some(libc::EINVAL) => Error::NoInterface(ifindex),
+            _ => Error::doing("setting a device to send by")(e),
+        })
+    }
+
+    /// Takes it back. What a program had on its way there is lost: end the interface's lane first, and wait for a
+    /// [`grace_period`](crate::grace_period).
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn unset_egress(&self, interface: u16) -> Result<(), Error> {
+        match self.egress.unset(interface.into()) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(Error::doing("removing a device to send by")(e))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the programs did with an interface's packets, summed over CPUs.
+    ///
+    /// # Errors
+    /// The number is too large, or what the kernel says.
+    pub fn counters(&self, interface: u16) -> Result<Counters, Error> {
+        let sum = self.counters.sum::<WORDS>(interface.into());
+        let sum = sum.map_err(Error::doing("reading the counters of an interface"))?;
+        let [
+            passed,
+            redirected,
+            rx_packets,
+            rx_bytes,
+            tx_packets,
+            tx_bytes,
+            drops @ ..,
+        ] = sum;
+        Ok(Counters {
+            passed,
+            redirected,
+            rx_packets,
+            rx_bytes,
+            tx_packets,
+            tx_bytes,
+            drops,
+        })
+    }
 }
 
-/// Packets that a port's program has seen, by what became of them.
+/// What the programs did with an interface's packets. Bytes are without the frame check sequence (FCS).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PortCounters {
-    /// Left to the kernel (also when there is no socket on the queue).
+pub struct Counters {
+    /// Received by it and left to the kernel (also when there is no socket on the queue).
     pub passed: u64,
-    /// Given to the sockets. What a socket had no room for is counted there (`XDP_STATISTICS`).
+    /// Received by it and given to the sockets. What a socket had no room for is counted there (`XDP_STATISTICS`).
     pub redirected: u64,
+    /// Received by it and forwarded or dropped by the program.
+    pub rx_packets: u64,
+    /// Their bytes.
+    pub rx_bytes: u64,
+    /// Given to its device by programs, wherever they came in.
+    pub tx_packets: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Received by it and dropped by the program, by reason: [`DROPS`].
+    pub drops: [u64; DROPS.len()],
 }
 
 /// The variables of a port's program.
@@ -160,21 +253,12 @@ impl RouterPort {
         }
     }
 
-    /// The counters, summed over CPUs.
+    /// What the program does with a packet that arrives on queue 0, and the packet as it is afterwards; it goes nowhere, but
+    /// it is counted.
     ///
     /// # Errors
-    /// What the kernel says.
-    pub fn counters(&self) -> Result<PortCounters, Error> {
-        let sum = self.program.map("counters").sum::<2>(0);
-        let [passed, redirected] = sum.map_err(Error::doing("reading the counters of a port"))?;
-        Ok(PortCounters { passed, redirected })
-    }
-
-    /// What the program does with a packet that arrives on queue 0; it goes nowhere, but it is counted.
-    ///
-    /// # Errors
-    /// A packet shorter than 14 bytes.
-    pub fn run_once(&self, packet: &[u8]) -> Result<Verdict, Error> {
+    /// A packet shorter than 14 bytes, or longer than a page holds beside the kernel's own (about 3,500).
+    pub fn run_once(&self, packet: &[u8]) -> Result<(Verdict, Vec<u8>), Error> {
         self.program.run_once(packet)
     }
 }

@@ -50,7 +50,7 @@ fn set(memory: &Memory, mode: interface::Mode, mac: [u8; 6]) {
 }
 
 fn verdict(port: &RouterPort, packet: &[u8]) -> Verdict {
-    port.run_once(packet).expect("the program runs")
+    port.run_once(packet).expect("the program runs").0
 }
 
 /// With a socket, what the router takes is redirected.
@@ -134,7 +134,7 @@ fn classes_of_packets() {
     for (what, packet, expected) in &cases {
         assert_eq!(verdict(&port, packet), *expected, "{what}");
     }
-    let counters = port.counters().expect("counters");
+    let counters = router.counters(INTERFACE).expect("counters");
     let count = |wanted: Verdict| {
         cases
             .iter()

@@ -8,6 +8,9 @@ use super::{bpf, cmd};
 /// `BPF_F_TEST_XDP_LIVE_FRAMES`.
 const TEST_XDP_LIVE_FRAMES: u32 = 1 << 1;
 
+/// Bytes of the longest packet that comes out of a run.
+const MOST: usize = 4096;
+
 /// `struct xdp_md`: the context given to a run.
 #[repr(C)]
 #[derive(Default)]
@@ -41,18 +44,22 @@ struct RunAttr {
     _pad: u32,
 }
 
-/// Runs a program once on a packet that goes nowhere; gives its verdict (`enum xdp_action`).
-pub fn run_once(program: BorrowedFd<'_>, packet: &[u8]) -> io::Result<u32> {
+/// Runs a program once on a packet that goes nowhere; gives its verdict (`enum xdp_action`) and the packet as it is then.
+pub fn run_once(program: BorrowedFd<'_>, packet: &[u8]) -> io::Result<(u32, Vec<u8>)> {
+    let mut out = vec![0; MOST];
     let mut attr = RunAttr {
         program: program.as_raw_fd() as u32,
         data_in_len: packet.len() as u32,
         data_in: packet.as_ptr() as u64,
+        data_out_len: MOST as u32,
+        data_out: out.as_mut_ptr() as u64,
         repeat: 1,
         ..RunAttr::default()
     };
-    // SAFETY: the kernel reads the packet, within the length given with it, and asks for no copy of the result.
+    // SAFETY: the kernel reads the packet and writes the result, within the lengths given with them.
     unsafe { bpf(cmd::PROG_TEST_RUN, &mut attr)? };
-    Ok(attr.verdict)
+    out.truncate(attr.data_out_len as usize);
+    Ok((attr.verdict, out))
 }
 
 /// Runs a program over live frames as if they had come in on an interface, `batch` at a time, until a signal comes
