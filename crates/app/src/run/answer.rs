@@ -138,8 +138,7 @@ fn port_counters(daemon: &Daemon) -> Vec<(String, graph::PortCounters)> {
     let opened = daemon.slots.iter().filter_map(|s| s.opened.as_ref());
     opened
         .flat_map(|o| {
-            // Brings what the kernel counts up to date.
-            o.program_counters();
+            o.refresh();
             o.counters.clone()
         })
         .collect()

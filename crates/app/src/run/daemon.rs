@@ -448,6 +448,13 @@ impl Daemon {
         Ok(())
     }
 
+    /// What the XDP program did with the packets of an interface; `None` where none is.
+    pub fn program_counters(&self, slot: &Slot) -> Option<xdp::Counters> {
+        let opened = slot.opened.as_ref().filter(|o| o.has_program())?;
+        opened.refresh();
+        self.opener.program_counters(slot.id)
+    }
+
     fn link_of(&self, interface: InterfaceId) -> Option<u32> {
         self.slots
             .iter()

@@ -110,7 +110,7 @@ pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
 fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
     let opened = slot.opened.as_ref();
     let link = opened.and_then(|o| daemon.translator.link_named(&o.netdev));
-    let program = opened.and_then(|o| o.program_counters());
+    let program = daemon.program_counters(slot);
     let mut counters = BTreeMap::<_, BTreeMap<_, _>>::new();
     for (queue, counted) in opened.into_iter().flat_map(|o| &o.counters) {
         let queue = counters.entry(queue.clone()).or_default();
@@ -128,8 +128,8 @@ fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
             .and_then(|l| l.mac)
             .map(|m| wire::eth::Mac(m).to_string()),
         mtu: link.map(|l| l.mtu),
-        passed_to_host: program.map(|p| p.0),
-        given_to_router: program.map(|p| p.1),
+        passed_to_host: program.map(|p| p.passed),
+        given_to_router: program.map(|p| p.redirected),
         counters,
         hardware: match (ethtool, link) {
             (Some(ethtool), Some(link)) => ethtool.hardware(link),

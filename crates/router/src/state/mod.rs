@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use tables::Memory;
 use tables::adjacency::Slab;
 use tables::ids::Full;
-use tables::interface::{self, INTERFACES, Interfaces, Mode};
+use tables::interface::{self, INTERFACES, Interfaces, Lane, Mode};
 use tables::ip4::{Entry, Fib};
 use tables::nexthop::Groups;
 use tables::special::Special;
@@ -234,6 +234,7 @@ impl State {
                 mode,
                 mtu: i.mtu,
                 twin,
+                lane: Lane::default(),
             }
         };
         let interface = self.links.interfaces.get(&id);

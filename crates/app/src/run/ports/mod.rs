@@ -93,6 +93,11 @@ impl Opener {
         self.programs.is_some()
     }
 
+    /// What the XDP programs did with the packets of an interface.
+    pub fn program_counters(&self, id: InterfaceId) -> Option<xdp::Counters> {
+        self.programs.as_ref()?.counters(id).ok()
+    }
+
     /// Buffers that the ports of this configuration hold at most: those of devices, the others copy.
     pub fn buffers(&self, config: &Config) -> u32 {
         let devices = config.interfaces.iter().filter(|i| i.port.kind.is_device());

@@ -130,19 +130,22 @@ impl Opened {
         }
     }
 
-    /// Packets that the XDP program has left to the host and given to us; `None` for other ports.
-    pub fn program_counters(&self) -> Option<(u64, u64)> {
-        match &self.kind {
-            Kind::AfXdp {
-                interface,
-                program: Some(program),
-                ..
-            } => {
-                interface.refresh();
-                program.counters().ok().map(|c| (c.passed, c.redirected))
-            }
-            _ => None,
+    /// Brings up to date what the kernel counts for us.
+    pub fn refresh(&self) {
+        if let Kind::AfXdp { interface, .. } = &self.kind {
+            interface.refresh();
         }
+    }
+
+    /// Whether an XDP program is on its device.
+    pub fn has_program(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::AfXdp {
+                program: Some(_),
+                ..
+            }
+        )
     }
 
     /// Whether packets have come whose TCP or UDP checksum the sender left to hardware.
