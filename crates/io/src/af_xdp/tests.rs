@@ -15,7 +15,16 @@ struct End {
 
 impl End {
     fn new(name: &str, pool: &Arc<Pool>, mode: Mode) -> Self {
-        let (interface, ports) = Interface::open(name, None, mode, pool).expect("AF_XDP");
+        // The kernel lets go of an earlier socket a moment after its end.
+        let mut tries = 0..100;
+        let (interface, ports) = loop {
+            match Interface::open(name, None, mode, pool) {
+                Err(Error::Busy { .. }) if tries.next().is_some() => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                opened => break opened.expect("AF_XDP"),
+            }
+        };
         let attach = if mode == Mode::Generic {
             xdp::Mode::Generic
         } else {
