@@ -324,13 +324,17 @@ static __always_inline int forward(const struct packet *p)
 /* Whose packet it is. */
 static __always_inline int route(struct packet *p)
 {
-	__u32 number = interface, start = word(&interfaces, number, INTERFACE_MAC_WORD);
-	/* Mode and end of the address are one word. */
-	__u32 end_and_mode = word(&interfaces, number, INTERFACE_MODE_WORD), mode = INTERFACE_MODE(end_and_mode);
-	__u64 own = start | (__u64)INTERFACE_MAC_END(end_and_mode) << 32;
+	__u32 number = interface, end_and_mode, mode, dst, group;
+	struct line *line = bpf_map_lookup_elem(&interfaces, &number);
 	const __u8 *ip = p->data + ETH_LEN;
-	__u32 dst, group;
+	__u64 own;
 
+	if (!line)
+		return to_kernel(p);
+	/* Mode and end of the address are one word. */
+	end_and_mode = load(line, INTERFACE_MODE_WORD);
+	mode = INTERFACE_MODE(end_and_mode);
+	own = load(line, INTERFACE_MAC_WORD) | (__u64)INTERFACE_MAC_END(end_and_mode) << 32;
 	if (mode == MODE_L2)
 		return to_graph(p);
 	if (mode != MODE_ROUTED && mode != MODE_UNADDRESSED)
@@ -352,7 +356,7 @@ static __always_inline int route(struct packet *p)
 	group = p->entry & ENTRY_GROUP;
 	if (group == GROUP_LOCAL || group == GROUP_PUNT)
 		return to_kernel(p);
-	if (!INTERFACE_XDP_FORWARD(word(&interfaces, number, INTERFACE_XDP_FORWARD_WORD)))
+	if (!INTERFACE_XDP_FORWARD(load(line, INTERFACE_XDP_FORWARD_WORD)))
 		return to_graph(p);
 	p->len = bpf_xdp_get_buff_len(p->ctx);
 	p->total = bpf_ntohs(LOAD16(ip + 2));

@@ -41,10 +41,13 @@ impl Map {
         unsafe { sys::map_update(self.fd.as_fd(), &key.to_ne_bytes(), &value.to_ne_bytes()) }
     }
 
-    /// Empties `key`.
+    /// Empties `key`, if there is anything.
     pub fn unset(&self, key: u32) -> io::Result<()> {
         // SAFETY: the key is 4 bytes, which is what the map has.
-        unsafe { sys::map_delete(self.fd.as_fd(), &key.to_ne_bytes()) }
+        match unsafe { sys::map_delete(self.fd.as_fd(), &key.to_ne_bytes()) } {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
     }
 
     /// The 64-bit words of a per-CPU element, summed over all CPUs.

@@ -1,6 +1,5 @@
 //! The router's programs, one instance for each port, and what they share: tables, counters, ways out.
 
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -130,12 +129,8 @@ impl Router {
     /// # Errors
     /// What the kernel says.
     pub fn unset_egress(&self, interface: u16) -> Result<(), Error> {
-        match self.egress.unset(interface.into()) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                Err(Error::doing("removing a device to send by")(e))
-            }
-            _ => Ok(()),
-        }
+        let unset = self.egress.unset(interface.into());
+        unset.map_err(Error::doing("removing a device to send by"))
     }
 
     /// What the programs did with an interface's packets, summed over CPUs.
@@ -245,12 +240,8 @@ impl RouterPort {
     /// # Errors
     /// The queue number is too large.
     pub fn unregister(&self, queue: u32) -> Result<(), Error> {
-        match self.program.map("xsks").unset(queue) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                Err(Error::doing("removing an AF_XDP socket")(e))
-            }
-            _ => Ok(()),
-        }
+        let unset = self.program.map("xsks").unset(queue);
+        unset.map_err(Error::doing("removing an AF_XDP socket"))
     }
 
     /// What the program does with a packet that arrives on queue 0, and the packet as it is afterwards; it goes nowhere, but

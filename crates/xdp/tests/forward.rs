@@ -5,7 +5,7 @@ mod net;
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 
-use net::{LEFT_MAC, RIGHT_MAC, sum, udp, xsk};
+use net::{LEFT_MAC, RIGHT_MAC, root, sum, udp, xsk};
 use tables::adjacency::{Adjacency, Slab};
 use tables::hash::flow5;
 use tables::interface::{self, Interface, Interfaces, Lane};
@@ -44,10 +44,7 @@ impl Bench {
     /// specials by its third byte, 10.4.0.0/16 one that is not resolved, 10.5.0.0/16 behind an interface that no program
     /// sends by, 10.6.0.0/16 by a group whose members are gone.
     fn new(test: &str) -> Option<Self> {
-        #[allow(unsafe_code)]
-        // SAFETY: no preconditions.
-        if unsafe { libc::geteuid() } != 0 {
-            println!("SKIP {test}: needs root");
+        if !root(test) {
             return None;
         }
         let router = Router::new(SIZES).expect("tables");

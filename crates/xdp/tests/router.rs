@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use net::{LEFT_MAC, Pair, RIGHT_MAC, udp, xsk};
+use net::{LEFT_MAC, Pair, RIGHT_MAC, root, udp, xsk};
 use tables::interface::{self, Interface, Interfaces};
 use tables::ip4::Entry;
 use tables::{Memory, Sizes};
@@ -23,16 +23,6 @@ const SIZES: Sizes = Sizes {
     adjacencies: 16,
 };
 const DST: [u8; 4] = [198, 51, 100, 77];
-
-fn root(test: &str) -> bool {
-    #[allow(unsafe_code)]
-    // SAFETY: no preconditions.
-    let root = unsafe { libc::geteuid() } == 0;
-    if !root {
-        println!("SKIP {test}: needs root");
-    }
-    root
-}
 
 /// A port's program, of an interface that is up.
 fn port(router: &Router) -> RouterPort {

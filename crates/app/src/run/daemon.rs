@@ -450,7 +450,7 @@ impl Daemon {
 
     /// What the XDP program did with the packets of an interface; `None` where none is.
     pub fn program_counters(&self, slot: &Slot) -> Option<xdp::Counters> {
-        let opened = slot.opened.as_ref().filter(|o| o.has_program())?;
+        let opened = slot.opened.as_ref().filter(|o| o.program().is_some())?;
         opened.refresh();
         self.opener.program_counters(slot.id)
     }

@@ -17,9 +17,7 @@ pub const RIGHT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 impl Pair {
     /// Says why and gives None where it cannot be made.
     pub fn new(test: &str) -> Option<Self> {
-        // SAFETY: no preconditions.
-        if unsafe { libc::geteuid() } != 0 {
-            println!("SKIP {test}: needs root");
+        if !root(test) {
             return None;
         }
         let pair = Self {
@@ -100,6 +98,16 @@ impl Drop for Pair {
             ip(&["netns", "del", name]);
         }
     }
+}
+
+/// Whether the test runs as root; says SKIP if not.
+pub fn root(test: &str) -> bool {
+    // SAFETY: no preconditions.
+    let root = unsafe { libc::geteuid() } == 0;
+    if !root {
+        println!("SKIP {test}: needs root");
+    }
+    root
 }
 
 /// Runs ip(8); says whether it worked.

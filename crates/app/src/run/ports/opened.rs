@@ -41,19 +41,13 @@ impl Opened {
     pub fn describe(&self) -> String {
         match &self.kind {
             Kind::AfXdp {
-                interface,
-                program,
-                queues,
+                interface, queues, ..
             } => {
                 let copy = if interface.zero_copy() {
                     "zero-copy"
                 } else {
                     "copy"
                 };
-                let attached = program
-                    .as_ref()
-                    .and_then(|p| p.attachment())
-                    .map(|a| a.mode().to_string());
                 let long = if interface.long_packets() {
                     ", multi-buffer"
                 } else {
@@ -62,7 +56,7 @@ impl Opened {
                 format!(
                     "af_xdp on {}, {copy}, {} program, queues: {queues}{long}",
                     self.netdev,
-                    attached.unwrap_or_default()
+                    self.program().map_or(String::new(), |p| p.to_string())
                 )
             }
             Kind::Memif(interface) => {
@@ -89,13 +83,8 @@ impl Opened {
     /// Mode of the port in a word.
     pub fn mode(&self) -> String {
         match &self.kind {
-            Kind::AfXdp {
-                interface, program, ..
-            } => {
-                let generic = program
-                    .as_ref()
-                    .and_then(|p| p.attachment())
-                    .is_some_and(|a| a.mode() == xdp::Mode::Generic);
+            Kind::AfXdp { interface, .. } => {
+                let generic = self.program() == Some(xdp::Mode::Generic);
                 match (interface.zero_copy(), generic) {
                     (true, _) => "zero-copy".into(),
                     (false, false) => "copy".into(),
@@ -137,15 +126,12 @@ impl Opened {
         }
     }
 
-    /// Whether an XDP program is on its device.
-    pub fn has_program(&self) -> bool {
-        matches!(
-            self.kind,
-            Kind::AfXdp {
-                program: Some(_),
-                ..
-            }
-        )
+    /// Where the XDP program on its device runs, if there is one.
+    pub fn program(&self) -> Option<xdp::Mode> {
+        let Kind::AfXdp { program, .. } = &self.kind else {
+            return None;
+        };
+        Some(program.as_ref()?.attachment()?.mode())
     }
 
     /// Whether packets have come whose TCP or UDP checksum the sender left to hardware.
