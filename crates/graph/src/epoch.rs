@@ -182,14 +182,20 @@ impl<T> Reader<T> {
         unsafe { &*self.current }
     }
 
-    /// Runs `sleep` while this reader holds nobody up.
+    /// Runs `sleep` while this reader holds nobody up. Also when `sleep` panics, the reader is back before anything can
+    /// be read.
     pub fn offline<R>(&mut self, sleep: impl FnOnce() -> R) -> R {
+        struct Away<'a, T>(&'a mut Reader<T>);
+        impl<T> Drop for Away<'_, T> {
+            fn drop(&mut self) {
+                self.0.online();
+            }
+        }
         self.shared.seen[self.slot]
             .0
             .store(OFFLINE, Ordering::SeqCst);
-        let result = sleep();
-        self.online();
-        result
+        let _away = Away(self);
+        sleep()
     }
 
     fn online(&mut self) {
@@ -239,6 +245,25 @@ mod tests {
         p.publish(2);
         r.refresh();
         assert_eq!(*r.get(), 2);
+    }
+
+    #[test]
+    fn a_reader_whose_sleep_panics_is_back() {
+        let mut p = Publisher::new(1, 1);
+        let mut r = p.reader();
+        let asleep = std::panic::AssertUnwindSafe(|| {
+            r.offline(|| {
+                p.publish(2);
+                p.reclaim();
+                std::panic::resume_unwind(Box::new("asleep"));
+            });
+        });
+        std::panic::catch_unwind(asleep).expect_err("it panics");
+        // Compared before anything is read: the value of before is gone.
+        assert!(!r.is_stale(), "it would read what is gone");
+        assert_eq!(*r.get(), 2);
+        let g = p.mark();
+        assert!(!p.passed(g), "it holds up whoever waits for readers");
     }
 }
 

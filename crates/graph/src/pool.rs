@@ -80,7 +80,7 @@ pub struct Pool {
     free: FreeList,
 }
 
-/// Most buffers that a pool has.
+/// Numbers that a pool has. The last of the last pool names no buffer ([`Desc::VACANT`]), so none uses its last.
 const SLOT: u32 = 1 << 24;
 
 /// Which of the numbers `0..256 * SLOT` are in use, by pool.
@@ -106,17 +106,17 @@ impl Pool {
     /// Maps `count` buffers, `stride` bytes apart. Huge pages where some are reserved, else transparent ones are asked for.
     ///
     /// # Errors
-    /// The operating system's, when the memory is not there; `InvalidInput` for a stride that is not a multiple of 64 in
-    /// 2048..=16384; `Other` when the process has 256 pools already. One that was dropped counts while packets of it are left.
+    /// The operating system's, when the memory is not there; `InvalidInput` for no buffers or 2^24 and more, or a stride that
+    /// is not a multiple of 64 in 2048..=16384; `Other` when the process has 256 pools already. One that was dropped counts while packets of it are left.
     pub fn new(count: u32, stride: usize) -> io::Result<Arc<Self>> {
         if !(2048..=16384).contains(&stride)
             || !stride.is_multiple_of(64)
             || count == 0
-            || count > SLOT
+            || count >= SLOT
         {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "pool: 1 to 2^24 buffers of 2048 to 16384 bytes in steps of 64",
+                "pool: 1 to 2^24 - 1 buffers of 2048 to 16384 bytes in steps of 64",
             ));
         }
         // The window of the last buffer may reach beyond it.
@@ -640,6 +640,13 @@ impl Drop for Buffers {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_buffer_has_the_number_of_a_vacant_place() {
+        let refused = Pool::new(SLOT, STRIDE).expect_err("its last number is no buffer's");
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(Desc::VACANT.buf, 255 * SLOT + (SLOT - 1));
+    }
 
     #[test]
     fn numbers_come_again_when_no_packet_carries_them() {

@@ -34,15 +34,19 @@ impl Waker {
         }
     }
 
-    /// Announces sleep. Look for work once more after this, then wait for [`Waker::fd`]: whoever has work from now on
-    /// rings.
-    pub(crate) fn doze(&self) {
+    /// Sleeps, unless there is work: announces the sleep, looks for work once more, and then waits. `look` returns what to
+    /// wait for, [`Waker::fd`] among it, or `None` if there is work; `wait` waits for that.
+    pub(crate) fn sleep<S, W>(
+        &self,
+        sleeper: &mut S,
+        look: impl FnOnce(&mut S) -> Option<W>,
+        wait: impl FnOnce(&mut S, W),
+    ) {
         self.asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-    }
-
-    /// Ends what [`Waker::doze`] began.
-    pub(crate) fn awake(&self) {
+        if let Some(what) = look(sleeper) {
+            wait(sleeper, what);
+        }
         self.asleep.store(false, Ordering::SeqCst);
         self.bell.silence();
     }
@@ -125,7 +129,7 @@ mod loom_tests {
     use super::*;
     use crate::epoch::Publisher;
 
-    /// The steps are those of `Worker::sleep` and of `Router::apply`.
+    /// As `Worker::sleep` and `Router::apply` use it.
     #[test]
     fn no_order_of_publish_refresh_and_sleep_loses_a_wake_up() {
         loom::model(|| {
@@ -136,11 +140,11 @@ mod loom_tests {
             let worker = loom::thread::spawn(move || {
                 reader.refresh();
                 while *reader.get() != 2 {
-                    own.doze();
-                    if !reader.is_stale() {
-                        reader.offline(|| own.bell.wait());
-                    }
-                    own.awake();
+                    own.sleep(
+                        &mut reader,
+                        |reader| (!reader.is_stale()).then_some(()),
+                        |reader, ()| reader.offline(|| own.bell.wait()),
+                    );
                     reader.refresh();
                 }
             });

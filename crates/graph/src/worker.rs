@@ -333,43 +333,82 @@ impl<C: Context + 'static> Worker<C> {
     /// Sleeps until there is something to do (for whoever drives the worker without a thread).
     #[cold]
     pub fn sleep(&mut self) {
-        let out = &mut self.graph.out;
-        let mut fds = [libc::pollfd {
-            fd: -1,
-            events: libc::POLLIN,
-            revents: 0,
-        }; 65];
-        fds[0].fd = self.waker.fd();
-        let (mut n, mut blind, mut ready) = (1, out.ports.len() > 64, false);
-        self.waker.doze();
-        for served in out.ports.iter_mut().take(64) {
-            match served.port.fd() {
-                Some(fd) => {
-                    fds[n].fd = fd;
-                    n += 1;
-                    ready |= !served.port.arm();
-                }
-                None => blind = true,
-            }
-        }
-        let pending = out.handoff.inbound.iter_mut().any(|r| !r.is_empty())
-            || !self.commands.is_empty()
-            || self.cx.is_stale();
-        if !ready && !pending {
+        let waker = self.waker.clone();
+        waker.sleep(self, Self::look, |worker, mut watched| {
+            let out = &mut worker.graph.out;
             out.worker.sleeps.add(1);
-            let ports = &mut out.ports;
-            self.cx.offline(&mut || match blind {
-                true => _ = poll(&mut fds[..n], GLANCE),
-                false => nap(&mut fds[..n], ports),
-            });
-        }
-        self.waker.awake();
-        for served in &mut out.ports {
+            worker
+                .cx
+                .offline(&mut || watched.wait(out.ports.as_mut_slice()));
+        });
+        for served in &mut self.graph.out.ports {
             served.port.disarm();
         }
         // Coming back took over what was published meanwhile, so the next refresh may find nothing: the nodes that hold
         // packets must look all the same.
         self.next_poll = 0;
+    }
+
+    /// Asks the ports to wake us, and looks for work once more; without any, what to wait for.
+    fn look(&mut self) -> Option<Watched> {
+        let out = &mut self.graph.out;
+        let mut watched = Watched::new(self.waker.fd());
+        watched.blind = out.ports.len() > MOST_PORTS;
+        let mut ready = false;
+        for served in out.ports.iter_mut().take(MOST_PORTS) {
+            match served.port.fd() {
+                Some(fd) => {
+                    watched.add(fd);
+                    ready |= !served.port.arm();
+                }
+                None => watched.blind = true,
+            }
+        }
+        let pending = out.handoff.inbound.iter_mut().any(|r| !r.is_empty())
+            || !self.commands.is_empty()
+            || self.cx.is_stale();
+        (!ready && !pending).then_some(watched)
+    }
+}
+
+/// Ports that a worker waits for by their descriptors; with more it looks at all of them again and again.
+const MOST_PORTS: usize = 64;
+
+/// What a sleeping worker waits for.
+struct Watched {
+    fds: [libc::pollfd; 1 + MOST_PORTS],
+    count: usize,
+    /// A port has no descriptor to wait on.
+    blind: bool,
+}
+
+impl Watched {
+    fn new(waker: i32) -> Self {
+        let none = libc::pollfd {
+            fd: -1,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut watched = Watched {
+            fds: [none; 1 + MOST_PORTS],
+            count: 0,
+            blind: false,
+        };
+        watched.add(waker);
+        watched
+    }
+
+    fn add(&mut self, fd: i32) {
+        self.fds[self.count].fd = fd;
+        self.count += 1;
+    }
+
+    fn wait(&mut self, ports: &mut [Served]) {
+        let fds = &mut self.fds[..self.count];
+        match self.blind {
+            true => _ = poll(fds, GLANCE),
+            false => nap(fds, ports),
+        }
     }
 }
 

@@ -54,7 +54,6 @@ impl Memory {
     ) -> Result<Self, E> {
         let mut lines = |name, count: usize| make(name, count * LINE);
         Ok(Self {
-            ip4_first: lines("ip4_first", FIRST_WORDS / LINE)?,
             ip4_second: lines(
                 "ip4_second",
                 sizes.second_groups as usize * GROUP_WORDS / LINE,
@@ -62,6 +61,8 @@ impl Memory {
             nexthop_groups: lines("nexthop_groups", sizes.nexthop_groups as usize)?,
             adjacencies: lines("adjacencies", sizes.adjacencies as usize)?,
             interfaces: lines("interfaces", INTERFACES)?,
+            // The largest last: sizes that are refused have cost little then.
+            ip4_first: lines("ip4_first", FIRST_WORDS / LINE)?,
         })
     }
 

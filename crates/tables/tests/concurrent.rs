@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use tables::adjacency::{self, Adjacency, AdjacencyId, Slab};
 use tables::ip4::{Entry, FIRST_WORDS, Fib, GROUP_WORDS, Prefix};
@@ -25,8 +26,13 @@ type Loops = [AtomicU64; READERS];
 fn grace(loops: &Loops) {
     fence(Ordering::SeqCst);
     let before = loops.each_ref().map(|count| count.load(Ordering::SeqCst));
+    let start = Instant::now();
     for (count, before) in loops.iter().zip(before) {
         while count.load(Ordering::SeqCst) == before {
+            assert!(
+                start.elapsed() < Duration::from_secs(300),
+                "a reader has died"
+            );
             thread::yield_now();
         }
     }
@@ -210,6 +216,15 @@ impl Readers {
     }
 }
 
+/// Stops the readers when dropped, also by a panic of the writer: the scope waits for them.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn readers_see_old_or_new() {
     let writer = Writer::new();
@@ -222,10 +237,11 @@ fn readers_see_old_or_new() {
     let (loops, stop) = (Loops::default(), AtomicBool::new(false));
     let packets: u64 = thread::scope(|scope| {
         let (readers, stop) = (&readers, &stop);
+        let stopping = StopOnDrop(stop);
         let start = |(seed, loops)| scope.spawn(move || readers.run(seed, loops, stop));
         let threads: Vec<_> = (0..).zip(&loops).map(start).collect();
         writer.run(&loops);
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         let results = threads.into_iter().map(|thread| thread.join().unwrap());
         results
             .map(|(packets, fault)| fault.map_or(packets, |fault| panic!("{fault}")))
