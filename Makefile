@@ -7,11 +7,11 @@ PROGRAM := $(TARGET)/release/parshall
 SUDO    := $(if $(filter 0,$(shell id -u)),,sudo)
 ARGS    ?=
 
-.PHONY: help build lab run test bench lint deep install clean
+.PHONY: help build lab run test test-kernels bench lint deep install clean
 
 help: ## this text
 	@echo "make TARGET [ARGS='...']"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-10s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-13s %s\n", $$1, $$2 }'
 
 build: ## the release binary, target/release/parshall
 	@scripts/setup.sh build
@@ -25,9 +25,13 @@ lab: ## build, then compare kernel and router on this machine (root by sudo); AR
 run: build ## build, then run the router: make run ARGS="-c router.yaml"
 	$(SUDO) $(PROGRAM) run $(ARGS)
 
-test: ## every test; those that make namespaces run as root by sudo, or say SKIP
+test: ## every test, those that make namespaces as root by sudo, or they say SKIP; ARGS="xdp app/system" for some programs
 	@scripts/setup.sh test
-	scripts/test.sh
+	scripts/test.sh $(ARGS)
+
+test-kernels: ## the tests inside other kernels, emulated (half an hour each); ARGS="6.12 xdp": one kernel, some programs
+	@scripts/setup.sh test
+	scripts/test-kernels.sh $(ARGS)
 
 bench: ## cycles a packet, per node and in all; a million routes from the kernel (root by sudo)
 	@scripts/setup.sh lab

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what a make target needs from Debian's packages, and says what for. Quick if everything is there.
-# Usage: scripts/setup.sh build|lab|test
+# Usage: scripts/setup.sh build|lab|test|kernels
 set -eu
 
 what=${1:-build}
@@ -26,7 +26,19 @@ librte-meta-mempool:/usr/lib/*/dpdk/pmds-*/librte_mempool_ring.so*:its packet me
 tcpdump:tcpdump:looks at the host's side of an interface
 iperf3:iperf3:real TCP
 iputils-ping:ping:a host that asks for an answer
-chromium:chromium:opens the report"
+chromium:chromium:opens the report
+gdb:gdb:stacks of a test program that does not end
+bpftool:bpftool:BPF programs, maps and links that tests leave behind
+procps:pgrep:processes that they leave behind"
+kernels="qemu-system-x86:qemu-system-x86_64:a machine for another kernel
+busybox-static:/usr/share/doc/busybox-static:its first programs
+cpio:cpio:its first file system
+kmod:modprobe:which modules it needs
+xz-utils:xz:they may be compressed by this
+zstd:zstd:or by this
+debian-archive-keyring:/usr/share/keyrings/debian-archive-keyring.gpg:whether the kernels are Debian's
+iproute2:ip:its links
+util-linux:setpriv:a guest that ends with its starter"
 
 case $what in
 build) wanted=$build ;;
@@ -35,8 +47,9 @@ $lab" ;;
 test) wanted="$build
 $lab
 $test" ;;
+kernels) wanted=$kernels ;;
 *)
-    echo "usage: scripts/setup.sh build|lab|test" >&2
+    echo "usage: scripts/setup.sh build|lab|test|kernels" >&2
     exit 2
     ;;
 esac

@@ -8,8 +8,9 @@ use std::{
 };
 
 use crate::harness::{
-    Hosts, Netns, PATIENCE, Process, Raw, Router, Spawn,
+    Hosts, Netns, Process, Raw, Router, Spawn, cleanup, command,
     craft::Ip4,
+    patience,
     router::{forwards_to, is_to},
     skipped,
     topology::{CONFIGURATION, H0, HOST, R0, ROUTER},
@@ -36,7 +37,7 @@ struct Bird {
 
 impl Bird {
     fn start(netns: &Netns, name: &str, configuration: &str) -> Self {
-        let base = lab::cleanup::directory().join(name);
+        let base = cleanup::directory().join(name);
         let file = write(&base.with_extension("conf"), configuration);
         let socket = base.with_extension("ctl").display().to_string();
         let process = Spawn::new("bird")
@@ -52,7 +53,7 @@ impl Bird {
             .into_iter()
             .chain(words.split(' '))
             .collect();
-        lab::command::run(&argv).unwrap_or_default()
+        command::run(&argv).unwrap_or_default()
     }
 }
 
@@ -99,10 +100,10 @@ fn bird(hosts: &Hosts) -> Vec<Process> {
 
 /// Starts the daemon beside the router: FRR's zebra and bgpd.
 fn frr(hosts: &Hosts) -> Vec<Process> {
-    let directory = lab::cleanup::directory().join(format!("{}-frr", hosts.router.name()));
+    let directory = cleanup::directory().join(format!("{}-frr", hosts.router.name()));
     std::fs::create_dir_all(&directory).unwrap();
     // FRR's daemons become their own user, and write their sockets here.
-    lab::command::run(&["chown", "frr:frrvty", &directory.display().to_string()]).unwrap();
+    command::run(&["chown", "frr:frrvty", &directory.display().to_string()]).unwrap();
     let path = |name: &str| directory.join(name).display().to_string();
     let zebra = write(&directory.join("zebra.conf"), "hostname zebra\n");
     let peers: String = HOST
@@ -129,7 +130,7 @@ fn frr(hosts: &Hosts) -> Vec<Process> {
     let _ = std::fs::remove_file(directory.join("zserv.api"));
     let zebra = start("zebra", &zebra);
     assert!(
-        until(PATIENCE, || directory.join("zserv.api").exists()),
+        until(patience(), || directory.join("zserv.api").exists()),
         "zebra: {}",
         zebra.log()
     );
@@ -151,7 +152,7 @@ fn packet(flow: u16) -> Vec<u8> {
 
 /// Sends packets until one arrives on the right.
 fn follows(left: &Raw, right: &Raw) -> bool {
-    until(PATIENCE, || {
+    until(patience(), || {
         left.send(&packet(0));
         right
             .expect(Duration::from_millis(1), |frame| is_to(frame, INSIDE))
@@ -188,28 +189,28 @@ fn traffic_follows(name: &str, daemon: fn(&Hosts) -> Vec<Process>) {
     let mut own = daemon(&hosts);
     let log = |own: &[Process]| own.iter().map(Process::log).collect::<String>();
     assert!(
-        until(PATIENCE, || paths(&hosts) == 1),
+        until(patience(), || paths(&hosts) == 1),
         "{name} learned nothing: {}{}",
         log(&own),
         peer.control("show protocols all")
     );
     assert!(follows(&left, &right), "{}", router.process.log());
-    let told = |peer: &Bird| until(PATIENCE, || peer.control("show route").contains(OURS));
+    let told = |peer: &Bird| until(patience(), || peer.control("show route").contains(OURS));
     assert!(told(&peer), "the neighbour learned nothing");
     goes_and_comes(name, &hosts, &peer, (&left, &right));
 
     // Two neighbours with the same prefix: flows take both ways.
     assert!(told(&other), "the other neighbour learned nothing");
     other.control("enable announced");
-    assert!(until(PATIENCE, || paths(&hosts) == 2), "one path only");
+    assert!(until(patience(), || paths(&hosts) == 2), "one path only");
     let flows = 256;
-    let both = until(PATIENCE, || {
+    let both = until(patience(), || {
         let counts = spread(&left, &right, flows);
         counts.iter().sum::<usize>() == usize::from(flows) && counts.iter().all(|n| *n > 64)
     });
     assert!(both, "{:?}", spread(&left, &right, flows));
     other.control("disable announced");
-    assert!(until(PATIENCE, || {
+    assert!(until(patience(), || {
         spread(&left, &right, flows) == [0, usize::from(flows)]
     }));
 
@@ -219,7 +220,7 @@ fn traffic_follows(name: &str, daemon: fn(&Hosts) -> Vec<Process>) {
         "what a dead daemon has told the kernel stands"
     );
     assert!(
-        until(PATIENCE, || !peer.control("show route").contains(OURS)),
+        until(patience(), || !peer.control("show route").contains(OURS)),
         "the neighbour has not noticed"
     );
     drop(own);
@@ -237,7 +238,7 @@ fn goes_and_comes(name: &str, hosts: &Hosts, peer: &Bird, (left, right): (&Raw, 
     let start = Instant::now();
     peer.control("disable announced");
     assert!(
-        until(PATIENCE, || refused(left)),
+        until(patience(), || refused(left)),
         "traffic goes on without a route: {} paths",
         paths(hosts)
     );

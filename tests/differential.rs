@@ -13,8 +13,9 @@ use std::{
 };
 
 use crate::harness::{
-    Hosts, PATIENCE, Raw, Router,
+    Hosts, Raw, Router,
     craft::{ICMP, Ip4, Mac, checksum},
+    patience,
     random::Random,
     router::{forwards, is_to},
     skipped,
@@ -172,7 +173,7 @@ fn collect(
     wanted: impl Fn(&[u8]) -> bool,
     outputs: &mut Outputs,
 ) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience();
     while Instant::now() < end {
         left.send(&packet.frame(H0, R0));
         while let Some(frame) = at.receive(Duration::from_millis(500)) {
@@ -180,6 +181,10 @@ fn collect(
                 return;
             }
             count(side, frame, outputs);
+            assert!(
+                Instant::now() < end,
+                "what comes out on the {side} has no end"
+            );
         }
     }
     panic!("nothing comes out on the {side} any more");
@@ -331,13 +336,13 @@ fn sender_is_told_of_a_silent_neighbor() {
     let told = [Kind::Kernel, Kind::Veth].map(|kind| {
         let device = Device::new(kind, NORMAL);
         device.left.send(&packet.frame(H0, R0));
-        let asked = device.right.expect(PATIENCE, |frame| {
+        let asked = device.right.expect(patience(), |frame| {
             frame[12..14] == [8, 6] && frame[38..42] == dst.octets()
         });
         assert!(asked.is_some(), "nobody asked for the neighbor");
         let frame = device
             .left
-            .expect(PATIENCE, |frame| is_to(frame, packet.src))
+            .expect(patience(), |frame| is_to(frame, packet.src))
             .expect("the sender is told");
         let mut outputs = Outputs::new();
         count("left", frame, &mut outputs);
@@ -376,7 +381,7 @@ fn errors_by_an_unnumbered_link_come_from_the_loopback_address() {
             text(H0)
         );
         device.hosts.router.ip_batch(&unnumber).unwrap();
-        let answered = until(PATIENCE, || {
+        let answered = until(patience(), || {
             device.left.send(&packet.frame(H0, R0));
             let back = |frame: &[u8]| is_to(frame, packet.src) && frame[26..30] == own.octets();
             device
@@ -412,7 +417,7 @@ fn dhcp_client_gets_its_answer() {
         device.hosts.router.ip("addr flush dev r0").unwrap();
         let client = Raw::open(&device.hosts.router, "r0", R0);
         let (ours, other) = (offer(R0, 1), offer(H1, 2));
-        let came = until(PATIENCE, || {
+        let came = until(patience(), || {
             device.left.send(&ours);
             client
                 .expect(Duration::from_millis(50), |frame| frame == ours)
@@ -423,7 +428,7 @@ fn dhcp_client_gets_its_answer() {
         device.left.send(&other);
         let forwarded = device
             .right
-            .expect(PATIENCE, |frame| frame[14 + 4..14 + 6] == [0, 2]);
+            .expect(patience(), |frame| frame[14 + 4..14 + 6] == [0, 2]);
         assert!(forwarded.is_some(), "another client's offer is lost");
     }
 }

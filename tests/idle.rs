@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use crate::harness::{
-    Hosts, Netns, PATIENCE, Raw, Router,
+    Directory, Hosts, Netns, Raw, Router,
     craft::{Ip4, Mac},
+    patience,
     router::{forwards, is_to},
     skipped,
     topology::{CONFIGURATION, H0, H1, HOST, R0, ROUTER, text},
@@ -46,7 +47,7 @@ fn assert_first_arrives(left: &Raw, right: &Raw, round: u8) {
     right.drain(Duration::from_millis(1));
     let dst = [48, 1, 0, round].into();
     left.send(&Ip4::udp([16, 0, 0, 1].into(), dst, 1, 26).frame(H0, R0));
-    let first = right.expect(PATIENCE, |frame| is_to(frame, dst));
+    let first = right.expect(patience(), |frame| is_to(frame, dst));
     assert!(first.is_some(), "the first packet after idle was lost");
 }
 
@@ -93,7 +94,7 @@ fn idle_memif_sleeps_and_first_packet_is_not_lost() {
             ROUTER[1]
         ))
         .unwrap();
-    let directory = tempfile::tempdir().unwrap();
+    let directory = Directory::new();
     let socket = directory.path().join("between.sock");
     let yaml = |port: &str, mac: Mac, own: &str, role: &str| {
         format!(
@@ -111,7 +112,7 @@ fn idle_memif_sleeps_and_first_packet_is_not_lost() {
             text(mac)
         );
         // A twin has carrier only once its memif is connected.
-        let up = until(PATIENCE, || netns.ip_batch(&lines).is_ok());
+        let up = until(patience(), || netns.ip_batch(&lines).is_ok());
         assert!(up, "no route by the memif");
     };
     routes(&hosts.router, "198.18.2.2", FAR, "48.0.0.0/8");

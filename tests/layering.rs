@@ -4,10 +4,11 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    time::Duration,
 };
 
 use serde_json::Value;
+use testbed::Spawn;
 
 /// Who may use whom of our own crates; nothing else. `app` is where everything comes together.
 const MAY_USE: &[(&str, &[&str])] = &[
@@ -20,6 +21,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("control", &["router"]),
     ("router", &["graph", "tables", "wire"]),
     ("lab", &["loadgen"]),
+    // What tests stand on; nobody else uses it.
+    ("testbed", &["lab"]),
     ("loadgen", &["graph", "wire"]),
     ("io", &["graph"]),
     ("xdp", &["tables"]),
@@ -50,10 +53,12 @@ fn root() -> PathBuf {
 
 /// Crates of the workspace and what each depends on outside of its tests.
 fn dependencies() -> Vec<(String, Vec<String>)> {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
-        .current_dir(root())
-        .output()
+    let metadata = ["metadata", "--format-version=1", "--no-deps", "--offline"];
+    let manifest = root().join("Cargo.toml").display().to_string();
+    let output = Spawn::new(env!("CARGO"))
+        .args(metadata)
+        .args(["--manifest-path", &manifest])
+        .output(Duration::from_secs(60))
         .expect("cargo runs");
     assert!(output.status.success(), "{output:?}");
     let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo prints JSON");

@@ -6,8 +6,9 @@ use std::{
 };
 
 use crate::harness::{
-    Hosts, Netns, PARSHALL, PATIENCE, Raw, Router,
+    Directory, Hosts, Netns, PARSHALL, Raw, Router, SetOnDrop,
     craft::Ip4,
+    patience,
     random::Random,
     router::forwards,
     skipped,
@@ -34,19 +35,16 @@ fn under_traffic(left: &Raw, work: impl FnOnce()) {
     let done = AtomicBool::new(false);
     let frame = Ip4::udp([16, 0, 0, 9].into(), [48, 0, 0, 9].into(), 9, 100).frame(H0, R0);
     std::thread::scope(|scope| {
+        let _done = SetOnDrop(&done);
         scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
+            while !done.load(Ordering::Acquire) {
                 for _ in 0..50 {
                     left.send(&frame);
                 }
                 std::thread::sleep(Duration::from_millis(2));
             }
         });
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        done.store(true, Ordering::Relaxed);
-        if let Err(panic) = result {
-            std::panic::resume_unwind(panic);
-        }
+        work();
     });
 }
 
@@ -71,7 +69,7 @@ fn killed_at_any_moment_it_starts_again() {
         assert!(forwards(&left, &right), "{}", router.process.log());
         router.process.kill();
     });
-    let gone = until(PATIENCE, || !has_xdp(&hosts));
+    let gone = until(patience(), || !has_xdp(&hosts));
     assert!(gone, "an XDP program outlives its router");
     forwards_again(&hosts, &left, &right);
 }
@@ -223,7 +221,7 @@ fn killed_while_it_moves_devices() {
     let mut router = Router::launch(&hosts.router, &renaming(Some(&inner)));
     for round in 0..8 {
         // From the first record of a change on, by which its end is a few milliseconds away.
-        let begun = until(PATIENCE, || {
+        let begun = until(patience(), || {
             let notes = std::fs::read_dir(control::netdev::NOTES);
             let mut texts = notes
                 .into_iter()
@@ -255,7 +253,7 @@ fn memif_sockets_of_the_dead_are_not_in_the_way() {
         return;
     }
     let netns = Netns::create("memif").unwrap();
-    let directory = tempfile::tempdir().unwrap();
+    let directory = Directory::new();
     let socket = directory.path().join("dead.sock");
     let yaml = format!(
         "interfaces:\n  m0: {{ lcp: m0, addresses: [ 198.18.2.1/30 ] }}\n\
@@ -267,7 +265,7 @@ fn memif_sockets_of_the_dead_are_not_in_the_way() {
         assert!(socket.exists() && netns.ip("link show m0").is_ok());
         router.process.kill();
         assert!(socket.exists(), "this is what the test is about");
-        assert!(until(PATIENCE, || netns.ip("link show m0").is_err()));
+        assert!(until(patience(), || netns.ip("link show m0").is_err()));
         router.relaunch(&netns);
         router.wait();
     }
@@ -295,7 +293,7 @@ fn devices_come_and_go() {
         );
         under_traffic(&left, || {
             hosts.right.ip("link del h1").unwrap();
-            let seen = until(PATIENCE, || {
+            let seen = until(patience(), || {
                 let shown = router.show(&["hardware", "r1"]);
                 shown["interfaces"][0]["port"]
                     .as_str()
@@ -331,5 +329,5 @@ fn limits_are_told() {
         let log = router.process.log();
         log.contains("ip_forward is 0") && log.contains("policy rules (ip rule)")
     };
-    assert!(until(PATIENCE, told), "{}", router.process.log());
+    assert!(until(patience(), told), "{}", router.process.log());
 }

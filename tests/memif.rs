@@ -1,14 +1,18 @@
 //! DPDK's testpmd as the memif peer, in both roles. It copies between the shared memory and a veth each:
 //! `left veth <-> testpmd <-> memif <-> router <-> memif <-> testpmd <-> right veth`.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    time::Duration,
+};
 
 use io::memif;
 use lab::veth::{self, End};
 
 use crate::harness::{
-    Netns, PATIENCE, Raw, Router, Spawn,
+    Directory, Netns, Raw, Router, SetOnDrop, Spawn, cleanup,
     craft::Ip4,
+    patience,
     router::is_to,
     skipped,
     topology::{H0, H1, HOST, R0, R1, ROUTER, text},
@@ -43,7 +47,10 @@ fn testpmd(netns: &Netns, role: &str, sockets: &[String; 2]) -> Spawn {
         )
     };
     let packet = |i: usize| format!("--vdev=net_af_packet{i},iface=w{i}");
+    // Where DPDK makes a directory for each process; it stays when the process is killed.
+    let run = cleanup::directory().display().to_string();
     Spawn::new("dpdk-testpmd")
+        .env("RUNTIME_DIRECTORY", run)
         .args([
             "-l",
             "0,1",
@@ -54,7 +61,7 @@ fn testpmd(netns: &Netns, role: &str, sockets: &[String; 2]) -> Spawn {
             "--no-telemetry",
             "--no-shconf",
         ])
-        .args([format!("--file-prefix=parshall-{}", std::process::id())])
+        .args([format!("--file-prefix={role}")])
         .args([packet(0), device(0), device(1), packet(1)])
         // Ports are numbered in this order, and neighbors are pairs: each packet port copies to its memif port. With a
         // period for statistics testpmd runs until it is killed; without, until its standard input ends.
@@ -92,7 +99,7 @@ fn through_testpmd(role: &str, theirs: &str) {
         wire.ip(&format!("link set {wire_name} promisc on"))
             .unwrap();
     }
-    let directory = lab::cleanup::directory();
+    let directory = cleanup::directory();
     let sockets = [0, 1].map(|i| {
         directory
             .join(format!("{role}{i}.sock"))
@@ -103,13 +110,13 @@ fn through_testpmd(role: &str, theirs: &str) {
     // The listening side goes first; the other finds it.
     let mut peer = (theirs == "server").then(start_peer);
     if peer.is_some() {
-        assert!(until(PATIENCE, || sockets
+        assert!(until(patience(), || sockets
             .iter()
             .all(|s| std::path::Path::new(s).exists())));
     }
     let router = Router::start(&router_ns, &configuration(role, &sockets));
     let peer = peer.get_or_insert_with(start_peer);
-    let twins = until(PATIENCE, || {
+    let twins = until(patience(), || {
         ["r0", "r1"]
             .iter()
             .all(|twin| router_ns.ip(&format!("link show {twin}")).is_ok())
@@ -128,7 +135,7 @@ fn through_testpmd(role: &str, theirs: &str) {
             .unwrap();
     }
     let (left, right) = (Raw::open(&ends, "h0", H0), Raw::open(&ends, "h1", H1));
-    let passes = until(PATIENCE, || echo(&left, &right, 0, 26));
+    let passes = until(patience(), || echo(&left, &right, 0, 26));
     assert!(
         passes,
         "router: {}\ntestpmd: {}",
@@ -154,7 +161,7 @@ fn host_is_reached(ends: &Netns, router: &Netns) {
     ends.ip(&format!("addr add {}/24 dev h0", HOST[0])).unwrap();
     router.ip(&format!("neigh del {} dev r0", HOST[0])).unwrap();
     let ping = |from: &Netns, to: &str| {
-        until(PATIENCE, || {
+        until(patience(), || {
             from.exec(&["ping", "-c", "3", "-i", "0.1", "-W", "2", to])
                 .is_ok()
         })
@@ -203,7 +210,7 @@ fn a_refused_client_is_told_of_once_and_port_and_twin_have_names() {
         return;
     }
     let netns = Netns::create("router").unwrap();
-    let directory = tempfile::tempdir().unwrap();
+    let directory = Directory::new();
     let socket = directory.path().join("m0.sock").display().to_string();
     let yaml = format!(
         "interfaces:\n  m0: {{ lcp: m0 }}\n\
@@ -228,7 +235,7 @@ fn a_refused_client_is_told_of_once_and_port_and_twin_have_names() {
     };
     let stranger = client("open");
     assert!(
-        until(PATIENCE, || port().contains("wrong secret")),
+        until(patience(), || port().contains("wrong secret")),
         "{}",
         port()
     );
@@ -244,8 +251,8 @@ fn a_refused_client_is_told_of_once_and_port_and_twin_have_names() {
     );
     drop(stranger);
     let (interface, _queues) = client("sesame");
-    assert!(until(PATIENCE, || interface.status().up));
-    assert!(until(PATIENCE, || port().contains("connected to theirs")));
+    assert!(until(patience(), || interface.status().up));
+    assert!(until(patience(), || port().contains("connected to theirs")));
     assert!(port().contains("rings: rx 1, tx 1"), "{}", port());
 
     let shown = router.show(&["interface"]);
@@ -284,7 +291,7 @@ fn a_tap_that_somebody_deletes_is_made_again() {
         return;
     }
     let netns = Netns::create("router").unwrap();
-    let directory = tempfile::tempdir().unwrap();
+    let directory = Directory::new();
     let socket = directory.path().join("m0.sock").display().to_string();
     let yaml = format!(
         "interfaces:\n  m0: {{ lcp: m0, addresses: [ 10.9.0.1/24 ] }}\n  t0: {{ lcp: t0, addresses: [ 10.9.1.1/24 ] }}\n\
@@ -294,13 +301,13 @@ fn a_tap_that_somebody_deletes_is_made_again() {
     let control = memif::Control::start().unwrap();
     let config = memif::Config::new("theirs", &socket, memif::Role::Client);
     let (interface, _queues) = control.add(config).unwrap();
-    assert!(until(PATIENCE, || interface.status().up));
-    assert!(until(PATIENCE, || host_answers(&netns)));
+    assert!(until(patience(), || interface.status().up));
+    assert!(until(patience(), || host_answers(&netns)));
 
     // The host's end of a port: the port itself stays as it is.
     let index = |name: &str| netns.ip(&format!("-o link show dev {name}")).unwrap();
     let has_address = |name: &str, address: &str| {
-        until(PATIENCE, || {
+        until(patience(), || {
             let shown = netns.ip(&format!("-4 address show dev {name} up"));
             shown.is_ok_and(|shown| shown.contains(address))
         })
@@ -314,7 +321,7 @@ fn a_tap_that_somebody_deletes_is_made_again() {
     assert!(interface.status().up);
     assert!(!router.process.log().contains("interface m0: link down"));
     assert!(
-        until(PATIENCE, || host_answers(&netns)),
+        until(patience(), || host_answers(&netns)),
         "{}",
         router.process.log()
     );
@@ -322,7 +329,7 @@ fn a_tap_that_somebody_deletes_is_made_again() {
     // The tap that is the port.
     netns.ip("link del t0-port").unwrap();
     assert!(
-        until(PATIENCE, || host_answers(&netns)),
+        until(patience(), || host_answers(&netns)),
         "{}",
         router.process.log()
     );
@@ -337,19 +344,72 @@ fn a_tap_that_somebody_deletes_is_made_again() {
         hardware["interfaces"][0]["port"].to_string()
     };
     assert!(
-        until(PATIENCE, || port().contains("waiting: making tap m0")),
+        until(patience(), || port().contains("waiting: making tap m0")),
         "{}",
         port()
     );
-    assert!(until(PATIENCE, || !interface.status().up));
+    assert!(until(patience(), || !interface.status().up));
     netns.ip("link del m0").unwrap();
-    assert!(until(PATIENCE, || interface.status().up), "{}", port());
+    assert!(until(patience(), || interface.status().up), "{}", port());
     assert!(
-        until(PATIENCE, || port().contains("connected to theirs")),
+        until(patience(), || port().contains("connected to theirs")),
         "{}",
         port()
     );
     assert!(has_address("m0", "10.9.0.1/24"));
+}
+
+/// A peer comes and goes without end, while routes pour in and everybody asks about the port: the router answers, and it
+/// ends when it is told to.
+#[test]
+fn a_peer_that_comes_and_goes_holds_nobody_up() {
+    if skipped("a_peer_that_comes_and_goes_holds_nobody_up", &["ip"]) {
+        return;
+    }
+    let netns = Netns::create("router").unwrap();
+    let directory = Directory::new();
+    let socket = directory.path().join("m0.sock").display().to_string();
+    let yaml = format!(
+        "interfaces:\n  m0: {{ lcp: m0, addresses: [ 10.9.0.1/24 ] }}\n\
+         ports:\n  m0: {{ memif: {{ socket: {socket}, role: server }} }}\n"
+    );
+    let mut router = Router::start(&netns, &yaml);
+    assert!(until(patience(), || netns.ip("link set m0 up").is_ok()));
+    let routes = |verb: &str| -> String {
+        let line = |i| {
+            format!(
+                "route {verb} 20.{}.{}.0/24 via 10.9.0.2\n",
+                i / 256,
+                i % 256
+            )
+        };
+        (0..10_000).map(line).collect()
+    };
+    let (over, changes) = (AtomicBool::new(false), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        let _over = SetOnDrop(&over);
+        scope.spawn(|| {
+            while !over.load(Ordering::Acquire) {
+                let control = memif::Control::start().unwrap();
+                let config = memif::Config::new("theirs", &socket, memif::Role::Client);
+                let (interface, _queues) = control.add(config).unwrap();
+                until(Duration::from_millis(500), || interface.status().up);
+                changes.fetch_add(u32::from(interface.status().up), Ordering::Relaxed);
+            }
+        });
+        for _ in 0..4 {
+            netns.ip_batch(&routes("replace")).unwrap();
+            for _ in 0..10 {
+                router.show(&["hardware", "m0"]);
+            }
+            netns.ip_batch(&routes("delete")).unwrap();
+        }
+        netns.ip_batch(&routes("replace")).unwrap();
+        let status = router.process.stop().expect("it ends");
+        assert!(status.success(), "{status}");
+    });
+    let changes = changes.into_inner();
+    assert!(changes > 10, "the peer came {changes} times only");
 }
 
 #[test]

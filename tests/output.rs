@@ -2,15 +2,14 @@
 
 use std::fs::File;
 use std::io::pipe;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use control::api::{Client, Handler, Output as Answer, Server};
 use control::config::Control;
 
-use rustix::process::{Pid, Signal, kill_process};
-
-use crate::harness::{Netns, PARSHALL, PATIENCE, inside, skipped, until};
+use crate::harness::{Directory, Netns, PARSHALL, Spawn, patience, skipped, until};
 
 /// Answers at length.
 struct Long;
@@ -31,15 +30,14 @@ fn closed() -> Stdio {
 }
 
 fn run(args: &[&str], stdout: impl Into<Stdio>, stderr: impl Into<Stdio>) -> Output {
-    let mut command = Command::new(PARSHALL);
-    let command = command.args(args).stdout(stdout).stderr(stderr);
-    let child = command.spawn().expect("the binary starts");
-    child.wait_with_output().expect("it ends")
+    let spawn = Spawn::new(PARSHALL).args(args);
+    let output = spawn.output_to(Duration::from_secs(60), stdout, stderr);
+    output.expect("it ends")
 }
 
 #[test]
 fn a_closed_pipe_ends_it_quietly() {
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = Directory::new();
     let control = Control {
         socket: directory.path().join("cli.sock"),
         group: None,
@@ -83,18 +81,19 @@ fn the_router_outlives_who_reads_its_log() {
         return;
     }
     let netns = Netns::create("unread").expect("root may");
-    let directory = tempfile::tempdir().expect("a directory");
+    let directory = Directory::new();
     let [file, socket] = ["router.yaml", "cli.sock"].map(|name| directory.path().join(name));
     std::fs::write(&file, "interfaces: {}\n").expect("written");
-    let mut command = Command::new(PARSHALL);
-    command.args(["run", "-c"]).arg(&file);
-    command.arg("--socket").arg(&socket).stderr(closed());
-    let mut child = inside(&netns, || command.spawn().expect("the binary starts"));
+    let [file, cli] = [&file, &socket].map(|path| path.display().to_string());
+    let router = Spawn::new(PARSHALL).args(["run", "-c", &file, "--socket", &cli]);
+    let mut router = router
+        .inside(&netns)
+        .piped()
+        .start()
+        .expect("the binary starts");
+    drop(router.take_output());
     let answers = || Client::connect(&socket)?.call(&["show", "version"], false);
-    let answered = until(PATIENCE, || {
-        answers().is_ok() || !matches!(child.try_wait(), Ok(None))
-    });
-    let _ = kill_process(Pid::from_child(&child), Signal::TERM);
-    let status = child.wait().expect("it ends");
+    let answered = until(patience(), || answers().is_ok() || router.ended().is_some());
+    let status = router.stop().expect("it ends");
     assert!(answered && status.success(), "{status}");
 }

@@ -1,6 +1,6 @@
 //! More packets than anything can forward.
 
-use crate::harness::{Hosts, PATIENCE, Router, skipped, topology::CONFIGURATION, until};
+use crate::harness::{Hosts, Router, patience, skipped, topology::CONFIGURATION, until};
 
 /// What does not fit is dropped by the kernel; all buffers come back.
 #[test]
@@ -22,7 +22,7 @@ fn no_buffer_is_lost() {
         "{counters}"
     );
     // A ring of packets that were sent may wait for the next ones.
-    let back = until(PATIENCE, || used() <= before + 4096);
+    let back = until(patience(), || used() <= before + 4096);
     assert!(back, "{before} buffers in use before, {} after", used());
 }
 

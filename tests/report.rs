@@ -1,17 +1,17 @@
 //! The main job from end to end: `parshall lab` compares kernel and router, writes JSON and a page with graphs, and
 //! leaves nothing behind. The page opens in a real browser without any network.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use serde_json::Value;
 
-use crate::harness::{Netns, PARSHALL, PATIENCE, Spawn, skipped};
+use crate::harness::{Directory, Netns, PARSHALL, Spawn, alone, command, patience, skipped, until};
 
 /// Opens a page in a namespace without any network, and returns the document after its scripts have run, with what
 /// the page's scripts said.
 fn open(page: &Path, profile: &Path) -> (String, String) {
     let netns = Netns::create("browser").expect("root may make namespaces");
-    let mut browser = Spawn::new("chromium")
+    let browser = Spawn::new("chromium")
         .args([
             "--headless",
             "--no-sandbox",
@@ -29,15 +29,12 @@ fn open(page: &Path, profile: &Path) -> (String, String) {
             "--dump-dom".into(),
         ])
         .args([format!("file://{}", page.display())])
-        .piped()
         .inside(&netns)
-        .start()
-        .expect("chromium starts");
-    let (dom, said) = browser.take_output().expect("it is piped");
-    let said = std::thread::spawn(move || std::io::read_to_string(said).unwrap_or_default());
-    let dom = std::io::read_to_string(dom).expect("the document is text");
-    browser.wait(PATIENCE).expect("chromium ends");
-    let said = said.join().expect("what it said");
+        .output(Duration::from_secs(60))
+        .expect("chromium ends");
+    assert!(browser.status.success(), "{}", browser.status);
+    let [dom, said] =
+        [browser.stdout, browser.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     // The browser's own pages complain about the missing network.
     let of_page = said
         .lines()
@@ -87,10 +84,11 @@ fn assert_run(result: &Value, dut: &str) {
 
 #[test]
 fn lab_compares_and_reports() {
-    if skipped("lab_compares_and_reports", &["ip", "ethtool"]) {
+    if skipped("lab_compares_and_reports", &["ip", "ethtool", "chromium"]) {
         return;
     }
-    let directory = tempfile::tempdir().expect("a temporary directory");
+    let _alone = alone();
+    let directory = Directory::new();
     let (json, page) = (
         directory.path().join("result.json"),
         directory.path().join("report.html"),
@@ -105,7 +103,7 @@ fn lab_compares_and_reports() {
         ])
         .start()
         .expect("the binary starts");
-    lab.wait(4 * PATIENCE).expect("it ends");
+    lab.wait(4 * patience()).expect("it ends");
     assert!(
         lab.log().contains("one way, 64 B many flows"),
         "{}",
@@ -120,16 +118,12 @@ fn lab_compares_and_reports() {
     );
     assert_run(&result, "kernel");
     assert_run(&result, "parshall");
-    let left = lab::command::run(&["ip", "netns"]).expect("ip");
+    let left = command::run(&["ip", "netns"]).expect("ip");
     assert!(
         !left.contains(&format!("parshall-lab-{}-", lab.pid())),
         "namespaces are left: {left}"
     );
 
-    if !lab::command::exists("chromium") {
-        println!("SKIP lab_compares_and_reports (browser): not installed: chromium");
-        return;
-    }
     let (dom, said) = open(&page, &directory.path().join("profile"));
     assert!(said.is_empty(), "script errors: {said}");
     assert!(
@@ -148,23 +142,20 @@ fn killed_lab_is_cleared_away() {
     if skipped("killed_lab_is_cleared_away", &["ip", "ethtool"]) {
         return;
     }
+    let _alone = alone();
     let mut lab = Spawn::new(PARSHALL)
         .args(["lab", "--quick", "--dut", "kernel"])
         .start()
         .expect("the binary starts");
     let name = format!("parshall-lab-{}-", lab.pid());
-    let ours = || {
-        lab::command::run(&["ip", "netns"])
-            .expect("ip")
-            .contains(&name)
-    };
+    let ours = || command::run(&["ip", "netns"]).expect("ip").contains(&name);
     assert!(
-        crate::harness::until(PATIENCE, ours),
+        until(patience(), ours),
         "it made no namespace: {}",
         lab.log()
     );
     lab.kill();
     assert!(ours(), "nobody cleans up after kill -9 at once");
-    lab::command::run(&[PARSHALL, "cleanup"]).expect("cleanup");
+    command::run(&[PARSHALL, "cleanup"]).expect("cleanup");
     assert!(!ours(), "cleanup left a namespace");
 }

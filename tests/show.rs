@@ -1,12 +1,13 @@
 //! Every `show` command answers, as text and as JSON, and to those who may ask; a trace tells a packet's way.
 
-use std::{os::unix::fs::PermissionsExt, time::Duration};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::harness::{
-    Hosts, PARSHALL, PATIENCE, Raw, Router,
+    Hosts, Raw, Router, command,
     craft::Ip4,
+    for_everyone, patience,
     router::forwards,
     skipped,
     topology::{CONFIGURATION, H0, R0},
@@ -119,7 +120,7 @@ fn a_trace_tells_the_way_and_why_it_ended() {
         });
         went && ended
     };
-    let both = until(PATIENCE, || {
+    let both = until(patience(), || {
         forwards(&left, &right);
         left.send(&damaged());
         traced(&router.show(&["trace"]))
@@ -161,7 +162,7 @@ fn counters_count_and_are_cleared() {
         counts.next().unwrap_or(0)
     };
     // Counters are read while workers write them: they are right when it is quiet.
-    let all = until(PATIENCE, || {
+    let all = until(patience(), || {
         counted(&router, "r0", "rx_packets") == 200
             && counted(&router, "r1", "tx_packets") == 100
             && counted(&router, "r0", "drops") == 100
@@ -196,27 +197,26 @@ const LOOKERS: &str = "users";
 
 /// Asks as user nobody in a group.
 struct Stranger {
-    directory: tempfile::TempDir,
+    program: String,
+    _directory: tempfile::TempDir,
 }
 
 impl Stranger {
-    /// The binary is copied to where everyone may run it.
     fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let open = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(directory.path(), open).unwrap();
-        std::fs::copy(PARSHALL, directory.path().join("parshall")).unwrap();
-        Self { directory }
+        let (_directory, program) = for_everyone();
+        Self {
+            program,
+            _directory,
+        }
     }
 
     /// What the words bring about, or the complaint.
     fn asks(&self, group: &str, router: &Router, words: &[&str]) -> Result<String, String> {
-        let program = self.directory.path().join("parshall").display().to_string();
         let who = ["setpriv", "--reuid", "nobody", "--regid", group];
         let socket = router.socket();
-        let rest = ["--clear-groups", "--", &program];
+        let rest = ["--clear-groups", "--", &self.program];
         let argv = [&who[..], &rest, words, &["--socket", &socket]].concat();
-        lab::command::run(&argv).map_err(|e| e.to_string())
+        command::run(&argv).map_err(|e| e.to_string())
     }
 }
 

@@ -3,10 +3,11 @@
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
+    time::{Duration, Instant},
 };
 
 use crate::harness::{
-    Hosts, Netns, PATIENCE, Router, inside, skipped,
+    Hosts, Netns, Router, patience, skipped,
     topology::{CONFIGURATION, HOST},
     until,
 };
@@ -20,8 +21,15 @@ fn byte(place: usize) -> u8 {
     (place % 251) as u8
 }
 
+/// Time for everything to come through; single reads and writes have the usual one.
+fn whole() -> Duration {
+    4 * patience()
+}
+
 fn send(stream: &mut TcpStream, mut at: impl FnMut(usize)) {
+    let end = Instant::now() + whole();
     for chunk in 0..CHUNKS {
+        assert!(Instant::now() < end, "{chunk} chunks of {CHUNKS} are sent");
         at(chunk);
         let bytes: Vec<u8> = (chunk * CHUNK..(chunk + 1) * CHUNK).map(byte).collect();
         stream.write_all(&bytes).expect("the connection lives");
@@ -33,7 +41,9 @@ fn send(stream: &mut TcpStream, mut at: impl FnMut(usize)) {
 
 fn receive(stream: &mut TcpStream) -> usize {
     let (mut place, mut buffer) = (0, vec![0; CHUNK]);
+    let end = Instant::now() + whole();
     loop {
+        assert!(Instant::now() < end, "{place} bytes have come");
         let length = stream.read(&mut buffer).expect("the connection lives");
         if length == 0 {
             return place;
@@ -45,15 +55,26 @@ fn receive(stream: &mut TcpStream) -> usize {
     }
 }
 
+/// The first client that comes.
+fn accept(listener: &TcpListener) -> TcpStream {
+    listener.set_nonblocking(true).expect("it can");
+    let mut client = None;
+    until(patience(), || {
+        client = listener.accept().ok();
+        client.is_some()
+    });
+    let (stream, _) = client.expect("a client comes in time");
+    stream.set_nonblocking(false).expect("it can");
+    stream
+}
+
 /// One connection from `client` to `server`; both send and receive everything. `at` is told of each chunk.
 fn exchange(server: &Netns, address: Ipv4Addr, client: &Netns, at: impl FnMut(usize) + Send) {
-    let listener = inside(server, || {
-        TcpListener::bind((address, 5001)).expect("a free port")
-    });
+    let listener = server.inside(|| TcpListener::bind((address, 5001)).expect("a free port"));
     let both = |mut stream: TcpStream, at: &mut (dyn FnMut(usize) + Send)| {
-        stream
-            .set_read_timeout(Some(PATIENCE))
-            .expect("a timeout above zero");
+        for limit in [TcpStream::set_read_timeout, TcpStream::set_write_timeout] {
+            limit(&stream, Some(patience())).expect("a timeout above zero");
+        }
         let mut other = stream.try_clone().expect("a descriptor");
         std::thread::scope(|scope| {
             let received = scope.spawn(move || receive(&mut other));
@@ -62,10 +83,10 @@ fn exchange(server: &Netns, address: Ipv4Addr, client: &Netns, at: impl FnMut(us
         })
     };
     std::thread::scope(|scope| {
-        let served = scope.spawn(|| both(listener.accept().expect("a client").0, &mut |_| {}));
+        let served = scope.spawn(|| both(accept(&listener), &mut |_| {}));
         let mut at = at;
-        let stream = inside(client, || {
-            TcpStream::connect_timeout(&SocketAddr::from((address, 5001)), PATIENCE)
+        let stream = client.inside(|| {
+            TcpStream::connect_timeout(&SocketAddr::from((address, 5001)), patience())
                 .expect("the server answers")
         });
         assert_eq!(both(stream, &mut at), CHUNK * CHUNKS);
@@ -115,9 +136,9 @@ fn unfinished_checksums_are_reported() {
     }
     let hosts = Hosts::new(1500, true);
     let router = Router::start(&hosts.router, CONFIGURATION);
-    let socket = inside(&hosts.left, || {
-        UdpSocket::bind((HOST[0], 0)).expect("an address of its own")
-    });
+    let socket = hosts
+        .left
+        .inside(|| UdpSocket::bind((HOST[0], 0)).expect("an address of its own"));
     let seen = || {
         let shown = router.show(&["errors"]).to_string();
         shown.contains("rx-checksum-unfinished")
@@ -136,7 +157,7 @@ fn unfinished_checksums_are_reported() {
         .left
         .exec(&["ethtool", "-K", "h0", "tx", "on"])
         .expect("a veth has that");
-    let reported = until(PATIENCE, || {
+    let reported = until(patience(), || {
         send();
         seen() && router.process.log().contains("ethtool -K")
     });

@@ -6,50 +6,35 @@ pub mod random;
 pub mod router;
 pub mod topology;
 
-use std::time::Duration;
+use std::{os::unix::fs::PermissionsExt, time::Duration};
 
-pub use lab::{Netns, Process, Spawn, process::until};
 pub use packet::Raw;
 pub use router::Router;
+pub use testbed::{Directory, Netns, Process, SetOnDrop, Spawn, alone, cleanup, command, until};
 pub use topology::Hosts;
 
 /// The binary under test.
 pub const PARSHALL: &str = env!("CARGO_BIN_EXE_parshall");
 
 /// Nothing takes this long unless something is wrong. Not a claim about speed.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-
-/// True, after printing the line that the summary counts, if the scenario cannot run here.
-pub fn skipped(name: &str, programs: &[&str]) -> bool {
-    if !lab::cleanup::is_root() {
-        println!("SKIP {name}: needs root for network namespaces");
-        return true;
-    }
-    let missing: Vec<&str> = programs
-        .iter()
-        .copied()
-        .filter(|program| !lab::command::exists(program))
-        .collect();
-    if !missing.is_empty() {
-        println!("SKIP {name}: not installed: {}", missing.join(", "));
-    }
-    !missing.is_empty()
+pub fn patience() -> Duration {
+    testbed::patience(Duration::from_secs(30))
 }
 
-/// Runs a closure on a thread of its own inside a namespace and returns what it returns.
-pub fn inside<T: Send>(netns: &Netns, work: impl FnOnce() -> T + Send) -> T {
-    let path = format!("/run/netns/{}", netns.name());
-    std::thread::scope(|scope| {
-        let thread = scope.spawn(move || {
-            let file = std::fs::File::open(&path).expect("the namespace exists");
-            let kind = Some(rustix::thread::LinkNameSpaceType::Network);
-            rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), kind)
-                .expect("root may enter it");
-            work()
-        });
-        match thread.join() {
-            Ok(value) => value,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
+/// True, after printing the line that the summary counts, if the scenario cannot run here: not as root.
+///
+/// # Panics
+/// As root, if one of the programs is not installed.
+pub fn skipped(name: &str, programs: &[&str]) -> bool {
+    !testbed::root_with(name, programs)
+}
+
+/// A copy of the binary under test that everyone may run, with its directory, which goes when dropped.
+pub fn for_everyone() -> (tempfile::TempDir, String) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).expect("it is ours");
+    let program = directory.path().join("parshall");
+    std::fs::copy(PARSHALL, &program).expect("there is room");
+    (directory, program.display().to_string())
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Netns, craft::Mac, inside};
+use super::{Netns, craft::Mac, patience};
 
 /// A socket that sends and receives whole Ethernet frames on one interface. What the interface itself sends is not
 /// received.
@@ -28,7 +28,7 @@ impl Raw {
             .next()
             .and_then(|index| index.trim().parse().ok())
             .expect("ip prints its index");
-        let socket = UdpSocket::from(inside(netns, || open(index)));
+        let socket = UdpSocket::from(netns.inside(|| open(index)));
         // A burst must fit while nobody reads.
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, 16 << 20);
         Self { socket, mac }
@@ -85,8 +85,17 @@ impl Raw {
     }
 
     /// Everything that comes until it is quiet for `quiet`.
+    ///
+    /// # Panics
+    /// If it never gets quiet.
     pub fn drain(&self, quiet: Duration) -> Vec<Vec<u8>> {
-        std::iter::from_fn(|| self.receive(quiet)).collect()
+        let end = std::time::Instant::now() + patience();
+        let next = || {
+            let frame = self.receive(quiet)?;
+            assert!(std::time::Instant::now() < end, "it never gets quiet");
+            Some(frame)
+        };
+        std::iter::from_fn(next).collect()
     }
 }
 

@@ -9,8 +9,9 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    Netns, PARSHALL, PATIENCE, Process, Raw, Spawn,
+    Netns, PARSHALL, Process, Raw, Spawn, cleanup, command,
     craft::Ip4,
+    patience,
     topology::{H0, R0},
 };
 
@@ -18,7 +19,7 @@ use super::{
 pub struct Router {
     pub process: Process,
     socket: PathBuf,
-    _registered: lab::cleanup::Registered,
+    _registered: cleanup::Registered,
 }
 
 impl Router {
@@ -32,9 +33,9 @@ impl Router {
     /// Starts one and does not wait.
     pub fn launch(netns: &Netns, yaml: &str) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let registered = lab::cleanup::register().expect("root may write to /run");
-        let base = lab::cleanup::directory()
-            .join(format!("router-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+        let registered = cleanup::register().expect("root may write to /run");
+        let base =
+            cleanup::directory().join(format!("router-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
         let (file, socket) = (base.with_extension("yaml"), base.with_extension("sock"));
         std::fs::write(&file, yaml).expect("root may write to /run");
         let process = spawn(netns, &file, &socket);
@@ -55,7 +56,7 @@ impl Router {
         let socket = self.socket.clone();
         let log = self.process.log_path().to_owned();
         let opened = || std::fs::read_to_string(&log).is_ok_and(|log| log.contains(" ready"));
-        let ready = self.process.ready(PATIENCE, || {
+        let ready = self.process.ready(patience(), || {
             opened() && show(&socket, &["interface"]).is_ok()
         });
         assert!(
@@ -104,7 +105,7 @@ fn show(socket: &Path, words: &[&str]) -> Result<String, lab::Error> {
 
 fn ask(socket: &Path, words: &[&str]) -> Result<String, lab::Error> {
     let socket = socket.display().to_string();
-    lab::command::run(&[&[PARSHALL], words, &["--socket", &socket]].concat())
+    command::run(&[&[PARSHALL], words, &["--socket", &socket]].concat())
 }
 
 /// Sends packets from the left to 48.0.0.1 until one arrives on the right; true if one did.
@@ -115,7 +116,7 @@ pub fn forwards(left: &Raw, right: &Raw) -> bool {
 /// Sends packets from the left to `dst` until one arrives on the right; true if one did.
 pub fn forwards_to(left: &Raw, right: &Raw, dst: std::net::Ipv4Addr) -> bool {
     let frame = Ip4::udp([16, 0, 0, 1].into(), dst, 0x7777, 26).frame(H0, R0);
-    let end = std::time::Instant::now() + PATIENCE;
+    let end = std::time::Instant::now() + patience();
     while std::time::Instant::now() < end {
         left.send(&frame);
         if right

@@ -10,7 +10,9 @@ use std::net::Ipv4Addr;
 
 use lab::veth::{self, End};
 
-use super::{Netns, PARSHALL, PATIENCE, Raw, Router, craft::Mac, until};
+use testbed::Alone;
+
+use super::{Netns, PARSHALL, Raw, Router, alone, craft::Mac, patience, until};
 
 /// Ethernet address of the left host.
 pub const H0: Mac = [2, 0x70, 0x73, 1, 0, 2];
@@ -29,22 +31,19 @@ pub const HOST: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 2), Ipv4Addr::new(198
 /// The configuration of the router for these links.
 pub const CONFIGURATION: &str = "interfaces:\n  r0: {}\n  r1: {}\n";
 
-/// The three namespaces.
+/// The three namespaces. They go, with the processes in them, before another test may disturb the machine.
 pub struct Hosts {
     pub left: Netns,
     pub router: Netns,
     pub right: Netns,
+    /// On these links programs are attached and live frames sent; taps know neither.
+    _alone: Option<Alone>,
 }
 
 impl Hosts {
     /// Makes them. `speaking`: the hosts have addresses and a default route; else they are mute ends for raw packets.
     pub fn new(mtu: u16, speaking: bool) -> Self {
-        let create = |label| Netns::create(label).expect("root may make namespaces");
-        let hosts = Self {
-            left: create("left"),
-            router: create("router"),
-            right: create("right"),
-        };
+        let hosts = Self::unlinked(Some(alone()));
         hosts.link(
             &hosts.left,
             ("h0", H0, HOST[0]),
@@ -61,12 +60,7 @@ impl Hosts {
     /// Makes them with a router that has taps for ports: the hosts' ends are the taps, mute, and the router's own
     /// interfaces are twins.
     pub fn on_taps(mtus: [u16; 2]) -> (Self, Router) {
-        let create = |label| Netns::create(label).expect("root may make namespaces");
-        let hosts = Self {
-            left: create("left"),
-            router: create("router"),
-            right: create("right"),
-        };
+        let hosts = Self::unlinked(None);
         let (mut interfaces, mut ports) = (String::new(), String::new());
         for (i, mac) in [R0, R1].into_iter().enumerate() {
             let (mac, mtu, own) = (text(mac), mtus[i], ROUTER[i]);
@@ -78,7 +72,7 @@ impl Hosts {
         let yaml = format!("interfaces:\n{interfaces}ports:\n{ports}");
         let router = Router::start(&hosts.router, &yaml);
         for (host, name, mac) in [(&hosts.left, "h0", H0), (&hosts.right, "h1", H1)] {
-            let appeared = until(PATIENCE, || {
+            let appeared = until(patience(), || {
                 let to = format!("link set {name} netns {}", host.name());
                 hosts.router.ip(&to).is_ok()
             });
@@ -86,13 +80,23 @@ impl Hosts {
             host.ip(&format!("link set {name} address {} up", text(mac)))
                 .expect("a tap");
         }
-        let ready = until(PATIENCE, || {
+        let ready = until(patience(), || {
             hosts.router.ip("link set r0 up").is_ok() && hosts.router.ip("link set r1 up").is_ok()
         });
         assert!(ready, "no twins");
         hosts.add_routes();
         hosts.settle();
         (hosts, router)
+    }
+
+    fn unlinked(alone: Option<Alone>) -> Self {
+        let create = |label| Netns::create(label).expect("root may make namespaces");
+        Self {
+            left: create("left"),
+            router: create("router"),
+            right: create("right"),
+            _alone: alone,
+        }
     }
 
     /// The same answers to the same packets whatever the machine's settings are.
@@ -107,6 +111,7 @@ impl Hosts {
     /// Sends for two seconds, from the left to the right, far more than anything can forward; returns what the load tester
     /// says of it.
     pub fn overload(&self) -> String {
+        assert!(self._alone.is_some(), "live frames are sent");
         // Both ends in one namespace: the load tester sends by one and counts at the other.
         let to = format!("link set h1 netns {}", self.left.name());
         self.right.ip(&to).expect("a link");

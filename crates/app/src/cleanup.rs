@@ -90,6 +90,8 @@ fn sockets(done: &mut Done, directory: &Path) {
 mod tests {
     use super::*;
     use std::os::unix::net::{UnixListener, UnixStream};
+    use std::time::Duration;
+    use testbed::{patience, until};
 
     #[test]
     fn what_belongs_to_a_start_is_left_alone() {
@@ -97,9 +99,8 @@ mod tests {
         let [socket, lock] = ["s", "s.lock"].map(|name| directory.path().join(name));
         drop(UnixListener::bind(&socket).unwrap());
         // A process that another test starts shares the listener until it becomes its program.
-        while UnixStream::connect(&socket).is_ok() {
-            std::thread::yield_now();
-        }
+        let nobody = || UnixStream::connect(&socket).is_err();
+        assert!(until(patience(Duration::from_secs(30)), nobody));
         let starting = fs::File::create(&lock).unwrap();
         starting.try_lock().unwrap();
         let removed = || {

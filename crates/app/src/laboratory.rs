@@ -63,6 +63,7 @@ impl Lab {
         for file in self.json.iter().chain(&self.output) {
             output::check(file)?;
         }
+        lab::process::check()?;
         if !cleanup::is_root() {
             return self.unprivileged(&options);
         }

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use router::change::{Address, Mac};
 
 /// A network device.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link {
     /// The kernel's interface index.
     pub index: u32,

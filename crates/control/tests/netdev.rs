@@ -271,7 +271,7 @@ fn neighbors_are_resolved_on_request() {
     };
     here.ip(&format!(
         "link add near type veth peer name far netns {}",
-        there.0
+        there.name()
     ));
     here.ip("address add 192.0.2.1/24 dev near");
     there.ip("address add 192.0.2.2/24 dev far");

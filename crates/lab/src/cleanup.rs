@@ -12,12 +12,13 @@ use std::{
     io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, Once, PoisonError},
+    time::Duration,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Error, command, netns::PREFIX};
+use crate::{Error, command, netns::PREFIX, patience, process::until};
 
 const RUN: &str = "/run/parshall";
 const NETNS: &str = "/run/netns";
@@ -40,10 +41,14 @@ fn directory_of(pid: u32) -> PathBuf {
 #[derive(Debug)]
 pub struct Registered(());
 
+/// A lock may be held for a moment by one that looks whether its maker lives.
+const LOOKING: Duration = Duration::from_secs(5);
+
 /// How many there are, and the lock that says that we live.
 static REGISTERED: Mutex<(usize, Option<File>)> = Mutex::new((0, None));
 
-/// Makes [`directory`] and takes our lock. Called by whatever makes something, and held as long as that is there.
+/// Makes [`directory`] and takes our lock. Called by whatever makes something, and held as long as that is there. The first
+/// one of a process removes what makers left that were killed.
 ///
 /// # Errors
 /// Needs root; a process of another container has our number.
@@ -54,10 +59,20 @@ pub fn register() -> Result<Registered, Error> {
         let (pid, directory) = (std::process::id(), directory());
         fs::create_dir_all(RUN).map_err(|e| Error::file(RUN, e))?;
         let other = || io::Error::from(io::ErrorKind::ResourceBusy);
-        let lock = lock(pid).and_then(|lock| lock.ok_or_else(other));
+        let mut taken = lock(pid);
+        until(patience(LOOKING), || {
+            let held = matches!(taken, Ok(None));
+            if held {
+                taken = lock(pid);
+            }
+            !held
+        });
+        let lock = taken.and_then(|lock| lock.ok_or_else(other));
         let lock = lock.map_err(|e| Error::file(lock_of(pid), e))?;
         fs::create_dir_all(&directory).map_err(|e| Error::file(&directory, e))?;
         *held = Some(lock);
+        static FIRST: Once = Once::new();
+        FIRST.call_once(|| drop(leftovers()));
     }
     *count += 1;
     Ok(Registered(()))
@@ -259,11 +274,74 @@ mod tests {
         // No process has the highest number: pid_max is at most 2^22.
         let name = format!("{PREFIX}4194304-0-left");
         command::run(&["ip", "netns", "add", &name]).unwrap();
-        let removed = leftovers();
-        assert!(
-            removed.contains(&format!("namespace {name}")),
-            "{removed:?}"
-        );
+        // Or another process has done it meanwhile.
+        leftovers();
         assert!(!Path::new(NETNS).join(&name).exists());
+    }
+
+    /// What the other process of the next test is told to do.
+    const MAKE: &str = "PARSHALL_TEST_MAKE_NETNS";
+
+    /// A process that makes a namespace, a file and a child, says so, and stays.
+    fn make() -> ! {
+        let netns = crate::Netns::create("made").unwrap();
+        fs::write(directory().join("file"), "").unwrap();
+        let child = crate::Spawn::new("sleep").args(["1000"]).inside(&netns);
+        let child = child.start().unwrap();
+        println!("made {} {}", netns.name(), child.pid());
+        loop {
+            std::thread::park();
+        }
+    }
+
+    /// Starts one; returns it with the name of its namespace and the number of its child.
+    fn maker_process() -> (crate::Process, String, u32) {
+        let this = std::env::current_exe().unwrap().display().to_string();
+        let name = "cleanup::tests::what_the_killed_left_goes_and_the_living_keep_theirs";
+        let process = crate::Spawn::new(this)
+            .args(["--exact", name, "--nocapture"])
+            .env(MAKE, "1");
+        let process = process.start().unwrap();
+        let mut made = None;
+        let done = until(patience(Duration::from_secs(30)), || {
+            let log = process.log();
+            let rest = log.split_once("made ").map(|(_, rest)| rest);
+            let line = rest.and_then(|rest| Some(rest.split_once('\n')?.0));
+            made = line
+                .and_then(|line| line.split_once(' '))
+                .map(|(name, pid)| (name.to_owned(), pid.parse().unwrap()));
+            made.is_some()
+        });
+        assert!(done, "{}", process.log());
+        let (name, child) = made.unwrap();
+        (process, name, child)
+    }
+
+    #[test]
+    fn what_the_killed_left_goes_and_the_living_keep_theirs() {
+        if std::env::var_os(MAKE).is_some() {
+            make();
+        }
+        if !is_root() {
+            println!("SKIP what_the_killed_left_goes_and_the_living_keep_theirs: needs root");
+            return;
+        }
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut killed, left, child) = maker_process();
+        let (living, kept, _) = maker_process();
+        let there = |name: &str| Path::new(NETNS).join(name).exists();
+        assert!(there(&left) && there(&kept));
+        killed.kill();
+        leftovers();
+        assert!(!there(&left) && !directory_of(killed.pid()).exists());
+        assert!(!lock_of(killed.pid()).exists());
+        let gone = || {
+            !fs::read_to_string(format!("/proc/{child}/stat")).is_ok_and(|s| !s.contains(") Z "))
+        };
+        assert!(until(patience(Duration::from_secs(10)), gone));
+        assert!(there(&kept) && directory_of(living.pid()).join("file").exists());
+        drop(living);
+        leftovers();
+        assert!(!there(&kept));
     }
 }

@@ -1,8 +1,11 @@
 //! Runs a program to its end and takes what it prints.
 
-use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use crate::Error;
+use crate::{Error, Spawn};
+
+/// What nothing needs unless something is wrong. [`patience`](crate::patience) lengthens it.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Debian package of each program that the laboratory runs.
 const PACKAGES: &[(&str, &str)] = &[
@@ -18,7 +21,8 @@ const PACKAGES: &[(&str, &str)] = &[
 /// Runs `argv` and returns its standard output.
 ///
 /// # Errors
-/// [`Error::Missing`] if it cannot be started, [`Error::Failed`] with its first line of error text if it fails.
+/// [`Error::Missing`] if it cannot be started, [`Error::Failed`] with its first line of error text if it fails,
+/// [`Error::Timeout`] if it has not ended after 2 minutes.
 pub fn run(argv: &[&str]) -> Result<String, Error> {
     run_with(argv, "")
 }
@@ -28,19 +32,16 @@ pub fn run(argv: &[&str]) -> Result<String, Error> {
 /// # Errors
 /// As [`run`].
 pub fn run_with(argv: &[&str], input: &str) -> Result<String, Error> {
-    let missing = |source| missing(argv[0], source);
-    let mut child = Command::new(argv[0])
-        .args(&argv[1..])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(missing)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A program that ends without reading its input says why by its exit code.
-        let _ = std::io::Write::write_all(&mut stdin, input.as_bytes());
-    }
-    let output = child.wait_with_output().map_err(missing)?;
+    run_within(LIMIT, argv, input)
+}
+
+/// As [`run_with`], with another limit, which [`patience`](crate::patience) lengthens.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_within(limit: Duration, argv: &[&str], input: &str) -> Result<String, Error> {
+    let spawn = Spawn::new(argv[0]).args(&argv[1..]).input(input);
+    let output = spawn.output(limit)?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -66,8 +67,12 @@ pub(crate) fn missing(program: &str, source: std::io::Error) -> Error {
     }
 }
 
-/// True if `program` is found in one of the directories of the search path or in the system's own.
+/// True if `program`, a name or a path, is found: a name in one of the directories of the search path or in the system's
+/// own.
 pub fn exists(program: &str) -> bool {
+    if program.contains('/') {
+        return std::path::Path::new(program).is_file();
+    }
     let path = std::env::var("PATH").unwrap_or_default();
     path.split(':')
         .chain(["/usr/sbin", "/usr/lib/frr"])
@@ -83,6 +88,61 @@ mod tests {
         assert_eq!(run_with(&["cat"], "two\nlines").unwrap(), "two\nlines");
     }
 
+    /// Whether the process is gone, or only waits to be reaped by whoever has inherited it, within 10 s.
+    fn gone(pid: &str) -> bool {
+        let stat = format!("/proc/{pid}/stat");
+        let lives = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+        crate::process::until(crate::patience(Duration::from_secs(10)), || !lives())
+    }
+
+    /// More than a pipe holds, both ways at once.
+    #[test]
+    fn much_is_written_while_much_is_read() {
+        let text = "a line of a batch\n".repeat(100_000);
+        let script = "yes before | head -c 2000000; yes aside | head -c 2000000 >&2; cat";
+        let output = Spawn::new("sh").args(["-c", script]).input(&*text);
+        let output = output.output(LIMIT).unwrap();
+        assert_eq!(output.stdout.len(), 2_000_000 + text.len());
+        assert!(output.stdout.ends_with(text.as_bytes()));
+        assert_eq!(output.stderr.len(), 2_000_000);
+    }
+
+    /// It is named, with what it has printed, and its children go with it.
+    #[test]
+    fn what_does_not_end_is_killed_and_named() {
+        let script = "echo so far; sleep 1000 & echo child $!; wait";
+        let limit = Duration::from_millis(500);
+        let error = run_within(limit, &["sh", "-c", script], "").unwrap_err();
+        let Error::Timeout { what, log, .. } = error else {
+            panic!("{error}");
+        };
+        assert!(
+            what.contains("sleep 1000") && log.starts_with("so far"),
+            "{what}: {log}"
+        );
+        let child = log.rsplit(' ').next().unwrap();
+        assert!(gone(child), "its child lives");
+    }
+
+    /// Whoever prints for ever does not keep us, either.
+    #[test]
+    fn what_never_stops_printing_is_killed() {
+        let error = run_within(Duration::from_millis(100), &["yes"], "").unwrap_err();
+        assert!(matches!(error, Error::Timeout { .. }), "{error}");
+    }
+
+    /// One that stays behind and holds the pipe is not waited for, and ended.
+    #[test]
+    fn the_end_of_the_program_counts() {
+        let said = run(&["sh", "-c", "sleep 1000 & echo $!"]).unwrap();
+        assert!(gone(said.trim()), "its child lives");
+    }
+
+    #[test]
+    fn input_that_nobody_reads_is_no_error() {
+        assert_eq!(run_with(&["true"], &"x".repeat(1 << 20)).unwrap(), "");
+    }
+
     #[test]
     fn failure_names_command_and_first_line() {
         let error = run(&["sh", "-c", "echo; echo wrong >&2; echo more >&2; exit 3"]).unwrap_err();
@@ -91,6 +151,8 @@ mod tests {
 
     #[test]
     fn missing_program_names_package() {
+        let error = run(&["no-such-program-here"]).unwrap_err();
+        assert!(matches!(error, Error::Missing { .. }), "{error}");
         let error = missing("ethtool", std::io::ErrorKind::NotFound.into());
         assert!(
             error.to_string().contains("apt-get install ethtool"),

@@ -4,6 +4,7 @@
 //! killed can be cleared away by the next one ([`cleanup::leftovers`]). Nothing outside the namespaces made here is
 //! ever touched. The laboratory runs the binary `parshall`; it links neither the router nor its ports.
 
+mod capture;
 pub mod cleanup;
 pub mod command;
 pub mod compare;
@@ -12,6 +13,7 @@ mod error;
 pub mod invocation;
 pub mod machine;
 pub mod netns;
+mod patience;
 pub mod probe;
 pub mod process;
 pub mod unprivileged;
@@ -19,4 +21,5 @@ pub mod veth;
 
 pub use error::Error;
 pub use netns::Netns;
+pub use patience::patience;
 pub use process::{Process, Spawn};

@@ -1,6 +1,13 @@
 //! Network namespaces with a name that says who made them.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::{
+    fs::File,
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::{Error, cleanup, command};
 
@@ -9,8 +16,8 @@ pub const PREFIX: &str = "parshall-lab-";
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A network namespace of our own with loopback up and IPv6 off (no router solicitations between measurements).
-/// Dropped, it is deleted with all links in it.
+/// A network namespace of our own with loopback up and, but for [`Netns::with_ipv6`], IPv6 off (no router solicitations
+/// between measurements). Dropped, it is deleted with all links in it.
 #[derive(Debug)]
 pub struct Netns {
     name: String,
@@ -23,6 +30,17 @@ impl Netns {
     /// # Errors
     /// Needs root and `ip`.
     pub fn create(label: &str) -> Result<Self, Error> {
+        let netns = Self::with_ipv6(label)?;
+        // A kernel without IPv6 has no such file, which is as good.
+        netns.sh("for f in all default; do f=/proc/sys/net/ipv6/conf/$f/disable_ipv6; [ ! -e $f ] || echo 1 > $f; done")?;
+        Ok(netns)
+    }
+
+    /// As [`Netns::create`], with IPv6 as the kernel has it in a new namespace.
+    ///
+    /// # Errors
+    /// As [`Netns::create`].
+    pub fn with_ipv6(label: &str) -> Result<Self, Error> {
         let registered = cleanup::register()?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}-{label}", std::process::id());
@@ -32,14 +50,36 @@ impl Netns {
             _registered: registered,
         };
         netns.ip("link set lo up")?;
-        // A kernel without IPv6 has no such file, which is as good.
-        netns.sh("for f in all default; do f=/proc/sys/net/ipv6/conf/$f/disable_ipv6; [ ! -e $f ] || echo 1 > $f; done")?;
         Ok(netns)
     }
 
     /// Name as `ip netns` knows it.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Its file, as `setns(2)` wants it.
+    pub fn path(&self) -> PathBuf {
+        Path::new("/run/netns").join(&self.name)
+    }
+
+    /// Runs `work` on a thread of its own inside and returns what it returns; a panic goes on in the caller.
+    ///
+    /// # Panics
+    /// If the namespace is gone.
+    pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                let file = File::open(self.path()).expect("the namespace exists");
+                let kind = Some(LinkNameSpaceType::Network);
+                move_into_link_name_space(file.as_fd(), kind).expect("root may enter it");
+                work()
+            });
+            match thread.join() {
+                Ok(value) => value,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
     }
 
     /// Runs `ip -n <this> ARGUMENTS` (separated by blanks) and returns what it prints.
@@ -113,7 +153,6 @@ mod tests {
             return;
         }
         let netns = Netns::create("test").unwrap();
-        let name = netns.name().to_owned();
         assert!(netns.ip("-br link").unwrap().starts_with("lo"));
         netns.set_forwarding(true).unwrap();
         assert_eq!(
@@ -123,9 +162,23 @@ mod tests {
                 .trim(),
             "1"
         );
-        assert!(std::path::Path::new("/run/netns").join(&name).exists());
+        let path = netns.path();
+        assert!(path.exists());
+        let links = netns.inside(|| std::fs::read_to_string("/proc/thread-self/net/dev"));
+        assert_eq!(
+            links.unwrap().lines().count(),
+            3,
+            "two lines of headings, and lo"
+        );
+        let ipv6 = |netns: &Netns| {
+            netns
+                .ip("-6 address show dev lo")
+                .unwrap()
+                .contains("::1/128")
+        };
+        assert!(!ipv6(&netns) && ipv6(&Netns::with_ipv6("six").unwrap()));
         drop(netns);
-        assert!(!std::path::Path::new("/run/netns").join(&name).exists());
+        assert!(!path.exists());
     }
 
     #[test]

@@ -1,30 +1,36 @@
-//! Processes with a log, that die with us.
+//! Processes that die with us: those that run beside us with a log, and those whose end and output we wait for.
 //!
 //! Each is started by `setpriv --pdeathsig KILL`, so that the kernel ends it when the thread that started it ends in
 //! whatever way, and in a process group of its own, so that Ctrl-C on a terminal reaches only us: we stop it in order.
+//! No wait is without a limit: the kernel may keep a process that was killed (state D) for as long as it likes.
 
 use std::{
     fs::{self, File},
     io::Read,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio},
+    process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio},
     sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::{Error, Netns, cleanup, command};
+use crate::{Error, Netns, capture, cleanup, command, patience};
 
 /// How often a condition is looked at while waiting.
 const TICK: Duration = Duration::from_millis(10);
+
+/// A process that was killed is gone within this time, or the kernel holds it.
+const DYING: Duration = Duration::from_secs(10);
 
 /// What to start and where.
 #[derive(Debug)]
 pub struct Spawn {
     program: String,
     argv: Vec<String>,
+    environment: Vec<(String, String)>,
+    input: String,
     piped: bool,
 }
 
@@ -35,6 +41,8 @@ impl Spawn {
         Self {
             argv: vec![program.clone()],
             program,
+            environment: Vec::new(),
+            input: String::new(),
             piped: false,
         }
     }
@@ -72,6 +80,18 @@ impl Spawn {
         self
     }
 
+    /// Sets a variable of its environment, beside those that it has from us.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// What it reads as its standard input; nothing if this is not called. Only for [`Spawn::output`].
+    pub fn input(mut self, text: impl Into<String>) -> Self {
+        self.input = text.into();
+        self
+    }
+
     /// Starts it.
     ///
     /// # Errors
@@ -98,15 +118,7 @@ impl Spawn {
                     .map_err(|e| Error::file(&log, e))
             }
         };
-        let child = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "--"])
-            .args(&self.argv)
-            .stdin(Stdio::null())
-            .stdout(output()?)
-            .stderr(output()?)
-            .process_group(0)
-            .spawn()
-            .map_err(|e| command::missing("setpriv", e))?;
+        let child = self.spawn(Stdio::null(), output()?, output()?)?;
         Ok(Process {
             child,
             name,
@@ -114,9 +126,122 @@ impl Spawn {
             _registered: registered,
         })
     }
+
+    /// Starts it, gives it its input and waits for its end: its exit status, whatever it is, and what it has printed. What
+    /// it leaves in its process group is killed.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if it cannot be started, [`Error::Timeout`] with the last lines of what it has printed if it has
+    /// not ended within `limit`, lengthened by [`patience`]; it is killed then, with its process group.
+    pub fn output(self, limit: Duration) -> Result<Output, Error> {
+        self.output_to(limit, Stdio::piped(), Stdio::piped())
+    }
+
+    /// As [`Spawn::output`], with its standard output and error sent elsewhere; of what is not a pipe nothing is
+    /// returned.
+    ///
+    /// # Errors
+    /// As [`Spawn::output`].
+    pub fn output_to(
+        self,
+        limit: Duration,
+        stdout: impl Into<Stdio>,
+        stderr: impl Into<Stdio>,
+    ) -> Result<Output, Error> {
+        let limit = patience(limit);
+        let mut child = self.spawn(Stdio::piped(), stdout.into(), stderr.into())?;
+        let captured = capture::capture(&mut child, self.input.as_bytes(), limit);
+        let captured = captured.map_err(|e| Error::file(&self.program, e))?;
+        captured.output().map_err(|late| {
+            let command = self.argv.join(" ");
+            let what = match late.status {
+                Err(Ended::Left) => format!("`{command}` (process {}) did not end, nor when it was killed: the kernel holds it,", child.id()),
+                _ => format!("`{command}` did not end"),
+            };
+            let printed = [late.stdout, late.stderr].concat();
+            Error::Timeout {
+                what,
+                seconds: limit.as_secs(),
+                log: last_lines(&String::from_utf8_lossy(&printed)),
+            }
+        })
+    }
+
+    fn spawn(&self, stdin: Stdio, stdout: Stdio, stderr: Stdio) -> Result<Child, Error> {
+        // Of a program that is not there setpriv would only complain on the child's standard error.
+        let outer = &self.argv[0];
+        for program in [outer, &self.program] {
+            if !command::exists(program) {
+                let none = std::io::ErrorKind::NotFound.into();
+                return Err(command::missing(program, none));
+            }
+        }
+        Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--"])
+            .args(&self.argv)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(stdin)
+            .stdout(stdout)
+            .stderr(stderr)
+            .process_group(0)
+            .spawn()
+            .map_err(|e| command::missing("setpriv", e))
+    }
 }
 
-/// A running process. Dropped, it is killed and reaped.
+/// Checks that `setpriv` is there and can tie a process to its starter.
+///
+/// # Errors
+/// [`Error::Missing`] if it is not there; [`Error::Asked`] if it is one that cannot, as BusyBox's.
+pub fn check() -> Result<(), Error> {
+    let argv = ["setpriv", "--pdeathsig", "KILL", "--", "true"];
+    let output = Command::new(argv[0])
+        .args(&argv[1..])
+        .stdin(Stdio::null())
+        .output();
+    let output = output.map_err(|e| command::missing(argv[0], e))?;
+    can_tie(output.status.success())
+}
+
+fn can_tie(can: bool) -> Result<(), Error> {
+    let message = "setpriv does not know --pdeathsig, without which processes would outlive what started them; \
+                   BusyBox's is such a one: install that of util-linux (apt-get install util-linux)";
+    can.then_some(())
+        .ok_or_else(|| Error::Asked(message.to_owned()))
+}
+
+/// How a process that was killed has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// As it should.
+    Killed,
+    /// Not at all: the kernel holds it.
+    Left,
+}
+
+/// Kills the process group that a child leads which has not been reaped.
+pub(crate) fn kill_group(child: &Child) {
+    if let Some(group) = Pid::from_raw(child.id() as i32) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// Kills a child with its process group, which it leads, and waits for its end.
+pub(crate) fn end(child: &mut Child) -> Ended {
+    // The number of one that has been reaped may be somebody else's.
+    if child.try_wait().is_ok_and(|status| status.is_none()) {
+        kill_group(child);
+    }
+    // An error says that there is no such child.
+    let ended = || !child.try_wait().is_ok_and(|status| status.is_none());
+    match until(patience(DYING), ended) {
+        true => Ended::Killed,
+        false => Ended::Left,
+    }
+}
+
+/// A running process. Dropped, it is killed with its process group and reaped; if it cannot be, because the kernel holds
+/// it, that is said on standard error.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -162,21 +287,23 @@ impl Process {
         }
     }
 
-    /// Ends it at once, as `kill -9` does.
+    /// Ends it and its process group at once, as `kill -9` does; waits 10 s at most until it is gone.
     pub fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if end(&mut self.child) == Ended::Left {
+            let (name, pid) = (&self.name, self.pid());
+            eprintln!("{name} (process {pid}) was killed and is still there: the kernel holds it");
+        }
     }
 
     /// Asks it to end (SIGTERM) and waits.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if it has not ended within 10 s; it is killed then.
+    /// [`Error::Timeout`] if it has not ended within 10 s, lengthened by [`patience`]; it is killed then.
     pub fn stop(&mut self) -> Result<ExitStatus, Error> {
         if self.ended().is_none() {
             self.signal(Signal::TERM);
         }
-        self.wait(Duration::from_secs(10))
+        self.wait(patience(Duration::from_secs(10)))
     }
 
     /// Waits for its end.
@@ -224,15 +351,16 @@ impl Process {
     }
 
     fn last_words(&self) -> String {
-        let log = self.log();
-        let lines: Vec<&str> = log
-            .lines()
-            .rev()
-            .filter(|line| !line.trim().is_empty())
-            .take(3)
-            .collect();
-        lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
+        last_lines(&self.log())
     }
+}
+
+/// The last three lines of a text that are not empty.
+fn last_lines(text: &str) -> String {
+    let lines = text.lines().rev();
+    let lines = lines.filter(|line| !line.trim().is_empty()).take(3);
+    let lines: Vec<&str> = lines.collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
 }
 
 impl Drop for Process {
@@ -261,6 +389,8 @@ mod tests {
     use super::*;
     use crate::cleanup::is_root;
 
+    const LIMIT: Duration = Duration::from_secs(10);
+
     fn skipped(name: &str) -> bool {
         if !is_root() {
             println!("SKIP {name}: needs root for /run/parshall");
@@ -277,10 +407,7 @@ mod tests {
             .args(["-c", "echo hello; exit 7"])
             .start()
             .unwrap();
-        assert_eq!(
-            process.wait(Duration::from_secs(10)).unwrap().code(),
-            Some(7)
-        );
+        assert_eq!(process.wait(patience(LIMIT)).unwrap().code(), Some(7));
         assert_eq!(process.log(), "hello\n");
     }
 
@@ -293,9 +420,7 @@ mod tests {
             .args(["-c", "echo cannot >&2; exit 1"])
             .start()
             .unwrap();
-        let error = process
-            .ready(Duration::from_secs(10), || false)
-            .unwrap_err();
+        let error = process.ready(patience(LIMIT), || false).unwrap_err();
         assert!(error.to_string().contains("cannot"), "{error}");
     }
 
@@ -308,7 +433,7 @@ mod tests {
         let start = || {
             let process = Spawn::new("sleep").args(["60"]).start().unwrap();
             let comm = format!("/proc/{}/comm", process.pid());
-            assert!(until(Duration::from_secs(10), || fs::read_to_string(&comm)
+            assert!(until(patience(LIMIT), || fs::read_to_string(&comm)
                 .is_ok_and(|name| name == "sleep\n")));
             process
         };
@@ -317,7 +442,50 @@ mod tests {
         let gone = || {
             fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
         };
-        assert!(until(Duration::from_secs(10), gone));
+        assert!(until(patience(LIMIT), gone));
+    }
+
+    /// Its children go with it.
+    #[test]
+    fn a_dropped_process_leaves_no_child() {
+        if skipped("a_dropped_process_leaves_no_child") {
+            return;
+        }
+        let script = "sleep 1000 & echo child $!; wait";
+        let process = Spawn::new("sh").args(["-c", script]).start().unwrap();
+        let child = || {
+            process
+                .log()
+                .strip_prefix("child ")?
+                .trim()
+                .parse::<u32>()
+                .ok()
+        };
+        assert!(until(patience(LIMIT), || child().is_some()));
+        let stat = format!("/proc/{}/stat", child().unwrap());
+        drop(process);
+        let gone = || !fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+        assert!(until(patience(LIMIT), gone));
+    }
+
+    #[test]
+    fn environment_and_exit_code() {
+        let spawn = Spawn::new("sh").args(["-c", "echo $GIVEN; exit 7"]);
+        let output = spawn
+            .env("GIVEN", "so")
+            .output(Duration::from_secs(60))
+            .unwrap();
+        assert_eq!(
+            (output.status.code(), &output.stdout[..]),
+            (Some(7), &b"so\n"[..])
+        );
+    }
+
+    #[test]
+    fn a_setpriv_that_cannot_is_named() {
+        check().expect("that of util-linux");
+        let error = can_tie(false).unwrap_err().to_string();
+        assert!(error.contains("apt-get install util-linux"), "{error}");
     }
 
     #[test]
@@ -332,7 +500,7 @@ mod tests {
             .inside(&netns)
             .start()
             .unwrap();
-        assert!(process.wait(Duration::from_secs(10)).unwrap().success());
+        assert!(process.wait(patience(LIMIT)).unwrap().success());
         assert_eq!(process.log().trim(), netns.name());
     }
 }

@@ -1,6 +1,6 @@
 //! The part of the laboratory that needs no root: router against generator inside one process.
 
-use std::{fmt::Write, path::Path};
+use std::{fmt::Write, path::Path, time::Duration};
 
 use serde::Deserialize;
 
@@ -10,6 +10,9 @@ use crate::{Error, command};
 pub const WITH_ROOT: &str = "\
 With root (sudo parshall lab) the laboratory also makes network namespaces and links and compares the forwarding of
 the Linux kernel with the router over veth and memif: highest rate without loss, and packets a processor second.";
+
+/// The bench takes a minute or two.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// What `parshall bench dataplane --json` prints.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -47,7 +50,8 @@ pub struct Spread {
 /// # Errors
 /// If it cannot be run, or prints something else.
 pub fn bench(exe: &Path) -> Result<(String, String), Error> {
-    let json = command::run(&[&exe.display().to_string(), "bench", "dataplane", "--json"])?;
+    let exe = exe.display().to_string();
+    let json = command::run_within(LIMIT, &[&exe, "bench", "dataplane", "--json"], "")?;
     let table = table(&json)?;
     Ok((json, table))
 }

@@ -12,6 +12,7 @@ use loadgen::stream::Stream;
 use loadgen::tester::{Endpoint, Tester};
 use loadgen::trial;
 use loadgen::units::Pps;
+use testbed::{patience, until};
 
 /// One end of a wire that holds a few packets; every `drop_each`th is lost on it.
 struct Wire {
@@ -200,9 +201,7 @@ fn a_port_that_is_full_is_no_loss() {
         Tester::spawn(vec![endpoint], pool.clone(), Some(usize::MAX)).unwrap();
     let (mut tx, rx) = controls.remove(0);
     tx.start(Pps::UNLIMITED).unwrap();
-    while tx.queue_full() == 0 {
-        std::thread::yield_now();
-    }
+    assert!(until(patience(Duration::from_secs(30)), || tx.queue_full() > 0));
     tx.stop().unwrap();
     assert_eq!(tx.sent()[0].packets, 100);
     assert_eq!((tx.due(), rx.counts().len()), (100, 0));
@@ -231,9 +230,7 @@ fn frames_longer_than_a_buffer_are_chained() {
     let (tester, mut controls) = Tester::spawn(vec![endpoint], pool.clone(), None).unwrap();
     let (tx, _) = &mut controls[0];
     tx.start(Pps::UNLIMITED).unwrap();
-    while tx.queue_full() == 0 {
-        std::thread::yield_now();
-    }
+    assert!(until(patience(Duration::from_secs(30)), || tx.queue_full() > 0));
     tx.stop().unwrap();
     assert_eq!(tx.sent()[0].bytes, 92_160);
     drop(tester);

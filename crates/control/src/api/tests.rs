@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{Gid, Uid, set_thread_gid, set_thread_uid};
+use testbed::{Spawn, patience, until};
 
 use super::seats::ALL;
 use super::*;
@@ -70,6 +71,9 @@ fn a_client_is_answered() {
 fn what_is_not_a_request_is_answered_too() {
     let (_directory, control, _server) = server();
     let stream = UnixStream::connect(&control.socket).expect("connected");
+    let limit = Some(patience(Duration::from_secs(30)));
+    stream.set_read_timeout(limit).expect("set");
+    stream.set_write_timeout(limit).expect("set");
     let mut answers = BufReader::new(&stream);
     for junk in [
         "\n",
@@ -189,11 +193,7 @@ fn connections(control: &Control, gid: u32) -> Vec<UnixStream> {
 }
 
 fn skipped(name: &str) -> bool {
-    let skipped = !geteuid().is_root();
-    if skipped {
-        println!("SKIP {name}: needs root to be another user");
-    }
-    skipped
+    !testbed::root(name)
 }
 
 #[test]
@@ -214,8 +214,8 @@ fn those_who_may_nothing_are_sent_away_at_once() {
     }
     let (_directory, control, _server) = shown();
     for mut stream in connections(&control, NOBODY) {
-        let patience = Some(Duration::from_secs(10));
-        stream.set_read_timeout(patience).expect("set");
+        let limit = Some(patience(Duration::from_secs(10)));
+        stream.set_read_timeout(limit).expect("set");
         let mut said = String::new();
         stream.read_to_string(&mut said).expect("and closed");
         assert!(said.contains("you may not see this"), "{said}");
@@ -267,9 +267,10 @@ fn whoever_waits_for_the_lock_waits_for_the_only_one() {
 /// What a killed listener leaves. A process that another test starts shares the listener until it becomes its program.
 fn leave_socket(path: &Path) {
     drop(UnixListener::bind(path).expect("bound"));
-    while UnixStream::connect(path).is_ok() {
-        thread::yield_now();
-    }
+    let nobody = until(patience(Duration::from_secs(30)), || {
+        UnixStream::connect(path).is_err()
+    });
+    assert!(nobody, "somebody listens on {}", path.display());
 }
 
 #[test]
@@ -307,10 +308,11 @@ fn without_file_descriptors_it_rests() {
     const ALONE: &str = "PARSHALL_TEST_NO_DESCRIPTORS";
     if std::env::var_os(ALONE).is_none() {
         let name = "api::tests::without_file_descriptors_it_rests";
-        let output = std::process::Command::new(std::env::current_exe().expect("this program"))
+        let this = std::env::current_exe().expect("this program");
+        let output = Spawn::new(this.display().to_string())
             .args(["--exact", name])
             .env(ALONE, "1")
-            .output()
+            .output(Duration::from_secs(120))
             .expect("run it");
         assert!(output.status.success(), "{output:?}");
         return;

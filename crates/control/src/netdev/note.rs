@@ -80,7 +80,8 @@ impl Record {
             mac,
         } = &self.identity;
         let same = link.kind == *kind && link.bus_address == *bus_address;
-        let proven = bus_address.is_some() || link.mac == *mac || link.mac == self.given_mac;
+        let known = [*mac, self.given_mac].into_iter().flatten();
+        let proven = bus_address.is_some() || known.into_iter().any(|mac| link.mac == Some(mac));
         let named = [&self.name, &self.original].contains(&&link.name);
         let marked = self.name != self.original && link.altnames.contains(&self.original);
         same && (marked || named && proven)
@@ -235,5 +236,56 @@ fn there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         result => result.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(mac: Option<Mac>, given_mac: Option<Mac>) -> Record {
+        Record {
+            router: 1,
+            home: 1,
+            from: None,
+            netns: None,
+            original: "eth1".into(),
+            name: "lan0".into(),
+            identity: Identity {
+                kind: Some("tun".into()),
+                bus_address: None,
+                mac,
+            },
+            up: true,
+            mtu: 1500,
+            addresses: Vec::new(),
+            given_mac,
+            given_mtu: None,
+        }
+    }
+
+    fn named(name: &str, mac: Option<Mac>) -> Link {
+        Link {
+            name: name.into(),
+            kind: Some("tun".into()),
+            mac,
+            ..Link::default()
+        }
+    }
+
+    #[test]
+    fn a_name_without_an_ethernet_address_proves_nothing() {
+        let (own, given) = (Some([2, 0, 0, 0, 0, 1]), Some([2, 0, 0, 0, 0, 2]));
+        for (mac, given_mac) in [(None, None), (own, None), (None, given), (own, given)] {
+            let record = record(mac, given_mac);
+            assert!(!record.is_about(&named("lan0", None)), "{record:?}");
+            assert_eq!(record.is_about(&named("lan0", own)), mac == own);
+            assert_eq!(record.is_about(&named("eth1", given)), given_mac == given);
+            let marked = Link {
+                altnames: vec!["eth1".into()],
+                ..named("lan0", None)
+            };
+            assert!(record.is_about(&marked));
+        }
     }
 }

@@ -5,84 +5,48 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use control::kernel::Batch;
 use control::mirror::{Owned, Translator};
 use router::change::{Address, Change, Interface, InterfaceId, Mac, Prefix, Route};
+use testbed::patience;
 
-/// A network namespace that is removed when dropped.
-pub struct Netns(pub String);
+/// A network namespace with IPv6 that is removed when dropped.
+pub struct Netns(testbed::Netns);
 
 impl Netns {
-    /// A fresh one; `None`, with a note, where that is not permitted.
+    /// A fresh one; says SKIP and gives `None` without root.
     pub fn new(test: &str) -> Option<Netns> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "psh-control-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
-        let made = Command::new("ip")
-            .args(["netns", "add", &name])
-            .stderr(Stdio::null())
-            .status();
-        if !made.is_ok_and(|status| status.success()) {
-            println!("SKIP {test}: cannot make network namespaces");
-            return None;
-        }
-        let netns = Netns(name);
-        netns.ip("link set lo up");
-        Some(netns)
+        let root = testbed::root(test);
+        root.then(|| Netns(testbed::Netns::with_ipv6(test).expect("root makes namespaces")))
+    }
+
+    /// Name as `ip netns` knows it.
+    pub fn name(&self) -> &str {
+        self.0.name()
     }
 
     /// Its path.
     pub fn path(&self) -> PathBuf {
-        PathBuf::from("/run/netns").join(&self.0)
+        self.0.path()
     }
 
     /// Runs `ip` inside, which must succeed; gives what it prints.
     pub fn ip(&self, words: &str) -> String {
-        let output = Command::new("ip")
-            .args(["-n", &self.0])
-            .args(words.split(' '))
-            .output()
-            .expect("ip runs");
-        assert!(
-            output.status.success(),
-            "ip {words}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        self.0.ip(words).unwrap_or_else(|e| panic!("{e}"))
     }
 
     /// Writes a kernel setting below /proc/sys inside.
     pub fn write(&self, setting: &str, value: &str) {
         let echo = format!("echo {value} > /proc/sys/{setting}");
-        let status = Command::new("ip")
-            .args(["netns", "exec", &self.0, "sh", "-c", &echo])
-            .status();
-        assert!(status.expect("ip runs").success());
+        self.0.sh(&echo).unwrap_or_else(|e| panic!("{e}"));
     }
 
     /// Runs `ip -batch` inside.
     pub fn batch(&self, lines: &str) {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), lines).expect("written");
-        let status = Command::new("ip")
-            .args(["-n", &self.0, "-batch"])
-            .arg(file.path())
-            .status();
-        assert!(status.expect("ip runs").success());
-    }
-}
-
-impl Drop for Netns {
-    fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "del", &self.0]).status();
+        self.0.ip_batch(lines).unwrap_or_else(|e| panic!("{e}"));
     }
 }
 
@@ -153,12 +117,13 @@ impl Follower {
         }
     }
 
-    /// Follows until something is so, 20 seconds at most.
+    /// Follows until something is so, 20 seconds at most, lengthened by [`patience`].
     pub fn until(&mut self, what: &str, mut so: impl FnMut(&Translator, &Memory) -> bool) {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + patience(Duration::from_secs(20));
         while !so(&self.translator, &self.memory) {
             let left = end.saturating_duration_since(Instant::now());
-            let Ok(batch) = self.batches.recv_timeout(left) else {
+            let next = (!left.is_zero()).then(|| self.batches.recv_timeout(left).ok());
+            let Some(batch) = next.flatten() else {
                 panic!(
                     "waited in vain until {what}; routes: {:#?}",
                     self.memory.routes.iter().take(30).collect::<Vec<_>>()

@@ -6,7 +6,7 @@ use loadgen::report::model::{PortMode, Spread};
 use serde::Deserialize;
 
 use super::topology::{Io, Topology};
-use crate::{Error, Process, Spawn, cleanup, command, veth};
+use crate::{Error, Process, Spawn, cleanup, command, patience, veth};
 
 /// A router to be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +143,7 @@ fn parshall(
             .collect();
         command::run(&argv)
     };
-    let limit = Duration::from_secs(20);
+    let limit = patience(Duration::from_secs(20));
     router.ready(limit, || {
         show(&["interface"]).is_ok_and(|text| text.contains("dut0") && text.contains("dut1"))
     })?;

@@ -4,7 +4,7 @@ use std::{
     io::{BufRead, BufReader, Read},
     path::Path,
     sync::mpsc::{self, RecvTimeoutError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use loadgen::search::{Event, Found};
@@ -14,7 +14,11 @@ use crate::{
     Error, Netns, Spawn,
     cpu::{Stat, Time},
     invocation::{Loadtest, Search},
+    patience,
 };
+
+/// What has closed its standard error ends within this time.
+const ENDING: Duration = Duration::from_secs(10);
 
 /// What `parshall loadtest --search ... --json -` prints.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -51,7 +55,7 @@ impl FlatOut {
 /// the trial flat out if there was one.
 ///
 /// # Errors
-/// If it cannot be started, fails, prints something else, or is silent for longer than its budget and 30 s.
+/// If it cannot be started, fails, prints something else, or takes longer than twice its budget and a minute.
 pub fn run(
     exe: &Path,
     netns: Option<&Netns>,
@@ -72,16 +76,20 @@ pub fn run(
     let Some((mut stdout, stderr)) = process.take_output() else {
         return Err(bad("no output"));
     };
-    let result = std::thread::spawn(move || {
+    let (sender, result) = mpsc::channel();
+    std::thread::spawn(move || {
         let mut text = String::new();
-        stdout.read_to_string(&mut text).map(|_| text)
+        let read = stdout.read_to_string(&mut text).map(|_| text);
+        // Nobody may wait for it any more.
+        let _ = sender.send(read);
     });
-    let limit = match test.search {
-        Search::MaxRate(budget) => Duration::from_millis(budget) + Duration::from_secs(30),
-        Search::FlatOut => Duration::from_secs(30),
+    let budget = match test.search {
+        Search::MaxRate(budget) => Duration::from_millis(budget),
+        Search::FlatOut => Duration::ZERO,
     };
+    let limit = patience(2 * budget + Duration::from_secs(60));
     let (said, last) = listen(stderr, limit, &mut watch)?;
-    let status = process.wait(Duration::from_secs(10))?;
+    let status = process.wait(patience(ENDING))?;
     if !status.success() {
         return Err(Error::Failed {
             command: "parshall loadtest".into(),
@@ -89,14 +97,14 @@ pub fn run(
         });
     }
     let text = result
-        .join()
-        .map_err(|_| bad("reader died"))?
+        .recv_timeout(patience(ENDING))
+        .map_err(|_| bad("its output has no end"))?
         .map_err(|e| Error::file("standard output", e))?;
     let outcome = serde_json::from_str(&text).map_err(|e| bad(&e.to_string()))?;
     Ok((outcome, said))
 }
 
-/// Reads events until the pipe is closed. Returns the trial flat out and the last line that was no event.
+/// Reads events until the pipe is closed, for `limit` in all. Returns the trial flat out and the last line that was no event.
 fn listen(
     stderr: impl Read + Send + 'static,
     limit: Duration,
@@ -110,13 +118,15 @@ fn listen(
             }
         }
     });
+    let end = Instant::now() + limit;
     let (mut flat, mut before, mut last) = (None, Stat::default(), String::new());
     loop {
-        let line = match lines.recv_timeout(limit) {
-            Ok(line) => line,
+        let left = end.saturating_duration_since(Instant::now());
+        let line = match lines.recv_timeout(left) {
+            Ok(line) if !left.is_zero() => line,
             Err(RecvTimeoutError::Disconnected) => return Ok((flat, last)),
-            Err(RecvTimeoutError::Timeout) => {
-                let what = "parshall loadtest said nothing".to_owned();
+            Ok(_) | Err(RecvTimeoutError::Timeout) => {
+                let what = "parshall loadtest did not end".to_owned();
                 return Err(Error::Timeout {
                     what,
                     seconds: limit.as_secs(),
@@ -183,6 +193,19 @@ mod tests {
         let flat = flat.unwrap();
         assert_eq!((flat.sent, flat.received), (100, 99));
         assert_eq!(last, "{\"event\":\"something-newer\"}");
+    }
+
+    /// Whoever talks without end is not listened to for longer.
+    #[test]
+    fn events_without_end_are_given_up() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        std::thread::spawn(move || {
+            while std::io::Write::write_all(&mut writer, TALK.as_bytes()).is_ok() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let error = listen(reader, Duration::from_millis(200), &mut |_: &Event| {}).unwrap_err();
+        assert!(matches!(error, Error::Timeout { .. }), "{error}");
     }
 
     #[test]

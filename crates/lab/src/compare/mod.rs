@@ -85,12 +85,11 @@ struct Comparison<'a> {
 /// Seconds that making and removing a device takes, and those around a search.
 const SETUP_SECONDS: f64 = 1.5;
 
-/// Runs the whole comparison. What earlier ones left is removed first.
+/// Runs the whole comparison.
 ///
 /// # Errors
 /// If the laboratory cannot be set up. A device that fails is a run that is not valid, with the reason.
 pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, Error> {
-    cleanup::leftovers();
     let cpus = machine::cpus();
     let cpus = Cpus {
         generator: cpus[0],

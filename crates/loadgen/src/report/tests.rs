@@ -1,6 +1,8 @@
 //! The page: what it says, what it survives, and that a browser draws it.
 
-use std::process::Command;
+use std::time::Duration;
+
+use testbed::Spawn;
 
 use super::model::*;
 use super::*;
@@ -170,18 +172,9 @@ fn model_reads_back_and_tolerates_more_and_less() {
 /// Opens the page (kept as the file that PARSHALL_KEEP_REPORT names, to look at) in a browser without a network: no script error, and the lines are drawn.
 #[test]
 fn a_browser_draws_the_graphs() {
-    let Some(browser) = ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(|b| {
-            Command::new(b)
-                .arg("--version")
-                .output()
-                .is_ok_and(|o| o.status.success())
-        })
-    else {
-        println!("SKIP a_browser_draws_the_graphs: no chromium");
+    if !testbed::root_with("a_browser_draws_the_graphs", &["chromium"]) {
         return;
-    };
+    }
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("report.html");
     let guard = "<script>window.onerror = function (m) { document.documentElement.setAttribute('data-error', m); };</script>";
@@ -193,7 +186,7 @@ fn a_browser_draws_the_graphs() {
         html(&example()).replace("<head>", &format!("<head>{guard}")),
     )
     .unwrap();
-    let output = Command::new(browser)
+    let output = Spawn::new("chromium")
         .args([
             "--headless",
             "--no-sandbox",
@@ -208,12 +201,11 @@ fn a_browser_draws_the_graphs() {
             "--virtual-time-budget=5000",
             "--dump-dom",
         ])
-        .arg(format!(
-            "--user-data-dir={}",
-            dir.path().join("profile").display()
-        ))
-        .arg(format!("file://{}", file.display()))
-        .output()
+        .args([
+            format!("--user-data-dir={}", dir.path().join("profile").display()),
+            format!("file://{}", file.display()),
+        ])
+        .output(Duration::from_secs(120))
         .unwrap();
     let dom = String::from_utf8_lossy(&output.stdout);
     assert!(

@@ -1,0 +1,72 @@
+//! Programs, maps and links in the kernel, by bpftool(8).
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::command;
+
+/// Name of the programs that keep the dispatcher full.
+pub const FILLING: &str = "parshall_full";
+/// What bpftool and libbpf load themselves to look at the kernel is named like this.
+const OWN: &[&str] = &["pid_iter", "libbpf_", FILLING];
+
+/// Something in the kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// As in `XDP program 12 parshall_sink`.
+    pub text: String,
+    /// A process holds it.
+    pub held: bool,
+}
+
+/// Runs `bpftool KIND show`.
+fn show(kind: &str) -> Result<Vec<Value>, String> {
+    let text = command::output(
+        &["bpftool", "-j", kind, "show"],
+        lab::patience(Duration::from_secs(30)),
+    )?;
+    serde_json::from_str(&text).map_err(|e| format!("bpftool {kind} show: {e}"))
+}
+
+/// All XDP programs, all maps and all links but those of [`FILLING`] and of bpftool's own.
+///
+/// # Errors
+/// bpftool is missing or fails.
+pub fn objects() -> Result<Vec<Object>, String> {
+    let mut objects = Vec::new();
+    for (kind, word) in [("prog", "XDP program"), ("map", "map"), ("link", "link")] {
+        for value in show(kind)? {
+            let name = value["name"].as_str().unwrap_or_default();
+            let of_ours = OWN.iter().any(|own| name.starts_with(own));
+            if of_ours || (kind == "prog" && value["type"] != "xdp") {
+                continue;
+            }
+            let what = value["type"].as_str().unwrap_or_default();
+            objects.push(Object {
+                text: match kind {
+                    "prog" => format!("{word} {} {name}", value["id"]),
+                    _ => format!("{what} {word} {} {name}", value["id"]),
+                }
+                .trim_end()
+                .to_owned(),
+                held: value["pids"]
+                    .as_array()
+                    .is_some_and(|pids| !pids.is_empty()),
+            });
+        }
+    }
+    Ok(objects)
+}
+
+/// Numbers of the programs that keep the dispatcher full.
+///
+/// # Errors
+/// As [`objects`].
+pub fn filling() -> Result<Vec<u64>, String> {
+    let programs = show("prog")?.into_iter();
+    let filling = programs.filter(|program| program["name"] == FILLING);
+    Ok(filling
+        .filter_map(|program| program["id"].as_u64())
+        .collect())
+}

@@ -1,0 +1,167 @@
+//! Runs test programs one after the other, each under a limit of its own, and ends with one line:
+//! `N passed, N failed, N skipped`. docs/testing.md says what else it does and why.
+//!
+//! Whatever becomes of a program, the run goes on and ends: its output goes to a file that is followed, not through a
+//! pipe that an orphan could hold open; its orphans become children of this process, which ends them; what cannot be
+//! ended is named and not waited for.
+
+mod bpf;
+mod census;
+mod command;
+mod dispatcher;
+mod dump;
+mod list;
+mod memory;
+mod output;
+mod program;
+mod report;
+mod tasks;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use census::Census;
+use dispatcher::Full;
+use program::Program;
+use report::{Report, say};
+
+const USAGE: &str = "usage: run-tests [--cleanup PROGRAM] [--full-dispatcher OBJECT] LIST [FILTER...]
+
+Runs the test programs of LIST, those whose name contains a FILTER if there is one. A line of LIST is a program's name,
+the directory to run it in, the executable and its arguments, with a tab between each two.
+
+  --cleanup PROGRAM          as root, runs `PROGRAM cleanup` first, and after each program that had to be ended
+  --full-dispatcher OBJECT   as root, keeps the kernel's XDP dispatcher full, by programs of this object file
+
+PARSHALL_TEST_LIMIT    seconds that a program may take (600), times PARSHALL_PATIENCE
+PARSHALL_TEST_SETTLE   seconds that the kernel may take to free what was used (10), times PARSHALL_PATIENCE
+RUST_TEST_THREADS      threads of a program; as many as processors, and at least 2, if it is not set";
+
+#[derive(Default)]
+struct Arguments {
+    cleanup: Option<PathBuf>,
+    full_dispatcher: Option<PathBuf>,
+    list: PathBuf,
+    filters: Vec<String>,
+}
+
+impl Arguments {
+    fn parse(mut words: impl Iterator<Item = String>) -> Option<Self> {
+        let mut arguments = Self::default();
+        loop {
+            let word = words.next()?;
+            match word.as_str() {
+                "--cleanup" => arguments.cleanup = Some(words.next()?.into()),
+                "--full-dispatcher" => arguments.full_dispatcher = Some(words.next()?.into()),
+                _ if word.starts_with('-') => return None,
+                _ => {
+                    arguments.list = word.into();
+                    arguments.filters = words.collect();
+                    return Some(arguments);
+                }
+            }
+        }
+    }
+}
+
+/// A number of seconds in an environment variable, times the machine's patience.
+fn seconds(variable: &str, default: u64) -> Duration {
+    let text = std::env::var(variable).unwrap_or_default();
+    lab::patience(Duration::from_secs(text.parse().unwrap_or(default)))
+}
+
+fn main() -> ExitCode {
+    let Some(arguments) = Arguments::parse(std::env::args().skip(1)) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let programs = match list::read(&arguments.list, &arguments.filters) {
+        Ok(programs) => programs,
+        Err(e) => {
+            eprintln!("run-tests: {e}");
+            return ExitCode::from(2);
+        }
+    };
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, interrupted.clone()).expect("signals can be caught");
+    }
+    tasks::adopt_orphans();
+    let run = Run {
+        root: lab::cleanup::is_root(),
+        arguments,
+        interrupted,
+    };
+    run.all(&programs)
+}
+
+struct Run {
+    root: bool,
+    arguments: Arguments,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Run {
+    /// Runs all, and prints what is to be said about the run as a whole, the sum last.
+    fn all(&self, programs: &[Program]) -> ExitCode {
+        let mut report = Report::default();
+        self.clean_up();
+        let before = Census::settled(self.root);
+        let full = match self.fill_dispatcher() {
+            Ok(full) => full,
+            Err(e) => {
+                // A machine may die of tests that run without it.
+                report.fail("dispatcher", &format!("it cannot be kept full: {e}"));
+                say(&report.text());
+                return ExitCode::FAILURE;
+            }
+        };
+        let memory = memory::Sampler::start();
+        for program in programs {
+            memory.of(&program.name);
+            let stopped = program.run(&mut report, &self.interrupted);
+            if stopped {
+                self.clean_up();
+            }
+            if self.interrupted.load(Ordering::Relaxed) {
+                drop(full);
+                say("run-tests: interrupted");
+                return ExitCode::from(130);
+            }
+        }
+        say(&format!("\n{}", memory.end()));
+        let alone = full.map_or(Ok(true), Full::end).unwrap_or_else(|e| {
+            report.fail("dispatcher", &e);
+            false
+        });
+        report.census(before.and_then(|before| before.compare(self.root, alone)));
+        say(&report.text());
+        ExitCode::from(u8::from(report.failed()))
+    }
+
+    /// Clears away what the dead have left, if there is a program for that.
+    fn clean_up(&self) {
+        let Some(program) = self.arguments.cleanup.as_ref().filter(|_| self.root) else {
+            return;
+        };
+        let words = [&program.to_string_lossy(), "cleanup"];
+        match command::output(&words, lab::patience(Duration::from_secs(120))) {
+            Ok(text) => say(text.trim_end()),
+            Err(e) => say(&format!("run-tests: {e}")),
+        }
+    }
+
+    /// Keeps the dispatcher full, if there is an object file for that.
+    fn fill_dispatcher(&self) -> Result<Option<Full>, String> {
+        let object = self.arguments.full_dispatcher.as_deref();
+        match object.filter(|_| self.root) {
+            Some(object) => dispatcher::fill(object).map(Some),
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What tests of several crates stand on: whether a test can run here, network namespaces and processes that end with
+//! it ([`lab`]'s), patience, and a lock that keeps what disturbs the whole machine to one test at a time.
+//!
+//! Only tests use it.
+
+mod alone;
+mod directory;
+mod release;
+
+pub use alone::{Alone, alone};
+pub use directory::Directory;
+pub use lab::process::until;
+pub use lab::{Netns, Process, Spawn, cleanup, command, patience, veth};
+pub use release::SetOnDrop;
+
+/// Whether the test runs as root, as one that makes namespaces must; says `SKIP test: why` if not. As root nothing is
+/// skipped that the machine can have: what cannot be set up is a failed test.
+pub fn root(test: &str) -> bool {
+    let root = cleanup::is_root();
+    if !root {
+        println!("SKIP {test}: needs root for network namespaces");
+    }
+    root
+}
+
+/// As [`root`], for a test that needs these programs too.
+///
+/// # Panics
+/// As root, if one of them is not installed.
+pub fn root_with(test: &str, programs: &[&str]) -> bool {
+    let root = root(test);
+    if root {
+        installed(programs);
+    }
+    root
+}
+
+/// # Panics
+/// If one of the programs is not installed.
+fn installed(programs: &[&str]) {
+    let missing = |program: &&&str| !command::exists(program);
+    let missing: Vec<&str> = programs.iter().filter(missing).copied().collect();
+    let names = missing.join(", ");
+    assert!(
+        missing.is_empty(),
+        "not installed: {names}; `scripts/setup.sh test` installs it"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named() {
+        installed(&["sh", "cat"]);
+        let panic = std::panic::catch_unwind(|| installed(&["sh", "no-such-program"]));
+        let message = *panic.unwrap_err().downcast::<String>().unwrap();
+        assert_eq!(
+            message,
+            "not installed: no-such-program; `scripts/setup.sh test` installs it"
+        );
+    }
+}
