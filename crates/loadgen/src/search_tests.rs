@@ -350,6 +350,21 @@ fn is_unbiased() {
             },
         ),
         (
+            "a generator that is 20 ms late",
+            Device {
+                late: Duration::from_millis(20),
+                ..fast
+            },
+        ),
+        (
+            "the same, 1 % noise, queue",
+            Device {
+                late: Duration::from_millis(20),
+                noise: 0.01,
+                ..deep
+            },
+        ),
+        (
             "collapses, 3 % noise",
             Device {
                 collapse: 0.33,

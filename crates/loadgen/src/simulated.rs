@@ -19,6 +19,9 @@ pub(crate) struct Device {
     pub background: f64,
     /// Packets a second that the generator can send.
     pub ceiling: f64,
+    /// Close to the capacity, where generator and device share a processor, the generator is late by this; what it has
+    /// not sent at the end of its schedule it sends then.
+    pub late: Duration,
     /// Packets come back so much later.
     pub delay: Duration,
     /// In each so-manieth run the generator sends 1 % less than it should; 0: never.
@@ -43,6 +46,7 @@ impl Default for Device {
             collapse: 1.0,
             background: 0.0,
             ceiling: 15e6,
+            late: Duration::ZERO,
             delay,
             held_up_each: 0,
             noise: 0.0,
@@ -97,6 +101,9 @@ struct Line {
     scatter: f64,
     due: f64,
     sent: f64,
+    /// Packets that are late: due and not sent. They go at the pace of the schedule, also after its end.
+    owed: f64,
+    pace: f64,
     waiting: f64,
     received: f64,
     /// Less than a packet, that is not sent or forwarded yet.
@@ -128,18 +135,7 @@ impl Line {
         } else {
             1.0
         };
-        let mut sent = 0.0;
-        if self.rate > 0.0 {
-            let held_up =
-                device.held_up_each > 0 && self.starts.is_multiple_of(device.held_up_each);
-            sent = self.rate.min(pace * device.ceiling) * if held_up { 0.99 } else { 1.0 };
-            let due = if self.rate.is_finite() {
-                self.rate
-            } else {
-                sent
-            };
-            self.due += seconds * due;
-        }
+        let sent = self.sends(device, pace * device.ceiling, seconds);
         let packets = whole(&mut self.unsent, seconds * sent);
         self.sent += packets;
         let (forwarded, able) = device.forwards(sent, pace * device.capacity * self.scatter);
@@ -152,6 +148,31 @@ impl Line {
         if packets > 0.0 {
             self.late.push_back((packets, now.after(device.delay)));
         }
+    }
+
+    /// Packets a second that the generator sends in so many seconds.
+    fn sends(&mut self, device: &Device, ceiling: f64, seconds: f64) -> f64 {
+        if self.rate.is_infinite() {
+            self.due += seconds * ceiling;
+            return ceiling;
+        }
+        self.due += seconds * self.rate;
+        let held_up = device.held_up_each > 0 && self.starts.is_multiple_of(device.held_up_each);
+        if self.rate > 0.0 {
+            self.pace = if held_up { 0.99 * self.rate } else { self.rate };
+        }
+        let late = match self.rate > 0.5 * device.capacity {
+            true => self.rate * device.late.as_secs_f64(),
+            false => 0.0,
+        };
+        let wanted = self.owed + seconds * self.rate;
+        let sent = (wanted - late).clamp(0.0, seconds * self.pace.min(ceiling));
+        self.owed = wanted - sent;
+        if self.rate > 0.0 {
+            // What is later still is given up.
+            self.owed = self.owed.min(late);
+        }
+        sent / seconds
     }
 }
 
@@ -259,7 +280,9 @@ impl Transmitter for Half {
     }
 
     fn stop(&mut self) -> Result<(), Failure> {
-        self.with(|line| line.rate = 0.0);
+        self.set_rate(Pps(0.0));
+        self.world.sleep(self.world.device.late);
+        self.with(|line| line.owed = 0.0);
         Ok(())
     }
 }

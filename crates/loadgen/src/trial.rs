@@ -83,7 +83,8 @@ pub struct Trial {
     pub ways: Vec<WayResult>,
     /// Rate that came back, all ways. Flat out, what the device still held when the sending ended is not in it.
     pub forwarded: Pps,
-    /// Packets that came back after the sending had ended, all ways: what was on its way and in queues.
+    /// Packets that were on their way and in queues when the sending should have ended, all ways: what came back after
+    /// that, less what was sent after it.
     pub drained: u64,
     /// The generator did what it was asked; only then is loss the device's.
     pub valid: bool,
@@ -249,7 +250,9 @@ pub fn run(
     let seconds = scheduled(rate, &ways).unwrap_or(seconds);
     let mut trial = judge(rate, seconds, ways);
     let after_end = between(&at_end, &now);
-    trial.drained = after_end.iter().map(|way| way.received.packets).sum();
+    // What a late generator sent since was not in the device at the end.
+    let drained = |way: &WayResult| way.received.packets.saturating_sub(way.sent.packets);
+    trial.drained = after_end.iter().map(drained).sum();
     if let Some((then, quarter)) = quarter {
         let steady = begin.after(Duration::from_secs_f64(seconds)).since(then);
         let steady = judge(rate, steady.as_secs_f64(), between(&quarter, &at_end));
