@@ -14,11 +14,12 @@ use super::doorbell::Doorbell;
 use super::handshake::{self, Reason, Session};
 use super::link::{Link, Socket};
 use super::message::Message;
+use super::retry::{Arrivals, Retry, is_among};
 use super::socket::{Channel, Listener};
 use super::{Config, Error, Queue, Role, Status};
 use crate::event;
 
-/// Between two attempts to connect, and the beat of everything that is timed.
+/// The beat of everything that is timed, but for a client's attempts to connect.
 const BEAT: Duration = Duration::from_millis(200);
 /// Clients of one socket that have not said yet which interface they want. The oldest gives way: who knows what he
 /// wants says it at once.
@@ -47,6 +48,7 @@ struct Shared {
     state: Mutex<State>,
     wake: Arc<OwnedFd>,
     doorbell: Arc<Doorbell>,
+    arrivals: Arrivals,
     stop: AtomicBool,
 }
 
@@ -67,13 +69,15 @@ struct Endpoint {
     config: Config,
     sockets: Vec<Arc<Socket>>,
     phase: Phase,
+    /// A client's.
+    retry: Retry,
     status: Status,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// Not connected; a client tries again at this time.
-    Waiting(Instant),
+    /// Not connected.
+    Waiting,
     Handshake(Session),
     Up(Session),
 }
@@ -91,6 +95,7 @@ impl Control {
             state: Mutex::default(),
             wake: Arc::new(event::new()?),
             doorbell: Arc::new(Doorbell::new()?),
+            arrivals: Arrivals::new()?,
             stop: AtomicBool::new(false),
         });
         let own = shared.clone();
@@ -133,13 +138,17 @@ impl Control {
         {
             state.listeners.push(Listener::bind(&config.socket)?);
         }
+        if config.role == Role::Client {
+            self.shared.arrivals.watch(&config.socket);
+        }
         let key = state.next_key;
         state.next_key += 1;
         state.endpoints.push(Endpoint {
             key,
             config,
             sockets,
-            phase: Phase::Waiting(Instant::now()),
+            phase: Phase::Waiting,
+            retry: Retry::new(Instant::now()),
             status: Status::default(),
         });
         drop(state);
@@ -193,10 +202,11 @@ impl Shared {
         while !self.stop.load(Ordering::Acquire) {
             let (mut fds, timeout) = self.lock().watch();
             fds.push(event::pollfd(&*self.wake, libc::POLLIN));
+            fds.push(event::pollfd(&self.arrivals, libc::POLLIN));
             if event::poll(&mut fds, timeout) {
                 event::clear(&*self.wake);
             }
-            self.lock().turn(Instant::now());
+            self.lock().turn(Instant::now(), &self.arrivals);
         }
         let mut state = self.lock();
         let State {
@@ -214,6 +224,7 @@ impl State {
     fn watch(&self) -> (Vec<libc::pollfd>, Option<Duration>) {
         let mut fds = Vec::new();
         let mut timed = self.resting || !self.retired.is_empty() || !self.strangers.is_empty();
+        let (now, mut retry) = (Instant::now(), None);
         if !self.resting {
             fds.extend(
                 self.listeners
@@ -228,7 +239,11 @@ impl State {
         );
         for endpoint in &self.endpoints {
             match &endpoint.phase {
-                Phase::Waiting(_) => timed |= endpoint.config.role == Role::Client,
+                Phase::Waiting if endpoint.config.role == Role::Client => {
+                    let left = endpoint.retry.left(now);
+                    retry = Some(retry.map_or(left, |least: Duration| least.min(left)));
+                }
+                Phase::Waiting => {}
                 Phase::Handshake(session) => {
                     timed = true;
                     fds.push(event::pollfd(session, libc::POLLIN));
@@ -236,15 +251,19 @@ impl State {
                 Phase::Up(session) => fds.push(event::pollfd(session, libc::POLLIN)),
             }
         }
-        (fds, timed.then_some(BEAT))
+        (fds, retry.into_iter().chain(timed.then_some(BEAT)).min())
     }
 
     /// Looks after everything once.
-    fn turn(&mut self, now: Instant) {
+    fn turn(&mut self, now: Instant, arrivals: &Arrivals) {
         self.accept();
         self.meet(now);
+        let names = arrivals.names();
         for endpoint in &mut self.endpoints {
-            endpoint.turn(now, &mut self.retired);
+            if is_among(&endpoint.config.socket, &names) {
+                endpoint.retry.arrived(now);
+            }
+            endpoint.turn(now, arrivals, &mut self.retired);
         }
         self.retired.retain(|link| Arc::strong_count(link) > 1);
     }
@@ -318,7 +337,7 @@ impl State {
                 let reason = format!("no interface has id {}", init.id);
                 return refuse(&mut self.endpoints, path, None, &session, &reason);
             }
-            Some(e) if !matches!(e.phase, Phase::Waiting(_)) => "already connected".to_owned(),
+            Some(e) if !matches!(e.phase, Phase::Waiting) => "already connected".to_owned(),
             Some(endpoint) => match session.admit(&endpoint.config, init) {
                 Ok(()) => {
                     endpoint.phase = Phase::Handshake(session);
@@ -360,22 +379,24 @@ impl Endpoint {
         self.config.role == Role::Server && self.config.socket == path
     }
 
-    fn turn(&mut self, now: Instant, retired: &mut Vec<Arc<Link>>) {
-        if let Phase::Waiting(retry) = self.phase {
-            if self.config.role == Role::Client && now >= retry {
-                self.connect(now);
+    fn turn(&mut self, now: Instant, arrivals: &Arrivals, retired: &mut Vec<Arc<Link>>) {
+        if let Phase::Waiting = self.phase {
+            if self.config.role == Role::Client && self.retry.is_due(now) {
+                self.connect(now, arrivals);
             }
         } else if let Err(reason) = self.serve(now, retired) {
             self.end(&reason, retired);
         }
     }
 
-    fn connect(&mut self, now: Instant) {
+    fn connect(&mut self, now: Instant, arrivals: &Arrivals) {
         match Channel::connect(&self.config.socket) {
             Ok(channel) => self.phase = Phase::Handshake(Session::with_server(channel)),
             Err(e) => {
                 self.status.reason = format!("no server at {}: {e}", self.config.socket);
-                self.phase = Phase::Waiting(now + BEAT);
+                self.retry.failed(now);
+                // Its directory may be there by now.
+                arrivals.watch(&self.config.socket);
             }
         }
     }
@@ -387,7 +408,7 @@ impl Endpoint {
         }
         for _ in 0..MAX_MESSAGES {
             match &mut self.phase {
-                Phase::Waiting(_) => return Ok(()),
+                Phase::Waiting => return Ok(()),
                 Phase::Up(session) => match session.receive()? {
                     None => return Ok(()),
                     Some((Message::Disconnect { reason, .. }, _)) => {
@@ -413,10 +434,11 @@ impl Endpoint {
 
     /// Hands the finished connection to the workers.
     fn up(&mut self, retired: &mut Vec<Arc<Link>>) {
-        let next = Phase::Waiting(Instant::now());
-        let Phase::Handshake(mut session) = std::mem::replace(&mut self.phase, next) else {
+        let Phase::Handshake(mut session) = std::mem::replace(&mut self.phase, Phase::Waiting)
+        else {
             return;
         };
+        self.retry.succeeded();
         let (links, rings) = session.links(&self.config);
         for (socket, link) in self.sockets.iter().zip(links) {
             retired.extend(socket.plug(Some(link)));
@@ -433,12 +455,12 @@ impl Endpoint {
 
     /// Ends the session, if there is one, and takes the link from the workers.
     fn end(&mut self, reason: &str, retired: &mut Vec<Arc<Link>>) {
-        let next = Phase::Waiting(Instant::now() + BEAT);
         let (Phase::Handshake(session) | Phase::Up(session)) =
-            std::mem::replace(&mut self.phase, next)
+            std::mem::replace(&mut self.phase, Phase::Waiting)
         else {
             return;
         };
+        self.retry.failed(Instant::now());
         session.part(reason);
         for socket in &self.sockets {
             retired.extend(socket.plug(None));

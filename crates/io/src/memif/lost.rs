@@ -129,10 +129,10 @@ impl Drop for Watch {
     }
 }
 
-/// Counts the regions that were lost since the start; one load.
+/// Counts the regions that were lost since the start; one load. Who sees a higher count also sees which region it was.
 #[inline(always)]
 pub fn losses() -> u32 {
-    LOSSES.load(Ordering::Relaxed)
+    LOSSES.load(Ordering::Acquire)
 }
 
 /// Puts the handler in place and returns what was there before.
@@ -172,9 +172,10 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_
 #[cfg(test)]
 mod tests {
     use crate::memif::region::Region;
+    use ::testbed::Spawn;
     use std::os::fd::AsRawFd;
     use std::os::unix::process::ExitStatusExt;
-    use std::process::Command;
+    use std::time::Duration;
 
     /// A region, and what cuts its file short.
     fn region(bytes: usize) -> (Region, impl Fn()) {
@@ -223,10 +224,11 @@ mod tests {
             return;
         }
         let name = "memif::lost::tests::a_bus_error_elsewhere_still_ends_the_process";
-        let output = Command::new(std::env::current_exe().expect("this program"))
+        let this = std::env::current_exe().expect("this program");
+        let output = Spawn::new(this.display().to_string())
             .args(["--exact", name])
             .env(VICTIM, "1")
-            .output()
+            .output(Duration::from_secs(60))
             .expect("run it");
         assert_eq!(output.status.signal(), Some(libc::SIGBUS), "{output:?}");
     }

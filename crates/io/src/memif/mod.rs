@@ -21,6 +21,7 @@ mod lost;
 pub mod message;
 mod queue;
 mod region;
+mod retry;
 mod ring;
 mod socket;
 #[cfg(test)]

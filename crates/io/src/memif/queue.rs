@@ -97,8 +97,13 @@ impl Queue {
                 // Without it the queue still works for who polls.
                 let _ = self.wake.add(&lane.event);
             }
+            // Its memory may have gone before we had it: that loss was nobody's then.
+            let lost = link.is_lost();
             self.live = Some(Live::start(link));
             self.counters.add(CONNECTS, 1);
+            if lost {
+                self.fault();
+            }
         }
     }
 
@@ -357,9 +362,18 @@ impl Cursor {
         }
         let start = self.tx;
         let mut result = Ok(());
-        while let Some(d) = batch.peek()
-            && room > 0
-        {
+        while let Some(d) = batch.peek() {
+            if room == 0 {
+                // Long packets take several descriptors each: more may have become free than the batch has packets.
+                match self.room(link.role, lane, 1) {
+                    Ok(0) => break,
+                    Ok(more) => room = more,
+                    Err(Fault) => {
+                        result = Err(Fault);
+                        break;
+                    }
+                }
+            }
             if room > AHEAD {
                 link.hint(lane, self.tx.wrapping_add(AHEAD), prefetch_write);
             }

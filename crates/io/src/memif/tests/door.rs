@@ -116,5 +116,5 @@ fn a_path_that_somebody_took_over_is_left_to_him() {
     drop(first);
     assert!(Channel::connect(&path).is_ok(), "its file is gone");
     drop(second);
-    assert!(!Path::new(&path).exists());
+    assert!(!Path::new(&*path).exists());
 }

@@ -1,63 +1,38 @@
 //! DPDK's net_memif as the peer: testpmd swaps the addresses of what we send and sends it back.
 
 use super::*;
-use std::process::{Child, Command, Stdio};
+use ::testbed::{Process, Spawn, cleanup, root_with};
 
 const TESTPMD: &str = "dpdk-testpmd";
 
-/// A running testpmd; ends when dropped.
-struct Testpmd {
-    child: Child,
-    /// Its run-time directory, which it leaves behind when killed.
-    prefix: String,
-    socket: String,
-}
-
-impl Testpmd {
-    fn start(role: &str, socket: &str, queues: u16) -> Option<Self> {
-        let vdev = format!(
-            "--vdev=net_memif0,role={role},id=0,socket={socket},socket-abstract=no,bsize=2048,rsize=10"
-        );
-        let prefix = format!("psh{}-{role}{queues}", std::process::id());
-        let queues = [format!("--rxq={queues}"), format!("--txq={queues}")];
-        let child = Command::new(TESTPMD)
-            .args([
-                "--lcores",
-                "0@0-1,1@0-1",
-                "--no-huge",
-                "--no-pci",
-                "--no-shconf",
-                "-m",
-                "128",
-            ])
-            .args([&format!("--file-prefix={prefix}"), &vdev])
-            .args([
-                "--",
-                "--forward-mode=macswap",
-                "--auto-start",
-                "--total-num-mbufs=4096",
-            ])
-            .args(["--nb-cores=1", "--no-flush-rx"])
-            .args(queues)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Some(Self {
-            child: child.ok()?,
-            prefix,
-            socket: socket.to_owned(),
-        })
-    }
-}
-
-impl Drop for Testpmd {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(format!("/var/run/dpdk/{}", self.prefix));
-        let _ = std::fs::remove_file(&self.socket);
-    }
+/// Starts a testpmd.
+fn start(role: &str, socket: &str, queues: u16) -> Process {
+    let vdev = format!(
+        "--vdev=net_memif0,role={role},id=0,socket={socket},socket-abstract=no,bsize=2048,rsize=10"
+    );
+    let run = cleanup::directory().display().to_string();
+    Spawn::new(TESTPMD)
+        // Where it makes a directory of its own, which stays when it is killed.
+        .env("RUNTIME_DIRECTORY", run)
+        .args([
+            "--lcores",
+            "0@0-1,1@0-1",
+            "--no-huge",
+            "--no-pci",
+            "--no-shconf",
+        ])
+        .args(["-m", "128", &format!("--file-prefix={role}{queues}"), &vdev])
+        // With a period for statistics it runs until it is killed; without, until its standard input ends.
+        .args([
+            "--",
+            "--forward-mode=macswap",
+            "--auto-start",
+            "--stats-period=3600",
+        ])
+        .args(["--total-num-mbufs=4096", "--nb-cores=1", "--no-flush-rx"])
+        .args([format!("--rxq={queues}"), format!("--txq={queues}")])
+        .start()
+        .expect("testpmd starts")
 }
 
 fn swapped(packet: &[u8]) -> Vec<u8> {
@@ -69,6 +44,9 @@ fn swapped(packet: &[u8]) -> Vec<u8> {
 
 /// Sends batches on every queue and compares what comes back.
 fn exchange(ours: Role, queues: u16) {
+    if !root_with(&format!("memif with DPDK, we are the {ours}"), &[TESTPMD]) {
+        return;
+    }
     let path = path();
     let theirs = if ours == Role::Server {
         "client"
@@ -80,14 +58,9 @@ fn exchange(ours: Role, queues: u16) {
         ..Config::new("dpdk-test", &path, ours)
     });
     if ours == Role::Server {
-        until("the listener", || std::path::Path::new(&path).exists());
+        until("the listener", || Path::new(&*path).exists());
     }
-    let Some(testpmd) = Testpmd::start(theirs, &path, queues) else {
-        println!(
-            "SKIP memif with DPDK, we are the {ours}: {TESTPMD} is not installed (package dpdk-dev)"
-        );
-        return;
-    };
+    let testpmd = start(theirs, &path, queues);
     until("DPDK", || end.up());
     assert_eq!(end.interface.status().rings, (queues, queues));
     assert!(

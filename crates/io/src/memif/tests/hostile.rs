@@ -156,7 +156,7 @@ fn a_full_event_counter_holds_nobody() {
         drop(server);
         done.send(()).expect("a listener");
     });
-    end.recv_timeout(Duration::from_secs(10))
+    end.recv_timeout(patience(Duration::from_secs(10)))
         .expect("the worker hangs in the peer's event counter");
 }
 

@@ -4,11 +4,14 @@
 use super::peer::*;
 use super::*;
 use crate::event;
+use crate::memif::doorbell::Doorbell;
+use crate::memif::link::{Link, Socket};
 use crate::memif::lost;
 use crate::memif::message::Message;
 use crate::memif::region::Region;
 use crate::memif::ring::Slot;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 /// Memory without a name, as `memfd_create` makes it with these flags; `None` where the kernel has no huge pages.
 fn memory(bytes: u64, flags: libc::c_uint) -> Option<OwnedFd> {
@@ -88,6 +91,34 @@ fn memory_that_is_cut_short_ends_the_connection() {
     // It needs no seals: those that cannot be sealed are as good.
     take_away(0, u64::from(BYTES));
     take_away(libc::MFD_ALLOW_SEALING, u64::from(BYTES));
+}
+
+/// The loss is counted while the queue has no link; the link that it gets then is over the lost memory.
+#[test]
+fn memory_that_is_lost_before_the_queue_has_its_link() {
+    let doorbell = Arc::new(Doorbell::new().expect("a thread"));
+    let control = Arc::new(event::new().expect("eventfd"));
+    let socket = Arc::new(Socket::new(control, doorbell).expect("eventfd"));
+    let mut queue = Queue::new("q".into(), socket.clone()).expect("epoll");
+    let (mut bufs, mut frame) = (buffers(8), Frame::default());
+    let (region, fd) = Region::create(4096).expect("memory");
+    empty(&fd);
+    let first = region.at(0, 1).expect("within");
+    // SAFETY: one byte within the region.
+    assert_eq!(unsafe { first.read_volatile() }, 0);
+    assert!(region.is_lost());
+    queue.rx(&mut bufs, &mut frame);
+    let link = Link {
+        role: Role::Server,
+        regions: Arc::new([region]),
+        rx: None,
+        tx: None,
+        buffer_size: 2048,
+        stride: 2048,
+    };
+    socket.plug(Some(Arc::new(link)));
+    queue.rx(&mut bufs, &mut frame);
+    assert_eq!(socket.complaint(), Some(lost::REASON));
 }
 
 #[test]

@@ -8,24 +8,43 @@ mod pair;
 mod peer;
 mod rate;
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::testbed::{bytes_of, frame_of};
+use ::testbed::{Directory, patience};
 use graph::{Buffers, FRAME, Frame, Pool, Port};
 
 use super::{Config, Control, Interface, Queue, Role};
 
-/// A socket path of this test alone.
-fn path() -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let n = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("parshall-memif-{}-{n}.sock", std::process::id());
-    std::env::temp_dir()
-        .join(name)
-        .to_string_lossy()
-        .into_owned()
+/// A socket path of this test alone; what is left there goes when it is dropped.
+struct Socket {
+    path: String,
+    _directory: Directory,
+}
+
+impl Deref for Socket {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.path
+    }
+}
+
+impl AsRef<Path> for Socket {
+    fn as_ref(&self) -> &Path {
+        self.path.as_ref()
+    }
+}
+
+fn path() -> Socket {
+    let directory = Directory::new();
+    Socket {
+        path: directory.path().join("memif.sock").display().to_string(),
+        _directory: directory,
+    }
 }
 
 fn buffers(count: u32) -> Buffers {
@@ -37,7 +56,7 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
         assert!(
-            start.elapsed() < Duration::from_secs(30),
+            start.elapsed() < patience(Duration::from_secs(30)),
             "waited in vain for: {what}"
         );
         thread::sleep(Duration::from_millis(2));

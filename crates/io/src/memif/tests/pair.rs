@@ -73,6 +73,42 @@ fn a_full_ring_takes_no_more_and_loses_nothing() {
     assert_eq!(missing(&server.bufs) + missing(&client.bufs), 0);
 }
 
+/// The sender knows of few free descriptors, just as many as some of the packets take; meanwhile all are free.
+/// The pauses between attempts have grown long when the server comes; what counts is that its socket appears.
+#[test]
+fn a_server_that_comes_late_is_found_at_once() {
+    let (there, away) = (path(), path());
+    let client = End::new(Config::new("c", &there, Role::Client));
+    let other = End::new(Config::new("d", &away, Role::Client));
+    // Pauses of 100, 200, 400, 800 ms; the next one ends 3.1 s after the first attempt.
+    thread::sleep(Duration::from_millis(1600));
+    let server = End::new(Config::new("s", &there, Role::Server));
+    let start = Instant::now();
+    until("the link", || client.up() && server.up());
+    assert!(start.elapsed() < Duration::from_secs(1), "found by time");
+    assert!(!other.up(), "nobody serves it");
+}
+
+#[test]
+fn long_packets_use_all_the_room_there_is() {
+    let (mut server, mut client) = connected(|c| c.log2_ring = 6);
+    for end in [&mut server, &mut client] {
+        assert!(end.receive(0).is_empty());
+    }
+    let short: Vec<Vec<u8>> = (0..44).map(|i| packet(i, 60)).collect();
+    // Five descriptors of 2048 bytes each.
+    let long: Vec<Vec<u8>> = (0..12).map(|i| packet(i, 9014)).collect();
+    let exchange = |from: &mut End, to: &mut End| {
+        assert_eq!(from.send(0, &short), 44);
+        assert_eq!(to.receive(0), short);
+        assert_eq!(from.send(0, &long), 12, "60 of 64 descriptors");
+        assert_eq!(to.receive(0), long);
+        assert_eq!(missing(&from.bufs), 0);
+    };
+    exchange(&mut client, &mut server);
+    exchange(&mut server, &mut client);
+}
+
 #[test]
 fn a_packet_that_no_ring_can_hold_is_dropped() {
     let (mut server, mut client) = connected(|c| {
@@ -174,13 +210,11 @@ fn a_socket_in_use_is_an_error_and_a_stale_one_is_replaced() {
     let twice = first.add(Config::new("b", &path, Role::Server));
     assert!(matches!(twice, Err(Error::DuplicateId { .. })), "{twice:?}");
     drop(interface);
-    assert!(!std::path::Path::new(&path).exists());
+    assert!(!Path::new(&*path).exists());
 
     drop(UnixListener::bind(&path).expect("a listener that leaves its file"));
     // A process that another test starts shares the listener until it becomes its program.
-    while UnixStream::connect(&path).is_ok() {
-        thread::yield_now();
-    }
+    until("its end", || UnixStream::connect(&path).is_err());
     second
         .add(Config::new("b", &path, Role::Server))
         .expect("replaces a stale file");

@@ -130,7 +130,7 @@ pub fn connect_with(
     (peer, rings)
 }
 
-pub fn server() -> (End, String) {
+pub fn server() -> (End, Socket) {
     let path = path();
     (End::new(Config::new("victim", &path, Role::Server)), path)
 }
