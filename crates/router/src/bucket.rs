@@ -1,12 +1,17 @@
-//! A token bucket, as RFC 2697 describes one: so many at once, so many a second.
+//! Token buckets, as RFC 2697 describes one: so many at once, so many a second. All workers draw on the same ones, because
+//! what they protect is there once.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tables::interface::INTERFACES;
 
 /// Tokens are counted in TSC cycles: one costs `price`, and at most `burst` of them are saved up.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct TokenBucket {
     price: u64,
     burst: u64,
     /// TSC up to which everything is spent.
-    spent: u64,
+    spent: AtomicU64,
 }
 
 impl TokenBucket {
@@ -15,18 +20,41 @@ impl TokenBucket {
         TokenBucket {
             price: graph::cycles::per_second() as u64 / rate,
             burst,
-            spent: 0,
+            spent: AtomicU64::new(0),
         }
     }
 
     /// Takes a token at TSC `now`. False if there is none.
-    pub(crate) fn take(&mut self, now: u64) -> bool {
-        self.spent = self.spent.max(now.saturating_sub(self.price * self.burst));
-        let there = self.spent + self.price <= now;
-        if there {
-            self.spent += self.price;
+    pub(crate) fn take(&self, now: u64) -> bool {
+        let least = now.saturating_sub(self.price * self.burst);
+        let next = |spent: u64| {
+            let next = spent.max(least) + self.price;
+            (next <= now).then_some(next)
+        };
+        self.spent.fetch_update(Relaxed, Relaxed, next).is_ok()
+    }
+}
+
+/// Tokens of each interface, and of all together.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    each: Box<[TokenBucket]>,
+    all: TokenBucket,
+}
+
+impl Allowance {
+    /// Full buckets: tokens a second and at once, of each interface and of all.
+    pub(crate) fn new(each: (u64, u64), all: (u64, u64)) -> Self {
+        let bucket = |(rate, burst)| TokenBucket::new(rate, burst);
+        Allowance {
+            each: (0..INTERFACES).map(|_| bucket(each)).collect(),
+            all: bucket(all),
         }
-        there
+    }
+
+    /// Takes a token of an interface at TSC `now`. False if it has none, or all have used up what is for all.
+    pub(crate) fn take(&self, interface: u16, now: u64) -> bool {
+        self.each[usize::from(interface) & (INTERFACES - 1)].take(now) && self.all.take(now)
     }
 }
 
@@ -36,13 +64,35 @@ mod tests {
 
     #[test]
     fn a_burst_then_the_rate_then_a_burst_again() {
-        let mut bucket = TokenBucket::new(100, 5);
+        let bucket = TokenBucket::new(100, 5);
         let (start, price) = (1 << 40, bucket.price);
-        let taken = |bucket: &mut TokenBucket, now| (0..9).filter(|_| bucket.take(now)).count();
-        assert_eq!(taken(&mut bucket, start), 5);
-        assert_eq!(taken(&mut bucket, start + price - 1), 0);
-        assert_eq!(taken(&mut bucket, start + price), 1);
-        assert_eq!(taken(&mut bucket, start + 4 * price), 3);
-        assert_eq!(taken(&mut bucket, start + 100 * price), 5);
+        let taken = |now| (0..9).filter(|_| bucket.take(now)).count();
+        assert_eq!(taken(start), 5);
+        assert_eq!(taken(start + price - 1), 0);
+        assert_eq!(taken(start + price), 1);
+        assert_eq!(taken(start + 4 * price), 3);
+        assert_eq!(taken(start + 100 * price), 5);
+    }
+
+    #[test]
+    fn interfaces_have_their_own_and_share_what_is_for_all() {
+        let allowance = Allowance::new((10, 4), (10, 6));
+        let taken = |interface| {
+            (0..9)
+                .filter(|_| allowance.take(interface, 1 << 40))
+                .count()
+        };
+        assert_eq!([taken(1), taken(2), taken(3)], [4, 2, 0]);
+    }
+
+    #[test]
+    fn no_token_is_taken_twice() {
+        let bucket = TokenBucket::new(1, 10_000);
+        let taken = || (0..5000).filter(|_| bucket.take(1 << 60)).count();
+        let all: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(taken)).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).sum()
+        });
+        assert_eq!(all, 10_000);
     }
 }

@@ -1,9 +1,11 @@
 //! What the stages of one worker share: table readers and the snapshot.
 
+use crate::limits::Limits;
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use graph::epoch::Reader;
 use graph::worker::Context;
+use std::sync::Arc;
 use tables::{adjacency, interface, ip4, nexthop};
 
 /// Readers of all that the control thread writes.
@@ -16,18 +18,21 @@ pub struct Cx {
     pub groups: nexthop::Reader,
     /// Adjacencies.
     pub adjacencies: adjacency::Reader,
+    /// What all workers share out.
+    pub limits: Arc<Limits>,
     /// Raised whenever anything was published: who holds packets tries them again.
     pub changes: u64,
     snapshot: Reader<Snapshot>,
 }
 
 impl Cx {
-    pub(crate) fn new(state: &State, snapshot: Reader<Snapshot>) -> Self {
+    pub(crate) fn new(state: &State, snapshot: Reader<Snapshot>, limits: Arc<Limits>) -> Self {
         Cx {
             interfaces: state.interfaces.reader(),
             fib: state.fib.reader(),
             groups: state.nexthops.groups.reader(),
             adjacencies: state.nexthops.slab.reader(),
+            limits,
             changes: 0,
             snapshot,
         }

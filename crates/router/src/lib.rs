@@ -11,6 +11,7 @@ mod deferred;
 pub mod eth;
 pub mod icmp4;
 pub mod ip4;
+mod limits;
 pub mod nodes;
 pub mod punt;
 mod router;
@@ -20,6 +21,7 @@ pub mod state;
 
 pub use change::{Address, Change, Interface, InterfaceId, Kind, Mac, Path, Prefix, Route};
 pub use context::Cx;
-pub use router::{Idle, Router, Setup, WORKERS};
+pub use limits::Limits;
+pub use router::{Grace, Idle, Router, Setup, WORKERS};
 pub use snapshot::Snapshot;
 pub use tables::interface::INTERFACES;

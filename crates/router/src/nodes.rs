@@ -24,6 +24,6 @@ pub fn table(requests: Producer<Resolve>) -> Vec<Box<dyn Node<Cx>>> {
         each(ip4::Fragment::default()),
         each(Hold::new(requests)),
         each(icmp4::Answer::default()),
-        each(punt::Punt::default()),
+        each(punt::Punt),
     ]
 }

@@ -4,6 +4,7 @@ use crate::arp::Resolve;
 use crate::change::Change;
 use crate::context::Cx;
 use crate::deferred::Deferred;
+use crate::limits::Limits;
 use crate::nodes;
 use crate::show::{Cleared, Traces};
 use crate::snapshot::Snapshot;
@@ -34,9 +35,12 @@ pub struct Setup {
     pub memory: Memory,
     /// Number of workers, 1 to [`WORKERS`].
     pub workers: usize,
-    /// Waits until nothing outside of the workers reads what was retired (XDP programs: membarrier). `None`: nothing does.
-    pub grace: Option<Box<dyn Fn() + Send>>,
+    /// Waits until nothing outside of the workers reads what was retired. `None`: nothing does.
+    pub grace: Option<Grace>,
 }
+
+/// Waits for what reads the tables beside the workers (XDP programs); false if it could not: it is called again then.
+pub type Grace = Box<dyn Fn() -> bool + Send>;
 
 /// The router, owned by the control thread.
 pub struct Router {
@@ -49,7 +53,7 @@ pub struct Router {
     requests: Vec<Consumer<Resolve>>,
     waiting: Option<(u64, Retired<Fib>, Option<Garbage>)>,
     deferred: Deferred,
-    grace: Option<Box<dyn Fn() + Send>>,
+    grace: Option<Grace>,
     started: Instant,
     /// What moves packets beside the workers: name and counters.
     pub(crate) others: Vec<(&'static str, ExecutorCounters)>,
@@ -74,13 +78,14 @@ impl Router {
         let wakers = (0..count)
             .map(|_| Waker::new())
             .collect::<Result<Vec<_>, _>>()?;
+        let limits = Arc::new(Limits::new());
         let mut requests = Vec::new();
         let mut idle = Vec::new();
         for (waker, handoff) in wakers.iter().zip(Handoff::mesh(&wakers, 4096)) {
             let (producer, consumer) = graph::ring::ring(1024);
             requests.push(consumer);
             let graph = graph(producer, &setup.pool)?;
-            let cx = Cx::new(&state, publisher.reader());
+            let cx = Cx::new(&state, publisher.reader(), limits.clone());
             idle.push(Worker::new(graph, cx, waker.clone(), handoff));
         }
         let router = Router {
@@ -221,12 +226,10 @@ impl Router {
     fn reclaim(&mut self) {
         self.publisher.reclaim();
         if let Some((generation, fib, next)) = self.waiting.take() {
-            if !self.publisher.passed(generation) {
+            let over = || self.grace.as_ref().is_none_or(|grace| grace());
+            if !self.publisher.passed(generation) || !over() {
                 self.waiting = Some((generation, fib, next));
                 return;
-            }
-            if let Some(grace) = &self.grace {
-                grace();
             }
             self.state.fib.reclaim(fib);
             if let Some(next) = next {
@@ -241,15 +244,32 @@ impl Router {
         }
     }
 
-    /// Waits for the grace period of all that is retired now. False if it does not end in time.
+    /// Waits for the grace period of all that is retired now. False if a worker does not begin another loop in time; for
+    /// what else reads the tables it waits as long as that takes.
     fn reclaim_now(&mut self) -> bool {
-        let give_up = Instant::now() + Duration::from_millis(100);
-        self.reclaim();
-        while self.waiting.is_some() && Instant::now() < give_up {
-            std::thread::sleep(Duration::from_micros(100));
+        // What waits already, then what was retired since.
+        for _ in 0..2 {
+            if !self.workers_pass() {
+                return false;
+            }
             self.reclaim();
         }
         self.waiting.is_none()
+    }
+
+    /// Waits a while until every worker has begun another loop since the numbers that wait were retired.
+    fn workers_pass(&self) -> bool {
+        let Some((generation, ..)) = &self.waiting else {
+            return true;
+        };
+        let give_up = Instant::now() + Duration::from_millis(100);
+        while !self.publisher.passed(*generation) {
+            if Instant::now() >= give_up {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        true
     }
 }
 

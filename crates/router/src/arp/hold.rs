@@ -1,6 +1,6 @@
 //! ip4-arp: asks the kernel for a neighbor and holds a few packets until it is there.
 
-use crate::bucket::TokenBucket;
+use crate::bucket::Allowance;
 use crate::change::InterfaceId;
 use crate::context::Cx;
 use crate::icmp4::Error;
@@ -9,7 +9,6 @@ use graph::ring::Producer;
 use graph::{Desc, Each, Out, edges};
 use std::net::Ipv4Addr;
 use tables::adjacency::Kind;
-use tables::interface::INTERFACES;
 
 edges! {
     /// Ways out of ip4-arp.
@@ -40,10 +39,16 @@ const PACKETS: usize = 16;
 /// Milliseconds between two requests for a neighbor, and how long packets wait (the kernel gives up after three seconds).
 const ASK_AGAIN_MS: u64 = 1000;
 const GIVE_UP_MS: u64 = 3500;
-/// Neighbors of a connected network that are asked for, by interface: a second, and at once. The kernel waits 3 s for each and has
-/// room for 1024 neighbors (gc_thresh3): a scan must leave some for the others. Gateways are never too many: routes name them.
-const ASKS: u64 = 128;
-const ASKS_AT_ONCE: u64 = 128;
+/// Neighbors of a connected network that are asked for, by interface and in all: a second, and at once. The kernel waits 3 s for
+/// each and has room for 1024 neighbors (gc_thresh3): scans of some networks must leave room for the others. Gateways are never
+/// too many: routes name them.
+const ASKS: (u64, u64) = (128, 128);
+const ALL_ASKS: (u64, u64) = (300, 300);
+
+/// What the workers together may ask for.
+pub(crate) fn allowance() -> Allowance {
+    Allowance::new(ASKS, ALL_ASKS)
+}
 
 struct Waiting {
     who: Resolve,
@@ -62,8 +67,6 @@ pub struct Hold {
     /// Emptied lists, so that none is allocated while packets flow.
     lists: Vec<Vec<Desc>>,
     requests: Producer<Resolve>,
-    /// By interface.
-    allowance: Box<[TokenBucket]>,
     seen: u64,
     millisecond: u64,
 }
@@ -77,7 +80,6 @@ impl Hold {
                 .map(|_| Vec::with_capacity(PACKETS))
                 .collect(),
             requests,
-            allowance: vec![TokenBucket::new(ASKS, ASKS_AT_ONCE); INTERFACES].into(),
             seen: 0,
             millisecond: (graph::cycles::per_second() / 1000.0) as u64,
         }
@@ -88,7 +90,7 @@ impl Hold {
             return out.push(Next::Full, d);
         };
         let found = self.waiting.iter().position(|w| w.who == who);
-        if found.is_none() && !gateway && !self.may_ask(who.interface, out.now) {
+        if found.is_none() && !gateway && !cx.limits.asks.take(who.interface, out.now) {
             return out.push(Next::Limited, d);
         }
         let Some(index) = found.or_else(|| self.place(who, gateway, out)) else {
@@ -108,10 +110,6 @@ impl Hold {
         } else {
             out.push(Next::Full, d);
         }
-    }
-
-    fn may_ask(&mut self, interface: InterfaceId, now: u64) -> bool {
-        self.allowance[usize::from(interface) & (INTERFACES - 1)].take(now)
     }
 
     /// A place for a neighbor's packets: if there is none, the oldest one's, but never a gateway's for another neighbor's.

@@ -20,7 +20,7 @@ edges! {
     }
 }
 
-/// Errors a second and worker, and how many at once.
+/// Errors a second, and how many at once, as Linux's `icmp_msgs_per_sec` and `icmp_msgs_burst`.
 const RATE: u64 = 1000;
 const BURST: u64 = 50;
 /// Longest error, its IP header included (RFC 1812 section 4.3.2.3).
@@ -30,19 +30,20 @@ const TTL: u8 = 65;
 /// New headers: IP and ICMP.
 const HEADERS: usize = 28;
 
+/// What the workers together may send.
+pub(crate) fn allowance() -> TokenBucket {
+    TokenBucket::new(RATE, BURST)
+}
+
 /// The node.
 pub struct Answer {
-    allowance: TokenBucket,
     /// Identification of the next packet.
     id: u16,
 }
 
 impl Default for Answer {
     fn default() -> Self {
-        Answer {
-            allowance: TokenBucket::new(RATE, BURST),
-            id: 1,
-        }
+        Answer { id: 1 }
     }
 }
 
@@ -64,7 +65,7 @@ impl Answer {
         let Some(source) = source(cx, out, d) else {
             return Next::NoSource;
         };
-        if !self.allowance.take(out.now) {
+        if !cx.limits.icmp4.take(out.now) {
             return Next::RateLimited;
         }
         out.bufs.cut_chain(d);

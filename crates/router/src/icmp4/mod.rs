@@ -1,6 +1,7 @@
 //! ICMP for IPv4: the errors that a router sends about packets it forwards (RFC 792, RFC 1812 section 4.3).
 
 mod error;
+pub(crate) use error::allowance;
 pub use error::{Answer, Next};
 
 /// Type, code and MTU of an error, carried in a descriptor's `adj`.

@@ -4,7 +4,7 @@ use wire::{eth, ip4};
 
 /// What a frame for the host belongs to. Each has an allowance of its own, so that no amount of the one can take another's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(crate) enum Class {
     /// ARP and IPv6 neighbor discovery: without them nothing is reachable.
     Neighbors,
     /// What keeps links, addresses and routes alive: BGP, BFD, OSPF, IS-IS, LACP, DHCP and their like.
@@ -14,7 +14,7 @@ pub(super) enum Class {
 }
 
 impl Class {
-    pub(super) const COUNT: usize = 3;
+    pub(crate) const COUNT: usize = 3;
 
     /// The class of an Ethernet frame, tagged or not. What is cut off or unknown is [`Class::Rest`].
     pub(super) fn of(frame: &[u8]) -> Class {

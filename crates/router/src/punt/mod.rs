@@ -2,11 +2,10 @@
 
 mod class;
 
-use crate::bucket::TokenBucket;
+use crate::bucket::Allowance;
 use crate::context::Cx;
-use class::Class;
+pub(crate) use class::Class;
 use graph::{Desc, Each, Flag, Out, edges};
-use tables::interface::INTERFACES;
 
 edges! {
     /// Ways out of punt.
@@ -26,26 +25,20 @@ edges! {
     }
 }
 
-/// Packets that go to the host, by class of each interface and worker: a second, and at once.
+/// Packets that go to the host, by class of each interface: a second, and at once. All interfaces together may have twice as many,
+/// so that a flood on one leaves something to the others.
 ///
 /// A packet for the host is a system call that runs the kernel's receive path, 1 to 3 us where forwarding takes 40 ns: the rest takes
 /// 5 to 15 % of a worker. A BGP peer that sends whole tables as fast as FRR takes them stays far below its class's.
 const ALLOWANCES: [(u64, u64); Class::COUNT] = [(10_000, 1000), (20_000, 1000), (50_000, 1000)];
 
-/// The node.
-pub struct Punt {
-    /// By interface.
-    allowances: Box<[[TokenBucket; Class::COUNT]]>,
+/// What the workers together may send to the host, by class.
+pub(crate) fn allowances() -> [Allowance; Class::COUNT] {
+    ALLOWANCES.map(|(rate, burst)| Allowance::new((rate, burst), (2 * rate, 2 * burst)))
 }
 
-impl Default for Punt {
-    fn default() -> Self {
-        let full = ALLOWANCES.map(|(rate, burst)| TokenBucket::new(rate, burst));
-        Punt {
-            allowances: vec![full; INTERFACES].into(),
-        }
-    }
-}
+/// The node.
+pub struct Punt;
 
 impl Each<Cx> for Punt {
     const NAME: &'static str = "punt";
@@ -58,7 +51,7 @@ impl Each<Cx> for Punt {
 }
 
 impl Punt {
-    fn punt(&mut self, cx: &Cx, out: &Out, d: &mut Desc) -> Next {
+    fn punt(&self, cx: &Cx, out: &Out, d: &mut Desc) -> Next {
         if d.has(Flag::OURS) {
             return Next::Own;
         }
@@ -67,8 +60,7 @@ impl Punt {
             return Next::NoTwin;
         }
         let class = Class::of(out.bufs.pool().bytes_of(d));
-        let allowances = &mut self.allowances[usize::from(d.rx_if) & (INTERFACES - 1)];
-        if !allowances[class as usize].take(out.now) {
+        if !cx.limits.host[class as usize].take(d.rx_if, out.now) {
             return match class {
                 Class::Neighbors => Next::NeighborsLimited,
                 Class::Control => Next::ControlLimited,

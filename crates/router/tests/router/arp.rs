@@ -3,6 +3,7 @@
 use crate::harness::*;
 use router::arp::Resolve;
 use std::time::{Duration, Instant};
+use wire::eth::Mac;
 
 fn to(host: u8, n: u16) -> Vec<u8> {
     udp(addr(2, host)).id(n).frame()
@@ -98,6 +99,39 @@ fn a_scan_of_one_network_stops_no_other_resolution() {
     lab.apply(vec![neighbor(3, 7), neighbor(2, 9), neighbor(3, 9)]);
     assert_eq!(lab.sent(2).len(), 1);
     assert_eq!(lab.sent(3).len(), 2);
+}
+
+/// The kernel's table of neighbors is one: scans by several workers, of several networks, may not fill it.
+#[test]
+fn scans_by_all_workers_share_what_may_be_asked() {
+    let mut lab = Lab::sized(2, 64).wired();
+    let started = Instant::now();
+    let on = |interface| router::Route::Forward(vec![on_link(interface)]);
+    lab.apply(vec![
+        route("52.0.0.0/8", on(2)),
+        route("53.0.0.0/8", on(3)),
+        route("54.0.0.0/8", on(1)),
+    ]);
+    let mut asked = 0;
+    let mut scan = |lab: &mut Lab, from: u16, net: u32| {
+        for n in 0..20 {
+            let to = |host| udp((net << 24) + n * 100 + host);
+            let macs = (Mac(host_mac(from, 2)), Mac(own_mac(from)));
+            let frames = (0..100).map(|host| to(host).macs(macs.0, macs.1).frame());
+            lab.receive(from, frames.collect::<Vec<_>>());
+            asked += lab.router.requests().len();
+        }
+        asked
+    };
+    let more = |started: Instant| (started.elapsed().as_secs_f64() * 128.0) as usize + 1;
+    // The same network by two workers: interface 1 is one's, interface 2 the other's.
+    scan(&mut lab, 1, 52);
+    let one = scan(&mut lab, 2, 52);
+    assert!((128..=128 + more(started)).contains(&one), "{one}");
+    // Three networks: 128 of each would be more than there is for all.
+    scan(&mut lab, 1, 53);
+    let all = scan(&mut lab, 2, 54);
+    assert!((300..=300 + 3 * more(started)).contains(&all), "{all}");
 }
 
 #[test]

@@ -5,7 +5,9 @@ use graph::cable::Cable;
 use graph::node::Way;
 use graph::served::Served;
 use graph::worker::{Command, Worker};
-use router::{Address, Change, Cx, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup};
+use router::{
+    Address, Change, Cx, Grace, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup,
+};
 use std::collections::BTreeMap;
 use tables::{Memory, Sizes};
 use wire::craft::Packet;
@@ -127,6 +129,15 @@ impl Lab {
 
     /// The same with another number of buffers.
     pub fn with_buffers(workers: usize, second: usize, buffers: u32) -> Self {
+        Lab::with(workers, second, buffers, None)
+    }
+
+    /// One worker's, beside which something else reads the tables: `grace` waits for that.
+    pub fn with_grace(second: usize, grace: impl Fn() -> bool + Send + 'static) -> Self {
+        Lab::with(1, second, 8192, Some(Box::new(grace)))
+    }
+
+    fn with(workers: usize, second: usize, buffers: u32, grace: Option<Grace>) -> Self {
         let sizes = Sizes {
             second_groups: second as u32,
             nexthop_groups: 256,
@@ -138,7 +149,7 @@ impl Lab {
             pool,
             memory,
             workers,
-            grace: None,
+            grace,
         };
         let (mut router, idle) = Router::new(setup).unwrap();
         let (workers, handles) = idle.into_iter().unzip();
@@ -175,11 +186,11 @@ impl Lab {
         lab
     }
 
-    /// Adds what [`Lab::new`] describes.
+    /// Adds what [`Lab::new`] describes; interface 1 is the first worker's, 2 the second's if there is one, and so on.
     pub fn wired(self) -> Self {
         let mut lab = self;
         for id in 1..=3 {
-            lab.plug(id, 0);
+            lab.plug(id, usize::from(id - 1) % lab.workers.len());
             lab.apply(connected(id));
             lab.apply(vec![neighbor(id, 2)]);
         }

@@ -95,6 +95,22 @@ fn errors_are_rationed() {
     lab.check_buffers(0);
 }
 
+/// The limit is one for all workers: each receives more than it allows.
+#[test]
+fn errors_are_rationed_over_all_workers() {
+    let mut lab = Lab::sized(2, 64).wired();
+    for id in [1, 2] {
+        let frame = Packet::udp((addr(id, 2), 1025), (FAR, 12)).ttl(1);
+        let macs = (Mac(host_mac(id.into(), 2)), Mac(own_mac(id.into())));
+        lab.receive(id.into(), vec![frame.macs(macs.0, macs.1).frame(); 200]);
+    }
+    // 50 at once, and one a millisecond.
+    let sent = lab.edge("icmp4-error", "Lookup");
+    assert!((50..100).contains(&sent), "{sent}");
+    assert_eq!(lab.edge("icmp4-error", "RateLimited"), 400 - sent);
+    lab.check_buffers(0);
+}
+
 /// Where an error to `sender` comes from.
 fn source_of_error(lab: &mut Lab, sender: u32) -> Option<Ipv4Addr> {
     lab.receive(1, vec![to_us(Packet::udp((sender, 1), (FAR, 2)))]);

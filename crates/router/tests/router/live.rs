@@ -74,7 +74,12 @@ fn nothing_is_lost_while_routes_and_neighbors_change() {
             assert_eq!(lab.router.apply(change(&mut random)), Ok(0));
         }
         // No more than the pool and the ways out take.
+        let start = Instant::now();
         while lab.cables[&1].waiting() > 200 {
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "packet {n} waits"
+            );
             received += collect(&lab, &mut seen);
             std::thread::yield_now();
         }

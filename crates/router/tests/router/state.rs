@@ -4,6 +4,9 @@ use crate::harness::*;
 use router::show::{Adjacency, Query, Route as Shown, fib, memory};
 use router::state::Rejected;
 use router::{Change, Interface, Route};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 fn exact(lab: &Lab, text: &str) -> Option<Shown> {
     fib(&lab.router, Query::Exact(prefix(text))).route
@@ -176,6 +179,49 @@ fn room_that_waits_for_its_grace_period_is_waited_for() {
     ];
     assert_eq!(lab.router.apply(both.to_vec()), Ok(1));
     assert_eq!(memory(&lab.router).fib_full, 1);
+}
+
+/// Beside a busy program in the kernel a grace period takes longer than workers are waited for.
+#[test]
+fn a_long_grace_period_is_no_full_table() {
+    let mut lab = Lab::with_grace(2, || {
+        std::thread::sleep(Duration::from_millis(150));
+        true
+    });
+    lab.workers.clear();
+    let deep = |n: u32| format!("48.1.{n}.128/25");
+    let come_and_go = |n| {
+        let delete = Change::RouteDelete {
+            prefix: prefix(&deep(n)),
+        };
+        vec![route(&deep(n), Route::Blackhole), delete]
+    };
+    // The first group waits for its grace period already when the second one is retired.
+    assert_eq!(lab.router.apply(come_and_go(1)), Ok(0));
+    let mut batch = come_and_go(2);
+    batch.extend([3, 4].map(|n| route(&deep(n), Route::Blackhole)));
+    assert_eq!(lab.router.apply(batch), Ok(0));
+    assert_eq!(memory(&lab.router).fib_full, 0);
+}
+
+/// What could not be waited for may still be read.
+#[test]
+fn without_a_grace_period_nothing_is_used_again() {
+    let works = Arc::new(AtomicBool::new(false));
+    let grace = works.clone();
+    let mut lab = Lab::with_grace(1, move || grace.load(Relaxed));
+    lab.workers.clear();
+    let delete = Change::RouteDelete {
+        prefix: prefix("48.1.1.128/25"),
+    };
+    let first = vec![route("48.1.1.128/25", Route::Blackhole), delete];
+    assert_eq!(lab.router.apply(first), Ok(0));
+    let second = route("48.1.2.128/25", Route::Blackhole);
+    assert_eq!(lab.router.apply(vec![second]), Ok(1));
+    works.store(true, Relaxed);
+    lab.router.tick();
+    assert_eq!(lab.router.deferred(), 0);
+    assert_eq!(longest(&lab, 0x3001_0280).unwrap().kind, "blackhole");
 }
 
 #[test]
