@@ -6,6 +6,7 @@ use std::thread;
 
 mod api;
 mod captures;
+mod devices;
 mod memif;
 mod netlink;
 mod packets;
@@ -20,6 +21,7 @@ type Target = (&'static str, fn(&[u8]));
 const TARGETS: &[Target] = &[
     ("api", api::check),
     ("captures", captures::check),
+    ("devices", devices::check),
     ("memif", memif::check),
     ("netlink", netlink::check),
     ("packets", packets::check),

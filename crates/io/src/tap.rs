@@ -206,8 +206,9 @@ mod tests {
     use super::*;
     use crate::event;
     use crate::testbed::{bytes_of, frame_of, in_namespace, run};
+    use ::testbed::patience;
     use graph::Pool;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
     const OURS: [u8; 6] = [2, 0, 0, 0, 0, 2];
@@ -216,12 +217,12 @@ mod tests {
     fn ask(tap: &mut Tap, bufs: &mut Buffers, question: &[u8]) -> Vec<u8> {
         let mut frame = frame_of(bufs, &[question.to_vec()]);
         assert_eq!(frame.send(tap, bufs), 1);
+        let end = Instant::now() + patience(Duration::from_secs(10));
         loop {
             let mut wait = [event::pollfd(&tap.fd, libc::POLLIN)];
-            assert!(
-                event::poll(&mut wait, Some(Duration::from_secs(10))),
-                "no answer"
-            );
+            let left = end.saturating_duration_since(Instant::now());
+            let came = event::poll(&mut wait, Some(left));
+            assert!(came && !left.is_zero(), "no answer");
             tap.rx(bufs, &mut frame);
             let mut packets = bytes_of(bufs, &mut frame).into_iter();
             if let Some(answer) = packets.find(|p| p[12..14] == question[12..14] && p[..6] == OURS)

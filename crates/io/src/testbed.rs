@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use graph::{Buffers, Frame};
-use std::process::Command;
 
 /// These packets, in a frame.
 pub fn frame_of(bufs: &mut Buffers, packets: &[Vec<u8>]) -> Frame {
@@ -24,34 +23,25 @@ pub fn bytes_of(bufs: &mut Buffers, frame: &mut Frame) -> Vec<Vec<u8>> {
     frame.drain().map(take).collect()
 }
 
-/// Runs `test` in a new network namespace, on a thread of its own. Without the right to make one it says SKIP.
+/// Runs `test` in a new network namespace, on a thread of its own. Says SKIP without root. The namespace has no name: it
+/// goes with the thread and with what is inside.
 pub fn in_namespace(name: &str, test: impl FnOnce() + Send + 'static) {
-    let enter = || {
-        // SAFETY: only the calling thread, which ends with the test, changes its namespace.
-        unsafe { libc::unshare(libc::CLONE_NEWNET) == 0 }
-    };
+    if !::testbed::root(name) {
+        return;
+    }
     let run = move || {
-        let entered = enter();
-        if entered {
-            test();
-        }
-        entered
+        // SAFETY: only the calling thread, which ends with the test, changes its namespace.
+        let done = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+        test();
     };
-    match std::thread::spawn(run).join() {
-        Ok(true) => (),
-        Ok(false) => println!("SKIP {name}: needs root (a network namespace)"),
-        Err(panic) => std::panic::resume_unwind(panic),
+    if let Err(panic) = std::thread::spawn(run).join() {
+        std::panic::resume_unwind(panic);
     }
 }
 
 /// Runs a command in the calling thread's namespace.
 pub fn run(command: &str) {
-    let mut words = command.split_whitespace();
-    let program = words.next().expect("a program");
-    let output = Command::new(program)
-        .args(words)
-        .output()
-        .expect("the program runs");
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command}: {error}");
+    let words: Vec<&str> = command.split_whitespace().collect();
+    ::testbed::command::run(&words).unwrap_or_else(|e| panic!("{e}"));
 }

@@ -18,6 +18,9 @@ struct map_def {
 	__u32 pinning;
 };
 
+/* Queues of a device whose packets a program can give to AF_XDP sockets. */
+#define SOCKETS 256
+
 #define ETH_LEN 14
 #define ETHERTYPE_IP4 0x0800
 #define IP4_LEN 20

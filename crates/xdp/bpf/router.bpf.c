@@ -100,7 +100,7 @@ struct map_def SEC("maps") xsks = {
 	.type = BPF_MAP_TYPE_XSKMAP,
 	.key_size = 4,
 	.value_size = 4,
-	.max_entries = 256,
+	.max_entries = SOCKETS,
 };
 
 struct map_def SEC("maps") counters = {

@@ -53,6 +53,23 @@ pub enum Error {
     /// There is no interface with this index in the calling thread's namespace.
     #[error("there is no interface with index {0} in this network namespace")]
     NoInterface(u32),
+    /// The index means another device than the one that was chosen.
+    #[error("the device with index {ifindex} is not the one that was chosen: {why}")]
+    AnotherDevice {
+        /// The index.
+        ifindex: u32,
+        /// What tells them apart.
+        why: String,
+    },
+    /// The device takes no frames that a program redirects to it.
+    #[error(
+        "{interface} takes no redirected frames: its driver cannot, or not now \
+         (a veth can while its other end has an XDP program or GRO)"
+    )]
+    NoTransmit {
+        /// The interface's name.
+        interface: String,
+    },
     /// A parameter is out of its range.
     #[error("{0}")]
     Parameter(String),

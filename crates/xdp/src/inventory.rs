@@ -40,6 +40,11 @@ impl Features {
     pub fn transmit(self) -> bool {
         self.0 & 1 << 2 != 0
     }
+
+    /// Takes frames of several buffers that are redirected to it.
+    pub fn transmit_long(self) -> bool {
+        self.0 & 1 << 6 != 0
+    }
 }
 
 /// The XDP program on an interface, if any.
@@ -47,8 +52,9 @@ impl Features {
 /// # Errors
 /// [`Error::NoInterface`], or what the kernel says.
 pub fn attached(ifindex: u32) -> Result<Option<Attached>, Error> {
-    let Some((id, generic)) =
-        netlink::xdp_program(ifindex).map_err(|e| of_interface(ifindex, e))?
+    let Some((id, generic)) = netlink::link(ifindex)
+        .map_err(|e| of_interface(ifindex, e))?
+        .program
     else {
         return Ok(None);
     };
@@ -69,7 +75,7 @@ pub fn features(ifindex: u32) -> Result<Option<Features>, Error> {
     Ok(bits.map(Features))
 }
 
-fn of_interface(ifindex: u32, error: io::Error) -> Error {
+pub(crate) fn of_interface(ifindex: u32, error: io::Error) -> Error {
     match error.raw_os_error() {
         Some(libc::ENODEV) => Error::NoInterface(ifindex),
         _ => Error::doing("asking the kernel about an interface")(error),

@@ -1,18 +1,21 @@
 //! What runs in the kernel: XDP programs, loader, maps, map-backed memory.
 //!
-//! Three programs, their sources in `bpf/`, their objects built in:
+//! Four programs, their sources in `bpf/`, their objects built in:
 //! - [`Router`]: on each AF_XDP port, forwards packets, gives them to the router, or leaves them to the kernel, out of the route
 //!   tables that userspace writes as plain atomics ([`Router::memory`]);
+//! - [`Receiver`]: on a port that only receives, gives everything to AF_XDP sockets;
 //! - [`Live`]: a traffic generator that runs inside the kernel over live frames (`BPF_PROG_TEST_RUN`);
 //! - [`Sink`]: the receiving end of a load test, which counts by stream and drops.
 //!
 //! Programs are attached by BPF links, so the end of the process, however it comes, detaches them. Beside them is what
-//! asks the kernel about programs and devices: [`attached`], [`links`], [`features`], [`cleanup`].
+//! asks the kernel about programs and devices: [`attached`], [`links`], [`features`].
 //!
 //! Linux 6.1 or later. Interfaces are named by index in the network namespace of the calling thread.
 
 mod attach;
+mod device;
 mod error;
+mod grace;
 mod inventory;
 #[cfg(test)]
 mod layout;
@@ -20,25 +23,25 @@ mod live;
 mod map;
 mod netlink;
 mod object;
+mod receiver;
 mod router;
 mod sink;
 mod sys;
 
 pub use attach::{Attachment, Mode};
+pub use device::{Device, DeviceCounters, device_counters};
 pub use error::Error;
+pub use grace::Grace;
 pub use inventory::{Attached, Features, LinkInfo, attached, features, links};
 pub use live::{
-    Live, LiveError, LivePlan, LiveStream, LiveTotals, MAX_FRAME, MAX_STREAMS, MAX_VARS, MAX_WAYS,
-    Op, Rate, Var,
+    Live, LiveError, LivePlan, LiveStream, LiveTotals, MAX_FRAME, MAX_ROUND, MAX_STREAMS, MAX_VARS,
+    MAX_WAYS, Op, Rate, Var,
 };
+#[doc(hidden)]
+pub use netlink::message;
+pub use receiver::Receiver;
 pub use router::{Counters, DROPS, Router, RouterPort};
 pub use sink::{MAX_MATCHES, Match, Sink};
-
-/// Waits until no XDP program runs any more that began before this call, so that nothing retired from the tables before it is
-/// still read (milliseconds). False where the kernel cannot say (booted with `nohz_full`): then wait some other way.
-pub fn grace_period() -> bool {
-    sys::membarrier()
-}
 
 /// Packets and bytes of one stream. Bytes are those of the frames without the check sequence (FCS).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

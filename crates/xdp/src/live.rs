@@ -4,12 +4,16 @@
 //! One run serves all interfaces, packet by packet: two on one CPU would take turns by the scheduler's slices, and each
 //! would send the packets of a slice in a burst.
 //!
-//! One endless run on a thread of its own: each run ends with a sleep of some 25 ms in the kernel, so many short ones
-//! would send in bursts with gaps. The thread takes its CPU wholly: a slot that is not due is dropped and the next is
-//! tried.
+//! One long run on a thread of its own, from the first start to the last stop. The thread takes its CPU wholly: a slot
+//! that is not due is dropped and the next is tried. The kernel ends a run after 2^32 - 1 slots, some minutes; then the
+//! next begins at once, and what became due in between goes late, as after any other moment without the CPU. The
+//! program is registered ([`registration`]), or each end of a run would take tens of milliseconds.
 
 mod plan;
+mod registration;
 mod state;
+#[cfg(test)]
+mod tests;
 mod thread;
 
 use std::io;
@@ -17,12 +21,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use plan::{LivePlan, LiveStream, MAX_FRAME, MAX_STREAMS, MAX_VARS, MAX_WAYS, Op, Rate, Var};
+pub use plan::{
+    LivePlan, LiveStream, MAX_FRAME, MAX_ROUND, MAX_STREAMS, MAX_VARS, MAX_WAYS, Op, Rate, Var,
+};
 
 use crate::error::Error;
 use crate::map::Mapping;
 use crate::object::{Loaded, elf};
 use crate::{StreamCount, inventory, sys};
+use registration::Registration;
 use state::{State, WayState};
 use thread::Generator;
 
@@ -71,6 +78,7 @@ pub struct Live {
 struct Run {
     /// Before the mapping and the program in drop order: its thread runs the one and changes the other.
     generator: Generator,
+    _registration: Option<Registration>,
     variables: Mapping,
     /// The ways that send; without any the generator is paused.
     active: Mutex<Vec<usize>>,
@@ -113,16 +121,27 @@ impl Live {
     /// [`LiveError::DoesNotFit`] if the plans or an interface are beyond live frames; wrong plans; a CPU that is not
     /// there; what the kernel says.
     pub fn open(plans: &[LivePlan], cpu: Option<usize>) -> Result<Vec<Self>, LiveError> {
+        Self::with_runs_of(u32::MAX, plans, cpu)
+    }
+
+    /// [`open`](Self::open) with runs that end after so many slots.
+    fn with_runs_of(
+        slots: u32,
+        plans: &[LivePlan],
+        cpu: Option<usize>,
+    ) -> Result<Vec<Self>, LiveError> {
         plans
             .iter()
             .try_for_each(|plan| check_interface(plan.ifindex))?;
         let program = Arc::new(Loaded::new(elf!("live"), "parshall_live", &[])?);
         let variables = program.map(".bss").mapping()?;
         let frame = variables.view::<State>().fill(plans)?;
-        let generator = Generator::start(program, frame, plans[0].ifindex, cpu)
+        let registration = Registration::new(&program)?;
+        let generator = Generator::start(program, frame, slots, cpu)
             .map_err(Error::doing("starting the generator's thread"))?;
         let run = Arc::new(Run {
             generator,
+            _registration: registration,
             variables,
             active: Mutex::default(),
         });

@@ -15,6 +15,7 @@ use crate::sys::{self, MapSpec};
 /// `enum bpf_map_type`.
 pub(crate) const ARRAY: u32 = 2;
 pub(crate) const PERCPU_ARRAY: u32 = 6;
+pub(crate) const ARRAY_OF_MAPS: u32 = 12;
 pub(crate) const DEVMAP: u32 = 14;
 /// `BPF_F_MMAPABLE`.
 pub(crate) const MMAPABLE: u32 = 1 << 10;
@@ -29,12 +30,21 @@ pub(crate) struct Map {
 impl Map {
     /// A new map; `name` is seen in `bpftool map`.
     pub fn new(spec: MapSpec, name: &str) -> Result<Self, Error> {
+        Self::make(spec, None, name)
+    }
+
+    /// A new map whose values are maps like `inner`.
+    pub fn of_maps(spec: MapSpec, inner: &Self, name: &str) -> Result<Self, Error> {
+        Self::make(spec, Some(inner.fd.as_fd()), name)
+    }
+
+    fn make(spec: MapSpec, inner: Option<BorrowedFd<'_>>, name: &str) -> Result<Self, Error> {
         assert_eq!(spec.key, 4, "keys are 32 bits");
-        let fd = sys::map_create(&spec, name).map_err(Error::doing("making a BPF map"))?;
+        let fd = sys::map_create(&spec, inner, name).map_err(Error::doing("making a BPF map"))?;
         Ok(Self { fd, spec })
     }
 
-    /// Puts a descriptor (a socket, a device) at `key`.
+    /// Puts a descriptor (a socket, a map) or the index of a device at `key`.
     pub fn set(&self, key: u32, value: u32) -> io::Result<()> {
         assert_eq!(self.spec.value, 4, "the map holds 32-bit values");
         // SAFETY: key and value are both 4 bytes, which is what the map has.
@@ -47,6 +57,18 @@ impl Map {
         match unsafe { sys::map_delete(self.fd.as_fd(), &key.to_ne_bytes()) } {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
             done => done,
+        }
+    }
+
+    /// Whether there is anything at `key`.
+    pub fn has(&self, key: u32) -> io::Result<bool> {
+        assert_eq!(self.spec.value, 4, "the map holds 32-bit values");
+        let mut value = [0; 4];
+        // SAFETY: key and value are both 4 bytes, which is what the map has.
+        match unsafe { sys::map_lookup(self.fd.as_fd(), &key.to_ne_bytes(), &mut value) } {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
         }
     }
 

@@ -1,78 +1,78 @@
-//! The two questions to the kernel that need netlink: a link's XDP program (rtnetlink) and a device's XDP features
-//! (generic netlink family `netdev`).
+//! What needs netlink: what a link is, making a pair of veths (rtnetlink), and a device's XDP features (generic netlink
+//! family `netdev`).
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-const HEADER: usize = 16;
-const ATTRIBUTE: usize = 4;
-const NLM_F_REQUEST: u16 = 1;
-const NLMSG_ERROR: u16 = 2;
+pub mod message;
 
-// linux/if_link.h, linux/rtnetlink.h
+use message::{ATTRIBUTE, IFINFOMSG, Link};
+
+const HEADER: usize = 16;
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
+const NLM_F_EXCL: u16 = 0x200;
+const NLM_F_CREATE: u16 = 0x400;
+
+// linux/rtnetlink.h, linux/if_link.h
+const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
-const IFINFOMSG: usize = 16;
-const IFLA_XDP: u16 = 43;
-const IFLA_XDP_ATTACHED: u16 = 2;
-const IFLA_XDP_PROG_ID: u16 = 4;
-const XDP_ATTACHED_SKB: u8 = 2;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
 
 // linux/genetlink.h, linux/netdev.h
-const GENL_HEADER: usize = 4;
 const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
-const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 const NETDEV_CMD_DEV_GET: u8 = 1;
 const NETDEV_A_DEV_IFINDEX: u16 = 1;
-const NETDEV_A_DEV_XDP_FEATURES: u16 = 3;
 
-/// Id of the XDP program on a link, and whether it runs in generic mode. With programs in both modes, the kernel names
-/// none and the id is 0.
-pub fn xdp_program(ifindex: u32) -> io::Result<Option<(u32, bool)>> {
-    let mut body = vec![0u8; IFINFOMSG];
-    body[4..8].copy_from_slice(&ifindex.to_ne_bytes());
-    let answer = ask(libc::NETLINK_ROUTE, RTM_GETLINK, &body)?;
-    let Some(xdp) = attribute(answer.get(IFINFOMSG..).unwrap_or_default(), IFLA_XDP) else {
-        return Ok(None);
-    };
-    let attached = attribute(xdp, IFLA_XDP_ATTACHED)
-        .and_then(|mode| mode.first().copied())
-        .unwrap_or(0);
-    let id = attribute(xdp, IFLA_XDP_PROG_ID).and_then(word).unwrap_or(0);
-    Ok((attached != 0).then_some((id, attached == XDP_ATTACHED_SKB)))
+/// What the kernel says of a link of the calling thread's namespace.
+pub fn link(ifindex: u32) -> io::Result<Link> {
+    let answer = ask(libc::NETLINK_ROUTE, RTM_GETLINK, 0, &with_index(ifindex))?;
+    message::payload(&answer).map(Link::read)
+}
+
+/// Makes a pair of veths in the calling thread's namespace, both down. One gets the index `ifindex`, the other any.
+pub fn make_veth(ifindex: u32) -> io::Result<()> {
+    let mut kind = Vec::new();
+    push(&mut kind, IFLA_INFO_KIND, b"veth\0");
+    let mut body = with_index(ifindex);
+    push(&mut body, IFLA_LINKINFO, &kind);
+    let flags = NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
+    let answer = ask(libc::NETLINK_ROUTE, RTM_NEWLINK, flags, &body)?;
+    message::payload(&answer).map(drop)
+}
+
+/// `struct ifinfomsg` that names a link by its index.
+fn with_index(ifindex: u32) -> Vec<u8> {
+    let mut message = vec![0u8; IFINFOMSG];
+    message[4..8].copy_from_slice(&ifindex.to_ne_bytes());
+    message
 }
 
 /// The device's `NETDEV_XDP_ACT_*` bits; None where the kernel does not tell (before 6.3).
 pub fn xdp_features(ifindex: u32) -> io::Result<Option<u64>> {
     let mut body = vec![CTRL_CMD_GETFAMILY, 1, 0, 0];
     push(&mut body, CTRL_ATTR_FAMILY_NAME, b"netdev\0");
-    let family = match ask(libc::NETLINK_GENERIC, GENL_ID_CTRL, &body) {
-        Ok(answer) => answer,
-        Err(e) if e.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
+    let answer = ask(libc::NETLINK_GENERIC, GENL_ID_CTRL, 0, &body)?;
+    let family = match message::payload(&answer) {
+        Ok(body) => message::family(body),
+        Err(e) if e.raw_os_error() == Some(libc::ENOENT) => None,
         Err(e) => return Err(e),
     };
-    let family = attribute(
-        family.get(GENL_HEADER..).unwrap_or_default(),
-        CTRL_ATTR_FAMILY_ID,
-    )
-    .and_then(|id| Some(u16::from_ne_bytes(id.get(..2)?.try_into().ok()?)));
     let Some(family) = family else {
         return Ok(None);
     };
     let mut body = vec![NETDEV_CMD_DEV_GET, 1, 0, 0];
     push(&mut body, NETDEV_A_DEV_IFINDEX, &ifindex.to_ne_bytes());
-    let answer = ask(libc::NETLINK_GENERIC, family, &body)?;
-    Ok(attribute(
-        answer.get(GENL_HEADER..).unwrap_or_default(),
-        NETDEV_A_DEV_XDP_FEATURES,
-    )
-    .and_then(|bits| Some(u64::from_ne_bytes(bits.get(..8)?.try_into().ok()?))))
+    let answer = ask(libc::NETLINK_GENERIC, family, 0, &body)?;
+    message::payload(&answer).map(message::features)
 }
 
-/// Sends one request in the calling thread's namespace; gives the payload of the one answer.
-fn ask(protocol: libc::c_int, kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
+/// Sends one request with these flags in the calling thread's namespace; gives the one answer.
+fn ask(protocol: libc::c_int, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<u8>> {
     // SAFETY: no pointers.
     let fd = unsafe {
         libc::socket(
@@ -89,7 +89,7 @@ fn ask(protocol: libc::c_int, kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
     let mut request = Vec::with_capacity(HEADER + body.len());
     request.extend_from_slice(&((HEADER + body.len()) as u32).to_ne_bytes());
     request.extend_from_slice(&kind.to_ne_bytes());
-    request.extend_from_slice(&NLM_F_REQUEST.to_ne_bytes());
+    request.extend_from_slice(&(NLM_F_REQUEST | flags).to_ne_bytes());
     request.extend_from_slice(&[0; 8]);
     request.extend_from_slice(body);
     // SAFETY: the buffer lives over the call. An unconnected netlink socket sends to the kernel.
@@ -118,24 +118,7 @@ fn ask(protocol: libc::c_int, kind: u16, body: &[u8]) -> io::Result<Vec<u8>> {
         return Err(io::Error::last_os_error());
     }
     answer.truncate(got as usize);
-    payload(&answer)
-}
-
-/// The first message's payload, or the error that it is.
-fn payload(answer: &[u8]) -> io::Result<Vec<u8>> {
-    let short = || io::Error::other("short netlink message");
-    let len = answer.get(..4).and_then(word).ok_or_else(short)? as usize;
-    let kind = answer.get(4..6).ok_or_else(short)?;
-    let body = answer.get(HEADER..len).ok_or_else(short)?;
-    if u16::from_ne_bytes([kind[0], kind[1]]) == NLMSG_ERROR {
-        let code = body.get(..4).and_then(word).ok_or_else(short)? as i32;
-        return Err(io::Error::from_raw_os_error(-code));
-    }
-    Ok(body.to_vec())
-}
-
-fn word(bytes: &[u8]) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?))
+    Ok(answer)
 }
 
 /// Appends an attribute.
@@ -144,41 +127,4 @@ fn push(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     body.extend_from_slice(&kind.to_ne_bytes());
     body.extend_from_slice(value);
     body.resize(body.len().next_multiple_of(4), 0);
-}
-
-/// The first attribute of this kind. The two high bits of a kind are flags.
-fn attribute(mut from: &[u8], wanted: u16) -> Option<&[u8]> {
-    loop {
-        let len = u16::from_ne_bytes(from.get(..2)?.try_into().ok()?) as usize;
-        let kind = u16::from_ne_bytes(from.get(2..4)?.try_into().ok()?) & 0x3fff;
-        let value = from.get(ATTRIBUTE..len)?;
-        if kind == wanted {
-            return Some(value);
-        }
-        from = from.get(len.next_multiple_of(4)..)?;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn attributes_are_found_behind_padding() {
-        let mut body = Vec::new();
-        push(&mut body, 1, b"abc");
-        push(&mut body, 0x8000 | 2, &7u32.to_ne_bytes());
-        assert_eq!(attribute(&body, 1), Some(&b"abc"[..]));
-        assert_eq!(attribute(&body, 2).and_then(word), Some(7));
-        assert_eq!(attribute(&body, 3), None);
-    }
-
-    #[test]
-    fn broken_messages_are_refused() {
-        assert!(payload(&[]).is_err());
-        assert!(payload(&[255; 16]).is_err());
-        // An attribute that is shorter than its own header, and one longer than what is there.
-        assert_eq!(attribute(&[0, 0, 1, 0], 1), None);
-        assert_eq!(attribute(&[9, 0, 1, 0, 0], 1), None);
-    }
 }

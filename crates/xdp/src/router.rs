@@ -1,18 +1,21 @@
 //! The router's programs, one instance for each port, and what they share: tables, counters, ways out.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tables::interface::{self, INTERFACES, Interface, Interfaces};
+use tables::interface::INTERFACES;
 use tables::mem::LINE;
 use tables::{Memory, Sizes};
 
 use crate::Verdict;
 use crate::attach::{Attachment, Mode};
+use crate::device::Device;
 use crate::error::Error;
+use crate::inventory::{self, Features};
 use crate::map::{ARRAY, DEVMAP, MMAPABLE, Map, PERCPU_ARRAY, Shared};
 use crate::object::{Loaded, elf};
-use crate::sys::MapSpec;
+use crate::receiver;
+use crate::sys::{self, MapSpec};
 
 /// Bytes of a table's line, which is a map's value.
 const LINE_BYTES: u32 = LINE as u32 * 4;
@@ -44,7 +47,7 @@ impl Router {
     /// # Errors
     /// [`Error::Permission`], [`Error::Parameter`] for sizes that are no powers of two, or no memory.
     pub fn new(sizes: Sizes) -> Result<Self, Error> {
-        crate::sys::unlimit_locked_memory();
+        sys::unlimit_locked_memory();
         let mut maps = Vec::new();
         let memory = Memory::of(sizes, |name, words| {
             let map = Map::new(table(name, words / LINE)?, name)?;
@@ -110,21 +113,46 @@ impl Router {
         })
     }
 
-    /// The device of the calling thread's namespace by which programs send what is for an interface. They do once the interface's
-    /// [`Lane`](interface::Lane) says that they may.
+    /// The device by which programs send what is for an interface; it must be in the calling thread's namespace. They do once
+    /// the interface's [`Lane`](tables::interface::Lane) says that they may. Gives what the kernel says that the device can do;
+    /// None if it does not tell (before Linux 6.3): then it is for the caller to know that it takes redirected frames.
+    ///
+    /// The kernel forgets a device that is deleted or goes to another namespace ([`has_egress`](Self::has_egress)).
     ///
     /// # Errors
-    /// [`Error::NoInterface`], or what the kernel says.
-    pub fn set_egress(&self, interface: u16, ifindex: u32) -> Result<(), Error> {
+    /// [`Error::AnotherDevice`] if the index means another device than it did, [`Error::NoInterface`],
+    /// [`Error::NoTransmit`], or what the kernel says.
+    pub fn set_egress(&self, interface: u16, device: &Device) -> Result<Option<Features>, Error> {
+        let ifindex = device.ifindex;
+        device.check()?;
+        let features = inventory::features(ifindex)?;
+        if features.is_some_and(|can| !can.transmit()) {
+            let name = sys::interface_name(ifindex).ok_or(Error::NoInterface(ifindex))?;
+            return Err(Error::NoTransmit { interface: name });
+        }
         let set = self.egress.set(interface.into(), ifindex);
         set.map_err(|e| match e.raw_os_error() {
             Some(libc::EINVAL) => Error::NoInterface(ifindex),
             _ => Error::doing("setting a device to send by")(e),
-        })
+        })?;
+        Ok(features)
+    }
+
+    /// Whether the kernel still has a device to send by for an interface. Without one, programs drop what is for it, as
+    /// `Gone` of [`DROPS`].
+    ///
+    /// # Errors
+    /// The number is too large, or what the kernel says.
+    pub fn has_egress(&self, interface: u16) -> Result<bool, Error> {
+        if usize::from(interface) >= INTERFACES {
+            return Err(Error::Parameter(format!("no interface {interface}")));
+        }
+        let has = self.egress.has(interface.into());
+        has.map_err(Error::doing("asking for a device to send by"))
     }
 
     /// Takes it back. What a program had on its way there is lost: end the interface's lane first, and wait for a
-    /// [`grace_period`](crate::grace_period).
+    /// grace period ([`Grace`](crate::Grace)).
     ///
     /// # Errors
     /// What the kernel says.
@@ -172,7 +200,8 @@ pub struct Counters {
     pub rx_packets: u64,
     /// Their bytes.
     pub rx_bytes: u64,
-    /// Given to its device by programs, wherever they came in.
+    /// Given to its device by programs, wherever they came in. What is lost after that is not taken off: see
+    /// [`DeviceCounters`](crate::DeviceCounters).
     pub tx_packets: u64,
     /// Their bytes.
     pub tx_bytes: u64,
@@ -199,25 +228,6 @@ pub struct RouterPort {
 }
 
 impl RouterPort {
-    /// A program on a device that gives everything to its sockets and nothing to the kernel.
-    ///
-    /// # Errors
-    /// As [`Router::attach`].
-    pub fn taking_everything(ifindex: u32, modes: &[Mode]) -> Result<Self, Error> {
-        const INTERFACE: u16 = 1;
-        let router = Router::new(Sizes {
-            second_groups: 1,
-            nexthop_groups: 1,
-            adjacencies: 1,
-        })?;
-        let everything = Interface {
-            mode: interface::Mode::L2,
-            ..Interface::default()
-        };
-        Interfaces::new(router.memory.interfaces.clone()).set(INTERFACE, &everything);
-        router.attach(ifindex, INTERFACE, modes)
-    }
-
     /// Where the program runs; None if it was only loaded.
     pub fn attachment(&self) -> Option<&Attachment> {
         self.attachment.as_ref()
@@ -228,11 +238,7 @@ impl RouterPort {
     /// # Errors
     /// The descriptor is no AF_XDP socket with rings, or the queue number is too large.
     pub fn register(&self, queue: u32, socket: BorrowedFd<'_>) -> Result<(), Error> {
-        let socket = socket.as_raw_fd() as u32;
-        self.program
-            .map("xsks")
-            .set(queue, socket)
-            .map_err(Error::doing("registering an AF_XDP socket"))
+        receiver::register(&self.program, queue, socket)
     }
 
     /// Gives a queue's packets back to the kernel. A socket that closes does so by itself.

@@ -90,8 +90,12 @@ pub struct MapSpec {
     pub flags: u32,
 }
 
-/// Makes a map.
-pub fn map_create(spec: &MapSpec, name: &str) -> io::Result<OwnedFd> {
+/// Makes a map; one of maps takes maps like `inner`.
+pub fn map_create(
+    spec: &MapSpec,
+    inner: Option<BorrowedFd<'_>>,
+    name: &str,
+) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Attr {
         kind: u32,
@@ -109,7 +113,7 @@ pub fn map_create(spec: &MapSpec, name: &str) -> io::Result<OwnedFd> {
         value: spec.value,
         entries: spec.entries,
         flags: spec.flags,
-        inner_fd: 0,
+        inner_fd: inner.map_or(0, |map| map.as_raw_fd() as u32),
         numa_node: 0,
         name: name_of(name),
     };
@@ -257,11 +261,14 @@ pub fn unlimit_locked_memory() {
     unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &limit) };
 }
 
-/// membarrier(2) with `MEMBARRIER_CMD_GLOBAL`: an RCU grace period. False where the kernel has none.
-pub fn membarrier() -> bool {
-    const GLOBAL: libc::c_int = 1;
-    // SAFETY: no pointers in it.
-    unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) == 0 }
+/// Moves the calling thread, and no other, into a new network namespace. Needs CAP_SYS_ADMIN.
+pub fn enter_new_namespace() -> io::Result<()> {
+    // SAFETY: no pointers; only this thread moves.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// The name of an interface of the calling thread's namespace; None if there is none with this index.

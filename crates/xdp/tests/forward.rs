@@ -1,11 +1,14 @@
 //! The router's program forwards: which packets, what they look like afterwards, and what it counts.
 
 mod net;
+mod shared;
 
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 
-use net::{LEFT_MAC, RIGHT_MAC, root, sum, udp, xsk};
+use net::{LEFT_MAC, RIGHT_MAC, index, root, sum, udp, xsk};
+use shared::Tables;
+use tables::Memory;
 use tables::adjacency::{Adjacency, Slab};
 use tables::hash::flow5;
 use tables::interface::{self, Interface, Interfaces, Lane};
@@ -13,29 +16,23 @@ use tables::ip4::{Entry, Fib};
 use tables::nexthop::{Groups, Member};
 use tables::random::Random;
 use tables::special::Special;
-use tables::{Memory, Sizes};
-use xdp::{Counters, DROPS, Router, RouterPort, Verdict};
+use testbed::Netns;
+use xdp::{Counters, DROPS, Device, Error, RouterPort, Verdict};
 
 /// Interfaces: where packets come in, and where they go out.
 const IN: u16 = 7;
 const OUT: u16 = 9;
-/// Devices of any kind do where packets go nowhere: the loopback device.
-const DEVICE: u32 = 1;
 const MTU: u16 = 1400;
 const SRC: [u8; 4] = [192, 0, 2, 1];
-const SIZES: Sizes = Sizes {
-    second_groups: 16,
-    nexthop_groups: 64,
-    adjacencies: 64,
-};
 
 /// A program between two interfaces, and the tables that it reads.
 struct Bench {
-    router: Router,
+    router: Tables,
     port: RouterPort,
     fib: Fib,
     groups: Groups,
     slab: Slab,
+    netns: Netns,
     _socket: OwnedFd,
 }
 
@@ -47,7 +44,7 @@ impl Bench {
         if !root(test) {
             return None;
         }
-        let router = Router::new(SIZES).expect("tables");
+        let router = Tables::take();
         let Memory {
             ip4_first,
             ip4_second,
@@ -57,13 +54,20 @@ impl Bench {
         } = router.memory().clone();
         let (port, socket) = (router.load(IN).expect("the program loads"), xsk());
         port.register(0, socket.as_fd()).expect("registers");
-        router.set_egress(OUT, DEVICE).expect("sends by it");
+        let netns = Netns::create("forward").expect("root makes it");
+        // Any device that takes redirected frames does, for these go nowhere.
+        netns.ip("tuntap add out mode tap").expect("makes a tap");
+        netns.inside(|| {
+            let out = Device::here(index("out")).expect("is there");
+            router.set_egress(OUT, &out).expect("sends by it");
+        });
         let mut bench = Self {
             router,
             port,
             fib: Fib::new(ip4_first, ip4_second),
             groups: Groups::new(nexthop_groups),
             slab: Slab::new(adjacencies),
+            netns,
             _socket: socket,
         };
         bench.lanes(true, true);
@@ -114,7 +118,7 @@ impl Bench {
     }
 
     fn counters(&self, interface: u16) -> Counters {
-        self.router.counters(interface).expect("counters")
+        self.router.counted(interface)
     }
 
     /// Whether the program forwards the packet itself: counted so, and then changed as a router changes it, else not at all.
@@ -357,8 +361,60 @@ fn lanes_are_switched_by_the_interfaces() {
             assert_eq!(bench.forwards(&packet), forward && send);
         }
     }
-    assert!(bench.router.set_egress(OUT, 0x7fff_ffff).is_err());
-    assert!(bench.router.set_egress(256, DEVICE).is_err());
+}
+
+/// Only the device that was chosen is sent by, and only if it takes what is redirected to it.
+#[test]
+fn devices_to_send_by_are_looked_at() {
+    let Some(bench) = Bench::new("devices_to_send_by_are_looked_at") else {
+        return;
+    };
+    let (router, netns) = (&bench.router, &bench.netns);
+    netns.ip("link set lo up").expect("takes it");
+    let out = netns.inside(|| Device::here(index("out")).expect("is there"));
+    assert!(router.has_egress(OUT).expect("asks"));
+    assert!(!router.has_egress(IN).expect("asks"));
+    assert!(router.has_egress(256).is_err());
+    netns.inside(|| {
+        assert!(router.set_egress(256, &out).is_err());
+        assert!(matches!(
+            Device::here(0x7fff_ffff),
+            Err(Error::NoInterface(0x7fff_ffff))
+        ));
+        let loopback = Device::here(index("lo")).expect("is there");
+        match xdp::features(loopback.ifindex).expect("asks") {
+            Some(_) => assert!(matches!(
+                router.set_egress(IN, &loopback),
+                Err(Error::NoTransmit { interface }) if interface == "lo"
+            )),
+            None => assert_eq!(router.set_egress(IN, &loopback).expect("cannot know"), None),
+        }
+    });
+    // The same number elsewhere, and the same number later.
+    let elsewhere = Netns::create("elsewhere").expect("root makes it");
+    let (same, other) = (out.ifindex, out.ifindex + 100);
+    let add = format!("link add out index {same} type veth peer name end index {other}");
+    elsewhere.ip(&add).expect("the index is free there");
+    let refused = elsewhere.inside(|| router.set_egress(IN, &out).expect_err("another device"));
+    assert!(refused.to_string().contains("namespace"), "{refused}");
+    netns.ip("link del out").expect("was there");
+    assert!(!router.has_egress(OUT).expect("asks"));
+    netns.inside(|| {
+        let gone = router.set_egress(OUT, &out).expect_err("it is gone");
+        assert!(matches!(gone, Error::NoInterface(_)), "{gone}");
+    });
+    netns.ip(&add).expect("the index is free again");
+    netns.inside(|| {
+        let another = router.set_egress(OUT, &out).expect_err("another device");
+        assert!(another.to_string().contains("address"), "{another}");
+        // The other end of this one cannot take what it would send.
+        let out = Device::here(out.ifindex).expect("is there");
+        match router.set_egress(OUT, &out) {
+            Err(Error::NoTransmit { interface }) => assert_eq!(interface, "out"),
+            Ok(None) => {}
+            other => panic!("{other:?}"),
+        }
+    });
 }
 
 /// A packet now and then whose checksum looks unfinished is shown to the graph, which knows what to tell.

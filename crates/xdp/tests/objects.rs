@@ -30,7 +30,7 @@ fn objects_are_those_of_the_sources() {
         .arg(&out)
         .output()
         .expect("the script runs");
-    let same = ["live", "router", "sink"].map(|name| {
+    let same = ["live", "receiver", "router", "sink"].map(|name| {
         let object = format!("{name}.bpf.o");
         let fresh = std::fs::read(out.join(&object)).ok();
         (

@@ -1,27 +1,27 @@
-//! The router's program: what it leaves to the kernel and what it takes, and that userspace's stores count at once.
+//! The router's program: what it leaves to the kernel and what it takes, and that userspace's stores count at once; and
+//! that programs come onto devices and off them.
 
 mod net;
+mod shared;
 
-use std::io::{BufRead, BufReader, Write};
 use std::os::fd::AsFd;
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use net::{LEFT_MAC, Pair, RIGHT_MAC, root, udp, xsk};
+use shared::{SIZES, Tables};
 use tables::interface::{self, Interface, Interfaces};
 use tables::ip4::Entry;
 use tables::{Memory, Sizes};
-use xdp::{Mode, Router, RouterPort, Verdict};
+use testbed::{Spawn, alone, command, patience, until};
+use xdp::{Mode, Receiver, Router, RouterPort, Verdict};
 
 const EXT: u32 = 1 << 31;
 /// Number of the interface whose port the program is on.
 const INTERFACE: u16 = 7;
-const SIZES: Sizes = Sizes {
-    second_groups: 16,
-    nexthop_groups: 16,
-    adjacencies: 16,
-};
+/// Far longer than anything takes that is waited for.
+const LIMIT: Duration = Duration::from_secs(10);
 const DST: [u8; 4] = [198, 51, 100, 77];
 
 /// A port's program, of an interface that is up.
@@ -49,7 +49,7 @@ fn classes_of_packets() {
     if !root("classes_of_packets") {
         return;
     }
-    let router = Router::new(SIZES).expect("tables");
+    let router = Tables::take();
     let port = port(&router);
     let socket = xsk();
     port.register(0, socket.as_fd()).expect("registers");
@@ -124,7 +124,7 @@ fn classes_of_packets() {
     for (what, packet, expected) in &cases {
         assert_eq!(verdict(&port, packet), *expected, "{what}");
     }
-    let counters = router.counters(INTERFACE).expect("counters");
+    let counters = router.counted(INTERFACE);
     let count = |wanted: Verdict| {
         cases
             .iter()
@@ -141,7 +141,7 @@ fn routes_count_at_once() {
     if !root("routes_count_at_once") {
         return;
     }
-    let router = Router::new(SIZES).expect("tables");
+    let router = Tables::take();
     let port = port(&router);
     let socket = xsk();
     port.register(0, socket.as_fd()).expect("registers");
@@ -207,7 +207,7 @@ fn whole_address_range() {
     if !root("whole_address_range") {
         return;
     }
-    let router = Router::new(SIZES).expect("tables");
+    let router = Tables::take();
     let port = port(&router);
     let socket = xsk();
     port.register(0, socket.as_fd()).expect("registers");
@@ -242,7 +242,7 @@ fn ports_are_their_own() {
     if !root("ports_are_their_own") {
         return;
     }
-    let router = Router::new(SIZES).expect("tables");
+    let router = Tables::take();
     let [one, two] = [port(&router), port(&router)];
     let packet = udp(RIGHT_MAC, [192, 0, 2, 1], DST, 60);
     assert_eq!(verdict(&one, &packet), Verdict::Pass);
@@ -273,11 +273,14 @@ fn ports_are_their_own() {
 
 /// A program in the way is named; dropping a port clears the way.
 #[test]
+#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn conflicts_and_detaching() {
-    let Some(pair) = Pair::new("conflicts") else {
+    if !root("conflicts_and_detaching") {
         return;
-    };
-    let router = Router::new(SIZES).expect("tables");
+    }
+    let _alone = alone();
+    let pair = Pair::new("conflicts").expect("root makes it");
+    let router = Tables::take();
     pair.right(|ifindex| {
         assert_eq!(xdp::attached(ifindex).expect("asks"), None);
         let port = router
@@ -324,37 +327,25 @@ fn conflicts_and_detaching() {
 
 /// Someone else's program, attached the old way: the message says how to remove it.
 #[test]
+#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn foreign_program() {
-    let Some(pair) = Pair::new("foreign") else {
-        return;
-    };
-    let router = Router::new(SIZES).expect("tables");
-    let object =
-        std::env::temp_dir().join(format!("parshall-xdp-foreign-{}.o", std::process::id()));
-    let path = object.to_string_lossy().into_owned();
-    let attached = pair.right(|_| {
-        compile(
-            "__attribute__((section(\"xdp\"))) int strange(void *c) { return 2; }",
-            &path,
-        ) && net::ip(&[
-            "link",
-            "set",
-            "dev",
-            "right",
-            "xdpgeneric",
-            "obj",
-            &path,
-            "sec",
-            "xdp",
-        ])
-    });
-    // Where there is no compiler, there is no file.
-    drop(std::fs::remove_file(object));
-    if !attached {
-        println!("SKIP foreign_program: needs clang and an ip(8) that loads XDP programs");
+    const PROGRAM: &str = "__attribute__((section(\"xdp\"))) int strange(void *c) { return 2; }";
+    if !root("foreign_program") {
         return;
     }
+    if !command::exists("clang") {
+        return println!("SKIP foreign_program: clang is not installed");
+    }
+    let _alone = alone();
+    let pair = Pair::new("foreign").expect("root makes it");
+    let object = Object(format!("/run/parshall/foreign-{}.o", std::process::id()));
+    let clang = "clang -O2 -target bpf -x c -c - -o";
+    let clang: Vec<_> = clang.split(' ').chain([object.0.as_str()]).collect();
+    command::run_with(&clang, PROGRAM).expect("clang compiles it");
     pair.right(|ifindex| {
+        let attach = format!("ip link set dev right xdpgeneric obj {} sec xdp", object.0);
+        let attach: Vec<_> = attach.split(' ').collect();
+        command::run(&attach).expect("ip attaches it");
         let there = xdp::attached(ifindex).expect("asks").expect("is there");
         assert_eq!(
             (there.name.as_str(), there.mode),
@@ -366,36 +357,28 @@ fn foreign_program() {
              remove it with `ip link set dev right xdp off`"
         );
         for mode in [Mode::Native, Mode::Generic] {
-            let refused = router
-                .attach(ifindex, INTERFACE, &[mode])
-                .expect_err("is taken");
+            let refused = Receiver::attach(ifindex, &[mode]).expect_err("is taken");
             assert_eq!(refused.to_string(), expected);
         }
         assert_eq!(xdp::attached(ifindex).expect("asks"), Some(there));
     });
 }
 
-fn compile(source: &str, object: &str) -> bool {
-    let clang = Command::new("clang")
-        .args(["-O2", "-target", "bpf", "-x", "c", "-c", "-", "-o", object])
-        .stdin(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn();
-    let Ok(mut clang) = clang else { return false };
-    let mut stdin = clang.stdin.take().expect("is piped");
-    let written = stdin.write_all(source.as_bytes()).is_ok();
-    drop(stdin);
-    clang.wait().is_ok_and(|status| status.success()) && written
+/// A file that goes with the test.
+struct Object(String);
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        // Where it was not made there is nothing to remove.
+        drop(std::fs::remove_file(Path::new(&self.0)));
+    }
 }
 
 const HOLD: &str = "PARSHALL_TEST_HOLD";
 
 /// The process that is killed: it holds a program until then.
 fn hold(ifindex: u32) -> ! {
-    let router = Router::new(SIZES).expect("tables");
-    let _port = router
-        .attach(ifindex, INTERFACE, &[Mode::Native])
-        .expect("attaches");
+    let _port = Receiver::attach(ifindex, &[Mode::Native]).expect("attaches");
     println!("holding");
     loop {
         std::thread::park();
@@ -404,45 +387,43 @@ fn hold(ifindex: u32) -> ! {
 
 /// kill -9 takes the program off, and a new one finds nothing in its way.
 #[test]
+#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn killed_process() {
     if let Ok(index) = std::env::var(HOLD) {
         hold(index.parse().expect("an index"));
     }
-    let Some(pair) = Pair::new("killed") else {
+    if !root("killed_process") {
         return;
-    };
+    }
+    let _alone = alone();
+    let pair = Pair::new("killed").expect("root makes it");
     pair.right(|ifindex| {
-        let mut child = Command::new(std::env::current_exe().expect("has a path"))
-            .args(["--exact", "killed_process", "--nocapture"])
-            .env(HOLD, ifindex.to_string())
-            .stdout(Stdio::piped())
-            .spawn()
+        let this = std::env::current_exe().expect("has a path");
+        let mut child = Spawn::new("env")
+            .args([format!("{HOLD}={ifindex}"), this.display().to_string()])
+            .args([
+                "--exact",
+                "killed_process",
+                "--include-ignored",
+                "--nocapture",
+            ])
+            .start()
             .expect("starts");
-        let output = BufReader::new(child.stdout.take().expect("is piped"));
-        let held = output
-            .lines()
-            .map_while(Result::ok)
-            .any(|line| line.contains("holding"));
+        let log = child.log_path().to_owned();
+        let holds = || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("holding"));
+        child.ready(patience(LIMIT), holds).expect("attaches");
         let there = xdp::attached(ifindex).expect("asks");
+        let there = there.expect("is attached");
         let links = xdp::links().expect("lists");
-        child.kill().expect("is ours");
-        child.wait().expect("has ended");
-        assert!(held);
-        let there = there.expect("was attached");
         assert!(
             links
                 .iter()
                 .any(|link| link.program == there.id && link.ifindex == ifindex)
         );
-        let until = Instant::now() + Duration::from_secs(10);
-        while xdp::attached(ifindex).expect("asks").is_some() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert_eq!(xdp::attached(ifindex).expect("asks"), None);
-        let router = Router::new(SIZES).expect("tables");
-        router
-            .attach(ifindex, INTERFACE, &[Mode::Native])
-            .expect("attaches again");
+        child.kill();
+        let gone = || xdp::attached(ifindex).expect("asks").is_none();
+        assert!(until(patience(LIMIT), gone));
+        Receiver::attach(ifindex, &[Mode::Native]).expect("attaches again");
     });
 }
 

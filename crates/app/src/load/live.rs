@@ -9,7 +9,7 @@ use loadgen::generate::BACKLOG;
 use loadgen::receive;
 use loadgen::stream::{Op, Step, Stream};
 use loadgen::units::{FCS, Pps};
-use xdp::{Live, LiveError, LivePlan, LiveStream, Rate, Sink, StreamCount, Var};
+use xdp::{Live, LiveError, LivePlan, LiveStream, MAX_ROUND, Rate, Sink, StreamCount, Var};
 
 /// Sends out of one interface by live frames.
 pub struct Generator(Live);
@@ -91,22 +91,29 @@ fn does_not_fit(why: impl Into<String>) -> LiveError {
     LiveError::DoesNotFit { why: why.into() }
 }
 
-/// The smallest whole numbers in the proportion of `rates`.
+/// The smallest whole numbers in the proportion of `rates`, if they are small enough for the program.
+///
+/// A rate is taken for a whole number of parts if it is one but for 10^-9 of itself: more than the rounding of f64 that
+/// went into it, and less than two different proportions of numbers up to [`MAX_ROUND`] are apart (1 / 4096^2).
 fn weights(rates: &[f64]) -> Result<Vec<u32>, LiveError> {
-    const LARGEST: u32 = 1000;
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     if !(least > 0.0 && least.is_finite()) {
         return Err(does_not_fit("a stream without a rate"));
     }
-    let whole = |by: u32| {
-        let scaled = rates.iter().map(move |rate| rate / least * f64::from(by));
+    let largest = MAX_ROUND as f64;
+    let whole = |parts: usize| {
+        let scaled = rates.iter().map(move |rate| rate / least * parts as f64);
         scaled
-            .map(|v| ((v - v.round()).abs() < 1e-9 * v).then(|| v.round() as u32))
+            .map(|v| (v <= largest && (v - v.round()).abs() < 1e-9 * v).then(|| v.round() as u32))
             .collect::<Option<Vec<u32>>>()
     };
-    (1..=LARGEST)
-        .find_map(whole)
-        .ok_or_else(|| does_not_fit("rates of streams that are in no simple proportion"))
+    let weights = (1..=MAX_ROUND).find_map(whole);
+    weights.ok_or_else(|| {
+        let why = format!(
+            "rates of streams whose proportion repeats only after more than {MAX_ROUND} packets"
+        );
+        does_not_fit(why)
+    })
 }
 
 fn live_stream(stream: &Stream, weight: u32) -> Result<LiveStream, LiveError> {
@@ -267,7 +274,14 @@ mod tests {
         assert_eq!(weights(&[28.0, 16.0, 4.0]).unwrap(), [7, 4, 1]);
         assert_eq!(weights(&[1.5, 1.0]).unwrap(), [3, 2]);
         assert_eq!(weights(&[7.0]).unwrap(), [1]);
+        assert_eq!(weights(&[1e-3 / 3.0, 0.1]).unwrap(), [1, 300]);
+        // The least has more parts than a thousand.
+        assert_eq!(weights(&[1999.0, 2003.0]).unwrap(), [1999, 2003]);
+        assert_eq!(weights(&[133.7, 199.9, 40.1]).unwrap(), [1337, 1999, 401]);
         assert!(weights(&[std::f64::consts::PI, 1.0]).is_err());
+        assert!(weights(&[1.0, 1e10]).is_err());
+        assert!(weights(&[1e-308, 1e308]).is_err());
+        assert!(weights(&[f64::NAN, 1.0]).is_err());
         assert!(weights(&[0.0]).is_err());
     }
 

@@ -13,7 +13,7 @@ use loadgen::receive::{Counters, Match};
 use loadgen::stream::Stream;
 use loadgen::tester::{Endpoint, Tester};
 use loadgen::units::Pps;
-use xdp::{LiveError, Mode, RouterPort};
+use xdp::{LiveError, Mode};
 
 use super::interface::Interface;
 use super::live;
@@ -43,7 +43,7 @@ struct Held {
     memifs: Vec<memif::Interface>,
     memif: Option<memif::Control>,
     sockets: Vec<af_xdp::Interface>,
-    programs: Vec<RouterPort>,
+    programs: Vec<xdp::Receiver>,
 }
 
 /// A port in software and what it is for.
@@ -386,9 +386,9 @@ fn boxed(port: impl graph::Port + 'static) -> Box<dyn graph::Port> {
 }
 
 /// Gives everything that comes in by the interface to its sockets.
-fn redirect(name: &str, sockets: &af_xdp::Interface) -> Result<RouterPort, Box<dyn Error>> {
+fn redirect(name: &str, sockets: &af_xdp::Interface) -> Result<xdp::Receiver, Box<dyn Error>> {
     let index = Interface::open(name)?.index();
-    let port = RouterPort::taking_everything(index, &[Mode::Native, Mode::Generic])?;
+    let port = xdp::Receiver::attach(index, &[Mode::Native, Mode::Generic])?;
     sockets.each_socket(|queue, socket| port.register(queue, socket))?;
     Ok(port)
 }

@@ -109,10 +109,7 @@ impl Daemon {
         let netns: Option<PathBuf> = config.netns.clone();
         let opener = ports::Opener::new(&config)?;
         let (stride, grace) = match opener.has_programs() {
-            true => (
-                STRIDE_AF_XDP,
-                Some(Box::new(ports::wait_for_programs) as Box<dyn Fn() + Send>),
-            ),
+            true => (STRIDE_AF_XDP, Some(ports::grace()?)),
             false => (STRIDE, None),
         };
         let cpus = worker_cpus(&config.workers, &lab::machine::cpus());
@@ -572,7 +569,7 @@ mod tests {
         send(&mut router.workers[1], Command::AddPort(Box::new(broken)));
         let begun = Instant::now();
         while router.workers[1].alive() {
-            assert!(begun.elapsed() < Duration::from_secs(60));
+            assert!(begun.elapsed() < testbed::patience(Duration::from_secs(60)));
             std::thread::sleep(Duration::from_millis(1));
         }
         let error = dead(&mut router.workers).unwrap_err();

@@ -1,7 +1,8 @@
-//! Over veth pairs, with the router's own program, everything redirected to the sockets.
+//! Over veth pairs, with the program that redirects everything to the sockets.
 
 use super::*;
 use crate::testbed::{bytes_of, frame_of, in_namespace, run};
+use ::testbed::{alone, patience, root, until};
 use graph::{Buffers, Frame};
 use std::time::{Duration, Instant};
 
@@ -9,29 +10,29 @@ use std::time::{Duration, Instant};
 struct End {
     ports: Vec<Queue>,
     interface: Interface,
-    program: xdp::RouterPort,
+    program: xdp::Receiver,
     bufs: Buffers,
 }
 
 impl End {
     fn new(name: &str, pool: &Arc<Pool>, mode: Mode) -> Self {
         // The kernel lets go of an earlier socket a moment after its end.
-        let mut tries = 0..100;
-        let (interface, ports) = loop {
-            match Interface::open(name, None, mode, pool) {
-                Err(Error::Busy { .. }) if tries.next().is_some() => {
-                    std::thread::sleep(Duration::from_millis(20));
-                }
-                opened => break opened.expect("AF_XDP"),
+        let mut opened = Interface::open(name, None, mode, pool);
+        until(patience(Duration::from_secs(10)), || {
+            let busy = matches!(opened, Err(Error::Busy { .. }));
+            if busy {
+                opened = Interface::open(name, None, mode, pool);
             }
-        };
+            !busy
+        });
+        let (interface, ports) = opened.expect("AF_XDP");
         let attach = if mode == Mode::Generic {
             xdp::Mode::Generic
         } else {
             xdp::Mode::Native
         };
         let index = netdev::index(name).expect("the interface");
-        let program = xdp::RouterPort::taking_everything(index, &[attach]).expect("the program");
+        let program = xdp::Receiver::attach(index, &[attach]).expect("the program");
         let mut end = Self {
             ports,
             interface,
@@ -72,7 +73,7 @@ impl End {
         while got.len() < count {
             got.extend(self.receive());
             assert!(
-                start.elapsed() < Duration::from_secs(20),
+                start.elapsed() < patience(Duration::from_secs(20)),
                 "{} of {count} packets",
                 got.len()
             );
@@ -92,6 +93,14 @@ fn packet(number: u8, len: usize) -> Vec<u8> {
     let mut bytes = vec![number; len];
     bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
     bytes
+}
+
+/// In a new namespace, and alone on the machine: programs are attached.
+fn isolated(name: &str, test: impl FnOnce() + Send + 'static) {
+    if root(name) {
+        let _alone = alone();
+        in_namespace(name, test);
+    }
 }
 
 fn veth(options: &str) {
@@ -145,7 +154,7 @@ fn through(mode: Mode, lengths: &[usize]) {
 
 #[test]
 fn packets_go_through_a_veth_pair() {
-    in_namespace("packets_go_through_a_veth_pair", || {
+    isolated("packets_go_through_a_veth_pair", || {
         veth("");
         through(Mode::Auto, &[60, 61, 64, 100, 590, 1514]);
     });
@@ -154,7 +163,7 @@ fn packets_go_through_a_veth_pair() {
 /// A frame takes 256 of them: the others come with the next ones, and no buffer is lost.
 #[test]
 fn more_packets_wait_than_a_frame_holds() {
-    in_namespace("more_packets_wait_than_a_frame_holds", || {
+    isolated("more_packets_wait_than_a_frame_holds", || {
         veth("");
         let (pool, [mut a, mut b]) = ends(Mode::Auto);
         let burst: Vec<Vec<u8>> = (0..250).map(|number| packet(number, 60)).collect();
@@ -174,7 +183,7 @@ fn more_packets_wait_than_a_frame_holds() {
 
 #[test]
 fn generic_mode_works_too() {
-    in_namespace("generic_mode_works_too", || {
+    isolated("generic_mode_works_too", || {
         veth("");
         through(Mode::Generic, &[60, 61, 64, 100, 590, 1514]);
     });
@@ -182,7 +191,7 @@ fn generic_mode_works_too() {
 
 #[test]
 fn all_queues_are_served() {
-    in_namespace("all_queues_are_served", || {
+    isolated("all_queues_are_served", || {
         veth("numrxqueues 4 numtxqueues 4");
         let pool = Pool::new(65536, 2048).expect("pool");
         let (interface, ports) = Interface::open("va", None, Mode::Copy, &pool).expect("AF_XDP");
@@ -200,7 +209,7 @@ fn all_queues_are_served() {
 
 #[test]
 fn long_packets_use_several_buffers() {
-    in_namespace("long_packets_use_several_buffers", || {
+    isolated("long_packets_use_several_buffers", || {
         veth("mtu 9000");
         let pool = Pool::new(16384, 2048).expect("pool");
         let long = Interface::open("va", None, Mode::Auto, &pool)
@@ -219,7 +228,7 @@ fn long_packets_use_several_buffers() {
 
 #[test]
 fn what_cannot_be_is_said() {
-    in_namespace("what_cannot_be_is_said", || {
+    isolated("what_cannot_be_is_said", || {
         veth("");
         let pool = Pool::new(16384, 2048).expect("pool");
         let open = |name, mode| Interface::open(name, None, mode, &pool);
@@ -246,7 +255,7 @@ fn what_cannot_be_is_said() {
 
 #[test]
 fn an_interface_that_vanishes_is_noticed() {
-    in_namespace("an_interface_that_vanishes_is_noticed", || {
+    isolated("an_interface_that_vanishes_is_noticed", || {
         veth("");
         let pool = Pool::new(16384, 2048).expect("pool");
         let mut a = End::new("va", &pool, Mode::Auto);
@@ -275,7 +284,7 @@ fn an_interface_that_vanishes_is_noticed() {
 
 #[test]
 fn what_is_sent_while_it_is_down_is_dropped() {
-    in_namespace("what_is_sent_while_it_is_down_is_dropped", || {
+    isolated("what_is_sent_while_it_is_down_is_dropped", || {
         veth("");
         let (pool, [mut a, mut b]) = ends(Mode::Auto);
         run("ip link set va down");
@@ -298,12 +307,17 @@ fn what_is_sent_while_it_is_down_is_dropped() {
 
 #[test]
 fn a_sleeping_worker_is_woken() {
-    in_namespace("a_sleeping_worker_is_woken", || {
+    isolated("a_sleeping_worker_is_woken", || {
         veth("");
         let (_, [mut a, mut b]) = ends(Mode::Auto);
-        while !b.ports[0].arm() {
-            b.receive();
-        }
+        let armed = until(patience(Duration::from_secs(20)), || {
+            let armed = b.ports[0].arm();
+            if !armed {
+                b.receive();
+            }
+            armed
+        });
+        assert!(armed, "there is always something");
         let fd = b.ports[0].fd().expect("a descriptor");
         a.send(0, &[packet(1, 60)]);
         let mut wait = [libc::pollfd {
@@ -311,7 +325,10 @@ fn a_sleeping_worker_is_woken() {
             events: libc::POLLIN,
             revents: 0,
         }];
-        assert!(crate::event::poll(&mut wait, Some(Duration::from_secs(10))));
+        assert!(crate::event::poll(
+            &mut wait,
+            Some(patience(Duration::from_secs(10)))
+        ));
         b.ports[0].disarm();
         assert_eq!(b.receive_all(1), [packet(1, 60)]);
         a.close();

@@ -11,6 +11,8 @@ pub const MAX_WAYS: usize = 2;
 pub const MAX_STREAMS: usize = 16;
 /// Variables of a stream.
 pub const MAX_VARS: usize = 4;
+/// Longest round of a plan's streams, each as often as its weight (reduced) says, packets.
+pub const MAX_ROUND: usize = 4096;
 /// Longest frame, bytes without FCS. A live frame is one page shared with the kernel's own headers; with pages of
 /// 4 KiB Linux 6.18 leaves 3,408 bytes, and some room is kept for kernels whose headers are larger.
 pub const MAX_FRAME: usize = 3200;
@@ -20,8 +22,6 @@ pub(super) const MIN_FRAME: usize = 60;
 /// How much of each frame the program writes anew: the less if it suffices.
 pub(super) const NARROW: usize = 60;
 pub(super) const WIDE: usize = 124;
-/// The longest round of streams that the program can hold, packets.
-pub(super) const MAX_ORDER: usize = 4096;
 const IP4_LEN: usize = 20;
 
 /// How fast to send.
@@ -254,9 +254,9 @@ pub(super) fn order(streams: &[LiveStream]) -> Result<Vec<u8>, LiveError> {
         .map(|stream| (stream.weight / gcd).into())
         .collect();
     let total: i64 = weights.iter().sum();
-    if total > MAX_ORDER as i64 {
+    if total > MAX_ROUND as i64 {
         return Err(does_not_fit(format!(
-            "weights that repeat after {total} packets; it takes {MAX_ORDER}"
+            "weights that repeat after {total} packets; it takes {MAX_ROUND}"
         )));
     }
     let mut behind = vec![0; weights.len()];

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::LiveError;
 use super::plan::{
-    self, LivePlan, LiveStream, MAX_ORDER, MAX_STREAMS, MAX_VARS, MAX_WAYS, MIN_FRAME, Op, Rate,
+    self, LivePlan, LiveStream, MAX_ROUND, MAX_STREAMS, MAX_VARS, MAX_WAYS, MIN_FRAME, Op, Rate,
     WIDE,
 };
 use crate::map::Shared;
@@ -65,7 +65,7 @@ pub(super) struct WayState {
     _position: AtomicU32,
     order_len: AtomicU32,
     _reserved: AtomicU32,
-    order: [AtomicU8; MAX_ORDER],
+    order: [AtomicU8; MAX_ROUND],
     pub stream: [StreamState; MAX_STREAMS],
 }
 

@@ -1,10 +1,10 @@
-//! The generator's thread: sits in one endless run of the program, which a signal ends.
+//! The generator's thread: sits in a run of the program, which a signal ends.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::thread::JoinHandleExt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -73,11 +73,11 @@ pub(super) struct Generator {
 }
 
 impl Generator {
-    /// Starts running `program` over `frame` as if it came in on an interface of the calling thread's namespace.
+    /// Starts running `program` over `frame` in the calling thread's namespace, in runs of `slots`.
     pub fn start(
         program: Arc<Loaded>,
         frame: Vec<u8>,
-        ifindex: u32,
+        slots: u32,
         cpu: Option<usize>,
     ) -> io::Result<Self> {
         install_handler()?;
@@ -99,7 +99,7 @@ impl Generator {
                     return inside.leave(Some(e));
                 }
                 while inside.enter() {
-                    let end = sys::run_live(program.as_fd(), &frame, ifindex, BATCH);
+                    let end = sys::run_live(program.as_fd(), &frame, BATCH, slots);
                     let failure = end.err().filter(|e| e.kind() != io::ErrorKind::Interrupted);
                     let failed = failure.is_some();
                     inside.leave(failure);
@@ -175,21 +175,32 @@ fn signal() -> libc::c_int {
 
 extern "C" fn nothing(_: libc::c_int) {}
 
-/// Gives our signal a handler: without one it would end the process, ignored it would end no system call.
+/// Gives our signal a handler, once in the process: without one it would end the process, ignored it would end no system
+/// call.
 fn install_handler() -> io::Result<()> {
-    static ONCE: Once = Once::new();
-    let mut result = Ok(());
-    ONCE.call_once(|| {
-        let handler = nothing as extern "C" fn(libc::c_int);
-        // SAFETY: an all-zero sigaction is valid: no flags, empty mask.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        action.sa_sigaction = handler as libc::sighandler_t;
-        // SAFETY: the handler is async-signal-safe, as it does nothing.
-        if unsafe { libc::sigaction(signal(), &action, std::ptr::null_mut()) } != 0 {
-            result = Err(io::Error::last_os_error());
-        }
-    });
-    result
+    static INSTALLED: Handler = Handler(OnceLock::new());
+    INSTALLED.install(signal())
+}
+
+/// The signal's handler: there (or the number of the error).
+struct Handler(OnceLock<Result<(), i32>>);
+
+impl Handler {
+    /// Every call gives what came of the first.
+    fn install(&self, signal: libc::c_int) -> io::Result<()> {
+        let result = self.0.get_or_init(|| {
+            let handler = nothing as extern "C" fn(libc::c_int);
+            // SAFETY: an all-zero sigaction is valid: no flags, empty mask.
+            let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+            action.sa_sigaction = handler as libc::sighandler_t;
+            // SAFETY: the handler is async-signal-safe, as it does nothing.
+            match unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) } {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error().raw_os_error().unwrap_or(0)),
+            }
+        });
+        result.map_err(io::Error::from_raw_os_error)
+    }
 }
 
 /// Leaves all other signals to the other threads, so that none ends the run.
@@ -223,5 +234,20 @@ fn pin(cpu: usize) -> io::Result<()> {
         Ok(())
     } else {
         Err(io::Error::last_os_error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handler_that_cannot_be_installed_is_told_each_time() {
+        let handler = Handler(OnceLock::new());
+        for _ in 0..2 {
+            // Nobody can handle this one.
+            let refused = handler.install(libc::SIGKILL).expect_err("is refused");
+            assert_eq!(refused.raw_os_error(), Some(libc::EINVAL));
+        }
     }
 }

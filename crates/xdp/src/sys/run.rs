@@ -11,18 +11,6 @@ const TEST_XDP_LIVE_FRAMES: u32 = 1 << 1;
 /// Bytes of the longest packet that comes out of a run.
 const MOST: usize = 4096;
 
-/// `struct xdp_md`: the context given to a run.
-#[repr(C)]
-#[derive(Default)]
-struct XdpMd {
-    data: u32,
-    data_end: u32,
-    data_meta: u32,
-    ifindex: u32,
-    rx_queue: u32,
-    egress: u32,
-}
-
 #[repr(C)]
 #[derive(Default)]
 struct RunAttr {
@@ -62,30 +50,22 @@ pub fn run_once(program: BorrowedFd<'_>, packet: &[u8]) -> io::Result<(u32, Vec<
     Ok((attr.verdict, out))
 }
 
-/// Runs a program over live frames as if they had come in on an interface, `batch` at a time, until a signal comes
-/// (`EINTR`) or something fails. The repeat count is such that the kernel's counter never reaches it.
-pub fn run_live(
-    program: BorrowedFd<'_>,
-    packet: &[u8],
-    ifindex: u32,
-    batch: u32,
-) -> io::Result<()> {
-    let context = XdpMd {
-        data_end: packet.len() as u32,
-        ifindex,
-        ..XdpMd::default()
-    };
+/// Runs a program over live frames, `batch` at a time, until it has seen `slots` of them (the most is 2^32 - 1), a signal
+/// comes (`EINTR`) or something fails.
+///
+/// To the program they come in on the loopback interface of the calling thread's namespace, and that is where the
+/// interfaces are that it redirects to. An interface that were named here would be referred to until the run ends:
+/// deleting it, or a namespace with its peer, would wait that long, and so would the deletion of any other namespace.
+pub fn run_live(program: BorrowedFd<'_>, packet: &[u8], batch: u32, slots: u32) -> io::Result<()> {
     let mut attr = RunAttr {
         program: program.as_raw_fd() as u32,
         data_in_len: packet.len() as u32,
         data_in: packet.as_ptr() as u64,
-        repeat: u32::MAX,
-        ctx_in_len: size_of::<XdpMd>() as u32,
-        ctx_in: std::ptr::from_ref(&context) as u64,
+        repeat: slots,
         flags: TEST_XDP_LIVE_FRAMES,
         batch,
         ..RunAttr::default()
     };
-    // SAFETY: the kernel reads packet and context, within the lengths given with them.
+    // SAFETY: the kernel reads the packet, within the length given with it.
     unsafe { bpf(cmd::PROG_TEST_RUN, &mut attr) }.map(drop)
 }

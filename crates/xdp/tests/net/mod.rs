@@ -1,13 +1,18 @@
 //! A veth pair between two namespaces, and entering them.
 #![allow(unsafe_code, dead_code)]
 
-use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::process::Command;
 
-/// Two namespaces, each with one end, `left` and `right`, of a veth pair; gone when dropped.
+use testbed::veth::{self, End};
+use testbed::{Netns, command};
+
+pub use testbed::root;
+
+/// Two namespaces, each with one end, `left` and `right`, of a veth pair; gone when dropped. IPv6 is off there, so that
+/// the kernel says nothing by itself.
 pub struct Pair {
-    names: [String; 2],
+    left: Netns,
+    right: Netns,
 }
 
 /// MAC addresses of the two ends.
@@ -15,118 +20,67 @@ pub const LEFT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub const RIGHT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 impl Pair {
-    /// Says why and gives None where it cannot be made.
+    /// Says SKIP and gives None without root.
+    ///
+    /// # Panics
+    /// If root cannot make it.
     pub fn new(test: &str) -> Option<Self> {
         if !root(test) {
             return None;
         }
+        let netns = |end| Netns::create(&format!("{test}-{end}")).expect("root makes namespaces");
         let pair = Self {
-            names: ["l", "r"].map(|end| format!("psh-xdp-{}-{test}-{end}", std::process::id())),
+            left: netns("left"),
+            right: netns("right"),
         };
-        let [left, right] = &pair.names;
-        let made = ip(&["netns", "add", left])
-            && ip(&["netns", "add", right])
-            && [left, right].into_iter().all(|name| within(name, quiet))
-            && ip(&[
-                "-n", left, "link", "add", "left", "type", "veth", "peer", "name", "right",
-                "netns", right,
-            ])
-            && ip(&[
-                "-n",
-                left,
-                "link",
-                "set",
-                "left",
-                "addr",
-                "02:00:00:00:00:01",
-                "up",
-            ])
-            && ip(&[
-                "-n",
-                right,
-                "link",
-                "set",
-                "right",
-                "addr",
-                "02:00:00:00:00:02",
-                "up",
-            ]);
-        if !made {
-            println!("SKIP {test}: cannot make namespaces with a veth pair");
-            return None;
-        }
+        pair.link(
+            ["left", "right"],
+            ["02:00:00:00:00:01", "02:00:00:00:00:02"],
+        );
         Some(pair)
+    }
+
+    fn link(&self, names: [&str; 2], macs: [&str; 2]) {
+        let end = |netns, i: usize| End {
+            netns,
+            name: names[i],
+            mac: macs[i],
+            address: None,
+        };
+        let (left, right) = (end(&self.left, 0), end(&self.right, 1));
+        veth::pair(left, right, 1500).expect("root makes a veth pair");
     }
 
     /// Sets the MTU of both ends.
     pub fn set_mtu(&self, mtu: usize) {
-        let mtu = mtu.to_string();
-        for (name, end) in self.names.iter().zip(["left", "right"]) {
-            assert!(ip(&["-n", name, "link", "set", end, "mtu", &mtu]));
+        for (netns, end) in [(&self.left, "left"), (&self.right, "right")] {
+            let set = format!("link set {end} mtu {mtu}");
+            netns.ip(&set).expect("a veth takes it");
         }
     }
 
     /// Adds another pair, `left2` and `right2`.
     pub fn add_second(&self) {
-        let [left, right] = &self.names;
-        let add = "link add left2 type veth peer name right2 netns";
-        let add: Vec<_> = ["-n", left]
-            .into_iter()
-            .chain(add.split(' '))
-            .chain([right.as_str()])
-            .collect();
-        assert!(ip(&add));
-        for (name, end) in self.names.iter().zip(["left2", "right2"]) {
-            assert!(ip(&["-n", name, "link", "set", end, "up"]));
-        }
+        self.link(
+            ["left2", "right2"],
+            ["02:00:00:00:00:03", "02:00:00:00:00:04"],
+        );
     }
 
     /// Runs `f` in the left namespace, with the index of its end.
     pub fn left<T: Send>(&self, f: impl FnOnce(u32) -> T + Send) -> T {
-        within(&self.names[0], || f(index("left")))
+        self.left.inside(|| f(index("left")))
     }
 
     /// Runs `f` in the right namespace, with the index of its end.
     pub fn right<T: Send>(&self, f: impl FnOnce(u32) -> T + Send) -> T {
-        within(&self.names[1], || f(index("right")))
+        self.right.inside(|| f(index("right")))
     }
 }
 
-impl Drop for Pair {
-    fn drop(&mut self) {
-        for name in &self.names {
-            ip(&["netns", "del", name]);
-        }
-    }
-}
-
-/// Whether the test runs as root; says SKIP if not.
-pub fn root(test: &str) -> bool {
-    // SAFETY: no preconditions.
-    let root = unsafe { libc::geteuid() } == 0;
-    if !root {
-        println!("SKIP {test}: needs root");
-    }
-    root
-}
-
-/// Runs ip(8); says whether it worked.
+/// Runs ip(8) in the calling thread's namespace; says whether it worked.
 pub fn ip(args: &[&str]) -> bool {
-    Command::new("ip")
-        .args(args)
-        .output()
-        .is_ok_and(|out| out.status.success())
-}
-
-/// No IPv6, so that the kernel says nothing by itself.
-fn quiet() -> bool {
-    let off =
-        |which: &str| std::fs::write(format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6"), "1");
-    // A kernel without IPv6 is quiet too.
-    [off("all"), off("default")].iter().all(|done| {
-        done.as_ref()
-            .map_or_else(|e| e.kind() == std::io::ErrorKind::NotFound, |()| true)
-    })
+    command::run(&[&["ip"], args].concat()).is_ok()
 }
 
 /// Index of an interface of the calling thread's namespace.
@@ -134,22 +88,6 @@ pub fn index(interface: &str) -> u32 {
     let name = std::ffi::CString::new(interface).expect("no zero in it");
     // SAFETY: a C string that outlives the call.
     unsafe { libc::if_nametoindex(name.as_ptr()) }
-}
-
-fn within<T: Send>(namespace: &str, f: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let inside = scope.spawn(|| {
-            let file =
-                File::open(format!("/run/netns/{namespace}")).expect("the namespace is there");
-            // SAFETY: a descriptor that outlives the call; only this thread moves.
-            let moved = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
-            assert_eq!(moved, 0, "{}", std::io::Error::last_os_error());
-            f()
-        });
-        inside
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
 }
 
 /// An AF_XDP socket with a receive ring, bound to nothing: all that a program needs to redirect to it.

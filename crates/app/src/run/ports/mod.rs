@@ -13,7 +13,7 @@ use io::wrap::Sample;
 use io::{af_xdp, memif, null, tap};
 use opened::Kind;
 pub use opened::Opened;
-use router::{InterfaceId, Mac};
+use router::{Grace, InterfaceId, Mac};
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use tracing::warn;
 /// MTU of an interface whose configuration names none and whose port has none of its own.
 const MTU: u16 = 1500;
 
-/// Name of our XDP program, as the kernel shows it.
-const PROGRAM: &str = "parshall_router";
+/// How the names of our XDP programs begin, as the kernel shows them: the router's and the load tester's.
+const PROGRAMS: &str = "parshall_";
 /// How long a start waits for what is held by another one, and how long between two tries.
 const LETTING_GO: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
@@ -143,8 +143,7 @@ impl Opener {
         }
         let queues = config.port.queues.map(u32::from);
         let (program, (interface, ports)) = within(self.netns.as_deref(), || {
-            let ours =
-                |e: &xdp::Error| matches!(e, xdp::Error::Conflict { name, .. } if name == PROGRAM);
+            let ours = |e: &xdp::Error| matches!(e, xdp::Error::Conflict { name, .. } if name.starts_with(PROGRAMS));
             let program = patiently(|| programs.attach(link.index, id, attach), ours)
                 .map_err(std::io::Error::other)?;
             let busy = |e: &af_xdp::Error| matches!(e, af_xdp::Error::Busy { .. });
@@ -332,12 +331,16 @@ fn patiently<T, E>(
     }
 }
 
-/// Waits until no XDP program on any processor reads what was there before (membarrier(2): an RCU grace period).
-pub fn wait_for_programs() {
-    if !xdp::grace_period() {
-        warn!("membarrier(2) is not to be had: waiting 50 ms in its place");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+/// What waits until no XDP program on any processor reads what was there before.
+///
+/// # Errors
+/// What the kernel says.
+pub fn grace() -> Result<Grace, xdp::Error> {
+    let grace = xdp::Grace::new()?;
+    Ok(Box::new(move || {
+        let waited = grace.wait();
+        waited.inspect_err(|e| warn!("{e}")).is_ok()
+    }))
 }
 
 /// Queues that a device will have; one that is not there yet, as many as there are processors.

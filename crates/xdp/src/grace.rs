@@ -1,0 +1,145 @@
+//! Waiting for programs that run.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use crate::error::Error;
+use crate::map::{ARRAY, ARRAY_OF_MAPS, Map};
+use crate::sys::MapSpec;
+
+/// Waits until no XDP program runs any more that began before, on any processor.
+///
+/// The kernel does so when an element of a map of maps is set, that userspace may know who still uses the old one
+/// (`maybe_wait_bpf_programs` in kernel/bpf/syscall.c: `synchronize_rcu`). membarrier(2) would do as well, but not on a machine
+/// booted with `nohz_full`.
+#[derive(Debug)]
+pub struct Grace {
+    of_maps: Map,
+    element: Map,
+}
+
+impl Grace {
+    /// Makes what is needed for it.
+    ///
+    /// # Errors
+    /// [`Error::Permission`], or what the kernel says.
+    pub fn new() -> Result<Self, Error> {
+        let array = |kind| MapSpec {
+            kind,
+            key: 4,
+            value: 4,
+            entries: 1,
+            flags: 0,
+        };
+        let element = Map::new(array(ARRAY), "grace_element")?;
+        let of_maps = Map::of_maps(array(ARRAY_OF_MAPS), &element, "grace")?;
+        Ok(Self { of_maps, element })
+    }
+
+    /// Waits: some milliseconds, beside busy programs a hundred and more. Nothing that was retired from the tables before is
+    /// read afterwards.
+    ///
+    /// # Errors
+    /// What the kernel says: then nothing was waited for.
+    pub fn wait(&self) -> Result<(), Error> {
+        let element = self.element.as_fd().as_raw_fd() as u32;
+        let set = self.of_maps.set(0, element);
+        set.map_err(Error::doing("waiting for XDP programs"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::thread;
+    use std::time::Duration;
+
+    use testbed::{command, patience, root, until};
+
+    use super::*;
+    use crate::map::Shared;
+    use crate::object::Loaded;
+
+    /// A program that takes its time, 0.3 s: it copies a megabyte again and again.
+    const SLOW: &str = r#"
+#include "common.bpf.h"
+struct map_def SEC("maps") blocks = {
+    .type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 1 << 20, .max_entries = 2,
+};
+volatile __u64 began, ended;
+SEC("xdp") int slow(struct xdp_md *ctx)
+{
+    __u32 from = 0, to = 1, i;
+    void *block = bpf_map_lookup_elem(&blocks, &from);
+    if (!block)
+        return XDP_ABORTED;
+    began = bpf_ktime_get_ns();
+    for (i = 0; i < 8000 && bpf_ktime_get_ns() - began < 300000000; i++)
+        bpf_map_update_elem(&blocks, &to, block, 0);
+    ended = bpf_ktime_get_ns();
+    return XDP_DROP;
+}
+char _license[] SEC("license") = "GPL";
+"#;
+
+    /// Its variables.
+    #[repr(C)]
+    struct Times {
+        began: AtomicU64,
+        ended: AtomicU64,
+    }
+
+    // SAFETY: repr(C), atomics.
+    #[allow(unsafe_code)]
+    unsafe impl Shared for Times {}
+
+    fn compile(test: &str) -> Option<Vec<u8>> {
+        if !command::exists("clang") {
+            println!("SKIP {test}: clang is not installed");
+            return None;
+        }
+        let machine = format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH);
+        let bpf = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/bpf");
+        let object = format!("/run/parshall/slow-{}.o", std::process::id());
+        let clang = "clang -O2 -target bpf -mcpu=v3 -x c -c - -o";
+        let mut clang: Vec<_> = clang.split(' ').collect();
+        clang.extend([object.as_str(), &machine, bpf]);
+        let compiled = command::run_with(&clang, SLOW);
+        let elf = std::fs::read(&object);
+        // Where it was not made there is nothing to remove.
+        drop(std::fs::remove_file(&object));
+        compiled.expect("clang compiles it");
+        Some(elf.expect("is there"))
+    }
+
+    #[test]
+    fn a_program_that_runs_is_waited_for() {
+        let test = "a_program_that_runs_is_waited_for";
+        if !root(test) {
+            return;
+        }
+        // Makes the directory that the object goes to.
+        let _alone = testbed::alone();
+        let Some(elf) = compile(test) else {
+            return;
+        };
+        let program = Loaded::new(&elf, "slow", &[]).expect("loads");
+        let variables = program.map(".bss").mapping().expect("is mapped");
+        let times = variables.view::<Times>();
+        let grace = Grace::new().expect("makes maps");
+        let limit = patience(Duration::from_secs(10));
+        // On a busy machine it may be over before it is looked at.
+        let caught = (0..50).any(|_| {
+            times.began.store(0, Relaxed);
+            times.ended.store(0, Relaxed);
+            thread::scope(|scope| {
+                scope.spawn(|| program.run_once(&[0; 64]).expect("runs"));
+                assert!(until(limit, || times.began.load(Relaxed) != 0));
+                let runs = times.ended.load(Relaxed) == 0;
+                grace.wait().expect("waits");
+                assert_ne!(times.ended.load(Relaxed), 0, "it still ran");
+                runs
+            })
+        });
+        assert!(caught, "it never ran when it was to be waited for");
+    }
+}

@@ -1,0 +1,88 @@
+//! The tables of all tests of a program: made once, and lent to one test at a time, for their first level alone is 64 MiB
+//! of memory of the kernel's.
+
+use std::ops::Deref;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tables::Sizes;
+use tables::interface::INTERFACES;
+use xdp::{Counters, Router};
+
+/// As large as any test needs them.
+pub const SIZES: Sizes = Sizes {
+    second_groups: 16,
+    nexthop_groups: 64,
+    adjacencies: 64,
+};
+
+static ONLY: Mutex<Option<Router>> = Mutex::new(None);
+
+/// The router of a test, whose tables are empty at first and whose counters count from then on. A test that is
+/// [`alone`](testbed::alone) is so before it takes this.
+pub struct Tables {
+    router: MutexGuard<'static, Option<Router>>,
+    before: Vec<Counters>,
+}
+
+impl Tables {
+    /// Waits until no other test of this program has them.
+    pub fn take() -> Self {
+        let mut only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
+        let router = only.get_or_insert_with(|| Router::new(SIZES).expect("tables"));
+        clear(router);
+        let interfaces = 0..INTERFACES as u16;
+        let before = interfaces.map(|interface| router.counters(interface).expect("counters"));
+        Self {
+            before: before.collect(),
+            router: only,
+        }
+    }
+
+    /// What the programs have done with the packets of an interface since the test took the tables.
+    pub fn counted(&self, interface: u16) -> Counters {
+        let (now, before) = (
+            self.counters(interface),
+            &self.before[usize::from(interface)],
+        );
+        let now = now.expect("counters");
+        Counters {
+            passed: now.passed - before.passed,
+            redirected: now.redirected - before.redirected,
+            rx_packets: now.rx_packets - before.rx_packets,
+            rx_bytes: now.rx_bytes - before.rx_bytes,
+            tx_packets: now.tx_packets - before.tx_packets,
+            tx_bytes: now.tx_bytes - before.tx_bytes,
+            drops: std::array::from_fn(|reason| now.drops[reason] - before.drops[reason]),
+        }
+    }
+}
+
+impl Deref for Tables {
+    type Target = Router;
+
+    fn deref(&self) -> &Router {
+        self.router.as_ref().expect("made when they were taken")
+    }
+}
+
+/// Takes out whatever the last test has put in, also if it failed.
+fn clear(router: &Router) {
+    let memory = router.memory();
+    let tables = [
+        &memory.ip4_first,
+        &memory.ip4_second,
+        &memory.nexthop_groups,
+        &memory.adjacencies,
+        &memory.interfaces,
+    ];
+    for word in tables.into_iter().flat_map(|table| table.iter()) {
+        // Most words are zero, and what is only read stays clean.
+        if word.load(Relaxed) != 0 {
+            word.store(0, Relaxed);
+        }
+    }
+    for interface in 0..INTERFACES as u16 {
+        router.unset_egress(interface).expect("has such a place");
+    }
+}
