@@ -163,7 +163,7 @@ $b mkdir -p lib/modules
 [ -e "lib/modules/$release" ] || $b ln -s "$($b cat /modules.path)" "lib/modules/$release"
 $b cp /command run/command
 $b chroot . /bin/sh -c 'PATH=$PATH:/usr/sbin:/sbin; ip link set lo up
-    for m in veth tun dummy bridge vxlan 8021q bonding; do modprobe $m; done'
+    modprobe tun'
 echo "guest: up"
 $b stty -F dev/ttyS0 115200 -opost -echo
 $b chroot . /bin/bash /run/command <dev/null >dev/ttyS0 2>&1
@@ -176,12 +176,14 @@ INIT
 
 write_initramfs() {
     local number=10
-    mkdir -p "$work/root"/{bin,host,proc,sys,dev,up,new,modules}
+    mkdir -p "$work/root"/{bin,sbin,host,proc,sys,dev,up,new,modules}
     cp "$(command -v busybox)" "$work/root/bin/busybox"
     for name in 9pnet_virtio 9p overlay virtio_pci; do module "$name"; done
     write_command "$@" >"$work/root/command"
     write_init >"$work/root/init"
-    chmod +x "$work/root/init"
+    # What the kernel calls for a module that it needs.
+    printf '#!/bin/busybox sh\nexec /bin/busybox chroot /new /sbin/modprobe "$@"\n' >"$work/root/sbin/modprobe"
+    chmod +x "$work/root/init" "$work/root/sbin/modprobe"
     echo "$modules" >"$work/root/modules.path"
     (cd "$work/root" && find . | cpio --quiet -o -H newc | gzip -1) >"$work/initramfs"
 }

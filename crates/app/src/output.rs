@@ -65,7 +65,7 @@ pub fn check(file: &Path) -> crate::Outcome {
     Ok(())
 }
 
-/// Writes text to a file, or to standard output as [`print`] does.
+/// Writes text to a file, or to standard output as [`print()`] does.
 ///
 /// # Errors
 /// What the system says, with the file's name.
@@ -87,7 +87,7 @@ pub fn json(value: &impl serde::Serialize) -> serde_json::Result<String> {
 /// Writes a value as JSON, indented and with a newline at the end.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_json(file: &Path, value: &impl serde::Serialize) -> crate::Outcome {
     write(file, &json(value)?)
 }

@@ -305,7 +305,7 @@ fn is_unbiased() {
         delay: Duration::from_micros(200),
         ..Device::default()
     };
-    let noisy = |noise| Device { noise, ..fast };
+    let noisy = |noise, device| Device { noise, ..device };
     let deep = Device {
         queue: 8192.0,
         ..fast
@@ -314,70 +314,33 @@ fn is_unbiased() {
         slow: Duration::from_secs(1),
         ..device
     };
+    let away = Device {
+        delay: Duration::from_millis(30),
+        ..deep
+    };
+    let late = |device| Device {
+        late: Duration::from_millis(20),
+        ..device
+    };
+    let collapsing = Device {
+        collapse: 0.33,
+        ..fast
+    };
     let cases = [
         ("steady", fast),
-        ("1 % noise", noisy(0.01)),
-        ("3 % noise", noisy(0.03)),
-        ("10 % noise", noisy(0.1)),
+        ("1 % noise", noisy(0.01, fast)),
+        ("3 % noise", noisy(0.03, fast)),
+        ("10 % noise", noisy(0.1, fast)),
         ("8192 packets of queue", deep),
-        (
-            "the same, 1 % noise",
-            Device {
-                noise: 0.01,
-                ..deep
-            },
-        ),
-        (
-            "the same, 3 % noise",
-            Device {
-                noise: 0.03,
-                ..deep
-            },
-        ),
+        ("the same, 1 % noise", noisy(0.01, deep)),
+        ("the same, 3 % noise", noisy(0.03, deep)),
         ("slow first second", slow(fast)),
-        (
-            "the same, 3 % noise, queue",
-            slow(Device {
-                noise: 0.03,
-                ..deep
-            }),
-        ),
-        (
-            "30 ms away",
-            Device {
-                delay: Duration::from_millis(30),
-                ..deep
-            },
-        ),
-        (
-            "a generator that is 20 ms late",
-            Device {
-                late: Duration::from_millis(20),
-                ..fast
-            },
-        ),
-        (
-            "the same, 1 % noise, queue",
-            Device {
-                late: Duration::from_millis(20),
-                noise: 0.01,
-                ..deep
-            },
-        ),
-        (
-            "collapses, 3 % noise",
-            Device {
-                collapse: 0.33,
-                ..noisy(0.03)
-            },
-        ),
-        (
-            "collapses, 10 % noise",
-            Device {
-                collapse: 0.33,
-                ..noisy(0.1)
-            },
-        ),
+        ("the same, 3 % noise, queue", slow(noisy(0.03, deep))),
+        ("30 ms away", away),
+        ("a generator that is 20 ms late", late(fast)),
+        ("the same, 1 % noise, queue", late(noisy(0.01, deep))),
+        ("collapses, 3 % noise", noisy(0.03, collapsing)),
+        ("collapses, 10 % noise", noisy(0.1, collapsing)),
     ];
     for seconds in [20, 60] {
         println!(

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use testbed::{patience, until};
 
@@ -73,10 +74,8 @@ impl Run {
         (status, output)
     }
 
-    fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
-        assert!(sent.success());
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 }
 
@@ -215,10 +214,9 @@ fn a_namespace_that_is_left_is_named() {
 
 #[test]
 fn an_interrupted_run_ends_all() {
-    for signal in ["-INT", "-KILL"] {
+    for signal in [Signal::INT, Signal::KILL] {
         // A number of its own, by which it is found.
-        let number = signal.len() + std::process::id() as usize;
-        let command_line = format!("sleep 7000.{number}");
+        let command_line = format!("sleep 7000.{}{}", signal.as_raw(), std::process::id());
         let script = format!("echo started\nexec {command_line}");
         let mut run = Run::start(600, &[("goes_on", &script)]);
         assert!(run.prints("started\n"), "{}", run.output());
@@ -226,7 +224,11 @@ fn an_interrupted_run_ends_all() {
         run.signal(signal);
         let (status, output) = run.end();
         let ended = until(patience(OVER), || running(&command_line).is_empty());
-        assert!(ended, "{signal}: {output}");
-        assert_eq!(status.code(), (signal == "-INT").then_some(130), "{output}");
+        assert!(ended, "{signal:?}: {output}");
+        assert_eq!(
+            status.code(),
+            (signal == Signal::INT).then_some(130),
+            "{output}"
+        );
     }
 }

@@ -269,14 +269,22 @@ fn checksums_stay_right() {
         return;
     };
     let good = to([10, 1, 2, 3], 60);
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut zeros) = (BTreeSet::new(), 0);
     for id in 0..=u16::MAX {
         let packet = with(&good, 18, &id.to_be_bytes());
         seen.insert([packet[24], packet[25]]);
-        assert_eq!(bench.run(&packet), (Verdict::Redirect, routed(&packet, 1)));
+        let expected = (Verdict::Redirect, routed(&packet, 1));
+        assert_eq!(bench.run(&packet), expected);
+        // In ones' complement 0xffff is 0 too, and some senders say it so (RFC 1624 section 3).
+        if packet[24..26] == [0, 0] {
+            let mut same = packet;
+            same[24..26].fill(0xff);
+            assert_eq!(bench.run(&same), expected);
+            zeros += 1;
+        }
     }
-    assert!(seen.len() >= 65_535);
-    assert_eq!(bench.counters(OUT).tx_packets, 65_536);
+    assert!(seen.len() >= 65_535 && zeros >= 1);
+    assert_eq!(bench.counters(OUT).tx_packets, 65_536 + zeros);
 }
 
 #[test]
@@ -417,7 +425,7 @@ fn devices_to_send_by_are_looked_at() {
     });
 }
 
-/// A packet now and then whose checksum looks unfinished is shown to the graph, which knows what to tell.
+/// One of 64 packets whose checksums look unfinished is shown to the graph, which knows what to tell.
 #[test]
 fn unfinished_checksums_come_to_the_graphs_eyes() {
     let Some(bench) = Bench::new("unfinished_checksums_come_to_the_graphs_eyes") else {
@@ -428,9 +436,10 @@ fn unfinished_checksums_come_to_the_graphs_eyes() {
         for _ in 0..640 {
             assert_eq!(bench.run(packet).0, Verdict::Redirect);
         }
-        // Each processor counts for itself, and the test may move to another one.
-        (bench.counters(IN).redirected - before).div_ceil(12)
+        bench.counters(IN).redirected - before
     };
+    // Each processor counts for itself.
+    net::stay_on_this_processor();
     let good = to([10, 1, 2, 3], 60);
     // Sum of the pseudo-header: addresses, protocol and length.
     let pseudo = |protocol: u8| {
@@ -440,8 +449,8 @@ fn unfinished_checksums_come_to_the_graphs_eyes() {
     };
     let tcp = with(&good, 23, &[6]);
     assert_eq!(shown(&good), 0);
-    assert_eq!(shown(&with(&good, 40, &pseudo(17))), 1);
-    assert_eq!(shown(&with(&tcp, 50, &pseudo(6))), 1);
+    assert_eq!(shown(&with(&good, 40, &pseudo(17))), 10);
+    assert_eq!(shown(&with(&tcp, 50, &pseudo(6))), 10);
     assert_eq!(shown(&with(&tcp, 50, &pseudo(17))), 0);
     let fragment = with(&good, 20, &[0x20, 0]);
     assert_eq!(shown(&with(&fragment, 40, &pseudo(17))), 0);

@@ -1,6 +1,6 @@
 //! What an operator wants, read from YAML: the `interfaces:` of the vppcfg dialect, and what stands behind them.
 //!
-//! [`schema`] is the language as data; `check` turns it into the plain [`Config`] or says what is wrong and where. The
+//! `schema` is the language as data; `check` turns it into the plain [`Config`] or says what is wrong and where. The
 //! kernel stays the truth about what is: this is only what is wanted.
 
 mod check;

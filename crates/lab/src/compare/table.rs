@@ -14,7 +14,7 @@ pub struct Cell {
     pub l1_bps: f64,
     /// Millions of packets a processor second, where known.
     pub efficiency: Option<f64>,
-    /// Remarks as single letters; [`LEGEND`] explains them.
+    /// Remarks as single letters; `LEGEND` explains them.
     pub marks: String,
 }
 

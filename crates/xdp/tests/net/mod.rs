@@ -90,6 +90,20 @@ pub fn index(interface: &str) -> u32 {
     unsafe { libc::if_nametoindex(name.as_ptr()) }
 }
 
+/// Keeps the calling thread on the processor that it is on.
+pub fn stay_on_this_processor() {
+    // SAFETY: an all-zero set is valid: no processor.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: no preconditions.
+    let here = unsafe { libc::sched_getcpu() };
+    assert!(here >= 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: the kernel's own number of a processor; the set has room for 1024.
+    unsafe { libc::CPU_SET(here as usize, &mut set) };
+    // SAFETY: the set outlives the call and has the length given.
+    let done = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
 /// An AF_XDP socket with a receive ring, bound to nothing: all that a program needs to redirect to it.
 pub fn xsk() -> OwnedFd {
     const SOL_XDP: libc::c_int = 283;
