@@ -69,6 +69,8 @@ struct End {
     queues: Vec<Queue>,
     bufs: Buffers,
     _control: Control,
+    /// Where it listens or connects again, if nobody else keeps that.
+    _socket: Option<Socket>,
 }
 
 impl End {
@@ -80,6 +82,7 @@ impl End {
             queues,
             bufs: buffers(8192),
             _control: control,
+            _socket: None,
         }
     }
 
@@ -138,11 +141,12 @@ impl End {
 /// A connected server and client.
 fn connected(tune: impl Fn(&mut Config)) -> (End, End) {
     let path = path();
-    let [server, client] = [Role::Server, Role::Client].map(|role| {
+    let [mut server, client] = [Role::Server, Role::Client].map(|role| {
         let mut config = Config::new(&role.to_string(), &path, role);
         tune(&mut config);
         End::new(config)
     });
+    server._socket = Some(path);
     until("the link", || server.up() && client.up());
     (server, client)
 }
