@@ -399,8 +399,8 @@ fn killed_process() {
     let pair = Pair::new("killed").expect("root makes it");
     pair.right(|ifindex| {
         let this = std::env::current_exe().expect("has a path");
-        let mut child = Spawn::new("env")
-            .args([format!("{HOLD}={ifindex}"), this.display().to_string()])
+        let mut child = Spawn::new(this.display().to_string())
+            .env(HOLD, ifindex.to_string())
             .args([
                 "--exact",
                 "killed_process",

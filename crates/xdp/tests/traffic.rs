@@ -526,10 +526,9 @@ fn nothing_is_left_of_a_killed_process() {
     };
     pair.left(|ifindex| {
         let program = std::env::current_exe().expect("has a path");
-        let hold = format!("{HOLD}={ifindex}");
         let test = "nothing_is_left_of_a_killed_process";
-        let mut child = Spawn::new("env")
-            .args([hold.as_str(), &program.to_string_lossy()])
+        let mut child = Spawn::new(program.display().to_string())
+            .env(HOLD, ifindex.to_string())
             .args(["--exact", test, "--include-ignored", "--nocapture"])
             .start()
             .expect("starts");
