@@ -52,7 +52,7 @@ impl Done {
     }
 }
 
-/// Names and namespaces of devices that routers had changed.
+/// Names, namespaces and VLAN offload of devices that routers had changed.
 fn devices(done: &mut Done) {
     let mut devices = Devices::new(None, None, netdev::NOTES.as_ref());
     for (_, error) in devices.take_over() {
@@ -64,6 +64,7 @@ fn devices(done: &mut Done) {
     for (device, restored) in devices.restore() {
         let (name, original) = (device.name, device.original);
         match restored {
+            Ok(()) if name == original => done.removed.push(format!("change of device {name}")),
             Ok(()) => done
                 .removed
                 .push(format!("change of device {name} (was {original})")),

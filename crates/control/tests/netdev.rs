@@ -4,7 +4,8 @@ mod support;
 
 use control::config::{Config, Interface};
 use control::netdev::{Devices, configure};
-use control::netlink::{Requests, ethtool::Ethtool};
+use control::netlink::Requests;
+use control::netlink::ethtool::{Ethtool, VLAN_PARSE};
 use support::Netns;
 
 /// The interface that a line of the configuration describes.
@@ -259,6 +260,216 @@ fn what_cannot_be_done_is_said_and_changes_nothing() {
     let mut requests = Requests::open(Some(&home.path())).expect("a socket");
     let link = requests.link_named("ether0").expect("there");
     configure(&mut requests, &link, &wanted).expect("a veth can have it");
+}
+
+/// Which features that take VLAN tags out of frames are on: C-tags, S-tags.
+fn vlan_parse(netns: &Netns, device: &str) -> [bool; 2] {
+    let requests = Requests::open(Some(&netns.path()));
+    let link = requests.and_then(|mut r| r.link_named(device));
+    let link = link.expect("there");
+    let mut ethtool = Ethtool::open(Some(&netns.path())).expect("ethtool");
+    let on = ethtool.hardware(&link).offloads;
+    VLAN_PARSE.map(|name| on.iter().any(|found| found == name))
+}
+
+/// Sets one of them, as somebody with `ethtool -K` does.
+fn set_vlan_parse(netns: &Netns, device: &str, which: usize, on: bool) {
+    let requests = Requests::open(Some(&netns.path()));
+    let link = requests.and_then(|mut r| r.link_named(device));
+    let mut ethtool = Ethtool::open(Some(&netns.path())).expect("ethtool");
+    let refused = ethtool.set_features(&link.expect("there"), &[VLAN_PARSE[which].to_owned()], on);
+    assert!(refused.expect("set").is_empty());
+}
+
+/// Readies a device as the router does before it attaches its program; gives its name.
+fn readied(devices: &mut Devices, wanted: &Interface) -> String {
+    let link = devices.prepare(wanted).expect("prepared");
+    let kept = devices.keep_vlan_tags(wanted, &link);
+    kept.expect("it can be switched off");
+    link.name
+}
+
+#[test]
+fn vlan_tags_stay_in_frames_while_the_router_has_a_device() {
+    let test = "vlan_tags_stay_in_frames";
+    let (Some(home), Some(away)) = (home(test), Netns::new(test)) else {
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let cases = [
+        (None, "ether0: {}", "ether0"),
+        (None, "ether0: { mac: 02:00:00:00:00:77 }", "ether0"),
+        (None, "ether0: { lcp: e0 }", "e0"),
+        (Some(&away), "ether0: {}", "ether0"),
+        (Some(&away), "ether0: { lcp: e0 }", "e0"),
+    ];
+    for (netns, yaml, name) in cases {
+        let (wanted, path) = (interface(yaml), netns.map(Netns::path));
+        let there = netns.unwrap_or(&home);
+        let devices = || Devices::new(Some(&home.path()), path.as_deref(), directory.path());
+        assert_eq!(vlan_parse(&home, "ether0"), [true, true]);
+        let mut first = devices();
+        assert_eq!(readied(&mut first, &wanted), name);
+        assert_eq!(vlan_parse(there, name), [false, false], "{yaml}");
+        // Bound anew, it may have them on again.
+        set_vlan_parse(there, name, 0, true);
+        assert_eq!(readied(&mut first, &wanted), name);
+        assert_eq!(vlan_parse(there, name), [false, false], "{yaml}");
+        restored(first);
+        assert_eq!(vlan_parse(&home, "ether0"), [true, true], "{yaml}");
+        assert!(is_empty(&directory));
+        // Dead without a chance to put anything back, for a cleanup and for the next start.
+        readied(&mut devices(), &wanted);
+        let mut requests = Requests::open(Some(&there.path())).expect("a socket");
+        let link = requests.link_named(name).expect("there");
+        configure(&mut requests, &link, &wanted).expect("configured");
+        assert_eq!(vlan_parse(there, name), [false, false], "{yaml}");
+        let mut cleanup = Devices::new(Some(&home.path()), None, directory.path());
+        assert!(cleanup.take_over().is_empty());
+        restored(cleanup);
+        assert_eq!(vlan_parse(&home, "ether0"), [true, true], "{yaml}");
+        readied(&mut devices(), &wanted);
+        let mut next = devices();
+        readied(&mut next, &wanted);
+        assert_eq!(vlan_parse(there, name), [false, false], "{yaml}");
+        restored(next);
+        assert_eq!(vlan_parse(&home, "ether0"), [true, true], "{yaml}");
+        assert!(is_empty(&directory));
+    }
+}
+
+#[test]
+fn vlan_offload_that_is_somebody_elses_choice_stays() {
+    let test = "vlan_offload_that_is_somebody_elses";
+    let Some(home) = home(test) else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    let devices = || Devices::new(Some(&home.path()), None, directory.path());
+    let wanted = interface("ether0: {}");
+    // What was off stays off; what has been switched on since stays on.
+    set_vlan_parse(&home, "ether0", 1, false);
+    let mut first = devices();
+    readied(&mut first, &wanted);
+    set_vlan_parse(&home, "ether0", 0, true);
+    restored(first);
+    assert_eq!(vlan_parse(&home, "ether0"), [true, false]);
+    // Nothing to switch off, nothing to write down.
+    set_vlan_parse(&home, "ether0", 0, false);
+    let mut next = devices();
+    readied(&mut next, &wanted);
+    assert!(is_empty(&directory));
+    restored(next);
+    assert_eq!(vlan_parse(&home, "ether0"), [false, false]);
+    home.ip("link add bridge0 type bridge");
+    for fixed in ["lo", "bridge0"] {
+        let mut next = devices();
+        readied(&mut next, &interface(&format!("{fixed}: {{}}")));
+        assert!(is_empty(&directory), "{fixed}");
+    }
+}
+
+/// As routers in one namespace, each with `netns:`.
+#[test]
+fn namesakes_that_stay_in_their_namespaces_are_kept_apart() {
+    let test = "namesakes_that_stay";
+    let (Some(here), Some(one), Some(two)) = (Netns::new(test), home(test), home(test)) else {
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let devices =
+        |netns: &Netns| Devices::new(Some(&here.path()), Some(&netns.path()), directory.path());
+    let both = || [&one, &two].map(|netns| vlan_parse(netns, "ether0"));
+    let wanted = interface("ether0: {}");
+    let (mut first, mut second) = (devices(&one), devices(&two));
+    readied(&mut first, &wanted);
+    readied(&mut second, &wanted);
+    assert_eq!(both(), [[false; 2]; 2]);
+    let error = devices(&one).prepare(&wanted).expect_err("in use");
+    assert_eq!(error.kind(), std::io::ErrorKind::ResourceBusy);
+    restored(first);
+    assert_eq!(both(), [[true; 2], [false; 2]]);
+    readied(&mut devices(&one), &wanted);
+    drop(second);
+    let mut cleanup = Devices::new(Some(&here.path()), None, directory.path());
+    assert!(cleanup.take_over().is_empty());
+    restored(cleanup);
+    assert_eq!(both(), [[true; 2]; 2]);
+    // Somebody has put it elsewhere, and there it stays.
+    let mut first = devices(&one);
+    readied(&mut first, &wanted);
+    one.ip(&format!("link set ether0 netns {}", here.name()));
+    restored(first);
+    assert_eq!(vlan_parse(&here, "ether0"), [true; 2]);
+    assert!(is_empty(&directory));
+}
+
+#[test]
+fn vlan_offload_is_written_down_before_it_is_switched_off() {
+    let Some(home) = home("vlan_offload_is_written_down") else {
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let notes = directory.path().join("notes");
+    std::fs::write(&notes, "no directory").expect("a file");
+    let wanted = interface("ether0: {}");
+    let mut devices = Devices::new(Some(&home.path()), None, &notes);
+    let link = devices.prepare(&wanted).expect("prepared");
+    devices
+        .keep_vlan_tags(&wanted, &link)
+        .expect_err("it cannot be written down");
+    assert_eq!(vlan_parse(&home, "ether0"), [true, true]);
+    // Gone meanwhile: it is waited for, and there is nothing to put back.
+    let mut devices = Devices::new(Some(&home.path()), None, directory.path());
+    readied(&mut devices, &wanted);
+    home.ip("link del ether0");
+    let error = devices
+        .keep_vlan_tags(&wanted, &link)
+        .expect_err("it is gone");
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    drop(devices);
+    // Another one that is called like it.
+    home.ip("link add ether0 type veth peer name ether1");
+    home.ip("link property add dev ether0 altname other0");
+    let mut devices = Devices::new(Some(&home.path()), None, directory.path());
+    readied(&mut devices, &interface("other0: {}"));
+    restored(devices);
+    assert_eq!(vlan_parse(&home, "ether0"), [true, true]);
+    std::fs::remove_file(&notes).expect("removed");
+    assert!(is_empty(&directory));
+}
+
+/// And a note of a program that knew nothing of VLAN offload is read.
+#[test]
+fn vlan_offload_that_does_not_come_on_again_is_said() {
+    let Some(home) = home("vlan_offload_that_does_not_come_on") else {
+        return;
+    };
+    home.ip("link add bridge0 address 02:00:00:00:00:20 type bridge");
+    let directory = tempfile::tempdir().expect("a directory");
+    let devices = || {
+        let mut devices = Devices::new(Some(&home.path()), None, directory.path());
+        assert!(devices.take_over().is_empty());
+        devices
+    };
+    let mut first = devices();
+    readied(&mut first, &interface("bridge0: { lcp: b0 }"));
+    drop(first);
+    let entry = std::fs::read_dir(&directory).expect("read").next();
+    let note = entry.expect("a note").expect("read").path();
+    let text = std::fs::read_to_string(&note).expect("read");
+    let field = ",\n  \"vlan_parse\": []";
+    assert!(text.contains(field), "{text}");
+    let with = |new: &str| std::fs::write(&note, text.replace(field, new)).expect("written");
+
+    with(",\n  \"vlan_parse\": [\"rx-vlan-hw-parse\"]");
+    let error = devices().restore().remove(0).1.expect_err("refused");
+    let expected = "b0: rx-vlan-hw-parse cannot be switched on again; \
+                    try `ethtool -K b0 rx-vlan-hw-parse on`";
+    assert_eq!(error.to_string(), expected);
+    shows(&home.ip("link show"), &["bridge0:"]);
+    assert!(note.exists());
+    with("");
+    restored(devices());
+    assert!(is_empty(&directory));
 }
 
 #[test]

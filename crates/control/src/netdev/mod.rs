@@ -5,12 +5,15 @@
 //! cleanup or the next start can undo it or go on from it, whatever became of the process.
 //!
 //! A device that stays in its namespace gets its name back and keeps its settings, as if `ip` had made them: the kernel
-//! goes on forwarding with them. One that was moved comes back as it was.
+//! goes on forwarding with them. One that was moved comes back as it was. Either takes VLAN tags out of its frames again,
+//! if it did before.
 
 mod note;
+mod vlan;
 
 use std::fs::{self, File};
 use std::io;
+use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -78,21 +81,10 @@ impl Devices {
         }
         self.clear(&link.name)?;
         let mut there = self.open(from.as_deref())?;
-        let record = Record {
-            router: std::process::id(),
-            home: self.notes.home,
-            from,
-            netns: self.netns.clone(),
-            original: link.name.clone(),
-            name: name.clone(),
-            identity: Identity::of(&link),
-            up: link.admin_up,
-            mtu: link.mtu,
-            addresses: there.addresses(link.index)?,
-            given_mac: wanted.mac,
-            given_mtu: wanted.mtu.map(u32::from),
-        };
-        let note = self.notes.write(record)?;
+        let addresses = there.addresses(link.index)?;
+        let note = self
+            .notes
+            .write(self.record(from, &link, addresses, wanted))?;
         let done = match (note.record.is_moved(), &self.netns) {
             (true, Some(netns)) => {
                 File::open(netns).and_then(|netns| there.move_to(link.index, &netns, name))
@@ -105,6 +97,31 @@ impl Devices {
             return Err(io::Error::new(error.kind(), what));
         }
         self.hold(note, name)
+    }
+
+    /// What is written down about a device as it is now, before it is changed.
+    fn record(
+        &self,
+        from: Option<PathBuf>,
+        link: &Link,
+        addresses: Vec<(IpAddr, u8)>,
+        wanted: &Interface,
+    ) -> Record {
+        Record {
+            router: std::process::id(),
+            home: self.notes.home,
+            from,
+            netns: self.netns.clone(),
+            original: link.name.clone(),
+            name: wanted.lcp.as_ref().unwrap_or(&link.name).clone(),
+            identity: Identity::of(link),
+            up: link.admin_up,
+            mtu: link.mtu,
+            addresses,
+            given_mac: wanted.mac,
+            given_mtu: wanted.mtu.map(u32::from),
+            vlan_parse: Vec::new(),
+        }
     }
 
     /// Keeps the note of a device that is where it is to live, and leaves its old name there as an alternative one.
@@ -123,7 +140,7 @@ impl Devices {
     /// A device that was readied before, by us or by a router that is dead. What was readied otherwise than it is wanted
     /// now is put back.
     fn adopt(&mut self, wanted: &Interface) -> io::Result<Option<Link>> {
-        for record in self.notes.read() {
+        for record in self.records() {
             let there = self.open(record.netns.as_deref());
             let link = there.and_then(|mut there| Ok(of(&record, there.links()?)));
             let link = link.unwrap_or_default();
@@ -152,6 +169,13 @@ impl Devices {
         Ok(None)
     }
 
+    /// What was written down about devices that come from where ours do: home, or where they are to live.
+    fn records(&self) -> Vec<Record> {
+        let mut records = self.notes.read();
+        records.retain(|record| [&None, &self.netns].contains(&&record.from));
+        records
+    }
+
     /// The note with this record, ours or a dead router's.
     fn take(&mut self, record: Record) -> io::Result<Option<Note>> {
         let ours = |note: &Note| note.record.original == record.original;
@@ -163,7 +187,7 @@ impl Devices {
 
     /// Puts back what was done to a device of this name before.
     fn clear(&mut self, original: &str) -> io::Result<()> {
-        for record in self.notes.read() {
+        for record in self.records() {
             if record.original == original
                 && let Some(note) = self.take(record)?
             {
@@ -216,9 +240,23 @@ impl Devices {
             let link = of(record, there.links().ok()?)?;
             Some((place, there, link))
         });
-        let Some((place, mut there, link)) = found else {
+        let Some((place, there, link)) = found else {
             return Ok(());
         };
+        // Its name and place matter more: it gets them whatever becomes of this.
+        let parsing = self.parse_vlan_again(record, place.as_deref(), &link);
+        self.put_home(record, place, there, link)?;
+        parsing
+    }
+
+    /// Gives a device that was found somewhere its name back and, if it was moved, all else that it had.
+    fn put_home(
+        &self,
+        record: &Record,
+        place: &Option<PathBuf>,
+        mut there: Requests,
+        link: Link,
+    ) -> io::Result<()> {
         if record.name != record.original && link.altnames.contains(&record.original) {
             there.altname(link.index, &record.original, false)?;
         }
@@ -227,7 +265,7 @@ impl Devices {
             true => &record.original,
             false => &link.name,
         };
-        if *place != record.from {
+        if record.is_moved() && *place != record.from {
             let from = record.from.as_deref().or(self.home.as_deref());
             let from = File::open(from.unwrap_or(Path::new(OWN)))?;
             there.move_to(link.index, &from, name)?;

@@ -48,6 +48,9 @@ pub struct Record {
     pub given_mac: Option<Mac>,
     /// The MTU that it was given.
     pub given_mtu: Option<u32>,
+    /// The features that took VLAN tags out of its frames and were switched off.
+    #[serde(default)]
+    pub vlan_parse: Vec<String>,
 }
 
 /// What stays the same about a device, whatever its name and namespace.
@@ -140,7 +143,14 @@ impl Notes {
     }
 
     fn path(&self, record: &Record) -> PathBuf {
-        let name = format!("{}-{}.json", self.home, record.original);
+        // One that stays as it is may have a namesake in another namespace. No name of a device has a colon.
+        let place = match &record.from {
+            Some(place) if !record.is_moved() && record.name == record.original => {
+                place.to_string_lossy().replace('/', ":") + ":"
+            }
+            _ => "-".to_owned(),
+        };
+        let name = format!("{}{place}{}.json", self.home, record.original);
         self.directory.join(name)
     }
 }
@@ -261,6 +271,7 @@ mod tests {
             addresses: Vec::new(),
             given_mac,
             given_mtu: None,
+            vlan_parse: Vec::new(),
         }
     }
 

@@ -114,10 +114,12 @@ impl Opener {
         if !config.port.kind.is_device() {
             return self.with_tap(config, id);
         }
-        let link = self.devices.prepare(config).map_err(|e| match e.kind() {
+        let waits = |e: std::io::Error| match e.kind() {
             std::io::ErrorKind::NotFound => Closed::Waits(e.to_string()),
             _ => e.into(),
-        })?;
+        };
+        let link = self.devices.prepare(config).map_err(waits)?;
+        self.devices.keep_vlan_tags(config, &link).map_err(waits)?;
         self.af_xdp(config, id, &link, pool)
     }
 

@@ -1,0 +1,133 @@
+//! VLAN tags stay in the frames of a device while the router has it.
+//!
+//! With receive offload a device takes the tag out of a frame and hands it over beside the packet. Neither an XDP program
+//! nor an AF_XDP socket gets it from there: the packet looks as if it had come untagged, and would be routed.
+
+use std::io;
+use std::path::Path;
+
+use super::{Devices, Record};
+use crate::config::Interface;
+use crate::kernel::Link;
+use crate::netlink::ethtool::{Ethtool, Feature};
+
+impl Devices {
+    /// Makes a device that was [prepared](Self::prepare) leave VLAN tags in the frames that it receives. A device that
+    /// does so already is left alone.
+    ///
+    /// # Errors
+    /// NotFound: the device is gone meanwhile; Unsupported: it cannot do without the offload; ResourceBusy: another
+    /// router uses it; PermissionDenied.
+    pub fn keep_vlan_tags(&mut self, wanted: &Interface, link: &Link) -> io::Result<()> {
+        let mut ethtool = self.ethtool(self.netns.as_deref())?;
+        let features = changeable(link, ethtool.vlan_parse(link)?)?;
+        if features.is_empty() {
+            return Ok(());
+        }
+        self.note_vlan_parse(wanted, link, &features)?;
+        match ethtool.set_features(link, &features, false)?.first() {
+            Some(feature) => Err(needed(link, feature)),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes down what is about to be switched off, in a new note if there is none about the device.
+    fn note_vlan_parse(
+        &mut self,
+        wanted: &Interface,
+        link: &Link,
+        features: &[String],
+    ) -> io::Result<()> {
+        let ours = |record: &Record| record.netns == self.netns && record.is_about(link);
+        if let Some(note) = self.held.iter_mut().find(|note| ours(&note.record)) {
+            let mut record = note.record.clone();
+            record.vlan_parse.extend_from_slice(features);
+            record.vlan_parse.sort();
+            record.vlan_parse.dedup();
+            return note.replace(record);
+        }
+        self.clear(&link.name)?;
+        let addresses = self.open(self.netns.as_deref())?.addresses(link.index)?;
+        let mut record = self.record(self.netns.clone(), link, addresses, wanted);
+        record.vlan_parse = features.to_vec();
+        self.held.push(self.notes.write(record)?);
+        Ok(())
+    }
+
+    /// Switches on again what was switched off about a device, which is at a place now. What somebody else has switched
+    /// on since is on already.
+    pub(super) fn parse_vlan_again(
+        &self,
+        record: &Record,
+        place: Option<&Path>,
+        link: &Link,
+    ) -> io::Result<()> {
+        if record.vlan_parse.is_empty() {
+            return Ok(());
+        }
+        let set = self
+            .ethtool(place)
+            .and_then(|mut ethtool| ethtool.set_features(link, &record.vlan_parse, true));
+        let refused = match set {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            set => set?,
+        };
+        let Some(feature) = refused.first() else {
+            return Ok(());
+        };
+        let name = &link.name;
+        let what = format!(
+            "{name}: {feature} cannot be switched on again; try `ethtool -K {name} {feature} on`"
+        );
+        Err(io::Error::other(what))
+    }
+
+    fn ethtool(&self, place: Option<&Path>) -> io::Result<Ethtool> {
+        Ethtool::open(place.or(self.home.as_deref()))
+    }
+}
+
+/// The names of the features, if all of them can be switched off.
+fn changeable(link: &Link, features: Vec<Feature>) -> io::Result<Vec<String>> {
+    let names = features.into_iter().map(|feature| match feature {
+        Feature { name, changeable } if changeable => Ok(name),
+        Feature { name, .. } => Err(needed(link, &name)),
+    });
+    names.collect()
+}
+
+fn needed(link: &Link, feature: &str) -> io::Error {
+    let name = &link.name;
+    let what = format!(
+        "{name}: {feature} cannot be switched off: VLAN tags would be invisible to the router, and tagged packets routed as \
+         untagged ones; use a device whose driver can switch it off (no [fixed] there in `ethtool -k`)"
+    );
+    io::Error::new(io::ErrorKind::Unsupported, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_always_takes_tags_out_is_refused() {
+        let link = Link {
+            name: "eth1".into(),
+            ..Link::default()
+        };
+        let features = |changeable| {
+            let names = ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"];
+            let feature = |(name, changeable): (&str, bool)| Feature {
+                name: name.into(),
+                changeable,
+            };
+            names.into_iter().zip(changeable).map(feature).collect()
+        };
+        let all = changeable(&link, features([true, true])).expect("changeable");
+        assert_eq!(all, ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"]);
+        let error = changeable(&link, features([true, false])).expect_err("refused");
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        let expected = "eth1: rx-vlan-stag-hw-parse cannot be switched off: ";
+        assert!(error.to_string().starts_with(expected), "{error}");
+    }
+}
