@@ -4,8 +4,8 @@
 //! One run serves all interfaces, packet by packet: two on one CPU would take turns by the scheduler's slices, and each
 //! would send the packets of a slice in a burst.
 //!
-//! One long run on a thread of its own, from the first start to the last stop. The thread takes its CPU wholly: a slot
-//! that is not due is dropped and the next is tried. The kernel ends a run after 2^32 - 1 slots, some minutes; then the
+//! The runs, one after the other, are on a thread of their own, from the first start to the last stop. The thread takes
+//! its CPU wholly: a slot that is not due is dropped and the next is tried. A run ends after [`SLOTS`] slots; then the
 //! next begins at once, and what became due in between goes late, as after any other moment without the CPU. The
 //! program is registered ([`registration`]), or each end of a run would take tens of milliseconds.
 
@@ -32,6 +32,14 @@ use crate::{StreamCount, inventory, sys};
 use registration::Registration;
 use state::{State, WayState};
 use thread::Generator;
+
+/// Slots of a run, 0.1 to 0.2 s of them.
+///
+/// The kernel holds the RCU read lock during a run and lets go of it only where it finds that it should reschedule
+/// (`bpf_test_timer_continue` in net/bpf/test_run.c). A kernel that preempts inside of such sections (`PREEMPT_LAZY`, from
+/// Linux 7.0 on the usual one, and `preempt=full`) has always done so before: no grace period ends before the run does.
+/// Whatever waits for one, the deletion of a device or a namespace, memory to be freed, waits that long.
+const SLOTS: u32 = 1 << 20;
 
 /// The generator cannot do it.
 #[derive(Debug, thiserror::Error)]
@@ -121,7 +129,7 @@ impl Live {
     /// [`LiveError::DoesNotFit`] if the plans or an interface are beyond live frames; wrong plans; a CPU that is not
     /// there; what the kernel says.
     pub fn open(plans: &[LivePlan], cpu: Option<usize>) -> Result<Vec<Self>, LiveError> {
-        Self::with_runs_of(u32::MAX, plans, cpu)
+        Self::with_runs_of(SLOTS, plans, cpu)
     }
 
     /// [`open`](Self::open) with runs that end after so many slots.
