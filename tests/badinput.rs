@@ -210,8 +210,8 @@ fn interfaces_that_are_not_there() {
 }
 
 #[test]
-fn interface_taken_by_another_program() {
-    if skipped("interface_taken_by_another_program", &["ip", "ethtool"]) {
+fn interface_taken_by_another_router() {
+    if skipped("interface_taken_by_another_router", &["ip", "ethtool"]) {
         return;
     }
     let hosts = Hosts::new(1500, false);
@@ -223,7 +223,7 @@ fn interface_taken_by_another_program() {
         Some(&hosts.router),
         &["run", "-c", &path, "--socket", &format!("{path}.sock")],
     );
-    assert_refused(&output, &["r0", "XDP"]);
+    assert_refused(&output, &["r0", "in use by the router"]);
     assert!(
         hosts.router.ip("-d link show r0").unwrap().contains("xdp"),
         "the first one's program is still there"

@@ -15,7 +15,7 @@ use std::{
 use crate::harness::{
     Hosts, Raw, Router,
     craft::{ICMP, Ip4, Mac, checksum},
-    patience,
+    lacks_multi_buffer, patience,
     random::Random,
     router::{forwards, is_to},
     skipped,
@@ -320,7 +320,7 @@ fn kernel_and_router_with_taps_do_the_same() {
 #[test]
 fn kernel_and_router_do_the_same_to_jumbo_packets() {
     let name = "kernel_and_router_do_the_same_to_jumbo_packets";
-    if !skipped(name, &["ip", "ethtool"]) {
+    if !skipped(name, &["ip", "ethtool"]) && !lacks_multi_buffer(name) {
         compare(name, Kind::Veth, JUMBO);
     }
 }

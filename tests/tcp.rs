@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::harness::{
-    Hosts, Netns, Router, patience, skipped,
+    Hosts, Netns, Router, lacks_multi_buffer, patience, skipped,
     topology::{CONFIGURATION, HOST},
     until,
 };
@@ -120,7 +120,8 @@ fn tcp_survives_a_smaller_mtu() {
 
 #[test]
 fn tcp_with_jumbo_frames() {
-    if skipped("tcp_with_jumbo_frames", &["ip", "ethtool"]) {
+    let name = "tcp_with_jumbo_frames";
+    if skipped(name, &["ip", "ethtool"]) || lacks_multi_buffer(name) {
         return;
     }
     let hosts = Hosts::new(9000, true);

@@ -169,8 +169,12 @@ fn more_packets_wait_than_a_frame_holds() {
         let burst: Vec<Vec<u8>> = (0..250).map(|number| packet(number, 60)).collect();
         for half in burst.chunks(125).cycle().take(8) {
             a.send(0, half);
-            // The kernel delivers in its own time, and drops what its ring of 256 has no room for.
-            std::thread::sleep(patience(Duration::from_millis(25)));
+            // The kernel delivers in its own time, drops what its ring of 256 has no room for, and takes more from ours
+            // once it is asked again.
+            for _ in 0..5 {
+                std::thread::sleep(patience(Duration::from_millis(5)));
+                a.ports[0].flush(&mut a.bufs);
+            }
         }
         let got = b.receive_all(4 * burst.len());
         assert!(got.chunks(burst.len()).all(|got| got == burst));

@@ -127,7 +127,7 @@ fn devices() -> Vec<String> {
     names.map(|name| format!("network device {name}")).collect()
 }
 
-/// All files of all BPF file systems.
+/// All files of all BPF file systems but `maps.debug` and `progs.debug`, which the kernel makes in each.
 fn pins() -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let mut directories: Vec<_> = mounts
@@ -145,7 +145,9 @@ fn pins() -> Vec<String> {
             // Directories hold nothing in the kernel, and ip(8) makes some.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => directories.push(entry.path()),
-                Ok(kind) if kind.is_file() => {
+                Ok(kind)
+                    if kind.is_file() && entry.path().extension() != Some("debug".as_ref()) =>
+                {
                     pins.push(format!("pin {}", entry.path().display()));
                 }
                 _ => {}

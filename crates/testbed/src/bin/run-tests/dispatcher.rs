@@ -106,7 +106,8 @@ fn hold(object: &Path, lock: File, end: Instant) -> Result<(), String> {
     let read = || fs::read_to_string(said.path()).map_err(|e| e.to_string());
     let start = Instant::now();
     let holder = Command::new("unshare")
-        .args(["--net", "--", "sh", "-c", HOLD, "sh"])
+        // ip(8) mounts a BPF file system, which goes too.
+        .args(["--net", "--mount", "--", "sh", "-c", HOLD, "sh"])
         .args([object.as_path(), Path::new(RUNS)])
         .stdin(lock)
         .stdout(append()?)
