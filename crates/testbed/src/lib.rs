@@ -23,6 +23,21 @@ pub fn root(test: &str) -> bool {
     root
 }
 
+/// This test program, to be started once more with one of its tests alone, ignored or not: for what a test wants a process
+/// of its own to do, or to die of.
+///
+/// # Panics
+/// If the program has no path.
+pub fn only(test: &str) -> Spawn {
+    let program = std::env::current_exe().expect("a program has a path");
+    Spawn::new(program.display().to_string()).args([
+        "--exact",
+        test,
+        "--include-ignored",
+        "--nocapture",
+    ])
+}
+
 /// As [`root`], for a test that needs these programs too.
 ///
 /// # Panics

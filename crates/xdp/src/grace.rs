@@ -53,7 +53,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use testbed::{command, patience, root, until};
+    use testbed::{Directory, command, patience, root_with, until};
 
     use super::*;
     use crate::map::Shared;
@@ -92,37 +92,25 @@ char _license[] SEC("license") = "GPL";
     #[allow(unsafe_code)]
     unsafe impl Shared for Times {}
 
-    fn compile(test: &str) -> Option<Vec<u8>> {
-        if !command::exists("clang") {
-            println!("SKIP {test}: clang is not installed");
-            return None;
-        }
+    fn compile() -> Vec<u8> {
         let machine = format!("-I/usr/include/{}-linux-gnu", std::env::consts::ARCH);
         let bpf = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/bpf");
-        let object = format!("/run/parshall/slow-{}.o", std::process::id());
+        let directory = Directory::new();
+        let object = directory.path().join("slow.o").display().to_string();
         let clang = "clang -O2 -target bpf -mcpu=v3 -x c -c - -o";
         let mut clang: Vec<_> = clang.split(' ').collect();
         clang.extend([object.as_str(), &machine, bpf]);
-        let compiled = command::run_with(&clang, SLOW);
-        let elf = std::fs::read(&object);
-        // Where it was not made there is nothing to remove.
-        drop(std::fs::remove_file(&object));
-        compiled.expect("clang compiles it");
-        Some(elf.expect("is there"))
+        command::run_with(&clang, SLOW).expect("clang compiles it");
+        std::fs::read(&object).expect("is there")
     }
 
     #[test]
     fn a_program_that_runs_is_waited_for() {
-        let test = "a_program_that_runs_is_waited_for";
-        if !root(test) {
+        if !root_with("a_program_that_runs_is_waited_for", &["clang"]) {
             return;
         }
-        // Makes the directory that the object goes to.
         let _alone = testbed::alone();
-        let Some(elf) = compile(test) else {
-            return;
-        };
-        let program = Loaded::new(&elf, "slow", &[]).expect("loads");
+        let program = Loaded::new(&compile(), "slow", &[]).expect("loads");
         let variables = program.map(".bss").mapping().expect("is mapped");
         let times = variables.view::<Times>();
         let grace = Grace::new().expect("makes maps");

@@ -5,7 +5,6 @@ mod net;
 mod shared;
 
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use shared::{SIZES, Tables};
 use tables::interface::{self, Interface, Interfaces};
 use tables::ip4::Entry;
 use tables::{Memory, Sizes};
-use testbed::{Spawn, alone, command, patience, until};
+use testbed::{Directory, alone, command, only, patience, root_with, until};
 use xdp::{Mode, Receiver, Router, RouterPort, Verdict};
 
 const EXT: u32 = 1 << 31;
@@ -330,20 +329,18 @@ fn conflicts_and_detaching() {
 #[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn foreign_program() {
     const PROGRAM: &str = "__attribute__((section(\"xdp\"))) int strange(void *c) { return 2; }";
-    if !root("foreign_program") {
+    if !root_with("foreign_program", &["clang"]) {
         return;
-    }
-    if !command::exists("clang") {
-        return println!("SKIP foreign_program: clang is not installed");
     }
     let _alone = alone();
     let pair = Pair::new("foreign").expect("root makes it");
-    let object = Object(format!("/run/parshall/foreign-{}.o", std::process::id()));
+    let directory = Directory::new();
+    let object = directory.path().join("foreign.o").display().to_string();
     let clang = "clang -O2 -target bpf -x c -c - -o";
-    let clang: Vec<_> = clang.split(' ').chain([object.0.as_str()]).collect();
+    let clang: Vec<_> = clang.split(' ').chain([object.as_str()]).collect();
     command::run_with(&clang, PROGRAM).expect("clang compiles it");
     pair.right(|ifindex| {
-        let attach = format!("ip link set dev right xdpgeneric obj {} sec xdp", object.0);
+        let attach = format!("ip link set dev right xdpgeneric obj {object} sec xdp");
         let attach: Vec<_> = attach.split(' ').collect();
         command::run(&attach).expect("ip attaches it");
         let there = xdp::attached(ifindex).expect("asks").expect("is there");
@@ -362,16 +359,6 @@ fn foreign_program() {
         }
         assert_eq!(xdp::attached(ifindex).expect("asks"), Some(there));
     });
-}
-
-/// A file that goes with the test.
-struct Object(String);
-
-impl Drop for Object {
-    fn drop(&mut self) {
-        // Where it was not made there is nothing to remove.
-        drop(std::fs::remove_file(Path::new(&self.0)));
-    }
 }
 
 const HOLD: &str = "PARSHALL_TEST_HOLD";
@@ -398,17 +385,8 @@ fn killed_process() {
     let _alone = alone();
     let pair = Pair::new("killed").expect("root makes it");
     pair.right(|ifindex| {
-        let this = std::env::current_exe().expect("has a path");
-        let mut child = Spawn::new(this.display().to_string())
-            .env(HOLD, ifindex.to_string())
-            .args([
-                "--exact",
-                "killed_process",
-                "--include-ignored",
-                "--nocapture",
-            ])
-            .start()
-            .expect("starts");
+        let child = only("killed_process").env(HOLD, ifindex.to_string());
+        let mut child = child.start().expect("starts");
         let log = child.log_path().to_owned();
         let holds = || std::fs::read_to_string(&log).is_ok_and(|log| log.contains("holding"));
         child.ready(patience(LIMIT), holds).expect("attaches");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use net::{Pair, RIGHT_MAC, udp};
 use testbed::veth::{self, End};
-use testbed::{Alone, Netns, Spawn, patience, until};
+use testbed::{Alone, Netns, only, patience, until};
 use xdp::{
     Live, LiveError, LivePlan, LiveStream, MAX_FRAME, Match, Op, Rate, Sink, StreamCount, Var,
 };
@@ -525,13 +525,8 @@ fn nothing_is_left_of_a_killed_process() {
         links.iter().any(|link| link.name == NAME)
     };
     pair.left(|ifindex| {
-        let program = std::env::current_exe().expect("has a path");
-        let test = "nothing_is_left_of_a_killed_process";
-        let mut child = Spawn::new(program.display().to_string())
-            .env(HOLD, ifindex.to_string())
-            .args(["--exact", test, "--include-ignored", "--nocapture"])
-            .start()
-            .expect("starts");
+        let child = only("nothing_is_left_of_a_killed_process").env(HOLD, ifindex.to_string());
+        let mut child = child.start().expect("starts");
         let sends = until(limit(), || child.log().contains("sending"));
         assert!(sends && registered(), "{}", child.log());
         child.kill();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{Gid, Uid, set_thread_gid, set_thread_uid};
-use testbed::{Spawn, patience, until};
+use testbed::{only, patience, until};
 
 use super::seats::ALL;
 use super::*;
@@ -307,10 +307,7 @@ fn ticks(stat: &File) -> u64 {
 fn without_file_descriptors_it_rests() {
     const ALONE: &str = "PARSHALL_TEST_NO_DESCRIPTORS";
     if std::env::var_os(ALONE).is_none() {
-        let name = "api::tests::without_file_descriptors_it_rests";
-        let this = std::env::current_exe().expect("this program");
-        let output = Spawn::new(this.display().to_string())
-            .args(["--exact", name])
+        let output = only("api::tests::without_file_descriptors_it_rests")
             .env(ALONE, "1")
             .output(Duration::from_secs(120))
             .expect("run it");

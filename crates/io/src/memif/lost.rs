@@ -172,7 +172,7 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_
 #[cfg(test)]
 mod tests {
     use crate::memif::region::Region;
-    use ::testbed::Spawn;
+    use ::testbed::only;
     use std::os::fd::AsRawFd;
     use std::os::unix::process::ExitStatusExt;
     use std::time::Duration;
@@ -223,10 +223,8 @@ mod tests {
             read(&theirs, 0);
             return;
         }
-        let name = "memif::lost::tests::a_bus_error_elsewhere_still_ends_the_process";
-        let this = std::env::current_exe().expect("this program");
-        let output = Spawn::new(this.display().to_string())
-            .args(["--exact", name])
+        let victim = only("memif::lost::tests::a_bus_error_elsewhere_still_ends_the_process");
+        let output = victim
             .env(VICTIM, "1")
             .output(Duration::from_secs(60))
             .expect("run it");

@@ -3,6 +3,7 @@
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use testbed::veth::{self, End};
 use testbed::{Netns, command};
 
@@ -92,16 +93,9 @@ pub fn index(interface: &str) -> u32 {
 
 /// Keeps the calling thread on the processor that it is on.
 pub fn stay_on_this_processor() {
-    // SAFETY: an all-zero set is valid: no processor.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: no preconditions.
-    let here = unsafe { libc::sched_getcpu() };
-    assert!(here >= 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: the kernel's own number of a processor; the set has room for 1024.
-    unsafe { libc::CPU_SET(here as usize, &mut set) };
-    // SAFETY: the set outlives the call and has the length given.
-    let done = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    let mut here = CpuSet::new();
+    here.set(sched_getcpu());
+    sched_setaffinity(None, &here).expect("it is one of ours");
 }
 
 /// An AF_XDP socket with a receive ring, bound to nothing: all that a program needs to redirect to it.
