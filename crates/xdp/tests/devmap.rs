@@ -302,7 +302,6 @@ fn routed(packet: &[u8]) -> Vec<u8> {
 
 /// One by one, and as many as the program takes in one go, which leave together.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn packets_cross_by_the_program_alone() {
     let test = "packets_cross_by_the_program_alone";
     let Some(line) = Line::new(test, 1500, Mode::Native) else {
@@ -333,7 +332,6 @@ fn packets_cross_by_the_program_alone() {
 
 /// The program runs in the stack: devices need not know anything of redirected frames.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn packets_cross_in_generic_mode() {
     let test = "packets_cross_in_generic_mode";
     let Some(line) = Line::new(test, 1500, Mode::Generic) else {
@@ -348,7 +346,6 @@ fn packets_cross_in_generic_mode() {
 /// Frames of several buffers cross where the kernel says that the device takes them. Where they are sent nevertheless, they
 /// are lost.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn long_packets_cross_in_several_buffers() {
     let test = "long_packets_cross_in_several_buffers";
     let Some(line) = Line::new(test, 9000, Mode::Native) else {
@@ -387,7 +384,6 @@ fn long_packets_cross_in_several_buffers() {
 /// Nothing is lost without a trace but what this says: it works again as soon as the trouble is over, and until then every
 /// packet is counted, by the program or by the device that lost it.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn what_is_lost_behind_the_program_is_counted_by_the_devices() {
     let test = "what_is_lost_behind_the_program_is_counted_by_the_devices";
     let Some(mut line) = Line::new(test, 1500, Mode::Native) else {
@@ -435,7 +431,6 @@ fn what_is_lost_behind_the_program_is_counted_by_the_devices() {
 /// The same while packets are on their way without a break: the kernel lives, the program's counts add up, and what
 /// is sent after it crosses.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn trouble_under_traffic_is_survived() {
     let test = "trouble_under_traffic_is_survived";
     let Some(mut line) = Line::new(test, 1500, Mode::Native) else {

@@ -23,7 +23,6 @@ fn memory_of_maps() -> u64 {
 }
 
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn a_receiver_needs_sockets_but_no_tables() {
     if !root("a_receiver_needs_sockets_but_no_tables") {
         return;

@@ -272,7 +272,6 @@ fn ports_are_their_own() {
 
 /// A program in the way is named; dropping a port clears the way.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn conflicts_and_detaching() {
     if !root("conflicts_and_detaching") {
         return;
@@ -326,7 +325,6 @@ fn conflicts_and_detaching() {
 
 /// Someone else's program, attached the old way: the message says how to remove it.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn foreign_program() {
     const PROGRAM: &str = "__attribute__((section(\"xdp\"))) int strange(void *c) { return 2; }";
     if !root_with("foreign_program", &["clang"]) {
@@ -374,7 +372,6 @@ fn hold(ifindex: u32) -> ! {
 
 /// kill -9 takes the program off, and a new one finds nothing in its way.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn killed_process() {
     if let Ok(index) = std::env::var(HOLD) {
         hold(index.parse().expect("an index"));

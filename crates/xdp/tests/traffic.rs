@@ -112,7 +112,6 @@ fn attach(pair: &Pair, matches: &[Match]) -> Sink {
 }
 
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn imix_is_exact() {
     let Some((_alone, pair)) = alone_with_pair("imix") else {
         return;
@@ -144,7 +143,6 @@ fn imix_is_exact() {
 
 /// Every value of two variables comes equally often, in frames whose checksum the kernel accepts.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn variables_cover_their_range() {
     let Some((_alone, pair)) = alone_with_pair("vars") else {
         return;
@@ -175,7 +173,6 @@ fn variables_cover_their_range() {
 
 /// The frames as a host receives them: checksum right, fields in their ranges, the rest untouched.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn frames_are_right() {
     let Some((_alone, pair)) = alone_with_pair("frames") else {
         return;
@@ -247,7 +244,6 @@ impl Expected {
 
 /// Rates change under way, a stop ends the sending wholly, and nothing is asked for meanwhile.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn rates_and_stops() {
     let Some((_alone, pair)) = alone_with_pair("stops") else {
         return;
@@ -281,7 +277,6 @@ fn rates_and_stops() {
 
 /// What an overloaded generator could not send is not sent when it starts again.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn nothing_is_left_of_an_earlier_schedule() {
     let Some((_alone, pair)) = alone_with_pair("leftover") else {
         return;
@@ -312,7 +307,6 @@ fn nothing_is_left_of_an_earlier_schedule() {
 /// Two interfaces are served packet by packet: neither is ever ahead of the other by more than one, and what is meant
 /// for one goes out of that one.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn two_ways_take_turns() {
     let Some((_alone, pair)) = alone_with_pair("turns") else {
         return;
@@ -376,7 +370,6 @@ fn two_ways_take_turns() {
 
 /// What no stream claims reaches the kernel.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn the_rest_passes() {
     let Some((_alone, pair)) = alone_with_pair("rest") else {
         return;
@@ -390,7 +383,6 @@ fn the_rest_passes() {
 
 /// A jumbo frame comes in several buffers, and all of them count.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn jumbo_frames_are_counted_whole() {
     let Some((_alone, pair)) = alone_with_pair("jumbo") else {
         return;
@@ -408,7 +400,6 @@ fn jumbo_frames_are_counted_whole() {
 
 /// Fields deep in short and long frames, whose beginnings differ: what one stream writes, the next overwrites.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn wide_and_mixed_frames() {
     let Some((_alone, pair)) = alone_with_pair("wide") else {
         return;
@@ -460,7 +451,6 @@ fn wide_and_mixed_frames() {
 }
 
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn longest_frame() {
     let Some((_alone, pair)) = alone_with_pair("longest") else {
         return;
@@ -473,7 +463,6 @@ fn longest_frame() {
 
 /// The kernel knows the program for as long as the generator lives, not only while it sends; nobody sees by what.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn the_program_is_registered_from_open_to_drop() {
     let Some((_alone, pair)) = alone_with_pair("registered") else {
         return;
@@ -511,7 +500,6 @@ fn hold(ifindex: u32) -> ! {
 }
 
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn nothing_is_left_of_a_killed_process() {
     if let Ok(index) = std::env::var(HOLD) {
         hold(index.parse().expect("an index"));
@@ -554,7 +542,6 @@ fn link(here: &Netns, name: &str) -> Netns {
 /// A run refers to no interface: its own can be deleted meanwhile, also by the end of the namespace where its peer is,
 /// and the kernel goes on deleting other namespaces.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn interfaces_can_be_deleted_while_they_are_sent_to() {
     if !testbed::root("interfaces_can_be_deleted_while_they_are_sent_to") {
         return;
@@ -598,7 +585,6 @@ fn interfaces_can_be_deleted_while_they_are_sent_to() {
 
 /// A veth whose peer would not take the frames is refused at the start, and so is what is not there.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn refusals() {
     let Some((_alone, pair)) = alone_with_pair("refusals") else {
         return;

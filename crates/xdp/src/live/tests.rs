@@ -8,7 +8,6 @@ use crate::Sink;
 
 /// Runs of one batch each: the schedule is kept over hundreds of their ends.
 #[test]
-#[ignore = "attaches XDP programs: only in a guest so far (docs/testing.md)"]
 fn a_run_that_ends_loses_nothing() {
     if !testbed::root("a_run_that_ends_loses_nothing") {
         return;
