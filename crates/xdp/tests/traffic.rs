@@ -630,9 +630,9 @@ fn start_and_stop() {
         .map(|sink| sink.expect("attaches"));
     pair.left(|left| {
         let other = generator(plan(left, vec![stream(60, 1)]), Some(0));
-        other.start(Rate::Unpaced).expect("starts");
         let second = plan(net::index("left2"), vec![stream(60, 1)]);
         let live = generator(second, Some(1));
+        other.start(Rate::Unpaced).expect("starts");
         let mut times = [Vec::new(), Vec::new()];
         for _ in 0..21 {
             let begin = Instant::now();
