@@ -6,18 +6,6 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-/* The definition that the loader reads out of section "maps". It needs no BTF, so the compiled objects
- * hold no source lines and are the same wherever they are built. */
-struct map_def {
-	__u32 type;
-	__u32 key_size;
-	__u32 value_size;
-	__u32 max_entries;
-	__u32 map_flags;
-	__u32 id;
-	__u32 pinning;
-};
-
 /* Queues of a device whose packets a program can give to AF_XDP sockets. */
 #define SOCKETS 256
 

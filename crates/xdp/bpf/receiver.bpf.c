@@ -2,12 +2,12 @@
  * is no socket, the kernel gets it. */
 #include "common.bpf.h"
 
-struct map_def SEC("maps") xsks = {
-	.type = BPF_MAP_TYPE_XSKMAP,
-	.key_size = 4,
-	.value_size = 4,
-	.max_entries = SOCKETS,
-};
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, SOCKETS);
+} xsks SEC(".maps");
 
 SEC("xdp.frags")
 int parshall_recv(struct xdp_md *ctx)

@@ -56,67 +56,67 @@ struct counters {
 volatile __u64 interface;
 
 /* Sizes of the tables are the loader's, it brings the maps. */
-struct map_def SEC("maps") ip4_first = {
-	.type = BPF_MAP_TYPE_ARRAY,
-	.key_size = 4,
-	.value_size = sizeof(struct line),
-	.max_entries = 1 << 20,
-	.map_flags = BPF_F_MMAPABLE,
-};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct line);
+	__uint(max_entries, 1 << 20);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} ip4_first SEC(".maps");
 
-struct map_def SEC("maps") ip4_second = {
-	.type = BPF_MAP_TYPE_ARRAY,
-	.key_size = 4,
-	.value_size = sizeof(struct line),
-	.max_entries = 16,
-	.map_flags = BPF_F_MMAPABLE,
-};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct line);
+	__uint(max_entries, 16);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} ip4_second SEC(".maps");
 
-struct map_def SEC("maps") nexthop_groups = {
-	.type = BPF_MAP_TYPE_ARRAY,
-	.key_size = 4,
-	.value_size = sizeof(struct line),
-	.max_entries = 16,
-	.map_flags = BPF_F_MMAPABLE,
-};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct line);
+	__uint(max_entries, 16);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} nexthop_groups SEC(".maps");
 
-struct map_def SEC("maps") adjacencies = {
-	.type = BPF_MAP_TYPE_ARRAY,
-	.key_size = 4,
-	.value_size = sizeof(struct line),
-	.max_entries = 16,
-	.map_flags = BPF_F_MMAPABLE,
-};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct line);
+	__uint(max_entries, 16);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} adjacencies SEC(".maps");
 
-struct map_def SEC("maps") interfaces = {
-	.type = BPF_MAP_TYPE_ARRAY,
-	.key_size = 4,
-	.value_size = sizeof(struct line),
-	.max_entries = INTERFACES,
-	.map_flags = BPF_F_MMAPABLE,
-};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct line);
+	__uint(max_entries, INTERFACES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} interfaces SEC(".maps");
 
-struct map_def SEC("maps") xsks = {
-	.type = BPF_MAP_TYPE_XSKMAP,
-	.key_size = 4,
-	.value_size = 4,
-	.max_entries = SOCKETS,
-};
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, SOCKETS);
+} xsks SEC(".maps");
 
-struct map_def SEC("maps") counters = {
-	.type = BPF_MAP_TYPE_PERCPU_ARRAY,
-	.key_size = 4,
-	.value_size = sizeof(struct counters),
-	.max_entries = INTERFACES,
-};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct counters);
+	__uint(max_entries, INTERFACES);
+} counters SEC(".maps");
 
 /* The devices to send by, by number of the interface. */
-struct map_def SEC("maps") egress = {
-	.type = BPF_MAP_TYPE_DEVMAP,
-	.key_size = 4,
-	.value_size = 4,
-	.max_entries = INTERFACES,
-};
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, INTERFACES);
+} egress SEC(".maps");
 
 /* One 32-bit load, whatever the compiler thinks of it: userspace changes the word at any time. */
 static __always_inline __u32 load(struct line *l, __u32 at)

@@ -32,12 +32,12 @@ struct counters {
 struct table table;
 
 /* One for each match, and the last for what matched none. */
-struct map_def SEC("maps") counters = {
-	.type = BPF_MAP_TYPE_PERCPU_ARRAY,
-	.key_size = 4,
-	.value_size = sizeof(struct counters),
-	.max_entries = MATCHES + 1,
-};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct counters);
+	__uint(max_entries, MATCHES + 1);
+} counters SEC(".maps");
 
 static __always_inline int parse(struct xdp_md *ctx, struct packet *p)
 {

@@ -62,9 +62,12 @@ mod tests {
     /// A program that takes its time, 0.3 s: it copies a megabyte again and again.
     const SLOW: &str = r#"
 #include "common.bpf.h"
-struct map_def SEC("maps") blocks = {
-    .type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 1 << 20, .max_entries = 2,
-};
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(key_size, 4);
+    __uint(value_size, 1 << 20);
+    __uint(max_entries, 2);
+} blocks SEC(".maps");
 volatile __u64 began, ended;
 SEC("xdp") int slow(struct xdp_md *ctx)
 {
@@ -97,7 +100,7 @@ char _license[] SEC("license") = "GPL";
         let bpf = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/bpf");
         let directory = Directory::new();
         let object = directory.path().join("slow.o").display().to_string();
-        let clang = "clang -O2 -target bpf -mcpu=v3 -x c -c - -o";
+        let clang = "clang -O2 -g -target bpf -mcpu=v3 -x c -c - -o";
         let mut clang: Vec<_> = clang.split(' ').collect();
         clang.extend([object.as_str(), &machine, bpf]);
         command::run_with(&clang, SLOW).expect("clang compiles it");

@@ -53,6 +53,25 @@ fn objects_are_those_of_the_sources() {
     }
 }
 
+/// Of all loaders only old ones take the definitions that know no types (section `maps`).
+#[test]
+fn maps_are_defined_by_their_types() {
+    let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
+    for (name, maps) in [("live", 0), ("receiver", 1), ("router", 8), ("sink", 1)] {
+        let elf = std::fs::read(bpf.join(format!("{name}.bpf.o"))).expect("is committed");
+        let object = aya_obj::Object::parse(&elf).expect("is an object");
+        let (variables, defined): (Vec<_>, Vec<_>) = object
+            .maps
+            .values()
+            .partition(|map| map.section_kind() == aya_obj::EbpfSectionKind::Bss);
+        assert!(variables.len() <= 1, "{name}");
+        assert_eq!(defined.len(), maps, "{name}");
+        for map in defined {
+            assert!(matches!(map, aya_obj::Map::Btf(_)), "{name}: {map:?}");
+        }
+    }
+}
+
 /// Why the objects cannot be built as they were.
 fn missing(version: &str) -> Option<String> {
     let Ok(clang) = Command::new("clang").arg("--version").output() else {
