@@ -195,6 +195,25 @@ fn a_failure_is_seen_when_it_happens() {
 }
 
 #[test]
+fn an_error_of_the_kernel_is_seen_when_it_happens() {
+    if !testbed::root("an_error_of_the_kernel_is_seen_when_it_happens") {
+        return;
+    }
+    let number = std::process::id();
+    let script = format!(
+        "touch hold; echo '<6>no error {number}' >/dev/kmsg; echo '<3>run-tests: only a test {number}' >/dev/kmsg\n\
+        while [ -e hold ]; do sleep 0.1; done\necho '{PASSED}'"
+    );
+    let mut run = Run::start(600, &[("says", &script)]);
+    let line = format!("\nkernel: run-tests: only a test {number}\n");
+    assert!(run.prints(&line), "{}", run.output());
+    fs::remove_file(run.path().join("hold")).unwrap();
+    let (status, output) = run.end();
+    assert!(status.success(), "{output}");
+    assert!(!output.contains("no error"), "{output}");
+}
+
+#[test]
 fn a_namespace_that_is_left_is_named() {
     if !testbed::root("a_namespace_that_is_left_is_named") {
         return;

@@ -10,6 +10,7 @@ mod census;
 mod command;
 mod dispatcher;
 mod dump;
+mod kernel;
 mod list;
 mod memory;
 mod output;
@@ -122,9 +123,10 @@ impl Run {
             }
         };
         let memory = memory::Sampler::start();
+        let mut kernel = kernel::Log::open();
         for program in programs {
             memory.of(&program.name);
-            let stopped = program.run(&mut report, &self.interrupted);
+            let stopped = program.run(&mut report, &mut kernel, &self.interrupted);
             if stopped {
                 self.clean_up();
             }

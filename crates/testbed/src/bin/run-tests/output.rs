@@ -51,6 +51,11 @@ impl Follower {
         }
     }
 
+    /// Whether something else may be printed now.
+    pub fn is_at_line_start(&self) -> bool {
+        self.line.is_empty()
+    }
+
     fn end_of_line(&mut self) {
         let line = String::from_utf8_lossy(&self.line).into_owned();
         self.line.clear();

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::WaitStatus;
 
+use crate::kernel::Log;
 use crate::output::{Follower, Results};
 use crate::report::{Report, say};
 use crate::tasks::{self, TICK};
@@ -27,8 +28,9 @@ pub struct Program {
 }
 
 impl Program {
-    /// Runs it, shows what it prints and adds what came of it to the report. True if it had to be ended.
-    pub fn run(&self, report: &mut Report, interrupted: &AtomicBool) -> bool {
+    /// Runs it, shows what it prints and what errors the kernel has meanwhile, and adds what came of it to the report. True
+    /// if it had to be ended.
+    pub fn run(&self, report: &mut Report, kernel: &mut Log, interrupted: &AtomicBool) -> bool {
         say(&format!("\n== {}", self.name));
         let start = Instant::now();
         let (pid, file) = match self.start() {
@@ -40,7 +42,7 @@ impl Program {
         };
         let mut output = Follower::new(file);
         let limit = seconds("PARSHALL_TEST_LIMIT", 600);
-        let status = watch(pid, &mut output, start + limit, interrupted);
+        let status = watch(pid, &mut output, kernel, start + limit, interrupted);
         output.end();
         let interrupted = interrupted.load(Ordering::Relaxed);
         match status {
@@ -54,6 +56,7 @@ impl Program {
         }
         self.end_rest(status.is_none(), report);
         output.end();
+        kernel.follow();
         let mut results = output.results;
         results.settle();
         say(&self.summary(&results, start.elapsed()));
@@ -138,10 +141,19 @@ fn late(limit: Duration) -> String {
 }
 
 /// Shows what the program prints until it ends; None: the time is over, or the run is interrupted.
-fn watch(pid: u32, output: &mut Follower, end: Instant, by: &AtomicBool) -> Option<WaitStatus> {
+fn watch(
+    pid: u32,
+    output: &mut Follower,
+    kernel: &mut Log,
+    end: Instant,
+    by: &AtomicBool,
+) -> Option<WaitStatus> {
     loop {
         let status = tasks::ended(pid);
         output.follow();
+        if output.is_at_line_start() {
+            kernel.follow();
+        }
         if status.is_some() || Instant::now() >= end || by.load(Ordering::Relaxed) {
             return status;
         }
