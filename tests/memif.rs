@@ -107,12 +107,11 @@ fn through_testpmd(role: &str, theirs: &str) {
             .to_string()
     });
     let start_peer = || testpmd(&wire, theirs, &sockets).start().unwrap();
-    // The listening side goes first; the other finds it.
+    // The listening side goes first; the other finds it. testpmd's dies of a client that gives up before its ports run.
     let mut peer = (theirs == "server").then(start_peer);
-    if peer.is_some() {
-        assert!(until(patience(), || sockets
-            .iter()
-            .all(|s| std::path::Path::new(s).exists())));
+    if let Some(peer) = &peer {
+        let runs = || peer.log().contains("Checking link statuses");
+        assert!(until(patience(), runs), "{}", peer.log());
     }
     let router = Router::start(&router_ns, &configuration(role, &sockets));
     let peer = peer.get_or_insert_with(start_peer);

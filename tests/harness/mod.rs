@@ -32,18 +32,7 @@ pub fn skipped(name: &str, programs: &[&str]) -> bool {
 /// True, after printing the line that the summary counts, where AF_XDP sockets take no packets of several buffers: before
 /// Linux 6.6.
 pub fn lacks_multi_buffer(name: &str) -> bool {
-    let release = rustix::system::uname()
-        .release()
-        .to_string_lossy()
-        .into_owned();
-    let mut numbers = release
-        .split('.')
-        .map_while(|number| number.parse::<u32>().ok());
-    let lacks = (numbers.next(), numbers.next()) < (Some(6), Some(6));
-    if lacks {
-        println!("SKIP {name}: Linux {release} has no AF_XDP with several buffers");
-    }
-    lacks
+    testbed::lacks(name, (6, 6), "has no AF_XDP with several buffers")
 }
 
 /// A copy of the binary under test that everyone may run, with its directory, which goes when dropped.

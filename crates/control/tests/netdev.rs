@@ -88,7 +88,7 @@ fn a_device_is_renamed_moved_and_put_back() {
     assert!(!shown.contains("altname") && is_empty(&directory));
 }
 
-/// The kernel goes on forwarding with its settings, and routes by it stay.
+/// The kernel goes on forwarding with its settings, and routes by it stay where it is renamed without being set down.
 #[test]
 fn a_device_that_stays_gets_its_name_back() {
     let test = "a_device_that_stays_gets_its_name_back";
@@ -108,10 +108,10 @@ fn a_device_that_stays_gets_its_name_back() {
     restored(devices);
     let after = ["mtu 1300", "192.0.2.1/24", "198.51.100.1/24", ",UP"];
     shows(&home.ip("address show dev ether0"), &after);
-    shows(
-        &home.ip("route show"),
-        &["203.0.113.0/24 via 192.0.2.2 dev ether0"],
-    );
+    if !testbed::lacks(test, (6, 2), "sets devices down to rename them") {
+        let route = "203.0.113.0/24 via 192.0.2.2 dev ether0";
+        shows(&home.ip("route show"), &[route]);
+    }
 }
 
 /// The device is gone; somebody has made another one that is called like it.

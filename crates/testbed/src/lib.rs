@@ -50,6 +50,25 @@ pub fn root_with(test: &str, programs: &[&str]) -> bool {
     root
 }
 
+/// Whether this kernel is older than `since` and so lacks something (`what`); says `SKIP test: why` then.
+pub fn lacks(test: &str, since: (u32, u32), what: &str) -> bool {
+    let release = rustix::system::uname();
+    let release = release.release().to_string_lossy();
+    let lacks = is_before(&release, since);
+    if lacks {
+        println!("SKIP {test}: Linux {release} {what}");
+    }
+    lacks
+}
+
+/// Whether a kernel of this name, as in `6.12.117+deb13-amd64`, is older than a version.
+fn is_before(release: &str, (major, minor): (u32, u32)) -> bool {
+    let mut numbers = release
+        .split(['.', '-', '+'])
+        .map_while(|n| n.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) < (Some(major), Some(minor))
+}
+
 /// # Panics
 /// If one of the programs is not installed.
 fn installed(programs: &[&str]) {
@@ -65,6 +84,20 @@ fn installed(programs: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_are_compared_number_by_number() {
+        for (release, before) in [
+            ("6.1.0-50-amd64", true),
+            ("5.15.0", true),
+            ("6.5-rc1", true),
+            ("6.6.0", false),
+            ("6.12.117+deb13-amd64", false),
+            ("7.2.13", false),
+        ] {
+            assert_eq!(is_before(release, (6, 6)), before, "{release}");
+        }
+    }
 
     #[test]
     fn what_is_missing_is_named() {
