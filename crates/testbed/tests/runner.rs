@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,15 +15,20 @@ use testbed::{patience, until};
 const OVER: Duration = Duration::from_secs(120);
 const PASSED: &str = "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
 
+/// A run counts what is on the machine before and after: one at a time, so that none counts what another one makes.
+static MACHINE: Mutex<()> = Mutex::new(());
+
 /// A run of shell scripts as test programs; killed when dropped.
 struct Run {
     directory: TempDir,
     child: Child,
+    _machine: MutexGuard<'static, ()>,
 }
 
 impl Run {
     /// Starts it; each program may take `limit` seconds.
     fn start(limit: u32, programs: &[(&str, &str)]) -> Self {
+        let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
         let mut list = String::new();
@@ -45,7 +51,11 @@ impl Run {
             .stdout(output)
             .spawn()
             .unwrap();
-        Self { directory, child }
+        Self {
+            directory,
+            child,
+            _machine: machine,
+        }
     }
 
     fn path(&self) -> &Path {
@@ -221,7 +231,8 @@ fn a_namespace_that_is_left_is_named() {
     // No process has the number 4194304.
     let name = format!("left-4194304-{}", std::process::id());
     let script = format!("ip netns add {name}; echo '{PASSED}'");
-    let (status, output) = Run::start(600, &[("leaves", &script)]).end();
+    let mut run = Run::start(600, &[("leaves", &script)]);
+    let (status, output) = run.end();
     testbed::command::run(&["ip", "netns", "del", &name]).unwrap();
     assert_eq!(status.code(), Some(1), "{output}");
     assert_has(
