@@ -6,8 +6,14 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-/* Queues of a device whose packets a program can give to AF_XDP sockets. */
-#define SOCKETS 256
+/* The AF_XDP sockets that a program can give packets to, by queue of its device. */
+#define AF_XDP_SOCKETS(name)                          \
+	struct {                                      \
+		__uint(type, BPF_MAP_TYPE_XSKMAP);    \
+		__type(key, __u32);                   \
+		__type(value, __u32);                 \
+		__uint(max_entries, 256);             \
+	} name SEC(".maps")
 
 #define ETH_LEN 14
 #define ETHERTYPE_IP4 0x0800

@@ -2,12 +2,7 @@
  * is no socket, the kernel gets it. */
 #include "common.bpf.h"
 
-struct {
-	__uint(type, BPF_MAP_TYPE_XSKMAP);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(max_entries, SOCKETS);
-} xsks SEC(".maps");
+AF_XDP_SOCKETS(xsks);
 
 SEC("xdp.frags")
 int parshall_recv(struct xdp_md *ctx)

@@ -55,53 +55,23 @@ struct counters {
 /* Number of the port's interface; written by userspace before the program is anywhere. */
 volatile __u64 interface;
 
-/* Sizes of the tables are the loader's, it brings the maps. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct line);
-	__uint(max_entries, 1 << 20);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} ip4_first SEC(".maps");
+/* A table, which userspace writes as memory. Its size is the loader's, it brings the map. */
+#define TABLE(name, lines)                            \
+	struct {                                      \
+		__uint(type, BPF_MAP_TYPE_ARRAY);     \
+		__type(key, __u32);                   \
+		__type(value, struct line);           \
+		__uint(max_entries, lines);           \
+		__uint(map_flags, BPF_F_MMAPABLE);    \
+	} name SEC(".maps")
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct line);
-	__uint(max_entries, 16);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} ip4_second SEC(".maps");
+TABLE(ip4_first, 1 << 20);
+TABLE(ip4_second, 16);
+TABLE(nexthop_groups, 16);
+TABLE(adjacencies, 16);
+TABLE(interfaces, INTERFACES);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct line);
-	__uint(max_entries, 16);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} nexthop_groups SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct line);
-	__uint(max_entries, 16);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} adjacencies SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct line);
-	__uint(max_entries, INTERFACES);
-	__uint(map_flags, BPF_F_MMAPABLE);
-} interfaces SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_XSKMAP);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(max_entries, SOCKETS);
-} xsks SEC(".maps");
+AF_XDP_SOCKETS(xsks);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
