@@ -53,7 +53,7 @@ fn objects_are_those_of_the_sources() {
     }
 }
 
-/// Of all loaders only old ones take the definitions that know no types (section `maps`).
+/// Newer loaders do not take definitions without types (section `maps`).
 #[test]
 fn maps_are_defined_by_their_types() {
     let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");

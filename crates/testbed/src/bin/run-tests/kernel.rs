@@ -8,8 +8,9 @@ use rustix::fs::OFlags;
 
 use crate::report::say;
 
-/// A record of /dev/kmsg is not longer (`PRINTK_MESSAGE_MAX` in the kernel's printk/internal.h).
-const RECORD: usize = 2048;
+/// A record of /dev/kmsg is not longer (`CONSOLE_EXT_LOG_MAX` in linux/printk.h before 6.3, `PRINTK_MESSAGE_MAX` since). For a
+/// shorter buffer the kernel would refuse a long record again and again.
+const RECORD: usize = 8192;
 /// The level of errors; more urgent ones have lower numbers.
 const ERROR: u32 = 3;
 
