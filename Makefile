@@ -43,6 +43,8 @@ lint: ## formatting, clippy, documentation
 	@scripts/setup.sh build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
+	# Programs never unwrap; tests may.
+	cargo clippy --workspace -- --deny warnings --deny clippy::unwrap_used
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps
 
 deep: ## miri, sanitizers and fuzzers; each says SKIP where its tool is missing
