@@ -5,6 +5,7 @@
 //! and every so often in any case, it dumps again; [`Translator`] yields only the differences.
 
 mod addresses;
+mod entry;
 mod resolve;
 mod rib;
 mod translator;

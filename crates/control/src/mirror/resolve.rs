@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use router::change::{InterfaceId, Path, Route as Action};
 
-use super::rib::{Entry, Need};
+use super::entry::{Entry, Need};
 use crate::kernel::{Gateway, Hop, Hops, Nexthop, RouteKind};
 
 /// Groups of groups are not allowed by the kernel; deeper nesting than this is not followed.

@@ -7,82 +7,14 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::net::Ipv4Addr;
 
 use router::change::Route as Action;
 
+use super::entry::{Entry, Key, Need};
 use super::resolve::World;
-use crate::kernel::{Hops, Place, Route, RouteKind, Table};
+use crate::kernel::{Place, Table};
 
-/// A prefix: address (host byte order) and length.
-pub(super) type Key = (u32, u8);
 type Keys = HashSet<Key, BuildHasherDefault<Mix>>;
-
-/// A route, less its prefix.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub table: Table,
-    pub tos: u8,
-    pub metric: u32,
-    pub kind: RouteKind,
-    pub mtu: Option<u16>,
-    pub source: Option<Ipv4Addr>,
-    pub hops: Hops,
-}
-
-impl Entry {
-    /// Takes a route apart.
-    pub fn split(route: Route) -> (Key, Entry) {
-        let Route {
-            destination,
-            length,
-            table,
-            tos,
-            metric,
-            kind,
-            mtu,
-            source,
-            hops,
-        } = route;
-        (
-            (destination, length),
-            Entry {
-                table,
-                tos,
-                metric,
-                kind,
-                mtu,
-                source,
-                hops,
-            },
-        )
-    }
-
-    fn rank(&self) -> (Table, u8, u32) {
-        (self.table, self.tos, self.metric)
-    }
-}
-
-/// What a route needs so that it can be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Need {
-    /// A link, by the kernel's index.
-    Link(u32),
-    /// A next-hop object.
-    Object(u32),
-}
-
-impl Need {
-    fn of(hops: &Hops) -> impl Iterator<Item = Need> {
-        let (list, object) = match hops {
-            Hops::One(hop) => (std::slice::from_ref(hop), None),
-            Hops::Many(hops) => (&hops[..], None),
-            Hops::Object(id) => (&[][..], Some(Need::Object(*id))),
-        };
-        let links = list.iter().map(|hop| hop.link).filter(|link| *link != 0);
-        links.map(Need::Link).chain(object)
-    }
-}
 
 #[derive(Debug)]
 struct Marked {
@@ -302,7 +234,7 @@ impl Hasher for Mix {
 mod tests {
     use super::super::resolve::LinkState;
     use super::*;
-    use crate::kernel::{Gateway, Hop};
+    use crate::kernel::{Gateway, Hop, Hops, RouteKind};
     use proptest::prelude::*;
     use router::change::Path;
 

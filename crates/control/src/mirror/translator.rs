@@ -6,8 +6,9 @@ use std::net::Ipv4Addr;
 use router::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac, Prefix, Route as Action};
 
 use super::addresses::Addresses;
+use super::entry::{Entry, Key};
 use super::resolve::{LinkState, World};
-use super::rib::{Entry, Key, Rib};
+use super::rib::Rib;
 use crate::kernel::{Batch, Event, Link, Neighbor, Nexthop, Place, Route, RouteKind, Section};
 
 /// An interface of the router that stands for a device of the kernel.
