@@ -1,10 +1,10 @@
 //! Messages of the kernel, and what the router makes of them.
 #![cfg_attr(fuzzing, no_main)]
 
-use control::kernel::{Batch, Event};
+use control::facts::{Batch, Event};
 use control::mirror::{Owned, Translator};
 use control::netlink::decode;
-use control::netlink::wire::{HEADER, Messages};
+use kernel::netlink::{HEADER, Messages};
 
 /// Nothing is read twice, and what is taken for an event can be one. Afterwards all can be given back.
 pub fn check(bytes: &[u8]) {

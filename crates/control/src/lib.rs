@@ -7,7 +7,7 @@
 pub mod api;
 pub mod cli;
 pub mod config;
-pub mod kernel;
+pub mod facts;
 pub mod machine;
 pub mod mirror;
 pub mod netdev;

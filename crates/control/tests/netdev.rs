@@ -3,9 +3,10 @@
 mod support;
 
 use control::config::{Config, Interface};
-use control::netdev::{Devices, configure};
+use control::machine::hardware::Hardware;
+use control::netdev::{Devices, VLAN_PARSE, configure};
 use control::netlink::Requests;
-use control::netlink::ethtool::{Ethtool, VLAN_PARSE};
+use kernel::ethtool::Ethtool;
 use support::Netns;
 
 /// The interface that a line of the configuration describes.
@@ -268,8 +269,8 @@ fn vlan_parse(netns: &Netns, device: &str) -> [bool; 2] {
     let link = requests.and_then(|mut r| r.link_named(device));
     let link = link.expect("there");
     let mut ethtool = Ethtool::open(Some(&netns.path())).expect("ethtool");
-    let on = ethtool.hardware(&link).offloads;
-    VLAN_PARSE.map(|name| on.iter().any(|found| found == name))
+    let on = ethtool.features(link.index).expect("a veth has some");
+    VLAN_PARSE.map(|name| on.iter().any(|found| found.name == name))
 }
 
 /// Sets one of them, as somebody with `ethtool -K` does.
@@ -277,7 +278,8 @@ fn set_vlan_parse(netns: &Netns, device: &str, which: usize, on: bool) {
     let requests = Requests::open(Some(&netns.path()));
     let link = requests.and_then(|mut r| r.link_named(device));
     let mut ethtool = Ethtool::open(Some(&netns.path())).expect("ethtool");
-    let refused = ethtool.set_features(&link.expect("there"), &[VLAN_PARSE[which].to_owned()], on);
+    let (index, name) = (link.expect("there").index, VLAN_PARSE[which].to_owned());
+    let refused = ethtool.set_features(index, &[name], on);
     assert!(refused.expect("set").is_empty());
 }
 
@@ -536,9 +538,8 @@ fn facts_about_a_device_are_found() {
     let link = Requests::open(Some(&netns.path()))
         .and_then(|mut r| r.link_named("near"))
         .expect("there");
-    let facts = Ethtool::open(Some(&netns.path()))
-        .expect("ethtool")
-        .hardware(&link);
+    let mut ethtool = Ethtool::open(Some(&netns.path())).expect("ethtool");
+    let facts = Hardware::of(&link, &mut ethtool);
     assert_eq!(facts.driver.as_deref(), Some("veth"));
     assert_eq!(facts.speed, Some(10_000));
     assert_eq!(facts.full_duplex, Some(true));

@@ -2,11 +2,9 @@
 
 use std::error::Error;
 
-use control::kernel::{Event, Link};
-use control::netlink::decode;
-use control::netlink::ethtool::Ethtool;
-use control::netlink::wire::Builder;
-use control::netlink::{Requests, Socket};
+use control::facts::Link;
+use control::netlink::Requests;
+use kernel::ethtool::Ethtool;
 use loadgen::units::Bits;
 use wire::eth::Mac;
 
@@ -58,20 +56,13 @@ impl Interface {
     /// # Errors
     /// It knows none, or several.
     pub fn neighbor(&self) -> Result<Mac, Box<dyn Error>> {
-        const NDMSG: usize = 12;
-        let mut fixed = [0; NDMSG];
-        fixed[0] = libc::AF_INET as u8;
-        let request = Builder::new(libc::RTM_GETNEIGH, libc::NLM_F_DUMP as u16, &fixed);
+        let neighbors = Requests::open(None)?.neighbors(self.0.index)?;
         let mut known: Vec<Mac> = Vec::new();
-        Socket::route(None)?.ask(request, |message| {
-            if let Some(Event::Neighbor(neighbor)) = decode::event(message)
-                && neighbor.link == self.0.index
-                && let Some(mac) = neighbor.mac
-                && !known.contains(&Mac(mac))
-            {
+        for mac in neighbors.into_iter().filter_map(|neighbor| neighbor.mac) {
+            if !known.contains(&Mac(mac)) {
                 known.push(Mac(mac));
             }
-        })?;
+        }
         let name = &self.0.name;
         match known[..] {
             [mac] => Ok(mac),
@@ -84,9 +75,13 @@ impl Interface {
         }
     }
 
-    /// Its line rate, if the driver tells.
+    /// Its line rate, if the driver says.
     pub fn line(&self) -> Option<Line> {
-        let speed = Ethtool::open(None).ok()?.hardware(&self.0).speed?;
+        let speed = Ethtool::open(None)
+            .ok()?
+            .link_mode(self.0.index)
+            .ok()?
+            .speed?;
         Some(Line {
             rate: Bits(f64::from(speed) * 1e6),
             nominal: self.0.kind.is_some(),

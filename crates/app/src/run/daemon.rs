@@ -4,7 +4,7 @@ use super::Message;
 use super::neighbors::Neighbors;
 use super::ports::{self, Closed, Opened};
 use control::config::{self, Config};
-use control::kernel::Batch;
+use control::facts::Batch;
 use control::mirror::{LinkNews, Mirror, Options, Owned, Translator};
 use control::netlink::Requests;
 use graph::Pool;

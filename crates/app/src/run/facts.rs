@@ -2,7 +2,8 @@
 
 use super::daemon::{Daemon, Slot};
 use control::config::Config;
-use control::netlink::ethtool::{Ethtool, Hardware};
+use control::machine::hardware::Hardware;
+use kernel::ethtool::Ethtool;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -132,7 +133,7 @@ fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
         given_to_router: program.map(|p| p.redirected),
         counters,
         hardware: match (ethtool, link) {
-            (Some(ethtool), Some(link)) => ethtool.hardware(link),
+            (Some(ethtool), Some(link)) => Hardware::of(link, ethtool),
             _ => Hardware::default(),
         },
     }

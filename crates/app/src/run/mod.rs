@@ -12,7 +12,7 @@ mod ports;
 use answer::{Ask, Asker};
 use clap::Args;
 use control::config::Config;
-use control::kernel::Batch;
+use control::facts::Batch;
 use daemon::Daemon;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

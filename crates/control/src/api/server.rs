@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use kernel::event::{EventFd, PollFd, PollFlags, wait};
 
 use super::Handler;
 use super::access::{self, Access};
@@ -22,10 +22,7 @@ use crate::config::Control;
 /// How long a connection may be without a request, or a request or its answer may take on its way.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long nobody is accepted when the system has no room for another connection.
-const REST: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 200_000_000,
-};
+const REST: Duration = Duration::from_millis(200);
 
 /// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +52,7 @@ pub struct Server {
     path: PathBuf,
     /// Held for as long as the server runs.
     _lock: Lock,
-    stop: Arc<OwnedFd>,
+    stop: Arc<EventFd>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -82,8 +79,7 @@ impl Server {
             return Err(StartError::NotASocket(path));
         }
         let listener = listen(&path, control).map_err(failed)?;
-        let stop =
-            Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| failed(error.into()))?);
+        let stop = Arc::new(EventFd::new().map_err(failed)?);
         let (control, stopped) = (control.clone(), stop.clone());
         let serve = move || accept_all(&listener, &stopped, &control, &handler);
         let thread = thread::Builder::new()
@@ -101,7 +97,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = rustix::io::write(&*self.stop, &1u64.to_ne_bytes());
+        self.stop.signal();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -182,7 +178,7 @@ fn listen(path: &Path, control: &Control) -> io::Result<UnixListener> {
 
 fn accept_all(
     listener: &UnixListener,
-    stop: &OwnedFd,
+    stop: &EventFd,
     control: &Control,
     handler: &Arc<dyn Handler>,
 ) {
@@ -193,9 +189,9 @@ fn accept_all(
             PollFd::new(stop, PollFlags::IN),
             PollFd::new(listener, PollFlags::IN),
         ];
-        let _ = match resting {
-            true => poll(&mut fds[..1], Some(&REST)),
-            false => poll(&mut fds, None),
+        match resting {
+            true => wait(&mut fds[..1], Some(REST)),
+            false => wait(&mut fds, None),
         };
         if !fds[0].revents().is_empty() {
             return;

@@ -1,4 +1,5 @@
-//! Facts about the machine: its processor and what is on its PCI bus.
+//! Facts about the machine: its processor, its network devices and what is on its PCI bus.
 
 pub mod cpu;
+pub mod hardware;
 pub mod pci;

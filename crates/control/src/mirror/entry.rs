@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::slice;
 
-use crate::kernel::{Hops, Route, RouteKind, Table};
+use crate::facts::{Hops, Route, RouteKind, Table};
 
 /// A prefix: address (host byte order) and length.
 pub(super) type Key = (u32, u8);

@@ -12,7 +12,6 @@ mod translator;
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,15 +19,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use kernel::event::{EventFd, PollFd, PollFlags, wait};
+use kernel::netlink::{Builder, Dump, Messages, Socket};
 
 pub use translator::{LinkNews, Owned, Translator};
 
-use crate::kernel::{Batch, Event, Section};
-use crate::netlink::Socket;
+use crate::facts::{Batch, Event, Section};
 use crate::netlink::decode::{self, GET_NEXTHOP};
-use crate::netlink::socket::Dump;
-use crate::netlink::wire::{Builder, Messages};
 
 /// Events a batch holds before it is handed on.
 const BATCH: usize = 4096;
@@ -79,7 +76,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Mirror {
     counters: Arc<Counters>,
-    stop: Arc<OwnedFd>,
+    stop: Arc<EventFd>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -112,7 +109,7 @@ impl Mirror {
             news.subscribe(group)?;
         }
         let nexthops = news.subscribe(NEXTHOP_GROUP).is_ok();
-        let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let stop = Arc::new(EventFd::new()?);
         let counters = Arc::new(Counters::default());
         let follower = Follower {
             news,
@@ -150,7 +147,7 @@ impl Mirror {
 impl Drop for Mirror {
     fn drop(&mut self) {
         // The thread may be waiting for room in the channel; it ends when the receiver is dropped, so it is not joined.
-        let _ = rustix::io::write(&*self.stop, &1u64.to_ne_bytes());
+        self.stop.signal();
         self.thread.take();
     }
 }
@@ -202,7 +199,7 @@ struct Follower<T> {
     /// Not before this, lest a link that flaps keeps us dumping.
     rested: Instant,
     out: Out<T>,
-    stop: Arc<OwnedFd>,
+    stop: Arc<EventFd>,
 }
 
 impl<T: From<Batch>> Follower<T> {
@@ -221,17 +218,11 @@ impl<T: From<Batch>> Follower<T> {
 
     fn wait_and_follow(&mut self) -> Result<(), Gone> {
         let timeout = self.due.saturating_duration_since(Instant::now());
-        let timeout = Timespec {
-            tv_sec: timeout.as_secs() as i64,
-            tv_nsec: i64::from(timeout.subsec_nanos()),
-        };
-        let news = self.news.as_fd();
         let mut fds = [
-            PollFd::new(&news, PollFlags::IN),
+            PollFd::new(&self.news, PollFlags::IN),
             PollFd::new(&*self.stop, PollFlags::IN),
         ];
-        // An interrupted poll is as good as one that timed out.
-        let _ = poll(&mut fds, Some(&timeout));
+        wait(&mut fds, Some(timeout));
         let (ready, stopped) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
         if stopped {
             return Err(Gone);
@@ -286,7 +277,7 @@ impl<T: From<Batch>> Follower<T> {
     fn dump(&mut self, section: Section) -> Result<bool, Gone> {
         self.out.push(Event::DumpBegin(section))?;
         let (out, links, mut gone) = (&mut self.out, &mut self.links, false);
-        let result = self.dumps.ask(request(section), |message| {
+        let result = self.dumps.dump(request(section), |message| {
             if let Some(event) = decode::event(message).filter(|_| !gone) {
                 unsettles(links, &event);
                 gone = out.push(event).is_err();
@@ -323,22 +314,16 @@ fn unsettles(links: &mut HashMap<u32, (bool, bool)>, event: &Event) -> bool {
     }
 }
 
+/// What asks for a section: the type of the message, and its fixed header, which begins with the family.
 fn request(section: Section) -> Builder {
-    let dump = libc::NLM_F_DUMP as u16;
-    let inet = libc::AF_INET as u8;
-    match section {
-        Section::Links => Builder::new(libc::RTM_GETLINK, dump, &[0; 16]),
-        Section::Addresses => Builder::new(libc::RTM_GETADDR, dump, &[inet, 0, 0, 0, 0, 0, 0, 0]),
-        Section::Nexthops => Builder::new(GET_NEXTHOP, dump, &[0; 8]),
-        Section::Neighbors => Builder::new(
-            libc::RTM_GETNEIGH,
-            dump,
-            &[inet, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-        ),
-        Section::Routes => Builder::new(
-            libc::RTM_GETROUTE,
-            dump,
-            &[inet, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-        ),
-    }
+    let (kind, family, length) = match section {
+        Section::Links => (libc::RTM_GETLINK, libc::AF_UNSPEC, 16), // struct ifinfomsg
+        Section::Addresses => (libc::RTM_GETADDR, libc::AF_INET, 8), // struct ifaddrmsg
+        Section::Nexthops => (GET_NEXTHOP, libc::AF_UNSPEC, 8),     // struct nhmsg
+        Section::Neighbors => (libc::RTM_GETNEIGH, libc::AF_INET, 12), // struct ndmsg
+        Section::Routes => (libc::RTM_GETROUTE, libc::AF_INET, 12), // struct rtmsg
+    };
+    let mut header = vec![0; length];
+    header[0] = family as u8;
+    Builder::new(kind, &header)
 }

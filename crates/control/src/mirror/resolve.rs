@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use router::change::{InterfaceId, Path, Route as Action};
 
 use super::entry::{Entry, Need};
-use crate::kernel::{Gateway, Hop, Hops, Nexthop, RouteKind};
+use crate::facts::{Gateway, Hop, Hops, Nexthop, RouteKind};
 
 /// Groups of groups are not allowed by the kernel; deeper nesting than this is not followed.
 const NESTING: u8 = 2;

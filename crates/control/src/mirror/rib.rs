@@ -12,7 +12,7 @@ use router::change::Route as Action;
 
 use super::entry::{Entry, Key, Need};
 use super::resolve::World;
-use crate::kernel::{Place, Table};
+use crate::facts::{Place, Table};
 
 type Keys = HashSet<Key, BuildHasherDefault<Mix>>;
 
@@ -234,7 +234,7 @@ impl Hasher for Mix {
 mod tests {
     use super::super::resolve::LinkState;
     use super::*;
-    use crate::kernel::{Gateway, Hop, Hops, RouteKind};
+    use crate::facts::{Gateway, Hop, Hops, RouteKind};
     use proptest::prelude::*;
     use router::change::Path;
 

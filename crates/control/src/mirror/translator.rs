@@ -9,7 +9,7 @@ use super::addresses::Addresses;
 use super::entry::{Entry, Key};
 use super::resolve::{LinkState, World};
 use super::rib::Rib;
-use crate::kernel::{Batch, Event, Link, Neighbor, Nexthop, Place, Route, RouteKind, Section};
+use crate::facts::{Batch, Event, Link, Neighbor, Nexthop, Place, Route, RouteKind, Section};
 
 /// An interface of the router that stands for a device of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -408,7 +408,7 @@ impl Translator {
         self.edit(keys, out, |rib, world| {
             world.remove_nexthop(id);
             for key in purged {
-                rib.retain(key, |entry| entry.hops != crate::kernel::Hops::Object(id));
+                rib.retain(key, |entry| entry.hops != crate::facts::Hops::Object(id));
             }
         });
     }

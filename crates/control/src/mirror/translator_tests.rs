@@ -1,5 +1,5 @@
 use super::*;
-use crate::kernel::{Gateway, Hop, Hops, Table};
+use crate::facts::{Gateway, Hop, Hops, Table};
 use router::change::{Address, Path};
 
 fn link(index: u32, name: &str, up: bool) -> Event {

@@ -17,15 +17,15 @@ use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use kernel::netns::OWN;
 use note::{Identity, Note, Notes};
 pub use note::{NOTES, Record};
+pub use vlan::VLAN_PARSE;
 
 use crate::config::{Interface, PortKind};
-use crate::kernel::Link;
-use crate::netlink::{Requests, ethtool};
-
-/// The calling thread's own namespace.
-const OWN: &str = "/proc/thread-self/ns/net";
+use crate::facts::Link;
+use crate::machine::hardware::pci_address;
+use crate::netlink::Requests;
 
 /// The devices that were changed, each with its note.
 #[derive(Debug)]
@@ -307,7 +307,7 @@ fn of(record: &Record, links: Vec<Link>) -> Option<Link> {
 fn stands_for(kind: &PortKind, link: &Link) -> bool {
     match kind {
         PortKind::Netdev(name) => link.name == *name || link.altnames.contains(name),
-        PortKind::Pci(address) => ethtool::pci_address(link).as_ref() == Some(address),
+        PortKind::Pci(address) => pci_address(link).as_ref() == Some(address),
         _ => false,
     }
 }

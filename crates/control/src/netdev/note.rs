@@ -16,7 +16,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::Link;
+use crate::facts::Link;
 
 /// Where the notes are.
 pub const NOTES: &str = "/run/parshall/devices";

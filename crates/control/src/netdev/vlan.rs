@@ -6,10 +6,15 @@
 use std::io;
 use std::path::Path;
 
+use kernel::ethtool::{Ethtool, Feature};
+
 use super::{Devices, Record};
 use crate::config::Interface;
-use crate::kernel::Link;
-use crate::netlink::ethtool::{Ethtool, Feature};
+use crate::facts::Link;
+
+/// The features by which a device takes VLAN tags out of the frames that it receives: C-tags, S-tags. Such a tag comes
+/// beside the packet.
+pub const VLAN_PARSE: [&str; 2] = ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"];
 
 impl Devices {
     /// Makes a device that was [prepared](Self::prepare) leave VLAN tags in the frames that it receives. A device that
@@ -20,12 +25,14 @@ impl Devices {
     /// router uses it; PermissionDenied.
     pub fn keep_vlan_tags(&mut self, wanted: &Interface, link: &Link) -> io::Result<()> {
         let mut ethtool = self.ethtool(self.netns.as_deref())?;
-        let features = changeable(link, ethtool.vlan_parse(link)?)?;
+        let features = ethtool.features(link.index).map_err(gone(link))?;
+        let features = changeable(link, features)?;
         if features.is_empty() {
             return Ok(());
         }
         self.note_vlan_parse(wanted, link, &features)?;
-        match ethtool.set_features(link, &features, false)?.first() {
+        let refused = ethtool.set_features(link.index, &features, false);
+        match refused.map_err(gone(link))?.first() {
             Some(feature) => Err(needed(link, feature)),
             None => Ok(()),
         }
@@ -65,9 +72,10 @@ impl Devices {
         if record.vlan_parse.is_empty() {
             return Ok(());
         }
-        let set = self
-            .ethtool(place)
-            .and_then(|mut ethtool| ethtool.set_features(link, &record.vlan_parse, true));
+        let set = self.ethtool(place).and_then(|mut ethtool| {
+            let set = ethtool.set_features(link.index, &record.vlan_parse, true);
+            set.map_err(gone(link))
+        });
         let refused = match set {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             set => set?,
@@ -87,12 +95,27 @@ impl Devices {
     }
 }
 
-/// The names of the features, if all of them can be switched off.
+/// For `map_err`: says which device is gone.
+fn gone(link: &Link) -> impl Fn(io::Error) -> io::Error {
+    |error| match error.raw_os_error() {
+        Some(libc::ENODEV) => {
+            let what = format!("network device {} is gone", link.name);
+            io::Error::new(io::ErrorKind::NotFound, what)
+        }
+        _ => error,
+    }
+}
+
+/// The names of those of [`VLAN_PARSE`] that are active, if all of them can be switched off.
 fn changeable(link: &Link, features: Vec<Feature>) -> io::Result<Vec<String>> {
-    let names = features.into_iter().map(|feature| match feature {
-        Feature { name, changeable } if changeable => Ok(name),
-        Feature { name, .. } => Err(needed(link, &name)),
-    });
+    let parse = |feature: &Feature| VLAN_PARSE.contains(&feature.name.as_str());
+    let names = features
+        .into_iter()
+        .filter(parse)
+        .map(|feature| match feature {
+            Feature { name, changeable } if changeable => Ok(name),
+            Feature { name, .. } => Err(needed(link, &name)),
+        });
     names.collect()
 }
 
@@ -116,16 +139,16 @@ mod tests {
             ..Link::default()
         };
         let features = |changeable| {
-            let names = ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"];
+            let names = [VLAN_PARSE[0], "rx-gro", VLAN_PARSE[1]];
             let feature = |(name, changeable): (&str, bool)| Feature {
                 name: name.into(),
                 changeable,
             };
             names.into_iter().zip(changeable).map(feature).collect()
         };
-        let all = changeable(&link, features([true, true])).expect("changeable");
-        assert_eq!(all, ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"]);
-        let error = changeable(&link, features([true, false])).expect_err("refused");
+        let all = changeable(&link, features([true, false, true])).expect("changeable");
+        assert_eq!(all, VLAN_PARSE);
+        let error = changeable(&link, features([true, true, false])).expect_err("refused");
         assert_eq!(error.kind(), io::ErrorKind::Unsupported);
         let expected = "eth1: rx-vlan-stag-hw-parse cannot be switched off: ";
         assert!(error.to_string().starts_with(expected), "{error}");

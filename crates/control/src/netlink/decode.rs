@@ -4,43 +4,25 @@
 
 use std::net::Ipv4Addr;
 
-use super::wire::{Attributes, Message, be32_at, text, u16_at, u32_at};
+use kernel::netlink::{Attributes, Message, be32_at, text, u16_at, u32_at};
 use router::change::Address;
 
-use crate::kernel::{
+use crate::facts::{
     Event, Gateway, Hop, Hops, Link, Neighbor, Nexthop, Place, Route, RouteKind, Table,
 };
 
+// What libc lacks of linux/rtnetlink.h.
 /// RTM_NEWNEXTHOP.
 pub const NEW_NEXTHOP: u16 = 104;
 /// RTM_DELNEXTHOP.
 pub const DEL_NEXTHOP: u16 = 105;
 /// RTM_GETNEXTHOP.
 pub const GET_NEXTHOP: u16 = 106;
-
-const IFLA_ADDRESS: u16 = 1;
-const IFLA_IFNAME: u16 = 3;
-const IFLA_MTU: u16 = 4;
-const IFLA_LINKINFO: u16 = 18;
-const IFLA_PROP_LIST: u16 = 52;
-const IFLA_ALT_IFNAME: u16 = 53;
-const IFLA_PARENT_DEV_NAME: u16 = 56;
-const IFLA_PARENT_DEV_BUS_NAME: u16 = 57;
-
-const ROUTE_HEADER: usize = 12;
-const RTA_DST: u16 = 1;
-const RTA_OIF: u16 = 4;
-const RTA_GATEWAY: u16 = 5;
-const RTA_PRIORITY: u16 = 6;
-const RTA_PREFSRC: u16 = 7;
-const RTA_METRICS: u16 = 8;
+const RTA_NH_ID: u16 = 30;
 /// Within RTA_METRICS.
 const RTAX_MTU: u16 = 2;
-const RTA_MULTIPATH: u16 = 9;
-const RTA_TABLE: u16 = 15;
-const RTA_VIA: u16 = 18;
-const RTA_ENCAP_TYPE: u16 = 21;
-const RTA_NH_ID: u16 = 30;
+
+const ROUTE_HEADER: usize = 12;
 
 /// What a message says, or nothing if it is malformed or of no concern here.
 pub fn event(message: &Message<'_>) -> Option<Event> {
@@ -94,14 +76,14 @@ fn link(payload: &[u8]) -> Option<Link> {
     };
     for (kind, value) in Attributes::behind(payload, 16) {
         match kind {
-            IFLA_IFNAME => link.name = text(value),
-            IFLA_ADDRESS => link.mac = value.try_into().ok(),
-            IFLA_MTU => link.mtu = u32_at(value, 0)?,
-            IFLA_LINKINFO => link.kind = Attributes(value).find(1).map(text),
-            IFLA_PARENT_DEV_BUS_NAME => link.bus = Some(text(value)),
-            IFLA_PARENT_DEV_NAME => link.bus_address = Some(text(value)),
-            IFLA_PROP_LIST => {
-                let names = Attributes(value).filter(|(kind, _)| *kind == IFLA_ALT_IFNAME);
+            libc::IFLA_IFNAME => link.name = text(value),
+            libc::IFLA_ADDRESS => link.mac = value.try_into().ok(),
+            libc::IFLA_MTU => link.mtu = u32_at(value, 0)?,
+            libc::IFLA_LINKINFO => link.kind = Attributes(value).find(1).map(text),
+            libc::IFLA_PARENT_DEV_BUS_NAME => link.bus = Some(text(value)),
+            libc::IFLA_PARENT_DEV_NAME => link.bus_address = Some(text(value)),
+            libc::IFLA_PROP_LIST => {
+                let names = Attributes(value).filter(|(kind, _)| *kind == libc::IFLA_ALT_IFNAME);
                 link.altnames = names.map(|(_, name)| text(name)).collect();
             }
             _ => {}
@@ -133,14 +115,13 @@ fn address(payload: &[u8]) -> Option<(u32, Address)> {
 }
 
 fn neighbor(payload: &[u8]) -> Option<Neighbor> {
-    const NTF_PROXY: u8 = 8;
     const USABLE: u16 = libc::NUD_REACHABLE
         | libc::NUD_STALE
         | libc::NUD_DELAY
         | libc::NUD_PROBE
         | libc::NUD_NOARP
         | libc::NUD_PERMANENT;
-    if i32::from(*payload.first()?) != libc::AF_INET || payload.get(10)? & NTF_PROXY != 0 {
+    if i32::from(*payload.first()?) != libc::AF_INET || payload.get(10)? & libc::NTF_PROXY != 0 {
         return None;
     }
     let state = u16_at(payload, 8)?;
@@ -175,13 +156,13 @@ fn route(payload: &[u8]) -> Option<Route> {
     };
     for (kind, value) in Attributes(&payload[ROUTE_HEADER..]) {
         match kind {
-            RTA_DST => destination = be32_at(value, 0)?,
-            RTA_PRIORITY => metric = u32_at(value, 0)?,
-            RTA_TABLE => table = u32_at(value, 0)?,
-            RTA_OIF => hop.link = u32_at(value, 0)?,
-            RTA_METRICS => mtu = route_mtu(value),
-            RTA_PREFSRC => source = Some(Ipv4Addr::from(be32_at(value, 0)?)),
-            RTA_MULTIPATH => many = Some(multipath(value)),
+            libc::RTA_DST => destination = be32_at(value, 0)?,
+            libc::RTA_PRIORITY => metric = u32_at(value, 0)?,
+            libc::RTA_TABLE => table = u32_at(value, 0)?,
+            libc::RTA_OIF => hop.link = u32_at(value, 0)?,
+            libc::RTA_METRICS => mtu = route_mtu(value),
+            libc::RTA_PREFSRC => source = Some(Ipv4Addr::from(be32_at(value, 0)?)),
+            libc::RTA_MULTIPATH => many = Some(multipath(value)),
             RTA_NH_ID => object = Some(u32_at(value, 0)?),
             _ => hop_attribute(&mut hop, kind, value),
         }
@@ -233,11 +214,11 @@ fn kind_of(number: u8) -> RouteKind {
 
 fn hop_attribute(hop: &mut Hop, kind: u16, value: &[u8]) {
     match kind {
-        RTA_GATEWAY if hop.gateway != Gateway::Foreign => {
+        libc::RTA_GATEWAY if hop.gateway != Gateway::Foreign => {
             hop.gateway = be32_at(value, 0).map_or(Gateway::Foreign, |ip| Gateway::Via(ip.into()));
         }
-        RTA_VIA => hop.gateway = Gateway::Foreign,
-        RTA_ENCAP_TYPE if u16_at(value, 0) != Some(0) => hop.gateway = Gateway::Foreign,
+        libc::RTA_VIA => hop.gateway = Gateway::Foreign,
+        libc::RTA_ENCAP_TYPE if u16_at(value, 0) != Some(0) => hop.gateway = Gateway::Foreign,
         _ => {}
     }
 }
@@ -305,9 +286,10 @@ fn member(bytes: &[u8]) -> Option<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::{Builder, Messages};
-    use super::*;
+    use kernel::netlink::{Builder, Messages};
     use proptest::prelude::*;
+
+    use super::*;
 
     fn decoded(bytes: &[u8]) -> Option<Event> {
         event(&Messages(bytes).next()?)
@@ -319,13 +301,14 @@ mod tests {
 
     #[test]
     fn a_route_with_a_gateway() {
-        let bytes = Builder::new(libc::RTM_NEWROUTE, 0x600, &route_header(24))
-            .attribute(RTA_DST, &[10, 1, 2, 77])
-            .number(RTA_OIF, 7)
-            .attribute(RTA_GATEWAY, &[192, 0, 2, 1])
-            .number(RTA_PRIORITY, 20)
-            .attribute(RTA_METRICS, &metrics(&[(RTAX_MTU, 1400), (4, 77)]))
-            .attribute(RTA_PREFSRC, &[10, 9, 9, 9])
+        let bytes = Builder::new(libc::RTM_NEWROUTE, &route_header(24))
+            .flags(0x600)
+            .attribute(libc::RTA_DST, &[10, 1, 2, 77])
+            .number(libc::RTA_OIF, 7)
+            .attribute(libc::RTA_GATEWAY, &[192, 0, 2, 1])
+            .number(libc::RTA_PRIORITY, 20)
+            .attribute(libc::RTA_METRICS, &metrics(&[(RTAX_MTU, 1400), (4, 77)]))
+            .attribute(libc::RTA_PREFSRC, &[10, 9, 9, 9])
             .finish(0);
         let Some(Event::Route(route, place)) = decoded(&bytes) else {
             panic!("not a route")
@@ -375,11 +358,11 @@ mod tests {
             paths.extend_from_slice(&[0, share]);
             paths.extend_from_slice(&link.to_ne_bytes());
             paths.extend_from_slice(&8u16.to_ne_bytes());
-            paths.extend_from_slice(&RTA_GATEWAY.to_ne_bytes());
+            paths.extend_from_slice(&libc::RTA_GATEWAY.to_ne_bytes());
             paths.extend_from_slice(&[10, 0, 0, link as u8]);
         }
-        let bytes = Builder::new(libc::RTM_NEWROUTE, 0, &route_header(0))
-            .attribute(RTA_MULTIPATH, &paths)
+        let bytes = Builder::new(libc::RTM_NEWROUTE, &route_header(0))
+            .attribute(libc::RTA_MULTIPATH, &paths)
             .finish(0);
         let Some(Event::Route(
             Route {
@@ -404,7 +387,7 @@ mod tests {
     fn an_address_with_its_peer_scope_and_rank() {
         let header = [2, 32, libc::IFA_F_SECONDARY as u8, 253, 7, 0, 0, 0];
         let message = |attributes: &[(u16, [u8; 4])]| {
-            let message = Builder::new(libc::RTM_NEWADDR, 0, &header);
+            let message = Builder::new(libc::RTM_NEWADDR, &header);
             let add = |m: Builder, (kind, value): &(u16, [u8; 4])| m.attribute(*kind, value);
             decoded(&attributes.iter().fold(message, add).finish(0))
         };
@@ -439,7 +422,7 @@ mod tests {
             let mut header = route_header(8);
             header[at] = value;
             assert_eq!(
-                decoded(&Builder::new(libc::RTM_NEWROUTE, 0, &header).finish(0)),
+                decoded(&Builder::new(libc::RTM_NEWROUTE, &header).finish(0)),
                 None,
                 "{at}"
             );
@@ -455,7 +438,7 @@ mod tests {
         ] {
             let mut header = [2, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0];
             header[8..10].copy_from_slice(&state.to_ne_bytes());
-            let bytes = Builder::new(libc::RTM_NEWNEIGH, 0, &header)
+            let bytes = Builder::new(libc::RTM_NEWNEIGH, &header)
                 .attribute(1, &[10, 0, 0, 1])
                 .attribute(2, &[2, 0, 0, 0, 0, 1])
                 .finish(0);
@@ -492,9 +475,9 @@ mod tests {
 
         #[test]
         fn damaged_routes_are_decoded_or_refused(at in 0usize..60, value: u8, cut in 0usize..60) {
-            let mut bytes = Builder::new(libc::RTM_NEWROUTE, 0, &route_header(24))
-                .attribute(RTA_DST, &[10, 1, 2, 0])
-                .attribute(RTA_MULTIPATH, &[16, 0, 0, 0, 3, 0, 0, 0, 8, 0, 5, 0, 10, 0, 0, 1])
+            let mut bytes = Builder::new(libc::RTM_NEWROUTE, &route_header(24))
+                .attribute(libc::RTA_DST, &[10, 1, 2, 0])
+                .attribute(libc::RTA_MULTIPATH, &[16, 0, 0, 0, 3, 0, 0, 0, 8, 0, 5, 0, 10, 0, 0, 1])
                 .finish(0);
             let at = 16 + at % (bytes.len() - 16);
             bytes[at] = value;

@@ -6,26 +6,17 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use kernel::netlink::{Attributes, Builder, Socket, u16_at, u32_at};
+use kernel::netns::within;
 use router::change::Mac;
 
 use super::decode;
-use super::socket::{Socket, within};
-use super::wire::{Attributes, Builder, u16_at, u32_at};
-use crate::kernel::{Event, Link};
+use crate::facts::{Event, Link, Neighbor};
 
-const IFA_ADDRESS: u16 = 1;
-const IFA_LOCAL: u16 = 2;
-const IFA_BROADCAST: u16 = 4;
-const IFLA_ADDRESS: u16 = 1;
-const IFLA_IFNAME: u16 = 3;
-const IFLA_MTU: u16 = 4;
-const IFLA_NET_NS_FD: u16 = 28;
-const IFLA_PROP_LIST: u16 = 52;
-const IFLA_ALT_IFNAME: u16 = 53;
+// What libc lacks of linux/rtnetlink.h and linux/fib_rules.h.
 const RTM_NEWLINKPROP: u16 = 108;
 const RTM_DELLINKPROP: u16 = 109;
-const NDA_DST: u16 = 1;
-const ACK: u16 = libc::NLM_F_ACK as u16;
+const FRA_PRIORITY: u16 = 6;
 
 /// Asks the kernel of one network namespace. Every request waits for the kernel's answer.
 #[derive(Debug)]
@@ -49,26 +40,26 @@ impl Requests {
     /// # Errors
     /// ENODEV: no such device; ENETDOWN: it is down.
     pub fn use_neighbor(&mut self, link: u32, address: Ipv4Addr) -> io::Result<()> {
-        const NTF_USE: u8 = 1;
         if self.is_permanent(link, address)? {
             return Ok(());
         }
-        let create = ACK | libc::NLM_F_CREATE as u16;
-        let request = Builder::new(libc::RTM_NEWNEIGH, create, &neighbor_header(link, NTF_USE));
-        self.command(request.attribute(NDA_DST, &address.octets()))
+        let request = Builder::new(libc::RTM_NEWNEIGH, &neighbor_header(link, libc::NTF_USE))
+            .flags(libc::NLM_F_CREATE)
+            .attribute(libc::NDA_DST, &address.octets());
+        self.0.command(request)
     }
 
     /// Whether a neighbor needs no resolution (NUD_PERMANENT, NUD_NOARP). One that is not known does.
     fn is_permanent(&mut self, link: u32, address: Ipv4Addr) -> io::Result<bool> {
         const SETTLED: u16 = libc::NUD_PERMANENT | libc::NUD_NOARP;
-        let request = Builder::new(libc::RTM_GETNEIGH, ACK, &neighbor_header(link, 0))
-            .attribute(NDA_DST, &address.octets());
+        let request = Builder::new(libc::RTM_GETNEIGH, &neighbor_header(link, 0))
+            .attribute(libc::NDA_DST, &address.octets());
         let mut state = 0;
         let asked = self.0.ask(request, |message| {
             state = u16_at(message.payload, 8).unwrap_or(0);
         });
         match asked {
-            Ok(_) => Ok(state & SETTLED != 0),
+            Ok(()) => Ok(state & SETTLED != 0),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
@@ -79,9 +70,9 @@ impl Requests {
     /// # Errors
     /// What the kernel reports.
     pub fn links(&mut self) -> io::Result<Vec<Link>> {
-        let request = Builder::new(libc::RTM_GETLINK, libc::NLM_F_DUMP as u16, &[0; 16]);
+        let request = Builder::new(libc::RTM_GETLINK, &link_header(0, 0, 0));
         let mut links = Vec::new();
-        self.0.ask(request, |message| {
+        self.0.dump(request, |message| {
             if let Some(Event::Link(link)) = decode::event(message) {
                 links.push(link);
             }
@@ -112,6 +103,23 @@ impl Requests {
             .ok_or_else(missing)
     }
 
+    /// The IPv4 neighbors on a device.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn neighbors(&mut self, link: u32) -> io::Result<Vec<Neighbor>> {
+        let request = Builder::new(libc::RTM_GETNEIGH, &neighbor_header(0, 0));
+        let mut neighbors = Vec::new();
+        self.0.dump(request, |message| {
+            if let Some(Event::Neighbor(neighbor)) = decode::event(message)
+                && neighbor.link == link
+            {
+                neighbors.push(neighbor);
+            }
+        })?;
+        Ok(neighbors)
+    }
+
     /// The addresses of a device, with their prefix lengths, that are not the kernel's own doing: link-local and
     /// autoconfigured ones it makes anew.
     ///
@@ -119,10 +127,10 @@ impl Requests {
     /// What the kernel reports.
     pub fn addresses(&mut self, link: u32) -> io::Result<Vec<(IpAddr, u8)>> {
         let mut addresses = Vec::new();
-        self.0.ask(
-            Builder::new(libc::RTM_GETADDR, libc::NLM_F_DUMP as u16, &[0; 8]),
-            |message| addresses.extend(given_address(link, message.payload)),
-        )?;
+        let request = Builder::new(libc::RTM_GETADDR, &[0; 8]); // struct ifaddrmsg
+        self.0.dump(request, |message| {
+            addresses.extend(given_address(link, message.payload));
+        })?;
         Ok(addresses)
     }
 
@@ -132,20 +140,16 @@ impl Requests {
     /// # Errors
     /// What the kernel reports.
     pub fn has_policy_rules(&mut self) -> io::Result<bool> {
-        const RTM_GETRULE: u16 = 34;
-        const FRA_PRIORITY: u16 = 6;
         let mut fixed = [0; 12]; // struct fib_rule_hdr
         fixed[0] = libc::AF_INET as u8;
         let mut more = false;
-        self.0.ask(
-            Builder::new(RTM_GETRULE, libc::NLM_F_DUMP as u16, &fixed),
-            |message| {
+        self.0
+            .dump(Builder::new(libc::RTM_GETRULE, &fixed), |message| {
                 let priority = Attributes::behind(message.payload, 12).find(FRA_PRIORITY);
                 let priority = priority.and_then(|value| u32_at(value, 0)).unwrap_or(0);
                 let table = message.payload.get(4).copied().unwrap_or(0);
                 more |= !matches!((priority, table), (0, 255) | (32766, 254) | (32767, 253));
-            },
-        )?;
+            })?;
         Ok(more)
     }
 
@@ -155,7 +159,8 @@ impl Requests {
     /// What the kernel or the driver reports.
     pub fn set_up(&mut self, link: u32, up: bool) -> io::Result<()> {
         let flag = libc::IFF_UP as u32;
-        self.command(change_link(link, if up { flag } else { 0 }, flag))
+        self.0
+            .command(change_link(link, if up { flag } else { 0 }, flag))
     }
 
     /// Sets the MTU in bytes.
@@ -163,7 +168,8 @@ impl Requests {
     /// # Errors
     /// EINVAL: the device cannot have it.
     pub fn set_mtu(&mut self, link: u32, mtu: u32) -> io::Result<()> {
-        self.command(change_link(link, 0, 0).number(IFLA_MTU, mtu))
+        self.0
+            .command(change_link(link, 0, 0).number(libc::IFLA_MTU, mtu))
     }
 
     /// Sets the Ethernet address. Some drivers refuse that while the device is up; then it is taken down for the moment.
@@ -172,7 +178,7 @@ impl Requests {
     /// What the driver reports.
     pub fn set_mac(&mut self, link: u32, mac: Mac) -> io::Result<()> {
         self.change(link, || {
-            change_link(link, 0, 0).attribute(IFLA_ADDRESS, &mac)
+            change_link(link, 0, 0).attribute(libc::IFLA_ADDRESS, &mac)
         })
     }
 
@@ -181,15 +187,17 @@ impl Requests {
     /// # Errors
     /// EEXIST: the name is taken; EINVAL: it is not a valid name.
     pub fn rename(&mut self, link: u32, name: &str) -> io::Result<()> {
-        self.change(link, || change_link(link, 0, 0).string(IFLA_IFNAME, name))
+        self.change(link, || {
+            change_link(link, 0, 0).string(libc::IFLA_IFNAME, name)
+        })
     }
 
     /// Changes a device, if need be while it is down. Its routes and IPv6 addresses do not outlast that.
     fn change(&mut self, link: u32, request: impl Fn() -> Builder) -> io::Result<()> {
-        match self.command(request()) {
+        match self.0.command(request()) {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
                 self.set_up(link, false)?;
-                let changed = self.command(request());
+                let changed = self.0.command(request());
                 self.set_up(link, true)?;
                 changed
             }
@@ -202,14 +210,15 @@ impl Requests {
     /// # Errors
     /// EEXIST: the name is taken; ENOENT: it has no such name.
     pub fn altname(&mut self, link: u32, name: &str, add: bool) -> io::Result<()> {
-        let create = (libc::NLM_F_CREATE | libc::NLM_F_EXCL | libc::NLM_F_APPEND) as u16;
-        let (kind, flags) = if add {
-            (RTM_NEWLINKPROP, ACK | create)
-        } else {
-            (RTM_DELLINKPROP, ACK)
+        let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL | libc::NLM_F_APPEND;
+        let (kind, flags) = match add {
+            true => (RTM_NEWLINKPROP, create),
+            false => (RTM_DELLINKPROP, 0),
         };
-        let request = Builder::new(kind, flags, &link_header(link, 0, 0));
-        self.command(request.nested(IFLA_PROP_LIST, |list| list.string(IFLA_ALT_IFNAME, name)))
+        let request = Builder::new(kind, &link_header(link, 0, 0)).flags(flags);
+        self.0.command(request.nested(libc::IFLA_PROP_LIST, |list| {
+            list.string(libc::IFLA_ALT_IFNAME, name)
+        }))
     }
 
     /// Moves a device to another network namespace under a name. It is down and without addresses there, and may have
@@ -219,10 +228,10 @@ impl Requests {
     /// EEXIST: the name is taken there; EINVAL: the device cannot be moved.
     pub fn move_to(&mut self, link: u32, namespace: &File, name: &str) -> io::Result<()> {
         let fd = namespace.as_raw_fd() as u32;
-        self.command(
+        self.0.command(
             change_link(link, 0, 0)
-                .number(IFLA_NET_NS_FD, fd)
-                .string(IFLA_IFNAME, name),
+                .number(libc::IFLA_NET_NS_FD, fd)
+                .string(libc::IFLA_IFNAME, name),
         )
     }
 
@@ -231,14 +240,10 @@ impl Requests {
     /// # Errors
     /// What the kernel reports.
     pub fn add_address(&mut self, link: u32, address: IpAddr, length: u8) -> io::Result<()> {
-        match self.command(address_request(link, address, length)) {
+        match self.0.command(address_request(link, address, length)) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             other => other,
         }
-    }
-
-    fn command(&mut self, request: Builder) -> io::Result<()> {
-        self.0.ask(request, |_| ()).map(drop)
     }
 }
 
@@ -271,7 +276,7 @@ fn link_header(link: u32, flags: u32, mask: u32) -> [u8; 16] {
 }
 
 fn change_link(link: u32, flags: u32, mask: u32) -> Builder {
-    Builder::new(libc::RTM_NEWLINK, ACK, &link_header(link, flags, mask))
+    Builder::new(libc::RTM_NEWLINK, &link_header(link, flags, mask))
 }
 
 fn address_request(link: u32, address: IpAddr, length: u8) -> Builder {
@@ -281,15 +286,18 @@ fn address_request(link: u32, address: IpAddr, length: u8) -> Builder {
     };
     let mut fixed = [family as u8, length, 0, 0, 0, 0, 0, 0]; // struct ifaddrmsg
     fixed[4..].copy_from_slice(&link.to_ne_bytes());
-    let flags = ACK | (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
-    let request = Builder::new(libc::RTM_NEWADDR, flags, &fixed)
-        .attribute(IFA_ADDRESS, &bytes)
-        .attribute(IFA_LOCAL, &bytes);
+    let request = Builder::new(libc::RTM_NEWADDR, &fixed)
+        .flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+        .attribute(libc::IFA_ADDRESS, &bytes)
+        .attribute(libc::IFA_LOCAL, &bytes);
     match address {
         // The broadcast address is not derived by the kernel.
         IpAddr::V4(address) if length < 31 => {
             let host = u32::MAX.checked_shr(length.into()).unwrap_or(0);
-            request.attribute(IFA_BROADCAST, &(u32::from(address) | host).to_be_bytes())
+            request.attribute(
+                libc::IFA_BROADCAST,
+                &(u32::from(address) | host).to_be_bytes(),
+            )
         }
         _ => request,
     }
@@ -303,8 +311,8 @@ fn given_address(link: u32, message: &[u8]) -> Option<(IpAddr, u8)> {
     };
     // On a point-to-point link IFA_ADDRESS is the peer.
     let attributes = Attributes::behind(message, 8);
-    let local = attributes.clone().find(IFA_LOCAL);
-    let bytes = local.or_else(|| attributes.find(IFA_ADDRESS))?;
+    let local = attributes.clone().find(libc::IFA_LOCAL);
+    let bytes = local.or_else(|| attributes.find(libc::IFA_ADDRESS))?;
     let address = match i32::from(family) {
         libc::AF_INET => IpAddr::from(<[u8; 4]>::try_from(bytes).ok()?),
         libc::AF_INET6 => IpAddr::from(<[u8; 16]>::try_from(bytes).ok()?),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use control::kernel::Batch;
+use control::facts::Batch;
 use control::mirror::{Owned, Translator};
 use router::change::{Address, Change, Interface, InterfaceId, Mac, Prefix, Route};
 use testbed::patience;

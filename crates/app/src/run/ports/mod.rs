@@ -4,13 +4,13 @@ mod file;
 mod opened;
 
 use control::config::{self, Config, Mode, PortKind, Role};
-use control::kernel::Link;
+use control::facts::Link;
 use control::netdev::{self, Devices};
 use control::netlink::Requests;
-use control::netlink::socket::within;
 use graph::{Pool, Port};
 use io::wrap::Sample;
 use io::{af_xdp, memif, null, tap};
+use kernel::netns::within;
 use opened::Kind;
 pub use opened::Opened;
 use router::{Grace, InterfaceId, Mac};

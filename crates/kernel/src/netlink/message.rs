@@ -1,9 +1,12 @@
 //! The shape of netlink messages: a walk over headers and attributes, and a builder.
 //!
-//! Numbers are in the byte order of the machine unless an attribute says otherwise.
+//! Numbers are in the byte order of the machine unless a name says otherwise.
 
-/// Length of `struct nlmsghdr`.
+/// Bytes of `struct nlmsghdr`: length, type, flags, sequence number, port.
 pub const HEADER: usize = 16;
+const KIND: usize = 4;
+const FLAGS: usize = 6;
+const SEQUENCE: usize = 8;
 
 /// One message of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +36,9 @@ impl<'a> Iterator for Messages<'a> {
         }
         self.0 = &bytes[align(length).min(bytes.len())..];
         Some(Message {
-            kind: u16_at(bytes, 4)?,
-            flags: u16_at(bytes, 6)?,
-            sequence: u32_at(bytes, 8)?,
+            kind: u16_at(bytes, KIND)?,
+            flags: u16_at(bytes, FLAGS)?,
+            sequence: u32_at(bytes, SEQUENCE)?,
             payload: &bytes[HEADER..length],
         })
     }
@@ -46,7 +49,7 @@ impl<'a> Iterator for Messages<'a> {
 pub struct Attributes<'a>(pub &'a [u8]);
 
 impl<'a> Attributes<'a> {
-    /// The attributes behind a fixed header of `skip` bytes; none if the payload is shorter.
+    /// The attributes after a fixed header of `skip` bytes; none if the payload is shorter.
     pub fn behind(payload: &'a [u8], skip: usize) -> Self {
         Attributes(payload.get(skip..).unwrap_or_default())
     }
@@ -64,7 +67,8 @@ impl<'a> Iterator for Attributes<'a> {
     fn next(&mut self) -> Option<(u16, &'a [u8])> {
         let bytes = self.0;
         let length = usize::from(u16_at(bytes, 0)?);
-        let kind = u16_at(bytes, 2)? & 0x3fff; // NLA_F_NESTED and NLA_F_NET_BYTEORDER are hints only
+        // NLA_F_NESTED and NLA_F_NET_BYTEORDER are hints only.
+        let kind = u16_at(bytes, 2)? & libc::NLA_TYPE_MASK as u16;
         if length < 4 || length > bytes.len() {
             return None;
         }
@@ -87,6 +91,11 @@ pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
+/// The 64-bit number at an offset.
+pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
+
 /// The 32-bit number at an offset, in network byte order (addresses).
 pub fn be32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
@@ -103,16 +112,23 @@ pub fn text(value: &[u8]) -> String {
 pub struct Builder(Vec<u8>);
 
 impl Builder {
-    /// A message of a type with its flags (NLM_F_REQUEST is always added) and fixed header.
-    pub fn new(kind: u16, flags: u16, fixed: &[u8]) -> Self {
+    /// A message of a type (nlmsg_type) with its fixed header, of the family that the type belongs to.
+    pub fn new(kind: u16, fixed: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(128);
-        bytes.extend_from_slice(&0u32.to_ne_bytes());
+        bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&kind.to_ne_bytes());
-        bytes.extend_from_slice(&(flags | libc::NLM_F_REQUEST as u16).to_ne_bytes());
-        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&[0; 10]);
         bytes.extend_from_slice(fixed);
         bytes.resize(align(bytes.len()), 0);
         Builder(bytes)
+    }
+
+    /// Sets flags (`NLM_F_*`), beside those that are set already.
+    pub fn flags(mut self, flags: i32) -> Self {
+        let at = FLAGS..FLAGS + 2;
+        let all = u16_at(&self.0, FLAGS).unwrap_or(0) | flags as u16;
+        self.0[at].copy_from_slice(&all.to_ne_bytes());
+        self
     }
 
     /// Adds an attribute. Values longer than 65,531 bytes cannot be expressed and are cut off.
@@ -141,14 +157,14 @@ impl Builder {
     /// Adds a nested attribute made of others.
     pub fn nested(self, kind: u16, fill: impl FnOnce(Builder) -> Builder) -> Self {
         let inner = fill(Builder(Vec::new())).0;
-        self.attribute(kind | 0x8000, &inner)
+        self.attribute(kind | libc::NLA_F_NESTED as u16, &inner)
     }
 
     /// The finished message under a sequence number.
     pub fn finish(mut self, sequence: u32) -> Vec<u8> {
         let length = self.0.len() as u32;
-        self.0[..4].copy_from_slice(&length.to_ne_bytes());
-        self.0[8..12].copy_from_slice(&sequence.to_ne_bytes());
+        self.0[..KIND].copy_from_slice(&length.to_ne_bytes());
+        self.0[SEQUENCE..SEQUENCE + 4].copy_from_slice(&sequence.to_ne_bytes());
         self.0
     }
 }
@@ -160,7 +176,9 @@ mod tests {
 
     #[test]
     fn what_is_built_is_read_again() {
-        let bytes = Builder::new(24, 5, &[2, 0, 0, 0])
+        let bytes = Builder::new(24, &[2, 0, 0, 0])
+            .flags(1)
+            .flags(4)
             .number(7, 0x0102_0304)
             .string(3, "eth0")
             .nested(18, |inner| inner.string(1, "veth"))
@@ -182,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_message_longer_than_its_datagram_ends_the_walk() {
-        let mut bytes = Builder::new(24, 0, &[0; 4]).finish(0);
+        let mut bytes = Builder::new(24, &[0; 4]).finish(0);
         bytes.truncate(18);
         assert_eq!(Messages(&bytes).count(), 0);
     }

@@ -1,22 +1,20 @@
 //! A netlink socket, perhaps of another network namespace.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
 
 use netlink_sys::{SocketAddr, protocols};
 use rustix::net::sockopt;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::wire::{Builder, Message, Messages, u32_at};
+use super::{Builder, Message, Messages, u32_at};
+use crate::netns::within;
 
 /// The kernel writes no datagram of a dump that is longer than this.
 const DATAGRAM: usize = 64 << 10;
 
-/// How long to wait for an answer that the kernel should give at once.
+/// How long to wait for an answer, which the kernel should give at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the end of a dump says.
@@ -24,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub enum Dump {
     /// Everything was in it.
     Complete,
-    /// The table changed meanwhile: entries may be missing or be there twice (NLM_F_DUMP_INTR).
+    /// The table changed meanwhile: entries may be missing, or be there twice (NLM_F_DUMP_INTR).
     Interrupted,
 }
 
@@ -36,38 +34,17 @@ pub struct Socket {
     sequence: u32,
 }
 
-/// Runs `work` in the network namespace at `path` (as under /run/netns; `None`: the present one) on a thread of its own.
-///
-/// # Errors
-/// The namespace cannot be opened or entered; whatever `work` reports.
-pub fn within<T: Send>(
-    path: Option<&Path>,
-    work: impl FnOnce() -> io::Result<T> + Send,
-) -> io::Result<T> {
-    let Some(path) = path else { return work() };
-    let namespace = File::open(path)?;
-    let enter = move || {
-        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-        work()
-    };
-    thread::scope(|scope| {
-        scope
-            .spawn(enter)
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the thread has died")))
-    })
-}
-
 impl Socket {
-    /// Opens a route netlink socket in a network namespace.
+    /// Opens a socket for routes, links, addresses and neighbors (NETLINK_ROUTE) in a network namespace (`None`: our
+    /// own).
     ///
     /// # Errors
-    /// The namespace cannot be entered, or no socket is to be had.
+    /// The namespace cannot be entered; the process or the system has no more file descriptors.
     pub fn route(netns: Option<&Path>) -> io::Result<Self> {
         Self::open(netns, protocols::NETLINK_ROUTE)
     }
 
-    /// Opens a generic netlink socket in a network namespace.
+    /// Opens a socket for generic netlink families (NETLINK_GENERIC) in a network namespace (`None`: our own).
     ///
     /// # Errors
     /// As [`Socket::route`].
@@ -89,7 +66,7 @@ impl Socket {
         })
     }
 
-    /// Subscribes to a multicast group.
+    /// Subscribes to a multicast group, by its number (`RTNLGRP_*`).
     ///
     /// # Errors
     /// The kernel does not know the group.
@@ -97,7 +74,7 @@ impl Socket {
         self.inner.add_membership(group)
     }
 
-    /// Sets the receive buffer in bytes, beyond the system's limit if privileged, else up to it.
+    /// Sets the receive buffer in bytes: beyond the system's limit (net.core.rmem_max) with CAP_NET_ADMIN, else up to it.
     ///
     /// # Errors
     /// The kernel refuses even that.
@@ -111,7 +88,7 @@ impl Socket {
     /// The next datagram, waiting for it if `wait`; `None` if there is none.
     ///
     /// # Errors
-    /// ENOBUFS: messages have been lost because the buffer was full.
+    /// ENOBUFS: messages were lost because the buffer was full.
     pub fn receive(&mut self, wait: bool) -> io::Result<Option<&[u8]>> {
         self.buffer.clear();
         let flags = if wait { 0 } else { libc::MSG_DONTWAIT };
@@ -127,20 +104,40 @@ impl Socket {
         }
     }
 
-    /// Sends a request and waits for the kernel's answer to it; `each` sees the messages that are not the
-    /// acknowledgement.
+    /// Asks the kernel and waits until it has answered; `each` sees the messages of the answer.
     ///
     /// # Errors
-    /// What the kernel answers (EPERM, EEXIST, ENODEV ...).
-    pub fn ask(
+    /// What the kernel answers (EPERM, EEXIST, ENODEV ...); TimedOut: nothing within 10 s.
+    pub fn ask(&mut self, request: Builder, each: impl FnMut(&Message<'_>)) -> io::Result<()> {
+        self.exchange(request.flags(libc::NLM_F_ACK), each)
+            .map(drop)
+    }
+
+    /// Has the kernel do something, of which nothing more is to be said than whether it went well.
+    ///
+    /// # Errors
+    /// As [`Socket::ask`].
+    pub fn command(&mut self, request: Builder) -> io::Result<()> {
+        self.ask(request, |_| ())
+    }
+
+    /// Reads a whole table of the kernel; `each` sees its entries.
+    ///
+    /// # Errors
+    /// As [`Socket::ask`].
+    pub fn dump(&mut self, request: Builder, each: impl FnMut(&Message<'_>)) -> io::Result<Dump> {
+        self.exchange(request.flags(libc::NLM_F_DUMP), each)
+    }
+
+    fn exchange(
         &mut self,
         request: Builder,
         mut each: impl FnMut(&Message<'_>),
     ) -> io::Result<Dump> {
         self.sequence = self.sequence.wrapping_add(1);
         let sequence = self.sequence;
-        self.inner
-            .send_to(&request.finish(sequence), &SocketAddr::new(0, 0), 0)?;
+        let request = request.flags(libc::NLM_F_REQUEST).finish(sequence);
+        self.inner.send_to(&request, &SocketAddr::new(0, 0), 0)?;
         let mut state = Dump::Complete;
         loop {
             let bytes = self.receive(true)?.ok_or(io::ErrorKind::TimedOut)?;
@@ -173,8 +170,53 @@ impl AsFd for Socket {
     }
 }
 
-impl AsRawFd for Socket {
-    fn as_raw_fd(&self) -> i32 {
-        self.inner.as_raw_fd()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::{Attributes, text};
+
+    /// `struct ifinfomsg` that names a device by its index.
+    fn link(index: u32) -> [u8; 16] {
+        let mut fixed = [0; 16];
+        fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+        fixed
+    }
+
+    fn name(message: &Message<'_>) -> String {
+        let attributes = Attributes::behind(message.payload, 16);
+        attributes
+            .find(libc::IFLA_IFNAME)
+            .map(text)
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn the_kernel_answers_and_refuses() {
+        let mut socket = Socket::route(None).expect("a socket");
+        let mut names = Vec::new();
+        // The loopback device is the first of every namespace.
+        let one = Builder::new(libc::RTM_GETLINK, &link(1));
+        socket
+            .ask(one, |message| names.push(name(message)))
+            .expect("is there");
+        assert_eq!(names, ["lo"]);
+        let all = Builder::new(libc::RTM_GETLINK, &link(0));
+        let dump = socket.dump(all, |message| names.push(name(message)));
+        assert!(dump.is_ok() && names.len() > 1 && names[1..].contains(&names[0]));
+        let none = Builder::new(libc::RTM_GETLINK, &link(i32::MAX as u32));
+        let refused = socket.command(none).expect_err("there is none");
+        assert_eq!(refused.raw_os_error(), Some(libc::ENODEV));
+        assert!(socket.receive(false).expect("no error").is_none());
+    }
+
+    /// Neither 0 nor the negative of an error: no kernel says so.
+    #[test]
+    fn outcomes_are_errors_unless_they_are_0() {
+        assert!(finished(&0i32.to_ne_bytes()).is_ok());
+        for code in [i32::MIN, i32::MAX, -1, 1] {
+            assert!(finished(&code.to_ne_bytes()).is_err(), "{code}");
+        }
+        let refused = finished(&(-libc::EPERM).to_ne_bytes()).expect_err("an error");
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
     }
 }

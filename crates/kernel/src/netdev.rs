@@ -1,0 +1,43 @@
+//! Names and indexes of network devices (netdevice(7)), in the calling thread's network namespace.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::net::netdevice::{index_to_name, name_to_index};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+/// The index of a device; `None` if there is none of that name.
+pub fn index(name: &str) -> Option<u32> {
+    name_to_index(socket().ok()?, name).ok()
+}
+
+/// The name of a device; `None` if there is none with that index.
+pub fn name(index: u32) -> Option<String> {
+    index_to_name(socket().ok()?, index).ok()
+}
+
+/// Any socket serves to ask.
+fn socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    Ok(socket_with(
+        AddressFamily::UNIX,
+        SocketType::DGRAM,
+        flags,
+        None,
+    )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_indexes_are_of_each_other() {
+        let index = index("lo").expect("every namespace has one");
+        assert_eq!(name(index).as_deref(), Some("lo"));
+        assert_eq!((name(0), name(u32::MAX)), (None, None));
+        for none in ["", "no-such-device", "a-name-with-more-than-15-letters"] {
+            assert_eq!(super::index(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Netlink (RFC 3549, linux/netlink.h): messages, sockets that wait for the kernel's answer, generic families.
+//!
+//! Messages are read by a walk over their attributes that allocates nothing: a full Internet table is a million
+//! messages, and is to be read as fast as the kernel writes it (docs/adr/0005). Whatever is malformed is skipped, never
+//! trusted.
+
+mod family;
+mod message;
+mod socket;
+
+pub use family::Family;
+pub use message::{
+    Attributes, Builder, HEADER, Message, Messages, be32_at, text, u16_at, u32_at, u64_at,
+};
+pub use socket::{Dump, Socket};

@@ -1,0 +1,87 @@
+//! Network namespaces (network_namespaces(7)). Each thread is in one of its own choice.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+/// The file of the calling thread's namespace.
+pub const OWN: &str = "/proc/thread-self/ns/net";
+
+/// Runs `work` in the network namespace of the file `path` (as under /run/netns; `None`: the present one), on a thread
+/// of its own. A panic goes on in the caller.
+///
+/// # Errors
+/// The namespace cannot be opened or entered (which needs CAP_SYS_ADMIN); whatever `work` reports.
+pub fn within<T: Send>(
+    path: Option<&Path>,
+    work: impl FnOnce() -> io::Result<T> + Send,
+) -> io::Result<T> {
+    let Some(path) = path else { return work() };
+    let namespace = File::open(path)?;
+    let enter = move || {
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+        work()
+    };
+    thread::scope(|scope| {
+        scope
+            .spawn(enter)
+            .join()
+            .unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
+/// Moves the calling thread, and no other, into a new network namespace. That has no name, and ends with the last
+/// thread and descriptor in it.
+///
+/// # Errors
+/// EPERM: this needs CAP_SYS_ADMIN.
+pub fn enter_new() -> io::Result<()> {
+    // SAFETY: it would be unsafe to stop sharing descriptors with the other threads, which is not asked for.
+    let done = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
+    Ok(done?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    fn own() -> u64 {
+        fs::metadata(OWN).expect("a thread has one").ino()
+    }
+
+    #[test]
+    fn another_namespace_is_entered_and_left() {
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIP another_namespace_is_entered_and_left: needs root");
+            return;
+        }
+        let other = || {
+            enter_new().expect("root may");
+            (own(), File::open(OWN).expect("is there"))
+        };
+        let (there, file) = thread::spawn(other).join().expect("no panic");
+        let here = own();
+        assert_ne!(here, there);
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let inside = within(Some(path.as_ref()), || Ok(own()));
+        assert_eq!(inside.expect("is entered"), there);
+        assert_eq!(own(), here);
+        let missing = within(Some("/run/netns/no-such".as_ref()), || Ok(()));
+        assert_eq!(
+            missing.expect_err("is not there").kind(),
+            io::ErrorKind::NotFound
+        );
+        let same = within(None, || Ok(own()));
+        assert_eq!(same.expect("no need to enter"), here);
+    }
+}
