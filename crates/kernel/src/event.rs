@@ -1,13 +1,13 @@
-//! Event counters (eventfd(2)), sets of descriptors (epoll(7)), and waiting for either.
+//! Event counters (eventfd(2)), sets of descriptors (epoll(7)), and waiting for either (poll(2)).
+#![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr;
 use std::time::Duration;
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd, poll};
-
-pub use rustix::event::{PollFd, PollFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
 
 /// An event counter that nobody else writes: it wakes a thread that waits for its descriptor. Neither reads nor writes
 /// of it block.
@@ -49,11 +49,29 @@ impl AsRawFd for EventFd {
     }
 }
 
+/// An entry for [`poll`]: a descriptor, and what to wait for (`POLLIN` ...).
+///
+/// It does not borrow the descriptor. One that is closed by the time of the call is reported ready, with POLLNVAL; one
+/// whose number has another owner by then may be reported for what happened to that.
+pub fn pollfd(fd: &impl AsRawFd, events: i16) -> libc::pollfd {
+    libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events,
+        revents: 0,
+    }
+}
+
 /// Waits until one of `fds` is ready. False if none is after `timeout` (`None`: no limit), or a signal came first.
-pub fn wait(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> bool {
-    // A time that does not fit is as good as none.
-    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-    poll(fds, timeout.as_ref()).is_ok_and(|ready| ready > 0)
+pub fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> bool {
+    let timeout = timeout.map(|timeout| libc::timespec {
+        // What does not fit is as good as no limit.
+        tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
+    });
+    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    let (array, count) = (fds.as_mut_ptr(), fds.len() as libc::nfds_t);
+    // SAFETY: pointer and length are those of a slice, and the time outlives the call.
+    unsafe { libc::ppoll(array, count, timeout, ptr::null()) > 0 }
 }
 
 /// A set of descriptors that is itself one to wait for. It reports each signal once, without anybody having to read the
@@ -110,8 +128,8 @@ impl AsRawFd for Set {
 mod tests {
     use super::*;
 
-    fn is_ready(fd: &impl AsFd) -> bool {
-        wait(&mut [PollFd::new(fd, PollFlags::IN)], Some(Duration::ZERO))
+    fn is_ready(fd: &impl AsRawFd) -> bool {
+        poll(&mut [pollfd(fd, libc::POLLIN)], Some(Duration::ZERO))
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use kernel::event::{EventFd, PollFd, PollFlags, wait};
+use kernel::event::{EventFd, poll, pollfd};
 
 use super::Handler;
 use super::access::{self, Access};
@@ -185,15 +185,12 @@ fn accept_all(
     let seats = Arc::new(Seats::default());
     let mut resting = false;
     loop {
-        let mut fds = [
-            PollFd::new(stop, PollFlags::IN),
-            PollFd::new(listener, PollFlags::IN),
-        ];
+        let mut fds = [pollfd(stop, libc::POLLIN), pollfd(listener, libc::POLLIN)];
         match resting {
-            true => wait(&mut fds[..1], Some(REST)),
-            false => wait(&mut fds, None),
+            true => poll(&mut fds[..1], Some(REST)),
+            false => poll(&mut fds, None),
         };
-        if !fds[0].revents().is_empty() {
+        if fds[0].revents != 0 {
             return;
         }
         resting = match listener.accept() {

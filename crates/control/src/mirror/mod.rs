@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use kernel::event::{EventFd, PollFd, PollFlags, wait};
+use kernel::event::{EventFd, poll, pollfd};
 use kernel::netlink::{Builder, Dump, Messages, Socket};
 
 pub use translator::{LinkNews, Owned, Translator};
@@ -219,11 +219,11 @@ impl<T: From<Batch>> Follower<T> {
     fn wait_and_follow(&mut self) -> Result<(), Gone> {
         let timeout = self.due.saturating_duration_since(Instant::now());
         let mut fds = [
-            PollFd::new(&self.news, PollFlags::IN),
-            PollFd::new(&*self.stop, PollFlags::IN),
+            pollfd(&self.news, libc::POLLIN),
+            pollfd(&*self.stop, libc::POLLIN),
         ];
-        wait(&mut fds, Some(timeout));
-        let (ready, stopped) = (!fds[0].revents().is_empty(), !fds[1].revents().is_empty());
+        poll(&mut fds, Some(timeout));
+        let [ready, stopped] = fds.map(|fd| fd.revents != 0);
         if stopped {
             return Err(Gone);
         }

@@ -1,7 +1,7 @@
 //! A netlink socket, perhaps of another network namespace.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -79,8 +79,8 @@ impl Socket {
     /// # Errors
     /// The kernel refuses even that.
     pub fn receive_buffer(&self, bytes: usize) -> io::Result<()> {
-        if sockopt::set_socket_recv_buffer_size_force(self.as_fd(), bytes).is_err() {
-            sockopt::set_socket_recv_buffer_size(self.as_fd(), bytes)?;
+        if sockopt::set_socket_recv_buffer_size_force(self.inner.as_fd(), bytes).is_err() {
+            sockopt::set_socket_recv_buffer_size(self.inner.as_fd(), bytes)?;
         }
         Ok(())
     }
@@ -164,9 +164,9 @@ fn finished(payload: &[u8]) -> io::Result<()> {
     }
 }
 
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.inner.as_fd()
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.inner.as_raw_fd()
     }
 }
 
