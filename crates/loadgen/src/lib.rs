@@ -16,6 +16,7 @@ pub mod field;
 pub mod generate;
 pub mod json;
 pub mod pacer;
+pub mod point;
 pub mod profile;
 pub mod ramp;
 pub mod rate;

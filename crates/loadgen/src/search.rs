@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::device::{Failure, Path};
-use crate::report::model::RampPoint;
+use crate::point::Point;
 use crate::threshold::Threshold;
 use crate::trial::{self, Trial};
 use crate::units::Pps;
@@ -141,7 +141,7 @@ pub struct Found {
     /// What bounds `max_pps` is the generator, or a device that takes the generator's processor; not loss.
     pub limited_by_generator: bool,
     /// All trials in order, one flat out first.
-    pub trials: Vec<RampPoint>,
+    pub trials: Vec<Point>,
 }
 
 /// One trial as fast as the generator can, after a warm-up.
@@ -197,7 +197,7 @@ struct Runs<'a> {
     paths: &'a mut [Path],
     clock: &'a dyn Clock,
     watch: &'a mut dyn FnMut(Event),
-    points: Vec<RampPoint>,
+    points: Vec<Point>,
 }
 
 impl<'a> Runs<'a> {
@@ -418,7 +418,7 @@ impl<'a> Search<'a> {
         self.verdicts.iter().filter(move |v| v.length >= longer)
     }
 
-    fn conclude(&self, flat: &Trial, trials: Vec<RampPoint>) -> Found {
+    fn conclude(&self, flat: &Trial, trials: Vec<Point>) -> Found {
         let found = Found {
             saturation_pps: Some(flat.forwarded.0),
             flat_out_pps: Some(flat.sent_pps().0),

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::clock::{Clock, Nanos};
 use crate::device::{Count, Failure, Path};
-use crate::report::model::RampPoint;
+use crate::point::Point;
 use crate::units::{Bits, Pps, WIRE_OVERHEAD};
 
 /// Share of the offer that may stay unsent; beyond it a trial says nothing about the device.
@@ -168,8 +168,8 @@ impl Trial {
 
     /// The trial as a point of the report.
     #[must_use]
-    pub fn point(&self) -> RampPoint {
-        RampPoint {
+    pub fn point(&self) -> Point {
+        Point {
             offered_pps: self.offered_pps().0,
             sent_pps: self.sent_pps().0,
             forwarded_pps: self.forwarded.0,

@@ -7,9 +7,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use loadgen::clock::Monotonic;
 use loadgen::json::{self, About};
+use loadgen::point::Point;
 use loadgen::ramp::{self, Plan};
 use loadgen::rate::Rate;
-use loadgen::report::model::RampPoint;
 use loadgen::search::{self, Found, Goal};
 use loadgen::trial::Trial;
 use loadgen::units::Pps;
@@ -228,7 +228,7 @@ impl Loadtest {
             report::of_search(&self.traffic, rig.sender, ways, &found)
         })?;
         self.say(&said);
-        let is_short = |t: &RampPoint| !t.valid && t.sent_pps < t.offered_pps;
+        let is_short = |t: &Point| !t.valid && t.sent_pps < t.offered_pps;
         Ok(found.trials.iter().any(is_short))
     }
 

@@ -1,7 +1,8 @@
 //! A load test in the terms of the report.
 
+use loadgen::point::Point;
 use loadgen::ramp::{Ramp, Sample, WaySample};
-use loadgen::report::model::{Direction, Flows, LabResult, RampPoint, Run, Spread};
+use loadgen::report::model::{Direction, Flows, LabResult, Run, Spread};
 use loadgen::search::Found;
 use loadgen::units::{Bits, Pps};
 
@@ -42,7 +43,7 @@ pub fn of_ramp(
     loss: f64,
 ) -> Run {
     let mut before = 0.0;
-    let points: Vec<RampPoint> = ramp
+    let points: Vec<Point> = ramp
         .samples
         .iter()
         .map(|sample| point(sample, std::mem::replace(&mut before, sample.at)))
@@ -71,10 +72,10 @@ pub fn of_ramp(
     }
 }
 
-fn point(sample: &Sample, before: f64) -> RampPoint {
+fn point(sample: &Sample, before: f64) -> Point {
     let sum = |of: fn(&WaySample) -> f64| sample.ways.iter().map(of).sum::<f64>();
     let (sent, received) = (sum(|w| w.tx_pps), sum(|w| w.rx_pps));
-    RampPoint {
+    Point {
         offered_pps: sum(|w| w.offered_pps),
         sent_pps: sent,
         forwarded_pps: received,

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::model::{LabResult, RampPoint};
+use super::model::LabResult;
 use super::table::{Row, Test};
+use crate::point::Point;
 
 /// Colours that people with any colour vision tell apart (Okabe and Ito), and a shape for those who see none.
 const STYLES: [(&str, &str, &str); 7] = [
@@ -117,7 +118,7 @@ fn ramp(index: usize, test: &Test, rows: &[Row<'_>], devices: &[String]) -> Opti
     let mut top: f64 = 0.0;
     for row in rows {
         let label = row.device.label();
-        let mut points: Vec<&RampPoint> = row
+        let mut points: Vec<&Point> = row
             .runs
             .iter()
             .flat_map(|r| &r.ramp)
@@ -166,10 +167,10 @@ fn ramp(index: usize, test: &Test, rows: &[Row<'_>], devices: &[String]) -> Opti
 fn line(
     name: &str,
     group: &str,
-    points: &[&RampPoint],
+    points: &[&Point],
     style: (&str, &str, &str),
     axis: &str,
-    y: impl Fn(&RampPoint) -> f64,
+    y: impl Fn(&Point) -> f64,
 ) -> Value {
     let (color, symbol, dash) = style;
     json!({
@@ -183,7 +184,7 @@ fn line(
 }
 
 /// Trials in which the generator fell short: hollow marks, no line.
-fn sent_short(group: &str, points: &[&RampPoint], (color, symbol, _): (&str, &str, &str)) -> Value {
+fn sent_short(group: &str, points: &[&Point], (color, symbol, _): (&str, &str, &str)) -> Value {
     json!({
         "type": "scatter", "mode": "markers", "name": format!("{group}: not sent in full"), "legendgroup": group, "showlegend": false,
         "x": points.iter().map(|p| p.offered_pps / MEGA).collect::<Vec<_>>(),

@@ -6,9 +6,11 @@
 use std::fmt::Write;
 
 use chart::Chart;
-use model::{LabResult, RampPoint, Run};
+use model::{LabResult, Run};
 use published::PUBLISHED;
 use table::{Row, word};
+
+use crate::point::Point;
 
 mod chart;
 mod machine;
@@ -250,7 +252,7 @@ fn trials<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> String {
     for row in rows {
         let label = escape(&row.device.label());
         for run in &row.runs {
-            for RampPoint {
+            for Point {
                 offered_pps,
                 sent_pps,
                 forwarded_pps,

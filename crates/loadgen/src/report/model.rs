@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::point::Point;
+
 /// Everything one invocation of the lab measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LabResult {
@@ -213,24 +215,5 @@ pub struct Run {
     pub sender: String,
     /// Every trial and ramp step, in the order in which they ran.
     #[serde(default)]
-    pub ramp: Vec<RampPoint>,
-}
-
-/// One trial of a search or one step of a ramp.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct RampPoint {
-    /// Rate wanted, in packets a second.
-    pub offered_pps: f64,
-    /// Rate sent, in packets a second: below `offered_pps` the generator fell short.
-    #[serde(default)]
-    pub sent_pps: f64,
-    /// Rate that came back, in packets a second.
-    pub forwarded_pps: f64,
-    /// Share of the packets sent that did not come back, 0.0 to 1.0.
-    pub loss: f64,
-    /// False: the generator fell short of the offer, so this is no statement about the device.
-    pub valid: bool,
-    /// Length of the trial in seconds.
-    #[serde(default)]
-    pub seconds: f64,
+    pub ramp: Vec<Point>,
 }

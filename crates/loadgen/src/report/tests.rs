@@ -62,7 +62,7 @@ fn example() -> LabResult {
 fn run(dut: &str, io: &str, lane: &str, size: &str, capacity: f64, round: u32) -> Run {
     let point = |offered: f64| {
         let forwarded = offered.min(capacity);
-        RampPoint {
+        Point {
             offered_pps: offered,
             sent_pps: offered,
             forwarded_pps: forwarded,

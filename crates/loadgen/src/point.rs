@@ -1,0 +1,22 @@
+//! A measured point: what went in and what came out at one rate.
+
+use serde::{Deserialize, Serialize};
+
+/// One trial of a search or one step of a ramp.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Rate wanted, in packets a second.
+    pub offered_pps: f64,
+    /// Rate sent, in packets a second: below `offered_pps` the generator fell short.
+    #[serde(default)]
+    pub sent_pps: f64,
+    /// Rate that came back, in packets a second.
+    pub forwarded_pps: f64,
+    /// Share of the packets sent that did not come back, 0.0 to 1.0.
+    pub loss: f64,
+    /// False: the generator fell short of the offer, so this is no statement about the device.
+    pub valid: bool,
+    /// Length of the trial in seconds.
+    #[serde(default)]
+    pub seconds: f64,
+}
