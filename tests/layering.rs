@@ -15,14 +15,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "control", "kernel", "lab", "loadgen", "router", "io", "xdp", "graph", "tables", "wire",
+            "control", "kernel", "lab", "loadgen", "report", "router", "io", "xdp", "graph",
+            "tables", "wire",
         ],
     ),
     ("control", &["router", "kernel"]),
     ("router", &["graph", "tables", "wire"]),
-    ("lab", &["loadgen"]),
+    ("lab", &["loadgen", "report"]),
     // What tests stand on; nobody else uses it.
     ("testbed", &["lab"]),
+    ("report", &["loadgen"]),
     ("loadgen", &["graph", "wire"]),
     ("io", &["graph"]),
     ("xdp", &["tables"]),

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 use indicatif::ProgressBar;
 use lab::compare::plan::{self, Depth};
-use lab::compare::{self, Options, Progress, Step, table};
+use lab::compare::{self, Options, Progress, Step};
 use lab::{cleanup, invocation, unprivileged};
-use loadgen::report::model::{LabResult, Run};
-use loadgen::report::published::{PUBLISHED, Published};
+use report::model::{LabResult, Run};
+use report::{html, text};
 
 use crate::load::progress;
 use crate::output;
@@ -69,13 +69,13 @@ impl Lab {
         }
         cleanup::on_signal()?;
         let result = compare::run(&options, &mut Shown::new())?;
-        self.say(&table::render(&result));
-        self.say(&published());
+        self.say(&text::comparison(&result));
+        self.say(&text::published());
         if let Some(file) = &self.json {
             output::write_json(file, &result)?;
         }
         if let Some(file) = &self.output {
-            output::write(file, &loadgen::report::html(&result))?;
+            output::write(file, &html::page(&result))?;
             self.say(&format!("Report: {}\n", file.display()));
         }
         complete(&result)
@@ -163,47 +163,9 @@ impl Drop for Shown {
     }
 }
 
-/// The published tables, for comparison.
-fn published() -> String {
-    PUBLISHED.iter().map(text).collect()
-}
-
-fn text(published: &Published) -> String {
-    let rows = || std::iter::once(published.columns).chain(published.rows.iter().copied());
-    let width = |column: usize| {
-        let cells = rows().filter_map(move |row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let mut out = format!("\nPublished: {} ({})\n", published.title, published.source);
-    for row in rows() {
-        let cells = row.iter().enumerate().map(|(column, cell)| match column {
-            0 => format!("  {cell:<0$}", width(0)),
-            _ => format!("  {cell:>0$}", width(column)),
-        });
-        out += cells.collect::<String>().trim_end();
-        out.push('\n');
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn published_tables_are_aligned() {
-        let text = published();
-        let heads: Vec<&str> = text
-            .lines()
-            .filter(|l| l.starts_with("Published: "))
-            .collect();
-        assert_eq!(heads.len(), PUBLISHED.len());
-        // Rows are numbers to the right: all lines of a table end in the same column.
-        let first = text.lines().skip(2).take_while(|line| !line.is_empty());
-        let mut widths: Vec<usize> = first.map(str::len).collect();
-        widths.dedup();
-        assert_eq!(widths.len(), 1, "{text}");
-    }
 
     #[test]
     fn a_device_without_a_result_is_an_error() {

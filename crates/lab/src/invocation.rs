@@ -26,7 +26,7 @@
 
 use std::path::PathBuf;
 
-use loadgen::report::model::{Direction, Flows};
+use report::model::{Direction, Flows};
 
 use crate::Error;
 

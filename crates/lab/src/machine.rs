@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, time::SystemTime};
 
-use loadgen::report::model::Machine;
+use report::model::Machine;
 
 use crate::command;
 

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use loadgen::report::model::Placement;
+use report::model::Placement;
 
 /// Cycles of a round trip from which on two processors are far apart. Near ones take about 290, far ones about 960.
 const FAR_CYCLES: f64 = 600.0;

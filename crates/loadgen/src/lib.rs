@@ -4,7 +4,7 @@
 //! sends them by a [`pacer`] over any port ([`generate`]) and counts what comes back ([`receive`]); other generators and
 //! sinks stand behind the same two traits ([`device`]). The controller offers a [`rate`] to them: one [`trial`], a
 //! [`ramp`] written to a result file ([`json`]), or a [`search`] for the highest rate, which the verdicts of trials tell as
-//! a [`threshold`]. [`stats`] compares repeated results, [`report`] shows them.
+//! a [`threshold`].
 //!
 //! Two rules hold everywhere: sent is what the port took, and what was not sent is never called lost.
 
@@ -21,11 +21,9 @@ pub mod profile;
 pub mod ramp;
 pub mod rate;
 pub mod receive;
-pub mod report;
 pub mod search;
 #[cfg(test)]
 mod simulated;
-pub mod stats;
 pub mod stream;
 pub mod tester;
 pub mod threshold;

@@ -13,12 +13,13 @@ use loadgen::rate::Rate;
 use loadgen::search::{self, Found, Goal};
 use loadgen::trial::Trial;
 use loadgen::units::Pps;
+use report::model::Run;
 use serde_json::json;
 
 use super::interrupt;
+use super::outcome;
 use super::ports::{self, Rig};
 use super::progress::{Progress, Style};
-use super::report;
 use super::shortfall::Watch;
 use super::spec::Spec;
 use super::text::{self, percent};
@@ -225,7 +226,7 @@ impl Loadtest {
         drop(progress);
         let document = json!({ "sender": rig.sender, "search": &found });
         self.write(&document, || {
-            report::of_search(&self.traffic, rig.sender, ways, &found)
+            outcome::of_search(&self.traffic, rig.sender, ways, &found)
         })?;
         self.say(&said);
         let is_short = |t: &Point| !t.valid && t.sent_pps < t.offered_pps;
@@ -257,23 +258,19 @@ impl Loadtest {
             line: sending.line.map(|line| line.rate),
         };
         let document = json::result(&about, plan, &ramp);
-        let run = report::of_ramp(&self.traffic, rig.sender, ways, &ramp, self.loss);
+        let run = outcome::of_ramp(&self.traffic, rig.sender, ways, &ramp, self.loss);
         self.write(&document, || run.clone())?;
         self.say(&text::of_ramp(&ramp, &run, self.loss));
         Ok(ramp.samples.iter().any(|sample| !sample.valid))
     }
 
     /// Writes the files that were asked for.
-    fn write(
-        &self,
-        document: &serde_json::Value,
-        run: impl FnOnce() -> loadgen::report::model::Run,
-    ) -> crate::Outcome {
+    fn write(&self, document: &serde_json::Value, run: impl FnOnce() -> Run) -> crate::Outcome {
         if let Some(file) = &self.json {
             write_json(file, document)?;
         }
         if let Some(file) = &self.output {
-            output::write(file, &report::html(run()))?;
+            output::write(file, &outcome::html(run()))?;
         }
         Ok(())
     }
@@ -319,6 +316,7 @@ fn share(text: &str) -> Result<f64, String> {
 mod tests {
     use super::*;
     use clap::Parser;
+    use report::model::Flows;
 
     #[derive(Parser)]
     struct Command {
@@ -352,7 +350,7 @@ mod tests {
             let asked = lab::invocation::Loadtest {
                 pairs: &pairs,
                 size: "64",
-                flows: loadgen::report::model::Flows::Many,
+                flows: Flows::Many,
                 cpus: &[0, 1],
                 others: &[],
                 search,

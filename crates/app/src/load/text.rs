@@ -1,10 +1,10 @@
 //! Results of a load test as text for a person.
 
 use loadgen::ramp::Ramp;
-use loadgen::report::model::Run;
 use loadgen::search::Found;
 use loadgen::trial::Trial;
 use loadgen::units::{Bits, Pps};
+use report::model::Run;
 
 /// What a search for the highest rate found.
 pub fn of_search(found: &Found, loss: f64) -> String {

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use loadgen::report::model::{PortMode, Spread};
+use report::model::{PortMode, Spread};
 use serde::Deserialize;
 
 use super::topology::{Io, Topology};

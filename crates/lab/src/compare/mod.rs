@@ -4,13 +4,12 @@ mod attribution;
 pub mod device;
 pub mod load;
 pub mod plan;
-pub mod table;
 pub mod topology;
 
 use std::{path::PathBuf, time::Instant};
 
-use loadgen::report::model::{Ceiling, Direction, LabResult, PortMode, Run, Spread};
 use loadgen::search::Event;
+use report::model::{Ceiling, Direction, LabResult, PortMode, Run, Spread};
 
 use self::{
     attribution::Alone,

@@ -1,6 +1,6 @@
 //! What is measured: load tests, devices, rounds, and how long it takes.
 
-use loadgen::report::model::{Direction, Flows, Spread};
+use report::model::{Direction, Flows, Spread};
 
 use super::{device::Dut, topology::Io};
 use crate::Error;

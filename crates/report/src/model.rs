@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::point::Point;
+use loadgen::point::Point;
 
 /// Everything one invocation of the lab measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use testbed::Spawn;
 
-use super::model::*;
 use super::*;
+use crate::model::*;
 
 /// A comparison with two devices, two load tests, two rounds.
 fn example() -> LabResult {
@@ -112,7 +112,7 @@ fn run(dut: &str, io: &str, lane: &str, size: &str, capacity: f64, round: u32) -
 
 #[test]
 fn says_what_was_measured() {
-    let page = html(&example());
+    let page = page(&example());
     for needle in [
         "Router comparison: kernel and parshall",
         "One way, 64 B many flows: parshall forwards 5.30 Mpps (parshall, memif, userspace, two CPUs near)",
@@ -140,15 +140,15 @@ fn survives_hostile_and_empty_input() {
         result.runs[0].dut = text.into();
         result.machine.command = text.into();
         result.machine.ports[0].mode = text.into();
-        let page = html(&result);
+        let page = page(&result);
         assert!(!page.contains("alert(1)</script>") && !page.contains("\"'&<"));
     }
     result.runs[1].max_pps = f64::NAN;
     result.runs[2].ramp[0].offered_pps = f64::INFINITY;
     result.runs[3].ramp.clear();
     result.runs[4].valid = false;
-    assert!(html(&result).contains("1 of 2 rounds without a result"));
-    assert!(html(&LabResult::default()).contains("No run has a result."));
+    assert!(page(&result).contains("1 of 2 rounds without a result"));
+    assert!(page(&LabResult::default()).contains("No run has a result."));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn model_reads_back_and_tolerates_more_and_less() {
         "mpps_per_cpu_second":null,"placement":"far"}]}"#;
     let result: LabResult = serde_json::from_str(short).unwrap();
     assert_eq!(result.runs[0].placement, Some(Placement::Far));
-    assert!(html(&result).contains("both ways, 64 B many flows"));
+    assert!(page(&result).contains("both ways, 64 B many flows"));
 }
 
 /// Opens the page (kept as the file that PARSHALL_KEEP_REPORT names, to look at) in a browser without a network: no script error, and the lines are drawn.
@@ -179,11 +179,11 @@ fn a_browser_draws_the_graphs() {
     let file = dir.path().join("report.html");
     let guard = "<script>window.onerror = function (m) { document.documentElement.setAttribute('data-error', m); };</script>";
     if let Ok(keep) = std::env::var("PARSHALL_KEEP_REPORT") {
-        std::fs::write(keep, html(&example())).unwrap();
+        std::fs::write(keep, page(&example())).unwrap();
     }
     std::fs::write(
         &file,
-        html(&example()).replace("<head>", &format!("<head>{guard}")),
+        page(&example()).replace("<head>", &format!("<head>{guard}")),
     )
     .unwrap();
     let output = Spawn::new("chromium")

@@ -1,6 +1,7 @@
 //! The comparison as a table of text: rows are load tests, columns devices with their ports.
 
-use loadgen::report::model::{Direction, Flows, LabResult, Placement, Run, Spread};
+use crate::model::{Direction, Flows, LabResult, Placement, Run, Spread};
+use crate::published::{PUBLISHED, Published};
 
 /// What identifies a row, in the order of first appearance.
 type Row = (String, Flows, Direction);
@@ -31,7 +32,7 @@ const LEGEND: &[(char, &str)] = &[
 ];
 
 /// Prints the whole result for a terminal.
-pub fn render(result: &LabResult) -> String {
+pub fn comparison(result: &LabResult) -> String {
     let (rows, columns) = (rows(result), columns(result));
     let mut text = head(&columns);
     for row in &rows {
@@ -219,11 +220,33 @@ fn failures(result: &LabResult) -> String {
     lines.concat()
 }
 
+/// The published tables, for comparison.
+pub fn published() -> String {
+    PUBLISHED.iter().map(quote).collect()
+}
+
+fn quote(published: &Published) -> String {
+    let rows = || std::iter::once(published.columns).chain(published.rows.iter().copied());
+    let width = |column: usize| {
+        let cells = rows().filter_map(move |row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let mut out = format!("\nPublished: {} ({})\n", published.title, published.source);
+    for row in rows() {
+        let cells = row.iter().enumerate().map(|(column, cell)| match column {
+            0 => format!("  {cell:<0$}", width(0)),
+            _ => format!("  {cell:>0$}", width(column)),
+        });
+        out += cells.collect::<String>().trim_end();
+        out.push('\n');
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
-    use loadgen::report::model::{Ceiling, Generator};
-
     use super::*;
+    use crate::model::{Ceiling, Generator};
 
     fn run(dut: &str, mpps: f64, spread: Spread, placement: Option<Placement>) -> Run {
         Run {
@@ -258,11 +281,26 @@ mod tests {
     }
 
     #[test]
+    fn published_tables_are_aligned() {
+        let text = published();
+        let heads: Vec<&str> = text
+            .lines()
+            .filter(|l| l.starts_with("Published: "))
+            .collect();
+        assert_eq!(heads.len(), PUBLISHED.len());
+        // Rows are numbers to the right: all lines of a table end in the same column.
+        let first = text.lines().skip(2).take_while(|line| !line.is_empty());
+        let mut widths: Vec<usize> = first.map(str::len).collect();
+        widths.dedup();
+        assert_eq!(widths.len(), 1, "{text}");
+    }
+
+    #[test]
     fn better_placement_and_median_are_shown() {
         let shared = [1.2, 1.3, 1.1].map(|mpps| run("kernel", mpps, Spread::Shared, None));
         let apart =
             [0.8, 0.9, 0.7].map(|mpps| run("kernel", mpps, Spread::Apart, Some(Placement::Near)));
-        let text = render(&result(shared.into_iter().chain(apart).collect()));
+        let text = comparison(&result(shared.into_iter().chain(apart).collect()));
         assert!(
             text.contains("one way, 64 B many flows        1.200     0.806      1.200 s"),
             "{text}"
@@ -293,7 +331,7 @@ mod tests {
             why: "it ended".into(),
             ..run("parshall", 0.0, Spread::Apart, None)
         };
-        let text = render(&result(vec![failed]));
+        let text = comparison(&result(vec![failed]));
         assert!(
             text.contains("parshall veth, one way, 64 B many flows: no result: it ended"),
             "{text}"

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::escape;
-use super::model::{LabResult, Machine};
+use crate::model::{LabResult, Machine};
 
 /// The machine table, the ports' modes and the generator's ceiling.
 pub(super) fn section(result: &LabResult) -> String {

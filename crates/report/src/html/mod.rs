@@ -5,45 +5,43 @@
 
 use std::fmt::Write;
 
-use chart::Chart;
-use model::{LabResult, Run};
-use published::PUBLISHED;
-use table::{Row, word};
+use loadgen::point::Point;
 
-use crate::point::Point;
+use self::chart::Chart;
+use self::rows::{Row, word};
+use crate::model::{self, LabResult, Run};
+use crate::published::PUBLISHED;
 
 mod chart;
 mod machine;
-pub mod model;
-pub mod published;
-mod table;
+mod rows;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// The page for `result`.
 #[must_use]
-pub fn html(result: &LabResult) -> String {
-    let rows = table::rows(&result.runs);
+pub fn page(result: &LabResult) -> String {
+    let rows = rows::rows(&result.runs);
     let charts = chart::charts(result, &rows);
-    let mut page = String::with_capacity(6 << 20);
-    page.push_str("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    page.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    page.push_str(
+    let mut out = String::with_capacity(6 << 20);
+    out.push_str("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    out.push_str(
         "<title>Parshall: router comparison</title>\n<link rel=\"icon\" href=\"data:,\">\n",
     );
-    let _ = writeln!(page, "<style>\n{STYLE}</style>\n</head>\n<body>");
-    page.push_str(&head(result, &rows));
-    page.push_str("<main>\n");
-    page.push_str(&results(&rows));
-    page.push_str(&graphs(&charts, &rows));
-    page.push_str(&machine::section(result));
-    page.push_str(&quoted());
-    page.push_str(METHOD);
-    page.push_str("</main>\n<footer>Written by Parshall.</footer>\n");
-    page.push_str(&scripts(&charts));
-    page.push_str("</body>\n</html>\n");
-    page
+    let _ = writeln!(out, "<style>\n{STYLE}</style>\n</head>\n<body>");
+    out.push_str(&head(result, &rows));
+    out.push_str("<main>\n");
+    out.push_str(&results(&rows));
+    out.push_str(&graphs(&charts, &rows));
+    out.push_str(&machine::section(result));
+    out.push_str(&quoted());
+    out.push_str(METHOD);
+    out.push_str("</main>\n<footer>Written by Parshall.</footer>\n");
+    out.push_str(&scripts(&charts));
+    out.push_str("</body>\n</html>\n");
+    out
 }
 
 /// Text as HTML.

@@ -2,16 +2,16 @@
 
 use loadgen::point::Point;
 use loadgen::ramp::{Ramp, Sample, WaySample};
-use loadgen::report::model::{Direction, Flows, LabResult, Run, Spread};
 use loadgen::search::Found;
 use loadgen::units::{Bits, Pps};
+use report::model::{Direction, Flows, LabResult, Run, Spread};
 
 use super::spec::Spec;
 use super::traffic::{Sending, Traffic};
 
 /// The page for one run.
 pub fn html(run: Run) -> String {
-    loadgen::report::html(&LabResult {
+    report::html::page(&LabResult {
         machine: lab::machine::describe(),
         runs: vec![run],
         ..LabResult::default()

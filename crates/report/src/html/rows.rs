@@ -1,6 +1,6 @@
 //! The result table: runs of several rounds brought together.
 
-use super::model::{Direction, Flows, Placement, Run, Spread};
+use crate::model::{Direction, Flows, Placement, Run, Spread};
 use crate::stats::Summary;
 
 /// What is measured, the same for every device.

@@ -1,10 +1,10 @@
 //! The graphs, as data for plotly: colours and sizes that depend on the reader's theme are set in the page.
 
+use loadgen::point::Point;
 use serde_json::{Value, json};
 
-use super::model::LabResult;
-use super::table::{Row, Test};
-use crate::point::Point;
+use super::rows::{Row, Test};
+use crate::model::LabResult;
 
 /// Colours that people with any colour vision tell apart (Okabe and Ito), and a shape for those who see none.
 const STYLES: [(&str, &str, &str); 7] = [
