@@ -1,6 +1,6 @@
 //! Counters: written by one worker with plain stores, read by anybody. Clearing is the reader's business (it keeps a baseline).
 
-use crate::stage::Part;
+use crate::stage::StageInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -42,19 +42,19 @@ pub struct NodeCounters {
     /// Packets that left by each edge.
     pub edges: Box<[Counter]>,
     /// The stages it is made of.
-    pub parts: Box<[Part]>,
+    pub stages: Box<[StageInfo]>,
 }
 
 impl NodeCounters {
-    /// Counters for a node of these parts.
-    pub fn new(parts: Vec<Part>) -> Arc<Self> {
-        let edges = parts.iter().map(|p| p.edges.len()).sum();
+    /// Counters for a node of these stages.
+    pub fn new(stages: Vec<StageInfo>) -> Arc<Self> {
+        let edges = stages.iter().map(|p| p.edges.len()).sum();
         Arc::new(NodeCounters {
             calls: Counter::default(),
             packets: Counter::default(),
             clocks: Counter::default(),
             edges: (0..edges).map(|_| Counter::default()).collect(),
-            parts: parts.into(),
+            stages: stages.into(),
         })
     }
 }
@@ -123,7 +123,7 @@ pub struct ExecutorCounters {
 impl ExecutorCounters {
     /// Counters of the same nodes and interfaces for another executor, which starts now.
     pub fn anew(&self) -> Self {
-        let node = |n: &NodeCounters| NodeCounters::new(n.parts.to_vec());
+        let node = |n: &NodeCounters| NodeCounters::new(n.stages.to_vec());
         ExecutorCounters {
             started: crate::cycles::now(),
             worker: Arc::default(),
@@ -139,7 +139,7 @@ impl ExecutorCounters {
     /// The counter of a stage's edge, by the names of both; of a stage that is in several nodes, the first's.
     pub fn edge(&self, stage: &str, edge: &str) -> Option<&Counter> {
         self.nodes.iter().find_map(|(_, node)| {
-            let edges = node.parts.iter();
+            let edges = node.stages.iter();
             let mut edges = edges.flat_map(|p| p.edges.iter().map(|e| (p.name, e.name)));
             let at = edges.position(|found| found == (stage, edge))?;
             node.edges.get(at)

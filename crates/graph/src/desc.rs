@@ -6,7 +6,7 @@
 pub struct Flag(u8);
 
 impl Flag {
-    /// The packet goes on in further buffers, as its annex says. Only who builds and cuts chains sets it.
+    /// The packet goes on in further buffers, as its metadata says. Only who builds and cuts chains sets it.
     pub(crate) const CHAINED: Flag = Flag(1);
     /// Every node that this packet passes writes a trace record.
     pub(crate) const TRACED: Flag = Flag(1 << 1);

@@ -67,9 +67,9 @@ impl<C> Graph<C> {
         let mut targets = Vec::new();
         for node in &nodes {
             let mut resolved = Vec::new();
-            let parts = node.parts();
-            let edges = parts.iter().zip(1..).flat_map(|(part, next)| {
-                let next = parts.get(next).map(|next| next.name);
+            let stages = node.stages();
+            let edges = stages.iter().zip(1..).flat_map(|(part, next)| {
+                let next = stages.get(next).map(|next| next.name);
                 let edges = part.edges.iter().enumerate();
                 edges.map(move |(i, edge)| (edge, next.filter(|_| i == part.thru)))
             });
@@ -92,7 +92,10 @@ impl<C> Graph<C> {
             }
             targets.push(resolved.into_boxed_slice());
         }
-        let counters = nodes.iter().map(|n| NodeCounters::new(n.parts())).collect();
+        let counters = nodes
+            .iter()
+            .map(|n| NodeCounters::new(n.stages()))
+            .collect();
         let pollers = nodes
             .iter()
             .enumerate()

@@ -6,7 +6,7 @@
 //! Three mechanisms carry the speed:
 //! - a frame holds [`Desc`]riptors by value, there is no metadata memory beside the packet;
 //! - the framework moves, counts, prefetches and traces whole frames, and runs of packets where a frame splits;
-//! - a [`Stage`] is written once, as a function of one packet, and fused by [`stage::Then`] where it pays.
+//! - a [`Stage`] is written once, as a function of one packet, and fused by [`stage::Fused`] where it pays.
 
 pub mod cable;
 pub mod counters;
@@ -19,12 +19,12 @@ pub mod node;
 pub mod pool;
 pub mod port;
 pub mod ring;
-pub mod served;
 pub mod stage;
 mod sync;
 pub mod trace;
 pub mod waker;
 pub mod worker;
+pub mod worker_port;
 
 pub use desc::{Desc, Flag};
 pub use frame::{Batch, FRAME, Frame};

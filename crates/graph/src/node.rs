@@ -3,9 +3,9 @@
 
 use crate::counters::{InterfaceCounters, NodeCounters, WorkerCounters};
 use crate::frame::{FRAME, Frame};
-use crate::served::{Handoff, Served};
-use crate::stage::{Part, Pkt, Stage};
+use crate::stage::{Pkt, Stage, StageInfo};
 use crate::trace::{Record, Tracer};
+use crate::worker_port::{Handoff, WorkerPort};
 use crate::{Buffers, Desc, Edges, Pool};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub trait Node<C>: Send {
     /// Name in `show runtime`.
     fn name(&self) -> &'static str;
     /// The stages (for most: one), with their edges.
-    fn parts(&self) -> Vec<Part>;
+    fn stages(&self) -> Vec<StageInfo>;
     /// Takes every packet of the frame and gives it to an edge of `out`; leaves the frame empty.
     ///
     /// # Safety
@@ -67,8 +67,8 @@ impl<C, E: Each<C>> Node<C> for OneByOne<E> {
     fn name(&self) -> &'static str {
         E::NAME
     }
-    fn parts(&self) -> Vec<Part> {
-        vec![Part {
+    fn stages(&self) -> Vec<StageInfo> {
+        vec![StageInfo {
             name: E::NAME,
             edges: E::Next::table(),
             thru: 0,
@@ -97,8 +97,8 @@ impl<C, S: Stage<C>> Node<C> for Staged<C, S> {
     fn name(&self) -> &'static str {
         self.name
     }
-    fn parts(&self) -> Vec<Part> {
-        S::parts()
+    fn stages(&self) -> Vec<StageInfo> {
+        S::stages()
     }
     unsafe fn frame(&mut self, cx: &C, out: &mut Out, frame: &mut Frame) {
         let thru = S::THRU.index();
@@ -148,13 +148,13 @@ pub(crate) enum Target {
 /// Packets on their way out of one interface, and who serves it.
 pub(crate) struct Transmit {
     pub(crate) frame: Frame,
-    pub(crate) way: Way,
+    pub(crate) placement: TxPlacement,
     pub(crate) counters: Arc<InterfaceCounters>,
 }
 
 /// Who sends an interface's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum TxPlacement {
     /// Nobody: the interface has no port now.
     None,
     /// This worker's port of that index.
@@ -186,7 +186,7 @@ pub struct Out {
     pub(crate) outgoing: Vec<u16>,
     pub(crate) worker: Arc<WorkerCounters>,
     pub(crate) tracer: Tracer,
-    pub(crate) ports: Vec<Served>,
+    pub(crate) ports: Vec<WorkerPort>,
     pub(crate) handoff: Handoff,
 }
 
@@ -217,7 +217,7 @@ impl Out {
             transmit: (0..interfaces)
                 .map(|_| Transmit {
                     frame: Frame::default(),
-                    way: Way::None,
+                    placement: TxPlacement::None,
                     counters: Arc::default(),
                 })
                 .collect(),
@@ -471,10 +471,10 @@ impl Out {
         self.trace_transmit(interface);
         let slot = &mut self.transmit[interface];
         let frame = &mut slot.frame;
-        match slot.way {
-            Way::Port(port) => self.ports[port].send(&mut self.bufs, frame, &slot.counters),
-            Way::Worker(worker) => self.handoff.give(worker, frame, &self.worker),
-            Way::None => slot.counters.no_port.add(frame.len() as u64),
+        match slot.placement {
+            TxPlacement::Port(port) => self.ports[port].send(&mut self.bufs, frame, &slot.counters),
+            TxPlacement::Worker(worker) => self.handoff.give(worker, frame, &self.worker),
+            TxPlacement::None => slot.counters.no_port.add(frame.len() as u64),
         }
         frame.drain().for_each(|d| self.bufs.free(d));
     }

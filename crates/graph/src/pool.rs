@@ -1,6 +1,6 @@
 //! Packet memory: one mapped pool for all ports and workers, shared with the kernel (AF_XDP umem) where a port asks for it.
 //!
-//! A buffer is `stride` bytes: the annex (64 bytes, state that few packets have), headroom up to [`DATA`], then the packet.
+//! A buffer is `stride` bytes: the metadata (64 bytes, state that few packets have), headroom up to [`DATA`], then the packet.
 //! A stride of an odd number of cache lines ([`STRIDE`]) spreads headers over all cache sets; AF_XDP's aligned chunks need
 //! [`STRIDE_AF_XDP`].
 #![allow(unsafe_code)]
@@ -37,7 +37,7 @@ pub enum Pages {
 /// The first 64 bytes of every buffer: what few packets need. Only who builds, cuts and walks chains reads and writes it.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
-pub(crate) struct Annex {
+pub(crate) struct Meta {
     /// Next segment's buffer, valid if `segments` is more than 1 (in the head) or counted down to it.
     next: u32,
     /// Offset of the next segment's first byte.
@@ -52,7 +52,7 @@ pub(crate) struct Annex {
     pub(crate) trace: u16,
 }
 
-impl Annex {
+impl Meta {
     /// The next segment.
     ///
     /// # Safety
@@ -160,10 +160,10 @@ impl Pool {
     pub fn pages(&self) -> Pages {
         self.pages
     }
-    /// Offsets that a packet may start at: behind the annex, and so that its [`WINDOW`] stays inside of the buffer.
+    /// Offsets that a packet may start at: behind the metadata, and so that its [`WINDOW`] stays inside of the buffer.
     #[inline(always)]
     pub fn offsets(&self) -> RangeInclusive<u16> {
-        size_of::<Annex>() as u16..=(self.stride - WINDOW) as u16
+        size_of::<Meta>() as u16..=(self.stride - WINDOW) as u16
     }
     /// Bytes of packet data that one buffer holds from [`DATA`] on.
     pub fn room(&self) -> u16 {
@@ -251,26 +251,26 @@ impl Pool {
         unsafe { std::slice::from_raw_parts_mut(self.data(d).as_ptr(), d.len as usize) }
     }
 
-    /// The annex of a packet's first buffer.
+    /// The metadata of a packet's first buffer.
     #[inline]
-    pub(crate) fn annex<'a>(&'a self, d: &'a Desc) -> &'a Annex {
-        // SAFETY: the first 64 bytes of a buffer are its annex, any bit pattern is a valid one; the descriptor owns the buffer.
-        unsafe { self.buffer(d).cast::<Annex>().as_ref() }
+    pub(crate) fn meta<'a>(&'a self, d: &'a Desc) -> &'a Meta {
+        // SAFETY: the first 64 bytes of a buffer are its metadata, any bit pattern is a valid one; the descriptor owns the buffer.
+        unsafe { self.buffer(d).cast::<Meta>().as_ref() }
     }
 
-    /// The annex of a packet's first buffer, to change.
+    /// The metadata of a packet's first buffer, to change.
     #[inline]
     #[allow(clippy::mut_from_ref)]
-    pub(crate) fn annex_mut<'a>(&'a self, d: &'a mut Desc) -> &'a mut Annex {
-        // SAFETY: as `annex`, and the descriptor is borrowed mutably.
-        unsafe { self.buffer(d).cast::<Annex>().as_mut() }
+    pub(crate) fn meta_mut<'a>(&'a self, d: &'a mut Desc) -> &'a mut Meta {
+        // SAFETY: as `meta`, and the descriptor is borrowed mutably.
+        unsafe { self.buffer(d).cast::<Meta>().as_mut() }
     }
 
     /// Buffers that a packet lies in.
     #[inline]
     pub fn buffers(&self, d: &Desc) -> u16 {
         if d.is_chained() {
-            self.annex(d).segments
+            self.meta(d).segments
         } else {
             1
         }
@@ -280,7 +280,7 @@ impl Pool {
     #[inline(always)]
     pub fn total(&self, d: &Desc) -> usize {
         if d.is_chained() {
-            self.annex(d).total as usize
+            self.meta(d).total as usize
         } else {
             d.len as usize
         }
@@ -291,32 +291,32 @@ impl Pool {
     #[cold]
     pub(crate) fn shorten(&self, d: &mut Desc, len: usize) {
         let (mut kept, mut held) = (1, d.len as usize);
-        let mut annex = *self.annex(d);
-        let count = annex.segments;
-        let next = |annex: &Annex| {
+        let mut meta = *self.meta(d);
+        let count = meta.segments;
+        let next = |meta: &Meta| {
             // SAFETY: there is a next segment; the head, borrowed mutably, is its owner.
-            unsafe { annex.next() }
+            unsafe { meta.next() }
         };
-        while held < len && annex.segments > 1 {
-            held += annex.next_len as usize;
+        while held < len && meta.segments > 1 {
+            held += meta.next_len as usize;
             kept += 1;
-            annex = *self.annex(&next(&annex));
+            meta = *self.meta(&next(&meta));
         }
         let Some(over) = held.checked_sub(len) else {
             return;
         };
-        // SAFETY: used only to reach the annexes, while the head is borrowed.
+        // SAFETY: used only to reach the metadata, while the head is borrowed.
         let mut segment = unsafe { d.duplicate() };
         for left in (1..=kept).rev() {
-            let annex = self.annex_mut(&mut segment);
-            annex.segments = left;
+            let meta = self.meta_mut(&mut segment);
+            meta.segments = left;
             if left == 2 {
-                annex.next_len -= over as u16;
+                meta.next_len -= over as u16;
             }
-            segment = next(&*annex);
+            segment = next(&*meta);
         }
         for _ in kept..count {
-            let after = next(self.annex(&segment));
+            let after = next(self.meta(&segment));
             self.free.give(&[segment.buf]);
             segment = after;
         }
@@ -324,7 +324,7 @@ impl Pool {
             d.len -= over as u16;
             d.unmark(Flag::CHAINED);
         } else {
-            self.annex_mut(d).total = len as u32;
+            self.meta_mut(d).total = len as u32;
         }
     }
 
@@ -341,12 +341,12 @@ impl Pool {
         if !d.is_chained() {
             return;
         }
-        let mut annex = *self.annex(d);
-        while annex.segments > 1 {
+        let mut meta = *self.meta(d);
+        while meta.segments > 1 {
             // SAFETY: there is a next segment; the head, borrowed as long, is its owner.
-            let seg = unsafe { annex.next() };
+            let seg = unsafe { meta.next() };
             f(self.bytes_of(&seg));
-            annex = *self.annex(&seg);
+            meta = *self.meta(&seg);
         }
     }
 }
@@ -523,44 +523,44 @@ impl Buffers {
     /// When the packet has 65,535 buffers already: no port takes one of more than [`MAX_PACKET`] bytes.
     pub fn chain(&mut self, head: &mut Desc, mut seg: Desc) {
         let pool = &self.pool;
-        *pool.annex_mut(&mut seg) = Annex {
+        *pool.meta_mut(&mut seg) = Meta {
             segments: 1,
-            ..Annex::default()
+            ..Meta::default()
         };
         if !head.is_chained() {
             let total = u32::from(head.len);
-            *pool.annex_mut(head) = Annex {
+            *pool.meta_mut(head) = Meta {
                 total,
                 segments: 1,
-                ..*pool.annex(head)
+                ..*pool.meta(head)
             };
             head.mark(Flag::CHAINED);
         }
         assert!(pool.buffers(head) < u16::MAX, "a packet of 65,536 buffers");
-        // SAFETY: duplicates are used only to reach the annexes of buffers that `head` owns, one at a time.
+        // SAFETY: duplicates are used only to reach the metadata of buffers that `head` owns, one at a time.
         let mut last = unsafe { head.duplicate() };
         loop {
-            let annex = pool.annex_mut(&mut last);
-            annex.segments += 1;
-            if annex.segments == 2 {
-                (annex.next, annex.next_off, annex.next_len) = (seg.buf, seg.off, seg.len);
+            let meta = pool.meta_mut(&mut last);
+            meta.segments += 1;
+            if meta.segments == 2 {
+                (meta.next, meta.next_off, meta.next_len) = (seg.buf, seg.off, seg.len);
                 break;
             }
             // SAFETY: a later segment of the same chain.
-            last = unsafe { annex.next() };
+            last = unsafe { meta.next() };
         }
-        pool.annex_mut(head).total += u32::from(seg.len);
+        pool.meta_mut(head).total += u32::from(seg.len);
     }
 
     /// Takes a packet apart: calls `f` with every buffer as a packet of its own, in order.
     pub fn unchain(&mut self, mut d: Desc, mut f: impl FnMut(&mut Self, Desc)) {
         let mut left = if d.is_chained() {
-            self.pool.annex(&d).segments
+            self.pool.meta(&d).segments
         } else {
             1
         };
         loop {
-            let annex = *self.pool.annex(&d);
+            let meta = *self.pool.meta(&d);
             d.unmark(Flag::CHAINED);
             f(self, d);
             left -= 1;
@@ -568,7 +568,7 @@ impl Buffers {
                 return;
             }
             // SAFETY: the next segment; the head that owned it was just taken apart.
-            d = unsafe { annex.next() };
+            d = unsafe { meta.next() };
         }
     }
 
@@ -588,9 +588,9 @@ impl Buffers {
     /// Frees all segments of a packet but the first.
     pub fn cut_chain(&mut self, d: &mut Desc) {
         if d.is_chained() {
-            let annex = *self.pool.annex(d);
-            // SAFETY: the second segment, whose annex counts the rest; the head gives it up here.
-            let mut rest = unsafe { annex.next() };
+            let meta = *self.pool.meta(d);
+            // SAFETY: the second segment, whose metadata counts the rest; the head gives it up here.
+            let mut rest = unsafe { meta.next() };
             rest.mark(Flag::CHAINED);
             self.free(rest);
             d.unmark(Flag::CHAINED);

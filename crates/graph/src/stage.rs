@@ -1,4 +1,4 @@
-//! Stages: what is done to one packet, written once. A node runs a stage over a frame; [`Then`] fuses two stages into one node.
+//! Stages: what is done to one packet, written once. A node runs a stage over a frame; [`Fused`] fuses two stages into one node.
 #![allow(unsafe_code)]
 
 use crate::desc::Desc;
@@ -168,8 +168,8 @@ impl<'a> Pkt<'a> {
             return false;
         }
         if self.d.is_chained() {
-            let annex = self.pool.annex_mut(self.d);
-            annex.total = (annex.total as i32 - by) as u32;
+            let meta = self.pool.meta_mut(self.d);
+            meta.total = (meta.total as i32 - by) as u32;
         }
         self.d.off = off as u16;
         self.d.len = len as u16;
@@ -219,8 +219,8 @@ pub trait Stage<C>: Send + 'static {
     fn hint(&self, _cx: &C, _p: &Pkt<'_>) {}
 
     /// The stages that it is made of, for counters.
-    fn parts() -> Vec<Part> {
-        vec![Part {
+    fn stages() -> Vec<StageInfo> {
+        vec![StageInfo {
             name: Self::NAME,
             edges: Self::Next::table(),
             thru: Self::THRU.index() as usize,
@@ -230,7 +230,7 @@ pub trait Stage<C>: Send + 'static {
 
 /// A stage inside a node, as counters see it.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct StageInfo {
     /// The stage's name.
     pub name: &'static str,
     /// Its edges.
@@ -242,9 +242,9 @@ pub struct Part {
 /// Two stages as one: what takes the first one's through edge goes on in the second at once.
 ///
 /// Edges are the first stage's, then the second's. The first one's through edge is never counted: its count is a difference.
-pub struct Then<A, B>(pub A, pub B);
+pub struct Fused<A, B>(pub A, pub B);
 
-/// The ways out of [`Then`].
+/// The ways out of [`Fused`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Either<A, B> {
     /// Left at the first stage.
@@ -269,7 +269,7 @@ impl<A: Edges, B: Edges> Edges for Either<A, B> {
     }
 }
 
-impl<C, A: Stage<C>, B: Stage<C>> Stage<C> for Then<A, B> {
+impl<C, A: Stage<C>, B: Stage<C>> Stage<C> for Fused<A, B> {
     const NAME: &'static str = A::NAME;
     type Next = Either<A::Next, B::Next>;
     const THRU: Self::Next = Either::Second(B::THRU);
@@ -300,9 +300,9 @@ impl<C, A: Stage<C>, B: Stage<C>> Stage<C> for Then<A, B> {
         self.1.hint(cx, p);
     }
 
-    fn parts() -> Vec<Part> {
-        let mut parts = A::parts();
-        parts.extend(B::parts());
-        parts
+    fn stages() -> Vec<StageInfo> {
+        let mut stages = A::stages();
+        stages.extend(B::stages());
+        stages
     }
 }

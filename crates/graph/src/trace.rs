@@ -145,7 +145,7 @@ impl Tracer {
             if begins && !d.has(Flag::TRACED) && self.begun < writer.packets {
                 self.begun += 1;
                 d.mark(Flag::TRACED);
-                pool.annex_mut(d).trace = self.begun as u16;
+                pool.meta_mut(d).trace = self.begun as u16;
             }
             if d.has(Flag::TRACED) {
                 writer.push(record(pool, d, node, None));
@@ -168,7 +168,7 @@ fn record(pool: &Pool, d: &Desc, node: u16, dropped: Option<u8>) -> Record {
     let n = data.len().min(SNAPLEN);
     bytes[..n].copy_from_slice(&data[..n]);
     Record {
-        packet: u32::from(pool.annex(d).trace),
+        packet: u32::from(pool.meta(d).trace),
         node,
         dropped,
         clock: crate::cycles::now(),

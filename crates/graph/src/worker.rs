@@ -1,11 +1,11 @@
 //! The worker: one pinned thread that takes packets from ports, runs the graph and sends what comes out.
 
 use crate::counters::ExecutorCounters;
-use crate::node::Way;
+use crate::node::TxPlacement;
 use crate::ring::{Consumer, Producer};
-use crate::served::{Handoff, Served};
 use crate::trace;
 use crate::waker::Waker;
+use crate::worker_port::{Handoff, WorkerPort};
 use crate::{FRAME, Flag, Frame, Graph};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,11 +36,11 @@ impl Context for () {
 /// What the control thread asks of a worker.
 pub enum Command {
     /// Serve this port from now on.
-    AddPort(Box<Served>),
+    AddPort(Box<WorkerPort>),
     /// Give back the ports of this interface.
     RemovePort(u16),
     /// Who sends the packets of this interface.
-    Route(u16, Way),
+    Route(u16, TxPlacement),
     /// Trace packets; `None` ends tracing.
     Trace(Option<trace::Writer>),
     /// End the thread.
@@ -50,7 +50,7 @@ pub enum Command {
 /// What a worker gives back, to be dropped on the control thread.
 pub enum Returned {
     /// A port it no longer serves.
-    Port(Box<Served>),
+    Port(Box<WorkerPort>),
     /// A trace it no longer writes.
     Trace(trace::Writer),
 }
@@ -166,7 +166,7 @@ impl<C: Context + 'static> Worker<C> {
     fn serve(&mut self, port: usize) -> usize {
         let out = &mut self.graph.out;
         let start = crate::cycles::now();
-        let Served {
+        let WorkerPort {
             port,
             interface,
             entry,
@@ -185,7 +185,7 @@ impl<C: Context + 'static> Worker<C> {
         counters.rx_packets.add(n as u64);
         counters
             .rx_bytes
-            .add(crate::served::size(out.bufs.pool(), packets));
+            .add(crate::worker_port::size(out.bufs.pool(), packets));
         counters
             .rx_clocks
             .add(crate::cycles::now().wrapping_sub(start));
@@ -228,13 +228,13 @@ impl<C: Context + 'static> Worker<C> {
                         self.give_back(*served);
                         continue;
                     }
-                    out.transmit[interface].way = Way::Port(out.ports.len());
+                    out.transmit[interface].placement = TxPlacement::Port(out.ports.len());
                     out.ports.push(*served);
                 }
                 Command::RemovePort(interface) => self.remove(interface),
                 Command::Route(interface, way) => {
                     if let Some(t) = out.transmit.get_mut(interface as usize) {
-                        t.way = way;
+                        t.placement = way;
                     }
                 }
                 Command::Trace(trace) => {
@@ -266,17 +266,17 @@ impl<C: Context + 'static> Worker<C> {
         }
         let out = &mut self.graph.out;
         for (i, t) in out.transmit.iter_mut().enumerate() {
-            if let Way::Port(_) = t.way {
-                t.way = out
+            if let TxPlacement::Port(_) = t.placement {
+                t.placement = out
                     .ports
                     .iter()
                     .position(|p| p.interface as usize == i)
-                    .map_or(Way::None, Way::Port);
+                    .map_or(TxPlacement::None, TxPlacement::Port);
             }
         }
     }
 
-    fn give_back(&mut self, mut served: Served) {
+    fn give_back(&mut self, mut served: WorkerPort) {
         served.port.drain(&mut self.graph.out.bufs);
         let _ = self.returned.push(Returned::Port(Box::new(served)));
     }
@@ -403,7 +403,7 @@ impl Watched {
         self.count += 1;
     }
 
-    fn wait(&mut self, ports: &mut [Served]) {
+    fn wait(&mut self, ports: &mut [WorkerPort]) {
         let fds = &mut self.fds[..self.count];
         match self.blind {
             true => _ = poll(fds, GLANCE),
@@ -413,13 +413,13 @@ impl Watched {
 }
 
 /// Sleeps until one of `fds` is ready, or packets are at a port whose other side forgot to say so.
-fn nap(fds: &mut [libc::pollfd], ports: &mut [Served]) {
+fn nap(fds: &mut [libc::pollfd], ports: &mut [WorkerPort]) {
     if !ports.iter().any(|s| s.port.forgets()) {
         poll(fds, NAP);
         return;
     }
     for _ in 0..NAP.as_millis() / LOOK.as_millis() {
-        let missed = |s: &mut Served| s.port.forgets() && !s.port.arm();
+        let missed = |s: &mut WorkerPort| s.port.forgets() && !s.port.arm();
         if poll(fds, LOOK) || ports.iter_mut().any(missed) {
             return;
         }

@@ -5,10 +5,10 @@ use graph::counters::WorkerCounters;
 use graph::graph::GraphError;
 use graph::node::{each, node};
 use graph::pool::STRIDE;
-use graph::served::{Handoff, Served};
-use graph::stage::Then;
+use graph::stage::Fused;
 use graph::waker::Waker;
 use graph::worker::{Command, Handle, Returned, Worker};
+use graph::worker_port::{Handoff, WorkerPort};
 use graph::{Buffers, Desc, Each, Graph, Node, Out, Pkt, Pool, Stage, edges};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -121,7 +121,7 @@ fn lab(nodes: Vec<Box<dyn Node<()>>>) -> Lab {
     let cables: Vec<Cable> = (0..4).map(|i| Cable::new(&format!("cable{i}"))).collect();
     for id in 1..4 {
         let port = Box::new(cables[usize::from(id)].clone());
-        let command = Command::AddPort(Box::new(Served::new(port, id, 0)));
+        let command = Command::AddPort(Box::new(WorkerPort::new(port, id, 0)));
         assert!(handle.command(command).is_ok());
     }
     Lab {
@@ -147,7 +147,7 @@ impl Lab {
 fn packets_keep_their_order_on_each_edge() {
     let apart_and_fused: [Vec<Box<dyn Node<()>>>; 2] = [
         vec![node("sorter", Sorter), node("copier", Copier)],
-        vec![node("sorter", Then(Sorter, Copier))],
+        vec![node("sorter", Fused(Sorter, Copier))],
     ];
     for nodes in apart_and_fused {
         let mut lab = lab(nodes);
@@ -170,13 +170,13 @@ fn packets_keep_their_order_on_each_edge() {
 
 #[test]
 fn a_fused_node_counts_as_its_stages() {
-    let mut lab = lab(vec![node("sorter", Then(Sorter, Copier))]);
+    let mut lab = lab(vec![node("sorter", Fused(Sorter, Copier))]);
     lab.run([vec![0], vec![1], vec![2], vec![4], vec![200]]);
     let counters = &lab.handle.counters.nodes[0].1;
     let edges: Vec<u64> = counters.edges.iter().map(|e| e.get()).collect();
     // Even, which is never counted, odd, zero; out, large.
     assert_eq!(edges, [0, 1, 1, 2, 1]);
-    let names: Vec<&str> = counters.parts.iter().map(|p| p.name).collect();
+    let names: Vec<&str> = counters.stages.iter().map(|p| p.name).collect();
     assert_eq!(names, ["sorter", "copier"]);
 }
 
@@ -217,7 +217,7 @@ fn sets_of_nodes_that_are_no_graph_are_refused() {
         to: "copier",
     };
     assert_eq!(
-        make(vec![node("looper", Then(Looper, Copier))]),
+        make(vec![node("looper", Fused(Looper, Copier))]),
         Some(inside)
     );
     let apart = vec![node("looper", Looper), node("copier", Copier)];

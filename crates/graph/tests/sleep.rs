@@ -3,9 +3,9 @@
 use graph::epoch::{Publisher, Reader};
 use graph::node::each;
 use graph::pool::STRIDE;
-use graph::served::{Handoff, Served};
 use graph::waker::Waker;
 use graph::worker::{Command, Context, Handle, Worker};
+use graph::worker_port::{Handoff, WorkerPort};
 use graph::{Batch, Buffers, Desc, Each, Frame, Graph, Node, Out, Pool, Port, PortCounters, edges};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -134,7 +134,7 @@ fn a_worker_that_dies_says_what_of() {
         worker, mut handle, ..
     } = lab();
     assert_eq!(handle.death(), None, "it was not started");
-    let broken = Served::new(Box::new(Broken(PortCounters::new(&[]))), 1, 0);
+    let broken = WorkerPort::new(Box::new(Broken(PortCounters::new(&[]))), 1, 0);
     assert!(handle.command(Command::AddPort(Box::new(broken))).is_ok());
     let mut handle = worker.start("worker".into(), None, handle).unwrap();
     let start = Instant::now();
@@ -193,7 +193,7 @@ fn a_sleeping_worker_looks_after_those_that_may_forget_it() {
             forgets,
             looks: looks.clone(),
         };
-        let served = Served::new(Box::new(port), 1, 0);
+        let served = WorkerPort::new(Box::new(port), 1, 0);
         assert!(handle.command(Command::AddPort(Box::new(served))).is_ok());
         worker.round();
         looks.store(0, Ordering::Relaxed);

@@ -1,12 +1,12 @@
 //! The node table: what a worker's graph is made of, in the order of a packet's way.
 
-use crate::arp::{Hold, Resolve};
+use crate::arp::{Resolve, Resolver};
 use crate::context::Cx;
 use crate::{eth, icmp4, ip4, punt};
 use graph::Node;
 use graph::node::{each, node};
 use graph::ring::Producer;
-use graph::stage::Then;
+use graph::stage::Fused;
 
 /// Where packets of a port enter.
 pub const ENTRY: &str = "ethernet-input";
@@ -17,13 +17,13 @@ pub fn table(requests: Producer<Resolve>) -> Vec<Box<dyn Node<Cx>>> {
         node("ethernet-input", eth::Input),
         node(
             "ip4-input",
-            Then(ip4::Input, Then(ip4::Lookup, ip4::Rewrite)),
+            Fused(ip4::Input, Fused(ip4::Lookup, ip4::Rewrite)),
         ),
         node("ip4-lookup", ip4::Lookup),
         node("ip4-rewrite", ip4::Rewrite),
         each(ip4::Fragment::default()),
-        each(Hold::new(requests)),
-        each(icmp4::Answer::default()),
+        each(Resolver::new(requests)),
+        each(icmp4::Errors::default()),
         each(punt::Punt),
     ]
 }

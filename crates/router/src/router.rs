@@ -13,9 +13,9 @@ use graph::counters::ExecutorCounters;
 use graph::epoch::Publisher;
 use graph::graph::GraphError;
 use graph::ring::Consumer;
-use graph::served::{Handoff, Served};
 use graph::waker::Waker;
 use graph::worker::{Handle, Returned, Worker};
+use graph::worker_port::{Handoff, WorkerPort};
 use graph::{Buffers, Graph, Pool};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -191,7 +191,7 @@ impl Router {
     }
 
     /// Ports that workers gave back since the last call, to be dropped by the caller. Traces that they gave back are dropped here.
-    pub fn collect(&mut self) -> Vec<Box<Served>> {
+    pub fn collect(&mut self) -> Vec<Box<WorkerPort>> {
         let workers = self.workers.iter_mut();
         let returned = workers.flat_map(|w| std::iter::from_fn(|| w.returned()));
         returned

@@ -3,8 +3,8 @@
 use super::oracle::Oracle;
 use super::{NodeRow, Row, Spread};
 use graph::pool::{Pages, STRIDE};
-use graph::served::Served;
 use graph::worker::{Command, Handle, Worker};
+use graph::worker_port::WorkerPort;
 use graph::{Buffers, Desc, Pool};
 use io::null::{Collected, Null};
 use router::{Change, Cx, Interface, Kind, Path, Prefix, Route, Router, Setup};
@@ -126,11 +126,13 @@ impl Scenario {
             );
         }
         let port = Null::new(packets, Some(collected.clone()));
-        let _ = self.handle.command(Command::AddPort(Box::new(Served::new(
-            Box::new(port),
-            INTERFACE,
-            self.entry,
-        ))));
+        let _ = self
+            .handle
+            .command(Command::AddPort(Box::new(WorkerPort::new(
+                Box::new(port),
+                INTERFACE,
+                self.entry,
+            ))));
         let before = self.clocks();
         let (mut total, mut moved) = (0, 0);
         while moved < self.what.packets * self.what.passes {

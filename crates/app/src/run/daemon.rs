@@ -8,10 +8,10 @@ use control::facts::Batch;
 use control::mirror::{LinkNews, Mirror, Options, Owned, Translator};
 use control::netlink::Requests;
 use graph::Pool;
-use graph::node::Way;
+use graph::node::TxPlacement;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
-use graph::served::Served;
 use graph::worker::{Command, Handle};
+use graph::worker_port::WorkerPort;
 use io::memif;
 use router::{Change, InterfaceId, Router, Setup};
 use std::error::Error;
@@ -220,17 +220,17 @@ impl Daemon {
         let workers = self.router.workers.len();
         let serving = queues.len().min(workers);
         for (i, port) in queues.into_iter().enumerate() {
-            let served = Box::new(Served::new(port, interface, self.entry));
+            let served = Box::new(WorkerPort::new(port, interface, self.entry));
             send(
                 &mut self.router.workers[i % workers],
                 Command::AddPort(served),
             );
         }
         for worker in serving..workers {
-            let way = Way::Worker(worker % serving.max(1));
+            let placement = TxPlacement::Worker(worker % serving.max(1));
             send(
                 &mut self.router.workers[worker],
-                Command::Route(interface, way),
+                Command::Route(interface, placement),
             );
         }
     }
@@ -565,7 +565,7 @@ mod tests {
         let handles: Result<_, _> = idle.into_iter().map(start).collect();
         router.attach(handles.unwrap());
         assert_eq!(dead(&mut router.workers), Ok(()));
-        let broken = Served::new(Box::new(Broken), 1, 0);
+        let broken = WorkerPort::new(Box::new(Broken), 1, 0);
         send(&mut router.workers[1], Command::AddPort(Box::new(broken)));
         let begun = Instant::now();
         while router.workers[1].alive() {

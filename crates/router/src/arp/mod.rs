@@ -1,5 +1,5 @@
 //! Neighbors that are not resolved: the kernel is asked to resolve them, their first packets are held meanwhile.
 
-mod hold;
-pub(crate) use hold::allowance;
-pub use hold::{Hold, Next, Resolve};
+mod resolver;
+pub(crate) use resolver::allowance;
+pub use resolver::{Next, Resolve, Resolver};

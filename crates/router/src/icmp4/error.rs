@@ -36,18 +36,18 @@ pub(crate) fn allowance() -> TokenBucket {
 }
 
 /// The node.
-pub struct Answer {
+pub struct Errors {
     /// Identification of the next packet.
     id: u16,
 }
 
-impl Default for Answer {
+impl Default for Errors {
     fn default() -> Self {
-        Answer { id: 1 }
+        Errors { id: 1 }
     }
 }
 
-impl Each<Cx> for Answer {
+impl Each<Cx> for Errors {
     const NAME: &'static str = "icmp4-error";
     type Next = Next;
 
@@ -57,7 +57,7 @@ impl Each<Cx> for Answer {
     }
 }
 
-impl Answer {
+impl Errors {
     fn answer(&mut self, cx: &Cx, out: &mut Out, d: &mut Desc) -> Next {
         if d.has(Flag::OURS) || !allowed(out.bufs.pool().bytes_of(d), d.l3 as usize) {
             return Next::NotAllowed;

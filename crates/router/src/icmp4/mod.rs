@@ -2,7 +2,7 @@
 
 mod error;
 pub(crate) use error::allowance;
-pub use error::{Answer, Next};
+pub use error::{Errors, Next};
 
 /// Type, code and MTU of an error, carried in a descriptor's `adj`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

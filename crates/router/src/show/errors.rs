@@ -57,7 +57,7 @@ pub fn errors(router: &Router, ports: &[(String, PortCounters)]) -> Errors {
     let counts = since(router, &router.cleared.errors);
     for (executor, counts) in executors(router).iter().zip(&counts) {
         for ((_, node), counts) in executor.counters.nodes.iter().zip(&counts.nodes) {
-            let edges = node.parts.iter();
+            let edges = node.stages.iter();
             let edges = edges.flat_map(|p| p.edges.iter().map(move |e| (p.name, e)));
             for ((part, edge), n) in edges.zip(&counts.edges) {
                 match edge.to {

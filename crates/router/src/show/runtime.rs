@@ -159,7 +159,7 @@ fn rows(router: &Router, executor: &Executor<'_>, counts: &ExecutorCounts) -> Ve
 fn parts(node: &NodeCounters, counts: &NodeCounts) -> Vec<Row> {
     let (mut packets, mut clocks, mut edge) = (counts.packets, counts.clocks, 0);
     let mut rows = Vec::new();
-    for (i, part) in node.parts.iter().enumerate() {
+    for (i, part) in node.stages.iter().enumerate() {
         let state = if i == 0 {
             RowState::Active
         } else {
@@ -192,7 +192,7 @@ fn row(name: String, state: RowState, calls: u64, vectors: u64, clocks: u64) -> 
 
 /// Packets that ended at this node.
 fn dropped(node: &NodeCounters, counts: &NodeCounts) -> u64 {
-    let edges = node.parts.iter().flat_map(|p| &p.edges);
+    let edges = node.stages.iter().flat_map(|p| &p.edges);
     let drops = edges.zip(&counts.edges).filter(
         |(e, _)| matches!(e.to, To::Drop(reason) if !super::errors::NOT_LOST.contains(&reason)),
     );

@@ -67,7 +67,7 @@ impl Router {
     fn trace_point(&self, asked: &str) -> Result<(u16, u16), TraceError> {
         let nodes = self.workers.first().map_or(&[][..], |w| &w.counters.nodes);
         // A stage inside of a fused node is entered with that node.
-        let has = |n: &NodeCounters| n.parts.iter().any(|p| p.name == asked);
+        let has = |n: &NodeCounters| n.stages.iter().any(|p| p.name == asked);
         if let Some(i) = nodes.iter().position(|(_, n)| has(n)) {
             return Ok((i as u16, 0));
         }
@@ -191,7 +191,7 @@ fn step(router: &Router, worker: &Handle, r: &Record) -> Step {
 /// The stage inside of a node to which an edge belongs, and why packets end on it.
 fn reason(worker: &Handle, node: u16, edge: u8) -> (String, String) {
     let node = worker.counters.nodes.get(usize::from(node));
-    let parts = node.iter().flat_map(|(_, n)| n.parts.iter());
+    let parts = node.iter().flat_map(|(_, n)| n.stages.iter());
     let mut edges = parts.flat_map(|p| p.edges.iter().map(move |e| (p.name, e.to)));
     match edges.nth(usize::from(edge)) {
         Some((stage, To::Drop(reason))) => (stage.into(), reason.into()),
@@ -212,9 +212,9 @@ fn describe(router: &Router, worker: &Handle, node: &str, r: &Record) -> Vec<Str
         lines.push(format!("{} bytes, sw_if_index {interface}", r.len));
     }
     if let Some((_, node)) = worker.counters.nodes.get(usize::from(r.node))
-        && node.parts.len() > 1
+        && node.stages.len() > 1
     {
-        let stages: Vec<&str> = node.parts.iter().map(|p| p.name).collect();
+        let stages: Vec<&str> = node.stages.iter().map(|p| p.name).collect();
         lines.push(format!("fused stages {}", stages.join(", ")));
     }
     match node {

@@ -2,9 +2,9 @@
 
 use graph::Pool;
 use graph::cable::Cable;
-use graph::node::Way;
-use graph::served::Served;
+use graph::node::TxPlacement;
 use graph::worker::{Command, Worker};
+use graph::worker_port::WorkerPort;
 use router::{
     Address, Change, Cx, Grace, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup,
 };
@@ -207,9 +207,9 @@ impl Lab {
         self.cables.insert(id, cable.clone());
         for (i, handle) in self.router.workers.iter_mut().enumerate() {
             let command = if i == worker {
-                Command::AddPort(Box::new(Served::new(Box::new(cable.clone()), id, 0)))
+                Command::AddPort(Box::new(WorkerPort::new(Box::new(cable.clone()), id, 0)))
             } else {
-                Command::Route(id, Way::Worker(worker))
+                Command::Route(id, TxPlacement::Worker(worker))
             };
             assert!(handle.command(command).is_ok());
         }
@@ -255,9 +255,9 @@ impl Lab {
         for (_, counters) in self.router.workers.iter().flat_map(|w| &w.counters.nodes) {
             let mut counts = counters.edges.iter().map(|e| e.get());
             let mut packets = counters.packets.get();
-            for (i, part) in counters.parts.iter().enumerate() {
+            for (i, part) in counters.stages.iter().enumerate() {
                 let mut of_part: Vec<u64> = counts.by_ref().take(part.edges.len()).collect();
-                if i + 1 < counters.parts.len() {
+                if i + 1 < counters.stages.len() {
                     assert_eq!(of_part[part.thru], 0, "a through edge inside of a node");
                     packets -= of_part.iter().sum::<u64>();
                     of_part[part.thru] = packets;

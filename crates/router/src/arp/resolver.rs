@@ -62,7 +62,7 @@ struct Waiting {
 }
 
 /// The node.
-pub struct Hold {
+pub struct Resolver {
     waiting: Vec<Waiting>,
     /// Emptied lists, so that none is allocated while packets flow.
     lists: Vec<Vec<Desc>>,
@@ -71,10 +71,10 @@ pub struct Hold {
     millisecond: u64,
 }
 
-impl Hold {
+impl Resolver {
     /// A node that puts what it needs into `requests`.
     pub fn new(requests: Producer<Resolve>) -> Self {
-        Hold {
+        Resolver {
             waiting: Vec::with_capacity(NEIGHBORS),
             lists: (0..NEIGHBORS)
                 .map(|_| Vec::with_capacity(PACKETS))
@@ -168,7 +168,7 @@ fn next_hop(cx: &Cx, out: &Out, d: &Desc) -> Option<(Resolve, bool)> {
     Some((who, gateway))
 }
 
-impl Each<Cx> for Hold {
+impl Each<Cx> for Resolver {
     const NAME: &'static str = "ip4-arp";
     type Next = Next;
 

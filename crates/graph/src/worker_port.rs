@@ -7,7 +7,7 @@ use crate::{Buffers, Desc, FRAME, Frame, Pool, Port};
 use std::sync::Arc;
 
 /// A port with the interface that it is a queue of.
-pub struct Served {
+pub struct WorkerPort {
     /// The port.
     pub port: Box<dyn Port>,
     /// Its interface.
@@ -18,10 +18,10 @@ pub struct Served {
     pub(crate) outstanding: bool,
 }
 
-impl Served {
+impl WorkerPort {
     /// A port of `interface`, whose packets enter node `entry`.
     pub fn new(port: Box<dyn Port>, interface: u16, entry: u16) -> Self {
-        Served {
+        WorkerPort {
             port,
             interface,
             entry,
