@@ -1,7 +1,7 @@
 //! The packet descriptor: all the metadata a packet has on its way, 16 bytes, moved by value.
 #![allow(unsafe_code)]
 
-/// One bit of a descriptor's state.
+/// One bit of a packet's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flag(u8);
 
@@ -31,8 +31,8 @@ pub struct Desc {
     /// Offset of the network header from the first byte, in bytes.
     pub l3: u8,
     flags: u8,
-    /// Before the look-up: free for the nodes' use. After it: the adjacency. At interface output: the interface to leave by.
-    pub adj: u32,
+    /// One word from a node to the next; which, the two of them know.
+    word: u32,
 }
 
 const _: () = assert!(size_of::<Desc>() == 16);
@@ -51,7 +51,7 @@ impl Desc {
             rx_if: 0,
             l3: 0,
             flags: 0,
-            adj: 0,
+            word: 0,
         }
     }
 
@@ -68,6 +68,42 @@ impl Desc {
         self.len
     }
 
+    /// The adjacency by which it goes on, where a look-up came before.
+    #[inline(always)]
+    pub const fn adjacency(&self) -> u32 {
+        self.word
+    }
+
+    /// The interface that it leaves by, on an edge that leads to one.
+    #[inline(always)]
+    pub const fn tx_if(&self) -> u16 {
+        self.word as u16
+    }
+
+    /// What the node before has to say of it otherwise.
+    #[inline(always)]
+    pub const fn argument(&self) -> u32 {
+        self.word
+    }
+
+    /// Sets the [`adjacency`](Self::adjacency). It takes the place of interface and argument.
+    #[inline(always)]
+    pub const fn set_adjacency(&mut self, adjacency: u32) {
+        self.word = adjacency;
+    }
+
+    /// Sets the [`interface to leave by`](Self::tx_if). It takes the place of adjacency and argument.
+    #[inline(always)]
+    pub const fn set_tx_if(&mut self, interface: u16) {
+        self.word = interface as u32;
+    }
+
+    /// Sets the [`argument`](Self::argument). It takes the place of adjacency and interface.
+    #[inline(always)]
+    pub const fn set_argument(&mut self, argument: u32) {
+        self.word = argument;
+    }
+
     /// Whether it is marked so.
     #[inline(always)]
     pub const fn has(&self, flag: Flag) -> bool {
@@ -78,6 +114,12 @@ impl Desc {
     #[inline(always)]
     pub const fn mark(&mut self, flag: Flag) {
         self.flags |= flag.0;
+    }
+
+    /// Whether it is the place of no packet.
+    #[inline(always)]
+    pub(crate) const fn is_vacant(&self) -> bool {
+        self.buf == Desc::VACANT.buf
     }
 
     /// Takes the mark away.
@@ -95,7 +137,7 @@ impl Desc {
     /// Forgets what the nodes wrote into it: a packet as just received.
     #[inline(always)]
     pub const fn reset(&mut self) {
-        (self.rx_if, self.l3, self.adj) = (0, 0, 0);
+        (self.rx_if, self.l3, self.word) = (0, 0, 0);
         self.flags &= Flag::CHAINED.0;
     }
 
@@ -112,7 +154,7 @@ impl Desc {
             rx_if: self.rx_if,
             l3: self.l3,
             flags: self.flags,
-            adj: self.adj,
+            word: self.word,
         }
     }
 
@@ -124,6 +166,6 @@ impl Desc {
         rx_if: 0,
         l3: 0,
         flags: 0,
-        adj: 0,
+        word: 0,
     };
 }

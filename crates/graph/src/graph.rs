@@ -1,17 +1,18 @@
 //! The graph: nodes by name, their edges resolved, and the loop that runs them.
 
 use crate::counters::{ExecutorCounters, NodeCounters, WorkerCounters};
-use crate::node::{Out, Target};
+use crate::out::{Out, Target};
+use crate::stage::StageInfo;
 use crate::{Buffers, Frame, Node, To};
 use std::sync::Arc;
 
 /// The nodes of one worker. Every worker has a graph of its own; they share tables and snapshots only.
 pub struct Graph<C> {
     nodes: Vec<Box<dyn Node<C>>>,
+    names: Vec<&'static str>,
     pollers: Vec<usize>,
     work: Frame,
-    /// Frames between the nodes, buffers, ports.
-    pub out: Out,
+    out: Out,
 }
 
 /// Why a set of nodes is no graph.
@@ -19,9 +20,18 @@ pub struct Graph<C> {
 pub enum GraphError {
     /// An edge leads to a node that is not there.
     NoSuchNode {
-        /// The node whose edge it is.
+        /// The stage whose edge it is.
         from: &'static str,
         /// The name it leads to.
+        to: &'static str,
+    },
+    /// An edge leads to the node whose own it is.
+    ToItself(&'static str),
+    /// A stage is fused with another than its through edge leads to.
+    NotFused {
+        /// The first of the two stages.
+        from: &'static str,
+        /// The one that follows.
         to: &'static str,
     },
     /// Two nodes of one name.
@@ -33,9 +43,18 @@ pub enum GraphError {
 impl std::fmt::Display for GraphError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            GraphError::NoSuchNode { from, to } => write!(
+            GraphError::NoSuchNode { from, to } => {
+                write!(
+                    f,
+                    "graph: an edge of `{from}` leads to `{to}`, which does not exist"
+                )
+            }
+            GraphError::ToItself(name) => {
+                write!(f, "graph: an edge of `{name}` leads back to it")
+            }
+            GraphError::NotFused { from, to } => write!(
                 f,
-                "graph: an edge of `{from}` leads to `{to}`, which is not there"
+                "graph: `{from}` is fused with `{to}`, but its through edge leads elsewhere"
             ),
             GraphError::Twice(name) => write!(f, "graph: two nodes named `{name}`"),
             GraphError::TooMany => write!(f, "graph: more than 64 nodes"),
@@ -48,7 +67,8 @@ impl<C> Graph<C> {
     /// Builds the graph. Nodes earlier in the list run first: list them in a packet's usual order.
     ///
     /// # Errors
-    /// [`GraphError`]: an edge to nowhere, two nodes of one name, too many nodes.
+    /// [`GraphError`]: an edge to nowhere or back to its own node, stages fused against their edges, two nodes of one name,
+    /// too many nodes.
     pub fn new(
         nodes: Vec<Box<dyn Node<C>>>,
         bufs: Buffers,
@@ -58,52 +78,19 @@ impl<C> Graph<C> {
         if nodes.len() > 64 {
             return Err(GraphError::TooMany);
         }
-        let names: Vec<&'static str> = nodes.iter().map(|n| n.name()).collect();
-        for (i, name) in names.iter().enumerate() {
-            if names[..i].contains(name) {
-                return Err(GraphError::Twice(name));
-            }
+        let stages: Vec<Vec<StageInfo>> = nodes.iter().map(|n| n.stages()).collect();
+        let names: Vec<&'static str> = stages.iter().map(|s| s[0].name).collect();
+        let mut seen = names.iter().enumerate();
+        if let Some((_, name)) = seen.find(|(i, name)| names[..*i].contains(name)) {
+            return Err(GraphError::Twice(name));
         }
-        let mut targets = Vec::new();
-        for node in &nodes {
-            let mut resolved = Vec::new();
-            let stages = node.stages();
-            let edges = stages.iter().zip(1..).flat_map(|(part, next)| {
-                let next = stages.get(next).map(|next| next.name);
-                let edges = part.edges.iter().enumerate();
-                edges.map(move |(i, edge)| (edge, next.filter(|_| i == part.thru)))
-            });
-            for (edge, through) in edges {
-                resolved.push(match edge.to {
-                    To::Drop(_) => Target::Drop,
-                    To::Interface => Target::Interface,
-                    To::Node(to) => match names.iter().position(|n| *n == to) {
-                        Some(i) => Target::Node(i as u16),
-                        // A fused stage's through edge is never taken: its packets go on inside of the node.
-                        None if through == Some(to) => Target::Drop,
-                        None => {
-                            return Err(GraphError::NoSuchNode {
-                                from: node.name(),
-                                to,
-                            });
-                        }
-                    },
-                });
-            }
-            targets.push(resolved.into_boxed_slice());
-        }
-        let counters = nodes
-            .iter()
-            .map(|n| NodeCounters::new(n.stages()))
-            .collect();
-        let pollers = nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, n)| n.polls())
-            .map(|(i, _)| i)
-            .collect();
+        let targets = stages.iter().map(|s| resolve(s, &names));
+        let targets = targets.collect::<Result<_, _>>()?;
+        let counters = stages.into_iter().map(NodeCounters::new).collect();
+        let pollers = (0..nodes.len()).filter(|i| nodes[*i].polls()).collect();
         Ok(Graph {
             nodes,
+            names,
             pollers,
             work: Frame::default(),
             out: Out::new(bufs, targets, counters, interfaces, worker),
@@ -111,64 +98,83 @@ impl<C> Graph<C> {
     }
 
     /// All counters; time counts from now.
-    pub fn counters(&self) -> ExecutorCounters {
-        let names = self.nodes.iter().map(|n| n.name());
-        let interfaces = self.out.transmit.iter();
+    pub fn counters(&mut self) -> ExecutorCounters {
+        let names = self.names.iter().copied();
         ExecutorCounters {
             started: crate::cycles::now(),
-            worker: self.out.worker.clone(),
-            nodes: names.zip(self.out.counters.iter().cloned()).collect(),
-            interfaces: interfaces.map(|t| t.counters.clone()).collect(),
+            worker: self.out.worker().clone(),
+            nodes: names
+                .zip(self.out.node_counters().iter().cloned())
+                .collect(),
+            interfaces: self.out.transmit().all_counters(),
         }
     }
 
     /// Index of a node.
     pub fn index_of(&self, name: &str) -> Option<u16> {
-        self.nodes
-            .iter()
-            .position(|n| n.name() == name)
-            .map(|i| i as u16)
+        let found = self.names.iter().position(|n| *n == name);
+        found.map(|i| i as u16)
     }
 
-    /// Runs nodes until none has packets.
+    /// The worker's buffers.
+    pub fn bufs(&self) -> &Buffers {
+        self.out.bufs()
+    }
+
+    /// What lies between the nodes.
+    #[inline]
+    pub(crate) fn out(&mut self) -> &mut Out {
+        &mut self.out
+    }
+
+    /// Runs nodes until none has packets, then sends what they gave to interfaces and other workers.
     #[inline]
     #[allow(unsafe_code)]
-    pub fn run(&mut self, cx: &C) {
+    pub(crate) fn run(&mut self, cx: &C) {
         let mut clock = crate::cycles::now();
-        while self.out.ready != 0 {
-            let i = self.out.ready.trailing_zeros() as usize;
-            self.out.ready &= !(1 << i);
-            std::mem::swap(&mut self.work, &mut self.out.pending[i]);
-            self.out.unspill(i);
+        while let Some(node) = self.out.next_node(&mut self.work) {
             let packets = self.work.len() as u64;
-            self.out.trace_node(i, &mut self.work);
-            self.out.current = i;
-            // SAFETY: what is pending came by `Out::admit` or `Out::push`, which let in packets of its pool only.
-            unsafe { self.nodes[i].frame(cx, &mut self.out, &mut self.work) };
+            // SAFETY: packets come between the nodes by `Out::receive`, `Out::take_over`, `Out::push` and `Out::hand_over`
+            // only, which let in those of its pool.
+            unsafe { self.nodes[node].frame(cx, &mut self.out, &mut self.work) };
             self.work.clear();
-            let now = crate::cycles::now();
-            let c = &self.out.counters[i];
-            c.calls.add(1);
-            c.packets.add(packets);
-            c.clocks.add(now.wrapping_sub(clock));
-            clock = now;
+            clock = self.out.count_call(packets, clock);
         }
-    }
-
-    /// Gives all that waits for interfaces to their ports.
-    #[inline]
-    pub fn send(&mut self) {
-        while let Some(interface) = self.out.outgoing.pop() {
-            self.out.send(interface as usize);
-        }
+        self.out.send_all();
     }
 
     /// Calls the nodes that hold packets.
-    pub fn poll(&mut self, cx: &C) {
-        for i in 0..self.pollers.len() {
-            let node = self.pollers[i];
-            self.out.current = node;
+    pub(crate) fn poll(&mut self, cx: &C) {
+        for &node in &self.pollers {
+            self.out.enter(node);
             self.nodes[node].poll(cx, &mut self.out);
         }
     }
+}
+
+/// Where the edges of a node of these stages lead, among nodes of these names.
+fn resolve(stages: &[StageInfo], names: &[&'static str]) -> Result<Box<[Target]>, GraphError> {
+    let mut targets = Vec::new();
+    for (i, stage) in stages.iter().enumerate() {
+        let from = stage.name;
+        let fused_with = stages.get(i + 1).map(|next| next.name);
+        for (j, edge) in stage.edges.iter().enumerate() {
+            let inner = fused_with.filter(|_| j == stage.thru);
+            targets.push(match (inner, edge.to) {
+                // Never taken: its packets go on inside the node.
+                (Some(next), To::Node(to)) if to == next => Target::Drop,
+                (Some(to), _) => return Err(GraphError::NotFused { from, to }),
+                (None, To::Drop(_)) => Target::Drop,
+                (None, To::Interface) => Target::Interface,
+                (None, To::Node(to)) if to == stages[0].name => {
+                    return Err(GraphError::ToItself(to));
+                }
+                (None, To::Node(to)) => match names.iter().position(|n| *n == to) {
+                    Some(node) => Target::Node(node as u16),
+                    None => return Err(GraphError::NoSuchNode { from, to }),
+                },
+            });
+        }
+    }
+    Ok(targets.into_boxed_slice())
 }

@@ -6,30 +6,48 @@
 //! Three mechanisms carry the speed:
 //! - a frame holds [`Desc`]riptors by value, there is no metadata memory beside the packet;
 //! - the framework moves, counts, prefetches and traces whole frames, and runs of packets where a frame splits;
-//! - a [`Stage`] is written once, as a function of one packet, and fused by [`stage::Fused`] where it pays.
+//! - a [`Stage`] is written once, as a function of one packet, and fused by [`Fused`] where it pays.
 
 pub mod cable;
 pub mod counters;
 pub mod cycles;
-pub mod desc;
+mod desc;
+mod edge;
+mod emit;
 pub mod epoch;
-pub mod frame;
+mod frame;
+mod fused;
 pub mod graph;
+mod handle;
+mod handoff;
+mod nap;
 pub mod node;
+mod out;
+mod pkt;
 pub mod pool;
-pub mod port;
+mod port;
+mod queues;
 pub mod ring;
 pub mod stage;
 mod sync;
 pub mod trace;
+mod transmit;
 pub mod waker;
 pub mod worker;
-pub mod worker_port;
+mod worker_port;
 
 pub use desc::{Desc, Flag};
+pub use edge::{Edge, Edges, To};
+pub use emit::Emit;
 pub use frame::{Batch, FRAME, Frame};
+pub use fused::Fused;
 pub use graph::Graph;
-pub use node::{Each, Node, Out};
+pub use handle::{Command, Handle, Returned};
+pub use handoff::Handoff;
+pub use node::{Each, Node};
+pub use pkt::Pkt;
 pub use pool::{Buffers, Pool};
 pub use port::{Port, PortCounters};
-pub use stage::{Edge, Edges, Pkt, Stage, To};
+pub use stage::Stage;
+pub use transmit::TxPlacement;
+pub use worker_port::WorkerPort;

@@ -22,8 +22,8 @@ pub struct Record {
     pub clock: u64,
     /// Interface it was received on.
     pub rx_if: u16,
-    /// The descriptor's `adj`.
-    pub adj: u32,
+    /// The descriptor's word for the node.
+    word: u32,
     /// Offset of the network header.
     pub l3: u8,
     /// Length of the whole packet in bytes.
@@ -35,8 +35,21 @@ pub struct Record {
 impl Record {
     /// `node` of a record written when a port received the packet; the interface is `rx_if`.
     pub const INTERFACE_RX: u16 = u16::MAX;
-    /// `node` of a record written when a packet is given to a port; the interface is `adj`.
+    /// `node` of a record written when a packet is given to a port; the interface is [`Record::tx_if`].
     pub const INTERFACE_TX: u16 = u16::MAX - 1;
+
+    /// As [`Desc::adjacency`].
+    pub fn adjacency(&self) -> u32 {
+        self.word
+    }
+    /// As [`Desc::tx_if`].
+    pub fn tx_if(&self) -> u16 {
+        self.word as u16
+    }
+    /// As [`Desc::argument`].
+    pub fn argument(&self) -> u32 {
+        self.word
+    }
 
     /// The bytes that are the packet's.
     pub fn packet_bytes(&self) -> &[u8] {
@@ -49,7 +62,7 @@ impl Record {
         dropped: None,
         clock: 0,
         rx_if: 0,
-        adj: 0,
+        word: 0,
         l3: 0,
         len: 0,
         bytes: [0; SNAPLEN],
@@ -173,7 +186,7 @@ fn record(pool: &Pool, d: &Desc, node: u16, dropped: Option<u8>) -> Record {
         dropped,
         clock: crate::cycles::now(),
         rx_if: d.rx_if,
-        adj: d.adj,
+        word: d.argument(),
         l3: d.l3,
         len: pool.total(d) as u32,
         bytes,

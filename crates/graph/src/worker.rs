@@ -1,18 +1,16 @@
 //! The worker: one pinned thread that takes packets from ports, runs the graph and sends what comes out.
 
-use crate::counters::ExecutorCounters;
-use crate::node::TxPlacement;
+use crate::handle::{Command, Handle, Returned};
+use crate::nap::Watched;
 use crate::ring::{Consumer, Producer};
-use crate::trace;
 use crate::waker::Waker;
-use crate::worker_port::{Handoff, WorkerPort};
-use crate::{FRAME, Flag, Frame, Graph};
+use crate::{Frame, Graph, Handoff, WorkerPort};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What the stages of a graph share, as the worker sees it.
 pub trait Context: Send {
-    /// Takes over what was published. True if anything did change.
+    /// Takes over what was published. True if anything changed.
     fn refresh(&mut self) -> bool;
     /// Whether [`Context::refresh`] would take anything over.
     fn is_stale(&self) -> bool;
@@ -20,7 +18,7 @@ pub trait Context: Send {
     fn offline(&mut self, sleep: &mut dyn FnMut());
 }
 
-/// Nodes that share nothing.
+/// For nodes that share nothing.
 impl Context for () {
     fn refresh(&mut self) -> bool {
         false
@@ -33,78 +31,37 @@ impl Context for () {
     }
 }
 
-/// What the control thread asks of a worker.
-pub enum Command {
-    /// Serve this port from now on.
-    AddPort(Box<WorkerPort>),
-    /// Give back the ports of this interface.
-    RemovePort(u16),
-    /// Who sends the packets of this interface.
-    Route(u16, TxPlacement),
-    /// Trace packets; `None` ends tracing.
-    Trace(Option<trace::Writer>),
-    /// End the thread.
-    Stop,
-}
-
-/// What a worker gives back, to be dropped on the control thread.
-pub enum Returned {
-    /// A port it no longer serves.
-    Port(Box<WorkerPort>),
-    /// A trace it no longer writes.
-    Trace(trace::Writer),
-}
-
-/// The control thread's hold on a worker.
-pub struct Handle {
-    /// Its thread's processor, if pinned.
-    pub cpu: Option<usize>,
-    /// Its counters.
-    pub counters: ExecutorCounters,
-    commands: Producer<Command>,
-    returned: Consumer<Returned>,
-    waker: Arc<Waker>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-/// A worker before its thread is started.
+/// A worker. [`Worker::start`] gives it a thread; tests and tools call [`Worker::round`] themselves.
 pub struct Worker<C> {
     graph: Graph<C>,
     cx: C,
+    /// Between a port and the graph.
     frame: Frame,
     commands: Consumer<Command>,
     returned: Producer<Returned>,
     waker: Arc<Waker>,
+    /// TSC of the first round without packets, if the last one had none.
     idle_since: Option<u64>,
+    /// TSC from which on the nodes are to be polled again.
     next_poll: u64,
+    /// In TSC cycles.
     millisecond: u64,
 }
 
 /// How long a worker polls without packets before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
-/// Longest sleep: for ports that cannot wake it, and for the nodes' polls.
-const NAP: Duration = Duration::from_millis(100);
-/// Between two looks at ports whose wake-ups may get lost ([`crate::Port::forgets`]).
-const LOOK: Duration = Duration::from_millis(5);
-/// Sleep between two looks at ports that have no descriptor to wait on.
-const GLANCE: Duration = Duration::from_micros(50);
+
+/// Commands that may wait for a worker, and things that it may have given back: more than anybody sends at once.
+const COMMANDS: usize = 1024;
 
 impl<C: Context + 'static> Worker<C> {
-    /// A worker over `graph`, and the handle on it.
+    /// A worker over `graph`, and the handle on it. `handoff` are its rings to the other workers.
     pub fn new(graph: Graph<C>, cx: C, waker: Arc<Waker>, handoff: Handoff) -> (Self, Handle) {
-        let (to_worker, commands) = crate::ring::ring(1024);
-        let (returned, from_worker) = crate::ring::ring(1024);
-        let handle = Handle {
-            cpu: None,
-            counters: graph.counters(),
-            commands: to_worker,
-            returned: from_worker,
-            waker: waker.clone(),
-            thread: None,
-        };
+        let (to_worker, commands) = crate::ring::ring(COMMANDS);
+        let (returned, from_worker) = crate::ring::ring(COMMANDS);
         let mut graph = graph;
-        graph.out.handoff = handoff;
-        let millisecond = crate::cycles::of(Duration::from_millis(1));
+        graph.out().transmit().join(handoff);
+        let handle = Handle::new(graph.counters(), to_worker, from_worker, waker.clone());
         let worker = Worker {
             graph,
             cx,
@@ -114,47 +71,42 @@ impl<C: Context + 'static> Worker<C> {
             waker,
             idle_since: None,
             next_poll: 0,
-            millisecond,
+            millisecond: crate::cycles::of(Duration::from_millis(1)),
         };
         (worker, handle)
     }
 
-    /// The shared context (for who drives the worker without a thread).
+    /// The context that its nodes share.
     pub fn context(&mut self) -> &mut C {
         &mut self.cx
     }
 
-    /// The graph (for who drives the worker without a thread).
-    pub fn graph(&mut self) -> &mut Graph<C> {
-        &mut self.graph
+    /// Its graph.
+    pub fn graph(&self) -> &Graph<C> {
+        &self.graph
     }
 
-    /// One round: commands, snapshot, every port once. Returns packets moved, `None` to end.
+    /// One round: commands, snapshot, what other workers hand over, every port once. Returns packets moved, `None` to end.
     #[inline]
     pub fn round(&mut self) -> Option<usize> {
         if !self.commands.is_empty() && !self.obey() {
             return None;
         }
-        let out = &mut self.graph.out;
-        out.now = crate::cycles::now();
-        if self.cx.refresh() || out.now >= self.next_poll {
-            self.next_poll = out.now + self.millisecond;
-            out.worker.cached.set(out.bufs.cached() as u64);
-            self.graph.poll(&self.cx);
-            self.graph.run(&self.cx);
-            self.graph.send();
+        let now = self.graph.out().tick();
+        if self.cx.refresh() || now >= self.next_poll {
+            self.next_poll = now + self.millisecond;
+            self.poll();
         }
-        let mut moved = self.take_handoffs();
-        for port in 0..self.graph.out.ports.len() {
-            moved += self.serve(port);
-        }
-        for port in &mut self.graph.out.ports {
-            if port.outstanding {
-                port.outstanding = false;
-                port.port.flush(&mut self.graph.out.bufs);
+        let mut moved = self.take_over();
+        for port in 0..self.graph.out().transmit().ports().len() {
+            let n = self.graph.out().receive(port, &mut self.frame);
+            if n > 0 {
+                self.graph.run(&self.cx);
+                moved += n;
             }
         }
-        let c = &self.graph.out.worker;
+        self.graph.out().flush_ports();
+        let c = self.graph.out().worker();
         c.loops.add(1);
         if moved > 0 {
             c.busy_loops.add(1);
@@ -162,56 +114,24 @@ impl<C: Context + 'static> Worker<C> {
         Some(moved)
     }
 
-    #[inline]
-    fn serve(&mut self, port: usize) -> usize {
-        let out = &mut self.graph.out;
-        let start = crate::cycles::now();
-        let WorkerPort {
-            port,
-            interface,
-            entry,
-            ..
-        } = &mut out.ports[port];
-        port.rx(&mut out.bufs, &mut self.frame);
-        let n = self.frame.len();
-        if n == 0 {
-            return 0;
-        }
-        let (interface, entry) = (*interface, *entry);
-        let packets = self.frame.packets_mut();
-        out.admit(interface, packets);
-        let counters = out.transmit_counters(interface);
-        counters.rx_calls.add(1);
-        counters.rx_packets.add(n as u64);
-        counters
-            .rx_bytes
-            .add(crate::worker_port::size(out.bufs.pool(), packets));
-        counters
-            .rx_clocks
-            .add(crate::cycles::now().wrapping_sub(start));
-        out.trace_receive(interface, packets);
-        out.enqueue(entry, &mut self.frame);
+    /// Lets the nodes that hold packets see what has changed.
+    fn poll(&mut self) {
+        let out = self.graph.out();
+        out.worker().cached.set(out.bufs().cached() as u64);
+        self.graph.poll(&self.cx);
         self.graph.run(&self.cx);
-        self.graph.send();
-        n
     }
 
-    fn take_handoffs(&mut self) -> usize {
-        let out = &mut self.graph.out;
+    /// Takes what other workers have handed over, ring by ring, and returns how many packets.
+    #[inline]
+    fn take_over(&mut self) -> usize {
         let mut moved = 0;
-        for ring in 0..out.handoff.inbound.len() {
-            for _ in 0..FRAME {
-                let Some(mut d) = out.handoff.inbound[ring].pop() else {
-                    break;
-                };
-                moved += 1;
-                // Its trace is the other worker's, and ended there.
-                d.unmark(Flag::TRACED);
-                out.transmit_one(d);
+        for ring in 0..self.graph.out().transmit().handoff().inbound() {
+            let n = self.graph.out().take_over(ring);
+            if n > 0 {
+                self.graph.run(&self.cx);
+                moved += n;
             }
-        }
-        if moved > 0 {
-            self.graph.send();
         }
         moved
     }
@@ -220,32 +140,26 @@ impl<C: Context + 'static> Worker<C> {
     #[cold]
     fn obey(&mut self) -> bool {
         while let Some(command) = self.commands.pop() {
-            let out = &mut self.graph.out;
+            let out = self.graph.out();
             match command {
-                Command::AddPort(served) => {
-                    let interface = served.interface as usize;
-                    if interface >= out.transmit.len() {
-                        self.give_back(*served);
-                        continue;
-                    }
-                    out.transmit[interface].placement = TxPlacement::Port(out.ports.len());
-                    out.ports.push(*served);
-                }
-                Command::RemovePort(interface) => self.remove(interface),
-                Command::Route(interface, way) => {
-                    if let Some(t) = out.transmit.get_mut(interface as usize) {
-                        t.placement = way;
+                Command::AddPort(port) => {
+                    if let Err(port) = out.add_port(*port) {
+                        self.give_back(Returned::Port(Box::new(port)));
                     }
                 }
+                Command::RemovePort(interface) => {
+                    while let Some(port) = self.graph.out().remove_port(interface) {
+                        self.give_back(Returned::Port(Box::new(port)));
+                    }
+                }
+                Command::PlaceTx(interface, to) => out.transmit().place(interface, to),
                 Command::Trace(trace) => {
-                    if let Some(old) = out.tracer.start(trace) {
-                        let _ = self.returned.push(Returned::Trace(old));
+                    if let Some(old) = out.tracer().start(trace) {
+                        self.give_back(Returned::Trace(old));
                     }
                 }
                 Command::Stop => {
-                    while let Some(served) = self.graph.out.ports.pop() {
-                        self.give_back(served);
-                    }
+                    self.close();
                     return false;
                 }
             }
@@ -253,32 +167,19 @@ impl<C: Context + 'static> Worker<C> {
         true
     }
 
-    fn remove(&mut self, interface: u16) {
-        while let Some(i) = self
-            .graph
-            .out
-            .ports
-            .iter()
-            .position(|p| p.interface == interface)
-        {
-            let served = self.graph.out.ports.swap_remove(i);
-            self.give_back(served);
-        }
-        let out = &mut self.graph.out;
-        for (i, t) in out.transmit.iter_mut().enumerate() {
-            if let TxPlacement::Port(_) = t.placement {
-                t.placement = out
-                    .ports
-                    .iter()
-                    .position(|p| p.interface as usize == i)
-                    .map_or(TxPlacement::None, TxPlacement::Port);
+    /// Gives back all ports.
+    fn close(&mut self) {
+        let of = |p: &WorkerPort| p.interface;
+        while let Some(interface) = self.graph.out().transmit().ports().first().map(of) {
+            if let Some(port) = self.graph.out().remove_port(interface) {
+                self.give_back(Returned::Port(Box::new(port)));
             }
         }
     }
 
-    fn give_back(&mut self, mut served: WorkerPort) {
-        served.port.drain(&mut self.graph.out.bufs);
-        let _ = self.returned.push(Returned::Port(Box::new(served)));
+    /// What finds the ring full is dropped here: it is the control thread that does not come for it.
+    fn give_back(&mut self, returned: Returned) {
+        let _ = self.returned.push(returned);
     }
 
     /// Starts the thread, on processor `cpu` if given.
@@ -309,8 +210,7 @@ impl<C: Context + 'static> Worker<C> {
                 format!("there is no processor {cpu} that this process may use"),
             ));
         }
-        handle.cpu = cpu;
-        handle.thread = Some(thread);
+        handle.started(thread, cpu);
         Ok(handle)
     }
 
@@ -321,7 +221,7 @@ impl<C: Context + 'static> Worker<C> {
             self.idle_since = None;
             return;
         }
-        let now = self.graph.out.now;
+        let now = self.graph.out().now();
         let since = *self.idle_since.get_or_insert(now);
         if now.wrapping_sub(since) < spin {
             std::hint::spin_loop();
@@ -330,19 +230,18 @@ impl<C: Context + 'static> Worker<C> {
         self.sleep();
     }
 
-    /// Sleeps until there is something to do (for whoever drives the worker without a thread).
+    /// Sleeps until there is something to do.
     #[cold]
     pub fn sleep(&mut self) {
         let waker = self.waker.clone();
         waker.sleep(self, Self::look, |worker, mut watched| {
-            let out = &mut worker.graph.out;
-            out.worker.sleeps.add(1);
-            worker
-                .cx
-                .offline(&mut || watched.wait(out.ports.as_mut_slice()));
+            let out = worker.graph.out();
+            out.worker().sleeps.add(1);
+            let ports = out.transmit().ports();
+            worker.cx.offline(&mut || watched.wait(ports));
         });
-        for served in &mut self.graph.out.ports {
-            served.port.disarm();
+        for port in self.graph.out().transmit().ports() {
+            port.port.disarm();
         }
         // Coming back took over what was published meanwhile, so the next refresh may find nothing: the nodes that hold
         // packets must look all the same.
@@ -351,90 +250,12 @@ impl<C: Context + 'static> Worker<C> {
 
     /// Asks the ports to wake us, and looks for work once more; without any, what to wait for.
     fn look(&mut self) -> Option<Watched> {
-        let out = &mut self.graph.out;
-        let mut watched = Watched::new(self.waker.fd());
-        watched.blind = out.ports.len() > MOST_PORTS;
-        let mut ready = false;
-        for served in out.ports.iter_mut().take(MOST_PORTS) {
-            match served.port.fd() {
-                Some(fd) => {
-                    watched.add(fd);
-                    ready |= !served.port.arm();
-                }
-                None => watched.blind = true,
-            }
-        }
-        let pending = out.handoff.inbound.iter_mut().any(|r| !r.is_empty())
-            || !self.commands.is_empty()
-            || self.cx.is_stale();
-        (!ready && !pending).then_some(watched)
+        let transmit = self.graph.out().transmit();
+        let watched = Watched::arm(self.waker.fd(), transmit.ports());
+        let pending =
+            !transmit.handoff().is_empty() || !self.commands.is_empty() || self.cx.is_stale();
+        watched.filter(|_| !pending)
     }
-}
-
-/// Ports that a worker waits for by their descriptors; with more it looks at all of them again and again.
-const MOST_PORTS: usize = 64;
-
-/// What a sleeping worker waits for.
-struct Watched {
-    fds: [libc::pollfd; 1 + MOST_PORTS],
-    count: usize,
-    /// A port has no descriptor to wait on.
-    blind: bool,
-}
-
-impl Watched {
-    fn new(waker: i32) -> Self {
-        let none = libc::pollfd {
-            fd: -1,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let mut watched = Watched {
-            fds: [none; 1 + MOST_PORTS],
-            count: 0,
-            blind: false,
-        };
-        watched.add(waker);
-        watched
-    }
-
-    fn add(&mut self, fd: i32) {
-        self.fds[self.count].fd = fd;
-        self.count += 1;
-    }
-
-    fn wait(&mut self, ports: &mut [WorkerPort]) {
-        let fds = &mut self.fds[..self.count];
-        match self.blind {
-            true => _ = poll(fds, GLANCE),
-            false => nap(fds, ports),
-        }
-    }
-}
-
-/// Sleeps until one of `fds` is ready, or packets are at a port whose other side forgot to say so.
-fn nap(fds: &mut [libc::pollfd], ports: &mut [WorkerPort]) {
-    if !ports.iter().any(|s| s.port.forgets()) {
-        poll(fds, NAP);
-        return;
-    }
-    for _ in 0..NAP.as_millis() / LOOK.as_millis() {
-        let missed = |s: &mut WorkerPort| s.port.forgets() && !s.port.arm();
-        if poll(fds, LOOK) || ports.iter_mut().any(missed) {
-            return;
-        }
-    }
-}
-
-/// Waits until one of `fds` is ready: true, or the time is up.
-#[allow(unsafe_code)]
-fn poll(fds: &mut [libc::pollfd], timeout: Duration) -> bool {
-    let time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: timeout.as_nanos() as _,
-    };
-    // SAFETY: the array and the time live for the call.
-    unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as _, &time, std::ptr::null()) > 0 }
 }
 
 /// Pins the calling thread to a processor. False where that is not allowed.
@@ -448,56 +269,5 @@ pub fn pin(cpu: usize) -> bool {
         }
         libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
-    }
-}
-
-impl Handle {
-    /// Sends a command; gives it back when the worker has too many waiting.
-    pub fn command(&mut self, command: Command) -> Result<(), Command> {
-        self.commands.push(command)?;
-        self.waker.wake();
-        Ok(())
-    }
-
-    /// What the worker gave back.
-    pub fn returned(&mut self) -> Option<Returned> {
-        self.returned.pop()
-    }
-
-    /// Wakes the worker, so that it sees a new snapshot.
-    pub fn wake(&self) {
-        self.waker.wake();
-    }
-
-    /// Whether its thread still runs.
-    pub fn alive(&self) -> bool {
-        self.thread.as_ref().is_some_and(|t| !t.is_finished())
-    }
-
-    /// Why the thread has ended, if it was started and has ended without being asked: what it panicked with.
-    pub fn death(&mut self) -> Option<String> {
-        let thread = self.thread.take_if(|t| t.is_finished())?;
-        let why = thread.join().err().map(|panic| {
-            let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
-            text.or_else(|| panic.downcast_ref::<String>().cloned())
-                .unwrap_or_else(|| "a panic without words".into())
-        });
-        Some(why.unwrap_or_else(|| "its thread returned".into()))
-    }
-
-    /// Ends the thread and waits for it.
-    pub fn stop(&mut self) {
-        while self.alive() && self.command(Command::Stop).is_err() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.stop();
     }
 }

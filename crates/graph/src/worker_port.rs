@@ -1,12 +1,9 @@
-//! The ports that a worker serves, and the rings to the ports that other workers serve.
+//! A port in a worker's hands.
 
-use crate::counters::{InterfaceCounters, WorkerCounters};
-use crate::ring::{Consumer, Producer};
-use crate::waker::Waker;
-use crate::{Buffers, Desc, FRAME, Frame, Pool, Port};
-use std::sync::Arc;
+use crate::counters::InterfaceCounters;
+use crate::{Buffers, Desc, Frame, Pool, Port};
 
-/// A port with the interface that it is a queue of.
+/// A port, the interface that it is a queue of, and where its packets go.
 pub struct WorkerPort {
     /// The port.
     pub port: Box<dyn Port>,
@@ -59,42 +56,5 @@ pub(crate) fn size(pool: &Pool, packets: &[Desc]) -> u64 {
         bytes
     } else {
         packets.iter().map(|d| pool.total(d) as u64).sum()
-    }
-}
-
-/// Packets that leave by a port of another worker.
-#[derive(Default)]
-pub struct Handoff {
-    /// By worker.
-    pub(crate) out: Vec<Option<(Producer<Desc>, Arc<Waker>)>>,
-    pub(crate) inbound: Vec<Consumer<Desc>>,
-}
-
-impl Handoff {
-    /// Rings between `workers.len()` workers, each to each; element n is worker n's side.
-    pub fn mesh(wakers: &[Arc<Waker>], size: usize) -> Vec<Handoff> {
-        let mut all: Vec<Handoff> = wakers.iter().map(|_| Handoff::default()).collect();
-        for from in 0..wakers.len() {
-            for (to, waker) in wakers.iter().enumerate() {
-                if from == to {
-                    all[from].out.push(None);
-                    continue;
-                }
-                let (producer, consumer) = crate::ring::ring(size);
-                all[from].out.push(Some((producer, waker.clone())));
-                all[to].inbound.push(consumer);
-            }
-        }
-        all
-    }
-
-    /// Gives packets to `worker`; those that it has no room for are left in the frame.
-    pub(crate) fn give(&mut self, worker: usize, frame: &mut Frame, counters: &WorkerCounters) {
-        if let Some(Some((ring, waker))) = self.out.get_mut(worker) {
-            let taken = frame.offer(FRAME, |batch| _ = ring.fill(batch));
-            counters.handoffs.add(taken as u64);
-            waker.wake();
-        }
-        counters.handoff_full.add(frame.len() as u64);
     }
 }

@@ -3,10 +3,10 @@
 use graph::node::{each, node};
 use graph::pool::{MAX_PACKET, STRIDE};
 use graph::waker::Waker;
-use graph::worker::{Command, Worker};
-use graph::worker_port::{Handoff, WorkerPort};
+use graph::worker::Worker;
 use graph::{
-    Batch, Buffers, Desc, Each, FRAME, Frame, Graph, Node, Out, Pkt, Pool, Port, Stage, edges,
+    Batch, Buffers, Command, Desc, Each, Emit, FRAME, Frame, Graph, Handoff, Node, Pkt, Pool, Port,
+    Stage, WorkerPort, edges,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -195,8 +195,8 @@ struct Smuggler(Arc<Mutex<Vec<Desc>>>);
 impl Each<()> for Smuggler {
     const NAME: &'static str = "smuggler";
     type Next = Smuggled;
-    fn packet(&mut self, (): &(), out: &mut Out, d: Desc) {
-        out.bufs.free(d);
+    fn packet(&mut self, (): &(), out: &mut Emit<'_, Smuggled>, d: Desc) {
+        out.bufs().free(d);
         let mut store = self.0.lock().unwrap();
         store.drain(..).for_each(|d| out.push(Smuggled::On, d));
     }
@@ -227,8 +227,7 @@ fn packets_of_another_pool_do_not_get_between_the_nodes() {
         let (_, mut strangers) = pool();
         let (pool, mut bufs) = pool();
         let [received, held] = [0, 1].map(|_| Arc::<Mutex<Vec<Desc>>>::default());
-        let nodes: Vec<Box<dyn Node<()>>> =
-            vec![each(Smuggler(held.clone())), node("touch", Touch)];
+        let nodes: Vec<Box<dyn Node<()>>> = vec![each(Smuggler(held.clone())), node(Touch)];
         let graph = Graph::new(nodes, Buffers::new(pool), 4, Arc::default()).unwrap();
         let (mut worker, mut handle) =
             Worker::new(graph, (), Waker::new().unwrap(), Handoff::default());

@@ -5,11 +5,12 @@ use graph::counters::WorkerCounters;
 use graph::graph::GraphError;
 use graph::node::{each, node};
 use graph::pool::STRIDE;
-use graph::stage::Fused;
 use graph::waker::Waker;
-use graph::worker::{Command, Handle, Returned, Worker};
-use graph::worker_port::{Handoff, WorkerPort};
-use graph::{Buffers, Desc, Each, Graph, Node, Out, Pkt, Pool, Stage, edges};
+use graph::worker::Worker;
+use graph::{
+    Buffers, Command, Desc, Each, Emit, Fused, Graph, Handle, Handoff, Node, Pkt, Pool, Returned,
+    Stage, WorkerPort, edges,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,7 @@ impl Stage<()> for Sorter {
     const THRU: Sorted = Sorted::Even;
     const HEADERS_AHEAD: usize = 4;
     fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Sorted {
-        p.set_adj(2);
+        p.set_tx_if(2);
         match p.at::<1>(0)[0] {
             0 => Sorted::Zero,
             n if n.is_multiple_of(2) => Sorted::Even,
@@ -53,7 +54,7 @@ impl Stage<()> for Copier {
     type Next = Done;
     const THRU: Done = Done::Out;
     fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Done {
-        p.set_adj(3);
+        p.set_tx_if(3);
         if p.at::<1>(0)[0] > 100 {
             Done::Large
         } else {
@@ -84,6 +85,24 @@ impl Stage<()> for Looper {
 }
 
 edges! {
+    enum Back {
+        On => Node("copier"),
+        Again => Node("returner"),
+    }
+}
+
+/// Has an edge to itself.
+struct Returner;
+impl Stage<()> for Returner {
+    const NAME: &'static str = "returner";
+    type Next = Back;
+    const THRU: Back = Back::On;
+    fn packet(&mut self, (): &(), _: &mut Pkt<'_>) -> Back {
+        Back::Again
+    }
+}
+
+edges! {
     enum Many {
         Next => Node("copier"),
     }
@@ -95,13 +114,13 @@ impl Each<()> for Multiplier {
     const NAME: &'static str = "multiplier";
     type Next = Many;
 
-    fn packet(&mut self, (): &(), out: &mut Out, d: Desc) {
+    fn packet(&mut self, (): &(), out: &mut Emit<'_, Many>, d: Desc) {
         for n in 0..self.0 {
-            if let Some(copy) = out.bufs.copy_in(&[2, (n >> 8) as u8, n as u8]) {
+            if let Some(copy) = out.bufs().copy_in(&[2, (n >> 8) as u8, n as u8]) {
                 out.push(Many::Next, copy);
             }
         }
-        out.bufs.free(d);
+        out.bufs().free(d);
     }
 }
 
@@ -137,7 +156,7 @@ impl Lab {
         packets.into_iter().for_each(|p| self.cables[1].put(p));
         let idle = (0..100_000).any(|_| self.worker.round() == Some(0));
         assert!(idle, "its work has no end");
-        let cached = self.worker.graph().out.bufs.cached();
+        let cached = self.worker.graph().bufs().cached();
         let free = self.pool.available() as usize + cached;
         assert_eq!(free, self.pool.count() as usize);
     }
@@ -146,8 +165,8 @@ impl Lab {
 #[test]
 fn packets_keep_their_order_on_each_edge() {
     let apart_and_fused: [Vec<Box<dyn Node<()>>>; 2] = [
-        vec![node("sorter", Sorter), node("copier", Copier)],
-        vec![node("sorter", Fused(Sorter, Copier))],
+        vec![node(Sorter), node(Copier)],
+        vec![node(Fused(Sorter, Copier))],
     ];
     for nodes in apart_and_fused {
         let mut lab = lab(nodes);
@@ -170,7 +189,7 @@ fn packets_keep_their_order_on_each_edge() {
 
 #[test]
 fn a_fused_node_counts_as_its_stages() {
-    let mut lab = lab(vec![node("sorter", Fused(Sorter, Copier))]);
+    let mut lab = lab(vec![node(Fused(Sorter, Copier))]);
     lab.run([vec![0], vec![1], vec![2], vec![4], vec![200]]);
     let counters = &lab.handle.counters.nodes[0].1;
     let edges: Vec<u64> = counters.edges.iter().map(|e| e.get()).collect();
@@ -190,7 +209,7 @@ fn a_node_that_makes_many_packets_overflows_in_order_then_loses() {
         (17 * 256, 0),
         (17 * 256 + 7, 7),
     ] {
-        let mut lab = lab(vec![each(Multiplier(made)), node("copier", Copier)]);
+        let mut lab = lab(vec![each(Multiplier(made)), node(Copier)]);
         lab.run([vec![1]]);
         let number = |p: &Vec<u8>| usize::from(p[1]) << 8 | usize::from(p[2]);
         let sent = lab.cables[3].take();
@@ -210,21 +229,26 @@ fn sets_of_nodes_that_are_no_graph_are_refused() {
         from: "sorter",
         to: "copier",
     };
-    assert_eq!(make(vec![node("sorter", Sorter)]), Some(lost));
-    // Inside of a fused node there is nothing to send packets to but by the through edge.
+    assert_eq!(make(vec![node(Sorter)]), Some(lost));
+    // Within a fused node, packets reach the second stage by the through edge only.
     let inside = GraphError::NoSuchNode {
         from: "looper",
         to: "copier",
     };
-    assert_eq!(
-        make(vec![node("looper", Fused(Looper, Copier))]),
-        Some(inside)
-    );
-    let apart = vec![node("looper", Looper), node("copier", Copier)];
+    assert_eq!(make(vec![node(Fused(Looper, Copier))]), Some(inside));
+    let apart = vec![node(Looper), node(Copier)];
     assert_eq!(make(apart), None);
-    let twice = vec![node("copier", Copier), node("copier", Copier)];
+    let elsewhere = GraphError::NotFused {
+        from: "sorter",
+        to: "looper",
+    };
+    let fused = vec![node(Fused(Sorter, Looper)), node(Copier)];
+    assert_eq!(make(fused), Some(elsewhere));
+    let back = vec![node(Returner), node(Copier)];
+    assert_eq!(make(back), Some(GraphError::ToItself("returner")));
+    let twice = vec![node(Copier), node(Copier)];
     assert_eq!(make(twice), Some(GraphError::Twice("copier")));
-    let many = (0..65).map(|_| node("copier", Copier)).collect();
+    let many = (0..65).map(|_| node(Copier)).collect();
     assert_eq!(make(many), Some(GraphError::TooMany));
 }
 
@@ -291,7 +315,7 @@ fn a_packet_that_finds_too_few_buffers_takes_none() {
 
 #[test]
 fn a_processor_that_is_not_there_is_refused() {
-    let Lab { worker, handle, .. } = lab(vec![node("sorter", Sorter), node("copier", Copier)]);
+    let Lab { worker, handle, .. } = lab(vec![node(Sorter), node(Copier)]);
     let refused = worker.start("worker".into(), Some(1023), handle);
     let error = refused.err().expect("a processor").to_string();
     assert!(error.contains("no processor 1023"), "{error}");
@@ -304,7 +328,7 @@ fn a_thread_that_sleeps_serves_what_comes() {
         handle,
         cables,
         pool,
-    } = lab(vec![node("sorter", Sorter), node("copier", Copier)]);
+    } = lab(vec![node(Sorter), node(Copier)]);
     let mut handle = worker.start("worker".into(), None, handle).unwrap();
     for n in 1..=20u8 {
         // Until it has been asleep.

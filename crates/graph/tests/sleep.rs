@@ -4,9 +4,11 @@ use graph::epoch::{Publisher, Reader};
 use graph::node::each;
 use graph::pool::STRIDE;
 use graph::waker::Waker;
-use graph::worker::{Command, Context, Handle, Worker};
-use graph::worker_port::{Handoff, WorkerPort};
-use graph::{Batch, Buffers, Desc, Each, Frame, Graph, Node, Out, Pool, Port, PortCounters, edges};
+use graph::worker::{Context, Worker};
+use graph::{
+    Batch, Buffers, Command, Desc, Each, Emit, Frame, Graph, Handle, Handoff, Node, Pool, Port,
+    PortCounters, WorkerPort, edges,
+};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -45,13 +47,13 @@ struct Holder(Arc<AtomicU32>);
 impl Each<Numbers> for Holder {
     const NAME: &'static str = "holder";
     type Next = Held;
-    fn packet(&mut self, _: &Numbers, out: &mut Out, d: Desc) {
+    fn packet(&mut self, _: &Numbers, out: &mut Emit<'_, Held>, d: Desc) {
         out.push(Held::Unwanted, d);
     }
     fn polls(&self) -> bool {
         true
     }
-    fn poll(&mut self, cx: &Numbers, _: &mut Out) {
+    fn poll(&mut self, cx: &Numbers, _: &mut Emit<'_, Held>) {
         self.0.store(*cx.reader.get(), Ordering::Relaxed);
     }
 }
@@ -174,17 +176,25 @@ impl Port for Silent {
     }
 }
 
+/// Drops every packet.
+struct Sink;
+
+impl Each<()> for Sink {
+    const NAME: &'static str = "sink";
+    type Next = Held;
+    fn packet(&mut self, (): &(), out: &mut Emit<'_, Held>, d: Desc) {
+        out.push(Held::Unwanted, d);
+    }
+}
+
 #[test]
 fn a_sleeping_worker_looks_after_those_that_may_forget_it() {
     for (forgets, looks_of_a_sleep) in [(true, 5), (false, 1)] {
-        let graph = Graph::new(
-            Vec::new(),
-            Buffers::new(Pool::new(64, STRIDE).unwrap()),
-            4,
-            Arc::default(),
-        );
-        let waker = Waker::new().unwrap();
-        let (mut worker, mut handle) = Worker::new(graph.unwrap(), (), waker, Handoff::default());
+        let nodes: Vec<Box<dyn Node<()>>> = vec![each(Sink)];
+        let bufs = Buffers::new(Pool::new(64, STRIDE).unwrap());
+        let graph = Graph::new(nodes, bufs, 4, Arc::default()).unwrap();
+        let (mut worker, mut handle) =
+            Worker::new(graph, (), Waker::new().unwrap(), Handoff::default());
         // Ready for nothing but writing: an end of a pipe.
         let (_quiet, bell) = std::io::pipe().unwrap();
         let looks = Arc::<AtomicU32>::default();

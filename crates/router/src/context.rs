@@ -1,5 +1,6 @@
 //! What the stages of one worker share: table readers and the snapshot.
 
+use crate::event::Events;
 use crate::limits::Limits;
 use crate::snapshot::Snapshot;
 use crate::state::State;
@@ -18,21 +19,29 @@ pub struct Cx {
     pub groups: nexthop::Reader,
     /// Adjacencies.
     pub adjacencies: adjacency::Reader,
-    /// What all workers share out.
+    /// What the workers may do only so often, all together.
     pub limits: Arc<Limits>,
-    /// Raised whenever anything was published: who holds packets tries them again.
+    /// To the control thread.
+    pub events: Events,
+    /// Raised whenever anything was published: nodes that hold packets try them again.
     pub changes: u64,
     snapshot: Reader<Snapshot>,
 }
 
 impl Cx {
-    pub(crate) fn new(state: &State, snapshot: Reader<Snapshot>, limits: Arc<Limits>) -> Self {
+    pub(crate) fn new(
+        state: &State,
+        snapshot: Reader<Snapshot>,
+        limits: Arc<Limits>,
+        events: Events,
+    ) -> Self {
         Cx {
             interfaces: state.interfaces.reader(),
             fib: state.fib.reader(),
             groups: state.nexthops.groups.reader(),
             adjacencies: state.nexthops.slab.reader(),
             limits,
+            events,
             changes: 0,
             snapshot,
         }

@@ -9,6 +9,7 @@ pub mod change;
 mod context;
 mod deferred;
 pub mod eth;
+mod event;
 pub mod icmp4;
 pub mod ip4;
 mod limits;
@@ -21,6 +22,7 @@ pub mod state;
 
 pub use change::{Address, Change, Interface, InterfaceId, Kind, Mac, Path, Prefix, Route};
 pub use context::Cx;
+pub use event::{Event, Events};
 pub use limits::Limits;
 pub use router::{Grace, Idle, Router, Setup, WORKERS};
 pub use snapshot::Snapshot;

@@ -1,9 +1,9 @@
 //! The router: state, tables and workers held together.
 
-use crate::arp::Resolve;
 use crate::change::Change;
 use crate::context::Cx;
 use crate::deferred::Deferred;
+use crate::event::{Event, events};
 use crate::limits::Limits;
 use crate::nodes;
 use crate::show::{Cleared, Traces};
@@ -14,9 +14,8 @@ use graph::epoch::Publisher;
 use graph::graph::GraphError;
 use graph::ring::Consumer;
 use graph::waker::Waker;
-use graph::worker::{Handle, Returned, Worker};
-use graph::worker_port::{Handoff, WorkerPort};
-use graph::{Buffers, Graph, Pool};
+use graph::worker::Worker;
+use graph::{Buffers, Graph, Handle, Handoff, Pool, Returned, WorkerPort};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tables::Memory;
@@ -50,7 +49,7 @@ pub struct Router {
     /// The workers' handles, in order; filled by [`Router::attach`].
     pub workers: Vec<Handle>,
     pool: Arc<Pool>,
-    requests: Vec<Consumer<Resolve>>,
+    events: Vec<Consumer<Event>>,
     waiting: Option<(u64, Retired<Fib>, Option<Garbage>)>,
     deferred: Deferred,
     grace: Option<Grace>,
@@ -79,13 +78,13 @@ impl Router {
             .map(|_| Waker::new())
             .collect::<Result<Vec<_>, _>>()?;
         let limits = Arc::new(Limits::new());
-        let mut requests = Vec::new();
+        let mut all_events = Vec::new();
         let mut idle = Vec::new();
         for (waker, handoff) in wakers.iter().zip(Handoff::mesh(&wakers, 4096)) {
-            let (producer, consumer) = graph::ring::ring(1024);
-            requests.push(consumer);
-            let graph = graph(producer, &setup.pool)?;
-            let cx = Cx::new(&state, publisher.reader(), limits.clone());
+            let (events, consumer) = events();
+            all_events.push(consumer);
+            let graph = graph(&setup.pool)?;
+            let cx = Cx::new(&state, publisher.reader(), limits.clone(), events);
             idle.push(Worker::new(graph, cx, waker.clone(), handoff));
         }
         let router = Router {
@@ -93,7 +92,7 @@ impl Router {
             publisher,
             workers: Vec::new(),
             pool: setup.pool,
-            requests,
+            events: all_events,
             waiting: None,
             deferred: Deferred::default(),
             grace: setup.grace,
@@ -174,9 +173,9 @@ impl Router {
         Ok(full)
     }
 
-    /// Neighbors that workers asked for since the last call.
-    pub fn requests(&mut self) -> Vec<Resolve> {
-        self.requests
+    /// What the workers have sent since the last call, worker by worker.
+    pub fn events(&mut self) -> Vec<Event> {
+        self.events
             .iter_mut()
             .flat_map(|r| std::iter::from_fn(|| r.pop()))
             .collect()
@@ -273,12 +272,9 @@ impl Router {
     }
 }
 
-fn graph(
-    requests: graph::ring::Producer<Resolve>,
-    pool: &Arc<Pool>,
-) -> Result<Graph<Cx>, GraphError> {
+fn graph(pool: &Arc<Pool>) -> Result<Graph<Cx>, GraphError> {
     Graph::new(
-        nodes::table(requests),
+        nodes::table(),
         Buffers::new(pool.clone()),
         INTERFACES,
         Arc::default(),

@@ -3,9 +3,8 @@
 use super::oracle::Oracle;
 use super::{NodeRow, Row, Spread};
 use graph::pool::{Pages, STRIDE};
-use graph::worker::{Command, Handle, Worker};
-use graph::worker_port::WorkerPort;
-use graph::{Buffers, Desc, Pool};
+use graph::worker::Worker;
+use graph::{Buffers, Command, Desc, Handle, Pool, WorkerPort};
 use io::null::{Collected, Null};
 use router::{Change, Cx, Interface, Kind, Path, Prefix, Route, Router, Setup};
 use std::error::Error;
@@ -88,7 +87,7 @@ impl Scenario {
             grace: None,
         };
         let (mut router, mut idle) = Router::new(setup)?;
-        let (mut worker, handle) = idle.pop().ok_or("bench: no worker")?;
+        let (worker, handle) = idle.pop().ok_or("bench: no worker")?;
         let (oracle, destinations) = routes(what, &mut router)?;
         let entry = worker
             .graph()

@@ -7,13 +7,10 @@ use control::config::{self, Config};
 use control::facts::Batch;
 use control::mirror::{LinkNews, Mirror, Options, Owned, Translator};
 use control::netlink::Requests;
-use graph::Pool;
-use graph::node::TxPlacement;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
-use graph::worker::{Command, Handle};
-use graph::worker_port::WorkerPort;
+use graph::{Command, Handle, Pool, TxPlacement, WorkerPort};
 use io::memif;
-use router::{Change, InterfaceId, Router, Setup};
+use router::{Change, Event, InterfaceId, Router, Setup};
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
@@ -124,7 +121,7 @@ impl Daemon {
         let (mut router, idle) = Router::new(setup)?;
         let mut handles = Vec::new();
         let mut entry = 0;
-        for ((mut worker, handle), (i, cpu)) in idle.into_iter().zip(cpus.iter().enumerate()) {
+        for ((worker, handle), (i, cpu)) in idle.into_iter().zip(cpus.iter().enumerate()) {
             entry = worker
                 .graph()
                 .index_of(router::nodes::ENTRY)
@@ -230,7 +227,7 @@ impl Daemon {
             let placement = TxPlacement::Worker(worker % serving.max(1));
             send(
                 &mut self.router.workers[worker],
-                Command::Route(interface, placement),
+                Command::PlaceTx(interface, placement),
             );
         }
     }
@@ -422,10 +419,11 @@ impl Daemon {
         self.links();
         let now = Instant::now();
         self.reopen(now);
-        for wanted in self.router.requests() {
-            if let Some(link) = self.link_of(wanted.interface) {
+        for event in self.router.events() {
+            let Event::Resolve { interface, address } = event;
+            if let Some(link) = self.link_of(interface) {
                 self.neighbors
-                    .resolve(&mut self.requests, now, link, wanted.address);
+                    .resolve(&mut self.requests, now, link, address);
             }
         }
         if self.neighbors.are_to_be_confirmed(now) {

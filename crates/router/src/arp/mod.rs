@@ -2,4 +2,4 @@
 
 mod resolver;
 pub(crate) use resolver::allowance;
-pub use resolver::{Next, Resolve, Resolver};
+pub use resolver::{Next, Resolver};

@@ -3,10 +3,10 @@
 use crate::bucket::Allowance;
 use crate::change::InterfaceId;
 use crate::context::Cx;
+use crate::event::Event;
 use crate::icmp4::Error;
 use crate::ip4::at;
-use graph::ring::Producer;
-use graph::{Desc, Each, Out, edges};
+use graph::{Desc, Each, Emit, Pool, edges};
 use std::net::Ipv4Addr;
 use tables::adjacency::Kind;
 
@@ -22,15 +22,6 @@ edges! {
         /// Somebody scans the network of an interface, or it has very many new neighbors.
         Limited => Drop("more unresolved neighbors than are asked for in a second"),
     }
-}
-
-/// A neighbor that a worker needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Resolve {
-    /// Interface that it is on.
-    pub interface: InterfaceId,
-    /// Its address.
-    pub address: Ipv4Addr,
 }
 
 /// Neighbors that packets are held for, and packets held for each.
@@ -50,8 +41,25 @@ pub(crate) fn allowance() -> Allowance {
     Allowance::new(ASKS, ALL_ASKS)
 }
 
+/// A neighbor to be resolved.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Neighbor {
+    interface: InterfaceId,
+    address: Ipv4Addr,
+}
+
+impl Neighbor {
+    /// Asks the control thread for it. False if that is too busy now.
+    fn ask(self, cx: &Cx) -> bool {
+        cx.events.send(Event::Resolve {
+            interface: self.interface,
+            address: self.address,
+        })
+    }
+}
+
 struct Waiting {
-    who: Resolve,
+    who: Neighbor,
     /// A route names it.
     gateway: bool,
     since: u64,
@@ -66,44 +74,42 @@ pub struct Resolver {
     waiting: Vec<Waiting>,
     /// Emptied lists, so that none is allocated while packets flow.
     lists: Vec<Vec<Desc>>,
-    requests: Producer<Resolve>,
     seen: u64,
     millisecond: u64,
 }
 
-impl Resolver {
-    /// A node that puts what it needs into `requests`.
-    pub fn new(requests: Producer<Resolve>) -> Self {
+impl Default for Resolver {
+    fn default() -> Self {
         Resolver {
             waiting: Vec::with_capacity(NEIGHBORS),
             lists: (0..NEIGHBORS)
                 .map(|_| Vec::with_capacity(PACKETS))
                 .collect(),
-            requests,
             seen: 0,
             millisecond: (graph::cycles::per_second() / 1000.0) as u64,
         }
     }
+}
 
-    fn hold(&mut self, cx: &Cx, out: &mut Out, d: Desc) {
-        let Some((who, gateway)) = next_hop(cx, out, &d) else {
+impl Resolver {
+    fn hold(&mut self, cx: &Cx, out: &mut Emit<'_, Next>, d: Desc) {
+        let Some((who, gateway)) = next_hop(cx, out.pool(), &d) else {
             return out.push(Next::Full, d);
         };
         let found = self.waiting.iter().position(|w| w.who == who);
-        if found.is_none() && !gateway && !cx.limits.asks.take(who.interface, out.now) {
+        if found.is_none() && !gateway && !cx.limits.asks.take(who.interface, out.now()) {
             return out.push(Next::Limited, d);
         }
         let Some(index) = found.or_else(|| self.place(who, gateway, out)) else {
             // Its next packet finds it resolved.
-            let _ = self.requests.push(who);
+            who.ask(cx);
             return out.push(Next::Full, d);
         };
         let waiting = &mut self.waiting[index];
         waiting.wanted = true;
-        if out.now.wrapping_sub(waiting.asked) > ASK_AGAIN_MS * self.millisecond
-            && self.requests.push(who).is_ok()
-        {
-            waiting.asked = out.now;
+        let since_asked = out.now().wrapping_sub(waiting.asked);
+        if since_asked > ASK_AGAIN_MS * self.millisecond && who.ask(cx) {
+            waiting.asked = out.now();
         }
         if waiting.packets.len() < PACKETS {
             waiting.packets.push(d);
@@ -113,7 +119,7 @@ impl Resolver {
     }
 
     /// A place for a neighbor's packets: if there is none, the oldest one's, but never a gateway's for another neighbor's.
-    fn place(&mut self, who: Resolve, gateway: bool, out: &mut Out) -> Option<usize> {
+    fn place(&mut self, who: Neighbor, gateway: bool, out: &mut Emit<'_, Next>) -> Option<usize> {
         if self.lists.is_empty() {
             let all = 0..self.waiting.len();
             let oldest = all.min_by_key(|i| (self.waiting[*i].gateway, self.waiting[*i].since))?;
@@ -129,7 +135,7 @@ impl Resolver {
         self.waiting.push(Waiting {
             who,
             gateway,
-            since: out.now,
+            since: out.now(),
             asked: 0,
             wanted: true,
             packets,
@@ -144,24 +150,17 @@ impl Resolver {
 }
 
 /// Who has to be resolved for this packet, and whether that is a gateway.
-fn next_hop(cx: &Cx, out: &Out, d: &Desc) -> Option<(Resolve, bool)> {
-    let adjacency = cx.adjacencies.load(d.adj);
+fn next_hop(cx: &Cx, pool: &Pool, d: &Desc) -> Option<(Neighbor, bool)> {
+    let adjacency = cx.adjacencies.load(d.adjacency());
     let gateway = adjacency.kind() == Kind::Incomplete;
     let address = match gateway {
-        true => cx.adjacencies.next_hop(d.adj),
+        true => cx.adjacencies.next_hop(d.adjacency()),
         false => {
             let at = d.l3 as usize + at::DESTINATION as usize;
-            u32::from_be_bytes(
-                out.bufs
-                    .pool()
-                    .bytes_of(d)
-                    .get(at..at + 4)?
-                    .try_into()
-                    .ok()?,
-            )
+            u32::from_be_bytes(pool.bytes_of(d).get(at..at + 4)?.try_into().ok()?)
         }
     };
-    let who = Resolve {
+    let who = Neighbor {
         interface: adjacency.tx_if(),
         address: address.into(),
     };
@@ -172,19 +171,19 @@ impl Each<Cx> for Resolver {
     const NAME: &'static str = "ip4-arp";
     type Next = Next;
 
-    fn packet(&mut self, cx: &Cx, out: &mut Out, d: Desc) {
+    fn packet(&mut self, cx: &Cx, out: &mut Emit<'_, Next>, d: Desc) {
         self.hold(cx, out, d);
     }
     fn polls(&self) -> bool {
         true
     }
-    fn poll(&mut self, cx: &Cx, out: &mut Out) {
+    fn poll(&mut self, cx: &Cx, out: &mut Emit<'_, Next>) {
         let changed = std::mem::replace(&mut self.seen, cx.changes) != cx.changes;
         for i in (0..self.waiting.len()).rev() {
             let waiting = &mut self.waiting[i];
-            if out.now.wrapping_sub(waiting.since) > GIVE_UP_MS * self.millisecond {
+            if out.now().wrapping_sub(waiting.since) > GIVE_UP_MS * self.millisecond {
                 for mut d in waiting.packets.drain(..) {
-                    d.adj = Error::HOST_UNREACHABLE.number();
+                    d.set_argument(Error::HOST_UNREACHABLE.number());
                     out.push(Next::Unresolved, d);
                 }
                 self.forget(i);

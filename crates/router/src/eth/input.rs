@@ -48,7 +48,7 @@ impl Stage<Cx> for Input {
         let ours = interface.is_mac(destination);
         match interface.mode() {
             Mode::Twin => {
-                p.set_adj(u32::from(interface.twin()));
+                p.set_tx_if(interface.twin());
                 Next::Host
             }
             Mode::Down | Mode::L2 => Next::Down,

@@ -4,7 +4,7 @@ use super::Error;
 use crate::bucket::TokenBucket;
 use crate::context::Cx;
 use crate::ip4::{OFFSET, at};
-use graph::{Desc, Each, Flag, Out, Pkt, edges};
+use graph::{Desc, Each, Emit, Flag, Pkt, Pool, edges};
 
 edges! {
     /// Ways out of icmp4-error.
@@ -51,35 +51,35 @@ impl Each<Cx> for Errors {
     const NAME: &'static str = "icmp4-error";
     type Next = Next;
 
-    fn packet(&mut self, cx: &Cx, out: &mut Out, mut d: Desc) {
+    fn packet(&mut self, cx: &Cx, out: &mut Emit<'_, Next>, mut d: Desc) {
         let next = self.answer(cx, out, &mut d);
         out.push(next, d);
     }
 }
 
 impl Errors {
-    fn answer(&mut self, cx: &Cx, out: &mut Out, d: &mut Desc) -> Next {
-        if d.has(Flag::OURS) || !allowed(out.bufs.pool().bytes_of(d), d.l3 as usize) {
+    fn answer(&mut self, cx: &Cx, out: &mut Emit<'_, Next>, d: &mut Desc) -> Next {
+        if d.has(Flag::OURS) || !allowed(out.pool().bytes_of(d), d.l3 as usize) {
             return Next::NotAllowed;
         }
-        let Some(source) = source(cx, out, d) else {
+        let Some(source) = source(cx, out.pool(), d) else {
             return Next::NoSource;
         };
-        if !cx.limits.icmp4.take(out.now) {
+        if !cx.limits.icmp4.take(out.now()) {
             return Next::RateLimited;
         }
-        out.bufs.cut_chain(d);
-        let error = Error(d.adj);
+        out.bufs().cut_chain(d);
+        let error = Error(d.argument());
         self.id = self.id.wrapping_add(1);
         let id = self.id;
-        let mut p = Pkt::new(out.bufs.pool(), d);
+        let mut p = Pkt::new(out.pool(), d);
         trim(&mut p);
         if !p.shift(-(HEADERS as i32)) {
             return Next::NotAllowed;
         }
         write(&mut p, error, source, id);
         d.mark(Flag::OURS);
-        d.adj = 0;
+        d.set_argument(0);
         Next::Lookup
     }
 }
@@ -110,8 +110,8 @@ fn is_host(address: u32) -> bool {
 }
 
 /// The address that the route to the sender names or its interface has (RFC 1812 section 4.3.2.4), else another own one.
-fn source(cx: &Cx, out: &Out, d: &Desc) -> Option<u32> {
-    let bytes = out.bufs.pool().bytes_of(d);
+fn source(cx: &Cx, pool: &Pool, d: &Desc) -> Option<u32> {
+    let bytes = pool.bytes_of(d);
     let at = d.l3 as usize + at::SOURCE as usize;
     let sender = u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
     let adjacency = cx.groups.bucket(cx.fib.lookup(sender).group(), 0);

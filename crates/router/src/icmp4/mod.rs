@@ -4,7 +4,7 @@ mod error;
 pub(crate) use error::allowance;
 pub use error::{Errors, Next};
 
-/// Type, code and MTU of an error, carried in a descriptor's `adj`.
+/// Type, code and MTU of an error, carried as a descriptor's argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Error(u32);
 

@@ -2,7 +2,7 @@
 
 use super::{MF, OFFSET};
 use crate::context::Cx;
-use graph::{Desc, Each, Flag, Out, edges};
+use graph::{Desc, Each, Emit, Flag, edges};
 
 edges! {
     /// Ways out of ip4-fragment.
@@ -32,15 +32,14 @@ impl Each<Cx> for Fragment {
     const NAME: &'static str = "ip4-fragment";
     type Next = Next;
 
-    fn packet(&mut self, cx: &Cx, out: &mut Out, d: Desc) {
+    fn packet(&mut self, cx: &Cx, out: &mut Emit<'_, Next>, d: Desc) {
         self.whole.clear();
-        out.bufs
-            .pool()
+        out.pool()
             .segments(&d, |segment| self.whole.extend_from_slice(segment));
         let l3 = d.l3 as usize;
-        let mtu = cx.adjacencies.load(d.adj).mtu() as usize;
+        let mtu = cx.adjacencies.load(d.adjacency()).mtu() as usize;
         if !self.make(out, &d, l3, mtu) {
-            self.parts.drain(..).for_each(|part| out.bufs.free(part));
+            self.parts.drain(..).for_each(|part| out.bufs().free(part));
             out.push(Next::NoBuffer, d);
             return;
         }
@@ -48,13 +47,13 @@ impl Each<Cx> for Fragment {
             out.push(Next::Rewrite, part);
         }
         out.count(Next::Cut);
-        out.bufs.free(d);
+        out.bufs().free(d);
     }
 }
 
 impl Fragment {
     /// Makes all fragments; false when buffers are short.
-    fn make(&mut self, out: &mut Out, d: &Desc, l3: usize, mtu: usize) -> bool {
+    fn make(&mut self, out: &mut Emit<'_, Next>, d: &Desc, l3: usize, mtu: usize) -> bool {
         let packet = &self.whole[l3..];
         let total = usize::from(u16::from_be_bytes([packet[2], packet[3]])).min(packet.len());
         let word = u16::from_be_bytes([packet[6], packet[7]]);
@@ -81,10 +80,11 @@ impl Fragment {
                 (HEADER + to - from) as u16,
                 more | offset,
             );
-            let Some(mut part) = out.bufs.copy_in(&self.piece) else {
+            let Some(mut part) = out.bufs().copy_in(&self.piece) else {
                 return false;
             };
-            (part.rx_if, part.l3, part.adj) = (d.rx_if, d.l3, d.adj);
+            (part.rx_if, part.l3) = (d.rx_if, d.l3);
+            part.set_adjacency(d.adjacency());
             if d.has(Flag::OURS) {
                 part.mark(Flag::OURS);
             }

@@ -39,7 +39,7 @@ impl Stage<Cx> for Lookup {
         let entry = cx.fib.lookup(destination(p));
         let hash = if entry.is_multi() { flow_hash(p) } else { 0 };
         let adjacency = cx.groups.bucket(entry.group(), hash);
-        p.set_adj(adjacency);
+        p.set_adjacency(adjacency);
         if adjacency < FIRST_FREE {
             special(p, entry)
         } else {
@@ -85,7 +85,7 @@ fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
     let number = if entry.is_special() {
         entry.group()
     } else {
-        p.adj
+        p.adjacency()
     };
     match Special::of(number) {
         Some(Special::Local | Special::Punt) => Next::Punt,
@@ -97,6 +97,6 @@ fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
 }
 
 fn tell(p: &mut Pkt<'_>, error: Error, next: Next) -> Next {
-    p.set_adj(error.number());
+    p.set_argument(error.number());
     next
 }

@@ -34,12 +34,12 @@ impl Stage<Cx> for Rewrite {
 
     #[inline(always)]
     fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
-        let adjacency = cx.adjacencies.load(p.adj);
+        let adjacency = cx.adjacencies.load(p.adjacency());
         let l3 = p.l3;
         let h = p.at::<12>(l3);
         let (ttl, total) = (h[at::TTL as usize], u16::from_be_bytes([h[2], h[3]]));
         if ttl <= 1 {
-            p.set_adj(Error::TTL_EXPIRED.number());
+            p.set_argument(Error::TTL_EXPIRED.number());
             return Next::TtlExpired;
         }
         if total > adjacency.fast_mtu() {
@@ -58,7 +58,7 @@ impl Stage<Cx> for Rewrite {
         header[4..8].copy_from_slice(&b.to_ne_bytes());
         header[8..12].copy_from_slice(&c.to_ne_bytes());
         header[12..14].copy_from_slice(&d.to_ne_bytes()[..2]);
-        p.set_adj(u32::from(adjacency.tx_if()));
+        p.set_tx_if(adjacency.tx_if());
         Next::Output
     }
 }
@@ -72,7 +72,7 @@ fn slow(p: &mut Pkt<'_>, adjacency: &Hot, total: u16) -> Next {
             if fragment & DF == 0 {
                 return Next::Fragment;
             }
-            p.set_adj(Error::fragmentation_needed(adjacency.mtu()).number());
+            p.set_argument(Error::fragmentation_needed(adjacency.mtu()).number());
             Next::FragmentationNeeded
         }
         Kind::Glean | Kind::Incomplete => Next::Resolve,

@@ -5,7 +5,7 @@ mod class;
 use crate::bucket::Allowance;
 use crate::context::Cx;
 pub(crate) use class::Class;
-use graph::{Desc, Each, Flag, Out, edges};
+use graph::{Desc, Each, Emit, Flag, edges};
 
 edges! {
     /// Ways out of punt.
@@ -44,14 +44,14 @@ impl Each<Cx> for Punt {
     const NAME: &'static str = "punt";
     type Next = Next;
 
-    fn packet(&mut self, cx: &Cx, out: &mut Out, mut d: Desc) {
+    fn packet(&mut self, cx: &Cx, out: &mut Emit<'_, Next>, mut d: Desc) {
         let next = self.punt(cx, out, &mut d);
         out.push(next, d);
     }
 }
 
 impl Punt {
-    fn punt(&self, cx: &Cx, out: &Out, d: &mut Desc) -> Next {
+    fn punt(&self, cx: &Cx, out: &Emit<'_, Next>, d: &mut Desc) -> Next {
         if d.has(Flag::OURS) {
             return Next::Own;
         }
@@ -59,15 +59,15 @@ impl Punt {
         if twin == 0 {
             return Next::NoTwin;
         }
-        let class = Class::of(out.bufs.pool().bytes_of(d));
-        if !cx.limits.host[class as usize].take(d.rx_if, out.now) {
+        let class = Class::of(out.pool().bytes_of(d));
+        if !cx.limits.host[class as usize].take(d.rx_if, out.now()) {
             return match class {
                 Class::Neighbors => Next::NeighborsLimited,
                 Class::Control => Next::ControlLimited,
                 Class::Rest => Next::RestLimited,
             };
         }
-        d.adj = u32::from(twin);
+        d.set_tx_if(twin);
         Next::Host
     }
 }

@@ -3,10 +3,9 @@
 use super::adjacency::adjacency;
 use super::text::name;
 use crate::{Router, icmp4};
-use graph::To;
 use graph::counters::NodeCounters;
 use graph::trace::{self, Reader, Record};
-use graph::worker::{Command, Handle};
+use graph::{Command, Handle, To};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -162,7 +161,7 @@ fn step(router: &Router, worker: &Handle, r: &Record) -> Step {
     let cycles = r.clock.saturating_sub(worker.counters.started);
     let node = match r.node {
         Record::INTERFACE_RX => format!("{}-rx", name(router, r.rx_if)),
-        Record::INTERFACE_TX => format!("{}-tx", name(router, r.adj as u16)),
+        Record::INTERFACE_TX => format!("{}-tx", name(router, r.tx_if())),
         n => match worker.counters.nodes.get(usize::from(n)) {
             Some((name, _)) => (*name).to_owned(),
             None => format!("node{n}"),
@@ -207,7 +206,7 @@ fn describe(router: &Router, worker: &Handle, node: &str, r: &Record) -> Vec<Str
         let interface = if r.node == Record::INTERFACE_RX {
             u32::from(r.rx_if)
         } else {
-            r.adj
+            u32::from(r.tx_if())
         };
         lines.push(format!("{} bytes, sw_if_index {interface}", r.len));
     }
@@ -219,11 +218,11 @@ fn describe(router: &Router, worker: &Handle, node: &str, r: &Record) -> Vec<Str
     }
     match node {
         "ip4-rewrite" | "ip4-arp" | "ip4-fragment" => {
-            if let Some(adjacency) = adjacency(router, r.adj) {
-                lines.push(format!("adjacency {}: {adjacency}", r.adj));
+            if let Some(adjacency) = adjacency(router, r.adjacency()) {
+                lines.push(format!("adjacency {}: {adjacency}", r.adjacency()));
             }
         }
-        "icmp4-error" => lines.push(icmp4::Error::from_number(r.adj).to_string()),
+        "icmp4-error" => lines.push(icmp4::Error::from_number(r.argument()).to_string()),
         _ => {}
     }
     let l3 = usize::from(r.l3);

@@ -1,7 +1,7 @@
 //! ip4-arp: packets wait for their neighbor.
 
 use crate::harness::*;
-use router::arp::Resolve;
+use router::Event;
 use std::time::{Duration, Instant};
 use wire::eth::Mac;
 
@@ -14,11 +14,11 @@ fn the_kernel_is_asked_once_and_packets_leave_in_order() {
     let mut lab = Lab::new();
     lab.receive(1, (0..5).map(|n| to(9, n)));
     lab.receive(1, (5..10).map(|n| to(9, n)));
-    let asked = Resolve {
+    let asked = Event::Resolve {
         interface: 2,
         address: addr(2, 9).into(),
     };
-    assert_eq!(lab.router.requests(), [asked]);
+    assert_eq!(lab.router.events(), [asked]);
     assert!(lab.sent(2).is_empty());
     lab.check_buffers(10);
     lab.apply(vec![neighbor(2, 9)]);
@@ -36,10 +36,11 @@ fn a_gateway_that_is_unresolved_is_waited_for() {
     lab.apply(vec![route("50.0.0.0/8", change)]);
     let frame = udp(0x3200_0001).frame();
     lab.receive(1, [frame.clone()]);
-    assert_eq!(
-        lab.router.requests()[0].address,
-        std::net::Ipv4Addr::new(10, 0, 3, 7)
-    );
+    let asked = Event::Resolve {
+        interface: 3,
+        address: addr(3, 7).into(),
+    };
+    assert_eq!(lab.router.events(), [asked]);
     // Something else changes: it is tried again, and waits on.
     lab.apply(vec![neighbor(3, 8)]);
     assert!(lab.sent(3).is_empty());
@@ -66,13 +67,13 @@ fn scan(lab: &mut Lab, hosts: std::ops::Range<u32>) {
 
 /// Whether the kernel is asked for this neighbor when a packet comes for `destination`.
 fn is_asked(lab: &mut Lab, destination: u32, interface: u16, neighbor: u32) -> bool {
-    lab.router.requests();
+    lab.router.events();
     lab.receive(1, [udp(destination).frame()]);
-    let asked = Resolve {
+    let asked = Event::Resolve {
         interface,
         address: neighbor.into(),
     };
-    lab.router.requests().contains(&asked)
+    lab.router.events().contains(&asked)
 }
 
 #[test]
@@ -83,7 +84,7 @@ fn a_scan_of_one_network_stops_no_other_resolution() {
     for round in 0..10 {
         scan(&mut lab, 5000 * round..5000 * (round + 1));
         // A limited number of requests: the kernel's table is for all.
-        let asked = lab.router.requests().len();
+        let asked = lab.router.events().len();
         assert!(asked <= 129 + 64, "{asked}");
     }
     assert!(lab.edge("ip4-arp", "Limited") > 40_000);
@@ -119,7 +120,7 @@ fn scans_by_all_workers_share_what_may_be_asked() {
             let macs = (Mac(host_mac(from, 2)), Mac(own_mac(from)));
             let frames = (0..100).map(|host| to(host).macs(macs.0, macs.1).frame());
             lab.receive(from, frames.collect::<Vec<_>>());
-            asked += lab.router.requests().len();
+            asked += lab.router.events().len();
         }
         asked
     };

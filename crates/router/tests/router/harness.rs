@@ -1,10 +1,8 @@
 //! A router in memory: interfaces are cables, workers are driven by hand, every buffer is accounted for.
 
-use graph::Pool;
 use graph::cable::Cable;
-use graph::node::TxPlacement;
-use graph::worker::{Command, Worker};
-use graph::worker_port::WorkerPort;
+use graph::worker::Worker;
+use graph::{Command, Pool, TxPlacement, WorkerPort};
 use router::{
     Address, Change, Cx, Grace, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup,
 };
@@ -209,7 +207,7 @@ impl Lab {
             let command = if i == worker {
                 Command::AddPort(Box::new(WorkerPort::new(Box::new(cable.clone()), id, 0)))
             } else {
-                Command::Route(id, TxPlacement::Worker(worker))
+                Command::PlaceTx(id, TxPlacement::Worker(worker))
             };
             assert!(handle.command(command).is_ok());
         }
@@ -271,11 +269,8 @@ impl Lab {
 
     /// Every buffer is in the pool or in a worker's cache, but for `held`.
     pub fn check_buffers(&mut self, held: usize) {
-        let cached: usize = self
-            .workers
-            .iter_mut()
-            .map(|w| w.graph().out.bufs.cached())
-            .sum();
+        let workers = self.workers.iter();
+        let cached: usize = workers.map(|w| w.graph().bufs().cached()).sum();
         let free = self.router.pool().available() as usize + cached;
         assert_eq!(
             free + held,

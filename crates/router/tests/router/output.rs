@@ -1,7 +1,7 @@
 //! Ways out: ports that are full or gone, other workers.
 
 use crate::harness::*;
-use graph::worker::Command;
+use graph::Command;
 use router::Route;
 
 #[test]

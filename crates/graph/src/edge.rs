@@ -1,0 +1,52 @@
+//! Edges: the ways out of a stage, declared as an enum by [`edges!`](crate::edges!).
+
+/// Where an edge leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To {
+    /// To the node of this name.
+    Node(&'static str),
+    /// Out of the interface that [`Desc::tx_if`](crate::Desc::tx_if) names.
+    Interface,
+    /// The packet ends here, for this reason.
+    Drop(&'static str),
+}
+
+/// One way out of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    /// Name of the variant.
+    pub name: &'static str,
+    /// Where it leads.
+    pub to: To,
+}
+
+/// The ways out of a stage; an enum made by [`edges!`](crate::edges!).
+pub trait Edges: Copy + Send + 'static {
+    /// Number of edges.
+    const COUNT: usize;
+    /// All edges, in the order of [`Edges::index`].
+    fn table() -> Vec<Edge>;
+    /// Position in [`Edges::table`].
+    fn index(self) -> u8;
+}
+
+/// Declares the edges of a stage: each variant, and where it leads. Errors are edges that end in `Drop`, with their reason.
+#[macro_export]
+macro_rules! edges {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$vmeta:meta])* $variant:ident => $kind:ident $(($arg:expr))?),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        $vis enum $name { $($(#[$vmeta])* $variant),+ }
+        impl $crate::Edges for $name {
+            const COUNT: usize = [$(stringify!($variant)),+].len();
+            fn table() -> Vec<$crate::Edge> {
+                vec![$($crate::Edge { name: stringify!($variant), to: $crate::To::$kind $(($arg))? }),+]
+            }
+            #[inline(always)]
+            fn index(self) -> u8 {
+                self as u8
+            }
+        }
+    };
+}

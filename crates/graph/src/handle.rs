@@ -1,0 +1,116 @@
+//! The control thread's side of a worker.
+
+use crate::counters::ExecutorCounters;
+use crate::ring::{Consumer, Producer};
+use crate::waker::Waker;
+use crate::{TxPlacement, WorkerPort, trace};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What the control thread asks of a worker.
+pub enum Command {
+    /// Serve this port from now on.
+    AddPort(Box<WorkerPort>),
+    /// Give back the ports of this interface.
+    RemovePort(u16),
+    /// Who sends the packets of this interface.
+    PlaceTx(u16, TxPlacement),
+    /// Trace packets; `None` ends tracing.
+    Trace(Option<trace::Writer>),
+    /// End the thread.
+    Stop,
+}
+
+/// What a worker gives back, to be dropped on the control thread.
+pub enum Returned {
+    /// A port it no longer serves.
+    Port(Box<WorkerPort>),
+    /// A trace it no longer writes.
+    Trace(trace::Writer),
+}
+
+/// The control thread's hold on a worker.
+pub struct Handle {
+    /// Its thread's processor, if pinned.
+    pub cpu: Option<usize>,
+    /// Its counters.
+    pub counters: ExecutorCounters,
+    commands: Producer<Command>,
+    returned: Consumer<Returned>,
+    waker: Arc<Waker>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Handle {
+    pub(crate) fn new(
+        counters: ExecutorCounters,
+        commands: Producer<Command>,
+        returned: Consumer<Returned>,
+        waker: Arc<Waker>,
+    ) -> Self {
+        Handle {
+            cpu: None,
+            counters,
+            commands,
+            returned,
+            waker,
+            thread: None,
+        }
+    }
+
+    /// Its worker's thread runs from now on, on processor `cpu` if given.
+    pub(crate) fn started(&mut self, thread: JoinHandle<()>, cpu: Option<usize>) {
+        self.thread = Some(thread);
+        self.cpu = cpu;
+    }
+
+    /// Sends a command; gives it back when the worker has too many waiting.
+    pub fn command(&mut self, command: Command) -> Result<(), Command> {
+        self.commands.push(command)?;
+        self.waker.wake();
+        Ok(())
+    }
+
+    /// What the worker gave back.
+    pub fn returned(&mut self) -> Option<Returned> {
+        self.returned.pop()
+    }
+
+    /// Wakes the worker, so that it sees a new snapshot.
+    pub fn wake(&self) {
+        self.waker.wake();
+    }
+
+    /// Whether its thread still runs.
+    pub fn alive(&self) -> bool {
+        self.thread.as_ref().is_some_and(|t| !t.is_finished())
+    }
+
+    /// Why the thread has ended, if it was started and has ended without being asked: what it panicked with.
+    pub fn death(&mut self) -> Option<String> {
+        let thread = self.thread.take_if(|t| t.is_finished())?;
+        let why = thread.join().err().map(|panic| {
+            let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
+            text.or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "a panic without a message".into())
+        });
+        Some(why.unwrap_or_else(|| "its thread returned".into()))
+    }
+
+    /// Ends the thread and waits for it.
+    pub fn stop(&mut self) {
+        while self.alive() && self.command(Command::Stop).is_err() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,194 @@
+//! Packets for other workers: a ring from each worker to each other one.
+//!
+//! A packet goes on at the other worker where its sender says: in the transmit queue of its interface, or at a node. A ring
+//! holds nothing but 16-byte descriptors; one without a packet says where those behind it go.
+
+use crate::counters::WorkerCounters;
+use crate::ring::{Consumer, Producer};
+use crate::waker::Waker;
+use crate::{Buffers, Desc, FRAME, Frame};
+use std::sync::Arc;
+
+/// Where a packet goes on at the worker that it was handed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// Out of its interface.
+    Transmit,
+    /// To the node of this index.
+    Node(u16),
+}
+
+/// One worker's rings to the others and from them. The default has none: the worker is alone.
+#[derive(Default)]
+pub struct Handoff {
+    /// By worker; none to itself.
+    outbound: Vec<Option<Outbound>>,
+    inbound: Vec<Inbound>,
+    /// Workers for whose nodes packets wait.
+    waiting: Vec<usize>,
+}
+
+struct Outbound {
+    lane: Lane,
+    /// Packets for node `node` of the other worker, until they are flushed.
+    packets: Frame,
+    node: u16,
+}
+
+/// The writing end of a ring to another worker.
+struct Lane {
+    ring: Producer<Desc>,
+    waker: Arc<Waker>,
+    /// Of the packet that is put into the ring next.
+    destination: Destination,
+}
+
+struct Inbound {
+    ring: Consumer<Desc>,
+    /// Of the packet that comes out of the ring next.
+    destination: Destination,
+}
+
+impl Handoff {
+    /// Rings of `size` packets between `wakers.len()` workers, each to each; element n is worker n's side. The workers'
+    /// graphs must have the same nodes in the same order.
+    pub fn mesh(wakers: &[Arc<Waker>], size: usize) -> Vec<Handoff> {
+        let mut all: Vec<Handoff> = wakers.iter().map(|_| Handoff::default()).collect();
+        for from in 0..wakers.len() {
+            all[from].waiting.reserve(wakers.len());
+            for (to, waker) in wakers.iter().enumerate() {
+                if from == to {
+                    all[from].outbound.push(None);
+                    continue;
+                }
+                let (producer, consumer) = crate::ring::ring(size);
+                let lane = Lane {
+                    ring: producer,
+                    waker: waker.clone(),
+                    destination: Destination::Transmit,
+                };
+                all[from].outbound.push(Some(Outbound {
+                    lane,
+                    packets: Frame::default(),
+                    node: 0,
+                }));
+                all[to].inbound.push(Inbound {
+                    ring: consumer,
+                    destination: Destination::Transmit,
+                });
+            }
+        }
+        all
+    }
+
+    /// Workers that there are, this one included.
+    pub(crate) fn workers(&self) -> usize {
+        self.outbound.len().max(1)
+    }
+
+    /// Gives `worker` packets to transmit; those that its ring has no room for are left in the frame.
+    pub(crate) fn transmit(&mut self, worker: usize, frame: &mut Frame, counters: &WorkerCounters) {
+        if let Some(Some(to)) = self.outbound.get_mut(worker) {
+            to.lane.give(Destination::Transmit, frame, counters);
+        } else {
+            counters.handoff_full.add(frame.len() as u64);
+        }
+    }
+
+    /// Keeps a packet for node `node` of `worker` until the next [`flush`](Self::flush), at most a frame of them. Gives it
+    /// back if that is this worker.
+    ///
+    /// # Panics
+    /// When there is no such worker.
+    pub(crate) fn hand_over(
+        &mut self,
+        worker: usize,
+        node: u16,
+        d: Desc,
+        bufs: &mut Buffers,
+        counters: &WorkerCounters,
+    ) -> Result<(), Desc> {
+        assert!(worker < self.workers(), "worker {worker} is not there");
+        let Some(Some(to)) = self.outbound.get_mut(worker) else {
+            return Err(d);
+        };
+        if to.packets.room() == 0 || to.node != node {
+            to.flush(bufs, counters);
+        }
+        to.node = node;
+        if to.packets.is_empty() && !self.waiting.contains(&worker) {
+            self.waiting.push(worker);
+        }
+        to.packets.put(d);
+        Ok(())
+    }
+
+    /// Gives away what waits for nodes of other workers. What finds a ring full is lost.
+    #[inline]
+    pub(crate) fn flush(&mut self, bufs: &mut Buffers, counters: &WorkerCounters) {
+        while let Some(worker) = self.waiting.pop() {
+            if let Some(Some(to)) = self.outbound.get_mut(worker) {
+                to.flush(bufs, counters);
+            }
+        }
+    }
+
+    /// Rings from other workers.
+    pub(crate) fn inbound(&self) -> usize {
+        self.inbound.len()
+    }
+
+    /// The next packet that came by ring `ring`, and where it goes.
+    #[inline]
+    pub(crate) fn take(&mut self, ring: usize) -> Option<(Destination, Desc)> {
+        let from = &mut self.inbound[ring];
+        loop {
+            let d = from.ring.pop()?;
+            if !d.is_vacant() {
+                return Some((from.destination, d));
+            }
+            from.destination = match d.argument() {
+                0 => Destination::Transmit,
+                node => Destination::Node((node - 1) as u16),
+            };
+        }
+    }
+
+    /// Whether nothing waits in the rings from other workers.
+    pub(crate) fn is_empty(&mut self) -> bool {
+        self.inbound.iter_mut().all(|from| from.ring.is_empty())
+    }
+}
+
+impl Outbound {
+    fn flush(&mut self, bufs: &mut Buffers, counters: &WorkerCounters) {
+        let to = Destination::Node(self.node);
+        self.lane.give(to, &mut self.packets, counters);
+        self.packets.drain().for_each(|d| bufs.free(d));
+    }
+}
+
+impl Lane {
+    /// Puts packets into the ring and wakes the worker; those that there is no room for are left in the frame.
+    fn give(&mut self, to: Destination, frame: &mut Frame, counters: &WorkerCounters) {
+        if to != self.destination && self.ring.push(sign(to)).is_ok() {
+            self.destination = to;
+        }
+        if to == self.destination {
+            let taken = frame.offer(FRAME, |batch| _ = self.ring.fill(batch));
+            counters.handoffs.add(taken as u64);
+        }
+        self.waker.wake();
+        counters.handoff_full.add(frame.len() as u64);
+    }
+}
+
+/// A descriptor without a packet, which says where those behind it go.
+fn sign(to: Destination) -> Desc {
+    let mut sign = Desc::VACANT;
+    sign.set_argument(match to {
+        Destination::Transmit => 0,
+        Destination::Node(node) => u32::from(node) + 1,
+    });
+    sign
+}

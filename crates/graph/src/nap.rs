@@ -1,0 +1,89 @@
+//! A worker's sleep: what it waits for, and for how long.
+
+use crate::WorkerPort;
+use std::time::Duration;
+
+/// Longest sleep: for ports that cannot wake the worker, and for the nodes' polls.
+const NAP: Duration = Duration::from_millis(100);
+/// Between two looks at ports whose wake-ups may get lost ([`crate::Port::forgets`]).
+const LOOK: Duration = Duration::from_millis(5);
+/// Sleep between two looks at ports that have no descriptor to wait on.
+const GLANCE: Duration = Duration::from_micros(50);
+
+/// Ports that a worker waits for by their descriptors; with more it looks at all of them again and again.
+const MOST_PORTS: usize = 64;
+
+/// What a sleeping worker waits for.
+pub(crate) struct Watched {
+    fds: [libc::pollfd; 1 + MOST_PORTS],
+    count: usize,
+    /// A port has no descriptor to wait on.
+    blind: bool,
+}
+
+impl Watched {
+    /// Asks `ports` to wake the worker whose waker's descriptor is `waker`. `None`: packets are waiting at one of them already.
+    pub(crate) fn arm(waker: i32, ports: &mut [WorkerPort]) -> Option<Self> {
+        let none = libc::pollfd {
+            fd: -1,
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        let mut watched = Watched {
+            fds: [none; 1 + MOST_PORTS],
+            count: 0,
+            blind: ports.len() > MOST_PORTS,
+        };
+        watched.add(waker);
+        let mut ready = false;
+        for port in ports.iter_mut().take(MOST_PORTS) {
+            match port.port.fd() {
+                Some(fd) => {
+                    watched.add(fd);
+                    ready |= !port.port.arm();
+                }
+                None => watched.blind = true,
+            }
+        }
+        (!ready).then_some(watched)
+    }
+
+    fn add(&mut self, fd: i32) {
+        self.fds[self.count].fd = fd;
+        self.count += 1;
+    }
+
+    /// Sleeps until one of what it waits for is ready, or for at most [`NAP`].
+    pub(crate) fn wait(&mut self, ports: &mut [WorkerPort]) {
+        let fds = &mut self.fds[..self.count];
+        match self.blind {
+            true => _ = poll(fds, GLANCE),
+            false => nap(fds, ports),
+        }
+    }
+}
+
+/// Sleeps until one of `fds` is ready, or packets are at a port whose other side forgot to say so.
+fn nap(fds: &mut [libc::pollfd], ports: &mut [WorkerPort]) {
+    if !ports.iter().any(|p| p.port.forgets()) {
+        poll(fds, NAP);
+        return;
+    }
+    for _ in 0..NAP.as_millis() / LOOK.as_millis() {
+        let missed = |p: &mut WorkerPort| p.port.forgets() && !p.port.arm();
+        if poll(fds, LOOK) || ports.iter_mut().any(missed) {
+            return;
+        }
+    }
+}
+
+/// Waits until one of `fds` is ready: true, or the time is up.
+#[allow(unsafe_code)]
+fn poll(fds: &mut [libc::pollfd], timeout: Duration) -> bool {
+    let time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: timeout.as_nanos() as _,
+    };
+    // SAFETY: the array and the time live for the call.
+    unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as _, &time, std::ptr::null()) > 0 }
+}

@@ -1,0 +1,284 @@
+//! What lies between the nodes: the dispatch of packets along edges, with all that it counts and traces.
+#![allow(unsafe_code)]
+
+use crate::counters::{NodeCounters, WorkerCounters};
+use crate::queues::Queues;
+use crate::trace::Tracer;
+use crate::transmit::Transmit;
+use crate::{Buffers, Desc, FRAME, Frame, Pool};
+use std::sync::Arc;
+
+mod ports;
+
+/// Where an edge leads, resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    Node(u16),
+    Interface,
+    Drop,
+}
+
+/// The frames between the nodes and behind them, and what a worker's nodes share.
+///
+/// Its frames hold packets of one pool: those of another are stopped where packets come in, from ports, other workers and
+/// nodes that make packets.
+pub struct Out {
+    bufs: Buffers,
+    /// The pool of all packets in the frames, whatever `bufs` is exchanged for.
+    pool: Arc<Pool>,
+    /// TSC at the start of this round.
+    now: u64,
+    /// The node that runs.
+    current: usize,
+    /// By node, then by edge.
+    targets: Vec<Box<[Target]>>,
+    counters: Vec<Arc<NodeCounters>>,
+    worker: Arc<WorkerCounters>,
+    queues: Queues,
+    transmit: Transmit,
+    tracer: Tracer,
+}
+
+impl Out {
+    pub(crate) fn new(
+        bufs: Buffers,
+        targets: Vec<Box<[Target]>>,
+        counters: Vec<Arc<NodeCounters>>,
+        interfaces: usize,
+        worker: Arc<WorkerCounters>,
+    ) -> Self {
+        Out {
+            pool: bufs.share(),
+            bufs,
+            now: crate::cycles::now(),
+            current: 0,
+            queues: Queues::new(targets.len()),
+            transmit: Transmit::new(interfaces),
+            targets,
+            counters,
+            worker,
+            tracer: Tracer::default(),
+        }
+    }
+
+    pub(crate) fn bufs(&self) -> &Buffers {
+        &self.bufs
+    }
+    #[inline]
+    pub(crate) fn bufs_mut(&mut self) -> &mut Buffers {
+        &mut self.bufs
+    }
+    #[inline]
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+    pub(crate) fn worker(&self) -> &Arc<WorkerCounters> {
+        &self.worker
+    }
+    pub(crate) fn node_counters(&self) -> &[Arc<NodeCounters>] {
+        &self.counters
+    }
+    /// What leaves this worker, and by which ports.
+    #[inline]
+    pub(crate) fn transmit(&mut self) -> &mut Transmit {
+        &mut self.transmit
+    }
+    pub(crate) fn tracer(&mut self) -> &mut Tracer {
+        &mut self.tracer
+    }
+
+    /// Begins a round: returns its time.
+    #[inline]
+    pub(crate) fn tick(&mut self) -> u64 {
+        self.now = crate::cycles::now();
+        self.now
+    }
+
+    /// Makes `node` the one whose edges are meant.
+    #[inline]
+    pub(crate) fn enter(&mut self, node: usize) {
+        self.current = node;
+    }
+
+    /// Enters the first node that has packets, which come into `work`.
+    #[inline]
+    pub(crate) fn next_node(&mut self, work: &mut Frame) -> Option<usize> {
+        let node = self.queues.take(work)?;
+        if self.tracer.active {
+            let packets = work.packets_mut();
+            self.tracer.visit(&self.pool, node as u16, 0, packets);
+        }
+        self.current = node;
+        Some(node)
+    }
+
+    /// Counts `packets` that the current node has worked on since TSC `start`. Returns the time now.
+    #[inline]
+    pub(crate) fn count_call(&self, packets: u64, start: u64) -> u64 {
+        let now = crate::cycles::now();
+        let node = &self.counters[self.current];
+        node.calls.add(1);
+        node.packets.add(packets);
+        node.clocks.add(now.wrapping_sub(start));
+        now
+    }
+
+    /// Sends the whole frame along `edge` of the current node.
+    #[inline]
+    pub(crate) fn all(&mut self, edge: u8, frame: &mut Frame) {
+        self.count(edge, frame.len());
+        match self.target(edge) {
+            Target::Node(to) => self.enqueue(to, frame),
+            Target::Interface => {
+                if !self.transmit.swap(frame) {
+                    // SAFETY: the frame is emptied below.
+                    unsafe { self.transmit_run(frame.packets()) };
+                }
+            }
+            // SAFETY: as above.
+            Target::Drop => unsafe { self.drop_run(edge, frame.packets()) },
+        }
+        frame.clear();
+    }
+
+    /// Sends each packet of the frame along its edge in `nexts`, by runs.
+    pub(crate) fn scatter(&mut self, nexts: &[u8; FRAME], frame: &mut Frame) {
+        let packets = frame.packets();
+        let n = packets.len();
+        let mut from = 0;
+        while from < n {
+            let edge = nexts[from];
+            let mut to = from + 1;
+            while to < n && nexts[to] == edge {
+                to += 1;
+            }
+            self.count(edge, to - from);
+            // SAFETY: each packet is in one run, and the frame is emptied below.
+            unsafe { self.dispatch(edge, &packets[from..to]) };
+            from = to;
+        }
+        frame.clear();
+    }
+
+    /// Sends one packet along `edge` of the current node.
+    ///
+    /// # Panics
+    /// When it is of another pool than the graph's.
+    pub(crate) fn push(&mut self, edge: u8, d: Desc) {
+        self.pool.index(&d);
+        self.count(edge, 1);
+        // SAFETY: d is ours and ends here.
+        unsafe { self.dispatch(edge, std::slice::from_ref(&d)) };
+    }
+
+    /// Sends one packet along `edge` of the current node, but at `worker`, if the edge leads to a node.
+    ///
+    /// # Panics
+    /// As [`Out::push`], and when there is no such worker.
+    pub(crate) fn hand_over(&mut self, worker: usize, edge: u8, d: Desc) {
+        let Target::Node(node) = self.target(edge) else {
+            return self.push(edge, d);
+        };
+        self.pool.index(&d);
+        let (bufs, counters) = (&mut self.bufs, &*self.worker);
+        let handoff = self.transmit.handoff();
+        match handoff.hand_over(worker, node, d, bufs, counters) {
+            Ok(()) => self.count(edge, 1),
+            Err(d) => self.push(edge, d),
+        }
+    }
+
+    /// Counts packets under `edge` of the current node.
+    #[inline]
+    pub(crate) fn count(&self, edge: u8, packets: usize) {
+        self.counters[self.current].edges[edge as usize].add(packets as u64);
+    }
+
+    #[inline]
+    fn target(&self, edge: u8) -> Target {
+        self.targets[self.current][edge as usize]
+    }
+
+    /// # Safety
+    /// The originals in `run` must not be used again.
+    #[inline]
+    unsafe fn dispatch(&mut self, edge: u8, run: &[Desc]) {
+        match self.target(edge) {
+            // SAFETY: as required of the caller.
+            Target::Node(node) => unsafe { self.enqueue_run(node, run) },
+            // SAFETY: as required of the caller.
+            Target::Interface => unsafe { self.transmit_run(run) },
+            // SAFETY: as required of the caller.
+            Target::Drop => unsafe { self.drop_run(edge, run) },
+        }
+    }
+
+    /// Queues the whole frame for a node.
+    #[inline]
+    fn enqueue(&mut self, to: u16, frame: &mut Frame) {
+        if !self.queues.swap(to, frame) {
+            // SAFETY: the frame is emptied at once.
+            unsafe { self.enqueue_run(to, frame.packets()) };
+        }
+        frame.clear();
+    }
+
+    /// # Safety
+    /// The originals in `run` must not be used again.
+    #[inline]
+    unsafe fn enqueue_run(&mut self, to: u16, run: &[Desc]) {
+        // SAFETY: as required of the caller.
+        let n = unsafe { self.queues.append(to, run) };
+        if n < run.len() {
+            // SAFETY: as required of the caller; these were not taken.
+            unsafe { self.lose(&run[n..]) };
+        }
+    }
+
+    /// Ends packets for which there is no room in front of a node.
+    ///
+    /// # Safety
+    /// The originals in `run` must not be used again.
+    #[cold]
+    unsafe fn lose(&mut self, run: &[Desc]) {
+        self.worker.queue_full.add(run.len() as u64);
+        for d in run {
+            // SAFETY: the caller gave it up.
+            let d = unsafe { d.duplicate() };
+            self.bufs.free(d);
+        }
+    }
+
+    /// # Safety
+    /// The originals in `run` must not be used again.
+    unsafe fn transmit_run(&mut self, run: &[Desc]) {
+        let mut rest = run;
+        while let Some(first) = rest.first() {
+            // SAFETY: as required of the caller; what was taken is not in the rest.
+            match unsafe { self.transmit.append(rest) } {
+                0 => self.send(first.tx_if()),
+                n => rest = &rest[n..],
+            }
+        }
+    }
+
+    /// # Safety
+    /// The originals in `run` must not be used again.
+    #[cold]
+    unsafe fn drop_run(&mut self, edge: u8, run: &[Desc]) {
+        for d in run {
+            self.transmit.counters(d.rx_if).drops.add(1);
+            if self.tracer.active {
+                let node = self.current as u16;
+                self.tracer.dropped(&self.pool, node, edge, d);
+            }
+            // SAFETY: the caller gave it up.
+            let d = unsafe { d.duplicate() };
+            self.bufs.free(d);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Packets that come into a worker's graph and leave it: by ports, and from and to other workers.
+
+use super::Out;
+use crate::handoff::Destination;
+use crate::trace::Record;
+use crate::{FRAME, Flag, Frame, WorkerPort};
+
+impl Out {
+    /// Gives what waits for `interface` to its port, or to the worker that has the port.
+    pub(super) fn send(&mut self, interface: u16) {
+        let (bufs, tracer) = (&mut self.bufs, &mut self.tracer);
+        self.transmit.send(interface, bufs, tracer, &self.worker);
+    }
+
+    /// Gives all that waits for interfaces and other workers away.
+    #[inline]
+    pub(crate) fn send_all(&mut self) {
+        while let Some(interface) = self.transmit.next() {
+            self.send(interface);
+        }
+        self.transmit.handoff().flush(&mut self.bufs, &self.worker);
+    }
+
+    /// Receives from port `port`, by way of `frame`, which is empty. Returns how many packets.
+    ///
+    /// # Panics
+    /// When the port gave packets of another pool.
+    #[inline]
+    pub(crate) fn receive(&mut self, port: usize, frame: &mut Frame) -> usize {
+        let start = crate::cycles::now();
+        let port = &mut self.transmit.ports()[port];
+        let (interface, entry) = (port.interface, port.entry);
+        port.port.rx(&mut self.bufs, frame);
+        let n = frame.len();
+        if n == 0 {
+            return 0;
+        }
+        let packets = frame.packets_mut();
+        let (mut any, mut all) = (0, u32::MAX);
+        for d in packets.iter_mut() {
+            d.rx_if = interface;
+            any |= d.buf;
+            all &= d.buf;
+        }
+        if !self.pool.owns(any, all) {
+            crate::pool::foreign();
+        }
+        let counters = self.transmit.counters(interface);
+        counters.rx_calls.add(1);
+        counters.rx_packets.add(n as u64);
+        let bytes = crate::worker_port::size(&self.pool, packets);
+        counters.rx_bytes.add(bytes);
+        let clocks = crate::cycles::now().wrapping_sub(start);
+        counters.rx_clocks.add(clocks);
+        if self.tracer.active {
+            let node = Record::INTERFACE_RX;
+            self.tracer.visit(&self.pool, node, interface, packets);
+        }
+        self.enqueue(entry, frame);
+        n
+    }
+
+    /// Takes what came by ring `ring`, at most [`FRAME`] packets, to where they go. Returns how many.
+    ///
+    /// # Panics
+    /// When the other worker has another pool.
+    pub(crate) fn take_over(&mut self, ring: usize) -> usize {
+        let mut moved = 0;
+        while moved < FRAME
+            && let Some((destination, mut d)) = self.transmit.handoff().take(ring)
+        {
+            moved += 1;
+            self.pool.index(&d);
+            // Its trace is the other worker's, and ended there.
+            d.unmark(Flag::TRACED);
+            let run = std::slice::from_ref(&d);
+            match destination {
+                // SAFETY: d is ours and ends here.
+                Destination::Transmit => unsafe { self.transmit_run(run) },
+                // SAFETY: as above.
+                Destination::Node(node) => unsafe { self.enqueue_run(node, run) },
+            }
+        }
+        moved
+    }
+
+    /// Lets the ports that packets were given to send what they have queued.
+    #[inline]
+    pub(crate) fn flush_ports(&mut self) {
+        for port in self.transmit.ports() {
+            if port.outstanding {
+                port.outstanding = false;
+                port.port.flush(&mut self.bufs);
+            }
+        }
+    }
+
+    /// Takes over a port. Gives it back if its interface or entry node is not there.
+    pub(crate) fn add_port(&mut self, port: WorkerPort) -> Result<(), WorkerPort> {
+        if usize::from(port.entry) >= self.targets.len() {
+            return Err(port);
+        }
+        self.transmit.add(port)
+    }
+
+    /// Gives up a port of `interface`, if there is one left, without packets in its rings.
+    pub(crate) fn remove_port(&mut self, interface: u16) -> Option<WorkerPort> {
+        let mut port = self.transmit.remove(interface)?;
+        port.port.drain(&mut self.bufs);
+        Some(port)
+    }
+}

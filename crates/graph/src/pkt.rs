@@ -1,0 +1,159 @@
+//! A packet in a stage's hands.
+#![allow(unsafe_code)]
+
+use crate::{Desc, Pool, pool::WINDOW};
+use std::ptr::NonNull;
+
+/// A packet in a node's hands: its descriptor and a window of [`WINDOW`] bytes from its first byte on.
+///
+/// The window is always readable; how many of its bytes belong to the packet is [`Pkt::len`], to be checked once, as protocol.
+///
+/// It reads as its descriptor; that itself stays where it is, so that the window is always the packet's.
+pub struct Pkt<'a> {
+    d: &'a mut Desc,
+    window: NonNull<[u8; WINDOW]>,
+    pool: &'a Pool,
+}
+
+impl<'a> Pkt<'a> {
+    /// The packet that `d` owns.
+    ///
+    /// # Panics
+    /// When it is of another pool.
+    #[inline(always)]
+    pub fn new(pool: &'a Pool, d: &'a mut Desc) -> Self {
+        pool.index(d);
+        // SAFETY: it is of this pool, or else the line before has panicked.
+        unsafe { Pkt::known(pool, d) }
+    }
+
+    /// As [`Pkt::new`], without a check.
+    ///
+    /// # Safety
+    /// The packet is of this pool.
+    #[inline(always)]
+    pub(crate) unsafe fn known(pool: &'a Pool, d: &'a mut Desc) -> Self {
+        Pkt {
+            // SAFETY: the address of a packet of this pool lies within its mapping.
+            window: unsafe { NonNull::new_unchecked(pool.address(d)) }.cast(),
+            d,
+            pool,
+        }
+    }
+
+    /// As [`Desc::set_adjacency`].
+    #[inline(always)]
+    pub fn set_adjacency(&mut self, adjacency: u32) {
+        self.d.set_adjacency(adjacency);
+    }
+
+    /// As [`Desc::set_tx_if`].
+    #[inline(always)]
+    pub fn set_tx_if(&mut self, interface: u16) {
+        self.d.set_tx_if(interface);
+    }
+
+    /// As [`Desc::set_argument`].
+    #[inline(always)]
+    pub fn set_argument(&mut self, argument: u32) {
+        self.d.set_argument(argument);
+    }
+
+    /// Sets the offset of the network header.
+    #[inline(always)]
+    pub fn set_l3(&mut self, offset: u8) {
+        self.d.l3 = offset;
+    }
+
+    /// Bytes in the first segment.
+    #[inline(always)]
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.d.len as usize
+    }
+
+    /// Bytes of the whole packet.
+    #[inline(always)]
+    pub fn total(&self) -> usize {
+        self.pool.total(self.d)
+    }
+
+    /// `N` bytes at offset `at` of the window, whether or not the packet is that long. `N` is at most 64.
+    #[inline(always)]
+    pub fn at<const N: usize>(&self, at: u8) -> &[u8; N] {
+        const { assert!(N <= WINDOW - 256) };
+        // SAFETY: at + N <= 255 + 64 < WINDOW bytes, which the buffer has from the first byte on (`Pool::offsets`).
+        unsafe {
+            self.window
+                .cast::<u8>()
+                .add(at as usize)
+                .cast::<[u8; N]>()
+                .as_ref()
+        }
+    }
+
+    /// The same, to change.
+    #[inline(always)]
+    pub fn at_mut<const N: usize>(&mut self, at: u8) -> &mut [u8; N] {
+        const { assert!(N <= WINDOW - 256) };
+        // SAFETY: as `at`, and the packet is borrowed mutably.
+        unsafe {
+            self.window
+                .cast::<u8>()
+                .add(at as usize)
+                .cast::<[u8; N]>()
+                .as_mut()
+        }
+    }
+
+    /// The first segment.
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        self.pool.bytes_of(self.d)
+    }
+
+    /// The first segment, to change.
+    #[inline(always)]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.pool.bytes_of_mut(self.d)
+    }
+
+    /// Moves the first byte by `by`: negative grows into the headroom. False, and nothing changed, if that does not fit.
+    #[inline]
+    pub fn shift(&mut self, by: i32) -> bool {
+        let off = i64::from(self.d.off) + i64::from(by);
+        let len = i64::from(self.d.len) - i64::from(by);
+        let fits = u16::try_from(off).is_ok_and(|off| self.pool.offsets().contains(&off));
+        if !fits || len < 0 {
+            return false;
+        }
+        if self.d.is_chained() {
+            let meta = self.pool.meta_mut(self.d);
+            meta.total = (meta.total as i32 - by) as u32;
+        }
+        self.d.off = off as u16;
+        self.d.len = len as u16;
+        // SAFETY: within the same buffer, as was just compared.
+        self.window = unsafe { self.window.byte_offset(by as isize) };
+        true
+    }
+
+    /// Cuts the packet to its first `len` bytes, at least 1 (what is behind is padding). Does nothing if it is not longer.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        if self.d.is_chained() {
+            self.pool.shorten(self.d, len);
+        } else if len < self.d.len as usize {
+            self.d.len = len as u16;
+        }
+    }
+}
+
+impl std::ops::Deref for Pkt<'_> {
+    type Target = Desc;
+
+    #[inline(always)]
+    fn deref(&self) -> &Desc {
+        self.d
+    }
+}

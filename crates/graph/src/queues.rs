@@ -1,0 +1,110 @@
+//! The queues in front of the nodes: one frame each, and spare frames for those whose frame is full.
+#![allow(unsafe_code)]
+
+use crate::{Desc, FRAME, Frame};
+
+/// Frames kept for nodes whose own frame is full. A node that makes packets fills 17 frames before any is lost.
+const SPARE: usize = 16;
+
+/// Packets on their way to nodes.
+pub(crate) struct Queues {
+    /// By node.
+    pending: Vec<Frame>,
+    /// Bit n: node n has packets.
+    ready: u64,
+    spare: Vec<Frame>,
+    /// Frames that wait for their node's own one to be empty, oldest first.
+    spilled: Vec<(u16, Frame)>,
+}
+
+impl Queues {
+    /// Empty queues in front of `nodes` nodes, at most 64.
+    pub(crate) fn new(nodes: usize) -> Self {
+        assert!(nodes <= 64, "a graph has at most 64 nodes");
+        Queues {
+            pending: (0..nodes).map(|_| Frame::default()).collect(),
+            ready: 0,
+            spare: (0..SPARE).map(|_| Frame::default()).collect(),
+            spilled: Vec::with_capacity(SPARE),
+        }
+    }
+
+    /// Moves the packets of the first node that has any into `work`, which is empty, and returns the node.
+    #[inline]
+    pub(crate) fn take(&mut self, work: &mut Frame) -> Option<usize> {
+        if self.ready == 0 {
+            return None;
+        }
+        let node = self.ready.trailing_zeros() as usize;
+        self.ready &= self.ready - 1;
+        std::mem::swap(work, &mut self.pending[node]);
+        self.unspill(node);
+        Some(node)
+    }
+
+    /// Tries to queue the whole frame for node `to` by exchanging frames. False: the node has packets already, and the
+    /// frame is as it was.
+    #[inline]
+    pub(crate) fn swap(&mut self, to: u16, frame: &mut Frame) -> bool {
+        let pending = &mut self.pending[to as usize];
+        if !pending.is_empty() {
+            return false;
+        }
+        std::mem::swap(pending, frame);
+        self.ready |= 1 << to;
+        true
+    }
+
+    /// Queues a run of at most [`FRAME`] packets for node `to`. Returns how many were taken: the first ones.
+    ///
+    /// # Safety
+    /// The caller owns the packets, and uses the originals of those that were taken no more.
+    #[inline]
+    pub(crate) unsafe fn append(&mut self, to: u16, run: &[Desc]) -> usize {
+        self.ready |= 1 << to;
+        // SAFETY: as required of the caller.
+        let n = unsafe { self.pending[to as usize].append(run) };
+        if n == run.len() {
+            return n;
+        }
+        // SAFETY: as required of the caller; these were not appended.
+        n + unsafe { self.spill(to, &run[n..]) }
+    }
+
+    /// Keeps packets that found the node's frame full. Returns how many.
+    ///
+    /// # Safety
+    /// As [`Queues::append`].
+    #[cold]
+    unsafe fn spill(&mut self, to: u16, run: &[Desc]) -> usize {
+        debug_assert!(run.len() <= FRAME);
+        let mut taken = 0;
+        // Nodes that make packets push them one by one: fill the frame that waits last before taking another.
+        if let Some((_, frame)) = self.spilled.iter_mut().rev().find(|(t, _)| *t == to) {
+            // SAFETY: as required of the caller.
+            taken = unsafe { frame.append(run) };
+        }
+        if taken < run.len()
+            && let Some(mut frame) = self.spare.pop()
+        {
+            // SAFETY: as required of the caller; these were not appended.
+            taken += unsafe { frame.append(&run[taken..]) };
+            self.spilled.push((to, frame));
+        }
+        taken
+    }
+
+    /// Brings packets that waited for room into the node's frame, which has just been emptied.
+    #[inline]
+    fn unspill(&mut self, node: usize) {
+        if self.spilled.is_empty() {
+            return;
+        }
+        if let Some(i) = self.spilled.iter().position(|(to, _)| *to as usize == node) {
+            let (_, mut frame) = self.spilled.remove(i);
+            std::mem::swap(&mut self.pending[node], &mut frame);
+            self.ready |= 1 << node;
+            self.spare.push(frame);
+        }
+    }
+}
