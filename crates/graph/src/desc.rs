@@ -134,6 +134,14 @@ impl Desc {
         self.has(Flag::CHAINED)
     }
 
+    /// Takes over what nodes have written into the descriptor of another packet, of which this one is a copy or a part.
+    #[inline]
+    pub const fn inherit(&mut self, from: &Desc) {
+        const NOT: u8 = Flag::CHAINED.0 | Flag::TRACED.0;
+        (self.rx_if, self.l3, self.word) = (from.rx_if, from.l3, from.word);
+        self.flags = self.flags & NOT | from.flags & !NOT;
+    }
+
     /// Forgets what the nodes wrote into it: a packet as just received.
     #[inline(always)]
     pub const fn reset(&mut self) {

@@ -2,7 +2,7 @@
 
 use super::{MF, OFFSET};
 use crate::context::Cx;
-use graph::{Desc, Each, Emit, Flag, edges};
+use graph::{Desc, Each, Emit, edges};
 
 edges! {
     /// Ways out of ip4-fragment.
@@ -83,11 +83,7 @@ impl Fragment {
             let Some(mut part) = out.bufs().copy_in(&self.piece) else {
                 return false;
             };
-            (part.rx_if, part.l3) = (d.rx_if, d.l3);
-            part.set_adjacency(d.adjacency());
-            if d.has(Flag::OURS) {
-                part.mark(Flag::OURS);
-            }
+            part.inherit(d);
             self.parts.push(part);
         }
         true
