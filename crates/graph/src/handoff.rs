@@ -108,7 +108,11 @@ impl Handoff {
         bufs: &mut Buffers,
         counters: &WorkerCounters,
     ) -> Result<(), Desc> {
-        assert!(worker < self.workers(), "worker {worker} is not there");
+        assert!(
+            worker < self.workers(),
+            "worker {worker} of {}",
+            self.workers()
+        );
         let Some(Some(to)) = self.outbound.get_mut(worker) else {
             return Err(d);
         };
