@@ -89,7 +89,7 @@ impl Port for Cable {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::pool::{MAX_PACKET, Pool, STRIDE};

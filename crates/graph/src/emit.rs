@@ -88,6 +88,13 @@ impl<'a, E: Edges> Emit<'a, E> {
         self.out.now()
     }
 
+    /// Milliseconds at the start of this round, counted from some time before the router's start: the time of
+    /// [`Timers`](crate::Timers).
+    #[inline]
+    pub fn tick(&self) -> u64 {
+        self.out.now() / self.out.millisecond()
+    }
+
     /// The packet memory.
     #[inline]
     pub fn pool(&self) -> &Pool {

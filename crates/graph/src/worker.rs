@@ -44,8 +44,6 @@ pub struct Worker<C> {
     idle_since: Option<u64>,
     /// TSC from which on the nodes are to be polled again.
     next_poll: u64,
-    /// In TSC cycles.
-    millisecond: u64,
 }
 
 /// How long a worker polls without packets before it sleeps.
@@ -71,7 +69,6 @@ impl<C: Context + 'static> Worker<C> {
             waker,
             idle_since: None,
             next_poll: 0,
-            millisecond: crate::cycles::of(Duration::from_millis(1)),
         };
         (worker, handle)
     }
@@ -92,9 +89,9 @@ impl<C: Context + 'static> Worker<C> {
         if !self.commands.is_empty() && !self.obey() {
             return None;
         }
-        let now = self.graph.out().tick();
+        let now = self.graph.out().begin();
         if self.cx.refresh() || now >= self.next_poll {
-            self.next_poll = now + self.millisecond;
+            self.next_poll = now + self.graph.out().millisecond();
             self.poll();
         }
         let mut moved = self.take_over();

@@ -7,6 +7,7 @@ use crate::trace::Tracer;
 use crate::transmit::Transmit;
 use crate::{Buffers, Desc, FRAME, Frame, Pool};
 use std::sync::Arc;
+use std::time::Duration;
 
 mod ports;
 
@@ -28,6 +29,8 @@ pub struct Out {
     pool: Arc<Pool>,
     /// TSC at the start of this round.
     now: u64,
+    /// In TSC cycles.
+    millisecond: u64,
     /// The node that runs.
     current: usize,
     /// By node, then by edge.
@@ -51,6 +54,7 @@ impl Out {
             pool: bufs.share(),
             bufs,
             now: crate::cycles::now(),
+            millisecond: crate::cycles::of(Duration::from_millis(1)),
             current: 0,
             queues: Queues::new(targets.len()),
             transmit: Transmit::new(interfaces),
@@ -76,6 +80,10 @@ impl Out {
     pub(crate) fn now(&self) -> u64 {
         self.now
     }
+    #[inline]
+    pub(crate) fn millisecond(&self) -> u64 {
+        self.millisecond
+    }
     pub(crate) fn worker(&self) -> &Arc<WorkerCounters> {
         &self.worker
     }
@@ -93,7 +101,7 @@ impl Out {
 
     /// Begins a round: returns its time.
     #[inline]
-    pub(crate) fn tick(&mut self) -> u64 {
+    pub(crate) fn begin(&mut self) -> u64 {
         self.now = crate::cycles::now();
         self.now
     }

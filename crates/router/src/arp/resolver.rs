@@ -62,8 +62,10 @@ struct Waiting {
     who: Neighbor,
     /// A route names it.
     gateway: bool,
+    /// Milliseconds ([`Emit::tick`]) when its first packet came.
     since: u64,
-    asked: u64,
+    /// When it was last asked for.
+    asked: Option<u64>,
     /// Whether a packet came for it since its packets were last tried again.
     wanted: bool,
     packets: Vec<Desc>,
@@ -75,7 +77,6 @@ pub struct Resolver {
     /// Emptied lists, so that none is allocated while packets flow.
     lists: Vec<Vec<Desc>>,
     seen: u64,
-    millisecond: u64,
 }
 
 impl Default for Resolver {
@@ -86,7 +87,6 @@ impl Default for Resolver {
                 .map(|_| Vec::with_capacity(PACKETS))
                 .collect(),
             seen: 0,
-            millisecond: (graph::cycles::per_second() / 1000.0) as u64,
         }
     }
 }
@@ -107,9 +107,13 @@ impl Resolver {
         };
         let waiting = &mut self.waiting[index];
         waiting.wanted = true;
-        let since_asked = out.now().wrapping_sub(waiting.asked);
-        if since_asked > ASK_AGAIN_MS * self.millisecond && who.ask(cx) {
-            waiting.asked = out.now();
+        let now = out.tick();
+        if waiting
+            .asked
+            .is_none_or(|at| now.saturating_sub(at) > ASK_AGAIN_MS)
+            && who.ask(cx)
+        {
+            waiting.asked = Some(now);
         }
         if waiting.packets.len() < PACKETS {
             waiting.packets.push(d);
@@ -135,8 +139,8 @@ impl Resolver {
         self.waiting.push(Waiting {
             who,
             gateway,
-            since: out.now(),
-            asked: 0,
+            since: out.tick(),
+            asked: None,
             wanted: true,
             packets,
         });
@@ -181,7 +185,7 @@ impl Each<Cx> for Resolver {
         let changed = std::mem::replace(&mut self.seen, cx.changes) != cx.changes;
         for i in (0..self.waiting.len()).rev() {
             let waiting = &mut self.waiting[i];
-            if out.now().wrapping_sub(waiting.since) > GIVE_UP_MS * self.millisecond {
+            if out.tick().saturating_sub(waiting.since) > GIVE_UP_MS {
                 for mut d in waiting.packets.drain(..) {
                     d.set_argument(Error::HOST_UNREACHABLE.number());
                     out.push(Next::Unresolved, d);
