@@ -253,3 +253,31 @@ fn programs_of_the_tests_are_installed_by_the_setup() {
     }
     assert!(called > 50, "{called} calls only");
 }
+
+/// Paths of ours that a text names between backquotes or as the target of a link.
+fn named(text: &str) -> impl Iterator<Item = &str> {
+    let ends = |c: char| matches!(c, '`' | '(' | ')' | ':' | ',' | ' ' | '\n');
+    text.split(ends).filter(|word| {
+        let first = word.split('/').next().unwrap_or_default();
+        word.contains('/') && ["crates", "docs", "scripts", "tests", "fuzz"].contains(&first)
+    })
+}
+
+#[test]
+fn the_docs_name_files_that_are_there() {
+    let mut count = 0;
+    for doc in [
+        "README.md",
+        "docs/architecture.md",
+        "docs/testing.md",
+        "docs/lab.md",
+        "docs/json.md",
+    ] {
+        let text = fs::read_to_string(root().join(doc)).expect("text");
+        for path in named(&text) {
+            count += 1;
+            assert!(root().join(path).exists(), "{doc}: {path} is not there");
+        }
+    }
+    assert!(count > 40, "{count} paths only");
+}

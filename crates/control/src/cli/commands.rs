@@ -23,6 +23,7 @@ pub enum Verb {
     ShowTrace,
     ShowConfig,
     ShowThreads,
+    ShowGraph,
     TraceAdd,
     ClearRuntime,
     ClearErrors,
@@ -211,6 +212,11 @@ pub const COMMANDS: &[Spec] = &[
         Verb::ShowThreads,
         &["show", "threads"],
         "workers and where they run",
+    ),
+    row(
+        Verb::ShowGraph,
+        &["show", "graph"],
+        "the nodes, and where their packets go",
     ),
     row(
         Verb::TraceAdd,

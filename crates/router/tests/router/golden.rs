@@ -13,7 +13,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/router/golden")
 }
 
-fn writes() -> bool {
+pub fn writes() -> bool {
     std::env::var_os("PARSHALL_GOLDEN").is_some_and(|v| v == "write")
 }
 

@@ -13,6 +13,7 @@ mod input;
 mod live;
 mod oracle;
 mod output;
+mod picture;
 mod show;
 mod sound;
 mod state;
