@@ -26,7 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("testbed", &["lab"]),
     ("report", &["loadgen"]),
     ("loadgen", &["graph", "wire"]),
-    ("io", &["graph"]),
+    ("io", &["graph", "kernel"]),
     ("xdp", &["tables"]),
     ("graph", &[]),
     ("kernel", &[]),

@@ -4,13 +4,22 @@
 //! A full fence between the two steps on either side makes one of them see the other.
 #![allow(unsafe_code)]
 
-use crate::sync::{AtomicBool, Ordering, fence};
+#[cfg(not(loom))]
+use std::fs::File;
+use std::io;
+#[cfg(not(loom))]
+use std::io::{Read, Write};
+use std::os::fd::RawFd;
+#[cfg(not(loom))]
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::Arc;
 
-/// Wakes a sleeping worker.
+use crate::sync::{AtomicBool, Ordering, fence};
+
+/// Wakes a sleeping worker, or whoever else waits for its descriptor.
 #[derive(Debug)]
 pub struct Waker {
-    bell: Bell,
+    event: Event,
     asleep: AtomicBool,
 }
 
@@ -19,9 +28,9 @@ impl Waker {
     ///
     /// # Errors
     /// The operating system's, when there are no more file descriptors.
-    pub fn new() -> std::io::Result<Arc<Self>> {
+    pub fn new() -> io::Result<Arc<Self>> {
         Ok(Arc::new(Waker {
-            bell: Bell::new()?,
+            event: Event::new()?,
             asleep: AtomicBool::new(false),
         }))
     }
@@ -30,8 +39,21 @@ impl Waker {
     pub fn wake(&self) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) {
-            self.bell.ring();
+            self.event.signal();
         }
+    }
+
+    /// Announces a sleep: from now on [`Waker::wake`] wakes. Whoever has done so looks for work once more and, without
+    /// any, waits for [`Waker::fd`].
+    pub fn arm(&self) {
+        self.asleep.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// The sleep is over.
+    pub fn disarm(&self) {
+        self.asleep.store(false, Ordering::SeqCst);
+        self.event.clear();
     }
 
     /// Sleeps, unless there is work: announces the sleep, looks for work once more, and then waits. `look` returns what to
@@ -42,84 +64,79 @@ impl Waker {
         look: impl FnOnce(&mut S) -> Option<W>,
         wait: impl FnOnce(&mut S, W),
     ) {
-        self.asleep.store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
+        self.arm();
         if let Some(what) = look(sleeper) {
             wait(sleeper, what);
         }
-        self.asleep.store(false, Ordering::SeqCst);
-        self.bell.silence();
+        self.disarm();
     }
 
     /// What a sleeper waits for.
-    pub(crate) fn fd(&self) -> i32 {
-        self.bell.fd()
+    pub fn fd(&self) -> RawFd {
+        self.event.fd()
     }
 }
 
-/// An eventfd of our own, which no stranger holds: writing it never blocks.
+/// An event counter of our own, which no stranger holds: neither reads nor writes block.
 #[cfg(not(loom))]
 #[derive(Debug)]
-struct Bell(std::os::fd::OwnedFd);
+struct Event(File);
 
 #[cfg(not(loom))]
-impl Bell {
-    fn new() -> std::io::Result<Self> {
-        use std::os::fd::FromRawFd;
+impl Event {
+    fn new() -> io::Result<Self> {
         // SAFETY: a plain system call.
         let fd = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) };
         if fd < 0 {
-            return Err(std::io::Error::last_os_error());
+            return Err(io::Error::last_os_error());
         }
         // SAFETY: a new descriptor that nobody else owns.
-        Ok(Bell(unsafe { std::os::fd::OwnedFd::from_raw_fd(fd) }))
+        Ok(Event(unsafe { File::from_raw_fd(fd) }))
     }
 
-    fn fd(&self) -> i32 {
-        std::os::fd::AsRawFd::as_raw_fd(&self.0)
+    fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 
-    fn ring(&self) {
-        let one = 1u64;
-        // SAFETY: writes 8 bytes to our eventfd; a full counter is as good as a written one.
-        unsafe { libc::write(self.fd(), (&raw const one).cast(), 8) };
+    fn signal(&self) {
+        // The one possible error is a full counter, which wakes as well.
+        let _ = (&self.0).write(&1u64.to_ne_bytes());
     }
 
-    fn silence(&self) {
-        let mut n = 0u64;
-        // SAFETY: reads 8 bytes from our non-blocking eventfd.
-        unsafe { libc::read(self.fd(), (&raw mut n).cast(), 8) };
+    fn clear(&self) {
+        // The one possible error is a counter at zero.
+        let _ = (&self.0).read(&mut [0; 8]);
     }
 }
 
-/// The eventfd as loom sees it: a level that rises when it is rung, and falls when it is read.
+/// The event counter as loom sees it: a level that rises with a signal, and falls when it is cleared.
 #[cfg(loom)]
 #[derive(Debug)]
-struct Bell(loom::sync::Mutex<bool>, loom::sync::Condvar);
+struct Event(loom::sync::Mutex<bool>, loom::sync::Condvar);
 
 #[cfg(loom)]
-impl Bell {
-    fn new() -> std::io::Result<Self> {
-        Ok(Bell(
+impl Event {
+    fn new() -> io::Result<Self> {
+        Ok(Event(
             loom::sync::Mutex::new(false),
             loom::sync::Condvar::new(),
         ))
     }
-    fn ring(&self) {
+    fn signal(&self) {
         *self.0.lock().unwrap() = true;
         self.1.notify_one();
     }
-    fn silence(&self) {
+    fn clear(&self) {
         *self.0.lock().unwrap() = false;
     }
-    fn fd(&self) -> i32 {
+    fn fd(&self) -> RawFd {
         -1
     }
-    /// Sleeps until it rings; with nobody left who would ring, loom calls it a deadlock.
+    /// Sleeps until there is a signal; with nobody left to give one, loom calls it a deadlock.
     fn wait(&self) {
-        let mut rung = self.0.lock().unwrap();
-        while !*rung {
-            rung = self.1.wait(rung).unwrap();
+        let mut signalled = self.0.lock().unwrap();
+        while !*signalled {
+            signalled = self.1.wait(signalled).unwrap();
         }
     }
 }
@@ -143,7 +160,7 @@ mod loom_tests {
                     own.sleep(
                         &mut reader,
                         |reader| (!reader.is_stale()).then_some(()),
-                        |reader, ()| reader.offline(|| own.bell.wait()),
+                        |reader, ()| reader.offline(|| own.event.wait()),
                     );
                     reader.refresh();
                 }

@@ -4,9 +4,7 @@
 //! What opens, connects and watches a port runs on the control side; a port itself never blocks.
 
 pub mod af_xdp;
-mod event;
 pub mod memif;
-mod netdev;
 pub mod null;
 pub mod pcap;
 pub mod ring;

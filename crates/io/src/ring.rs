@@ -2,14 +2,12 @@
 //!
 //! Both ends use the same [`graph::Pool`].
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use graph::ring::{Consumer, Producer, ring};
+use graph::waker::Waker;
 use graph::{Batch, Buffers, Desc, Frame, Port};
-
-use crate::event;
 
 /// One end.
 pub struct Ring {
@@ -17,26 +15,10 @@ pub struct Ring {
     tx: Producer<Desc>,
     rx: Consumer<Desc>,
     /// Wakes us.
-    bell: Arc<Bell>,
+    waker: Arc<Waker>,
     /// Wakes the other end.
-    other: Arc<Bell>,
+    other: Arc<Waker>,
     sent: bool,
-}
-
-#[derive(Debug)]
-struct Bell {
-    event: OwnedFd,
-    /// Somebody sleeps and wants to be woken.
-    armed: AtomicBool,
-}
-
-impl Bell {
-    fn new() -> std::io::Result<Arc<Self>> {
-        Ok(Arc::new(Self {
-            event: event::new()?,
-            armed: AtomicBool::new(false),
-        }))
-    }
 }
 
 impl Ring {
@@ -47,12 +29,12 @@ impl Ring {
     pub fn pair(names: [&str; 2], size: usize) -> std::io::Result<(Self, Self)> {
         let (to_b, from_a) = ring(size);
         let (to_a, from_b) = ring(size);
-        let (a, b) = (Bell::new()?, Bell::new()?);
-        let end = |name: &str, tx, rx, bell: &Arc<Bell>, other: &Arc<Bell>| Self {
+        let (a, b) = (Waker::new()?, Waker::new()?);
+        let end = |name: &str, tx, rx, waker: &Arc<Waker>, other: &Arc<Waker>| Self {
             name: name.to_owned(),
             tx,
             rx,
-            bell: bell.clone(),
+            waker: waker.clone(),
             other: other.clone(),
             sent: false,
         };
@@ -85,27 +67,21 @@ impl Port for Ring {
 
     fn flush(&mut self, _bufs: &mut Buffers) {
         if std::mem::take(&mut self.sent) {
-            // Orders our packets before the look at the bell; the sleeper does the reverse.
-            fence(Ordering::SeqCst);
-            if self.other.armed.load(Ordering::Relaxed) {
-                event::signal(&self.other.event);
-            }
+            self.other.wake();
         }
     }
 
     fn fd(&self) -> Option<RawFd> {
-        Some(self.bell.event.as_raw_fd())
+        Some(self.waker.fd())
     }
 
     fn arm(&mut self) -> bool {
-        self.bell.armed.store(true, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        self.waker.arm();
         self.rx.is_empty()
     }
 
     fn disarm(&mut self) {
-        self.bell.armed.store(false, Ordering::Relaxed);
-        event::clear(&self.bell.event);
+        self.waker.disarm();
     }
 
     fn drain(&mut self, bufs: &mut Buffers) {
@@ -120,6 +96,7 @@ mod tests {
     use super::*;
     use crate::testbed::frame_of;
     use graph::Pool;
+    use kernel::event::{poll, pollfd};
     use std::time::Duration;
 
     #[test]
@@ -154,8 +131,8 @@ mod tests {
             1
         );
         a.flush(&mut bufs);
-        let mut wait = [event::pollfd(&b.bell.event, libc::POLLIN)];
-        assert!(event::poll(&mut wait, Some(Duration::from_secs(10))));
+        let mut wait = [pollfd(&b.waker.fd(), libc::POLLIN)];
+        assert!(poll(&mut wait, Some(Duration::from_secs(10))));
         b.disarm();
         assert!(!b.arm());
         b.disarm();

@@ -4,14 +4,15 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use graph::pool::MAX_PACKET;
 use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
 
-use crate::netdev;
+use kernel::netlink::{Builder, Socket};
+use rustix::fs::{Mode, OFlags, open};
 
 /// Packets that one call reads or writes at most: each is a system call.
 const BURST: usize = 64;
@@ -53,12 +54,9 @@ impl Tap {
     /// A name that is taken or is none, an address or MTU that the kernel refuses, no permission (CAP_NET_ADMIN),
     /// no /dev/net/tun.
     pub fn new(config: &Config) -> io::Result<Self> {
-        let fd = open()?;
-        let mut request = netdev::request(&config.name)?;
-        request.ifr_ifru.ifru_flags =
-            (libc::IFF_TAP | libc::IFF_NO_PI | IFF_TUN_EXCL) as libc::c_short;
-        // SAFETY: TUNSETIFF reads and writes an ifreq.
-        unsafe { netdev::ioctl(&fd, libc::TUNSETIFF as libc::c_ulong, &mut request)? };
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = open("/dev/net/tun", flags, Mode::empty())?;
+        make(&fd, &config.name)?;
         configure(config)?;
         Ok(Self {
             name: config.name.clone(),
@@ -108,48 +106,44 @@ impl Tap {
     }
 }
 
-/// A flag of tuntap that fails if the interface exists (linux/if_tun.h).
-const IFF_TUN_EXCL: i32 = 0x8000;
-
-fn open() -> io::Result<OwnedFd> {
-    let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    // SAFETY: the path is a zero-terminated string.
-    let fd = unsafe { libc::open(c"/dev/net/tun".as_ptr(), flags) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
+/// Makes the interface that `fd` is to be the other end of; fails if there is one of that name.
+fn make(fd: &OwnedFd, name: &str) -> io::Result<()> {
+    /// linux/if_tun.h.
+    const IFF_TUN_EXCL: i32 = 0x8000;
+    // SAFETY: all-zero is a valid ifreq.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.is_empty() || name.len() >= request.ifr_name.len() || name.contains(['/', '\0']) {
+        let what = format!("{name:?} is not a name of an interface (1 to 15 characters, no slash)");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
-    // SAFETY: open returned a new descriptor.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | IFF_TUN_EXCL) as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes an ifreq.
+    match unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF as libc::Ioctl, &mut request) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Sets address, MTU and state.
 fn configure(config: &Config) -> io::Result<()> {
-    let socket = netdev::socket()?;
+    let mut header = [0; 16]; // struct ifinfomsg
+    if config.up {
+        let up = (libc::IFF_UP as u32).to_ne_bytes();
+        header[8..12].copy_from_slice(&up); // flags
+        header[12..].copy_from_slice(&up); // which of them to change
+    }
+    let mut change =
+        Builder::new(libc::RTM_NEWLINK, &header).string(libc::IFLA_IFNAME, &config.name);
     if let Some(mac) = config.mac {
-        let mut request = netdev::request(&config.name)?;
-        // SAFETY: all-zero is a valid sockaddr.
-        let mut address: libc::sockaddr = unsafe { std::mem::zeroed() };
-        address.sa_family = libc::ARPHRD_ETHER;
-        for (to, from) in address.sa_data.iter_mut().zip(mac) {
-            *to = from as libc::c_char;
-        }
-        request.ifr_ifru.ifru_hwaddr = address;
-        // SAFETY: it reads an ifreq.
-        unsafe { netdev::ioctl(&socket, libc::SIOCSIFHWADDR as libc::c_ulong, &mut request)? };
+        change = change.attribute(libc::IFLA_ADDRESS, &mac);
     }
     if let Some(mtu) = config.mtu {
-        let mut request = netdev::request(&config.name)?;
-        request.ifr_ifru.ifru_mtu = mtu as libc::c_int;
-        // SAFETY: it reads an ifreq.
-        unsafe { netdev::ioctl(&socket, libc::SIOCSIFMTU as libc::c_ulong, &mut request)? };
+        change = change.number(libc::IFLA_MTU, mtu);
     }
-    if config.up {
-        let mut request = netdev::request(&config.name)?;
-        request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
-        // SAFETY: it reads an ifreq.
-        unsafe { netdev::ioctl(&socket, libc::SIOCSIFFLAGS as libc::c_ulong, &mut request)? };
-    }
-    Ok(())
+    Socket::route(None)?.command(change)
 }
 
 impl Port for Tap {
@@ -204,10 +198,10 @@ impl Port for Tap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event;
     use crate::testbed::{bytes_of, frame_of, in_namespace, run};
     use ::testbed::patience;
     use graph::Pool;
+    use kernel::event::{poll, pollfd};
     use std::time::{Duration, Instant};
 
     const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
@@ -219,9 +213,9 @@ mod tests {
         assert_eq!(frame.send(tap, bufs), 1);
         let end = Instant::now() + patience(Duration::from_secs(10));
         loop {
-            let mut wait = [event::pollfd(&tap.fd, libc::POLLIN)];
+            let mut wait = [pollfd(&tap.fd, libc::POLLIN)];
             let left = end.saturating_duration_since(Instant::now());
-            let came = event::poll(&mut wait, Some(left));
+            let came = poll(&mut wait, Some(left));
             assert!(came && !left.is_zero(), "no answer");
             tap.rx(bufs, &mut frame);
             let mut packets = bytes_of(bufs, &mut frame).into_iter();

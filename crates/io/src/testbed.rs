@@ -1,5 +1,4 @@
 //! What several tests need: frames of packets, a network namespace of their own.
-#![allow(unsafe_code)]
 
 use graph::{Buffers, Frame};
 
@@ -30,9 +29,7 @@ pub fn in_namespace(name: &str, test: impl FnOnce() + Send + 'static) {
         return;
     }
     let run = move || {
-        // SAFETY: only the calling thread, which ends with the test, changes its namespace.
-        let done = unsafe { libc::unshare(libc::CLONE_NEWNET) };
-        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+        kernel::netns::enter_new().expect("root may");
         test();
     };
     if let Err(panic) = std::thread::spawn(run).join() {

@@ -20,10 +20,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use graph::{Pool, Port, PortCounters};
+use kernel::ethtool::Ethtool;
+use kernel::netdev;
+use rustix::net::xdp::SocketAddrXdpFlags as Flags;
 
 pub use queue::Queue;
-
-use crate::netdev;
 
 /// How packets shall get from the driver to the sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,7 +168,7 @@ impl Interface {
                 Some(shared) => {
                     let fd = socket::open().map_err(os("opening a socket"))?;
                     let rings = socket::rings(&fd).map_err(os("making its rings"))?;
-                    socket::bind(&fd, ifindex, queue, 0, Some(shared))
+                    socket::bind_shared(&fd, ifindex, queue, shared)
                         .map_err(|e| interface.refused(queue, mode, e))?;
                     (fd, rings)
                 }
@@ -199,15 +200,14 @@ impl Interface {
         mode: Mode,
         pool: &Pool,
     ) -> Result<(OwnedFd, socket::Rings), Error> {
-        let wakeup = libc::XDP_USE_NEED_WAKEUP;
-        let tries: &[u16] = match mode {
-            Mode::Auto => &[libc::XDP_ZEROCOPY, libc::XDP_COPY],
-            Mode::ZeroCopy => &[libc::XDP_ZEROCOPY],
-            Mode::Copy | Mode::Generic => &[libc::XDP_COPY],
+        let tries: &[Flags] = match mode {
+            Mode::Auto => &[Flags::XDP_ZEROCOPY, Flags::XDP_COPY],
+            Mode::ZeroCopy => &[Flags::XDP_ZEROCOPY],
+            Mode::Copy | Mode::Generic => &[Flags::XDP_COPY],
         };
         let mut last = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
         for &kind in tries {
-            for chains in [libc::XDP_USE_SG, 0] {
+            for chains in [Flags::XDP_USE_SG, Flags::empty()] {
                 // A socket that failed to bind is not used again.
                 let os = |doing| {
                     let interface = self.name.clone();
@@ -220,11 +220,12 @@ impl Interface {
                 let fd = socket::open().map_err(os("opening an AF_XDP socket"))?;
                 socket::register(&fd, pool).map_err(os("registering packet memory"))?;
                 let rings = socket::rings(&fd).map_err(os("making rings"))?;
-                match socket::bind(&fd, ifindex, 0, kind | wakeup | chains, None) {
+                let flags = kind | chains | Flags::XDP_USE_NEED_WAKEUP;
+                match socket::bind(&fd, ifindex, 0, flags) {
                     Ok(()) => {
                         self.zero_copy =
                             socket::is_zero_copy(&fd).map_err(os("asking for the mode"))?;
-                        self.chains = chains != 0;
+                        self.chains = !chains.is_empty();
                         return Ok((fd, rings));
                     }
                     Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
@@ -297,8 +298,8 @@ impl Interface {
             if let Some(Ok(s)) = fd.upgrade().map(|fd| socket::statistics(&fd)) {
                 let values = [
                     s.rx_dropped,
-                    s.rx_ring_full,
-                    s.rx_fill_ring_empty_descs,
+                    s.rx_ring_full.unwrap_or(0),
+                    s.rx_fill_ring_empty_descs.unwrap_or(0),
                     s.rx_invalid_descs,
                     s.tx_invalid_descs,
                 ];
@@ -313,6 +314,9 @@ impl Interface {
 /// Receive queues of an interface of the calling thread's network namespace; `None` if there is none of that name or its driver
 /// does not say.
 pub fn queues(name: &str) -> Option<u32> {
-    let channels = netdev::channels(name).ok()?;
-    Some(channels.rx + channels.combined)
+    let queues = Ethtool::open(None)
+        .ok()?
+        .queues(netdev::index(name)?)
+        .ok()?;
+    queues.rx.map(|(now, _)| now)
 }

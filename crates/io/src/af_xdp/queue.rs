@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use graph::pool::MAX_PACKET;
 use graph::{Batch, Buffers, Desc, Frame, Pool, Port, PortCounters};
+use kernel::event::{EventFd, poll, pollfd};
 
 use super::socket::{self, RING, Rings};
-use crate::event;
 
 /// Calls to the kernel in one flush: it takes 32 packets a call in copy mode, and a worker sends 256 at a time.
 const KICKS: usize = 12;
@@ -69,7 +69,7 @@ pub struct Queue {
     down: bool,
     gone: Arc<AtomicBool>,
     /// Stands for the socket once the interface is gone: it never wakes.
-    quiet: OwnedFd,
+    quiet: EventFd,
     counters: PortCounters,
 }
 
@@ -125,7 +125,7 @@ impl Queue {
             unsent: false,
             down: false,
             gone,
-            quiet: event::new()?,
+            quiet: EventFd::new()?,
             counters: PortCounters::new(&NAMES),
         })
     }
@@ -304,8 +304,8 @@ impl Queue {
     /// Asks the kernel whether the interface is gone.
     fn looks_gone(&self) -> bool {
         if let Some(socket) = &self.socket {
-            let mut state = [event::pollfd(&**socket, 0)];
-            event::poll(&mut state, Some(std::time::Duration::ZERO));
+            let mut state = [pollfd(&**socket, 0)];
+            poll(&mut state, Some(std::time::Duration::ZERO));
             if state[0].revents & (libc::POLLERR | libc::POLLNVAL) != 0 {
                 self.gone.store(true, Ordering::Release);
             }
@@ -437,15 +437,16 @@ mod tests {
     use super::super::ring::Cursor;
     use super::*;
     use crate::testbed::frame_of;
+    use rustix::net::xdp::XdpRingOffset;
     use std::os::unix::fs::FileExt;
 
     /// A ring as the kernel makes them, and its side of it.
     struct Kernel(std::fs::File);
 
-    const OFFSETS: libc::xdp_ring_offset = libc::xdp_ring_offset {
+    const OFFSETS: XdpRingOffset = XdpRingOffset {
         producer: 0,
         consumer: 64,
-        flags: 128,
+        flags: Some(128),
         desc: 192,
     };
 
@@ -493,7 +494,7 @@ mod tests {
         };
         let pool = Pool::new(4 * RING, 2048).expect("a pool");
         let mut bufs = Buffers::new(pool.clone());
-        let socket = Arc::new(event::new().expect("an eventfd"));
+        let socket = Arc::new(OwnedFd::from(EventFd::new().expect("an eventfd")));
         let modes = [zero_copy, false];
         let mut port = Queue::new(
             "q".into(),

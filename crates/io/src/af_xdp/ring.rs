@@ -9,12 +9,16 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
+use rustix::net::xdp::XdpRingOffset;
+
 /// One ring, seen from our side. Entries are plain values.
 #[derive(Debug)]
 pub struct Cursor<T: Copy> {
     map: NonNull<u8>,
     bytes: usize,
-    offsets: libc::xdp_ring_offset,
+    offsets: XdpRingOffset,
+    /// Where the kernel says whether it sleeps.
+    flags: u64,
     size: u32,
     /// Next entry that we write or read.
     pub ours: u32,
@@ -28,12 +32,9 @@ unsafe impl<T: Copy + Send> Send for Cursor<T> {}
 
 impl<T: Copy> Cursor<T> {
     /// Maps the ring at page offset `at` of a socket, `size` entries (a power of two).
-    pub fn map(
-        fd: &OwnedFd,
-        at: i64,
-        offsets: libc::xdp_ring_offset,
-        size: u32,
-    ) -> io::Result<Self> {
+    pub fn map(fd: &OwnedFd, at: u64, offsets: XdpRingOffset, size: u32) -> io::Result<Self> {
+        // Linux 5.4 and later have it.
+        let flags = offsets.flags.ok_or(io::ErrorKind::Unsupported)?;
         let bytes = offsets.desc as usize + size as usize * size_of::<T>();
         // SAFETY: a new mapping of a ring of the socket, at an address of the kernel's choice.
         let map = unsafe {
@@ -43,7 +44,7 @@ impl<T: Copy> Cursor<T> {
                 libc::PROT_READ | libc::PROT_WRITE,
                 libc::MAP_SHARED | libc::MAP_POPULATE,
                 fd.as_raw_fd(),
-                at,
+                at as libc::off_t,
             )
         };
         if map == libc::MAP_FAILED {
@@ -56,6 +57,7 @@ impl<T: Copy> Cursor<T> {
             map,
             bytes,
             offsets,
+            flags,
             size,
             ours: 0,
             theirs: 0,
@@ -75,7 +77,7 @@ impl<T: Copy> Cursor<T> {
     #[inline(always)]
     pub fn needs_wakeup(&self) -> bool {
         fence(Ordering::SeqCst);
-        self.word(self.offsets.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+        self.word(self.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
     /// As the producer: places that are free. Looks at the kernel's counter only if fewer than `want` are known of.

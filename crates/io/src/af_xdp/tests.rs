@@ -4,6 +4,7 @@ use super::*;
 use crate::testbed::{bytes_of, frame_of, in_namespace, run};
 use ::testbed::{alone, patience, root, until};
 use graph::{Buffers, Frame};
+use kernel::event::{poll, pollfd};
 use std::time::{Duration, Instant};
 
 /// One end of a veth pair with its program and ports.
@@ -272,13 +273,9 @@ fn an_interface_that_vanishes_is_noticed() {
         assert!(a.interface.gone());
         a.send(0, &[packet(1, 60), packet(2, 60)]);
         let fd = a.ports[0].fd().expect("a descriptor");
-        let mut wait = [libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        }];
+        let mut wait = [pollfd(&fd, libc::POLLIN)];
         assert!(
-            !crate::event::poll(&mut wait, Some(Duration::from_millis(1))),
+            !poll(&mut wait, Some(Duration::from_millis(1))),
             "a dead port wakes nobody"
         );
         a.close();
@@ -324,15 +321,8 @@ fn a_sleeping_worker_is_woken() {
         assert!(armed, "there is always something");
         let fd = b.ports[0].fd().expect("a descriptor");
         a.send(0, &[packet(1, 60)]);
-        let mut wait = [libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        }];
-        assert!(crate::event::poll(
-            &mut wait,
-            Some(patience(Duration::from_secs(10)))
-        ));
+        let mut wait = [pollfd(&fd, libc::POLLIN)];
+        assert!(poll(&mut wait, Some(patience(Duration::from_secs(10)))));
         b.ports[0].disarm();
         assert_eq!(b.receive_all(1), [packet(1, 60)]);
         a.close();

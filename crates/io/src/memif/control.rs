@@ -3,12 +3,13 @@
 //! Nothing here blocks: the thread waits in poll(2) and then looks after everything once ([`State::turn`]). It calls nobody:
 //! whoever wants to know of a link asks ([`Interface::status`]), so its lock is never held for long.
 
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, thread};
+
+use kernel::event::{EventFd, poll, pollfd};
 
 use super::doorbell::Doorbell;
 use super::handshake::{self, Reason, Session};
@@ -17,7 +18,6 @@ use super::message::Message;
 use super::retry::{Arrivals, Retry, is_among};
 use super::socket::{Channel, Listener};
 use super::{Config, Error, Queue, Role, Status};
-use crate::event;
 
 /// The beat of everything that is timed, but for a client's attempts to connect.
 const BEAT: Duration = Duration::from_millis(200);
@@ -46,7 +46,7 @@ pub struct Interface {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    wake: Arc<OwnedFd>,
+    wake: Arc<EventFd>,
     doorbell: Arc<Doorbell>,
     arrivals: Arrivals,
     stop: AtomicBool,
@@ -93,7 +93,7 @@ impl Control {
     pub fn start() -> io::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
-            wake: Arc::new(event::new()?),
+            wake: Arc::new(EventFd::new()?),
             doorbell: Arc::new(Doorbell::new()?),
             arrivals: Arrivals::new()?,
             stop: AtomicBool::new(false),
@@ -152,7 +152,7 @@ impl Control {
             status: Status::default(),
         });
         drop(state);
-        event::signal(&*self.shared.wake);
+        self.shared.wake.signal();
         let shared = self.shared.clone();
         Ok((Interface { shared, key }, queues))
     }
@@ -161,7 +161,7 @@ impl Control {
 impl Drop for Control {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        event::signal(&*self.shared.wake);
+        self.shared.wake.signal();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -189,7 +189,7 @@ impl Drop for Interface {
         let listeners = &mut state.listeners;
         listeners.retain(|l| endpoints.iter().any(|e| e.serves(l.path())));
         drop(guard);
-        event::signal(&*self.shared.wake);
+        self.shared.wake.signal();
     }
 }
 
@@ -201,10 +201,10 @@ impl Shared {
     fn run(&self) {
         while !self.stop.load(Ordering::Acquire) {
             let (mut fds, timeout) = self.lock().watch();
-            fds.push(event::pollfd(&*self.wake, libc::POLLIN));
-            fds.push(event::pollfd(&self.arrivals, libc::POLLIN));
-            if event::poll(&mut fds, timeout) {
-                event::clear(&*self.wake);
+            fds.push(pollfd(&*self.wake, libc::POLLIN));
+            fds.push(pollfd(&self.arrivals, libc::POLLIN));
+            if poll(&mut fds, timeout) {
+                self.wake.clear();
             }
             self.lock().turn(Instant::now(), &self.arrivals);
         }
@@ -226,17 +226,9 @@ impl State {
         let mut timed = self.resting || !self.retired.is_empty() || !self.strangers.is_empty();
         let (now, mut retry) = (Instant::now(), None);
         if !self.resting {
-            fds.extend(
-                self.listeners
-                    .iter()
-                    .map(|l| event::pollfd(l, libc::POLLIN)),
-            );
+            fds.extend(self.listeners.iter().map(|l| pollfd(l, libc::POLLIN)));
         }
-        fds.extend(
-            self.strangers
-                .iter()
-                .map(|(_, s)| event::pollfd(s, libc::POLLIN)),
-        );
+        fds.extend(self.strangers.iter().map(|(_, s)| pollfd(s, libc::POLLIN)));
         for endpoint in &self.endpoints {
             match &endpoint.phase {
                 Phase::Waiting if endpoint.config.role == Role::Client => {
@@ -246,9 +238,9 @@ impl State {
                 Phase::Waiting => {}
                 Phase::Handshake(session) => {
                     timed = true;
-                    fds.push(event::pollfd(session, libc::POLLIN));
+                    fds.push(pollfd(session, libc::POLLIN));
                 }
-                Phase::Up(session) => fds.push(event::pollfd(session, libc::POLLIN)),
+                Phase::Up(session) => fds.push(pollfd(session, libc::POLLIN)),
             }
         }
         (fds, retry.into_iter().chain(timed.then_some(BEAT)).min())

@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use kernel::event::EventFd;
+
 use super::link::{Lane, Link};
 use super::message::{self, AddRing, Hello, Init, MODE_ETHERNET, Message, SIZE, VERSION};
 use super::region::{Region, is_eventfd};
 use super::ring::{self, Ring};
 use super::socket::Channel;
 use super::{Config, Role, lost};
-use crate::event;
 
 /// A handshake that takes longer is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -337,7 +338,7 @@ impl Session {
         if let Some(ring) = self.ring(&ring) {
             ring.init();
         }
-        let event = event::new()?;
+        let event = OwnedFd::from(EventFd::new()?);
         self.outbox
             .push_back((Message::AddRing(ring), Some(event.try_clone()?)));
         self.rings[usize::from(!to_server)].push(Some(Offer {

@@ -4,11 +4,12 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+use kernel::event::EventFd;
+
 use super::doorbell::Doorbell;
 use super::region::Region;
 use super::ring::Ring;
 use super::{Role, lost};
-use crate::event;
 
 /// One direction of a queue.
 #[derive(Debug)]
@@ -54,20 +55,20 @@ pub struct Socket {
     /// Epoch of the link that the worker complained about.
     faulty: AtomicU32,
     /// Wakes the worker when the link changes.
-    pub changed: OwnedFd,
+    pub changed: EventFd,
     /// Wakes the peer.
     pub doorbell: Arc<Doorbell>,
-    control: Arc<OwnedFd>,
+    control: Arc<EventFd>,
 }
 
 impl Socket {
     /// Without a link; `control` wakes the control thread.
-    pub fn new(control: Arc<OwnedFd>, doorbell: Arc<Doorbell>) -> std::io::Result<Self> {
+    pub fn new(control: Arc<EventFd>, doorbell: Arc<Doorbell>) -> std::io::Result<Self> {
         Ok(Self {
             epoch: AtomicU32::new(0),
             link: Mutex::new(None),
             faulty: AtomicU32::new(u32::MAX),
-            changed: event::new()?,
+            changed: EventFd::new()?,
             doorbell,
             control,
         })
@@ -85,7 +86,7 @@ impl Socket {
         let old = std::mem::replace(&mut *place, link);
         self.epoch.fetch_add(1, Ordering::Release);
         drop(place);
-        event::signal(&self.changed);
+        self.changed.signal();
         old
     }
 
@@ -98,7 +99,7 @@ impl Socket {
     /// A worker found the peer breaking the rules: the control thread shall disconnect it.
     pub fn accuse(&self, epoch: u32) {
         self.faulty.store(epoch, Ordering::Release);
-        event::signal(&*self.control);
+        self.control.signal();
     }
 
     /// What a worker found wrong with the peer of the current link.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
+use kernel::event::Set;
 
 use super::Role;
 use super::copy::{prefetch_read, prefetch_write};
@@ -13,7 +14,6 @@ use super::link::{Lane, Link, Socket};
 use super::lost;
 use super::ring::{NEXT, NO_INTERRUPT};
 use super::transfer::{Fault, Stop};
-use crate::event;
 
 /// How many packets ahead shared memory is fetched.
 const AHEAD: u16 = 16;
@@ -43,7 +43,7 @@ pub struct Queue {
     losses: u32,
     live: Option<Live>,
     /// Wakes for packets and for a change of the link.
-    wake: event::Set,
+    wake: Set,
     counters: PortCounters,
 }
 
@@ -69,7 +69,7 @@ struct Cursor {
 
 impl Queue {
     pub(super) fn new(name: String, socket: Arc<Socket>) -> std::io::Result<Self> {
-        let wake = event::Set::new()?;
+        let wake = Set::new()?;
         wake.add(&socket.changed)?;
         Ok(Self {
             name,

@@ -2,11 +2,11 @@
 
 use super::peer::*;
 use super::*;
-use crate::event;
 use crate::memif::doorbell::{self, Doorbell};
 use crate::memif::message::{AddRing, Message, SIZE};
 use crate::memif::region::Region;
 use crate::memif::ring::{COOKIE, NEXT, Slot};
+use kernel::event::EventFd;
 use std::os::fd::{AsRawFd, RawFd};
 
 /// xorshift: random enough, and the same every time.
@@ -34,7 +34,7 @@ fn random_bytes_on_the_socket() {
             let mut bytes = [0u8; SIZE];
             bytes.iter_mut().for_each(|b| *b = random.next() as u8);
             bytes[..2].copy_from_slice(&((random.next() % 10) as u16).to_ne_bytes());
-            let fd = event::new().expect("eventfd");
+            let fd = EventFd::new().expect("eventfd");
             let _ = peer.channel.send(
                 &bytes,
                 random.next().is_multiple_of(2).then_some(fd.as_raw_fd()),
@@ -50,7 +50,7 @@ fn random_bytes_on_the_socket() {
 fn messages_out_of_turn_or_range() {
     let (mut server, path) = server();
     let (_region, memory) = Region::create(BYTES as usize).expect("memory");
-    let signal = event::new().expect("eventfd");
+    let signal = EventFd::new().expect("eventfd");
     let file = std::fs::File::open("/proc/self/exe").expect("a file");
     let size = u64::from(BYTES);
     let good = Message::AddRegion { index: 0, size };
@@ -291,7 +291,7 @@ fn a_ring_without_the_cookie_is_none() {
         size: u64::from(BYTES),
     };
     assert_eq!(peer.say(&add, Some(memory.as_raw_fd())), Some(Message::Ack));
-    let signal = event::new().expect("eventfd");
+    let signal = EventFd::new().expect("eventfd");
     let add = Message::AddRing(ring_message(true));
     assert_eq!(peer.say(&add, Some(signal.as_raw_fd())), Some(Message::Ack));
     assert_ne!(COOKIE, 0);

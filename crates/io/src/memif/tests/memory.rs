@@ -3,13 +3,13 @@
 
 use super::peer::*;
 use super::*;
-use crate::event;
 use crate::memif::doorbell::Doorbell;
 use crate::memif::link::{Link, Socket};
 use crate::memif::lost;
 use crate::memif::message::Message;
 use crate::memif::region::Region;
 use crate::memif::ring::Slot;
+use kernel::event::EventFd;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ fn take_away(flags: libc::c_uint, bytes: u64) {
     let memory = memory(bytes, flags).expect("memory");
     for idle in [false, true] {
         let (mut server, path) = server();
-        let signal = event::new().expect("eventfd");
+        let signal = EventFd::new().expect("eventfd");
         // SAFETY: a plain system call.
         let sized = unsafe { libc::ftruncate(memory.as_raw_fd(), bytes as i64) };
         assert_eq!(sized, 0);
@@ -97,7 +97,7 @@ fn memory_that_is_cut_short_ends_the_connection() {
 #[test]
 fn memory_that_is_lost_before_the_queue_has_its_link() {
     let doorbell = Arc::new(Doorbell::new().expect("a thread"));
-    let control = Arc::new(event::new().expect("eventfd"));
+    let control = Arc::new(EventFd::new().expect("eventfd"));
     let socket = Arc::new(Socket::new(control, doorbell).expect("eventfd"));
     let mut queue = Queue::new("q".into(), socket.clone()).expect("epoll");
     let (mut bufs, mut frame) = (buffers(8), Frame::default());

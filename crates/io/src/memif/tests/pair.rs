@@ -4,6 +4,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use super::*;
 use crate::memif::Error;
+use kernel::event::{poll, pollfd};
 
 /// Sends packets of every kind one way and compares what arrives.
 fn all_arrive(from: &mut End, to: &mut End, queue: usize) {
@@ -164,20 +165,10 @@ fn a_sleeping_worker_is_woken_by_a_packet_and_by_the_link() {
         queue.disarm();
         assert!(queue.arm(), "nothing has come yet");
         let fd = queue.fd().expect("a descriptor");
-        let mut wait = [libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        }];
-        assert!(
-            !crate::event::poll(&mut wait, Some(Duration::ZERO)),
-            "woken for nothing"
-        );
+        let mut wait = [pollfd(&fd, libc::POLLIN)];
+        assert!(!poll(&mut wait, Some(Duration::ZERO)), "woken for nothing");
         assert_eq!(ends[from].send(0, &[packet(5, 60)]), 1);
-        assert!(
-            crate::event::poll(&mut wait, Some(Duration::from_secs(10))),
-            "not woken"
-        );
+        assert!(poll(&mut wait, Some(Duration::from_secs(10))), "not woken");
         ends[to].queues[0].disarm();
         assert!(!ends[to].queues[0].arm(), "a packet waits");
         assert_eq!(ends[to].receive(0).len(), 1);
@@ -186,13 +177,9 @@ fn a_sleeping_worker_is_woken_by_a_packet_and_by_the_link() {
     assert!(server.queues[0].arm());
     let fd = server.queues[0].fd().expect("a descriptor");
     drop(client);
-    let mut wait = [libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    }];
+    let mut wait = [pollfd(&fd, libc::POLLIN)];
     assert!(
-        crate::event::poll(&mut wait, Some(Duration::from_secs(10))),
+        poll(&mut wait, Some(Duration::from_secs(10))),
         "not woken by the link"
     );
 }

@@ -2,11 +2,11 @@
 #![allow(unsafe_code)]
 
 use super::*;
-use crate::event;
 use crate::memif::message::{AddRing, Init, MODE_ETHERNET, Message, SIZE, VERSION};
 use crate::memif::region::Region;
 use crate::memif::ring::{self, Ring};
 use crate::memif::socket::Channel;
+use kernel::event::EventFd;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// A client made by hand.
@@ -86,9 +86,9 @@ pub fn ring_message(to_server: bool) -> AddRing {
 }
 
 /// Connects properly and returns the rings to play with.
-pub fn connect(path: &str) -> (Peer, Region, [Ring; 2], OwnedFd) {
+pub fn connect(path: &str) -> (Peer, Region, [Ring; 2], EventFd) {
     let (region, memory) = Region::create(BYTES as usize).expect("memory");
-    let signal = event::new().expect("eventfd");
+    let signal = EventFd::new().expect("eventfd");
     let (peer, rings) = connect_with(path, &region, &memory, &signal);
     (peer, region, rings, signal)
 }
@@ -98,7 +98,7 @@ pub fn connect_with(
     path: &str,
     region: &Region,
     memory: &OwnedFd,
-    signal: &OwnedFd,
+    signal: &impl AsRawFd,
 ) -> (Peer, [Ring; 2]) {
     let peer = Peer::new(path);
     peer.init();
@@ -152,7 +152,7 @@ pub fn offer(path: &str, memory: &OwnedFd, size: u64) -> Peer {
     peer.init();
     let add = Message::AddRegion { index: 0, size };
     assert_eq!(peer.say(&add, Some(memory.as_raw_fd())), Some(Message::Ack));
-    let signal = event::new().expect("eventfd");
+    let signal = EventFd::new().expect("eventfd");
     let ring = Message::AddRing(ring_message(true));
     assert_eq!(
         peer.say(&ring, Some(signal.as_raw_fd())),
