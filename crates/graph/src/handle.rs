@@ -32,7 +32,7 @@ pub enum Returned {
 
 /// The control thread's hold on a worker.
 pub struct Handle {
-    /// Its thread's processor, if pinned.
+    /// The processor that its thread is kept on, for those who ask; set by whoever keeps it there.
     pub cpu: Option<usize>,
     /// Its counters.
     pub counters: ExecutorCounters,
@@ -59,10 +59,9 @@ impl Handle {
         }
     }
 
-    /// Its worker's thread runs from now on, on processor `cpu` if given.
-    pub(crate) fn started(&mut self, thread: JoinHandle<()>, cpu: Option<usize>) {
+    /// Its worker's thread runs from now on.
+    pub(crate) fn started(&mut self, thread: JoinHandle<()>) {
         self.thread = Some(thread);
-        self.cpu = cpu;
     }
 
     /// Sends a command; gives it back when the worker has too many waiting.

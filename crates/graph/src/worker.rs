@@ -5,6 +5,7 @@ use crate::nap::Watched;
 use crate::ring::{Consumer, Producer};
 use crate::waker::Waker;
 use crate::{Frame, Graph, Handoff, WorkerPort};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -179,21 +180,22 @@ impl<C: Context + 'static> Worker<C> {
         let _ = self.returned.push(returned);
     }
 
-    /// Starts the thread, on processor `cpu` if given.
+    /// Starts the thread. It runs `begin` first: what keeps it on a processor, for example.
     ///
     /// # Errors
-    /// The operating system's, when it gives no thread; when the processor is not there, or not for this process.
+    /// The operating system's, when it gives no thread; that of `begin`: the thread has ended then.
     pub fn start(
         mut self,
         name: String,
-        cpu: Option<usize>,
+        begin: impl FnOnce() -> io::Result<()> + Send + 'static,
         mut handle: Handle,
-    ) -> std::io::Result<Handle> {
-        let (pinned, is_pinned) = std::sync::mpsc::sync_channel(1);
+    ) -> io::Result<Handle> {
+        let (begun, has_begun) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
-            let there = cpu.is_none_or(pin);
-            let _ = pinned.send(there);
-            if !there {
+            let done = begin();
+            let goes_on = done.is_ok();
+            let _ = begun.send(done);
+            if !goes_on {
                 return;
             }
             let spin = crate::cycles::of(SPIN);
@@ -201,13 +203,9 @@ impl<C: Context + 'static> Worker<C> {
                 self.rest(moved, spin);
             }
         })?;
-        if let (Some(cpu), Ok(false)) = (cpu, is_pinned.recv()) {
-            return Err(std::io::Error::new(
-                std::io::ErrorKind::InvalidInput,
-                format!("there is no processor {cpu} that this process may use"),
-            ));
-        }
-        handle.started(thread, cpu);
+        // Without an answer it has panicked, which `Handle::death` says.
+        has_begun.recv().unwrap_or(Ok(()))?;
+        handle.started(thread);
         Ok(handle)
     }
 
@@ -252,19 +250,5 @@ impl<C: Context + 'static> Worker<C> {
         let pending =
             !transmit.handoff().is_empty() || !self.commands.is_empty() || self.cx.is_stale();
         watched.filter(|_| !pending)
-    }
-}
-
-/// Pins the calling thread to a processor. False where that is not allowed.
-#[allow(unsafe_code)]
-pub fn pin(cpu: usize) -> bool {
-    // SAFETY: a zeroed set is an empty one; CPU_SET checks nothing, so the bound is checked first.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if cpu >= libc::CPU_SETSIZE as usize {
-            return false;
-        }
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) == 0
     }
 }

@@ -253,11 +253,12 @@ fn sets_of_nodes_that_are_no_graph_are_refused() {
 }
 
 #[test]
-fn a_processor_that_is_not_there_is_refused() {
+fn a_thread_that_cannot_begin_is_an_error() {
     let Lab { worker, handle, .. } = lab(vec![node(Sorter), node(Copier)]);
-    let refused = worker.start("worker".into(), Some(1023), handle);
-    let error = refused.err().expect("a processor").to_string();
-    assert!(error.contains("no processor 1023"), "{error}");
+    let begin = || Err(std::io::Error::other("no processor"));
+    let refused = worker.start("worker".into(), begin, handle);
+    let error = refused.err().expect("an error").to_string();
+    assert_eq!(error, "no processor");
 }
 
 #[test]
@@ -268,7 +269,7 @@ fn a_thread_that_sleeps_serves_what_comes() {
         cables,
         pool,
     } = lab(vec![node(Sorter), node(Copier)]);
-    let mut handle = worker.start("worker".into(), None, handle).unwrap();
+    let mut handle = worker.start("worker".into(), || Ok(()), handle).unwrap();
     for n in 1..=20u8 {
         // Until it has been asleep.
         let slept = handle.counters.worker.sleeps.get();

@@ -198,7 +198,7 @@ fn threads_hand_over_both_ways() {
     } = lab(4096);
     let started = workers.into_iter().zip(handles);
     let mut handles: Vec<Handle> = started
-        .map(|(worker, handle)| worker.start("worker".into(), None, handle).unwrap())
+        .map(|(worker, handle)| worker.start("worker".into(), || Ok(()), handle).unwrap())
         .collect();
     let (mut out, start) = (Vec::new(), Instant::now());
     for n in 0..2000 {

@@ -138,7 +138,7 @@ fn a_worker_that_dies_says_what_of() {
     assert_eq!(handle.death(), None, "it was not started");
     let broken = WorkerPort::new(Box::new(Broken(PortCounters::new(&[]))), 1, 0);
     assert!(handle.command(Command::AddPort(Box::new(broken))).is_ok());
-    let mut handle = worker.start("worker".into(), None, handle).unwrap();
+    let mut handle = worker.start("worker".into(), || Ok(()), handle).unwrap();
     let start = Instant::now();
     let death = loop {
         if let Some(death) = handle.death() {

@@ -37,14 +37,15 @@ pub struct Tester {
 }
 
 impl Tester {
-    /// Starts a thread on processor `cpu` (None: anywhere) that serves `endpoints`, and returns the control of each, in order.
+    /// Starts a thread that serves `endpoints`, and returns the control of each, in order. The thread
+    /// runs `begin` first: what keeps it on a processor, for example.
     ///
     /// # Errors
     /// If the system gives no thread.
     pub fn spawn(
         endpoints: Vec<Endpoint>,
         pool: Arc<Pool>,
-        cpu: Option<usize>,
+        begin: impl FnOnce() + Send + 'static,
     ) -> io::Result<(Tester, Vec<(Generator, Counters)>)> {
         let entropy = graph::cycles::now() as u32;
         let mut controls = Vec::new();
@@ -66,10 +67,7 @@ impl Tester {
         let thread = std::thread::Builder::new()
             .name("loadgen".into())
             .spawn(move || {
-                if let Some(cpu) = cpu {
-                    // Not being allowed to is no reason not to measure.
-                    graph::worker::pin(cpu);
-                }
+                begin();
                 serve(&mut lines, Buffers::new(pool), &seen);
             })?;
         Ok((

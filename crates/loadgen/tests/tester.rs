@@ -99,7 +99,7 @@ fn both_ways(wire: (Wire, Wire), out: &[Stream], back: &[Stream]) -> (Whole, Vec
         expect: expect.to_vec(),
     };
     let endpoints = vec![endpoint(wire.0, out, back), endpoint(wire.1, back, out)];
-    let (tester, controls) = Tester::spawn(endpoints, pool.clone(), None).unwrap();
+    let (tester, controls) = Tester::spawn(endpoints, pool.clone(), || ()).unwrap();
     let mut controls = controls.into_iter();
     let ((tx0, rx0), (tx1, rx1)) = (controls.next().unwrap(), controls.next().unwrap());
     let path = |tx, rx| Path {
@@ -173,7 +173,7 @@ fn strangers_are_others() {
         send: Vec::new(),
         expect: expected,
     };
-    let (_tester, mut controls) = Tester::spawn(vec![near, far], pool, None).unwrap();
+    let (_tester, mut controls) = Tester::spawn(vec![near, far], pool, || ()).unwrap();
     let (_, rx) = controls.remove(1);
     let (tx, _) = controls.remove(0);
     let mut paths = [Path {
@@ -197,8 +197,7 @@ fn a_port_that_is_full_is_no_loss() {
         send: weighted(&streams),
         expect: Vec::new(),
     };
-    let (tester, mut controls) =
-        Tester::spawn(vec![endpoint], pool.clone(), Some(usize::MAX)).unwrap();
+    let (tester, mut controls) = Tester::spawn(vec![endpoint], pool.clone(), || ()).unwrap();
     let (mut tx, rx) = controls.remove(0);
     tx.start(Pps::UNLIMITED).unwrap();
     assert!(until(patience(Duration::from_secs(30)), || tx.queue_full() > 0));
@@ -227,7 +226,7 @@ fn frames_longer_than_a_buffer_are_chained() {
         send: weighted(&streams),
         expect: Vec::new(),
     };
-    let (tester, mut controls) = Tester::spawn(vec![endpoint], pool.clone(), None).unwrap();
+    let (tester, mut controls) = Tester::spawn(vec![endpoint], pool.clone(), || ()).unwrap();
     let (tx, _) = &mut controls[0];
     tx.start(Pps::UNLIMITED).unwrap();
     assert!(until(patience(Duration::from_secs(30)), || tx.queue_full() > 0));

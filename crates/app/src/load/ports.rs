@@ -318,7 +318,12 @@ fn serve(software: Vec<Software>, cpus: &[usize]) -> Result<Served, Box<dyn Erro
             continue;
         }
         let (places, endpoints): (Vec<_>, Vec<_>) = endpoints.into_iter().unzip();
-        let (tester, controls) = Tester::spawn(endpoints, pool.clone(), cpu.copied())?;
+        let cpu = cpu.copied();
+        let begin = move || {
+            // Not being allowed to is no reason not to measure.
+            let _ = cpu.map(kernel::cpu::pin);
+        };
+        let (tester, controls) = Tester::spawn(endpoints, pool.clone(), begin)?;
         served.testers.push(tester);
         for (place, (generator, counters)) in places.into_iter().zip(controls) {
             let control = &mut served.controls[place];

@@ -126,8 +126,12 @@ impl Daemon {
                 .graph()
                 .index_of(router::nodes::ENTRY)
                 .ok_or("run: the graph has no entry node")?;
-            let started = worker.start(format!("worker-{i}"), *cpu, handle);
-            handles.push(started.map_err(|e| format!("worker {i}: {e}"))?);
+            let cpu = *cpu;
+            let begin = move || cpu.map_or(Ok(()), kernel::cpu::pin);
+            let started = worker.start(format!("worker-{i}"), begin, handle);
+            let mut handle = started.map_err(|e| format!("worker {i}: {e}"))?;
+            handle.cpu = cpu;
+            handles.push(handle);
         }
         router.attach(handles);
         let options = Options {
@@ -559,7 +563,7 @@ mod tests {
             grace: None,
         };
         let (mut router, idle) = Router::new(setup).unwrap();
-        let start = |(worker, handle): router::Idle| worker.start("w".into(), None, handle);
+        let start = |(worker, handle): router::Idle| worker.start("w".into(), || Ok(()), handle);
         let handles: Result<_, _> = idle.into_iter().map(start).collect();
         router.attach(handles.unwrap());
         assert_eq!(dead(&mut router.workers), Ok(()));

@@ -64,7 +64,7 @@ fn nothing_is_lost_while_routes_and_neighbors_change() {
     lab.apply(vec![neighbor(2, 3), neighbor(3, 3)]);
     let worker = lab.workers.remove(0);
     let handle = lab.router.workers.remove(0);
-    let handle = worker.start("worker".into(), None, handle).unwrap();
+    let handle = worker.start("worker".into(), || Ok(()), handle).unwrap();
     lab.router.workers.push(handle);
     let mut random = Random::new(11);
     let (mut seen, mut received) = (vec![false; 60_000], 0);

@@ -1,7 +1,7 @@
 //! How fast packets go through, two threads, one of them forwarding.
 
 use super::*;
-use graph::worker::pin;
+use kernel::cpu::pin;
 use std::sync::atomic::AtomicBool;
 
 /// Packets of 64 bytes, whatever is in them.
@@ -20,7 +20,7 @@ pub fn echo(server: &mut End, client: &mut End, time: Duration) -> f64 {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
-            pin(1);
+            let _ = pin(1);
             let mut frame = Frame::default();
             while !stop.load(Ordering::Relaxed) {
                 client.queues[0].rx(&mut client.bufs, &mut frame);
@@ -31,7 +31,7 @@ pub fn echo(server: &mut End, client: &mut End, time: Duration) -> f64 {
             }
             frame.drain().for_each(|d| client.bufs.free(d));
         });
-        pin(0);
+        let _ = pin(0);
         let mut frame = Frame::default();
         let (start, mut received) = (Instant::now(), 0u64);
         while start.elapsed() < time {
