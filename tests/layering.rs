@@ -21,7 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("control", &["router", "kernel"]),
     ("router", &["graph", "tables", "wire"]),
-    ("lab", &["loadgen", "report"]),
+    ("lab", &["loadgen", "report", "kernel"]),
     // What tests stand on; nobody else uses it.
     ("testbed", &["lab"]),
     ("report", &["loadgen"]),

@@ -18,7 +18,10 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Error, command, netns::PREFIX, patience, process::until};
+use crate::{Error, command, patience, process::until};
+
+/// First part of the name of every namespace made here; the maker's process number follows.
+pub const PREFIX: &str = "parshall-lab-";
 
 const RUN: &str = "/run/parshall";
 const NETNS: &str = "/run/netns";

@@ -1,18 +1,12 @@
 //! Network namespaces with a name that says who made them.
 
-use std::{
-    fs::File,
-    os::fd::AsFd,
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
-};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use kernel::netns::within;
 
-use crate::{Error, cleanup, command};
-
-/// First part of the name of every namespace made here; the maker's process number follows.
-pub const PREFIX: &str = "parshall-lab-";
+use crate::cleanup::{self, PREFIX};
+use crate::{Error, command};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -58,7 +52,7 @@ impl Netns {
         &self.name
     }
 
-    /// Its file, as `setns(2)` wants it.
+    /// Its file, as setns(2) takes it.
     pub fn path(&self) -> PathBuf {
         Path::new("/run/netns").join(&self.name)
     }
@@ -68,18 +62,7 @@ impl Netns {
     /// # Panics
     /// If the namespace is gone.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        std::thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                let file = File::open(self.path()).expect("the namespace exists");
-                let kind = Some(LinkNameSpaceType::Network);
-                move_into_link_name_space(file.as_fd(), kind).expect("root may enter it");
-                work()
-            });
-            match thread.join() {
-                Ok(value) => value,
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        })
+        within(Some(&self.path()), || Ok(work())).expect("it exists, and root may enter it")
     }
 
     /// Runs `ip -n <this> ARGUMENTS` (separated by blanks) and returns what it prints.

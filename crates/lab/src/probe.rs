@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use kernel::cpu::pin;
 use report::model::Placement;
 
 /// Cycles of a round trip from which on two processors are far apart. Near ones take about 290, far ones about 960.
@@ -63,12 +64,12 @@ pub fn round_trip(a: usize, b: usize) -> Option<RoundTrip> {
     let stop = AtomicBool::new(false);
     let mut samples = std::thread::scope(|scope| {
         scope.spawn(|| {
-            if pin(b) {
+            if pin(b).is_ok() {
                 answer(&line, &stop)
             }
         });
         let asked = scope.spawn(|| {
-            let samples = if pin(a) { ask(&line) } else { Vec::new() };
+            let samples = pin(a).map_or_else(|_| Vec::new(), |()| ask(&line));
             stop.store(true, Ordering::Relaxed);
             samples
         });
@@ -117,12 +118,6 @@ fn answer(line: &Line, stop: &AtomicBool) {
     }
 }
 
-fn pin(cpu: usize) -> bool {
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(cpu);
-    rustix::thread::sched_setaffinity(None, &set).is_ok()
-}
-
 /// Rate of the time stamp counter in GHz: the kernel derives the BogoMIPS of an x86 processor from it (two loops a
 /// cycle). Elsewhere, or where it is not told, 1.0, which makes cycles out of nanoseconds.
 pub fn tsc_ghz() -> f64 {
@@ -138,7 +133,7 @@ mod tests {
 
     #[test]
     fn distance_is_measured() {
-        let cpus = crate::machine::cpus();
+        let cpus = kernel::cpu::usable();
         if cpus.len() < 2 {
             println!("SKIP distance_is_measured: needs two processors");
             return;

@@ -1,5 +1,7 @@
 //! Pairs of virtual Ethernet links between namespaces.
 
+use kernel::cpu::pin_thread;
+
 use crate::{Error, Netns};
 
 /// One end of a pair.
@@ -67,7 +69,8 @@ pub fn thread_on(netns: &Netns, name: &str, cpu: usize) -> Result<(), Error> {
     let prefix = format!("napi/{name}-");
     for (pid, comm) in processes() {
         if comm.starts_with(&prefix) {
-            pin(pid, cpu);
+            // One that has just ended needs no pinning.
+            let _ = pin_thread(pid, cpu);
         }
     }
     Ok(())
@@ -86,13 +89,6 @@ fn processes() -> Vec<(i32, String)> {
         Some((pid, comm.trim().to_owned()))
     })
     .collect()
-}
-
-/// Pins a kernel thread; one that has just ended needs no pinning.
-fn pin(pid: i32, cpu: usize) {
-    let mut set = rustix::thread::CpuSet::new();
-    set.set(cpu);
-    let _ = rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(pid), &set);
 }
 
 #[cfg(test)]

@@ -117,7 +117,7 @@ pub fn dataplane(rounds: usize, only: Option<&str>) -> Result<Report, Box<dyn Er
 
 /// The processor that other work is least likely to be on.
 fn last_cpu() -> usize {
-    lab::machine::cpus().last().copied().unwrap_or(0)
+    kernel::cpu::usable().last().copied().unwrap_or(0)
 }
 
 impl std::fmt::Display for Report {

@@ -32,7 +32,7 @@ impl Watch {
         let seconds = self.began.elapsed().as_secs_f64();
         let softirq = |cpu: usize| now.since(&self.then, |c| c == cpu).softirq / seconds;
         // A thread that is not bound takes its software interrupts with it.
-        let cpus = self.cpu.map_or_else(lab::machine::cpus, |cpu| vec![cpu]);
+        let cpus = self.cpu.map_or_else(kernel::cpu::usable, |cpu| vec![cpu]);
         let shares = cpus.into_iter().map(|cpu| (cpu, softirq(cpu)));
         let most = shares.max_by(|(_, a), (_, b)| a.total_cmp(b));
         advice(self.sender, most)

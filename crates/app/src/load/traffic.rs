@@ -109,7 +109,7 @@ impl Traffic {
                 "--cpu takes two processors at most: the sender's and the receiver's".into(),
             );
         }
-        let usable = lab::machine::cpus();
+        let usable = kernel::cpu::usable();
         match self.cpu.iter().find(|cpu| !usable.contains(cpu)) {
             Some(cpu) => Err(format!("--cpu {cpu}: usable here are {usable:?}").into()),
             None => Ok(()),

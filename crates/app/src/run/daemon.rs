@@ -109,7 +109,7 @@ impl Daemon {
             true => (STRIDE_AF_XDP, Some(ports::grace()?)),
             false => (STRIDE, None),
         };
-        let cpus = worker_cpus(&config.workers, &lab::machine::cpus());
+        let cpus = worker_cpus(&config.workers, &kernel::cpu::usable());
         let buffers = BUFFERS * cpus.len() as u32 + opener.buffers(&config);
         let pool = Pool::new(buffers, stride)?;
         let setup = Setup {

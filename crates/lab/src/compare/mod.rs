@@ -89,7 +89,7 @@ const SETUP_SECONDS: f64 = 1.5;
 /// # Errors
 /// If the laboratory cannot be set up. A device that fails is a run that is not valid, with the reason.
 pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, Error> {
-    let cpus = machine::cpus();
+    let cpus = kernel::cpu::usable();
     let cpus = Cpus {
         generator: cpus[0],
         device: *cpus.get(1).unwrap_or(&cpus[0]),
@@ -301,7 +301,7 @@ impl Comparison<'_> {
         search: Search,
         label: &str,
     ) -> Result<(Outcome, Option<FlatOut>), Error> {
-        let others = self.cpus.off_device(spread, &machine::cpus());
+        let others = self.cpus.off_device(spread, &kernel::cpu::usable());
         let test = Loadtest {
             pairs,
             size: load.size,
