@@ -27,7 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("report", &["loadgen"]),
     ("loadgen", &["graph", "wire"]),
     ("io", &["graph", "kernel"]),
-    ("xdp", &["tables"]),
+    ("xdp", &["tables", "kernel"]),
     ("graph", &[]),
     ("kernel", &[]),
     ("tables", &[]),

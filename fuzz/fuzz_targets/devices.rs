@@ -1,21 +1,20 @@
 //! What the kernel answers about devices, as the XDP crate reads it.
 #![cfg_attr(fuzzing, no_main)]
 
-use xdp::message::{Link, family, features, payload};
+use kernel::netlink::{Attributes, Messages, u64_at};
+use xdp::{Link, features_in};
 
-/// A payload is part of its message, an error is one that can be, and whatever is in a payload, it is read.
+/// What is read of a message is in it.
 pub fn check(bytes: &[u8]) {
-    match payload(bytes) {
-        Ok(body) => {
-            assert!(body.len() + 16 <= bytes.len(), "{} bytes", body.len());
-            let link = Link::read(body);
-            if let Some(mac) = link.mac {
-                assert!(body.windows(6).any(|bytes| bytes == mac), "{mac:?}");
-            }
-            let (family, features) = (family(body), features(body));
-            assert!(!body.is_empty() || (family, features) == (None, None));
+    for payload in Messages(bytes).map(|message| message.payload) {
+        let link = Link::read(payload);
+        if let Some(mac) = link.mac {
+            assert!(payload.windows(6).any(|bytes| bytes == mac), "{mac:?}");
         }
-        Err(error) => assert!(!error.to_string().is_empty()),
+        if let Some(features) = features_in(Attributes::behind(payload, 4)) {
+            let found = (0..payload.len()).any(|at| u64_at(payload, at) == Some(features));
+            assert!(found, "{features:#x}");
+        }
     }
 }
 

@@ -1,43 +1,13 @@
 //! Programs on interfaces, held by a BPF link: when its descriptor closes, the program is off.
 
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use kernel::netdev;
+
 use crate::error::Error;
+use crate::mode::Mode;
 use crate::{inventory, sys};
-
-/// Where an XDP program runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// In the driver, before the kernel has made a socket buffer.
-    Native,
-    /// In the kernel's stack, on any device.
-    Generic,
-}
-
-impl Mode {
-    /// `XDP_FLAGS_DRV_MODE` or `XDP_FLAGS_SKB_MODE` (linux/if_link.h).
-    fn flags(self) -> u32 {
-        match self {
-            Self::Native => 1 << 2,
-            Self::Generic => 1 << 1,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Generic => "generic",
-        }
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// A program on an interface; dropping it takes the program off.
 #[derive(Debug)]
@@ -93,7 +63,7 @@ impl Drop for Attachment {
 }
 
 fn explain(ifindex: u32, mode: Mode, source: io::Error) -> Error {
-    let Some(interface) = sys::interface_name(ifindex) else {
+    let Some(interface) = netdev::name(ifindex) else {
         return Error::NoInterface(ifindex);
     };
     match source.raw_os_error() {

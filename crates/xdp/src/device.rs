@@ -3,8 +3,11 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
+use kernel::netns::OWN;
+
 use crate::error::Error;
-use crate::{inventory, netlink};
+use crate::inventory;
+use crate::link::Link;
 
 /// A network device as it was when it was chosen. Its index alone does not name it: another namespace has its own, and a
 /// number that is free again may go to another device.
@@ -24,7 +27,7 @@ impl Device {
     /// # Errors
     /// [`Error::NoInterface`], no Ethernet device, or what the kernel says.
     pub fn here(ifindex: u32) -> Result<Self, Error> {
-        let link = netlink::link(ifindex).map_err(|e| inventory::of_interface(ifindex, e))?;
+        let link = Link::get(ifindex).map_err(|e| inventory::of_interface(ifindex, e))?;
         let no_ethernet = || Error::Parameter(format!("interface {ifindex} is no Ethernet device"));
         Ok(Self {
             ifindex,
@@ -52,7 +55,7 @@ impl Device {
 
 /// The calling thread's network namespace.
 fn namespace() -> Result<(u64, u64), Error> {
-    let file = fs::metadata("/proc/thread-self/ns/net");
+    let file = fs::metadata(OWN);
     let file = file.map_err(Error::doing("asking for the network namespace"))?;
     Ok((file.dev(), file.ino()))
 }
@@ -78,6 +81,6 @@ pub struct DeviceCounters {
 /// # Errors
 /// [`Error::NoInterface`], or what the kernel says.
 pub fn device_counters(ifindex: u32) -> Result<DeviceCounters, Error> {
-    let link = netlink::link(ifindex).map_err(|e| inventory::of_interface(ifindex, e))?;
+    let link = Link::get(ifindex).map_err(|e| inventory::of_interface(ifindex, e))?;
     Ok(link.counters)
 }

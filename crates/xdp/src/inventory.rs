@@ -3,9 +3,10 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use crate::attach::Mode;
 use crate::error::Error;
-use crate::{netlink, sys};
+use crate::link::{self, Link};
+use crate::mode::Mode;
+use crate::sys;
 
 /// The XDP program on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ impl Features {
 /// # Errors
 /// [`Error::NoInterface`], or what the kernel says.
 pub fn attached(ifindex: u32) -> Result<Option<Attached>, Error> {
-    let Some((id, generic)) = netlink::link(ifindex)
+    let Some((id, generic)) = Link::get(ifindex)
         .map_err(|e| of_interface(ifindex, e))?
         .program
     else {
@@ -71,7 +72,7 @@ pub fn attached(ifindex: u32) -> Result<Option<Attached>, Error> {
 /// # Errors
 /// [`Error::NoInterface`], or what the kernel says.
 pub fn features(ifindex: u32) -> Result<Option<Features>, Error> {
-    let bits = netlink::xdp_features(ifindex).map_err(|e| of_interface(ifindex, e))?;
+    let bits = link::xdp_features(ifindex).map_err(|e| of_interface(ifindex, e))?;
     Ok(bits.map(Features))
 }
 

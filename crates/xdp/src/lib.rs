@@ -19,26 +19,28 @@ mod grace;
 mod inventory;
 #[cfg(test)]
 mod layout;
+mod link;
 mod live;
 mod map;
-mod netlink;
+mod mode;
 mod object;
 mod receiver;
 mod router;
 mod sink;
 mod sys;
 
-pub use attach::{Attachment, Mode};
+pub use attach::Attachment;
 pub use device::{Device, DeviceCounters, device_counters};
 pub use error::Error;
 pub use grace::Grace;
 pub use inventory::{Attached, Features, LinkInfo, attached, features, links};
+#[doc(hidden)]
+pub use link::{Link, features as features_in};
 pub use live::{
     Live, LiveError, LivePlan, LiveStream, LiveTotals, MAX_FRAME, MAX_ROUND, MAX_STREAMS, MAX_VARS,
     MAX_WAYS, Op, Rate, Var,
 };
-#[doc(hidden)]
-pub use netlink::message;
+pub use mode::Mode;
 pub use receiver::Receiver;
 pub use router::{Counters, DROPS, Router, RouterPort};
 pub use sink::{MAX_MATCHES, Match, Sink};

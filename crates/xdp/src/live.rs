@@ -21,6 +21,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use kernel::netdev;
+
 pub use plan::{
     LivePlan, LiveStream, MAX_FRAME, MAX_ROUND, MAX_STREAMS, MAX_VARS, MAX_WAYS, Op, Rate, Var,
 };
@@ -28,7 +30,7 @@ pub use plan::{
 use crate::error::Error;
 use crate::map::Mapping;
 use crate::object::{Loaded, elf};
-use crate::{StreamCount, inventory, sys};
+use crate::{StreamCount, inventory};
 use registration::Registration;
 use state::{State, WayState};
 use thread::Generator;
@@ -263,7 +265,7 @@ impl Drop for Live {
 }
 
 fn check_interface(ifindex: u32) -> Result<(), LiveError> {
-    let Some(name) = sys::interface_name(ifindex) else {
+    let Some(name) = netdev::name(ifindex) else {
         return Err(Error::NoInterface(ifindex).into());
     };
     match inventory::features(ifindex)? {

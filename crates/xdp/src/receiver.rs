@@ -2,8 +2,9 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use crate::attach::{Attachment, Mode};
+use crate::attach::Attachment;
 use crate::error::Error;
+use crate::mode::Mode;
 use crate::object::{Loaded, elf};
 
 /// The program on a device that gives everything to AF_XDP sockets and nothing to the kernel. Dropping it takes the program off.

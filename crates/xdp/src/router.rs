@@ -3,16 +3,18 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use kernel::netdev;
 use tables::interface::INTERFACES;
 use tables::mem::LINE;
 use tables::{Memory, Sizes};
 
 use crate::Verdict;
-use crate::attach::{Attachment, Mode};
+use crate::attach::Attachment;
 use crate::device::Device;
 use crate::error::Error;
 use crate::inventory::{self, Features};
 use crate::map::{ARRAY, DEVMAP, MMAPABLE, Map, PERCPU_ARRAY, Shared};
+use crate::mode::Mode;
 use crate::object::{Loaded, elf};
 use crate::receiver;
 use crate::sys::{self, MapSpec};
@@ -127,7 +129,7 @@ impl Router {
         device.check()?;
         let features = inventory::features(ifindex)?;
         if features.is_some_and(|can| !can.transmit()) {
-            let name = sys::interface_name(ifindex).ok_or(Error::NoInterface(ifindex))?;
+            let name = netdev::name(ifindex).ok_or(Error::NoInterface(ifindex))?;
             return Err(Error::NoTransmit { interface: name });
         }
         let set = self.egress.set(interface.into(), ifindex);

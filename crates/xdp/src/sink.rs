@@ -4,9 +4,10 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
 
 use crate::StreamCount;
-use crate::attach::{Attachment, Mode};
+use crate::attach::Attachment;
 use crate::error::Error;
 use crate::map::Shared;
+use crate::mode::Mode;
 use crate::object::{Loaded, elf};
 
 /// How many streams a sink tells apart.

@@ -260,21 +260,3 @@ pub fn unlimit_locked_memory() {
     // SAFETY: the structure outlives the call.
     unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &limit) };
 }
-
-/// Moves the calling thread, and no other, into a new network namespace. Needs CAP_SYS_ADMIN.
-pub fn enter_new_namespace() -> io::Result<()> {
-    // SAFETY: no pointers; only this thread moves.
-    if unsafe { libc::unshare(libc::CLONE_NEWNET) } == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
-}
-
-/// The name of an interface of the calling thread's namespace; None if there is none with this index.
-pub fn interface_name(ifindex: u32) -> Option<String> {
-    let mut name = [0u8; libc::IF_NAMESIZE];
-    // SAFETY: the buffer has the size that if_indextoname(3) asks for.
-    let got = unsafe { libc::if_indextoname(ifindex, name.as_mut_ptr().cast()) };
-    (!got.is_null()).then(|| text_of(&name))
-}

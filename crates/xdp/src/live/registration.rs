@@ -12,10 +12,13 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 
-use crate::attach::{Attachment, Mode};
+use kernel::netns::{OWN, enter_new};
+
+use crate::attach::Attachment;
 use crate::error::Error;
+use crate::link::make_veth;
+use crate::mode::Mode;
 use crate::object::Loaded;
-use crate::{netlink, sys};
 
 /// The device's index; it shares its namespace with a loopback interface and its peer only.
 const IDLE: u32 = 1000;
@@ -42,15 +45,14 @@ impl Registration {
 
     /// Leaves the calling thread in the namespace.
     fn in_new_namespace(program: &Loaded) -> Result<Option<Self>, Error> {
-        let made = sys::enter_new_namespace().and_then(|()| netlink::make_veth(IDLE));
+        let made = enter_new().and_then(|()| make_veth(IDLE));
         match made {
             Err(e) if matches!(e.raw_os_error(), Some(libc::EPERM | libc::EOPNOTSUPP)) => {
                 return Ok(None);
             }
             made => made.map_err(Error::doing("making an idle device"))?,
         }
-        let namespace = File::open("/proc/thread-self/ns/net")
-            .map_err(Error::doing("opening a network namespace"))?;
+        let namespace = File::open(OWN).map_err(Error::doing("opening a network namespace"))?;
         let attachment = Attachment::new(program.as_fd(), IDLE, &[Mode::Native])?;
         Ok(Some(Self {
             _attachment: attachment,

@@ -8,6 +8,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use kernel::cpu::pin;
+
 use crate::object::Loaded;
 use crate::sys;
 
@@ -216,24 +218,6 @@ fn only_our_signal() -> io::Result<()> {
         Ok(())
     } else {
         Err(io::Error::from_raw_os_error(code))
-    }
-}
-
-/// Keeps the calling thread on one CPU.
-fn pin(cpu: usize) -> io::Result<()> {
-    if cpu >= libc::CPU_SETSIZE as usize {
-        return Err(io::Error::from_raw_os_error(libc::EINVAL));
-    }
-    // SAFETY: an all-zero set is the empty set, the CPU is within it, and it outlives the call.
-    let code = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
-    };
-    if code == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
     }
 }
 

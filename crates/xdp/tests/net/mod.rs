@@ -86,9 +86,7 @@ pub fn ip(args: &[&str]) -> bool {
 
 /// Index of an interface of the calling thread's namespace.
 pub fn index(interface: &str) -> u32 {
-    let name = std::ffi::CString::new(interface).expect("no zero in it");
-    // SAFETY: a C string that outlives the call.
-    unsafe { libc::if_nametoindex(name.as_ptr()) }
+    kernel::netdev::index(interface).unwrap_or(0)
 }
 
 /// Keeps the calling thread on the processor that it is on.

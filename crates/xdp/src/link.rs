@@ -1,0 +1,143 @@
+//! What the kernel says of a link (rtnetlink, linux/if_link.h) and of what its driver can do with XDP (generic netlink
+//! family `netdev`, linux/netdev.h); a pair of veths. All in the calling thread's network namespace.
+
+use std::io;
+
+use kernel::netlink::{Attributes, Builder, Family, Socket, u32_at, u64_at};
+
+use crate::device::DeviceCounters;
+
+/// Bytes of `struct ifinfomsg`.
+const HEADER: usize = 16;
+const XDP_ATTACHED: u16 = 2;
+const XDP_PROG_ID: u16 = 4;
+/// `XDP_ATTACHED_SKB`: in generic mode.
+const GENERIC: u8 = 2;
+
+const NETDEV_CMD_DEV_GET: u8 = 1;
+const NETDEV_A_DEV_IFINDEX: u16 = 1;
+const NETDEV_A_DEV_XDP_FEATURES: u16 = 3;
+
+/// What the kernel says of a link (`RTM_NEWLINK`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Its address, if it has one of Ethernet.
+    pub mac: Option<[u8; 6]>,
+    /// Id of its XDP program, and whether that runs in generic mode. With programs in both modes, the kernel names none
+    /// and the id is 0.
+    pub program: Option<(u32, bool)>,
+    /// What its driver counts.
+    pub counters: DeviceCounters,
+}
+
+impl Link {
+    /// Asks the kernel for the link with this index.
+    ///
+    /// # Errors
+    /// ENODEV: there is none.
+    pub fn get(ifindex: u32) -> io::Result<Self> {
+        let request = Builder::new(libc::RTM_GETLINK, &header(ifindex));
+        let mut link = Self::default();
+        Socket::route(None)?.ask(request, |message| link = Self::read(message.payload))?;
+        Ok(link)
+    }
+
+    /// Takes the payload of a message apart. What is missing or cut off is not there.
+    pub fn read(payload: &[u8]) -> Self {
+        let attributes = Attributes::behind(payload, HEADER);
+        let find = |kind| attributes.clone().find(kind);
+        Self {
+            mac: find(libc::IFLA_ADDRESS).and_then(|mac| mac.try_into().ok()),
+            program: find(libc::IFLA_XDP).and_then(program),
+            counters: find(libc::IFLA_STATS64).map_or_else(Default::default, counters),
+        }
+    }
+}
+
+fn program(xdp: &[u8]) -> Option<(u32, bool)> {
+    let find = |kind| Attributes(xdp).find(kind);
+    let &attached = find(XDP_ATTACHED)?.first()?;
+    let id = find(XDP_PROG_ID).and_then(|id| u32_at(id, 0)).unwrap_or(0);
+    (attached != 0).then_some((id, attached == GENERIC))
+}
+
+/// `struct rtnl_link_stats64`.
+fn counters(stats: &[u8]) -> DeviceCounters {
+    let at = |index: usize| u64_at(stats, index * 8).unwrap_or(0);
+    DeviceCounters {
+        tx_packets: at(1),
+        rx_dropped: at(6),
+        tx_dropped: at(7),
+    }
+}
+
+/// Makes a pair of veths, both down. One gets the index `ifindex`, the other any.
+pub fn make_veth(ifindex: u32) -> io::Result<()> {
+    let kind = |info: Builder| info.string(libc::IFLA_INFO_KIND, "veth");
+    let request = Builder::new(libc::RTM_NEWLINK, &header(ifindex))
+        .flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+        .nested(libc::IFLA_LINKINFO, kind);
+    Socket::route(None)?.command(request)
+}
+
+/// `struct ifinfomsg` that names a link by its index.
+fn header(ifindex: u32) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[4..8].copy_from_slice(&ifindex.to_ne_bytes());
+    header
+}
+
+/// The device's `NETDEV_XDP_ACT_*` bits; None where the kernel does not say (before 6.3).
+pub fn xdp_features(ifindex: u32) -> io::Result<Option<u64>> {
+    let mut family = match Family::open(None, "netdev") {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(None),
+        family => family?,
+    };
+    let request = family
+        .request(NETDEV_CMD_DEV_GET)
+        .number(NETDEV_A_DEV_IFINDEX, ifindex);
+    let mut bits = None;
+    family.ask(request, |answer| bits = features(answer))?;
+    Ok(bits)
+}
+
+/// The `NETDEV_XDP_ACT_*` bits in an answer.
+pub fn features(answer: Attributes<'_>) -> Option<u64> {
+    u64_at(answer.find(NETDEV_A_DEV_XDP_FEATURES)?, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::netlink::Messages;
+
+    #[test]
+    fn a_link_is_what_its_message_says() {
+        let message = Builder::new(libc::RTM_NEWLINK, &header(1));
+        let read = |message: Builder| {
+            let bytes = message.finish(0);
+            let message = Messages(&bytes).next().expect("one message");
+            Link::read(message.payload)
+        };
+        assert_eq!(read(message.clone()), Link::default());
+        let stats: Vec<u8> = (0..24u64).flat_map(u64::to_ne_bytes).collect();
+        let xdp = |xdp: Builder| {
+            xdp.attribute(XDP_ATTACHED, &[GENERIC])
+                .number(XDP_PROG_ID, 77)
+        };
+        let message = message
+            .attribute(libc::IFLA_ADDRESS, &[2, 0, 0, 0, 0, 9])
+            .attribute(libc::IFLA_STATS64, &stats)
+            .nested(libc::IFLA_XDP, xdp);
+        let expected = Link {
+            mac: Some([2, 0, 0, 0, 0, 9]),
+            program: Some((77, true)),
+            counters: DeviceCounters {
+                tx_packets: 1,
+                rx_dropped: 6,
+                tx_dropped: 7,
+            },
+        };
+        assert_eq!(read(message), expected);
+    }
+}
