@@ -22,6 +22,7 @@ pub mod mem;
 mod memory;
 pub mod nexthop;
 pub mod random;
+pub mod rib;
 pub mod special;
 pub mod synthetic;
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::ip4::Prefix;
 use crate::random::Random;
+use crate::rib::Key;
 
 /// Prefixes of each length in a thousand. The rest are longer than /24, evenly.
 const PER_MILLE: [(u8, u32); 9] = [
@@ -38,7 +39,7 @@ fn distinct(random: &mut Random, seen: &mut HashSet<Prefix>) -> Prefix {
     let mut len = length(random);
     loop {
         for _ in 0..TRIES {
-            let prefix = Prefix::of_len(unicast(random), len);
+            let prefix = Prefix::cut(unicast(random), len);
             if seen.insert(prefix) {
                 return prefix;
             }

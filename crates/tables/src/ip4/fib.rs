@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use super::entry::{EXT, Entry};
-use super::rib::Rib;
 use super::{Prefix, Reader};
 use crate::ids::{Full, Ids, Retired, Usage};
 use crate::mem::Cells;
+use crate::rib::Rib;
 
 /// Words of the first level: one for every /24.
 pub const FIRST_WORDS: usize = 1 << 24;
@@ -26,7 +26,7 @@ const EXTENDED: u8 = 0xff;
 pub struct Fib {
     first: Cells,
     second: Cells,
-    rib: Rib,
+    rib: Rib<Prefix, Entry>,
     /// Depth of each first-level entry, or `EXTENDED`.
     first_depth: Box<[u8]>,
     /// Depth of each second-level entry.
@@ -87,8 +87,8 @@ impl Fib {
     /// Removes a route and returns its entry; the next shorter prefix takes its addresses over.
     pub fn remove(&mut self, prefix: Prefix) -> Option<Entry> {
         let old = self.rib.remove(prefix)?;
-        let (entry, depth) = match self.rib.longest_match(prefix.addr(), prefix.len()) {
-            Some((cover, entry)) => (entry, cover.len()),
+        let (entry, depth) = match self.rib.covers(prefix).next() {
+            Some((cover, &entry)) => (entry, cover.len()),
             None => (Entry::NO_ROUTE, 0),
         };
         self.paint(prefix, entry, depth);
@@ -100,17 +100,18 @@ impl Fib {
 
     /// The route of exactly this prefix.
     pub fn get(&self, prefix: Prefix) -> Option<Entry> {
-        self.rib.get(prefix)
+        self.rib.get(prefix).copied()
     }
 
     /// The longest prefix that contains `dst` (host byte order), and its entry.
     pub fn longest_match(&self, dst: u32) -> Option<(Prefix, Entry)> {
-        self.rib.longest_match(dst, 33)
+        let (prefix, entry) = self.rib.longest_match(dst)?;
+        Some((prefix, *entry))
     }
 
     /// All routes, shorter prefixes first, in no other order.
     pub fn iter(&self) -> impl Iterator<Item = (Prefix, Entry)> {
-        self.rib.iter()
+        self.rib.iter().map(|(prefix, entry)| (prefix, *entry))
     }
 
     /// Number of routes.

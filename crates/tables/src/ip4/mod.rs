@@ -12,7 +12,6 @@ mod entry;
 mod fib;
 mod prefix;
 mod reader;
-mod rib;
 #[cfg(test)]
 mod tests;
 

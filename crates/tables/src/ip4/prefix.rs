@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
+use crate::rib;
+
 /// An address and a length; host bits are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Prefix {
@@ -60,16 +62,6 @@ impl Prefix {
     pub const fn contains(self, addr: u32) -> bool {
         addr & mask(self.len) == self.addr
     }
-
-    /// The same addresses cut or grown to a length of 0 to 32; lengths above are taken as 32.
-    #[inline]
-    pub(crate) const fn of_len(addr: u32, len: u8) -> Self {
-        let len = if len > 32 { 32 } else { len };
-        Self {
-            addr: addr & mask(len),
-            len,
-        }
-    }
 }
 
 /// The network mask of a length of 0 to 32.
@@ -77,6 +69,30 @@ impl Prefix {
 const fn mask(len: u8) -> u32 {
     // A shift of 64 bits: 32 minus 0 would be too wide for 32.
     (u64::MAX << (32 - len)) as u32
+}
+
+impl rib::Key for Prefix {
+    type Addr = u32;
+    const BITS: u8 = 32;
+
+    #[inline]
+    fn cut(address: u32, len: u8) -> Self {
+        let len = len.min(Self::BITS);
+        Self {
+            addr: address & mask(len),
+            len,
+        }
+    }
+
+    #[inline]
+    fn addr(self) -> u32 {
+        self.addr
+    }
+
+    #[inline]
+    fn len(self) -> u8 {
+        self.len
+    }
 }
 
 impl fmt::Display for Prefix {
