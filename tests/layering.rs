@@ -19,7 +19,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "tables", "wire",
         ],
     ),
-    ("control", &["router", "kernel"]),
+    // `tables` for its map of routes by prefix: the kernel's routes are kept as the FIB's are.
+    ("control", &["router", "kernel", "tables"]),
     ("router", &["graph", "tables", "wire"]),
     ("lab", &["loadgen", "report", "kernel"]),
     // What tests stand on; nobody else uses it.

@@ -3,10 +3,10 @@
 use std::net::Ipv4Addr;
 use std::slice;
 
-use crate::facts::{Hops, Route, RouteKind, Table};
+use router::change::Prefix;
+use tables::rib::Key;
 
-/// A prefix: address (host byte order) and length.
-pub(super) type Key = (u32, u8);
+use crate::facts::{Hops, Route, RouteKind, Table};
 
 /// A route, less its prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Takes a route apart.
-    pub fn split(route: Route) -> (Key, Entry) {
+    pub fn split(route: Route) -> (Prefix, Entry) {
         let Route {
             destination,
             length,
@@ -35,7 +35,7 @@ impl Entry {
             hops,
         } = route;
         (
-            (destination, length),
+            Prefix::cut(destination, length),
             Entry {
                 table,
                 tos,

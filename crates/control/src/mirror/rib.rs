@@ -6,15 +6,15 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
 
-use router::change::Route as Action;
+use router::change::{Prefix, Route as Action};
+use tables::rib::{self, BuildMix};
 
-use super::entry::{Entry, Key, Need};
+use super::entry::{Entry, Need};
 use super::resolve::World;
 use crate::facts::{Place, Table};
 
-type Keys = HashSet<Key, BuildHasherDefault<Mix>>;
+type Prefixes = HashSet<Prefix, BuildMix>;
 
 #[derive(Debug)]
 struct Marked {
@@ -25,11 +25,11 @@ struct Marked {
 /// All routes.
 #[derive(Debug, Default)]
 pub(super) struct Rib {
-    prefixes: HashMap<Key, Vec<Marked>, BuildHasherDefault<Mix>>,
+    routes: rib::Rib<Prefix, Vec<Marked>>,
     /// The prefixes with a route that needs this.
-    users: HashMap<Need, Keys>,
+    users: HashMap<Need, Prefixes>,
     /// Prefixes with a route of table default: hardly ever any.
-    last_resort: BTreeSet<Key>,
+    last_resort: BTreeSet<Prefix>,
     generation: u32,
     dumping: bool,
 }
@@ -37,16 +37,16 @@ pub(super) struct Rib {
 impl Rib {
     /// Puts a route in. News about a route that is there already change nothing; a dump shows the order as it is, and a route that
     /// stands elsewhere is moved.
-    pub fn insert(&mut self, key: Key, entry: Entry, place: Place) {
+    pub fn insert(&mut self, prefix: Prefix, entry: Entry, place: Place) {
         let generation = self.generation;
         if entry.table == Table::Default {
-            self.last_resort.insert(key);
+            self.last_resort.insert(prefix);
         }
-        let list = self.prefixes.entry(key).or_default();
+        let list = self.routes.get_or_default(prefix);
         match list.iter().position(|known| known.entry == entry) {
             Some(_) if !self.dumping => return,
             Some(at) => drop(list.remove(at)),
-            None => need(&mut self.users, key, &entry),
+            None => need(&mut self.users, prefix, &entry),
         }
         let rank = entry.rank();
         let behind = |known: &Marked| match known.entry.rank().cmp(&rank) {
@@ -63,24 +63,24 @@ impl Rib {
         match replaced {
             Some(known) => {
                 let old = std::mem::replace(known, marked);
-                self.tidy(key, Need::of(&old.entry.hops).collect());
+                self.tidy(prefix, Need::of(&old.entry.hops).collect());
             }
             None => list.insert(at, marked),
         }
     }
 
     /// Takes a route out.
-    pub fn remove(&mut self, key: Key, entry: &Entry) {
-        self.retain(key, |known| known != entry);
+    pub fn remove(&mut self, prefix: Prefix, entry: &Entry) {
+        self.retain(prefix, |known| known != entry);
     }
 
     /// Keeps those routes of a prefix that `keep` says.
-    pub fn retain(&mut self, key: Key, mut keep: impl FnMut(&Entry) -> bool) {
-        self.retain_marked(key, |known| keep(&known.entry));
+    pub fn retain(&mut self, prefix: Prefix, mut keep: impl FnMut(&Entry) -> bool) {
+        self.retain_marked(prefix, |known| keep(&known.entry));
     }
 
-    fn retain_marked(&mut self, key: Key, mut keep: impl FnMut(&Marked) -> bool) {
-        if let Some(list) = self.prefixes.get_mut(&key) {
+    fn retain_marked(&mut self, prefix: Prefix, mut keep: impl FnMut(&Marked) -> bool) {
+        if let Some(list) = self.routes.get_mut(prefix) {
             let mut lost = Vec::new();
             list.retain(|known| {
                 let kept = keep(known);
@@ -89,7 +89,7 @@ impl Rib {
                 }
                 kept
             });
-            self.tidy(key, lost);
+            self.tidy(prefix, lost);
         }
     }
 
@@ -105,63 +105,55 @@ impl Rib {
     }
 
     /// The prefixes that have routes which the dump has not shown.
-    pub fn unseen(&self) -> Vec<Key> {
-        let stale =
-            |list: &Vec<Marked>| list.iter().any(|known| known.generation != self.generation);
-        self.prefixes
-            .iter()
-            .filter(|(_, list)| stale(list))
-            .map(|(key, _)| *key)
-            .collect()
+    pub fn unseen(&self) -> Vec<Prefix> {
+        let unseen = |list: &[Marked]| list.iter().any(|k| k.generation != self.generation);
+        let stale = self.routes.iter().filter(|(_, list)| unseen(list));
+        stale.map(|(prefix, _)| prefix).collect()
     }
 
     /// Takes out those routes of a prefix that the dump has not shown.
-    pub fn sweep(&mut self, key: Key) {
+    pub fn sweep(&mut self, prefix: Prefix) {
         let generation = self.generation;
-        self.retain_marked(key, |known| known.generation == generation);
+        self.retain_marked(prefix, |known| known.generation == generation);
     }
 
     /// Routes of a prefix are gone, which needed this: what remains may need less.
-    fn tidy(&mut self, key: Key, lost: Vec<Need>) {
-        let list = self
-            .prefixes
-            .get(&key)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+    fn tidy(&mut self, prefix: Prefix, lost: Vec<Need>) {
+        let list = self.routes.get(prefix).map_or(&[][..], Vec::as_slice);
         if !list.iter().any(|known| known.entry.table == Table::Default) {
-            self.last_resort.remove(&key);
+            self.last_resort.remove(&prefix);
         }
         for need in lost {
             let needs = |known: &Marked| Need::of(&known.entry.hops).any(|other| other == need);
             if !list.iter().any(needs)
                 && let Some(users) = self.users.get_mut(&need)
             {
-                users.remove(&key);
+                users.remove(&prefix);
                 if users.is_empty() {
                     self.users.remove(&need);
                 }
             }
         }
         if list.is_empty() {
-            self.prefixes.remove(&key);
+            self.routes.remove(prefix);
         }
     }
 
     /// The prefixes with a route that needs any of these, each once.
-    pub fn users(&self, needs: &[Need]) -> Vec<Key> {
+    pub fn users(&self, needs: &[Need]) -> Vec<Prefix> {
         let sets = needs.iter().filter_map(|need| self.users.get(need));
-        let mut keys: Vec<Key> = sets.flatten().copied().collect();
+        let mut prefixes: Vec<Prefix> = sets.flatten().copied().collect();
         if needs.len() > 1 {
-            keys.sort_unstable();
-            keys.dedup();
+            prefixes.sort_unstable();
+            prefixes.dedup();
         }
-        keys
+        prefixes
     }
 
     /// What is to be done with packets of a prefix; `None`: nothing by this prefix.
-    pub fn effective(&self, world: &World, key: Key) -> Option<Action> {
-        let (table, action) = self.best(world, key)?;
-        (table != Table::Default || !self.covered(world, key)).then_some(action)
+    pub fn effective(&self, world: &World, prefix: Prefix) -> Option<Action> {
+        let (table, action) = self.best(world, prefix)?;
+        (table != Table::Default || !self.covered(world, prefix)).then_some(action)
     }
 
     /// Whether there is any route of table default.
@@ -170,63 +162,35 @@ impl Rib {
     }
 
     /// The prefixes of table default within this one, whose routes may count or not as this one's change.
-    pub fn dependents(&self, key: Key) -> Vec<Key> {
-        let within =
-            |other: &&Key| **other != key && other.1 >= key.1 && truncate(other.0, key.1) == key.0;
-        self.last_resort.iter().filter(within).copied().collect()
+    pub fn dependents(&self, prefix: Prefix) -> Vec<Prefix> {
+        // In order a prefix comes right before all those within it.
+        let from = self.last_resort.range(prefix..);
+        let within = from.take_while(|other| prefix.contains(other.addr()));
+        within.filter(|other| **other != prefix).copied().collect()
     }
 
-    fn best(&self, world: &World, key: Key) -> Option<(Table, Action)> {
-        let list = self.prefixes.get(&key)?;
-        let usable = list
-            .iter()
-            .map(|known| &known.entry)
-            .filter(|entry| entry.tos == 0);
-        usable
-            .map(|entry| (entry.table, world.action(entry)))
-            .find_map(|(table, action)| Some((table, action?)))
+    fn best(&self, world: &World, prefix: Prefix) -> Option<(Table, Action)> {
+        best(world, self.routes.get(prefix)?)
     }
 
-    fn covered(&self, world: &World, (address, length): Key) -> bool {
-        (0..length).any(|shorter| {
-            let above = self.best(world, (truncate(address, shorter), shorter));
-            above.is_some_and(|(table, _)| table != Table::Default)
-        })
+    fn covered(&self, world: &World, prefix: Prefix) -> bool {
+        let mut covers = self.routes.covers(prefix);
+        covers.any(|(_, list)| best(world, list).is_some_and(|(table, _)| table != Table::Default))
     }
 }
 
-fn need(users: &mut HashMap<Need, Keys>, key: Key, entry: &Entry) {
+/// The first of a prefix's routes that can be used.
+fn best(world: &World, list: &[Marked]) -> Option<(Table, Action)> {
+    let entries = list.iter().map(|known| &known.entry);
+    let usable = entries.filter(|entry| entry.tos == 0);
+    usable
+        .map(|entry| (entry.table, world.action(entry)))
+        .find_map(|(table, action)| Some((table, action?)))
+}
+
+fn need(users: &mut HashMap<Need, Prefixes>, prefix: Prefix, entry: &Entry) {
     for need in Need::of(&entry.hops) {
-        users.entry(need).or_default().insert(key);
-    }
-}
-
-fn truncate(address: u32, length: u8) -> u32 {
-    address & u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0)
-}
-
-/// A hasher for prefixes: multiplication by an odd constant, then the high bits down. The keys come from the kernel's
-/// table, whose writer is as privileged as we are.
-#[derive(Debug, Default)]
-pub(super) struct Mix(u64);
-
-impl Hasher for Mix {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 32)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u8(byte);
-        }
-    }
-
-    fn write_u8(&mut self, value: u8) {
-        self.write_u32(u32::from(value));
-    }
-
-    fn write_u32(&mut self, value: u32) {
-        self.0 = (self.0.rotate_left(8) ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        users.entry(need).or_default().insert(prefix);
     }
 }
 
@@ -253,6 +217,10 @@ mod tests {
             world.owned.insert(link, link as u16);
         }
         world
+    }
+
+    fn prefix(text: &str) -> Prefix {
+        text.parse().unwrap()
     }
 
     fn entry() -> impl Strategy<Value = Entry> {
@@ -304,53 +272,54 @@ mod tests {
     }
 
     /// The rule of the kernel by exhaustive search in a plain list.
-    fn oracle(list: &[(Key, Entry)], key: Key) -> Option<Action> {
-        let best = |key: Key, tables: &[Table]| {
+    fn oracle(list: &[(Prefix, Entry)], prefix: Prefix) -> Option<Action> {
+        let best = |prefix: Prefix, tables: &[Table]| {
             tables.iter().find_map(|&table| {
                 (0..3).find_map(|metric| {
                     let mut all = list
                         .iter()
-                        .filter(|(k, e)| *k == key && e.table == table && e.tos == 0);
+                        .filter(|(k, e)| *k == prefix && e.table == table && e.tos == 0);
                     all.find_map(|(_, e)| (e.metric == metric).then(|| does(e)).flatten())
                 })
             })
         };
-        let first = best(key, &[Table::Local, Table::Main]);
+        let first = best(prefix, &[Table::Local, Table::Main]);
         let covered = || {
-            (0..key.1).any(|len| {
-                best((truncate(key.0, len), len), &[Table::Local, Table::Main]).is_some()
+            (0..prefix.len()).any(|len| {
+                let shorter = Prefix::new(prefix.addr(), len).unwrap();
+                best(shorter, &[Table::Local, Table::Main]).is_some()
             })
         };
         first.or_else(|| {
             if covered() {
                 None
             } else {
-                best(key, &[Table::Default])
+                best(prefix, &[Table::Default])
             }
         })
     }
 
     /// `ip route add|append|replace` on a plain list.
-    fn insert(list: &mut Vec<(Key, Entry)>, key: Key, entry: Entry, place: Place) {
-        if list.contains(&(key, entry.clone())) {
+    fn insert(list: &mut Vec<(Prefix, Entry)>, prefix: Prefix, entry: Entry, place: Place) {
+        if list.contains(&(prefix, entry.clone())) {
             return;
         }
         let first = list
             .iter()
-            .position(|(k, e)| *k == key && e.rank() == entry.rank());
+            .position(|(k, e)| *k == prefix && e.rank() == entry.rank());
         match (place, first) {
-            (Place::Replace, Some(at)) => list[at] = (key, entry),
-            (Place::First, _) => list.insert(0, (key, entry)),
-            _ => list.push((key, entry)),
+            (Place::Replace, Some(at)) => list[at] = (prefix, entry),
+            (Place::First, _) => list.insert(0, (prefix, entry)),
+            _ => list.push((prefix, entry)),
         }
     }
 
     /// Which prefixes need what, worked out anew.
-    fn users(rib: &Rib) -> HashMap<Need, Keys> {
+    fn users(rib: &Rib) -> HashMap<Need, Prefixes> {
         let mut users = HashMap::new();
-        for (key, list) in &rib.prefixes {
+        for (prefix, list) in rib.routes.iter() {
             list.iter()
-                .for_each(|known| need(&mut users, *key, &known.entry));
+                .for_each(|known| need(&mut users, prefix, &known.entry));
         }
         users
     }
@@ -360,37 +329,37 @@ mod tests {
         fn the_route_that_counts_is_the_kernels(
             steps in prop::collection::vec((0..4u8, entry(), place(), 0..8u8), 0..60),
         ) {
-            let keys: [Key; 4] = [(0, 0), (0x0a00_0000, 8), (0x0a01_0000, 16), (0x0b00_0000, 8)];
+            let prefixes = ["0.0.0.0/0", "10.0.0.0/8", "10.1.0.0/16", "11.0.0.0/8"].map(prefix);
             let (mut rib, mut list, world) = (Rib::default(), Vec::new(), world());
             let mut lost = false;
             for (at, entry, place, what) in steps {
-                let key = keys[usize::from(at)];
+                let prefix = prefixes[usize::from(at)];
                 // Of some news nothing is heard, until a dump shows all that there is.
                 let heard = what < 6;
                 lost |= !heard;
                 if what & 1 == 0 {
                     if heard {
-                        rib.remove(key, &entry);
+                        rib.remove(prefix, &entry);
                     }
-                    list.retain(|known| *known != (key, entry.clone()));
+                    list.retain(|known| *known != (prefix, entry.clone()));
                 } else {
                     if heard {
-                        rib.insert(key, entry.clone(), place);
+                        rib.insert(prefix, entry.clone(), place);
                     }
-                    insert(&mut list, key, entry, place);
+                    insert(&mut list, prefix, entry, place);
                 }
                 if lost && heard {
                     rib.begin();
-                    for (key, entry) in in_order(&list) {
-                        rib.insert(key, entry, Place::Last);
+                    for (prefix, entry) in in_order(&list) {
+                        rib.insert(prefix, entry, Place::Last);
                     }
                     rib.end();
-                    rib.unseen().into_iter().for_each(|key| rib.sweep(key));
+                    rib.unseen().into_iter().for_each(|prefix| rib.sweep(prefix));
                     lost = false;
                 }
                 if !lost {
-                    for key in keys {
-                        prop_assert_eq!(rib.effective(&world, key), oracle(&list, key));
+                    for prefix in prefixes {
+                        prop_assert_eq!(rib.effective(&world, prefix), oracle(&list, prefix));
                     }
                 }
                 prop_assert_eq!(&rib.users, &users(&rib));
@@ -401,23 +370,57 @@ mod tests {
         fn a_dump_that_shows_what_is_known_changes_nothing_meanwhile(
             steps in prop::collection::vec((entry(), place()), 0..20),
         ) {
-            let key = (0x0a00_0000, 8);
+            let prefix = prefix("10.0.0.0/8");
             let (mut rib, mut list, world) = (Rib::default(), Vec::new(), world());
             for (entry, place) in steps {
-                rib.insert(key, entry.clone(), place);
-                insert(&mut list, key, entry, place);
+                rib.insert(prefix, entry.clone(), place);
+                insert(&mut list, prefix, entry, place);
             }
-            let before = rib.effective(&world, key);
+            let before = rib.effective(&world, prefix);
             rib.begin();
-            for (key, entry) in in_order(&list) {
-                rib.insert(key, entry, Place::Last);
-                prop_assert_eq!(rib.effective(&world, key), before.clone());
+            for (prefix, entry) in in_order(&list) {
+                rib.insert(prefix, entry, Place::Last);
+                prop_assert_eq!(rib.effective(&world, prefix), before.clone());
             }
         }
     }
 
+    #[test]
+    fn routes_of_table_default_depend_on_those_around_them() {
+        let mut rib = Rib::default();
+        let default = Entry {
+            table: Table::Default,
+            tos: 0,
+            metric: 0,
+            kind: RouteKind::Blackhole,
+            mtu: None,
+            source: None,
+            hops: Hops::Many(Box::default()),
+        };
+        let all = [
+            "0.0.0.0/0",
+            "10.0.0.0/8",
+            "10.1.0.0/16",
+            "10.1.255.255/32",
+            "11.0.0.0/8",
+        ];
+        for text in all {
+            rib.insert(prefix(text), default.clone(), Place::Last);
+        }
+        for (text, dependents) in [
+            ("0.0.0.0/0", &all[1..]),
+            ("10.0.0.0/8", &all[2..4]),
+            ("10.1.0.0/17", &[]),
+            ("10.1.128.0/17", &all[3..4]),
+            ("12.0.0.0/8", &[]),
+        ] {
+            let expected: Vec<_> = dependents.iter().map(|text| prefix(text)).collect();
+            assert_eq!(rib.dependents(prefix(text)), expected, "{text}");
+        }
+    }
+
     /// As the kernel shows them: by rank, and those of equal rank in their order.
-    fn in_order(list: &[(Key, Entry)]) -> Vec<(Key, Entry)> {
+    fn in_order(list: &[(Prefix, Entry)]) -> Vec<(Prefix, Entry)> {
         let mut sorted = list.to_vec();
         sorted.sort_by_key(|(_, entry)| entry.rank());
         sorted

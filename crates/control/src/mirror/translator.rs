@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use router::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac, Prefix, Route as Action};
 
 use super::addresses::Addresses;
-use super::entry::{Entry, Key};
+use super::entry::Entry;
 use super::resolve::{LinkState, World};
 use super::rib::Rib;
 use crate::facts::{Batch, Event, Link, Neighbor, Nexthop, Place, Route, RouteKind, Section};
@@ -126,8 +126,8 @@ impl Translator {
                 });
             }
         }
-        let keys = self.keys_by(link);
-        self.edit(keys, &mut out, |_, world| {
+        let prefixes = self.prefixes_by(link);
+        self.edit(prefixes, &mut out, |_, world| {
             world.owned.insert(link, id);
         });
         out
@@ -139,8 +139,8 @@ impl Translator {
         let Some(owned) = self.owned.remove(&link) else {
             return out;
         };
-        let keys = self.keys_by(link);
-        self.edit(keys, &mut out, |_, world| {
+        let prefixes = self.prefixes_by(link);
+        self.edit(prefixes, &mut out, |_, world| {
             world.owned.remove(&link);
         });
         delete_interfaces(&owned, &mut out);
@@ -179,8 +179,8 @@ impl Translator {
             Event::NexthopGone(id) => self.nexthop_gone(id, out),
             Event::Route(route, place) => self.route(route, place, out),
             Event::RouteGone(route) => {
-                let (key, entry) = Entry::split(route);
-                self.edit_one(key, out, |rib| rib.remove(key, &entry));
+                let (prefix, entry) = Entry::split(route);
+                self.edit_one(prefix, out, |rib| rib.remove(prefix, &entry));
             }
             Event::DumpBegin(section) => {
                 self.generation = self.generation.wrapping_add(1);
@@ -228,10 +228,10 @@ impl Translator {
                     .for_each(|key| self.neighbor_gone(key, out));
             }
             Section::Routes => {
-                let keys = self.rib.unseen();
-                let sweep = keys.clone();
-                self.edit(keys, out, |rib, _| {
-                    sweep.into_iter().for_each(|key| rib.sweep(key))
+                let prefixes = self.rib.unseen();
+                let sweep = prefixes.clone();
+                self.edit(prefixes, out, |rib, _| {
+                    sweep.into_iter().for_each(|prefix| rib.sweep(prefix))
                 });
             }
         }
@@ -253,17 +253,17 @@ impl Translator {
         }
         let was = self.world.links.get(&index).copied();
         if was != Some(state) {
-            let keys = self.keys_by(index);
+            let prefixes = self.prefixes_by(index);
             let purged = if state.admin_up {
                 Vec::new()
             } else {
-                keys.clone()
+                prefixes.clone()
             };
-            self.edit(keys, out, |rib, world| {
+            self.edit(prefixes, out, |rib, world| {
                 world.links.insert(index, state);
                 // The kernel drops the routes of a link that goes down, all but the host's own addresses.
-                for key in purged {
-                    rib.retain(key, |entry| {
+                for prefix in purged {
+                    rib.retain(prefix, |entry| {
                         entry.kind == RouteKind::Local || world.any_alive(&entry.hops)
                     });
                 }
@@ -280,13 +280,13 @@ impl Translator {
             return;
         }
         self.neighbors.retain(|(link, _), _| *link != index);
-        let keys = self.keys_by(index);
-        let purged = keys.clone();
-        self.edit(keys, out, |rib, world| {
+        let prefixes = self.prefixes_by(index);
+        let purged = prefixes.clone();
+        self.edit(prefixes, out, |rib, world| {
             world.links.remove(&index);
             world.owned.remove(&index);
-            for key in purged {
-                rib.retain(key, |entry| world.any_alive(&entry.hops));
+            for prefix in purged {
+                rib.retain(prefix, |entry| world.any_alive(&entry.hops));
             }
         });
         let owned = self.owned.remove(&index);
@@ -395,74 +395,76 @@ impl Translator {
     fn nexthop(&mut self, id: u32, nexthop: Nexthop, out: &mut Vec<Change>) {
         self.nexthop_marks.insert(id, self.generation);
         if self.world.nexthop(id) != Some(&nexthop) {
-            let keys = self.rib.users(&self.world.leading_to_object(id));
-            self.edit(keys, out, |_, world| world.set_nexthop(id, nexthop));
+            let prefixes = self.rib.users(&self.world.leading_to_object(id));
+            self.edit(prefixes, out, |_, world| world.set_nexthop(id, nexthop));
         }
     }
 
     /// The kernel drops the routes that use the object itself; groups lose a member, and an empty group is gone too.
     fn nexthop_gone(&mut self, id: u32, out: &mut Vec<Change>) {
         self.nexthop_marks.remove(&id);
-        let keys = self.rib.users(&self.world.leading_to_object(id));
-        let purged = keys.clone();
-        self.edit(keys, out, |rib, world| {
+        let prefixes = self.rib.users(&self.world.leading_to_object(id));
+        let purged = prefixes.clone();
+        self.edit(prefixes, out, |rib, world| {
             world.remove_nexthop(id);
-            for key in purged {
-                rib.retain(key, |entry| entry.hops != crate::facts::Hops::Object(id));
+            for prefix in purged {
+                rib.retain(prefix, |entry| entry.hops != crate::facts::Hops::Object(id));
             }
         });
     }
 
     fn route(&mut self, route: Route, place: Place, out: &mut Vec<Change>) {
-        let (key, entry) = Entry::split(route);
-        self.edit_one(key, out, |rib| rib.insert(key, entry, place));
+        let (prefix, entry) = Entry::split(route);
+        self.edit_one(prefix, out, |rib| rib.insert(prefix, entry, place));
     }
 
-    fn keys_by(&self, link: u32) -> Vec<Key> {
+    fn prefixes_by(&self, link: u32) -> Vec<Prefix> {
         self.rib.users(&self.world.leading_to_link(link))
     }
 
     /// Changes one prefix and says what that changes.
-    fn edit_one(&mut self, key: Key, out: &mut Vec<Change>, change: impl FnOnce(&mut Rib)) {
+    fn edit_one(&mut self, prefix: Prefix, out: &mut Vec<Change>, change: impl FnOnce(&mut Rib)) {
         if self.rib.has_last_resort() {
-            return self.edit(vec![key], out, |rib, _| change(rib));
+            return self.edit(vec![prefix], out, |rib, _| change(rib));
         }
-        let before = self.rib.effective(&self.world, key);
+        let before = self.rib.effective(&self.world, prefix);
         change(&mut self.rib);
-        difference(key, before, self.rib.effective(&self.world, key), out);
+        difference(prefix, before, self.rib.effective(&self.world, prefix), out);
     }
 
     /// Changes prefixes, or what their routes depend on, and says what that changes.
     fn edit(
         &mut self,
-        mut keys: Vec<Key>,
+        mut prefixes: Vec<Prefix>,
         out: &mut Vec<Change>,
         change: impl FnOnce(&mut Rib, &mut World),
     ) {
         if self.rib.has_last_resort() {
-            let more: Vec<Key> = keys
+            let more: Vec<Prefix> = prefixes
                 .iter()
-                .flat_map(|&key| self.rib.dependents(key))
+                .flat_map(|&prefix| self.rib.dependents(prefix))
                 .collect();
-            keys.extend(more);
-            keys.sort_unstable();
-            keys.dedup();
+            prefixes.extend(more);
+            prefixes.sort_unstable();
+            prefixes.dedup();
         }
-        let before: Vec<_> = keys
+        let before: Vec<_> = prefixes
             .iter()
-            .map(|&key| self.rib.effective(&self.world, key))
+            .map(|&prefix| self.rib.effective(&self.world, prefix))
             .collect();
         change(&mut self.rib, &mut self.world);
-        for (key, before) in keys.into_iter().zip(before) {
-            difference(key, before, self.rib.effective(&self.world, key), out);
+        for (prefix, before) in prefixes.into_iter().zip(before) {
+            difference(prefix, before, self.rib.effective(&self.world, prefix), out);
         }
     }
 }
 
-fn difference(key: Key, before: Option<Action>, after: Option<Action>, out: &mut Vec<Change>) {
-    let Some(prefix) = Prefix::new(key.0, key.1) else {
-        return;
-    };
+fn difference(
+    prefix: Prefix,
+    before: Option<Action>,
+    after: Option<Action>,
+    out: &mut Vec<Change>,
+) {
     match after {
         Some(route) if before.as_ref() != Some(&route) => {
             out.push(Change::RouteSet { prefix, route })
