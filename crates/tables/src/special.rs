@@ -14,21 +14,24 @@ pub enum Special {
     NoRoute = 0,
     /// An own address: to the host.
     Local = 1,
-    /// The kernel forwards it, by an interface that is not ours.
-    Punt = 2,
+    /// A directed broadcast of a connected network (RFC 2644): to the host, never forwarded.
+    Broadcast = 2,
+    /// The kernel forwards it, by an interface that is not ours: to the host.
+    Punt = 3,
     /// Dropped without a word.
-    Blackhole = 3,
+    Blackhole = 4,
     /// Dropped, ICMP host unreachable.
-    Unreachable = 4,
+    Unreachable = 5,
     /// Dropped, ICMP administratively prohibited.
-    Prohibit = 5,
+    Prohibit = 6,
 }
 
 impl Special {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::NoRoute,
         Self::Local,
+        Self::Broadcast,
         Self::Punt,
         Self::Blackhole,
         Self::Unreachable,
@@ -39,8 +42,8 @@ impl Special {
     #[inline]
     pub fn of(number: u32) -> Option<Self> {
         match number {
-            1..=5 => Some(Self::ALL[number as usize]),
-            0 | 6..FIRST_FREE => Some(Self::NoRoute),
+            1..=6 => Some(Self::ALL[number as usize]),
+            0 | 7..FIRST_FREE => Some(Self::NoRoute),
             _ => None,
         }
     }

@@ -324,7 +324,7 @@ static __always_inline int route(struct packet *p)
 		return to_kernel(p);
 	p->entry = entry_of(dst);
 	group = p->entry & ENTRY_GROUP;
-	if (group == GROUP_LOCAL || group == GROUP_PUNT)
+	if (group == GROUP_LOCAL || group == GROUP_BROADCAST || group == GROUP_PUNT)
 		return to_kernel(p);
 	if (!INTERFACE_XDP_FORWARD(load(line, INTERFACE_XDP_FORWARD_WORD)))
 		return to_graph(p);

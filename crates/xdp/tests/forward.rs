@@ -202,6 +202,7 @@ fn only_what_needs_nothing_else_is_forwarded() {
     let mut padded = total(&good, 20);
     padded[34..].fill(0);
     let long = to([10, 1, 2, 3], 14 + usize::from(MTU));
+    let decided = |special: Special| to([10, 3, special.number() as u8, 1], 60);
     for (what, packet) in [
         ("the shortest", good[..34].to_vec()),
         ("of 64 bytes on the wire", good.clone()),
@@ -242,9 +243,9 @@ fn only_what_needs_nothing_else_is_forwarded() {
         ("to nobody", to([0, 0, 0, 0], 60)),
         ("to class E", to([240, 0, 0, 1], 60)),
         ("without a route", to([10, 9, 0, 1], 60)),
-        ("no route", to([10, 3, 0, 1], 60)),
-        ("unreachable", to([10, 3, 4, 1], 60)),
-        ("prohibited", to([10, 3, 5, 1], 60)),
+        ("no route", decided(Special::NoRoute)),
+        ("unreachable", decided(Special::Unreachable)),
+        ("prohibited", decided(Special::Prohibit)),
         ("to a neighbor that is not resolved", to([10, 4, 0, 1], 60)),
         (
             "to an interface that programs do not send by",
@@ -255,8 +256,8 @@ fn only_what_needs_nothing_else_is_forwarded() {
         assert!(!bench.forwards(&packet), "{what}");
         assert_eq!(bench.run(&packet).0, Verdict::Redirect, "{what}");
     }
-    for special in [Special::Local, Special::Punt] {
-        let packet = to([10, 3, special.number() as u8, 1], 60);
+    for special in [Special::Local, Special::Broadcast, Special::Punt] {
+        let packet = decided(special);
         assert!(!bench.forwards(&packet));
         assert_eq!(bench.run(&packet).0, Verdict::Pass, "{special:?}");
     }

@@ -12,6 +12,7 @@ use net::{LEFT_MAC, Pair, RIGHT_MAC, root, udp, xsk};
 use shared::{SIZES, Tables};
 use tables::interface::{self, Interface, Interfaces};
 use tables::ip4::Entry;
+use tables::special::Special;
 use tables::{Memory, Sizes};
 use testbed::{Directory, alone, command, only, patience, root_with, until};
 use xdp::{Mode, Receiver, Router, RouterPort, Verdict};
@@ -150,12 +151,9 @@ fn routes_count_at_once() {
     let group = 3;
     let first = tables.ip4_first.at((dst >> 8) as usize);
     let second = tables.ip4_second.at(group * 256 + (dst & 255) as usize);
-    let kernels = |group: u32| {
-        if group == 1 || group == 2 {
-            Verdict::Pass
-        } else {
-            Verdict::Redirect
-        }
+    let kernels = |group: u32| match Special::of(group) {
+        Some(Special::Local | Special::Broadcast | Special::Punt) => Verdict::Pass,
+        _ => Verdict::Redirect,
     };
     for entry in [
         1,
@@ -164,6 +162,7 @@ fn routes_count_at_once() {
         3,
         4,
         5,
+        6,
         16,
         Entry::new(17, true).bits(),
         1 << 29,
@@ -177,7 +176,7 @@ fn routes_count_at_once() {
         );
     }
     first.store(EXT | group as u32, Relaxed);
-    for entry in [0, 1, 2, 5, Entry::new(16, true).bits(), 1] {
+    for entry in [0, 1, 2, 3, 5, Entry::new(16, true).bits(), 1] {
         second.store(entry, Relaxed);
         assert_eq!(
             verdict(&port, &packet),

@@ -88,7 +88,7 @@ fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
         p.adjacency()
     };
     match Special::of(number) {
-        Some(Special::Local | Special::Punt) => Next::Punt,
+        Some(Special::Local | Special::Broadcast | Special::Punt) => Next::Punt,
         Some(Special::Blackhole) => Next::Blackhole,
         Some(Special::Unreachable) => tell(p, Error::HOST_UNREACHABLE, Next::Unreachable),
         Some(Special::Prohibit) => tell(p, Error::PROHIBITED, Next::Prohibited),

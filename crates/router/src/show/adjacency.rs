@@ -73,6 +73,7 @@ pub(super) fn decision(special: Special) -> &'static str {
     match special {
         Special::NoRoute => "no route",
         Special::Local => "local",
+        Special::Broadcast => "broadcast",
         Special::Punt => "punt",
         Special::Blackhole => "blackhole",
         Special::Unreachable => "unreachable",

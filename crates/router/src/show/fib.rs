@@ -2,12 +2,12 @@
 
 use super::adjacency::{Adjacency, adjacency, decision};
 use super::text::name;
-use crate::state::{ListId, Target};
 use crate::{Prefix, Router};
 use serde::Serialize;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
+use tables::ip4::Entry;
 use tables::special::Special;
 
 /// What is asked for.
@@ -107,33 +107,31 @@ pub fn fib(router: &Router, query: Query) -> Fib {
 
 fn route(router: &Router, prefix: Prefix) -> Option<Route> {
     let entry = router.state.fib.get(prefix)?;
-    let (source, kind, list) = origin(router, prefix)?;
+    let (source, kind) = origin(router, prefix, entry);
+    let group = entry.group();
     let nexthops = &router.state.nexthops;
-    let paths = list.map_or(&[][..], |l| nexthops.paths(l));
+    let paths = nexthops.paths(group);
     Some(Route {
         prefix: prefix.to_string(),
         source,
         kind,
-        path_list: list,
-        shared_by: list.map_or(0, |l| nexthops.routes(l)),
+        path_list: (!entry.is_special()).then_some(group),
+        shared_by: nexthops.routes(group),
         paths: paths.iter().map(|p| path(router, p)).collect(),
-        group: entry.group(),
+        group,
         multipath: entry.is_multi(),
-        buckets: buckets(router, entry.group(), entry.is_multi()),
+        buckets: buckets(router, group, entry.is_multi()),
     })
 }
 
-/// Where a route comes from, what it does, and its path list.
-fn origin(router: &Router, prefix: Prefix) -> Option<(&'static str, &'static str, Option<ListId>)> {
-    let state = &router.state;
-    if let (32, Some(list)) = (prefix.len(), state.hosts.get(&prefix.addr())) {
-        return Some(("neighbor", "forward", Some(*list)));
-    }
-    Some(match state.routes.get(&prefix)? {
-        Target::Special(Special::Local, true) => ("route", "broadcast", None),
-        Target::Special(special, _) => ("route", decision(*special), None),
-        Target::List(list) => ("route", "forward", Some(*list)),
-    })
+/// Where a route comes from and what it does.
+fn origin(router: &Router, prefix: Prefix, entry: Entry) -> (&'static str, &'static str) {
+    let of_neighbor = router.state.hosts.contains_key(&prefix);
+    let source = if of_neighbor { "neighbor" } else { "route" };
+    (
+        source,
+        Special::of(entry.group()).map_or("forward", decision),
+    )
 }
 
 fn path(router: &Router, p: &crate::Path) -> Path {
@@ -273,8 +271,9 @@ pub fn fib_list(router: &Router, after: Option<Prefix>, limit: usize) -> FibList
 }
 
 fn listed(router: &Router, prefix: Prefix) -> Option<Listed> {
-    let (source, kind, list) = origin(router, prefix)?;
-    let paths = list.map_or(&[][..], |l| router.state.nexthops.paths(l));
+    let entry = router.state.fib.get(prefix)?;
+    let (source, kind) = origin(router, prefix, entry);
+    let paths = router.state.nexthops.paths(entry.group());
     Some(Listed {
         prefix: prefix.to_string(),
         source,

@@ -5,14 +5,15 @@ mod source;
 
 use crate::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac, Path, Prefix, Route};
 use crate::snapshot::Snapshot;
-pub use nexthops::{Garbage, Links, ListId, NextHops};
-use std::collections::{BTreeMap, HashMap};
+pub use nexthops::{Garbage, Links, NextHops};
+use std::collections::HashMap;
 use tables::Memory;
 use tables::adjacency::Slab;
 use tables::ids::Full;
 use tables::interface::{self, INTERFACES, Interfaces, Lane, Mode};
 use tables::ip4::{Entry, Fib};
 use tables::nexthop::Groups;
+use tables::rib::BuildMix;
 use tables::special::Special;
 
 /// Why a batch of changes was refused; nothing of it was applied.
@@ -46,15 +47,6 @@ pub enum Rejected {
     },
 }
 
-/// What a route of the kernel leads to here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
-    /// A decision; `broadcast` marks a directed broadcast, which is delivered locally.
-    Special(Special, bool),
-    /// A path list.
-    List(ListId),
-}
-
 /// A resolved neighbor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbor {
@@ -73,12 +65,19 @@ pub struct Alarms {
     pub next_hops_full: u64,
 }
 
+/// The route of a neighbor on a connected network.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Host {
+    entry: Entry,
+    /// The entry of the kernel's own route of this prefix, in whose place it stands.
+    beneath: Option<Entry>,
+}
+
 /// All that the router knows.
 pub struct State {
     pub(crate) links: Links,
-    pub(crate) routes: HashMap<Prefix, Target>,
-    /// Neighbors that have a host route of their own in the FIB, beside the kernel's routes.
-    pub(crate) hosts: BTreeMap<u32, ListId>,
+    /// Neighbors that have a host route of their own in the FIB. All its other routes are the kernel's.
+    pub(crate) hosts: HashMap<Prefix, Host, BuildMix>,
     pub(crate) interfaces: Interfaces,
     pub(crate) fib: Fib,
     pub(crate) nexthops: NextHops,
@@ -93,8 +92,7 @@ impl State {
     pub fn new(memory: Memory) -> Self {
         State {
             links: Links::default(),
-            routes: HashMap::new(),
-            hosts: BTreeMap::new(),
+            hosts: HashMap::default(),
             interfaces: Interfaces::new(memory.interfaces),
             fib: Fib::new(memory.ip4_first, memory.ip4_second),
             nexthops: NextHops::new(
@@ -265,58 +263,52 @@ impl State {
     }
 
     fn route_set(&mut self, prefix: Prefix, route: &Route) -> Result<(), Full> {
-        let (target, entry) = match route {
+        let entry = match route {
             Route::Forward(paths) => {
-                let (list, entry) =
-                    self.nexthops.acquire(&self.links, paths).inspect_err(|_| {
-                        self.alarms.next_hops_full += 1;
-                    })?;
-                (Target::List(list), entry)
+                let entry = self.nexthops.acquire(&self.links, paths);
+                entry.inspect_err(|_| self.alarms.next_hops_full += 1)?
             }
-            Route::Broadcast => (
-                Target::Special(Special::Local, true),
-                Entry::special(Special::Local),
-            ),
-            Route::Local => special(Special::Local),
-            Route::Punt => special(Special::Punt),
-            Route::Blackhole => special(Special::Blackhole),
-            Route::Unreachable => special(Special::Unreachable),
-            Route::Prohibit => special(Special::Prohibit),
+            Route::Local => Entry::special(Special::Local),
+            Route::Broadcast => Entry::special(Special::Broadcast),
+            Route::Punt => Entry::special(Special::Punt),
+            Route::Blackhole => Entry::special(Special::Blackhole),
+            Route::Unreachable => Entry::special(Special::Unreachable),
+            Route::Prohibit => Entry::special(Special::Prohibit),
         };
-        if let Err(full) = self.fib.insert(prefix, entry) {
-            self.alarms.fib_full += 1;
-            self.release(target);
-            return Err(full);
-        }
-        if let Some(old) = self.routes.insert(prefix, target) {
-            self.release(old);
-        }
-        self.forget_host(prefix);
+        let old = self.install(prefix, entry)?;
+        self.release_both(prefix, old);
         self.host_routes_in(prefix)
     }
 
     fn route_delete(&mut self, prefix: Prefix) -> Result<(), Full> {
-        if let Some(old) = self.routes.remove(&prefix) {
-            self.fib.remove(prefix);
-            self.release(old);
-            self.forget_host(prefix);
+        if self.route(prefix).is_some() {
+            let old = self.fib.remove(prefix);
+            self.release_both(prefix, old);
         }
         self.host_routes_in(prefix)
     }
 
-    /// The FIB entry of a neighbor's own route has been overwritten or removed by a change of the /32 route beside it.
-    fn forget_host(&mut self, prefix: Prefix) {
-        if prefix.len() == 32
-            && let Some(list) = self.hosts.remove(&prefix.addr())
-        {
-            self.nexthops.release(list);
+    /// The entry of the kernel's route of exactly this prefix.
+    fn route(&self, prefix: Prefix) -> Option<Entry> {
+        match self.hosts.get(&prefix) {
+            Some(host) => host.beneath,
+            None => self.fib.get(prefix),
         }
     }
 
-    fn release(&mut self, target: Target) {
-        if let Target::List(list) = target {
-            self.nexthops.release(list);
-        }
+    /// Puts an acquired entry into the FIB and returns the one that was there; without room it is released.
+    fn install(&mut self, prefix: Prefix, entry: Entry) -> Result<Option<Entry>, Full> {
+        self.fib.insert(prefix, entry).inspect_err(|_| {
+            self.alarms.fib_full += 1;
+            self.nexthops.release(entry);
+        })
+    }
+
+    /// Releases what the FIB had for a prefix; if that was a neighbor's, what was beneath it too.
+    fn release_both(&mut self, prefix: Prefix, old: Option<Entry>) {
+        let beneath = self.hosts.remove(&prefix).and_then(|host| host.beneath);
+        let both = old.into_iter().chain(beneath);
+        both.for_each(|entry| self.nexthops.release(entry));
     }
 
     /// Looks at the host routes of all neighbors in `prefix` again, after its route changed.
@@ -341,58 +333,40 @@ impl State {
     ///
     /// The kernel resolves destinations of a connected route one by one; so does the FIB, by a /32 under the connected prefix.
     fn host_route(&mut self, address: u32) -> Result<(), Full> {
-        let wanted = self.connected(address);
-        let have = self.hosts.get(&address).copied();
-        if have.map(|list| self.nexthops.paths(list)) == wanted.as_deref() {
+        let prefix = Prefix::host(address);
+        let wanted = self.connected(prefix);
+        let have = self.hosts.get(&prefix).copied();
+        if have.map(|host| self.nexthops.paths(host.entry.group())) == wanted.as_deref() {
             return Ok(());
         }
-        let prefix = Prefix::host(address);
+        let beneath = self.route(prefix);
         match wanted {
             Some(paths) => {
-                let (list, entry) = self.nexthops.acquire(&self.links, &paths)?;
-                if let Err(full) = self.fib.insert(prefix, entry) {
-                    self.alarms.fib_full += 1;
-                    self.nexthops.release(list);
-                    return Err(full);
-                }
-                self.hosts.insert(address, list);
+                let entry = self.nexthops.acquire(&self.links, &paths)?;
+                self.install(prefix, entry)?;
+                self.hosts.insert(prefix, Host { entry, beneath });
             }
             None => {
-                match self.routes.get(&prefix).and_then(|t| self.entry(*t)) {
-                    Some(entry) => self.fib.insert(prefix, entry).map(|_| ())?,
+                match beneath {
+                    Some(entry) => _ = self.fib.insert(prefix, entry)?,
                     None => _ = self.fib.remove(prefix),
                 }
-                self.hosts.remove(&address);
+                self.hosts.remove(&prefix);
             }
         }
-        if let Some(list) = have {
-            self.nexthops.release(list);
+        if let Some(host) = have {
+            self.nexthops.release(host.entry);
         }
         Ok(())
     }
 
-    /// The FIB entry of a route.
-    fn entry(&self, target: Target) -> Option<Entry> {
-        match target {
-            Target::Special(special, _) => Some(Entry::special(special)),
-            Target::List(list) => {
-                let multi = self.nexthops.paths(list).len() > 1;
-                Some(Entry::new(self.nexthops.group(list)?, multi))
-            }
-        }
-    }
-
-    /// The paths of the route that has `address` on its links, with the address itself as the next hop there; `None` if it
-    /// is on no link, or a neighbor on none of them.
-    fn connected(&self, address: u32) -> Option<Vec<Path>> {
-        let longest = (0..=32)
-            .rev()
-            .filter_map(|len| Prefix::new(address, len))
-            .find_map(|p| self.routes.get(&p))?;
-        let Target::List(list) = longest else {
-            return None;
-        };
-        let paths = self.nexthops.paths(*list);
+    /// The paths of the kernel's route that has `host` on its links, with the host itself as the next hop there; `None` if
+    /// it is on no link, or a neighbor on none of them.
+    fn connected(&self, host: Prefix) -> Option<Vec<Path>> {
+        let address = host.addr();
+        let cover = || self.fib.cover(host).map(|(_, entry)| entry);
+        let longest = self.route(host).or_else(cover)?;
+        let paths = self.nexthops.paths(longest.group());
         let is_neighbor = |path: &Path| {
             path.gateway.is_none()
                 && self
@@ -407,10 +381,6 @@ impl State {
         let known = paths.iter().any(is_neighbor);
         known.then(|| paths.iter().map(itself).collect())
     }
-}
-
-fn special(special: Special) -> (Target, Entry) {
-    (Target::Special(special, false), Entry::special(special))
 }
 
 fn known(interface: InterfaceId) -> bool {

@@ -6,6 +6,8 @@
 use super::Neighbor;
 use super::source::Sources;
 use crate::change::{Interface, InterfaceId, MTUS, Path};
+use std::collections::btree_map::Entry::{Occupied, Vacant};
+use std::collections::hash_map::Entry as ListEntry;
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
@@ -13,9 +15,7 @@ use tables::adjacency::{Adjacency, AdjacencyId, Slab};
 use tables::ids::{Full, Retired};
 use tables::ip4::Entry;
 use tables::nexthop::{GroupId, Groups, Member};
-
-/// Number of a path list.
-pub type ListId = u32;
+use tables::rib::BuildMix;
 
 /// What adjacencies are made of.
 #[derive(Default)]
@@ -50,14 +50,14 @@ impl Via {
 
 struct List {
     paths: Box<[Path]>,
-    group: GroupId,
     /// Routes that name it.
     routes: usize,
 }
 
 struct Hop {
     adjacency: AdjacencyId,
-    lists: Vec<ListId>,
+    /// The groups with a path by it.
+    groups: Vec<GroupId>,
 }
 
 /// Groups and adjacencies that wait for the end of a grace period.
@@ -67,9 +67,9 @@ pub struct Garbage(Retired<Groups>, Retired<Slab>);
 pub struct NextHops {
     pub(crate) groups: Groups,
     pub(crate) slab: Slab,
-    lists: Vec<Option<List>>,
-    free: Vec<ListId>,
-    by_paths: HashMap<Box<[Path]>, ListId>,
+    /// The path lists, by the group that is made of each.
+    lists: HashMap<GroupId, List, BuildMix>,
+    by_paths: HashMap<Box<[Path]>, GroupId>,
     hops: BTreeMap<Via, Hop>,
 }
 
@@ -79,122 +79,105 @@ impl NextHops {
         NextHops {
             groups,
             slab,
-            lists: Vec::new(),
-            free: Vec::new(),
+            lists: HashMap::default(),
             by_paths: HashMap::new(),
             hops: BTreeMap::new(),
         }
     }
 
-    /// The list of these paths for one more route, and the FIB entry that leads to it.
+    /// The FIB entry that leads to these paths, for one more route.
     ///
     /// # Errors
     /// [`Full`]: no group or adjacency is left; nothing was changed.
-    pub fn acquire(&mut self, links: &Links, paths: &[Path]) -> Result<(ListId, Entry), Full> {
-        if let Some(&id) = self.by_paths.get(paths) {
-            let list = self.lists[id as usize]
-                .as_mut()
-                .expect("a list that is found by its paths is there");
+    pub fn acquire(&mut self, links: &Links, paths: &[Path]) -> Result<Entry, Full> {
+        let group = match self.by_paths.get(paths) {
+            Some(group) => *group,
+            None => self.add(links, paths)?,
+        };
+        if let Some(list) = self.lists.get_mut(&group) {
             list.routes += 1;
-            return Ok((id, Entry::new(list.group, paths.len() > 1)));
         }
-        let id = self.free.pop().unwrap_or(self.lists.len() as ListId);
-        if id as usize == self.lists.len() {
-            self.lists.push(None);
-        }
-        let group = match self.build(links, id, paths) {
-            Ok(group) => group,
-            Err(full) => {
-                self.leave(id, paths);
-                self.free.push(id);
-                return Err(full);
-            }
-        };
-        self.lists[id as usize] = Some(List {
-            paths: paths.into(),
-            group,
-            routes: 1,
+        Ok(Entry::new(group, paths.len() > 1))
+    }
+
+    /// Makes a list that no route names yet.
+    fn add(&mut self, links: &Links, paths: &[Path]) -> Result<GroupId, Full> {
+        let group = self.add_hops(links, paths).and_then(|()| {
+            let members = self.members(links, paths);
+            self.groups.alloc(&members)
         });
-        self.by_paths.insert(paths.into(), id);
-        Ok((id, Entry::new(group, paths.len() > 1)))
-    }
-
-    fn build(&mut self, links: &Links, id: ListId, paths: &[Path]) -> Result<GroupId, Full> {
+        let Ok(group) = group else {
+            self.remove_hops(paths);
+            return group;
+        };
         for path in paths {
-            let via = Via::of(path);
-            if !self.hops.contains_key(&via) {
-                let adjacency = self.slab.alloc(&adjacency(links, via))?;
-                self.hops.insert(
-                    via,
-                    Hop {
-                        adjacency,
-                        lists: Vec::new(),
-                    },
-                );
-            }
-            let hop = self.hops.get_mut(&via).expect("just made");
-            if !hop.lists.contains(&id) {
-                hop.lists.push(id);
+            if let Some(hop) = self.hops.get_mut(&Via::of(path))
+                && !hop.groups.contains(&group)
+            {
+                hop.groups.push(group);
             }
         }
-        let members = self.members(links, paths);
-        self.groups.alloc(&members)
+        let list = List {
+            paths: paths.into(),
+            routes: 0,
+        };
+        self.lists.insert(group, list);
+        self.by_paths.insert(paths.into(), group);
+        Ok(group)
     }
 
-    /// One route less names the list.
-    pub fn release(&mut self, id: ListId) {
-        let Some(list) = self.lists.get_mut(id as usize).and_then(Option::as_mut) else {
+    fn add_hops(&mut self, links: &Links, paths: &[Path]) -> Result<(), Full> {
+        for path in paths {
+            if let Vacant(place) = self.hops.entry(Via::of(path)) {
+                let adjacency = self.slab.alloc(&adjacency(links, *place.key()))?;
+                place.insert(Hop {
+                    adjacency,
+                    groups: Vec::new(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes those of the paths' hops that no group uses.
+    fn remove_hops(&mut self, paths: &[Path]) {
+        for path in paths {
+            if let Occupied(hop) = self.hops.entry(Via::of(path))
+                && hop.get().groups.is_empty()
+            {
+                self.slab.retire(hop.remove().adjacency);
+            }
+        }
+    }
+
+    /// A route less has this entry; with the last one its list goes. Decisions are not counted.
+    pub fn release(&mut self, entry: Entry) {
+        let ListEntry::Occupied(mut list) = self.lists.entry(entry.group()) else {
             return;
         };
-        list.routes -= 1;
-        if list.routes > 0 {
+        list.get_mut().routes -= 1;
+        if list.get().routes > 0 {
             return;
         }
-        if let Some(list) = self.lists[id as usize].take() {
-            self.by_paths.remove(&list.paths);
-            self.groups.retire(list.group);
-            self.leave(id, &list.paths);
-            self.free.push(id);
-        }
-    }
-
-    /// Takes list `id` off its hops, and hops that no list uses away.
-    fn leave(&mut self, id: ListId, paths: &[Path]) {
-        for path in paths {
-            let via = Via::of(path);
-            let Some(hop) = self.hops.get_mut(&via) else {
-                continue;
-            };
-            hop.lists.retain(|l| *l != id);
-            if hop.lists.is_empty() {
-                self.slab.retire(hop.adjacency);
-                self.hops.remove(&via);
+        let (group, list) = list.remove_entry();
+        self.by_paths.remove(&list.paths);
+        self.groups.retire(group);
+        for path in &list.paths {
+            if let Some(hop) = self.hops.get_mut(&Via::of(path)) {
+                hop.groups.retain(|g| *g != group);
             }
         }
+        self.remove_hops(&list.paths);
     }
 
-    /// The paths of a list.
-    pub fn paths(&self, id: ListId) -> &[Path] {
-        self.lists
-            .get(id as usize)
-            .and_then(Option::as_ref)
-            .map_or(&[], |l| &l.paths)
+    /// The paths that a group is made of; none of a special one.
+    pub fn paths(&self, group: GroupId) -> &[Path] {
+        self.lists.get(&group).map_or(&[], |list| &list.paths)
     }
 
-    /// Routes that share a list.
-    pub fn routes(&self, id: ListId) -> usize {
-        self.lists
-            .get(id as usize)
-            .and_then(Option::as_ref)
-            .map_or(0, |l| l.routes)
-    }
-
-    /// The group of a list.
-    pub fn group(&self, id: ListId) -> Option<GroupId> {
-        self.lists
-            .get(id as usize)
-            .and_then(Option::as_ref)
-            .map(|l| l.group)
+    /// Routes that share a group.
+    pub fn routes(&self, group: GroupId) -> usize {
+        self.lists.get(&group).map_or(0, |list| list.routes)
     }
 
     /// A next hop's interface or neighbor changed: gives it a new adjacency, if that differs.
@@ -226,14 +209,11 @@ impl NextHops {
         }
         let new = self.slab.alloc(&wanted)?;
         let old = std::mem::replace(&mut hop.adjacency, new);
-        for list in hop.lists.clone() {
-            let Some(list) = &self.lists[list as usize] else {
-                continue;
-            };
+        for group in hop.groups.clone() {
             // In place first, so that flows stay where they are; then the shares, if a link went or came.
-            self.groups.replace(list.group, old, new);
-            let members = self.members(links, &list.paths);
-            self.groups.update(list.group, &members);
+            self.groups.replace(group, old, new);
+            let members = self.members(links, self.paths(group));
+            self.groups.update(group, &members);
         }
         self.slab.retire(old);
         Ok(())

@@ -61,7 +61,8 @@ impl Wanted {
         let special = |s| BTreeSet::from([Fate::Special(s)]);
         match covering.max_by_key(|(p, _)| p.len()).map(|(_, r)| r) {
             None => special("no route"),
-            Some(Route::Local | Route::Broadcast) => special("local"),
+            Some(Route::Local) => special("local"),
+            Some(Route::Broadcast) => special("broadcast"),
             Some(Route::Punt) => special("punt"),
             Some(Route::Blackhole) => special("blackhole"),
             Some(Route::Unreachable) => special("unreachable"),
@@ -113,6 +114,7 @@ fn table(lab: &mut Lab, destination: u32) -> BTreeSet<Fate> {
             return Fate::Special(match special {
                 Special::NoRoute => "no route",
                 Special::Local => "local",
+                Special::Broadcast => "broadcast",
                 Special::Punt => "punt",
                 Special::Blackhole => "blackhole",
                 Special::Unreachable => "unreachable",

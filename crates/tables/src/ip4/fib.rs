@@ -87,8 +87,8 @@ impl Fib {
     /// Removes a route and returns its entry; the next shorter prefix takes its addresses over.
     pub fn remove(&mut self, prefix: Prefix) -> Option<Entry> {
         let old = self.rib.remove(prefix)?;
-        let (entry, depth) = match self.rib.covers(prefix).next() {
-            Some((cover, &entry)) => (entry, cover.len()),
+        let (entry, depth) = match self.cover(prefix) {
+            Some((cover, entry)) => (entry, cover.len()),
             None => (Entry::NO_ROUTE, 0),
         };
         self.paint(prefix, entry, depth);
@@ -107,6 +107,12 @@ impl Fib {
     pub fn longest_match(&self, dst: u32) -> Option<(Prefix, Entry)> {
         let (prefix, entry) = self.rib.longest_match(dst)?;
         Some((prefix, *entry))
+    }
+
+    /// The longest prefix that is shorter than this one and covers it, and its entry.
+    pub fn cover(&self, prefix: Prefix) -> Option<(Prefix, Entry)> {
+        let (cover, entry) = self.rib.covers(prefix).next()?;
+        Some((cover, *entry))
     }
 
     /// All routes, shorter prefixes first, in no other order.

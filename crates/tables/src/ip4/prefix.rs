@@ -1,13 +1,14 @@
 //! An IPv4 prefix.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 use crate::rib;
 
 /// An address and a length; host bits are zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Prefix {
     addr: u32,
     len: u8,
@@ -69,6 +70,14 @@ impl Prefix {
 const fn mask(len: u8) -> u32 {
     // A shift of 64 bits: 32 minus 0 would be too wide for 32.
     (u64::MAX << (32 - len)) as u32
+}
+
+impl Hash for Prefix {
+    /// By the address alone, as in a [`rib::Rib`]: who walks a hash set of prefixes then goes
+    /// through the maps of a RIB in their order in memory, which takes half the time.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.addr.hash(state);
+    }
 }
 
 impl rib::Key for Prefix {
