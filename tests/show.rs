@@ -47,6 +47,22 @@ const CHANGES: &[&[&str]] = &[
     &["clear", "trace"],
 ];
 
+/// Fails unless the laboratory's sample of this answer is current: the keys of an interface, and the kinds of those that
+/// the laboratory reads.
+fn assert_hardware_is_known(answer: &Value) {
+    let sample = include_str!("../crates/lab/src/compare/hardware.json");
+    let sample: Value = serde_json::from_str(sample).expect("JSON");
+    let keys = |answer: &Value| -> Vec<String> {
+        let first = answer["interfaces"][0].as_object().expect("an interface");
+        first.keys().cloned().collect()
+    };
+    assert_eq!(keys(answer), keys(&sample), "{answer}");
+    for key in ["mode", "lane"] {
+        let read = &answer["interfaces"][0][key];
+        assert!(read.is_string(), "{key}: {answer}");
+    }
+}
+
 #[test]
 fn every_show_command_answers() {
     if skipped("every_show_command_answers", &["ip", "ethtool"]) {
@@ -61,6 +77,7 @@ fn every_show_command_answers() {
         let json = router.show(words);
         assert!(json.is_object(), "show {}: {json}", words.join(" "));
     }
+    assert_hardware_is_known(&router.show(&["hardware"]));
     for words in CHANGES {
         assert_eq!(router.ask(words).unwrap(), "", "{}", words.join(" "));
         let json = router.ask(&[words, &["--json"][..]].concat()).unwrap();

@@ -165,13 +165,15 @@ impl Drop for Shown {
 
 #[cfg(test)]
 mod tests {
+    use report::setup::{Dut, Io};
+
     use super::*;
 
     #[test]
     fn a_device_without_a_result_is_an_error() {
-        let run = |dut: &str, valid| Run {
+        let run = |dut: Dut, valid| Run {
             dut: dut.into(),
-            io: "veth".into(),
+            io: Io::Veth.into(),
             valid,
             why: "it ended".into(),
             ..Run::default()
@@ -180,9 +182,9 @@ mod tests {
             runs,
             ..LabResult::default()
         };
-        let good = result(vec![run("kernel", true), run("kernel", false)]);
+        let good = result(vec![run(Dut::Kernel, true), run(Dut::Kernel, false)]);
         assert!(complete(&good).is_ok());
-        let bad = result(vec![run("kernel", true), run("parshall", false)]);
+        let bad = result(vec![run(Dut::Kernel, true), run(Dut::Parshall, false)]);
         let error = complete(&bad).unwrap_err().to_string();
         assert_eq!(error, "parshall over veth gave no result: it ended");
     }

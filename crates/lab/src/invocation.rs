@@ -26,7 +26,7 @@
 
 use std::path::PathBuf;
 
-use report::model::{Direction, Flows};
+use report::setup::{Direction, Flows, Size};
 
 use crate::Error;
 
@@ -57,8 +57,8 @@ pub enum Search {
 pub struct Loadtest<'a> {
     /// One pair, or two for both ways.
     pub pairs: &'a [Pair],
-    /// Frame size with check sequence, or `imix`.
-    pub size: &'a str,
+    /// Frame size with check sequence.
+    pub size: Size,
     /// Number of flows.
     pub flows: Flows,
     /// Processors of the sending and the receiving thread.
@@ -158,7 +158,7 @@ mod tests {
         ];
         let test = Loadtest {
             pairs: &pairs,
-            size: "64",
+            size: Size::Bytes(64),
             flows: Flows::One,
             cpus: &[0, 1],
             others: &[],

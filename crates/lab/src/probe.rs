@@ -10,7 +10,7 @@ use std::{
 };
 
 use kernel::cpu::pin;
-use report::model::Placement;
+use report::setup::Placement;
 
 /// Cycles of a round trip from which on two processors are far apart. Near ones take about 290, far ones about 960.
 const FAR_CYCLES: f64 = 600.0;

@@ -1,9 +1,29 @@
 //! What the controller needs of a generator and of a receiver, whoever they are: software over a port, XDP live
 //! frames, an XDP program that counts.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::units::Pps;
+
+/// How packets are made and sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sender {
+    /// By the kernel, as XDP live frames.
+    Live,
+    /// In software, by AF_XDP sockets.
+    AfXdp,
+    /// In software, through shared memory.
+    Memif,
+}
+
+impl fmt::Display for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
 
 /// Packets and bytes; the frame check sequence counts (64 is the smallest frame).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

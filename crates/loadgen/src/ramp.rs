@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::clock::{Clock, Nanos};
 use crate::device::{Failure, Path};
+use crate::point::Point;
 use crate::threshold::Threshold;
 use crate::trial::{self, Reading, SHORTFALL, Trial, WayResult};
 use crate::units::{Bits, Pps, WIRE_OVERHEAD};
@@ -99,8 +100,20 @@ pub struct Highest {
 }
 
 impl Sample {
-    fn sent_pps(&self) -> f64 {
-        self.ways.iter().map(|way| way.tx_pps).sum()
+    fn sum(&self, of: impl Fn(&WaySample) -> f64) -> f64 {
+        self.ways.iter().map(of).sum()
+    }
+
+    /// Rate sent, all ways, in packets a second.
+    #[must_use]
+    pub fn sent_pps(&self) -> f64 {
+        self.sum(|way| way.tx_pps)
+    }
+
+    /// Rate that came back, all ways, in packets a second.
+    #[must_use]
+    pub fn received_pps(&self) -> f64 {
+        self.sum(|way| way.rx_pps)
     }
 
     /// Share that a way lost. What is under way `in_flight` seconds is more when the rate rises, and is not lost.
@@ -117,6 +130,28 @@ impl Sample {
 }
 
 impl Ramp {
+    /// Each sample as a point, all ways in sum.
+    #[must_use]
+    pub fn points(&self) -> Vec<Point> {
+        let mut before = 0.0;
+        let point = |sample: &Sample| {
+            let (sent, received) = (sample.sent_pps(), sample.received_pps());
+            Point {
+                offered_pps: sample.sum(|way| way.offered_pps),
+                sent_pps: sent,
+                forwarded_pps: received,
+                loss: if sent > 0.0 {
+                    (1.0 - received / sent).max(0.0)
+                } else {
+                    0.0
+                },
+                valid: sample.valid,
+                seconds: sample.at - std::mem::replace(&mut before, sample.at),
+            }
+        };
+        self.samples.iter().map(point).collect()
+    }
+
     /// The highest rate at which no way loses more than the share `allowed`: what all samples say together, not the
     /// luckiest of them. None if no sample passed.
     #[must_use]

@@ -6,9 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use loadgen::device::Sender;
+use loadgen::point::Point;
+use loadgen::search::Found;
 use serde::{Deserialize, Serialize};
 
-use loadgen::point::Point;
+use crate::setup::{Dut, Io, Lane, Load, Placement, Size, Spread, Word};
 
 /// Everything one invocation of the lab measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -36,14 +39,14 @@ pub struct Generator {
 }
 
 /// The generator's ceiling over one kind of port.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ceiling {
-    /// Kind of port: `veth`, `memif`, `ring`.
-    pub io: String,
-    /// How packets were made: `live` (XDP live frames), `af_xdp`, `memif`, `ring`.
-    pub sender: String,
-    /// Frame size, as in [`Run::size`].
-    pub size: String,
+    /// Kind of port.
+    pub io: Io,
+    /// How packets were made.
+    pub sender: Sender,
+    /// Frame size.
+    pub size: Size,
     /// Packets a second.
     pub pps: f64,
 }
@@ -105,74 +108,20 @@ pub struct PortMode {
     pub mode: String,
 }
 
-/// Ways of the load.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    /// From the first port to the second.
-    #[default]
-    OneWay,
-    /// From each port to the other; rates are the sum of both.
-    BothWays,
-}
-
-/// How many flows the load has.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Flows {
-    /// Addresses vary from packet to packet.
-    #[default]
-    Many,
-    /// Every packet has the same addresses and ports.
-    One,
-}
-
-/// Distance of the two processors that took part, by a ping-pong on a shared cache line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Placement {
-    /// They share a cache.
-    Near,
-    /// They do not: anything that crosses processors is several times slower.
-    Far,
-    /// The probes before and after the run disagree: do not compare this run.
-    Flipped,
-}
-
-/// Which processors generator and device ran on.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Spread {
-    /// Generator, device and sink on one processor.
-    #[default]
-    Shared,
-    /// The device on a processor of its own.
-    Apart,
-}
-
 /// One device under one load test in one round.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Device under test: `kernel`, `parshall`.
-    pub dut: String,
-    /// Kind of its ports: `veth`, `memif`.
-    pub io: String,
-    /// What forwarded: `kernel`, `userspace`, `xdp`.
-    pub lane: String,
+    /// Device under test.
+    pub dut: Word<Dut>,
+    /// Kind of its ports.
+    pub io: Word<Io>,
+    /// What forwarded.
+    pub lane: Word<Lane>,
     /// Traffic profile: `bench`, `imix`.
     pub profile: String,
-    /// Frame size with frame check sequence, or `imix`.
-    pub size: String,
-    /// Number of flows.
-    pub flows: Flows,
-    /// One way or both ways.
-    pub direction: Direction,
+    /// What was sent of it.
+    #[serde(flatten)]
+    pub load: Load,
     /// False: the search found no rate that can be reported; `why` tells the reason.
     pub valid: bool,
     /// Highest rate with a loss of no more than 0.1 % in any direction, in packets a second, both directions summed:
@@ -210,10 +159,57 @@ pub struct Run {
     /// How processor time was attributed to the device.
     #[serde(default)]
     pub cpu_method: String,
-    /// How packets were made: `live`, `af_xdp`, `memif`, `ring`.
+    /// How packets were made.
     #[serde(default)]
-    pub sender: String,
+    pub sender: Word<Sender>,
     /// Every trial and ramp step, in the order in which they ran.
     #[serde(default)]
     pub ramp: Vec<Point>,
+}
+
+impl From<Found> for Run {
+    /// What a search found; of what, is not in it.
+    fn from(found: Found) -> Self {
+        Run {
+            valid: found.valid,
+            max_pps: found.max_pps,
+            interval_pps: found.interval_pps,
+            l1_bps: found.l1_bps,
+            loss: found.loss,
+            saturation_pps: found.saturation_pps,
+            limited_by_generator: found.limited_by_generator,
+            why: found.why,
+            ramp: found.trials,
+            ..Run::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `parshall lab --quick` wrote.
+    const SAMPLE: &str = include_str!("sample.json");
+
+    #[test]
+    fn a_result_is_written_as_it_was_read() {
+        let result: LabResult = serde_json::from_str(SAMPLE).unwrap();
+        let again = serde_json::to_string_pretty(&result).unwrap() + "\n";
+        assert_eq!(again, SAMPLE);
+        let run = &result.runs[0];
+        assert_eq!(
+            (&run.dut, &run.sender),
+            (&Dut::Kernel.into(), &Sender::Live.into())
+        );
+        assert_eq!(run.load.size, Size::Bytes(64));
+    }
+
+    #[test]
+    fn words_that_are_not_ours_are_kept() {
+        let text = SAMPLE.replace("\"dut\": \"kernel\"", "\"dut\": \"vpp\"");
+        let result: LabResult = serde_json::from_str(&text).unwrap();
+        assert_eq!(result.runs[0].dut, Word::Other("vpp".into()));
+        assert_eq!(serde_json::to_string_pretty(&result).unwrap() + "\n", text);
+    }
 }

@@ -1,10 +1,11 @@
 //! The comparison as a table of text: rows are load tests, columns devices with their ports.
 
-use crate::model::{Direction, Flows, LabResult, Placement, Run, Spread};
+use crate::model::{LabResult, Run};
 use crate::published::{PUBLISHED, Published};
+use crate::setup::{Dut, Io, Load, Placement, Spread, Word};
 
-/// What identifies a row, in the order of first appearance.
-type Row = (String, Flows, Direction);
+/// A column: a device and its ports.
+type Column = (Word<Dut>, Word<Io>);
 
 /// The figures of one device under one load: medians over the rounds that can be compared with each other.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -36,7 +37,7 @@ pub fn comparison(result: &LabResult) -> String {
     let (rows, columns) = (rows(result), columns(result));
     let mut text = head(&columns);
     for row in &rows {
-        let mut line = format!("{:<28}", name(row));
+        let mut line = format!("{:<28}", row.to_string());
         for column in &columns {
             line += &figures(cell(result, row, column).as_ref());
         }
@@ -46,7 +47,7 @@ pub fn comparison(result: &LabResult) -> String {
     text + &ceilings(result) + &legend(result, &rows, &columns) + &failures(result)
 }
 
-fn head(columns: &[(String, String)]) -> String {
+fn head(columns: &[Column]) -> String {
     let mut first = " ".repeat(28);
     let mut second = format!("{:<28}", "load test (loss <= 0.1 %)");
     for (dut, io) in columns {
@@ -71,41 +72,13 @@ fn figures(cell: Option<&Cell>) -> String {
     )
 }
 
-fn name((size, flows, direction): &Row) -> String {
-    let flows = match (flows, size.as_str()) {
-        (Flows::One, _) => " one flow",
-        (Flows::Many, "64") => " many flows",
-        (Flows::Many, _) => "",
-    };
-    let size = if size == "imix" {
-        "imix".to_owned()
-    } else {
-        format!("{size} B")
-    };
-    let direction = if *direction == Direction::OneWay {
-        "one way"
-    } else {
-        "both ways"
-    };
-    format!("{direction}, {size}{flows}")
+fn rows(result: &LabResult) -> Vec<Load> {
+    distinct(result.runs.iter().map(|run| run.load))
 }
 
-fn rows(result: &LabResult) -> Vec<Row> {
-    distinct(
-        result
-            .runs
-            .iter()
-            .map(|run| (run.size.clone(), run.flows, run.direction)),
-    )
-}
-
-fn columns(result: &LabResult) -> Vec<(String, String)> {
-    distinct(
-        result
-            .runs
-            .iter()
-            .map(|run| (run.dut.clone(), run.io.clone())),
-    )
+fn columns(result: &LabResult) -> Vec<Column> {
+    let runs = result.runs.iter();
+    distinct(runs.map(|run| (run.dut.clone(), run.io.clone())))
 }
 
 fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
@@ -119,13 +92,8 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 
 /// Medians of one cell: of the placement on processors that does better, and there of the runs with the processors
 /// near each other if there are any.
-fn cell(result: &LabResult, row: &Row, (dut, io): &(String, String)) -> Option<Cell> {
-    let fits = |run: &&Run| {
-        run.valid
-            && (&run.size, run.flows, run.direction) == (&row.0, row.1, row.2)
-            && run.dut == *dut
-            && run.io == *io
-    };
+fn cell(result: &LabResult, load: &Load, (dut, io): &Column) -> Option<Cell> {
+    let fits = |run: &&Run| run.valid && run.load == *load && (&run.dut, &run.io) == (dut, io);
     let runs: Vec<&Run> = result.runs.iter().filter(fits).collect();
     let of = |spread: Spread| {
         let of_spread: Vec<&Run> = runs
@@ -191,7 +159,7 @@ fn ceilings(result: &LabResult) -> String {
     text
 }
 
-fn legend(result: &LabResult, rows: &[Row], columns: &[(String, String)]) -> String {
+fn legend(result: &LabResult, rows: &[Load], columns: &[Column]) -> String {
     let cells = rows.iter().flat_map(|row| {
         columns
             .iter()
@@ -208,14 +176,10 @@ fn legend(result: &LabResult, rows: &[Row], columns: &[(String, String)]) -> Str
 fn failures(result: &LabResult) -> String {
     let failed = result.runs.iter().filter(|run| !run.valid);
     let lines = distinct(failed.map(|run| {
-        let row = (run.size.clone(), run.flows, run.direction);
-        format!(
-            "  {} {}, {}: no result: {}\n",
-            run.dut,
-            run.io,
-            name(&row),
-            run.why
-        )
+        let Run {
+            dut, io, load, why, ..
+        } = run;
+        format!("  {dut} {io}, {load}: no result: {why}\n")
     }));
     lines.concat()
 }
@@ -245,14 +209,23 @@ fn quote(published: &Published) -> String {
 
 #[cfg(test)]
 mod tests {
+    use loadgen::device::Sender;
+
     use super::*;
     use crate::model::{Ceiling, Generator};
+    use crate::setup::{Direction, Flows, Size};
 
-    fn run(dut: &str, mpps: f64, spread: Spread, placement: Option<Placement>) -> Run {
+    const SMALL: Load = Load {
+        size: Size::Bytes(64),
+        flows: Flows::Many,
+        direction: Direction::OneWay,
+    };
+
+    fn run(dut: Dut, mpps: f64, spread: Spread, placement: Option<Placement>) -> Run {
         Run {
             dut: dut.into(),
-            io: "veth".into(),
-            size: "64".into(),
+            io: Io::Veth.into(),
+            load: SMALL,
             valid: true,
             max_pps: mpps * 1e6,
             l1_bps: mpps * 672e6,
@@ -265,9 +238,9 @@ mod tests {
 
     fn result(runs: Vec<Run>) -> LabResult {
         let ceilings = vec![Ceiling {
-            io: "veth".into(),
-            sender: "live".into(),
-            size: "64".into(),
+            io: Io::Veth,
+            sender: Sender::Live,
+            size: SMALL.size,
             pps: 7.5e6,
         }];
         LabResult {
@@ -297,9 +270,9 @@ mod tests {
 
     #[test]
     fn better_placement_and_median_are_shown() {
-        let shared = [1.2, 1.3, 1.1].map(|mpps| run("kernel", mpps, Spread::Shared, None));
-        let apart =
-            [0.8, 0.9, 0.7].map(|mpps| run("kernel", mpps, Spread::Apart, Some(Placement::Near)));
+        let shared = [1.2, 1.3, 1.1].map(|mpps| run(Dut::Kernel, mpps, Spread::Shared, None));
+        let apart = [0.8, 0.9, 0.7]
+            .map(|mpps| run(Dut::Kernel, mpps, Spread::Apart, Some(Placement::Near)));
         let text = comparison(&result(shared.into_iter().chain(apart).collect()));
         assert!(
             text.contains("one way, 64 B many flows        1.200     0.806      1.200 s"),
@@ -315,12 +288,12 @@ mod tests {
     #[test]
     fn near_runs_are_not_mixed_with_far_ones() {
         let runs = vec![
-            run("parshall", 6.0, Spread::Apart, Some(Placement::Far)),
-            run("parshall", 5.5, Spread::Apart, Some(Placement::Far)),
-            run("parshall", 16.0, Spread::Apart, Some(Placement::Near)),
+            run(Dut::Parshall, 6.0, Spread::Apart, Some(Placement::Far)),
+            run(Dut::Parshall, 5.5, Spread::Apart, Some(Placement::Far)),
+            run(Dut::Parshall, 16.0, Spread::Apart, Some(Placement::Near)),
         ];
-        let row = ("64".to_owned(), Flows::Many, Direction::OneWay);
-        let cell = cell(&result(runs), &row, &("parshall".into(), "veth".into())).unwrap();
+        let column = (Dut::Parshall.into(), Io::Veth.into());
+        let cell = cell(&result(runs), &SMALL, &column).unwrap();
         assert_eq!((cell.max_pps, cell.marks.as_str()), (16.0e6, "n"));
     }
 
@@ -329,12 +302,34 @@ mod tests {
         let failed = Run {
             valid: false,
             why: "it ended".into(),
-            ..run("parshall", 0.0, Spread::Apart, None)
+            ..run(Dut::Parshall, 0.0, Spread::Apart, None)
         };
         let text = comparison(&result(vec![failed]));
         assert!(
             text.contains("parshall veth, one way, 64 B many flows: no result: it ended"),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn loads_are_named_as_in_the_published_tables() {
+        let name = |size, flows, direction| {
+            Load {
+                size,
+                flows,
+                direction,
+            }
+            .to_string()
+        };
+        let small = Size::Bytes(64);
+        assert_eq!(SMALL.to_string(), "one way, 64 B many flows");
+        assert_eq!(
+            name(Size::Imix, Flows::Many, Direction::OneWay),
+            "one way, imix"
+        );
+        assert_eq!(
+            name(small, Flows::One, Direction::BothWays),
+            "both ways, 64 B one flow"
         );
     }
 }

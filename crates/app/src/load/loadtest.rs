@@ -226,7 +226,7 @@ impl Loadtest {
         drop(progress);
         let document = json!({ "sender": rig.sender, "search": &found });
         self.write(&document, || {
-            outcome::of_search(&self.traffic, rig.sender, ways, &found)
+            outcome::of_search(&self.traffic, rig.sender, ways, found.clone())
         })?;
         self.say(&said);
         let is_short = |t: &Point| !t.valid && t.sent_pps < t.offered_pps;
@@ -316,7 +316,7 @@ fn share(text: &str) -> Result<f64, String> {
 mod tests {
     use super::*;
     use clap::Parser;
-    use report::model::Flows;
+    use report::setup::{Flows, Size};
 
     #[derive(Parser)]
     struct Command {
@@ -349,7 +349,7 @@ mod tests {
         ] {
             let asked = lab::invocation::Loadtest {
                 pairs: &pairs,
-                size: "64",
+                size: Size::Bytes(64),
                 flows: Flows::Many,
                 cpus: &[0, 1],
                 others: &[],

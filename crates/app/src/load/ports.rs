@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use graph::Pool;
 use graph::pool::STRIDE_AF_XDP;
 use io::{af_xdp, memif};
-use loadgen::device::{Count, Path, Receiver, Transmitter};
+use loadgen::device::{Count, Path, Receiver, Sender, Transmitter};
 use loadgen::generate::Generator;
 use loadgen::receive::{Counters, Match};
 use loadgen::stream::Stream;
@@ -29,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Rig {
     /// The directions of a load test, in order.
     pub paths: Vec<Path>,
-    /// How packets are made: `live`, `af_xdp`, `memif`.
-    pub sender: &'static str,
+    /// How packets are made.
+    pub sender: Sender,
     /// Sockets that exist because of us.
     pub sockets: Vec<String>,
     _testers: Vec<Tester>,
@@ -73,14 +73,14 @@ pub fn open(ways: &[(Sending, Spec)], cpus: &[usize]) -> Result<Rig, Box<dyn Err
         .map(|(sending, rx)| receiver(rx, &sending.streams, &mut software))
         .collect::<Result<Vec<_>, _>>()?;
     let sendings: Vec<&Sending> = ways.iter().map(|(sending, _)| sending).collect();
-    let (transmitters, mut bench) = senders(&sendings, software, cpus)?;
+    let (transmitters, mut bench, sender) = senders(&sendings, software, cpus)?;
     let receivers = receivers.into_iter().map(|side| bench.receiver(side));
     let paths = transmitters
         .into_iter()
         .zip(receivers)
         .map(|(tx, rx)| Path { tx, rx })
         .collect();
-    Ok(bench.rig(paths))
+    Ok(bench.rig(paths, sender))
 }
 
 /// Opens what sends only.
@@ -91,12 +91,12 @@ pub fn open_sender(
     sending: &Sending,
     cpus: &[usize],
 ) -> Result<(Box<dyn Transmitter>, Rig), Box<dyn Error>> {
-    let (mut transmitters, bench) = senders(&[sending], Vec::new(), cpus)?;
+    let (mut transmitters, bench, sender) = senders(&[sending], Vec::new(), cpus)?;
     let transmitter = transmitters.pop().ok_or("nothing to send by")?;
-    Ok((transmitter, bench.rig(Vec::new())))
+    Ok((transmitter, bench.rig(Vec::new(), sender)))
 }
 
-type Senders = (Vec<Box<dyn Transmitter>>, Served);
+type Senders = (Vec<Box<dyn Transmitter>>, Served, Sender);
 
 fn senders(
     sendings: &[&Sending],
@@ -105,7 +105,7 @@ fn senders(
 ) -> Result<Senders, Box<dyn Error>> {
     let mut generators = live_generators(sendings, cpus.first().copied())?.into_iter();
     let mut sides = Vec::new();
-    let mut sender = "";
+    let mut sender = None;
     for sending in sendings {
         let live = matches!(sending.tx, Spec::Live(_));
         if let Some(generator) = live.then(|| generators.next()).flatten() {
@@ -118,9 +118,9 @@ fn senders(
         }
     }
     let mut served = serve(software, cpus)?;
-    served.sender = sender;
     let transmitters = sides.into_iter().map(|side| served.transmitter(side));
-    Ok((transmitters.collect::<Result<_, _>>()?, served))
+    let transmitters = transmitters.collect::<Result<_, _>>()?;
+    Ok((transmitters, served, sender.ok_or("nothing to send by")?))
 }
 
 fn receiver(
@@ -238,7 +238,6 @@ struct Served {
     testers: Vec<Tester>,
     held: Held,
     sockets: Vec<String>,
-    sender: &'static str,
 }
 
 impl Served {
@@ -262,10 +261,10 @@ impl Served {
         }
     }
 
-    fn rig(self, paths: Vec<Path>) -> Rig {
+    fn rig(self, paths: Vec<Path>, sender: Sender) -> Rig {
         Rig {
             paths,
-            sender: self.sender,
+            sender,
             sockets: self.sockets,
             _testers: self.testers,
             _held: self.held,
@@ -298,7 +297,6 @@ fn serve(software: Vec<Software>, cpus: &[usize]) -> Result<Served, Box<dyn Erro
         testers: Vec::new(),
         held: Held::default(),
         sockets: Vec::new(),
-        sender: "",
     };
     if software.is_empty() {
         return Ok(served);

@@ -85,9 +85,7 @@ impl Progress {
         if self.style == Style::Json {
             return json(sample);
         }
-        let sum =
-            |of: fn(&loadgen::ramp::WaySample) -> f64| sample.ways.iter().map(of).sum::<f64>();
-        let (sent, received) = (sum(|w| w.tx_pps), sum(|w| w.rx_pps));
+        let (sent, received) = (sample.sent_pps(), sample.received_pps());
         let lost = ((sent - received) / sent.max(f64::MIN_POSITIVE)).max(0.0);
         let text = format!(
             "sent {:.3}, came back {:.3}, loss {}{}",

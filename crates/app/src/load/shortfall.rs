@@ -3,13 +3,14 @@
 use std::time::Instant;
 
 use lab::cpu::Stat;
+use loadgen::device::Sender;
 
 /// Share of a processor's time from which on software interrupts are what holds up a generator on it.
 const MUCH: f64 = 0.1;
 
 /// Looks at the processors from the beginning of a test on.
 pub struct Watch {
-    sender: &'static str,
+    sender: Sender,
     cpu: Option<usize>,
     began: Instant,
     then: Stat,
@@ -17,7 +18,7 @@ pub struct Watch {
 
 impl Watch {
     /// For a sender of this kind, on this processor if it is bound to one.
-    pub fn new(sender: &'static str, cpu: Option<usize>) -> Watch {
+    pub fn new(sender: Sender, cpu: Option<usize>) -> Watch {
         Watch {
             sender,
             cpu,
@@ -40,9 +41,9 @@ impl Watch {
 }
 
 /// By kind of sender, and where software interrupts took which share of the time.
-fn advice(sender: &str, softirq: Option<(usize, f64)>) -> String {
+fn advice(sender: Sender, softirq: Option<(usize, f64)>) -> String {
     let what = match (sender, softirq) {
-        ("memif", _) => {
+        (Sender::Memif, _) => {
             "the other side of the memif left no room in its ring. It has to be as fast as what it is offered, on a \
              processor that the generator does not use (--cpu)"
                 .to_owned()
@@ -66,11 +67,11 @@ mod tests {
     #[test]
     fn advice_fits_what_held_the_generator_up() {
         for (sender, softirq, word) in [
-            ("live", Some((3, 0.61)), "took 61 % of processor 3"),
-            ("af_xdp", Some((3, 0.61)), "threaded"),
-            ("live", Some((3, 0.01)), "all it can send"),
-            ("ring", None, "all it can send"),
-            ("memif", Some((3, 0.61)), "other side of the memif"),
+            (Sender::Live, Some((3, 0.61)), "took 61 % of processor 3"),
+            (Sender::AfXdp, Some((3, 0.61)), "threaded"),
+            (Sender::Live, Some((3, 0.01)), "all it can send"),
+            (Sender::AfXdp, None, "all it can send"),
+            (Sender::Memif, Some((3, 0.61)), "other side of the memif"),
         ] {
             let text = advice(sender, softirq);
             assert!(text.contains(word), "{text}");

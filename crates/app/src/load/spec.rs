@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use io::memif::Role;
+use loadgen::device::Sender;
 
 /// The forms, for `--help` and messages.
 pub const FORMS: &str = "live:IF, af_xdp:IF, sink:IF or memif:PATH,id=N,role=client|server";
@@ -37,13 +38,13 @@ impl Spec {
         }
     }
 
-    /// What the packets that are sent by it are made with, as results name it.
-    pub fn sender(&self) -> &'static str {
+    /// How the packets are made that are sent by it; None: it only receives.
+    pub fn sender(&self) -> Option<Sender> {
         match self {
-            Spec::Live(_) => "live",
-            Spec::AfXdp(_) => "af_xdp",
-            Spec::Sink(_) => "sink",
-            Spec::Memif { .. } => "memif",
+            Spec::Live(_) => Some(Sender::Live),
+            Spec::AfXdp(_) => Some(Sender::AfXdp),
+            Spec::Sink(_) => None,
+            Spec::Memif { .. } => Some(Sender::Memif),
         }
     }
 

@@ -8,7 +8,7 @@
 //! when there is one. Flat out, because a generator that waits for its time keeps its processor busy too, and that
 //! waiting is nobody's cost.
 
-use report::model::Spread;
+use report::setup::Spread;
 
 use super::load::FlatOut;
 use crate::cpu::Time;

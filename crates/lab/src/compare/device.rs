@@ -2,34 +2,16 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use report::model::{PortMode, Spread};
+use report::model::PortMode;
+use report::setup::{Dut, Io, Lane, Spread};
 use serde::Deserialize;
 
-use super::topology::{Io, Topology};
+use super::topology::Topology;
 use crate::{Error, Process, Spawn, cleanup, command, patience, veth};
 
-/// A router to be measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dut {
-    /// Forwarding by the Linux kernel.
-    Kernel,
-    /// `parshall run`.
-    Parshall,
-}
-
-impl Dut {
-    /// As in results and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Kernel => "kernel",
-            Self::Parshall => "parshall",
-        }
-    }
-
-    /// Whether it has ports of this kind.
-    pub fn has(self, io: Io) -> bool {
-        self == Self::Parshall || io == Io::Veth
-    }
+/// Whether the device has ports of this kind.
+pub fn has(dut: Dut, io: Io) -> bool {
+    dut == Dut::Parshall || io == Io::Veth
 }
 
 /// Processors of the generator and of the device; the same one if there is only one.
@@ -62,8 +44,8 @@ impl Cpus {
 /// A device in its namespace, ready to forward.
 #[derive(Debug)]
 pub struct Running {
-    /// What forwards: `kernel`, `userspace` or `xdp`.
-    pub lane: String,
+    /// What forwards.
+    pub lane: Lane,
     /// Its ports and their modes.
     pub ports: Vec<PortMode>,
     router: Option<Process>,
@@ -108,9 +90,9 @@ fn kernel(spread: Spread, cpus: Cpus, at: &Topology) -> Result<Running, Error> {
             veth::thread_on(&at.device, name, cpus.device)?;
         }
     }
-    let ports = vec![port(Dut::Kernel, "veth", "kernel forwarding, GRO on")];
+    let ports = vec![port(Dut::Kernel, Io::Veth, "kernel forwarding, GRO on")];
     Ok(Running {
-        lane: "kernel".into(),
+        lane: Lane::Kernel,
         ports,
         router: None,
     })
@@ -156,16 +138,16 @@ fn parshall(
     let Hardware { mode, lane } = Hardware::of_first(&show(&["hardware", "--json"])?)?;
     Ok(Running {
         lane,
-        ports: vec![port(Dut::Parshall, io.name(), &mode)],
+        ports: vec![port(Dut::Parshall, io, &mode)],
         router: Some(router),
     })
 }
 
-fn port(dut: Dut, driver: &str, mode: &str) -> PortMode {
+fn port(dut: Dut, io: Io, mode: &str) -> PortMode {
     PortMode {
-        user: dut.name().into(),
+        user: dut.to_string(),
         name: "dut0, dut1".into(),
-        driver: driver.into(),
+        driver: io.to_string(),
         mode: mode.into(),
     }
 }
@@ -174,7 +156,7 @@ fn port(dut: Dut, driver: &str, mode: &str) -> PortMode {
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 struct Hardware {
     mode: String,
-    lane: String,
+    lane: Lane,
 }
 
 impl Hardware {
@@ -198,19 +180,28 @@ impl Hardware {
 mod tests {
     use super::*;
 
-    /// What the router really says is read by every laboratory, which fails if it is not this.
+    /// An answer of the router; the system tests compare it with what the router says now.
+    const ANSWER: &str = include_str!("hardware.json");
+
+    #[test]
+    fn the_routers_answer_is_read() {
+        let (mode, lane) = ("copy".into(), Lane::Userspace);
+        assert_eq!(Hardware::of_first(ANSWER).unwrap(), Hardware { mode, lane });
+    }
+
     #[test]
     fn answers_of_another_shape_are_refused() {
         let read = Hardware::of_first;
-        let one = r#"{"interfaces":[{"name":"dut0","mode":"copy","lane":"userspace"}]}"#;
-        let (mode, lane) = ("copy".into(), "userspace".into());
-        assert_eq!(read(one).unwrap(), Hardware { mode, lane });
         for (json, why) in [
             (
                 r#"{"interfaces":[{"mode":"copy"}]}"#,
                 "missing field `lane`",
             ),
             (r#"{"interfaces":[{"mode":null,"lane":"xdp"}]}"#, "null"),
+            (
+                r#"{"interfaces":[{"mode":"copy","lane":"kernel space"}]}"#,
+                "unknown variant",
+            ),
             (r#"{"interfaces":[]}"#, "no interface"),
             ("no json", "expected"),
         ] {
@@ -231,10 +222,7 @@ mod tests {
 
     #[test]
     fn kernel_has_no_memif() {
-        assert!(
-            Dut::Kernel.has(Io::Veth)
-                && !Dut::Kernel.has(Io::Memif)
-                && Dut::Parshall.has(Io::Memif)
-        );
+        assert!(has(Dut::Kernel, Io::Veth) && !has(Dut::Kernel, Io::Memif));
+        assert!(has(Dut::Parshall, Io::Memif));
     }
 }

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use loadgen::device::Sender;
 use loadgen::search::{Event, Found};
 use serde::Deserialize;
 
@@ -21,13 +22,11 @@ use crate::{
 const ENDING: Duration = Duration::from_secs(10);
 
 /// What `parshall loadtest --search ... --json -` prints.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Outcome {
-    /// How packets were made: `live`, `af_xdp`, `memif`, `ring`.
-    #[serde(default)]
-    pub sender: String,
+    /// How packets were made.
+    pub sender: Sender,
     /// What the search found.
-    #[serde(default)]
     pub search: Found,
 }
 

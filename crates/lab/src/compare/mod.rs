@@ -8,15 +8,16 @@ pub mod topology;
 
 use std::{path::PathBuf, time::Instant};
 
-use loadgen::search::Event;
-use report::model::{Ceiling, Direction, LabResult, PortMode, Run, Spread};
+use loadgen::search::{Event, Found};
+use report::model::{Ceiling, LabResult, PortMode, Run};
+use report::setup::{Direction, Dut, Io, Lane, Load, Spread};
 
 use self::{
     attribution::Alone,
-    device::{Cpus, Dut, Running},
+    device::{Cpus, Running},
     load::{FlatOut, Outcome},
-    plan::{Depth, Load},
-    topology::{Io, Topology},
+    plan::Depth,
+    topology::Topology,
 };
 use crate::{
     Error, cleanup,
@@ -130,7 +131,7 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, 
 fn candidates(options: &Options, processors: usize) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for dut in &options.duts {
-        for io in options.ios.iter().filter(|io| dut.has(**io)) {
+        for io in options.ios.iter().filter(|io| device::has(*dut, **io)) {
             for spread in options.depth.spreads(*dut, processors) {
                 // Two that poll on one processor take turns: memif on a shared one measures the scheduler.
                 if *io == Io::Veth || spread == Spread::Apart || processors < 2 {
@@ -146,25 +147,50 @@ fn candidates(options: &Options, processors: usize) -> Vec<Candidate> {
     candidates
 }
 
+impl Candidate {
+    /// What was found of it under a load.
+    fn run(self, lane: Lane, load: &Load, round: u32, found: Found) -> Run {
+        Run {
+            dut: self.dut.into(),
+            io: self.io.into(),
+            lane: lane.into(),
+            profile: "bench".into(),
+            load: *load,
+            spread: self.spread,
+            round,
+            ..Run::from(found)
+        }
+    }
+
+    /// What forwards if it starts.
+    fn lane(self) -> Lane {
+        match self.dut {
+            Dut::Kernel => Lane::Kernel,
+            Dut::Parshall => Lane::Userspace,
+        }
+    }
+}
+
+/// Nothing, and why.
+fn nothing(error: &Error) -> Found {
+    Found {
+        why: error.to_string(),
+        ..Found::default()
+    }
+}
+
 impl Comparison<'_> {
     /// All loads on one device.
     fn candidate(&mut self, candidate: Candidate, loads: &[Load], round: u32) -> Result<(), Error> {
-        let topology = Topology::new(candidate.io)?;
-        self.say(&format!(
-            "{} {}: starting",
-            candidate.dut.name(),
-            candidate.io.name()
-        ));
         let Candidate { dut, io, spread } = candidate;
+        let topology = Topology::new(io)?;
+        self.say(&format!("{dut} {io}: starting"));
         let running = match Running::start(dut, io, &self.options.exe, spread, self.cpus, &topology)
         {
             Ok(running) => running,
             Err(error) => {
-                let failed = loads.iter().map(|load| Run {
-                    why: error.to_string(),
-                    ..blank(candidate, load, round)
-                });
-                self.result.runs.extend(failed);
+                let failed = |load| candidate.run(candidate.lane(), load, round, nothing(&error));
+                self.result.runs.extend(loads.iter().map(failed));
                 return Ok(());
             }
         };
@@ -172,15 +198,10 @@ impl Comparison<'_> {
             self.note_port(port);
         }
         for load in loads {
-            let run = self.load(candidate, load, round, &topology);
-            let run = run.unwrap_or_else(|error| Run {
-                why: error.to_string(),
-                ..blank(candidate, load, round)
-            });
-            self.result.runs.push(Run {
-                lane: running.lane.clone(),
-                ..run
-            });
+            let run = self.load(candidate, running.lane, load, round, &topology);
+            let run = run
+                .unwrap_or_else(|error| candidate.run(running.lane, load, round, nothing(&error)));
+            self.result.runs.push(run);
         }
         running.stop()
     }
@@ -189,69 +210,40 @@ impl Comparison<'_> {
     fn load(
         &mut self,
         candidate: Candidate,
+        lane: Lane,
         load: &Load,
         round: u32,
         at: &Topology,
     ) -> Result<Run, Error> {
-        let label = format!(
-            "{} {}, {}",
-            candidate.dut.name(),
-            candidate.io.name(),
-            load.name()
-        );
+        let Candidate { dut, io, spread } = candidate;
+        let label = format!("{dut} {io}, {load}");
         let (alone, ceiling) = self.alone(candidate, load, at, &label)?;
-        let before = self.distance(candidate.spread);
+        let before = self.distance(spread);
         let pairs = at.pairs(load.direction == Direction::BothWays);
         let search = Search::MaxRate(self.options.depth.budget());
-        let (outcome, flat) = self.loadtest(at, candidate.spread, load, &pairs, search, &label)?;
-        let after = self.distance(candidate.spread);
-        let run = self.judge(blank(candidate, load, round), outcome, ceiling);
-        let placement = before
-            .zip(after)
-            .map(|(before, after)| probe::between(before, after));
-        Ok(self.attribute(Run { placement, ..run }, flat, alone))
-    }
-
-    /// What the search found, as a run.
-    fn judge(&mut self, run: Run, outcome: Outcome, ceiling: f64) -> Run {
-        let found = outcome.search;
+        let (Outcome { sender, search }, flat) =
+            self.loadtest(at, spread, load, &pairs, search, &label)?;
+        let after = self.distance(spread);
         self.note_port(&PortMode {
             user: "generator".into(),
             name: "gen0, gen1".into(),
-            driver: run.io.clone(),
-            mode: outcome.sender.clone(),
+            driver: io.to_string(),
+            mode: sender.to_string(),
         });
-        Run {
-            valid: found.valid,
-            why: found.why,
-            max_pps: found.max_pps,
-            interval_pps: found.interval_pps,
-            l1_bps: found.l1_bps,
-            loss: found.loss,
-            saturation_pps: found.saturation_pps,
-            // The ceiling is one trial's, and the search ends within a percent or two of what it looks for.
-            limited_by_generator: found.max_pps > 0.95 * ceiling,
-            sender: outcome.sender,
-            ramp: found.trials,
-            ..run
+        let mut run = candidate.run(lane, load, round, search);
+        run.sender = sender.into();
+        run.placement = before
+            .zip(after)
+            .map(|(before, after)| probe::between(before, after));
+        // The ceiling is one trial's, and the search ends within a percent or two of what it looks for.
+        run.limited_by_generator = run.max_pps > 0.95 * ceiling;
+        if let Some(flat) = flat {
+            let Cpus { generator, device } = self.cpus;
+            let (seconds, method) = attribution::device(spread, &flat, alone, generator, device);
+            run.mpps_per_cpu_second = attribution::efficiency(&flat, seconds);
+            run.cpu_method = method.into();
         }
-    }
-
-    /// Adds what a packet cost the device.
-    fn attribute(&self, run: Run, flat: Option<FlatOut>, alone: Alone) -> Run {
-        let Some(flat) = flat else { return run };
-        let (seconds, method) = attribution::device(
-            run.spread,
-            &flat,
-            alone,
-            self.cpus.generator,
-            self.cpus.device,
-        );
-        Run {
-            mpps_per_cpu_second: attribution::efficiency(&flat, seconds),
-            cpu_method: method.into(),
-            ..run
-        }
+        Ok(run)
     }
 
     /// The generator without a device: its cost a packet and its highest rate.
@@ -279,13 +271,13 @@ impl Comparison<'_> {
         let ceilings = &mut self.result.generator.ceilings;
         match ceilings
             .iter_mut()
-            .find(|c| c.io == io.name() && c.size == load.size && c.sender == outcome.sender)
+            .find(|c| (c.io, c.size, c.sender) == (io, load.size, outcome.sender))
         {
             Some(known) => known.pps = known.pps.max(ceiling),
             None => ceilings.push(Ceiling {
-                io: io.name().into(),
+                io,
                 sender: outcome.sender,
-                size: load.size.into(),
+                size: load.size,
                 pps: ceiling,
             }),
         }
@@ -379,25 +371,5 @@ impl Comparison<'_> {
         generator.method =
             "the same generator on the same processor, flat out for one second into its own counting port".into();
         self.result
-    }
-}
-
-/// A run of which nothing is known yet.
-fn blank(candidate: Candidate, load: &Load, round: u32) -> Run {
-    Run {
-        dut: candidate.dut.name().into(),
-        io: candidate.io.name().into(),
-        lane: if candidate.dut == Dut::Kernel {
-            "kernel".into()
-        } else {
-            "userspace".into()
-        },
-        profile: "bench".into(),
-        size: load.size.into(),
-        flows: load.flows,
-        direction: load.direction,
-        spread: candidate.spread,
-        round,
-        ..Run::default()
     }
 }

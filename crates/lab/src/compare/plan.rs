@@ -1,42 +1,10 @@
 //! What is measured: load tests, devices, rounds, and how long it takes.
 
-use report::model::{Direction, Flows, Spread};
+use std::fmt;
 
-use super::{device::Dut, topology::Io};
+use report::setup::{Direction, Dut, Flows, Io, Load, Size, Spread};
+
 use crate::Error;
-
-/// One row of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Load {
-    /// Frame size with check sequence, or `imix`.
-    pub size: &'static str,
-    /// Number of flows.
-    pub flows: Flows,
-    /// One way or both ways.
-    pub direction: Direction,
-}
-
-impl Load {
-    /// As it stands in the table.
-    pub fn name(&self) -> String {
-        let size = if self.size == "imix" {
-            "imix".to_owned()
-        } else {
-            format!("{} B", self.size)
-        };
-        let flows = match (self.flows, self.size) {
-            (Flows::One, _) => " one flow",
-            (Flows::Many, "64") => " many flows",
-            (Flows::Many, _) => "",
-        };
-        let direction = if self.direction == Direction::OneWay {
-            "one way"
-        } else {
-            "both ways"
-        };
-        format!("{direction}, {size}{flows}")
-    }
-}
 
 /// How thorough.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,14 +29,13 @@ impl Depth {
             }
         };
         let all = [
-            ("1514", Flows::Many),
-            ("imix", Flows::Many),
-            ("64", Flows::Many),
-            ("64", Flows::One),
+            (Size::Bytes(1514), Flows::Many),
+            (Size::Imix, Flows::Many),
+            (Size::Bytes(64), Flows::Many),
+            (Size::Bytes(64), Flows::One),
         ];
-        let one_way = |loads: &[(&'static str, Flows)]| {
-            loads.iter().copied().map(load(Direction::OneWay)).collect()
-        };
+        let one_way =
+            |loads: &[(Size, Flows)]| loads.iter().copied().map(load(Direction::OneWay)).collect();
         match self {
             Self::Quick => one_way(&all[2..3]),
             Self::Default => one_way(&all[1..3]),
@@ -113,11 +80,7 @@ impl Depth {
 /// # Errors
 /// [`Error::Asked`] naming the word that is none.
 pub fn duts(list: &str) -> Result<Vec<Dut>, Error> {
-    choose(
-        list,
-        "device",
-        &[("kernel", Dut::Kernel), ("parshall", Dut::Parshall)],
-    )
+    choose(list, "device", &[Dut::Kernel, Dut::Parshall])
 }
 
 /// Reads a list such as `veth,memif`.
@@ -125,13 +88,13 @@ pub fn duts(list: &str) -> Result<Vec<Dut>, Error> {
 /// # Errors
 /// [`Error::Asked`] naming the word that is none.
 pub fn ios(list: &str) -> Result<Vec<Io>, Error> {
-    choose(list, "I/O", &[("veth", Io::Veth), ("memif", Io::Memif)])
+    choose(list, "I/O", &[Io::Veth, Io::Memif])
 }
 
-fn choose<T: Copy + PartialEq>(
+fn choose<T: Copy + PartialEq + fmt::Display>(
     list: &str,
     what: &str,
-    known: &[(&str, T)],
+    known: &[T],
 ) -> Result<Vec<T>, Error> {
     let mut chosen = Vec::new();
     for word in list
@@ -139,8 +102,8 @@ fn choose<T: Copy + PartialEq>(
         .map(str::trim)
         .filter(|word| !word.is_empty())
     {
-        let Some((_, value)) = known.iter().find(|(name, _)| *name == word) else {
-            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        let Some(value) = known.iter().find(|value| value.to_string() == word) else {
+            let names: Vec<String> = known.iter().map(T::to_string).collect();
             return Err(Error::Asked(format!(
                 "no {what} `{word}`; there is {}",
                 names.join(", ")
@@ -177,7 +140,13 @@ mod tests {
 
     #[test]
     fn rows() {
-        let names = |depth: Depth| depth.loads().iter().map(Load::name).collect::<Vec<_>>();
+        let names = |depth: Depth| {
+            depth
+                .loads()
+                .iter()
+                .map(Load::to_string)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(names(Depth::Quick), ["one way, 64 B many flows"]);
         assert_eq!(
             names(Depth::Default),

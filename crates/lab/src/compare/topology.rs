@@ -9,31 +9,14 @@
 //! The first direction enters by `dut0` and has destinations in 48.0.0.0/8, the second the other way round. With
 //! memif there are sockets instead of links, and `dut0` and `dut1` are the names of the router's interfaces.
 
+use report::setup::Io;
+
 use crate::{
     Error, Netns,
     cleanup::directory,
     invocation::Pair,
     veth::{self, End},
 };
-
-/// Kind of the ports between generator and device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Io {
-    /// Pairs of virtual Ethernet links.
-    Veth,
-    /// Shared memory over a unix socket.
-    Memif,
-}
-
-impl Io {
-    /// As in results and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Veth => "veth",
-            Self::Memif => "memif",
-        }
-    }
-}
 
 /// Largest IP packet on the links, in bytes.
 const MTU: u16 = 1500;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::escape;
-use crate::model::{LabResult, Machine};
+use crate::model::{Ceiling, LabResult, Machine};
 
 /// The machine table, the ports' modes and the generator's ceiling.
 pub(super) fn section(result: &LabResult) -> String {
@@ -138,12 +138,16 @@ fn generator(result: &LabResult) -> String {
              <th scope=\"col\">sent by</th><th scope=\"col\">size</th><th scope=\"col\" class=\"n\">Mpps</th></tr></thead>\n<tbody>\n",
         );
         for ceiling in &generator.ceilings {
-            let [io, sender, size] =
-                [&ceiling.io, &ceiling.sender, &ceiling.size].map(|t| escape(t));
+            let Ceiling {
+                io,
+                sender,
+                size,
+                pps,
+            } = ceiling;
             let _ = writeln!(
                 out,
                 "<tr><th scope=\"row\">{io}</th><td>{sender}</td><td>{size}</td><td class=\"n\">{:.3}</td></tr>",
-                ceiling.pps / 1e6
+                pps / 1e6
             );
         }
         out.push_str("</tbody></table></div>\n");

@@ -8,9 +8,10 @@ use std::fmt::Write;
 use loadgen::point::Point;
 
 use self::chart::Chart;
-use self::rows::{Row, word};
-use crate::model::{self, LabResult, Run};
+use self::rows::Row;
+use crate::model::{LabResult, Run};
 use crate::published::PUBLISHED;
+use crate::setup::Spread;
 
 mod chart;
 mod machine;
@@ -63,12 +64,12 @@ fn escape(text: &str) -> String {
 /// The line that a reader takes away: the best of each device under the first load test.
 fn summary(rows: &[Row<'_>]) -> Option<String> {
     let test = &rows.first()?.test;
-    let mut best: Vec<(&str, f64, String)> = Vec::new();
+    let mut best: Vec<(String, f64, String)> = Vec::new();
     for row in rows.iter().filter(|r| r.test == *test) {
         let Some(rate) = row.summary(|r| Some(r.max_pps / 1e6)) else {
             continue;
         };
-        let (dut, label) = (row.device.dut.as_str(), row.device.label());
+        let (dut, label) = (row.device.dut.to_string(), row.device.label());
         match best.iter_mut().find(|b| b.0 == dut) {
             Some(known) if known.1 < rate.median => *known = (dut, rate.median, label),
             Some(_) => {}
@@ -96,7 +97,7 @@ fn summary(rows: &[Row<'_>]) -> Option<String> {
 
 fn head(result: &LabResult, rows: &[Row<'_>]) -> String {
     let duts: Vec<String> = {
-        let mut names: Vec<String> = rows.iter().map(|r| r.device.dut.clone()).collect();
+        let mut names: Vec<String> = rows.iter().map(|r| r.device.dut.to_string()).collect();
         names.sort();
         names.dedup();
         names
@@ -177,9 +178,9 @@ fn result(row: &Row<'_>, rows: &[Row<'_>]) -> String {
         .fold(0.0, f64::max);
     let device = &row.device;
     let processors = match (device.spread, device.placement) {
-        (model::Spread::Shared, _) => "one for all".to_owned(),
-        (model::Spread::Apart, None) => "two".to_owned(),
-        (model::Spread::Apart, Some(placement)) => format!("two, {}", word(placement)),
+        (Spread::Shared, _) => "one for all".to_owned(),
+        (Spread::Apart, None) => "two".to_owned(),
+        (Spread::Apart, Some(placement)) => format!("two, {placement}"),
     };
     let mut remarks: Vec<String> = row.remarks().into_iter().map(escape).collect();
     let invalid = row.runs.len() - row.valid().count();
@@ -198,9 +199,9 @@ fn result(row: &Row<'_>, rows: &[Row<'_>]) -> String {
     format!(
         "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"n{}\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
          <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"why\">{}</td></tr>\n",
-        escape(&device.dut),
-        escape(&device.io),
-        escape(&device.lane),
+        escape(&device.dut.to_string()),
+        escape(&device.io.to_string()),
+        escape(&device.lane.to_string()),
         processors,
         if best > 0.0 && rate(row) >= best {
             " best"

@@ -1,23 +1,22 @@
 //! The result table: runs of several rounds brought together.
 
-use crate::model::{Direction, Flows, Placement, Run, Spread};
+use crate::model::Run;
+use crate::setup::{Dut, Flows, Io, Lane, Load, Placement, Spread, Word};
 use crate::stats::Summary;
 
 /// What is measured, the same for every device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Test {
     profile: String,
-    size: String,
-    flows: Flows,
-    direction: Direction,
+    load: Load,
 }
 
 /// Who is measured, and how it is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Device {
-    pub dut: String,
-    pub io: String,
-    pub lane: String,
+    pub dut: Word<Dut>,
+    pub io: Word<Io>,
+    pub lane: Word<Lane>,
     pub spread: Spread,
     pub placement: Option<Placement>,
 }
@@ -31,91 +30,55 @@ pub(super) struct Row<'a> {
 
 impl Test {
     fn of(run: &Run) -> Test {
-        let Run {
-            profile,
-            size,
-            flows,
-            direction,
-            ..
-        } = run.clone();
         Test {
-            profile,
-            size,
-            flows,
-            direction,
+            profile: run.profile.clone(),
+            load: run.load,
         }
     }
 
     /// Short text in the words of the published tables, as `one way, 64 B many flows`.
     pub fn label(&self) -> String {
-        let way = match self.direction {
-            Direction::OneWay => "one way",
-            Direction::BothWays => "both ways",
-        };
-        let size = if self.size.parse::<u32>().is_ok() {
-            format!("{} B", self.size)
-        } else {
-            self.size.clone()
-        };
-        let flows = match self.flows {
+        let Load {
+            size,
+            flows,
+            direction,
+        } = self.load;
+        let flows = match flows {
             Flows::Many => "many flows",
             Flows::One => "one flow",
         };
-        let profile =
-            if self.profile.is_empty() || self.profile == "bench" || self.profile == self.size {
-                String::new()
-            } else {
-                format!(" ({})", self.profile)
-            };
-        format!("{way}, {size} {flows}{profile}")
+        let profile = match self.profile.as_str() {
+            "" | "bench" => String::new(),
+            profile if profile == size.to_string() => String::new(),
+            profile => format!(" ({profile})"),
+        };
+        format!("{direction}, {} {flows}{profile}", size.in_words())
     }
 }
 
 impl Device {
     fn of(run: &Run) -> Device {
-        let Run {
-            dut,
-            io,
-            lane,
-            spread,
-            placement,
-            ..
-        } = run.clone();
         Device {
-            dut,
-            io,
-            lane,
-            spread,
-            placement,
+            dut: run.dut.clone(),
+            io: run.io.clone(),
+            lane: run.lane.clone(),
+            spread: run.spread,
+            placement: run.placement,
         }
     }
 
     /// Short text, as `parshall, memif, userspace, far`.
     pub fn label(&self) -> String {
-        let mut label = format!("{}, {}", self.dut, self.io);
-        if self.lane != self.dut && !self.lane.is_empty() {
-            label = format!("{label}, {}", self.lane);
+        let (dut, lane) = (self.dut.to_string(), self.lane.to_string());
+        let mut label = format!("{dut}, {}", self.io);
+        if lane != dut && !lane.is_empty() {
+            label = format!("{label}, {lane}");
         }
-        match self.spread {
-            Spread::Shared => label += ", one CPU",
-            Spread::Apart => {
-                label += &format!(
-                    ", two CPUs{}",
-                    self.placement
-                        .map_or(String::new(), |p| format!(" {}", word(p)))
-                )
-            }
+        match (self.spread, self.placement) {
+            (Spread::Shared, _) => label + ", one CPU",
+            (Spread::Apart, None) => label + ", two CPUs",
+            (Spread::Apart, Some(placement)) => format!("{label}, two CPUs {placement}"),
         }
-        label
-    }
-}
-
-/// `near`, `far` or `flipped`.
-pub(super) fn word(placement: Placement) -> &'static str {
-    match placement {
-        Placement::Near => "near",
-        Placement::Far => "far",
-        Placement::Flipped => "flipped",
     }
 }
 

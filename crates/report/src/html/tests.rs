@@ -2,24 +2,26 @@
 
 use std::time::Duration;
 
+use loadgen::device::Sender;
 use testbed::Spawn;
 
 use super::*;
 use crate::model::*;
+use crate::setup::*;
 
 /// A comparison with two devices, two load tests, two rounds.
 fn example() -> LabResult {
     let mut runs = Vec::new();
     for round in 1..=2 {
-        for size in ["64", "imix"] {
+        for size in [Size::Bytes(64), Size::Imix] {
             for (dut, io, lane, capacity) in [
-                ("kernel", "veth", "kernel", 1.1e6),
-                ("parshall", "veth", "userspace", 0.68e6),
-                ("parshall", "memif", "userspace", 5.2e6),
+                (Dut::Kernel, Io::Veth, Lane::Kernel, 1.1e6),
+                (Dut::Parshall, Io::Veth, Lane::Userspace, 0.68e6),
+                (Dut::Parshall, Io::Memif, Lane::Userspace, 5.2e6),
             ] {
                 let capacity = capacity
                     * (1.0 + 0.02 * f64::from(round))
-                    * if size == "64" { 1.0 } else { 0.9 };
+                    * if size == Size::Bytes(64) { 1.0 } else { 0.9 };
                 runs.push(run(dut, io, lane, size, capacity, round));
             }
         }
@@ -29,9 +31,9 @@ fn example() -> LabResult {
             ceiling_pps: 7.4e6,
             method: "XDP live frames into a counting XDP program.".into(),
             ceilings: vec![Ceiling {
-                io: "veth".into(),
-                sender: "live".into(),
-                size: "64".into(),
+                io: Io::Veth,
+                sender: Sender::Live,
+                size: Size::Bytes(64),
                 pps: 7.4e6,
             }],
         },
@@ -59,7 +61,7 @@ fn example() -> LabResult {
     }
 }
 
-fn run(dut: &str, io: &str, lane: &str, size: &str, capacity: f64, round: u32) -> Run {
+fn run(dut: Dut, io: Io, lane: Lane, size: Size, capacity: f64, round: u32) -> Run {
     let point = |offered: f64| {
         let forwarded = offered.min(capacity);
         Point {
@@ -84,27 +86,30 @@ fn run(dut: &str, io: &str, lane: &str, size: &str, capacity: f64, round: u32) -
         io: io.into(),
         lane: lane.into(),
         profile: "bench".into(),
-        size: size.into(),
+        load: Load {
+            size,
+            ..Load::default()
+        },
         valid: true,
         max_pps: capacity * 0.99,
         l1_bps: capacity * 0.99 * 672.0,
         loss: 0.0002,
         mpps_per_cpu_second: Some(capacity / 1e6 * 1.1),
-        placement: (io == "memif").then_some(Placement::Near),
-        spread: if io == "memif" {
+        placement: (io == Io::Memif).then_some(Placement::Near),
+        spread: if io == Io::Memif {
             Spread::Apart
         } else {
             Spread::Shared
         },
         round,
         saturation_pps: Some(capacity),
-        why: if io == "memif" {
+        why: if io == Io::Memif {
             "bounded by the generator".into()
         } else {
             String::new()
         },
         cpu_method: "all processor time less that of the generator alone".into(),
-        sender: "live".into(),
+        sender: Sender::Live.into(),
         ramp: steps.into_iter().map(point).collect(),
         ..Run::default()
     }
@@ -137,7 +142,7 @@ fn says_what_was_measured() {
 fn survives_hostile_and_empty_input() {
     let mut result = example();
     for text in ["</script><script>alert(1)</script>", "\"'&<!--"] {
-        result.runs[0].dut = text.into();
+        result.runs[0].dut = Word::Other(text.into());
         result.machine.command = text.into();
         result.machine.ports[0].mode = text.into();
         let page = page(&result);

@@ -1,0 +1,226 @@
+//! What a result is of: the device, its ports, the load, and the processors that took part.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A word that is ours, or any other: what the user called it, or nothing where it is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Word<T> {
+    /// One of ours.
+    Ours(T),
+    /// Any other; empty where it is not known.
+    Other(String),
+}
+
+impl<T> Default for Word<T> {
+    fn default() -> Self {
+        Word::Other(String::new())
+    }
+}
+
+impl<T> From<T> for Word<T> {
+    fn from(word: T) -> Self {
+        Word::Ours(word)
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Word<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Word::Ours(word) => word.fmt(f),
+            Word::Other(word) => word.fmt(f),
+        }
+    }
+}
+
+/// A device under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Dut {
+    /// Forwarding by the Linux kernel.
+    Kernel,
+    /// `parshall run`.
+    Parshall,
+}
+
+impl fmt::Display for Dut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// Kind of the ports between generator and device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Io {
+    /// Pairs of virtual Ethernet links.
+    Veth,
+    /// Shared memory over a unix socket.
+    Memif,
+}
+
+impl fmt::Display for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// What forwards the packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lane {
+    /// The Linux kernel.
+    Kernel,
+    /// The router's workers.
+    Userspace,
+    /// The router's XDP program, in the kernel.
+    Xdp,
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// Size of the frames, with frame check sequence.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Size {
+    /// All of this many bytes.
+    Bytes(u32),
+    /// A mix of sizes.
+    #[default]
+    Imix,
+}
+
+impl Size {
+    /// With its unit, as `64 B`.
+    pub(crate) fn in_words(self) -> String {
+        match self {
+            Size::Bytes(bytes) => format!("{bytes} B"),
+            Size::Imix => "imix".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Size::Bytes(bytes) => bytes.fmt(f),
+            Size::Imix => f.pad("imix"),
+        }
+    }
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "imix" => Ok(Size::Imix),
+            _ => text
+                .parse()
+                .map(Size::Bytes)
+                .map_err(|_| format!("size `{text}`: expected bytes or imix")),
+        }
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+/// Ways of the load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// From the first port to the second.
+    #[default]
+    OneWay,
+    /// From each port to the other; rates are the sum of both.
+    BothWays,
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Direction::OneWay => "one way",
+            Direction::BothWays => "both ways",
+        })
+    }
+}
+
+/// How many flows the load has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Flows {
+    /// Addresses vary from packet to packet.
+    #[default]
+    Many,
+    /// Every packet has the same addresses and ports.
+    One,
+}
+
+/// What is sent through a device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Load {
+    /// Frame size with frame check sequence.
+    pub size: Size,
+    /// Number of flows.
+    pub flows: Flows,
+    /// One way or both ways.
+    pub direction: Direction,
+}
+
+impl fmt::Display for Load {
+    /// As in the table: the number of flows is said where it matters.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flows = match (self.flows, self.size) {
+            (Flows::One, _) => " one flow",
+            (Flows::Many, Size::Bytes(64)) => " many flows",
+            (Flows::Many, _) => "",
+        };
+        write!(f, "{}, {}{flows}", self.direction, self.size.in_words())
+    }
+}
+
+/// Distance of the two processors that took part, by a ping-pong on a shared cache line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// They share a cache.
+    Near,
+    /// They do not: anything that crosses processors is several times slower.
+    Far,
+    /// The probes before and after the run disagree: do not compare this run.
+    Flipped,
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// Which processors generator and device ran on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// Generator, device and sink on one processor.
+    #[default]
+    Shared,
+    /// The device on a processor of its own.
+    Apart,
+}
