@@ -154,11 +154,6 @@ impl Fields {
     #[must_use]
     pub fn new(stream: &Stream, entropy: u32) -> Self {
         let frame = stream.frame();
-        let seed = if stream.random_seed == 0 {
-            entropy
-        } else {
-            stream.random_seed.wrapping_mul(514_229)
-        };
         let variables: Vec<Running> = stream.variables.iter().map(Running::new).collect();
         let fits: Vec<Step> = stream
             .steps
@@ -169,7 +164,7 @@ impl Fields {
         let steps = (0..fits.len())
             .map(|at| compile(&fits, at, &stream.variables, &frame))
             .collect();
-        let random = Random(seed);
+        let random = Random(stream.seed(entropy));
         let cache = (stream.cache > 0).then(|| {
             Box::new(Cache {
                 variables: variables.clone(),

@@ -135,6 +135,15 @@ impl Stream {
         self.frame_len() + FCS
     }
 
+    /// Seed of the generator of T-Rex's random variables; `entropy` if the profile leaves it open.
+    #[must_use]
+    pub fn seed(&self, entropy: u32) -> u32 {
+        match self.random_seed {
+            0 => entropy,
+            seed => seed.wrapping_mul(514_229),
+        }
+    }
+
     /// Puts the port's and its next hop's Ethernet addresses into the template, where the profile does not insist on its own.
     pub fn address(&mut self, source: [u8; 6], destination: [u8; 6]) {
         if !self.macs.keep_destination && self.packet.len() >= 6 {
