@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
+use graph::counters::Counter;
 use graph::{Buffers, Desc, Frame, Port};
 
 use crate::clock::Nanos;
@@ -28,9 +29,10 @@ struct Shared {
     wanted: AtomicU64,
     /// The last `wanted` that the thread has carried out.
     applied: AtomicU64,
-    scheduled: AtomicU64,
-    sent: Box<[AtomicU64]>,
-    queue_full: AtomicU64,
+    scheduled: Counter,
+    /// Packets, by stream.
+    sent: Box<[Counter]>,
+    queue_full: Counter,
     alive: AtomicBool,
 }
 
@@ -70,27 +72,20 @@ impl Transmitter for Generator {
     }
 
     fn due(&self) -> u64 {
-        self.shared.scheduled.load(Relaxed)
+        self.shared.scheduled.get()
     }
 
     fn sent(&self) -> Vec<Count> {
-        let count = |(packets, size): (&AtomicU64, &u64)| {
-            let packets = packets.load(Relaxed);
-            Count {
-                packets,
-                bytes: packets * size,
-            }
-        };
-        self.shared
-            .sent
-            .iter()
-            .zip(&self.sizes)
-            .map(count)
-            .collect()
+        let counters = self.shared.sent.iter().map(Counter::get);
+        let counts = counters.zip(&self.sizes).map(|(packets, size)| Count {
+            packets,
+            bytes: packets * size,
+        });
+        counts.collect()
     }
 
     fn queue_full(&self) -> u64 {
-        self.shared.queue_full.load(Relaxed)
+        self.shared.queue_full.get()
     }
 
     fn stop(&mut self) -> Result<(), Failure> {
@@ -128,9 +123,9 @@ impl Sender {
         let shared = Arc::new(Shared {
             wanted: AtomicU64::new(0),
             applied: AtomicU64::new(0),
-            scheduled: AtomicU64::new(0),
-            sent: streams.iter().map(|_| AtomicU64::new(0)).collect(),
-            queue_full: AtomicU64::new(0),
+            scheduled: Counter::default(),
+            sent: streams.iter().map(|_| Counter::default()).collect(),
+            queue_full: Counter::default(),
             alive: AtomicBool::new(true),
         });
         let weights: Vec<_> = rates
@@ -168,9 +163,7 @@ impl Sender {
             State::Stopped => return 0,
             State::Sending(pacer) => {
                 let due = pacer.due(now);
-                self.shared
-                    .scheduled
-                    .store(self.base + pacer.scheduled(now), Relaxed);
+                self.shared.scheduled.set(self.base + pacer.scheduled(now));
                 due
             }
             State::Stopping(pacer, last, _) => last.saturating_sub(pacer.taken()),
@@ -199,7 +192,7 @@ impl Sender {
             (State::Stopped, true) => State::Sending(Pacer::new(now, Pps(rate), BACKLOG)),
             (State::Sending(pacer), false) => {
                 let last = pacer.scheduled(now);
-                self.shared.scheduled.store(self.base + last, Relaxed);
+                self.shared.scheduled.set(self.base + last);
                 // Applied when it has caught up.
                 self.state = State::Stopping(pacer, last, now.after(BACKLOG));
                 return;
@@ -233,20 +226,15 @@ impl Sender {
         }
         let took = self.pending.offer(ready, |batch| port.tx(bufs, batch));
         for stream in self.streams.drain(..took) {
-            let sent = &self.shared.sent[stream];
-            sent.store(sent.load(Relaxed) + 1, Relaxed);
+            self.shared.sent[stream].add(1);
         }
         if took < ready {
-            self.shared
-                .queue_full
-                .store(self.shared.queue_full.load(Relaxed) + 1, Relaxed);
+            self.shared.queue_full.add(1);
         }
         if let State::Sending(pacer) | State::Stopping(pacer, ..) = &mut self.state {
             pacer.take(took as u64);
             if pacer.is_unlimited() {
-                self.shared
-                    .scheduled
-                    .store(self.base + pacer.taken(), Relaxed);
+                self.shared.scheduled.set(self.base + pacer.taken());
             }
         }
         took
@@ -256,7 +244,7 @@ impl Sender {
     fn finish(&mut self, bufs: &mut Buffers) {
         self.pending.drain().for_each(|desc| bufs.free(desc));
         self.streams.clear();
-        self.base = self.shared.scheduled.load(Relaxed);
+        self.base = self.shared.scheduled.get();
         self.state = State::Stopped;
         self.shared.applied.store(self.seen, Release);
     }

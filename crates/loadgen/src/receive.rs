@@ -1,8 +1,8 @@
 //! Counts packets by the stream that they belong to, so that what comes back is known to be ours.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use graph::counters::Counter;
 use graph::{Buffers, Frame, Port};
 
 use crate::device::{Count, Receiver};
@@ -144,25 +144,23 @@ fn range(stream: &Stream, frame: &[u8], at: usize) -> (u32, u32) {
     }
 }
 
+/// Packets and bytes of one stream, or of everything else.
 #[derive(Debug, Default)]
-struct Pair {
-    packets: AtomicU64,
-    bytes: AtomicU64,
+struct Received {
+    packets: Counter,
+    bytes: Counter,
 }
 
-impl Pair {
-    /// One thread writes.
+impl Received {
     fn add(&self, count: Count) {
-        self.packets
-            .store(self.packets.load(Relaxed) + count.packets, Relaxed);
-        self.bytes
-            .store(self.bytes.load(Relaxed) + count.bytes, Relaxed);
+        self.packets.add(count.packets);
+        self.bytes.add(count.bytes);
     }
 
     fn get(&self) -> Count {
         Count {
-            packets: self.packets.load(Relaxed),
-            bytes: self.bytes.load(Relaxed),
+            packets: self.packets.get(),
+            bytes: self.bytes.get(),
         }
     }
 }
@@ -170,50 +168,45 @@ impl Pair {
 /// The counters of a software receiver, for any thread to read.
 #[derive(Debug, Clone)]
 pub struct Counters {
-    /// One for each stream, and the last for everything else.
-    counts: Arc<[Pair]>,
+    streams: Arc<[Received]>,
+    other: Arc<Received>,
 }
 
 impl Receiver for Counters {
     fn counts(&self) -> Vec<Count> {
-        let (_, streams) = self.counts.split_last().unwrap_or((&EMPTY, &[]));
-        streams.iter().map(Pair::get).collect()
+        self.streams.iter().map(Received::get).collect()
     }
 
     fn other(&self) -> Count {
-        self.counts.last().map(Pair::get).unwrap_or_default()
+        self.other.get()
     }
 }
-
-static EMPTY: Pair = Pair {
-    packets: AtomicU64::new(0),
-    bytes: AtomicU64::new(0),
-};
 
 /// A software receiver: takes packets from a port, counts and frees them.
 pub(crate) struct Sink {
     matches: Vec<Option<Match>>,
     frame: Frame,
+    /// Of one frame: a count for each stream, and the last for everything else.
     batch: Vec<Count>,
-    counts: Arc<[Pair]>,
+    counters: Counters,
 }
 
 impl Sink {
     /// A receiver of `streams`.
     pub fn new(streams: &[Stream]) -> Sink {
-        let places = streams.len() + 1;
         Sink {
             matches: streams.iter().map(Match::of).collect(),
             frame: Frame::default(),
-            batch: vec![Count::default(); places],
-            counts: (0..places).map(|_| Pair::default()).collect(),
+            batch: vec![Count::default(); streams.len() + 1],
+            counters: Counters {
+                streams: streams.iter().map(|_| Received::default()).collect(),
+                other: Arc::default(),
+            },
         }
     }
 
     pub fn counters(&self) -> Counters {
-        Counters {
-            counts: self.counts.clone(),
-        }
+        self.counters.clone()
     }
 
     /// Receives once; returns how many packets came.
@@ -234,9 +227,10 @@ impl Sink {
             count.bytes += (bufs.pool().total(&desc).max(MIN_FRAME) + FCS) as u64;
             bufs.free(desc);
         }
-        for (pair, count) in self.counts.iter().zip(&mut self.batch) {
+        let Counters { streams, other } = &self.counters;
+        for (counters, count) in streams.iter().chain([&**other]).zip(&mut self.batch) {
             if count.packets > 0 {
-                pair.add(std::mem::take(count));
+                counters.add(std::mem::take(count));
             }
         }
         received
