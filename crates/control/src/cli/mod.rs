@@ -265,7 +265,7 @@ mod tests {
             assert!(understood.is_ok(), "{words:?}: {understood:?}");
             assert!(help().contains(spec.help));
         }
-        assert_eq!(complete(&["show", ""]).len(), 15);
+        assert_eq!(complete(&["show", ""]).len(), 16);
         assert_eq!(complete(&[""; 0]), ["show", "trace", "clear"]);
     }
 

@@ -18,7 +18,7 @@ pub fn writes() -> bool {
 }
 
 /// Compares with a file, or writes it.
-fn compare(name: &str, content: &[u8]) {
+pub fn compare(name: &str, content: &[u8]) {
     let path = directory().join(name);
     if writes() {
         std::fs::create_dir_all(directory()).unwrap();

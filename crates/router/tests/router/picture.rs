@@ -1,9 +1,10 @@
-//! docs/graph.svg is drawn from the node table.
+//! `show graph`, and docs/graph.svg, which is drawn from the node table.
 //!
 //! `PARSHALL_GOLDEN=write cargo test -p router picture` draws it anew.
 
 use std::path::Path;
 
+use crate::golden::{compare, writes};
 use layout::backends::svg::SVGWriter;
 use layout::gv::{DotParser, GraphBuilder};
 
@@ -22,9 +23,10 @@ fn picture() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/graph.svg");
     let graph = router::show::graph();
     let drawn = draw(&graph.dot());
-    if crate::golden::writes() {
+    if writes() {
         std::fs::write(&path, &drawn).expect("is written");
     }
+    compare("graph.txt", graph.to_string().as_bytes());
     let kept = std::fs::read_to_string(&path).expect("docs/graph.svg");
     assert!(
         kept == drawn,
