@@ -88,11 +88,11 @@ impl Frame {
         take(&mut batch);
         let taken = batch.taken;
         if taken < len && taken > 0 {
+            let descs = self.descs.as_mut_ptr();
+            // SAFETY: within the frame.
+            let left = unsafe { descs.add(taken) };
             // SAFETY: both ranges lie within the frame; Desc has no drop, and those that were taken are overwritten or forgotten.
-            unsafe {
-                let descs = self.descs.as_mut_ptr();
-                std::ptr::copy(descs.add(taken), descs, len - taken);
-            }
+            unsafe { std::ptr::copy(left, descs, len - taken) };
         }
         self.len = len - taken;
         taken
@@ -113,10 +113,10 @@ impl Frame {
     #[inline]
     pub unsafe fn append(&mut self, run: &[Desc]) -> usize {
         let n = run.len().min(self.room());
-        // SAFETY: n fits behind len; Desc has no drop; the caller gives the originals up.
-        unsafe {
-            std::ptr::copy_nonoverlapping(run.as_ptr(), self.descs.as_mut_ptr().add(self.len), n)
-        };
+        // SAFETY: n fits behind len.
+        let end = unsafe { self.descs.as_mut_ptr().add(self.len) };
+        // SAFETY: as above; Desc has no drop; the caller gives the originals up.
+        unsafe { std::ptr::copy_nonoverlapping(run.as_ptr(), end, n) };
         self.len += n;
         n
     }

@@ -83,13 +83,7 @@ impl<'a> Pkt<'a> {
     pub fn at<const N: usize>(&self, at: u8) -> &[u8; N] {
         const { assert!(N <= WINDOW - 256) };
         // SAFETY: at + N <= 255 + 64 < WINDOW bytes, which the buffer has from the first byte on (`Pool::offsets`).
-        unsafe {
-            self.window
-                .cast::<u8>()
-                .add(at as usize)
-                .cast::<[u8; N]>()
-                .as_ref()
-        }
+        unsafe { self.byte(at).cast::<[u8; N]>().as_ref() }
     }
 
     /// The same, to change.
@@ -97,13 +91,14 @@ impl<'a> Pkt<'a> {
     pub fn at_mut<const N: usize>(&mut self, at: u8) -> &mut [u8; N] {
         const { assert!(N <= WINDOW - 256) };
         // SAFETY: as `at`, and the packet is borrowed mutably.
-        unsafe {
-            self.window
-                .cast::<u8>()
-                .add(at as usize)
-                .cast::<[u8; N]>()
-                .as_mut()
-        }
+        unsafe { self.byte(at).cast::<[u8; N]>().as_mut() }
+    }
+
+    /// The byte at offset `at` of the window.
+    #[inline(always)]
+    fn byte(&self, at: u8) -> NonNull<u8> {
+        // SAFETY: 255 < WINDOW bytes, which the buffer has from the first byte on (`Pool::offsets`).
+        unsafe { self.window.cast::<u8>().add(at as usize) }
     }
 
     /// The first segment.

@@ -31,8 +31,12 @@ impl<T> Drop for Shared<T> {
         );
         while head != tail {
             let mask = self.slots.len() - 1;
-            // SAFETY: places between head and tail are written; nobody else is left.
-            self.slots[head & mask].with_mut(|p| unsafe { (*p).assume_init_drop() });
+            self.slots[head & mask].with_mut(|p| {
+                // SAFETY: nobody else is left.
+                let slot = unsafe { &mut *p };
+                // SAFETY: places between head and tail are written.
+                unsafe { slot.assume_init_drop() };
+            });
             head = head.wrapping_add(1);
         }
     }
@@ -112,8 +116,12 @@ impl<T> Consumer<T> {
             return None;
         }
         let mask = self.ring.slots.len() - 1;
-        // SAFETY: the place at head was written before tail passed it (Acquire in `is_empty`), and is read once.
-        let value = self.ring.slots[self.head & mask].with(|p| unsafe { (*p).assume_init_read() });
+        let value = self.ring.slots[self.head & mask].with(|p| {
+            // SAFETY: the producer is past the place at head (Acquire in `is_empty`).
+            let slot = unsafe { &*p };
+            // SAFETY: it was written before, and is read once.
+            unsafe { slot.assume_init_read() }
+        });
         self.head = self.head.wrapping_add(1);
         self.ring.head.0.store(self.head, Ordering::Release);
         Some(value)

@@ -49,11 +49,11 @@ impl Port for Null {
     fn rx(&mut self, _bufs: &mut Buffers, frame: &mut Frame) {
         let n = frame.room().min(self.tail - self.head);
         for (at, len) in self.pieces(self.head, n) {
-            // SAFETY: places between head and tail are written; there is room for n; head moves on, so each is read once.
-            unsafe {
-                let run = std::slice::from_raw_parts(self.ring.as_ptr().add(at).cast(), len);
-                frame.append(run);
-            }
+            let run = &self.ring[at..][..len];
+            // SAFETY: places between head and tail are written.
+            let run = unsafe { run.assume_init_ref() };
+            // SAFETY: there is room for n; head moves on, so each is read once.
+            unsafe { frame.append(run) };
         }
         self.head += n;
     }
@@ -62,15 +62,11 @@ impl Port for Null {
     fn tx(&mut self, _bufs: &mut Buffers, batch: &mut Batch<'_>) {
         let n = batch.len().min(self.ring.len() - (self.tail - self.head));
         for (at, len) in self.pieces(self.tail, n) {
-            // SAFETY: places outside of head..tail are free; at least `len` packets are left, and those that were copied are gone past.
-            unsafe {
-                std::ptr::copy_nonoverlapping(
-                    batch.packets().as_ptr(),
-                    self.ring.as_mut_ptr().add(at).cast(),
-                    len,
-                );
-                batch.advance(len);
-            }
+            let (from, to) = (&batch.packets()[..len], &mut self.ring[at..][..len]);
+            // SAFETY: both are `len` long; places outside of head..tail are free, so nothing is overwritten.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().cast(), len) };
+            // SAFETY: at least `len` packets are left, and they have just been copied.
+            unsafe { batch.advance(len) };
         }
         self.tail += n;
     }

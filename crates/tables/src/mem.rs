@@ -93,15 +93,19 @@ impl Cells {
     #[inline(always)]
     pub fn at(&self, index: usize) -> &AtomicU32 {
         // SAFETY: the masked index is below the length.
-        unsafe { self.words.add(index & self.mask).as_ref() }
+        let word = unsafe { self.words.add(index & self.mask) };
+        // SAFETY: a word of the table, which lives as long as its owner.
+        unsafe { word.as_ref() }
     }
 
     /// The line at `index` modulo the number of lines.
     #[inline(always)]
     pub fn line(&self, index: usize) -> &Line {
         let first = index.wrapping_mul(LINE) & self.mask;
-        // SAFETY: the length is a multiple of LINE, so is `first`, and `first` is below the length: LINE words follow it.
-        unsafe { self.words.add(first).cast::<Line>().as_ref() }
+        // SAFETY: `first` is below the length.
+        let line = unsafe { self.words.add(first) };
+        // SAFETY: the length and `first` are multiples of LINE: a line follows, which lives as long as its owner.
+        unsafe { line.cast::<Line>().as_ref() }
     }
 
     /// Asks the processor for the cache line of the word at `index` modulo the length.

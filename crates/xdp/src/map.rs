@@ -162,17 +162,11 @@ impl Mapping {
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_SHARED | libc::MAP_FIXED,
         );
-        // SAFETY: one page into the reservation, which has `inner` bytes there, so the range is ours to replace.
-        mapping.at = check(unsafe {
-            libc::mmap(
-                start.as_ptr().byte_add(page),
-                inner,
-                access,
-                shared,
-                fd.as_raw_fd(),
-                0,
-            )
-        })?;
+        // SAFETY: one page into the reservation.
+        let inside = unsafe { start.as_ptr().byte_add(page) };
+        // SAFETY: the reservation has `inner` bytes there, so the range is ours to replace.
+        mapping.at =
+            check(unsafe { libc::mmap(inside, inner, access, shared, fd.as_raw_fd(), 0) })?;
         Ok(mapping)
     }
 

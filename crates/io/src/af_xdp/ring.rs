@@ -66,8 +66,10 @@ impl<T: Copy> Cursor<T> {
     }
 
     fn word(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: the kernel's offsets lie within the mapping and are aligned to 4 bytes.
-        unsafe { self.map.add(offset as usize).cast().as_ref() }
+        // SAFETY: the kernel's offsets lie within the mapping.
+        let word = unsafe { self.map.add(offset as usize) };
+        // SAFETY: they are aligned to 4 bytes; all access is atomic.
+        unsafe { word.cast().as_ref() }
     }
 
     /// Whether the kernel wants a system call to go on with what was submitted.
@@ -100,21 +102,27 @@ impl<T: Copy> Cursor<T> {
         filled(self.theirs, self.ours)
     }
 
+    /// The place of the next entry.
+    #[inline(always)]
+    fn next(&self) -> NonNull<T> {
+        let index = (self.ours & (self.size - 1)) as usize;
+        // SAFETY: the index is masked to the ring's size.
+        unsafe { self.entries.add(index) }
+    }
+
     /// As the producer: writes the next entry; there must be a free place.
     #[inline(always)]
     pub fn push(&mut self, entry: T) {
-        let index = (self.ours & (self.size - 1)) as usize;
-        // SAFETY: the index is masked to the ring's size.
-        unsafe { self.entries.add(index).write(entry) };
+        // SAFETY: the place is in the ring, and the kernel does not look at it yet.
+        unsafe { self.next().write(entry) };
         self.ours = self.ours.wrapping_add(1);
     }
 
     /// As the consumer: reads the next entry; there must be one.
     #[inline(always)]
     pub fn pop(&mut self) -> T {
-        let index = (self.ours & (self.size - 1)) as usize;
-        // SAFETY: the index is masked to the ring's size.
-        let entry = unsafe { self.entries.add(index).read() };
+        // SAFETY: the place is in the ring, and the kernel has written it.
+        let entry = unsafe { self.next().read() };
         self.ours = self.ours.wrapping_add(1);
         entry
     }

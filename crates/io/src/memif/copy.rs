@@ -13,24 +13,26 @@ const BLOCKS: usize = 512;
 /// `len` bytes are readable at `from` and writable at `to`; they do not overlap.
 #[inline(always)]
 pub unsafe fn copy_packet(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
-    // SAFETY: every block lies within the first `len` bytes.
-    unsafe {
-        match len {
-            64..=BLOCKS => {
-                let last = len - 64;
-                let mut at = 0;
-                while at < last {
-                    copy_block::<64>(from, to, at);
-                    at += 64;
-                }
-                copy_block::<64>(from, to, last);
+    match len {
+        64..=BLOCKS => {
+            let last = len - 64;
+            let mut at = 0;
+            while at < last {
+                // SAFETY: at + 64 is below `len`.
+                unsafe { copy_block::<64>(from, to, at) };
+                at += 64;
             }
-            32..64 => {
-                copy_block::<32>(from, to, 0);
-                copy_block::<32>(from, to, len - 32);
-            }
-            _ => to.copy_from_nonoverlapping(from, len),
+            // SAFETY: the last 64 of `len` bytes.
+            unsafe { copy_block::<64>(from, to, last) };
         }
+        32..64 => {
+            // SAFETY: the first 32 of `len` bytes.
+            unsafe { copy_block::<32>(from, to, 0) };
+            // SAFETY: the last 32 of `len` bytes.
+            unsafe { copy_block::<32>(from, to, len - 32) };
+        }
+        // SAFETY: as required of the caller.
+        _ => unsafe { to.copy_from_nonoverlapping(from, len) },
     }
 }
 
@@ -38,8 +40,12 @@ pub unsafe fn copy_packet(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
 /// As [`copy_packet`], for `N` bytes from `at` on.
 #[inline(always)]
 unsafe fn copy_block<const N: usize>(from: NonNull<u8>, to: NonNull<u8>, at: usize) {
-    // SAFETY: the caller's promise.
-    unsafe { to.add(at).copy_from_nonoverlapping(from.add(at), N) };
+    // SAFETY: as required of the caller.
+    let from = unsafe { from.add(at) };
+    // SAFETY: as required of the caller.
+    let to = unsafe { to.add(at) };
+    // SAFETY: as required of the caller.
+    unsafe { to.copy_from_nonoverlapping(from, N) };
 }
 
 /// Fetches a cache line to be read.

@@ -116,24 +116,21 @@ impl Drop for Doorbell {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use std::os::fd::{FromRawFd, OwnedFd};
+    use rustix::event::{EventfdFlags, eventfd};
+    use std::os::fd::OwnedFd;
 
     /// An event counter that blocks, as a peer would send it.
     pub(in crate::memif) fn blocking(count: u64) -> OwnedFd {
-        // SAFETY: plain system calls; the descriptor is ours.
-        unsafe {
-            let fd = libc::eventfd(0, libc::EFD_CLOEXEC);
-            assert!(fd >= 0);
-            assert_eq!(libc::write(fd, (&raw const count).cast(), 8), 8);
-            OwnedFd::from_raw_fd(fd)
-        }
+        let fd = eventfd(0, EventfdFlags::CLOEXEC).expect("eventfd");
+        assert_eq!(rustix::io::write(&fd, &count.to_ne_bytes()), Ok(8));
+        fd
     }
 
     fn count(event: &OwnedFd) -> u64 {
-        let mut count = 0u64;
-        // SAFETY: eight bytes are written to `count`; the counter is not zero, so this does not wait.
-        unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), 8) };
-        count
+        let mut count = [0; 8];
+        // The counter is not zero, so this does not wait.
+        let _ = rustix::io::read(event, &mut count);
+        u64::from_ne_bytes(count)
     }
 
     #[test]

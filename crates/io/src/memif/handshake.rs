@@ -196,7 +196,7 @@ impl Session {
         match self.outbox.pop_front() {
             Some((message, fd)) => self
                 .channel
-                .send(&message.encode(), fd.as_ref().map(AsRawFd::as_raw_fd)),
+                .send(&message.encode(), fd.as_ref().map(AsFd::as_fd)),
             None => Ok(()),
         }
     }

@@ -139,8 +139,8 @@ pub fn losses() -> u32 {
 fn install() -> io::Result<libc::sigaction> {
     let handler = on_bus_error as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
     // SAFETY: an all-zero sigaction is valid: no flags, empty mask.
-    let (mut action, mut before): (libc::sigaction, libc::sigaction) =
-        unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    let mut before = action;
     action.sa_sigaction = handler as libc::sighandler_t;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // SAFETY: the handler only reads atomics and makes the system calls mmap and sigaction.
@@ -151,20 +151,22 @@ fn install() -> io::Result<libc::sigaction> {
 }
 
 extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-    // SAFETY: the kernel passes a siginfo, and for SIGBUS it holds an address.
-    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
+    // SAFETY: the kernel passes a siginfo.
+    let info = unsafe { &*info };
+    let code = info.si_code;
+    // SAFETY: for SIGBUS it holds an address.
+    let address = unsafe { info.si_addr() } as usize;
     // Codes of the kernel's own are positive; kill(2) sends no address.
     if code > 0 && PLACED.iter().any(|p| p.replace(address)) {
         return;
     }
     // Not ours. A fault comes again by itself and meets who was here before, what somebody sent does not.
     if let Some(before) = BEFORE.get() {
-        // SAFETY: what sigaction(2) gave us; raise(3) may be called from handlers.
-        unsafe {
-            libc::sigaction(signal, before, std::ptr::null_mut());
-            if code <= 0 {
-                libc::raise(signal);
-            }
+        // SAFETY: what sigaction(2) gave us.
+        unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };
+        if code <= 0 {
+            // SAFETY: raise(3) may be called from handlers.
+            unsafe { libc::raise(signal) };
         }
     }
 }

@@ -173,3 +173,9 @@ pub enum Error {
     #[error(transparent)]
     Io(#[from] io::Error),
 }
+
+impl From<rustix::io::Errno> for Error {
+    fn from(error: rustix::io::Errno) -> Self {
+        Error::Io(error.into())
+    }
+}

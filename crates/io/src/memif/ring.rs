@@ -91,32 +91,38 @@ impl Ring {
     /// Ring flags.
     #[inline(always)]
     pub fn flags(&self) -> &AtomicU16 {
-        // SAFETY: as `cookie`.
-        unsafe { self.base.add(4).cast().as_ref() }
+        self.word16(4)
     }
 
     /// The client's counter.
     #[inline(always)]
     pub fn head(&self) -> &AtomicU16 {
-        // SAFETY: as `cookie`.
-        unsafe { self.base.add(6).cast().as_ref() }
+        self.word16(6)
     }
 
     /// The server's counter.
     #[inline(always)]
     pub fn tail(&self) -> &AtomicU16 {
-        // SAFETY: as `cookie`.
-        unsafe { self.base.add(TAIL).cast().as_ref() }
+        self.word16(TAIL)
+    }
+
+    /// The 16-bit word `at` bytes from the start, one of the ring's head.
+    #[inline(always)]
+    fn word16(&self, at: usize) -> &AtomicU16 {
+        // SAFETY: within the ring (see `new`).
+        let word = unsafe { self.base.add(at) };
+        // SAFETY: mapped and aligned (see `new`); all access is atomic.
+        unsafe { word.cast().as_ref() }
     }
 
     #[inline(always)]
     fn words(&self, at: u16) -> (&AtomicU64, &AtomicU64) {
         let index = (at & (self.size - 1)) as usize;
-        // SAFETY: the index is masked to the ring's size; descriptors are aligned to 16 bytes.
-        unsafe {
-            let first = self.base.add(DESCRIPTORS + index * 16).cast::<AtomicU64>();
-            (first.as_ref(), first.add(1).as_ref())
-        }
+        // SAFETY: the index is masked to the ring's size.
+        let words = unsafe { self.base.add(DESCRIPTORS + index * 16) };
+        // SAFETY: mapped and aligned to 16 bytes (see `new`); all access is atomic.
+        let [first, second]: &[AtomicU64; 2] = unsafe { words.cast().as_ref() };
+        (first, second)
     }
 
     /// Reads the descriptor at a counter's value, once.

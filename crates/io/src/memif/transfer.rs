@@ -234,11 +234,12 @@ impl Link {
                 }
                 let n = bytes.len().min((slot.length - filled) as usize);
                 match self.buffer(lane, at.wrapping_add(used), slot, filled + n as u32) {
-                    // SAFETY: filled + n bytes are within the peer's buffer, n within the segment.
-                    Ok(to) => unsafe {
-                        to.add(filled as usize)
-                            .copy_from_nonoverlapping(as_ptr(bytes), n)
-                    },
+                    Ok(to) => {
+                        // SAFETY: filled + n bytes are within the peer's buffer.
+                        let to = unsafe { to.add(filled as usize) };
+                        // SAFETY: so are the n from there on, which the segment has too.
+                        unsafe { to.copy_from_nonoverlapping(as_ptr(bytes), n) };
+                    }
                     Err(Fault) => result = Err(Some(Fault)),
                 }
                 filled += n as u32;
@@ -294,12 +295,12 @@ fn assemble(parts: &[(NonNull<u8>, u32)], bufs: &mut Buffers) -> Option<Desc> {
             }
             let n = (bytes - done).min(u32::from(room - length));
             let to = bufs.pool().data(&segment);
-            // SAFETY: `from` holds `bytes` bytes of shared memory, of which done + n are at most all; our buffer
-            // holds `room`. The peer may write meanwhile: then the packet holds a mixture of bytes.
-            unsafe {
-                to.add(length as usize)
-                    .copy_from_nonoverlapping(from.add(done as usize), n as usize)
-            };
+            // SAFETY: `from` holds `bytes` bytes of shared memory, and done + n are at most all of them.
+            let from = unsafe { from.add(done as usize) };
+            // SAFETY: our buffer holds `room` bytes, and length + n are at most all of them.
+            let to = unsafe { to.add(length as usize) };
+            // SAFETY: as above. The peer may write meanwhile: then the packet holds a mixture of bytes.
+            unsafe { to.copy_from_nonoverlapping(from, n as usize) };
             done += n;
             length += n as u16;
         }

@@ -207,13 +207,14 @@ impl Handler {
 
 /// Leaves all other signals to the other threads, so that none ends the run.
 fn only_our_signal() -> io::Result<()> {
-    // SAFETY: the set is initialized by sigfillset before it is used; all pointers outlive the calls.
-    let code = unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigfillset(&mut set);
-        libc::sigdelset(&mut set, signal());
-        libc::pthread_sigmask(libc::SIG_SETMASK, &set, std::ptr::null_mut())
-    };
+    // SAFETY: an all-zero set is a valid one, the empty set.
+    let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is ours.
+    unsafe { libc::sigfillset(&mut set) };
+    // SAFETY: the set is ours.
+    unsafe { libc::sigdelset(&mut set, signal()) };
+    // SAFETY: the set outlives the call, which may have no use for the old one.
+    let code = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &set, std::ptr::null_mut()) };
     if code == 0 {
         Ok(())
     } else {

@@ -7,7 +7,7 @@ use crate::memif::message::{AddRing, Message, SIZE};
 use crate::memif::region::Region;
 use crate::memif::ring::{COOKIE, NEXT, Slot};
 use kernel::event::EventFd;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// xorshift: random enough, and the same every time.
 struct Random(u64);
@@ -37,7 +37,7 @@ fn random_bytes_on_the_socket() {
             let fd = EventFd::new().expect("eventfd");
             let _ = peer.channel.send(
                 &bytes,
-                random.next().is_multiple_of(2).then_some(fd.as_raw_fd()),
+                random.next().is_multiple_of(2).then_some(fd.as_fd()),
             );
         }
         drop(peer);
@@ -60,11 +60,11 @@ fn messages_out_of_turn_or_range() {
         Message::AddRing(ring)
     };
     let (m, s, f) = (
-        Some(memory.as_raw_fd()),
-        Some(signal.as_raw_fd()),
-        Some(file.as_raw_fd()),
+        Some(memory.as_fd()),
+        Some(signal.as_fd()),
+        Some(file.as_fd()),
     );
-    let bad: Vec<(Message, Option<RawFd>)> = vec![
+    let bad: Vec<(Message, Option<BorrowedFd<'_>>)> = vec![
         (Message::Connect("no rings".into()), None),
         (Message::AddRegion { index: 1, size }, m),
         (
@@ -290,10 +290,10 @@ fn a_ring_without_the_cookie_is_none() {
         index: 0,
         size: u64::from(BYTES),
     };
-    assert_eq!(peer.say(&add, Some(memory.as_raw_fd())), Some(Message::Ack));
+    assert_eq!(peer.say(&add, Some(memory.as_fd())), Some(Message::Ack));
     let signal = EventFd::new().expect("eventfd");
     let add = Message::AddRing(ring_message(true));
-    assert_eq!(peer.say(&add, Some(signal.as_raw_fd())), Some(Message::Ack));
+    assert_eq!(peer.say(&add, Some(signal.as_fd())), Some(Message::Ack));
     assert_ne!(COOKIE, 0);
     assert!(refused(peer.say(&Message::Connect("x".into()), None)));
     drop(region);

@@ -10,35 +10,28 @@ use crate::memif::message::Message;
 use crate::memif::region::Region;
 use crate::memif::ring::Slot;
 use kernel::event::EventFd;
-use std::os::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 /// Memory without a name, as `memfd_create` makes it with these flags; `None` where the kernel has no huge pages.
-fn memory(bytes: u64, flags: libc::c_uint) -> Option<OwnedFd> {
-    // SAFETY: the name is a zero-terminated string; the descriptor is ours.
-    unsafe {
-        let fd = libc::memfd_create(c"peer".as_ptr(), flags);
-        if fd < 0 || libc::ftruncate(fd, bytes as i64) != 0 {
-            return None;
-        }
-        Some(<OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(fd))
-    }
+fn memory(bytes: u64, flags: MemfdFlags) -> Option<OwnedFd> {
+    let fd = memfd_create(c"peer", flags).ok()?;
+    ftruncate(&fd, bytes).ok()?;
+    Some(fd)
 }
 
 fn empty(memory: &OwnedFd) {
-    // SAFETY: a plain system call.
-    assert_eq!(unsafe { libc::ftruncate(memory.as_raw_fd(), 0) }, 0);
+    assert_eq!(ftruncate(memory, 0), Ok(()));
 }
 
 /// Ends a connection by taking the memory away; the server is to say so and to live on.
-fn take_away(flags: libc::c_uint, bytes: u64) {
+fn take_away(flags: MemfdFlags, bytes: u64) {
     let memory = memory(bytes, flags).expect("memory");
     for idle in [false, true] {
         let (mut server, path) = server();
         let signal = EventFd::new().expect("eventfd");
-        // SAFETY: a plain system call.
-        let sized = unsafe { libc::ftruncate(memory.as_raw_fd(), bytes as i64) };
-        assert_eq!(sized, 0);
+        assert_eq!(ftruncate(&memory, bytes), Ok(()));
         let region = Region::map(&memory, bytes, &[]).expect("a mapping");
         let (peer, rings) = connect_with(&path, &region, &memory, &signal);
         until("the link", || server.up());
@@ -89,8 +82,8 @@ fn refused_for_want_of(memory: &OwnedFd, bytes: u64, take_away: impl FnOnce()) {
 #[test]
 fn memory_that_is_cut_short_ends_the_connection() {
     // It needs no seals: those that cannot be sealed are as good.
-    take_away(0, u64::from(BYTES));
-    take_away(libc::MFD_ALLOW_SEALING, u64::from(BYTES));
+    take_away(MemfdFlags::empty(), u64::from(BYTES));
+    take_away(MemfdFlags::ALLOW_SEALING, u64::from(BYTES));
 }
 
 /// The loss is counted while the queue has no link; the link that it gets then is over the lost memory.
@@ -123,14 +116,14 @@ fn memory_that_is_lost_before_the_queue_has_its_link() {
 
 #[test]
 fn memory_that_is_not_there_when_the_rings_are_looked_at() {
-    let memory = memory(u64::from(BYTES), 0).expect("memory");
+    let memory = memory(u64::from(BYTES), MemfdFlags::empty()).expect("memory");
     refused_for_want_of(&memory, BYTES.into(), || empty(&memory));
 }
 
 #[test]
 fn huge_pages_that_go_away_end_the_connection() {
     const HUGE: u64 = 2 << 20;
-    let Some(memory) = memory(HUGE, libc::MFD_HUGETLB) else {
+    let Some(memory) = memory(HUGE, MemfdFlags::HUGETLB) else {
         println!("SKIP huge_pages_that_go_away_end_the_connection: the kernel has no huge pages");
         return;
     };
@@ -140,7 +133,7 @@ fn huge_pages_that_go_away_end_the_connection() {
     unsafe { first.write_volatile(0) };
     if !region.is_lost() {
         drop((region, memory));
-        return take_away(libc::MFD_HUGETLB, HUGE);
+        return take_away(MemfdFlags::HUGETLB, HUGE);
     }
     // None is free, so it has gone away already.
     refused_for_want_of(&memory, HUGE, || ());
@@ -149,14 +142,14 @@ fn huge_pages_that_go_away_end_the_connection() {
 #[test]
 fn more_memory_than_rings_need() {
     let (mut server, path) = server();
-    let memory = memory(700 << 20, 0).expect("memory");
+    let memory = memory(700 << 20, MemfdFlags::empty()).expect("memory");
     let add = |index| Message::AddRegion {
         index,
         size: 700 << 20,
     };
     let peer = Peer::new(&path);
     peer.init();
-    let fd = Some(memory.as_raw_fd());
+    let fd = Some(memory.as_fd());
     assert_eq!(peer.say(&add(0), fd), Some(Message::Ack));
     assert!(refused(peer.say(&add(1), fd)));
     still_serves(&mut server, &path);

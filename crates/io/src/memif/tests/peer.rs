@@ -7,7 +7,7 @@ use crate::memif::region::Region;
 use crate::memif::ring::{self, Ring};
 use crate::memif::socket::Channel;
 use kernel::event::EventFd;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A client made by hand.
 pub struct Peer {
@@ -47,7 +47,7 @@ impl Peer {
         heard
     }
 
-    pub fn say(&self, message: &Message, fd: Option<RawFd>) -> Option<Message> {
+    pub fn say(&self, message: &Message, fd: Option<BorrowedFd<'_>>) -> Option<Message> {
         let _ = self.channel.send(&message.encode(), fd);
         self.hear()
     }
@@ -98,24 +98,18 @@ pub fn connect_with(
     path: &str,
     region: &Region,
     memory: &OwnedFd,
-    signal: &impl AsRawFd,
+    signal: &impl AsFd,
 ) -> (Peer, [Ring; 2]) {
     let peer = Peer::new(path);
     peer.init();
     let size = u64::from(BYTES);
     assert_eq!(
-        peer.say(
-            &Message::AddRegion { index: 0, size },
-            Some(memory.as_raw_fd())
-        ),
+        peer.say(&Message::AddRegion { index: 0, size }, Some(memory.as_fd())),
         Some(Message::Ack)
     );
     for to_server in [true, false] {
         let message = Message::AddRing(ring_message(to_server));
-        assert_eq!(
-            peer.say(&message, Some(signal.as_raw_fd())),
-            Some(Message::Ack)
-        );
+        assert_eq!(peer.say(&message, Some(signal.as_fd())), Some(Message::Ack));
     }
     let rings = RINGS.map(|offset| {
         let base = region.at(offset, ring::bytes(LOG2)).expect("within");
@@ -151,12 +145,9 @@ pub fn offer(path: &str, memory: &OwnedFd, size: u64) -> Peer {
     let peer = Peer::new(path);
     peer.init();
     let add = Message::AddRegion { index: 0, size };
-    assert_eq!(peer.say(&add, Some(memory.as_raw_fd())), Some(Message::Ack));
+    assert_eq!(peer.say(&add, Some(memory.as_fd())), Some(Message::Ack));
     let signal = EventFd::new().expect("eventfd");
     let ring = Message::AddRing(ring_message(true));
-    assert_eq!(
-        peer.say(&ring, Some(signal.as_raw_fd())),
-        Some(Message::Ack)
-    );
+    assert_eq!(peer.say(&ring, Some(signal.as_fd())), Some(Message::Ack));
     peer
 }
