@@ -5,6 +5,8 @@
 pub enum To {
     /// To the node of this name.
     Node(&'static str),
+    /// Along the [`FeatureArc`](crate::FeatureArc) of this name: to the next feature that the packet is to pass, or to its end.
+    Arc(&'static str),
     /// Out of the interface that [`Desc::tx_if`](crate::Desc::tx_if) names.
     Interface,
     /// The packet ends here, for this reason.

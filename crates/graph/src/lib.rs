@@ -8,6 +8,7 @@
 //! - the framework moves, counts, prefetches and traces whole frames, and runs of packets where a frame splits;
 //! - a [`Stage`] is written once, as a function of one packet, and fused by [`Fused`] where it pays.
 
+mod arc;
 pub mod cable;
 pub mod counters;
 pub mod cycles;
@@ -17,7 +18,7 @@ mod emit;
 pub mod epoch;
 mod frame;
 mod fused;
-pub mod graph;
+mod graph;
 mod handle;
 mod handoff;
 mod nap;
@@ -30,6 +31,7 @@ mod queues;
 pub mod ring;
 pub mod stage;
 mod sync;
+mod targets;
 mod timers;
 pub mod trace;
 mod transmit;
@@ -37,6 +39,7 @@ pub mod waker;
 pub mod worker;
 mod worker_port;
 
+pub use arc::{FEATURES, FeatureArc, Mask};
 pub use desc::{Desc, Flag};
 pub use edge::{Edge, Edges, To};
 pub use emit::Emit;
@@ -50,6 +53,7 @@ pub use pkt::Pkt;
 pub use pool::{Buffers, Pool};
 pub use port::{Port, PortCounters};
 pub use stage::Stage;
+pub use targets::GraphError;
 pub use timers::Timers;
 pub use transmit::TxPlacement;
 pub use worker_port::WorkerPort;

@@ -1,8 +1,8 @@
 //! The engine with toy stages: edges, runs, overflow, fused stages, chains, threads.
 
+use graph::GraphError;
 use graph::cable::Cable;
 use graph::counters::WorkerCounters;
-use graph::graph::GraphError;
 use graph::node::{each, node};
 use graph::pool::STRIDE;
 use graph::waker::Waker;

@@ -3,6 +3,7 @@
 
 use crate::counters::{NodeCounters, WorkerCounters};
 use crate::queues::Queues;
+use crate::targets::{Target, Targets};
 use crate::trace::Tracer;
 use crate::transmit::Transmit;
 use crate::{Buffers, Desc, FRAME, Frame, Pool};
@@ -10,14 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 mod ports;
-
-/// Where an edge leads, resolved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
-    Node(u16),
-    Interface,
-    Drop,
-}
 
 /// The frames between the nodes and behind them, and what a worker's nodes share.
 ///
@@ -33,8 +26,7 @@ pub struct Out {
     millisecond: u64,
     /// The node that runs.
     current: usize,
-    /// By node, then by edge.
-    targets: Vec<Box<[Target]>>,
+    targets: Targets,
     counters: Vec<Arc<NodeCounters>>,
     worker: Arc<WorkerCounters>,
     queues: Queues,
@@ -45,7 +37,7 @@ pub struct Out {
 impl Out {
     pub(crate) fn new(
         bufs: Buffers,
-        targets: Vec<Box<[Target]>>,
+        targets: Targets,
         counters: Vec<Arc<NodeCounters>>,
         interfaces: usize,
         worker: Arc<WorkerCounters>,
@@ -56,7 +48,7 @@ impl Out {
             now: crate::cycles::now(),
             millisecond: crate::cycles::of(Duration::from_millis(1)),
             current: 0,
-            queues: Queues::new(targets.len()),
+            queues: Queues::new(targets.nodes()),
             transmit: Transmit::new(interfaces),
             targets,
             counters,
@@ -148,6 +140,8 @@ impl Out {
                 }
             }
             // SAFETY: as above.
+            Target::Arc { arc, from } => unsafe { self.arc_run(arc, from, edge, frame.packets()) },
+            // SAFETY: as above.
             Target::Drop => unsafe { self.drop_run(edge, frame.packets()) },
         }
         frame.clear();
@@ -183,12 +177,16 @@ impl Out {
         unsafe { self.dispatch(edge, std::slice::from_ref(&d)) };
     }
 
-    /// Sends one packet along `edge` of the current node, but at `worker`, if the edge leads to a node.
+    /// Sends one packet along `edge` of the current node, but at `worker`, if it leads to a node.
     ///
     /// # Panics
     /// As [`Out::push`], and when there is no such worker.
     pub(crate) fn hand_over(&mut self, worker: usize, edge: u8, d: Desc) {
-        let Target::Node(node) = self.target(edge) else {
+        let target = match self.target(edge) {
+            Target::Arc { arc, from } => self.targets.next(arc, from, &d),
+            other => other,
+        };
+        let Target::Node(node) = target else {
             return self.push(edge, d);
         };
         self.pool.index(&d);
@@ -208,20 +206,47 @@ impl Out {
 
     #[inline]
     fn target(&self, edge: u8) -> Target {
-        self.targets[self.current][edge as usize]
+        self.targets.of(self.current, edge)
     }
 
     /// # Safety
     /// The originals in `run` must not be used again.
     #[inline]
     unsafe fn dispatch(&mut self, edge: u8, run: &[Desc]) {
-        match self.target(edge) {
+        // SAFETY: as required of the caller.
+        unsafe { self.deliver(self.target(edge), edge, run) };
+    }
+
+    /// # Safety
+    /// The originals in `run` must not be used again.
+    #[inline]
+    unsafe fn deliver(&mut self, target: Target, edge: u8, run: &[Desc]) {
+        match target {
             // SAFETY: as required of the caller.
             Target::Node(node) => unsafe { self.enqueue_run(node, run) },
+            // SAFETY: as required of the caller.
+            Target::Arc { arc, from } => unsafe { self.arc_run(arc, from, edge, run) },
             // SAFETY: as required of the caller.
             Target::Interface => unsafe { self.transmit_run(run) },
             // SAFETY: as required of the caller.
             Target::Drop => unsafe { self.drop_run(edge, run) },
+        }
+    }
+
+    /// Sends packets to the features of an arc that they are to pass next, by runs.
+    ///
+    /// # Safety
+    /// The originals in `run` must not be used again.
+    #[cold]
+    unsafe fn arc_run(&mut self, arc: u8, from: u8, edge: u8, run: &[Desc]) {
+        let mut rest = run;
+        while let [first, others @ ..] = rest {
+            let target = self.targets.next(arc, from, first);
+            let goes_along = |d: &&Desc| self.targets.next(arc, from, d) == target;
+            let n = 1 + others.iter().take_while(goes_along).count();
+            // SAFETY: as required of the caller; each packet is in one run.
+            unsafe { self.deliver(target, edge, &rest[..n]) };
+            rest = &rest[n..];
         }
     }
 

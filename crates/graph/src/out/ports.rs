@@ -97,7 +97,7 @@ impl Out {
 
     /// Takes over a port. Gives it back if its interface or entry node is not there.
     pub(crate) fn add_port(&mut self, port: WorkerPort) -> Result<(), WorkerPort> {
-        if usize::from(port.entry) >= self.targets.len() {
+        if usize::from(port.entry) >= self.targets.nodes() {
             return Err(port);
         }
         self.transmit.add(port)

@@ -1,0 +1,25 @@
+//! Feature arcs: nodes on a stretch of the way that a packet passes or not, as its interface asks for.
+
+use crate::Desc;
+
+/// Most features of an arc: a bit of the mask each.
+pub const FEATURES: usize = 32;
+
+/// The features on one stretch of the way, in their order.
+///
+/// An edge that leads [`To::Arc`](crate::To::Arc) leads to the first feature in the packet's mask; from a feature of the arc, to
+/// the first one behind it. Where there is none left, it leads to the arc's end. No packet carries its mask: it is asked for at
+/// each step, so that a feature which is switched off gets no packet more.
+pub struct FeatureArc {
+    /// Name, as in [`To::Arc`](crate::To::Arc).
+    pub name: &'static str,
+    /// Names of the nodes, at most [`FEATURES`]: the n-th stands for bit n of the mask.
+    pub features: Vec<&'static str>,
+    /// The node behind the last feature; `None`: packets leave by the interface that [`Desc::tx_if`] names.
+    pub end: Option<&'static str>,
+    /// The features that a packet is to pass.
+    pub mask: Mask,
+}
+
+/// Tells which features a packet is to pass; bits without a feature do not matter.
+pub type Mask = Box<dyn Fn(&Desc) -> u32 + Send>;

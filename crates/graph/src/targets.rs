@@ -1,0 +1,199 @@
+//! Where edges lead: the names in the edges and arcs of a graph, resolved.
+
+use crate::arc::{FEATURES, FeatureArc, Mask};
+use crate::stage::StageInfo;
+use crate::{Desc, To};
+
+/// Why a set of nodes is no graph.
+#[derive(Debug, PartialEq, Eq)]
+pub enum GraphError {
+    /// An edge or an arc leads to a node or arc that does not exist.
+    NoSuchNode {
+        /// The stage whose edge it is, or the arc.
+        from: &'static str,
+        /// The name it leads to.
+        to: &'static str,
+    },
+    /// An edge leads to the node whose own it is.
+    ToItself(&'static str),
+    /// A stage is fused with another than its through edge leads to.
+    NotFused {
+        /// The first of the two stages.
+        from: &'static str,
+        /// The one that follows.
+        to: &'static str,
+    },
+    /// Two nodes, or two features of an arc, of one name.
+    Twice(&'static str),
+    /// More than 64 nodes, or more than [`FEATURES`] features on an arc.
+    TooMany,
+}
+
+impl std::fmt::Display for GraphError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "graph: ")?;
+        match self {
+            GraphError::NoSuchNode { from, to } => {
+                write!(f, "`{from}` leads to `{to}`, which does not exist")
+            }
+            GraphError::ToItself(name) => write!(f, "an edge of `{name}` leads back to it"),
+            GraphError::NotFused { from, to } => write!(
+                f,
+                "`{from}` is fused with `{to}`, but its through edge leads elsewhere"
+            ),
+            GraphError::Twice(name) => write!(f, "two nodes named `{name}`"),
+            GraphError::TooMany => write!(
+                f,
+                "more than 64 nodes, or more than {FEATURES} features on an arc"
+            ),
+        }
+    }
+}
+impl std::error::Error for GraphError {}
+
+/// Where an edge leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    Node(u16),
+    /// To the first feature of arc `arc`, from feature `from` on, that the packet is to pass.
+    Arc {
+        arc: u8,
+        from: u8,
+    },
+    Interface,
+    Drop,
+}
+
+struct Arc {
+    features: Box<[u16]>,
+    end: Target,
+    mask: Mask,
+}
+
+/// Where all edges of a graph lead.
+pub(crate) struct Targets {
+    /// By node, then by edge.
+    edges: Vec<Box<[Target]>>,
+    arcs: Vec<Arc>,
+}
+
+impl Targets {
+    /// Resolves the edges of nodes that consist of these stages, and of the arcs between them.
+    ///
+    /// # Errors
+    /// [`GraphError`].
+    pub(crate) fn new(nodes: &[Vec<StageInfo>], arcs: Vec<FeatureArc>) -> Result<Self, GraphError> {
+        let names: Vec<_> = nodes.iter().map(|stages| stages[0].name).collect();
+        if names.len() > 64 || arcs.iter().any(|arc| arc.features.len() > FEATURES) {
+            return Err(GraphError::TooMany);
+        }
+        unique(&names)?;
+        let place = Places {
+            names: &names,
+            arcs: &arcs,
+        };
+        let edges = nodes.iter().map(|stages| place.edges(stages));
+        Ok(Targets {
+            edges: edges.collect::<Result<_, _>>()?,
+            arcs: resolve(arcs, &names)?,
+        })
+    }
+
+    /// Nodes of the graph.
+    pub(crate) fn nodes(&self) -> usize {
+        self.edges.len()
+    }
+
+    /// Where an edge of a node leads.
+    #[inline]
+    pub(crate) fn of(&self, node: usize, edge: u8) -> Target {
+        self.edges[node][edge as usize]
+    }
+
+    /// Where a packet goes by arc `arc`, from its feature `from` on.
+    pub(crate) fn next(&self, arc: u8, from: u8, d: &Desc) -> Target {
+        let arc = &self.arcs[arc as usize];
+        let behind = u32::MAX.checked_shl(from.into()).unwrap_or(0);
+        let next = ((arc.mask)(d) & behind).trailing_zeros();
+        let feature = arc.features.get(next as usize);
+        feature.map_or(arc.end, |node| Target::Node(*node))
+    }
+}
+
+fn unique(names: &[&'static str]) -> Result<(), GraphError> {
+    let mut all = names.iter().enumerate();
+    match all.find(|(i, name)| names[..*i].contains(name)) {
+        Some((_, name)) => Err(GraphError::Twice(name)),
+        None => Ok(()),
+    }
+}
+
+fn node(from: &'static str, to: &'static str, names: &[&'static str]) -> Result<u16, GraphError> {
+    let found = names.iter().position(|name| *name == to);
+    found
+        .map(|node| node as u16)
+        .ok_or(GraphError::NoSuchNode { from, to })
+}
+
+fn resolve(arcs: Vec<FeatureArc>, names: &[&'static str]) -> Result<Vec<Arc>, GraphError> {
+    let resolved = arcs.into_iter().map(|arc| {
+        unique(&arc.features)?;
+        let features = arc.features.iter().map(|to| node(arc.name, to, names));
+        let end = arc.end.map(|to| node(arc.name, to, names));
+        Ok(Arc {
+            features: features.collect::<Result<_, _>>()?,
+            end: end.transpose()?.map_or(Target::Interface, Target::Node),
+            mask: arc.mask,
+        })
+    });
+    resolved.collect()
+}
+
+/// What edges may name.
+struct Places<'a> {
+    names: &'a [&'static str],
+    arcs: &'a [FeatureArc],
+}
+
+impl Places<'_> {
+    /// The edges of a node that consists of these stages.
+    fn edges(&self, stages: &[StageInfo]) -> Result<Box<[Target]>, GraphError> {
+        let mut targets = Vec::new();
+        for (i, stage) in stages.iter().enumerate() {
+            let fused_with = stages.get(i + 1).map(|next| next.name);
+            for (j, edge) in stage.edges.iter().enumerate() {
+                let inner = fused_with.filter(|_| j == stage.thru);
+                targets.push(match (inner, edge.to) {
+                    // Never taken: its packets go on inside the node.
+                    (Some(next), To::Node(to)) if to == next => Target::Drop,
+                    (Some(to), _) => {
+                        let from = stage.name;
+                        return Err(GraphError::NotFused { from, to });
+                    }
+                    (None, to) => self.edge(stages[0].name, stage.name, to)?,
+                });
+            }
+        }
+        Ok(targets.into_boxed_slice())
+    }
+
+    /// Where an edge of stage `from` in node `of` leads.
+    fn edge(&self, of: &'static str, from: &'static str, to: To) -> Result<Target, GraphError> {
+        Ok(match to {
+            To::Drop(_) => Target::Drop,
+            To::Interface => Target::Interface,
+            To::Node(to) if to == of => return Err(GraphError::ToItself(to)),
+            To::Node(to) => Target::Node(node(from, to, self.names)?),
+            To::Arc(to) => {
+                let arc = self.arcs.iter().position(|arc| arc.name == to);
+                let arc = arc.ok_or(GraphError::NoSuchNode { from, to })?;
+                let features = &self.arcs[arc].features;
+                let own = features.iter().position(|name| *name == of);
+                Target::Arc {
+                    arc: arc as u8,
+                    from: own.map_or(0, |own| own as u8 + 1),
+                }
+            }
+        })
+    }
+}
