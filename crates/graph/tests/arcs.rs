@@ -50,7 +50,7 @@ impl<const N: u8> Stage<()> for Feature<N> {
         let digits = p.at_mut::<4>(4);
         let at = usize::from(digits[0]);
         (digits[0], digits[at + 1]) = (digits[0] + 1, b'0' + N);
-        match N == 1 && p.at::<1>(1) == &[b'x'] {
+        match N == 1 && p.at::<1>(1) == b"x" {
             true => Passed::Filtered,
             false => Passed::On,
         }
