@@ -5,6 +5,7 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 
+pub use tables::interface::Features;
 pub use tables::ip4::Prefix;
 
 /// Index of an interface of the router (not the kernel's ifindex). 0 is never an interface.
@@ -141,6 +142,13 @@ pub enum Change {
         interface: InterfaceId,
         /// The addresses, in the order in which they are to be chosen from.
         addresses: Vec<Address>,
+    },
+    /// The features that an interface's packets pass, in place of those they passed. None after [`Change::InterfaceDelete`].
+    FeaturesSet {
+        /// The interface.
+        interface: InterfaceId,
+        /// By direction: bit n is the n-th of [`IP4_IN`](crate::arc::IP4_IN) and [`IP4_OUT`](crate::arc::IP4_OUT).
+        features: Features,
     },
     /// Where the router's own packets come from that leave by an interface without a suitable address.
     SourceSet(Option<Ipv4Addr>),

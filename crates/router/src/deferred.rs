@@ -13,6 +13,7 @@ const AT_ONCE: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Interface(InterfaceId),
+    Features(InterfaceId),
     Addresses(InterfaceId),
     Source,
     Neighbor(InterfaceId, Ipv4Addr),
@@ -38,9 +39,11 @@ impl Deferred {
     /// Takes note of how a change went: what was waiting for the same thing is superseded by it.
     pub(crate) fn settle(&mut self, change: &Change, fitted: bool) {
         if let &Change::InterfaceDelete(id) = change {
-            self.changes.retain(
-                |key, _| !matches!(key, Key::Addresses(i) | Key::Neighbor(i, _) if *i == id),
-            );
+            let of = |key: &Key| match *key {
+                Key::Addresses(i) | Key::Features(i) | Key::Neighbor(i, _) => i == id,
+                _ => false,
+            };
+            self.changes.retain(|key, _| !of(key));
         }
         let key = key(change);
         if fitted {
@@ -82,6 +85,7 @@ fn key(change: &Change) -> Key {
         Change::InterfaceSet(i) => Key::Interface(i.id),
         Change::InterfaceDelete(id) => Key::Interface(*id),
         Change::AddressesSet { interface, .. } => Key::Addresses(*interface),
+        Change::FeaturesSet { interface, .. } => Key::Features(*interface),
         Change::SourceSet(_) => Key::Source,
         Change::NeighborSet {
             interface, address, ..

@@ -3,6 +3,7 @@
 //! [`Router`] owns the [`state::State`] and is driven by one thread. Every change comes in as a [`Change`]; workers read tables and the
 //! [`Snapshot`] and are never stopped. [`nodes`] is the node table.
 
+pub mod arc;
 pub mod arp;
 mod bucket;
 pub mod change;
@@ -20,7 +21,9 @@ pub mod show;
 mod snapshot;
 pub mod state;
 
-pub use change::{Address, Change, Interface, InterfaceId, Kind, Mac, Path, Prefix, Route};
+pub use change::{
+    Address, Change, Features, Interface, InterfaceId, Kind, Mac, Path, Prefix, Route,
+};
 pub use context::Cx;
 pub use event::{Event, Events};
 pub use limits::Limits;

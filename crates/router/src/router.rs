@@ -5,13 +5,13 @@ use crate::context::Cx;
 use crate::deferred::Deferred;
 use crate::event::{Event, events};
 use crate::limits::Limits;
-use crate::nodes;
+use crate::nodes::{self, Table};
 use crate::show::{Cleared, Traces};
 use crate::snapshot::Snapshot;
 use crate::state::{Garbage, Rejected, State};
+use graph::GraphError;
 use graph::counters::ExecutorCounters;
 use graph::epoch::Publisher;
-use graph::graph::GraphError;
 use graph::ring::Consumer;
 use graph::waker::Waker;
 use graph::worker::Worker;
@@ -71,6 +71,17 @@ impl Router {
     /// # Errors
     /// The operating system's, when it gives no event descriptor; never [`GraphError`] with the nodes of this crate.
     pub fn new(setup: Setup) -> Result<(Self, Vec<Idle>), Box<dyn std::error::Error>> {
+        Self::with_table(setup, nodes::table)
+    }
+
+    /// As [`Router::new`], with other nodes than this crate's: `table` is called for each worker and gives the same every time.
+    ///
+    /// # Errors
+    /// As [`Router::new`]; [`GraphError`] if the nodes are no graph.
+    pub fn with_table(
+        setup: Setup,
+        table: impl Fn() -> Table,
+    ) -> Result<(Self, Vec<Idle>), Box<dyn std::error::Error>> {
         let state = State::new(setup.memory);
         let count = setup.workers.clamp(1, WORKERS);
         let mut publisher = Publisher::new(Snapshot::default(), count);
@@ -83,7 +94,7 @@ impl Router {
         for (waker, handoff) in wakers.iter().zip(Handoff::mesh(&wakers, 4096)) {
             let (events, consumer) = events();
             all_events.push(consumer);
-            let graph = graph(&setup.pool)?;
+            let graph = graph(table(), &state, &setup.pool)?;
             let cx = Cx::new(&state, publisher.reader(), limits.clone(), events);
             idle.push(Worker::new(graph, cx, waker.clone(), handoff));
         }
@@ -272,9 +283,10 @@ impl Router {
     }
 }
 
-fn graph(pool: &Arc<Pool>) -> Result<Graph<Cx>, GraphError> {
-    Graph::new(
-        nodes::table(),
+fn graph(table: Table, state: &State, pool: &Arc<Pool>) -> Result<Graph<Cx>, GraphError> {
+    Graph::with_arcs(
+        table.nodes,
+        table.arcs.build(&state.interfaces.reader()),
         Buffers::new(pool.clone()),
         INTERFACES,
         Arc::default(),

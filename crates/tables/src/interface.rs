@@ -6,10 +6,12 @@
 //! | word | |
 //! | --- | --- |
 //! | 0 | Ethernet address, its first 4 bytes, the first lowest |
-//! | 1 | its last 2 bytes, the first lowest, mode << 16 |
+//! | 1 | its last 2 bytes, the first lowest, mode << 16, whether there are features on what comes in << 31 |
 //! | 2 | MTU in bytes of IP packet, twin << 16 |
 //! | 3 | what XDP programs may do: forward what arrives here (bit 0), send here (1), also packets of several buffers (2) |
-//! | 4-15 | 0 |
+//! | 4 | features on what comes in |
+//! | 5 | features on what leaves |
+//! | 6-15 | 0 |
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -21,7 +23,9 @@ pub const INTERFACES: usize = 256;
 
 const MAC: Field = Field::word("MAC", 0);
 const MAC_END: Field = Field::low("MAC_END", 1);
-const MODE: Field = Field::high("MODE", 1);
+const MODE: Field = Field::bits("MODE", 1, 16, 15);
+/// In the word that every packet's address is compared with: the comparison fails where there is more to do.
+const FEATURED: Field = Field::bits("FEATURED", 1, 31, 1);
 const MTU: Field = Field::low("MTU", 2);
 const TWIN: Field = Field::high("TWIN", 2);
 
@@ -29,15 +33,21 @@ const XDP_FORWARD: Field = Field::bits("XDP_FORWARD", 3, 0, 1);
 const XDP_SEND: Field = Field::bits("XDP_SEND", 3, 1, 1);
 const XDP_SEND_LONG: Field = Field::bits("XDP_SEND_LONG", 3, 2, 1);
 
+const FEATURES_IN: Field = Field::word("FEATURES_IN", 4);
+const FEATURES_OUT: Field = Field::word("FEATURES_OUT", 5);
+
 pub(crate) const FIELDS: &[Field] = &[
     MAC,
     MAC_END,
     MODE,
+    FEATURED,
     MTU,
     TWIN,
     XDP_FORWARD,
     XDP_SEND,
     XDP_SEND_LONG,
+    FEATURES_IN,
+    FEATURES_OUT,
 ];
 
 /// How an interface's packets are taken in.
@@ -90,6 +100,15 @@ pub struct Lane {
     pub send_long: bool,
 }
 
+/// Features that an interface's packets pass: bit n of a mask stands for the n-th of that direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Features {
+    /// When they come in. XDP programs then leave what arrives here to the workers.
+    pub input: u32,
+    /// When they leave. The adjacencies of such an interface have no fast MTU.
+    pub output: u32,
+}
+
 /// An interface as the packet path sees it; [`Interface::default`] is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Interface {
@@ -103,6 +122,8 @@ pub struct Interface {
     pub twin: u16,
     /// What XDP programs may do.
     pub lane: Lane,
+    /// Features that its packets pass.
+    pub features: Features,
 }
 
 impl Interface {
@@ -113,11 +134,14 @@ impl Interface {
             (MAC, u32::from_le_bytes([a, b, c, d])),
             (MAC_END, u32::from(u16::from_le_bytes([e, f]))),
             (MODE, self.mode as u32),
+            (FEATURED, (self.features.input != 0).into()),
             (MTU, u32::from(self.mtu)),
             (TWIN, u32::from(self.twin)),
             (XDP_FORWARD, self.lane.forward.into()),
             (XDP_SEND, self.lane.send.into()),
             (XDP_SEND_LONG, self.lane.send_long.into()),
+            (FEATURES_IN, self.features.input),
+            (FEATURES_OUT, self.features.output),
         ] {
             words[field.word] |= field.put(value);
         }
@@ -185,8 +209,8 @@ pub struct Hot<'a> {
 }
 
 impl Hot<'_> {
-    /// Whether the interface has this mode, and the address in the low 48 bits of `mac`, the first byte lowest; the other bits
-    /// are ignored.
+    /// Whether the interface has this mode, no features on what comes in, and the address in the low 48 bits of `mac`, the first
+    /// byte lowest; the other bits are ignored.
     #[inline(always)]
     pub fn is(self, mac: u64, mode: Mode) -> bool {
         let end = MAC_END.of((mac >> 32) as u32);
@@ -204,6 +228,21 @@ impl Hot<'_> {
     #[inline(always)]
     pub fn mode(self) -> Mode {
         Mode::of(MODE.of(self.word(MODE)))
+    }
+
+    /// Whether there are features on what comes in.
+    #[inline(always)]
+    pub fn is_featured(self) -> bool {
+        FEATURED.of(self.word(FEATURED)) != 0
+    }
+
+    /// Features that its packets pass.
+    #[inline(always)]
+    pub fn features(self) -> Features {
+        Features {
+            input: self.word(FEATURES_IN),
+            output: self.word(FEATURES_OUT),
+        }
     }
 
     /// Largest IP packet in bytes.
@@ -257,26 +296,33 @@ mod tests {
                     send: random.below(2) > 0,
                     send_long: random.below(2) > 0,
                 },
+                features: Features {
+                    input: random.word() & random.word() & 0u32.wrapping_sub(random.below(2)),
+                    output: random.word(),
+                },
             };
             interfaces.set(number, &interface);
             let hot = reader.load(number);
-            assert_eq!(
-                (hot.mode(), hot.mtu(), hot.twin(), hot.lane()),
-                (
-                    interface.mode,
-                    interface.mtu,
-                    interface.twin,
-                    interface.lane
-                )
-            );
+            let shown = Interface {
+                mac: interface.mac,
+                mode: hot.mode(),
+                mtu: hot.mtu(),
+                twin: hot.twin(),
+                lane: hot.lane(),
+                features: hot.features(),
+            };
+            assert_eq!(shown, interface);
+            let plain = interface.features.input == 0;
+            assert_eq!(hot.is_featured(), !plain);
             let [a, b, c, d, e, f] = interface.mac;
             let after = [random.word() as u8, random.word() as u8];
             let mac = u64::from_le_bytes([a, b, c, d, e, f, after[0], after[1]]);
-            assert!(hot.is_mac(mac) && hot.is(mac, interface.mode));
+            assert!(hot.is_mac(mac));
+            assert_eq!(hot.is(mac, interface.mode), plain);
             let other = mac ^ 1 << random.below(48);
             assert!(!hot.is_mac(other) && !hot.is(other, interface.mode));
             let mode = Mode::ALL[random.below(5) as usize];
-            assert_eq!(hot.is(mac, mode), mode == interface.mode);
+            assert_eq!(hot.is(mac, mode), plain && mode == interface.mode);
         }
     }
 

@@ -301,7 +301,7 @@ static __always_inline int route(struct packet *p)
 
 	if (!line)
 		return to_kernel(p);
-	/* Mode and end of the address are one word. */
+	/* Mode, end of the address and whether there are features are one word. */
 	end_and_mode = load(line, INTERFACE_MODE_WORD);
 	mode = INTERFACE_MODE(end_and_mode);
 	own = load(line, INTERFACE_MAC_WORD) | (__u64)INTERFACE_MAC_END(end_and_mode) << 32;
@@ -326,7 +326,8 @@ static __always_inline int route(struct packet *p)
 	group = p->entry & ENTRY_GROUP;
 	if (group == GROUP_LOCAL || group == GROUP_BROADCAST || group == GROUP_PUNT)
 		return to_kernel(p);
-	if (!INTERFACE_XDP_FORWARD(load(line, INTERFACE_XDP_FORWARD_WORD)))
+	/* Features are the graph's. */
+	if (INTERFACE_FEATURED(end_and_mode) || !INTERFACE_XDP_FORWARD(load(line, INTERFACE_XDP_FORWARD_WORD)))
 		return to_graph(p);
 	p->len = bpf_xdp_get_buff_len(p->ctx);
 	p->total = bpf_ntohs(LOAD16(ip + 2));

@@ -32,7 +32,9 @@
 #define INTERFACE_MAC_END_WORD 1
 #define INTERFACE_MAC_END(word) ((word) >> 0 & 0xffff)
 #define INTERFACE_MODE_WORD 1
-#define INTERFACE_MODE(word) ((word) >> 16 & 0xffff)
+#define INTERFACE_MODE(word) ((word) >> 16 & 0x7fff)
+#define INTERFACE_FEATURED_WORD 1
+#define INTERFACE_FEATURED(word) ((word) >> 31 & 0x1)
 #define INTERFACE_MTU_WORD 2
 #define INTERFACE_MTU(word) ((word) >> 0 & 0xffff)
 #define INTERFACE_TWIN_WORD 2
@@ -43,6 +45,10 @@
 #define INTERFACE_XDP_SEND(word) ((word) >> 1 & 0x1)
 #define INTERFACE_XDP_SEND_LONG_WORD 3
 #define INTERFACE_XDP_SEND_LONG(word) ((word) >> 2 & 0x1)
+#define INTERFACE_FEATURES_IN_WORD 4
+#define INTERFACE_FEATURES_IN(word) ((word) >> 0 & 0xffffffff)
+#define INTERFACE_FEATURES_OUT_WORD 5
+#define INTERFACE_FEATURES_OUT(word) ((word) >> 0 & 0xffffffff)
 #define ADJACENCY_KIND_WORD 0
 #define ADJACENCY_KIND(word) ((word) >> 0 & 0xffff)
 #define ADJACENCY_TX_IF_WORD 0

@@ -77,6 +77,7 @@ impl Memory {
                     interface,
                     addresses,
                 } => drop(self.addresses.insert(interface, addresses)),
+                Change::FeaturesSet { .. } => panic!("the kernel knows no features"),
                 Change::SourceSet(address) => self.source = address,
                 Change::NeighborSet {
                     interface,

@@ -9,6 +9,8 @@ edges! {
     pub enum Next {
         /// IPv4 for us.
         Ip4 => Node("ip4-input"),
+        /// IPv4 for us, by an interface with features.
+        Features => Node("ip4-input-features"),
         /// For the host: ARP, IPv6, broadcast and multicast, its DHCP server's answer, whatever is not routed here.
         Punt => Node("punt"),
         /// From a twin: the host sends it by the interface.
@@ -46,14 +48,22 @@ impl Stage<Cx> for Input {
             return Next::Runt;
         }
         let ours = interface.is_mac(destination);
-        match interface.mode() {
+        let mode = interface.mode();
+        match mode {
             Mode::Twin => {
                 p.set_tx_if(interface.twin());
                 Next::Host
             }
             Mode::Down | Mode::L2 => Next::Down,
-            Mode::Unaddressed if ours && ethertype == 0x0800 && !is_dhcp_reply(p, interface) => {
-                Next::Ip4
+            Mode::Routed | Mode::Unaddressed
+                if ours
+                    && ethertype == 0x0800
+                    && (mode == Mode::Routed || !is_dhcp_reply(p, interface)) =>
+            {
+                match interface.is_featured() {
+                    true => Next::Features,
+                    false => Next::Ip4,
+                }
             }
             _ if ours || destination & GROUP != 0 => Next::Punt,
             _ => Next::NotOurs,

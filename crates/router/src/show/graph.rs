@@ -8,6 +8,7 @@ use graph::stage::StageInfo;
 use serde::Serialize;
 
 use super::text::{column, heading};
+use crate::arc::Arcs;
 use crate::nodes;
 
 /// Name of the end of the graph at which packets leave by an interface.
@@ -37,7 +38,9 @@ pub struct Node {
 
 /// The graph of the node table.
 pub fn graph() -> Graph {
-    let mut nodes: Vec<_> = nodes::table().iter().map(|n| node(n.stages())).collect();
+    let table = nodes::table();
+    let all = table.nodes.iter();
+    let mut nodes: Vec<_> = all.map(|n| node(&table.arcs, n.stages())).collect();
     for i in 0..nodes.len() {
         let name = nodes[i].name;
         let before = nodes.iter().filter(|other| other.next.contains(&name));
@@ -46,7 +49,7 @@ pub fn graph() -> Graph {
     Graph { nodes }
 }
 
-fn node(stages: Vec<StageInfo>) -> Node {
+fn node(arcs: &Arcs, stages: Vec<StageInfo>) -> Node {
     let (mut next, mut drops) = (BTreeSet::new(), Vec::new());
     let last = stages.len() - 1;
     for (i, stage) in stages.iter().enumerate() {
@@ -55,6 +58,10 @@ fn node(stages: Vec<StageInfo>) -> Node {
                 // Inside the node, to the next stage.
                 _ if edge == stage.thru && i < last => {}
                 To::Node(name) => _ = next.insert(name),
+                To::Arc(arc) => {
+                    let to = arcs.along(arc, stages[0].name).into_iter();
+                    next.extend(to.map(|to| to.unwrap_or(OUTPUT)));
+                }
                 To::Interface => _ = next.insert(OUTPUT),
                 To::Drop(reason) => drops.push(reason),
             }

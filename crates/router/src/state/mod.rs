@@ -113,6 +113,7 @@ impl State {
                 Change::InterfaceSet(i) => i.id,
                 Change::InterfaceDelete(i) => *i,
                 Change::AddressesSet { interface, .. }
+                | Change::FeaturesSet { interface, .. }
                 | Change::NeighborSet { interface, .. }
                 | Change::NeighborDelete { interface, .. } => *interface,
                 Change::RouteSet {
@@ -166,6 +167,7 @@ impl State {
             &Change::InterfaceDelete(id) => {
                 self.links.interfaces.remove(&id);
                 self.links.sources.addresses.remove(&id);
+                self.links.features.remove(&id);
                 self.interface_line(id);
                 let gone: Vec<_> = self
                     .links
@@ -187,6 +189,14 @@ impl State {
                 all.insert(*interface, addresses.clone());
                 self.interface_line(*interface);
                 self.refresh_adjacencies(*interface)?;
+            }
+            &Change::FeaturesSet {
+                interface,
+                features,
+            } => {
+                self.links.features.insert(interface, features);
+                self.interface_line(interface);
+                self.refresh_adjacencies(interface)?;
             }
             &Change::SourceSet(address) => {
                 self.links.sources.fallback = address;
@@ -220,6 +230,7 @@ impl State {
     fn interface_line(&mut self, id: InterfaceId) {
         let addresses = self.links.sources.addresses.get(&id);
         let addressed = addresses.is_some_and(|a| !a.is_empty());
+        let features = self.links.features(id);
         let line = |i: &Interface| {
             let (mode, twin) = match i.kind {
                 _ if !i.up => (Mode::Down, 0),
@@ -233,6 +244,7 @@ impl State {
                 mtu: i.mtu,
                 twin,
                 lane: Lane::default(),
+                features,
             }
         };
         let interface = self.links.interfaces.get(&id);

@@ -5,7 +5,7 @@
 
 use super::Neighbor;
 use super::source::Sources;
-use crate::change::{Interface, InterfaceId, MTUS, Path};
+use crate::change::{Features, Interface, InterfaceId, MTUS, Path};
 use std::collections::btree_map::Entry::{Occupied, Vacant};
 use std::collections::hash_map::Entry as ListEntry;
 use std::collections::{BTreeMap, HashMap};
@@ -23,6 +23,14 @@ pub struct Links {
     pub(crate) interfaces: BTreeMap<InterfaceId, Interface>,
     pub(crate) neighbors: BTreeMap<(u32, InterfaceId), Neighbor>,
     pub(crate) sources: Sources,
+    pub(crate) features: BTreeMap<InterfaceId, Features>,
+}
+
+impl Links {
+    /// The features of an interface.
+    pub(crate) fn features(&self, interface: InterfaceId) -> Features {
+        self.features.get(&interface).copied().unwrap_or_default()
+    }
 }
 
 /// A next hop, less its share of the flows.
@@ -296,7 +304,14 @@ fn adjacency(links: &Links, via: Via) -> Adjacency {
             header[..6].copy_from_slice(&neighbor.mac);
             header[6..12].copy_from_slice(&i.mac);
             header[12..].copy_from_slice(&[0x08, 0x00]);
-            Adjacency::rewrite(interface, mtu, header, address)
+            let fast = Adjacency::rewrite(interface, mtu, header, address);
+            match links.features(interface).output {
+                0 => fast,
+                _ => Adjacency {
+                    fast_mtu: 0,
+                    ..fast
+                },
+            }
         }
     };
     let source = via

@@ -3,6 +3,7 @@
 use graph::cable::Cable;
 use graph::worker::Worker;
 use graph::{Command, Pool, TxPlacement, WorkerPort};
+use router::nodes::{self, Table};
 use router::{
     Address, Change, Cx, Grace, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup,
 };
@@ -136,6 +137,17 @@ impl Lab {
     }
 
     fn with(workers: usize, second: usize, buffers: u32, grace: Option<Grace>) -> Self {
+        Lab::with_table(workers, second, buffers, grace, nodes::table)
+    }
+
+    /// One with other nodes.
+    pub fn with_table(
+        workers: usize,
+        second: usize,
+        buffers: u32,
+        grace: Option<Grace>,
+        table: impl Fn() -> Table,
+    ) -> Self {
         let sizes = Sizes {
             second_groups: second as u32,
             nexthop_groups: 256,
@@ -149,7 +161,7 @@ impl Lab {
             workers,
             grace,
         };
-        let (mut router, idle) = Router::new(setup).unwrap();
+        let (mut router, idle) = Router::with_table(setup, table).unwrap();
         let (workers, handles) = idle.into_iter().unzip();
         router.attach(handles);
         Lab {
@@ -167,7 +179,12 @@ impl Lab {
 
     /// What [`Lab::new`] describes, and interface 4, the twin of 1.
     pub fn twinned() -> Self {
-        let mut lab = Lab::new();
+        Lab::new().with_twin()
+    }
+
+    /// Adds interface 4, the twin of 1.
+    pub fn with_twin(self) -> Self {
+        let mut lab = self;
         lab.plug(4, 0);
         let twin = Interface {
             kind: Kind::Twin { of: 1 },

@@ -3,6 +3,7 @@
 mod arp;
 mod ecmp;
 mod eth;
+mod features;
 mod forward;
 mod fragment;
 mod fuzz;

@@ -1,0 +1,83 @@
+//! Feature arcs: the features that packets may pass, and in which order.
+//!
+//! An interface's line has a mask for each direction: bit n switches the n-th feature of the arc on. A feature is a node with an
+//! edge that leads [`To::Arc`](graph::To::Arc); by it packets go on to the next feature of their mask, or to the end of the arc.
+//! An interface without features pays nothing: its packets never come to an arc.
+
+use graph::FeatureArc;
+use tables::interface::Reader;
+
+/// Features of IPv4 packets that come in, in their order.
+///
+/// They see each packet for an interface's own Ethernet address whose header ip4-input would not drop, once, and before it is
+/// known where it goes: those for the host and those with options, too. They do not see what is punted before that
+/// (broadcast, multicast, an answer to the host's DHCP client), nor, on a port that is the host's own device, what the kernel
+/// keeps. A packet that was held for its neighbor does not pass them again, and the router's own packets do not pass them.
+pub const IP4_IN: &[&str] = &[];
+
+/// Features of IPv4 packets that leave, in their order.
+///
+/// They see each packet that ip4-rewrite sends by the interface, once, with its new Ethernet header and
+/// [`tx_if`](graph::Desc::tx_if), which they keep: forwarded ones, the router's own errors, each fragment but not the packet that
+/// was cut, and packets that were held when they leave in the end. They do not see what the host sends by a twin.
+pub const IP4_OUT: &[&str] = &[];
+
+/// Name of the arc of [`IP4_IN`].
+pub const IP4_IN_ARC: &str = "ip4-in";
+/// Name of the arc of [`IP4_OUT`].
+pub const IP4_OUT_ARC: &str = "ip4-out";
+
+/// The features of all arcs, by name; [`Arcs::default`] are the router's.
+pub struct Arcs {
+    /// As [`IP4_IN`].
+    pub ip4_in: Vec<&'static str>,
+    /// As [`IP4_OUT`].
+    pub ip4_out: Vec<&'static str>,
+}
+
+impl Default for Arcs {
+    fn default() -> Self {
+        Arcs {
+            ip4_in: IP4_IN.to_vec(),
+            ip4_out: IP4_OUT.to_vec(),
+        }
+    }
+}
+
+impl Arcs {
+    /// The arcs as the engine knows them.
+    pub(crate) fn build(self, interfaces: &Reader) -> Vec<FeatureArc> {
+        let (input, output) = (interfaces.clone(), interfaces.clone());
+        vec![
+            FeatureArc {
+                name: IP4_IN_ARC,
+                features: self.ip4_in,
+                end: end(IP4_IN_ARC),
+                mask: Box::new(move |d| input.load(d.rx_if).features().input),
+            },
+            FeatureArc {
+                name: IP4_OUT_ARC,
+                features: self.ip4_out,
+                end: end(IP4_OUT_ARC),
+                mask: Box::new(move |d| output.load(d.tx_if()).features().output),
+            },
+        ]
+    }
+
+    /// Where packets of node `from` may go along an arc: to the features behind it and to its end, which is `None` where they
+    /// leave by an interface.
+    pub(crate) fn along(&self, arc: &str, from: &str) -> Vec<Option<&'static str>> {
+        let features = match arc {
+            IP4_IN_ARC => &self.ip4_in,
+            _ => &self.ip4_out,
+        };
+        let own = features.iter().position(|name| *name == from);
+        let behind = features[own.map_or(0, |own| own + 1)..].iter().copied();
+        behind.map(Some).chain([end(arc)]).collect()
+    }
+}
+
+/// The node behind the last feature of an arc; `None` where packets leave by an interface.
+fn end(arc: &str) -> Option<&'static str> {
+    (arc == IP4_IN_ARC).then_some("ip4-input")
+}

@@ -1,0 +1,35 @@
+//! ip4-input-features: lets packets with a good header pass the features of the interface that they came by.
+
+use super::input::{self, Input};
+use crate::arc::IP4_IN_ARC;
+use crate::context::Cx;
+use graph::{Pkt, Stage, edges};
+
+edges! {
+    /// Ways out of ip4-input-features.
+    pub enum Next {
+        /// To the interface's features, and ip4-input behind them.
+        Features => Arc(IP4_IN_ARC),
+        /// ip4-input will drop it, and say why.
+        Bad => Node("ip4-input"),
+    }
+}
+
+/// The stage.
+pub struct Features;
+
+impl Stage<Cx> for Features {
+    const NAME: &'static str = "ip4-input-features";
+    type Next = Next;
+    const THRU: Next = Next::Features;
+
+    // ip4-input checks the header once more behind the features. That costs less than its way by single nodes, and leaves
+    // it to ip4-input alone what goes to the host.
+    #[inline(always)]
+    fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
+        match Input.packet(cx, p) {
+            input::Next::Lookup | input::Next::Punt => Next::Features,
+            _ => Next::Bad,
+        }
+    }
+}
