@@ -4,7 +4,8 @@
 use loadgen::field::Fields;
 use loadgen::profile;
 use loadgen::stream::{Step, load};
-use loadgen::units::{Bits, FCS, MAX_FRAME, MIN_FRAME};
+use loadgen::units::{Bits, FCS, MAX_FRAME};
+use wire::eth::MIN_FRAME;
 
 /// It is refused with words, or read: then its frames are of the announced length, those that carry a checksum carry the
 /// right one, and its rates are numbers.

@@ -5,6 +5,7 @@
 //! changes is prepared, and what was written is added to it.
 
 use wire::checksum::{self, Sum};
+use wire::ip4;
 
 use crate::stream::{Op, Step, Stream, Variable};
 
@@ -300,13 +301,10 @@ impl Stream {
                         .get(variable)
                         .is_some_and(|v| within(offset, v.size.into()))
             }
-            Step::Checksum4 { offset } => within(offset, HEADER4),
+            Step::Checksum4 { offset } => within(offset, ip4::LEN),
         }
     }
 }
-
-/// IPv4 header without options in bytes.
-const HEADER4: usize = 20;
 
 /// The operation of step `at`.
 fn compile(steps: &[Step], at: usize, variables: &[Variable], frame: &[u8]) -> Compiled {
@@ -352,7 +350,7 @@ fn prepared_sum(
     frame: &[u8],
     header: usize,
 ) -> Option<u16> {
-    let mut bytes = frame.get(header..header + HEADER4)?.to_vec();
+    let mut bytes = frame.get(header..header + ip4::LEN)?.to_vec();
     if bytes[0] & 0xf != 5 {
         return None;
     }
@@ -380,7 +378,7 @@ fn prepared_sum(
 
 /// Sets the checksum of the IPv4 header that `packet` begins with; its length field counts as far as the packet goes.
 fn checksum4(packet: &mut [u8]) {
-    let len = (usize::from(packet[0] & 0xf) * 4).clamp(HEADER4, packet.len());
+    let len = (usize::from(packet[0] & 0xf) * 4).clamp(ip4::LEN, packet.len());
     packet[10..12].fill(0);
     let checksum = checksum::of(&packet[..len]);
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());

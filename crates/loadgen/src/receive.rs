@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use graph::counters::Counter;
 use graph::{Buffers, Frame, Port};
+use wire::eth::MIN_FRAME;
 
 use crate::device::{Count, Receiver};
 use crate::stream::{Step, Stream};
-use crate::units::{FCS, MIN_FRAME};
+use crate::units::FCS;
 
 /// What a router leaves as it is in a stream's packets, and so tells them from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,10 @@
 //!
 //! These are plain data in the terms of a compiled T-Rex profile; [`crate::field`] executes them.
 
+use wire::eth::MIN_FRAME;
+
 use crate::rate::Load;
-use crate::units::{Bits, FCS, MIN_FRAME, Pps};
+use crate::units::{Bits, FCS, Pps};
 
 /// A continuous stream of one port.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,9 +13,6 @@ pub const WIRE_OVERHEAD: f64 = 20.0;
 /// Frame check sequence in bytes; no port of ours carries it in memory.
 pub const FCS: usize = 4;
 
-/// Smallest frame without its frame check sequence; shorter packets are padded with zeros.
-pub const MIN_FRAME: usize = 60;
-
 /// Largest frame without its frame check sequence that a profile may ask for (9216 with it).
 pub const MAX_FRAME: usize = 9216 - FCS;
 

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use wire::checksum;
+use wire::eth::MIN_FRAME;
 
 use super::{Tunables, Way};
 use crate::stream::{Macs, Op, Step, Stream, StreamRate, Variable};
@@ -182,7 +183,7 @@ fn facing([a, b]: Ranges, way: Way) -> Ranges {
 
 fn continuous(packet: Vec<u8>, pps: f64, isg: f64) -> Stream {
     Stream {
-        name: format!("{} B", packet.len().max(crate::units::MIN_FRAME) + FCS),
+        name: format!("{} B", packet.len().max(MIN_FRAME) + FCS),
         packet,
         rate: StreamRate::Packets(Pps(pps)),
         isg,
