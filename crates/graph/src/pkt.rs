@@ -1,8 +1,11 @@
 //! A packet in a stage's hands.
 #![allow(unsafe_code)]
 
-use crate::{Desc, Pool, pool::WINDOW};
 use std::ptr::NonNull;
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
+
+use crate::{Desc, Pool, pool::WINDOW};
 
 /// A packet in a node's hands: its descriptor and a window of [`WINDOW`] bytes from its first byte on.
 ///
@@ -78,20 +81,22 @@ impl<'a> Pkt<'a> {
         self.pool.total(self.d)
     }
 
-    /// `N` bytes at offset `at` of the window, whether or not the packet is that long. `N` is at most 64.
+    /// The header at offset `at` of the window, whether or not the packet is that long. It has 64 bytes at most; any bytes
+    /// are a header, and an array of bytes is one too.
     #[inline(always)]
-    pub fn at<const N: usize>(&self, at: u8) -> &[u8; N] {
-        const { assert!(N <= WINDOW - 256) };
-        // SAFETY: at + N <= 255 + 64 < WINDOW bytes, which the buffer has from the first byte on (`Pool::offsets`).
-        unsafe { self.byte(at).cast::<[u8; N]>().as_ref() }
+    pub fn header<H: FromBytes + Immutable + Unaligned>(&self, at: u8) -> &H {
+        const { assert!(size_of::<H>() <= WINDOW - 256) };
+        // SAFETY: at + size <= 255 + 64 < WINDOW bytes, which the buffer has from the first byte on (`Pool::offsets`); H may
+        // lie anywhere, have any bytes, and has no interior mutability.
+        unsafe { self.byte(at).cast().as_ref() }
     }
 
     /// The same, to change.
     #[inline(always)]
-    pub fn at_mut<const N: usize>(&mut self, at: u8) -> &mut [u8; N] {
-        const { assert!(N <= WINDOW - 256) };
-        // SAFETY: as `at`, and the packet is borrowed mutably.
-        unsafe { self.byte(at).cast::<[u8; N]>().as_mut() }
+    pub fn header_mut<H: FromBytes + IntoBytes + Unaligned>(&mut self, at: u8) -> &mut H {
+        const { assert!(size_of::<H>() <= WINDOW - 256) };
+        // SAFETY: as `header`, the packet is borrowed mutably, and H leaves no byte uninitialized.
+        unsafe { self.byte(at).cast().as_mut() }
     }
 
     /// The byte at offset `at` of the window.

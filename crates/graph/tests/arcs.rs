@@ -24,7 +24,7 @@ impl Stage<()> for Enter {
     type Next = Entered;
     const THRU: Entered = Entered::On;
     fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Entered {
-        let mask = p.at::<1>(0)[0];
+        let mask = p.header::<[u8; 1]>(0)[0];
         p.set_argument(mask.into());
         Entered::On
     }
@@ -47,10 +47,10 @@ impl<const N: u8> Stage<()> for Feature<N> {
     type Next = Passed;
     const THRU: Passed = Passed::On;
     fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Passed {
-        let digits = p.at_mut::<4>(4);
+        let digits = p.header_mut::<[u8; 4]>(4);
         let at = usize::from(digits[0]);
         (digits[0], digits[at + 1]) = (digits[0] + 1, b'0' + N);
-        match N == 1 && p.at::<1>(1) == b"x" {
+        match N == 1 && p.header::<[u8; 1]>(1) == b"x" {
             true => Passed::Filtered,
             false => Passed::On,
         }

@@ -166,7 +166,7 @@ fn lengths_that_no_buffer_has_are_refused() {
         assert!(!p.shift(by), "{by}");
     }
     // The headroom ends where the pool's own notes begin.
-    assert!(p.shift(-192) && !p.shift(-1) && p.at::<1>(192) == &[7]);
+    assert!(p.shift(-192) && !p.shift(-1) && p.header::<u8>(192) == &7);
     assert!(p.shift(192 + 60));
     assert_eq!(p.len(), 0);
     bufs.free(d);
@@ -185,7 +185,7 @@ impl Stage<()> for Touch {
     type Next = Touched;
     const THRU: Touched = Touched::Out;
     fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Touched {
-        p.at_mut::<1>(0)[0] += 1;
+        *p.header_mut::<u8>(0) += 1;
         Touched::Out
     }
 }

@@ -32,7 +32,7 @@ impl Stage<()> for Sorter {
     const HEADERS_AHEAD: usize = 4;
     fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Sorted {
         p.set_tx_if(2);
-        match p.at::<1>(0)[0] {
+        match *p.header::<u8>(0) {
             0 => Sorted::Zero,
             n if n.is_multiple_of(2) => Sorted::Even,
             _ => Sorted::Odd,
@@ -55,7 +55,7 @@ impl Stage<()> for Copier {
     const THRU: Done = Done::Out;
     fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Done {
         p.set_tx_if(3);
-        if p.at::<1>(0)[0] > 100 {
+        if *p.header::<u8>(0) > 100 {
             Done::Large
         } else {
             Done::Out
@@ -77,7 +77,7 @@ impl Stage<()> for Looper {
     type Next = Loop;
     const THRU: Loop = Loop::On;
     fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Loop {
-        match p.at::<1>(0)[0] {
+        match *p.header::<u8>(0) {
             0 => Loop::Again,
             _ => Loop::On,
         }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use wire::{checksum, ip4};
+use wire::{checksum, ip, ip4};
 
 const COUNT: usize = 1 << 20;
 
@@ -22,7 +22,7 @@ fn report(name: &str, mut work: impl FnMut(usize) -> u16) {
 
 fn main() {
     let mut headers: Vec<_> = (0..256)
-        .map(|at| ip4::Header::new(at, !at, ip4::UDP, at as usize))
+        .map(|at| ip4::Header::new(at, !at, ip::UDP, at as usize))
         .collect();
     report("IPv4 header checked", |at| {
         headers[at & 255].checksum_ok().into()

@@ -2,6 +2,8 @@
 //!
 //! A checksum is the number that stands in the header, read in network order.
 
+use crate::{ip, ip4, tcp, udp};
+
 /// A ones' complement sum that has not been folded yet.
 ///
 /// Pieces are put in in any order, each starting at an even offset of what is summed.
@@ -92,27 +94,25 @@ pub fn transport(src: u32, dst: u32, proto: u8, segment: &[u8]) -> u16 {
 ///
 /// `packet` starts with its IPv4 header; if its end is missing, the field alone decides. Fragments are never judged.
 pub fn unfinished(packet: &[u8]) -> bool {
-    let Some(h) = packet.first_chunk::<20>() else {
+    let Some((h, _)) = ip4::Header::parse(packet) else {
         return false;
     };
-    let header = usize::from(h[0] & 15) * 4;
-    let field = match h[9] {
-        6 => header + 16,
-        17 => header + 6,
+    let header = h.header_len();
+    let field = match h.proto {
+        ip::TCP => header + tcp::CHECKSUM_AT,
+        ip::UDP => header + udp::CHECKSUM_AT,
         _ => return false,
     };
-    let total = usize::from(u16::from_be_bytes([h[2], h[3]]));
-    let fragment = u16::from_be_bytes([h[6], h[7]]) & 0x3fff != 0;
-    if h[0] >> 4 != 4 || header < 20 || total < field + 2 || fragment {
+    let total = usize::from(h.total_len());
+    if h.version() != 4 || header < ip4::LEN || total < field + 2 || h.is_fragment() {
         return false;
     }
-    let address = |at: usize| u32::from_be_bytes([h[at], h[at + 1], h[at + 2], h[at + 3]]);
-    let (src, dst, length) = (address(12), address(16), (total - header) as u16);
-    let partial = pseudo_header(src, dst, h[9], length).fold().to_be_bytes();
-    packet.get(field..field + 2) == Some(&partial)
+    let (src, dst, length) = (h.src(), h.dst(), (total - header) as u16);
+    let partial = pseudo_header(src, dst, h.proto, length).fold();
+    packet.get(field..field + 2) == Some(&partial.to_be_bytes())
         && packet
             .get(header..total)
-            .is_none_or(|segment| transport(src, dst, h[9], segment) != 0)
+            .is_none_or(|segment| transport(src, dst, h.proto, segment) != 0)
 }
 
 /// The checksum of an IPv4 header without options: as [`of`].

@@ -1,7 +1,7 @@
 //! Whole packets for tests and generators, from their parts.
 
 use crate::eth::{self, Mac};
-use crate::{arp, icmp4, ip4, tcp, udp};
+use crate::{arp, icmp4, ip, ip4, tcp, udp};
 
 /// An ARP packet in a frame from its sender to `dst`, padded.
 pub fn arp(packet: &arp::Header, dst: Mac) -> Vec<u8> {
@@ -67,7 +67,7 @@ impl Packet {
             dst_port: dst.1,
             checksum: true,
         };
-        Self::new(src.0, dst.0, ip4::UDP, transport)
+        Self::new(src.0, dst.0, ip::UDP, transport)
     }
 
     /// A TCP segment between addresses and ports.
@@ -79,12 +79,12 @@ impl Packet {
             seq,
             ack,
         };
-        Self::new(src.0, dst.0, ip4::TCP, transport)
+        Self::new(src.0, dst.0, ip::TCP, transport)
     }
 
     /// An ICMP message; `rest` is the four bytes after the checksum.
     pub fn icmp(src: u32, dst: u32, kind: u8, code: u8, rest: u32) -> Self {
-        Self::new(src, dst, ip4::ICMP, Transport::Icmp { kind, code, rest })
+        Self::new(src, dst, ip::ICMP, Transport::Icmp { kind, code, rest })
     }
 
     /// An echo request.
@@ -267,8 +267,8 @@ mod tests {
             let segment = &after[4..usize::from(header.total_len()) - ip4::LEN];
             assert!(segment.ends_with(b"some data"));
             match header.proto {
-                ip4::ICMP => assert_eq!(checksum::of(segment), 0),
-                ip4::UDP | ip4::TCP => {
+                ip::ICMP => assert_eq!(checksum::of(segment), 0),
+                ip::UDP | ip::TCP => {
                     assert_eq!(checksum::transport(A, B, header.proto, segment), 0)
                 }
                 _ => assert_eq!(segment, b"some data"),

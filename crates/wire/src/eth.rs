@@ -1,6 +1,7 @@
 //! Ethernet II (IEEE 802.3 clause 3, RFC 894).
 
 use std::fmt;
+use std::mem::offset_of;
 use std::str::FromStr;
 
 use zerocopy::byteorder::network_endian::U16;
@@ -16,6 +17,19 @@ pub const ARP: u16 = 0x0806;
 pub const VLAN: u16 = 0x8100;
 /// Type of IPv6.
 pub const IP6: u16 = 0x86dd;
+/// Type of a service VLAN tag (IEEE 802.1ad).
+pub const SERVICE_VLAN: u16 = 0x88a8;
+/// Type of the slow protocols, LACP among them (IEEE 802.3 annex 57A).
+pub const SLOW: u16 = 0x8809;
+/// Type of EAP over LAN (IEEE 802.1X).
+pub const EAPOL: u16 = 0x888e;
+/// Type of LLDP (IEEE 802.1AB).
+pub const LLDP: u16 = 0x88cc;
+/// Up to this the type is the length of an LLC frame (IEEE 802.3 clause 3.2.6): IS-IS, spanning tree.
+pub const MAX_LLC_LEN: u16 = 1500;
+
+/// Where the type is in a frame without tags.
+pub const ETHERTYPE_AT: usize = offset_of!(Header, ethertype);
 
 /// The least bytes of a frame without its checksum: what is shorter is padded.
 pub const MIN_FRAME: usize = 60;

@@ -9,10 +9,6 @@ use crate::{checksum, ip4, view};
 pub const ECHO_REPLY: u8 = 0;
 /// Type of "destination unreachable".
 pub const UNREACHABLE: u8 = 3;
-/// Type of "source quench", obsolete (RFC 6633).
-pub const SOURCE_QUENCH: u8 = 4;
-/// Type of "redirect".
-pub const REDIRECT: u8 = 5;
 /// Type of an echo request.
 pub const ECHO_REQUEST: u8 = 8;
 /// Type of "time exceeded".
@@ -20,72 +16,29 @@ pub const TIME_EXCEEDED: u8 = 11;
 /// Type of "parameter problem".
 pub const PARAMETER_PROBLEM: u8 = 12;
 
-/// The most bytes of the offending packet that an error quotes: the error is not to exceed 576 bytes (RFC 1812, section
-/// 4.3.2.3).
+/// Code of "unreachable": there is no route to the network.
+pub const NET: u8 = 0;
+/// Code of "unreachable": the host does not answer.
+pub const HOST: u8 = 1;
+/// Code of "unreachable": the host does not know the protocol.
+pub const PROTOCOL: u8 = 2;
+/// Code of "unreachable": no one listens on the port.
+pub const PORT: u8 = 3;
+/// Code of "unreachable": the packet is larger than the next link and may not be fragmented.
+pub const FRAGMENTATION_NEEDED: u8 = 4;
+/// Code of "unreachable": forbidden by the administrator (RFC 1812 section 5.2.7.1).
+pub const PROHIBITED: u8 = 13;
+/// Code of "time exceeded": the TTL has run out in transit.
+pub const IN_TRANSIT: u8 = 0;
+
+/// The most bytes of the offending packet that an error quotes: the error is not to exceed 576 bytes
+/// (RFC 1812 section 4.3.2.3).
 pub const MAX_QUOTE: usize = 576 - ip4::LEN - LEN;
 
-/// What a router tells a packet's source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Error {
-    /// There is no route.
-    NetUnreachable,
-    /// The next hop does not answer.
-    HostUnreachable,
-    /// Nobody takes this protocol.
-    ProtocolUnreachable,
-    /// Nobody listens on this port.
-    PortUnreachable,
-    /// The packet is larger than the next link and must not be fragmented.
-    FragmentationNeeded {
-        /// Bytes that do fit.
-        mtu: u16,
-    },
-    /// Forbidden by administration.
-    Prohibited,
-    /// The TTL is used up.
-    TtlExceeded,
-    /// Something in the header is wrong.
-    ParameterProblem {
-        /// Offset of the wrong byte.
-        pointer: u8,
-    },
-}
-
-impl Error {
-    /// Type, code, and the four bytes that follow the checksum.
-    pub const fn fields(self) -> (u8, u8, u32) {
-        match self {
-            Self::NetUnreachable => (UNREACHABLE, 0, 0),
-            Self::HostUnreachable => (UNREACHABLE, 1, 0),
-            Self::ProtocolUnreachable => (UNREACHABLE, 2, 0),
-            Self::PortUnreachable => (UNREACHABLE, 3, 0),
-            Self::FragmentationNeeded { mtu } => (UNREACHABLE, 4, mtu as u32),
-            Self::Prohibited => (UNREACHABLE, 13, 0),
-            Self::TtlExceeded => (TIME_EXCEEDED, 0, 0),
-            Self::ParameterProblem { pointer } => (PARAMETER_PROBLEM, 0, (pointer as u32) << 24),
-        }
-    }
-
-    /// Writes the ICMP message about `packet` (from its IPv4 header on; link padding after it is not quoted) to the start of
-    /// `out` and returns its length. `None` if `packet` has no header or `out` no room.
-    pub fn write(self, packet: &[u8], out: &mut [u8]) -> Option<usize> {
-        let total = usize::from(ip4::Header::parse(packet)?.0.total_len());
-        let quote = &packet[..packet.len().min(total.max(ip4::LEN)).min(MAX_QUOTE)];
-        let out = out.get_mut(..LEN + quote.len())?;
-        let (kind, code, rest) = self.fields();
-        out[..LEN].copy_from_slice(Header::new(kind, code, rest).bytes());
-        out[LEN..].copy_from_slice(quote);
-        seal(out);
-        Some(out.len())
-    }
-}
-
-/// Messages of this type report an error; no error is ever sent about them (RFC 1812, section 4.3.2.7).
-pub const fn is_error(kind: u8) -> bool {
-    matches!(
-        kind,
-        UNREACHABLE | SOURCE_QUENCH | REDIRECT | TIME_EXCEEDED | PARAMETER_PROBLEM
-    )
+/// Queries and their answers, about which errors may be sent (RFC 1122 section 3.2.2). Router
+/// discovery (9, 10) counts as an error, as it does in Linux.
+pub const fn is_query(kind: u8) -> bool {
+    matches!(kind, ECHO_REPLY | ECHO_REQUEST | 13..=18)
 }
 
 /// The header common to all messages.
@@ -151,33 +104,5 @@ mod tests {
             prop_assert_eq!(read.checksum(), u16::from_be_bytes([message[2], message[3]]));
             prop_assert_eq!(checksum::of(&message), 0);
         }
-
-        #[test]
-        fn an_error_about_any_bytes(packet in prop::collection::vec(any::<u8>(), 0..700), room in 0usize..700) {
-            let mut out = vec![0; room];
-            if let Some(len) = Error::TtlExceeded.write(&packet, &mut out) {
-                prop_assert!(len <= MAX_QUOTE + LEN);
-                prop_assert_eq!(&out[LEN..len], &packet[..len - LEN]);
-                prop_assert_eq!(checksum::of(&out[..len]), 0);
-            } else {
-                prop_assert!(packet.len() < ip4::LEN || room < LEN + packet.len().min(MAX_QUOTE));
-            }
-        }
-    }
-
-    #[test]
-    fn errors_quote_the_packet_and_not_its_padding() {
-        let header = ip4::Header::new(1, 2, ip4::UDP, 8);
-        let mut packet = header.bytes().to_vec();
-        packet.resize(46, 7);
-        let mut out = [0; 576];
-        let len = Error::FragmentationNeeded { mtu: 1400 }
-            .write(&packet, &mut out)
-            .unwrap();
-        assert_eq!(len, LEN + 28);
-        let read = Header::parse(&out).unwrap().0;
-        assert_eq!((read.kind, read.code, read.rest()), (UNREACHABLE, 4, 1400));
-        assert_eq!(out[LEN..len], packet[..28]);
-        assert!(is_error(read.kind) && !is_error(ECHO_REQUEST));
     }
 }

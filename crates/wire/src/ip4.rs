@@ -9,12 +9,6 @@ use crate::{checksum, view};
 pub const PLAIN: u8 = 0x45;
 /// The most bytes of a header with options.
 pub const MAX_LEN: usize = 60;
-/// Protocol number of ICMP.
-pub const ICMP: u8 = 1;
-/// Protocol number of TCP.
-pub const TCP: u8 = 6;
-/// Protocol number of UDP.
-pub const UDP: u8 = 17;
 /// Of the fragment word: do not fragment.
 pub const DONT_FRAGMENT: u16 = 0x4000;
 /// Of the fragment word: not the last fragment.
@@ -37,7 +31,7 @@ pub struct Header {
     fragment: U16,
     /// Hops left.
     pub ttl: u8,
-    /// What follows.
+    /// What follows ([`crate::ip`]).
     pub proto: u8,
     checksum: U16,
     src: U32,
@@ -45,6 +39,22 @@ pub struct Header {
 }
 
 view!(Header, 20);
+
+/// Where the fields are, for those who compare or change single bytes of a packet.
+pub mod at {
+    use std::mem::offset_of;
+
+    use super::Header;
+
+    /// [`Header::total_len`].
+    pub const TOTAL_LEN: usize = offset_of!(Header, total_len);
+    /// [`Header::proto`].
+    pub const PROTO: usize = offset_of!(Header, proto);
+    /// [`Header::src`].
+    pub const SRC: usize = offset_of!(Header, src);
+    /// [`Header::dst`].
+    pub const DST: usize = offset_of!(Header, dst);
+}
 
 impl Header {
     /// A header without options and fragments, TTL 64, its checksum right. `payload` is the length of what follows.
@@ -221,7 +231,10 @@ mod tests {
 
     #[test]
     fn oversize_is_cut() {
-        assert_eq!(Header::new(0, 0, UDP, 70_000).total_len(), u16::MAX);
+        assert_eq!(
+            Header::new(0, 0, crate::ip::UDP, 70_000).total_len(),
+            u16::MAX
+        );
         assert!(Header::parse(&[0; LEN - 1]).is_none());
     }
 }

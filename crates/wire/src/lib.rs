@@ -9,10 +9,15 @@
 pub mod arp;
 pub mod checksum;
 pub mod craft;
+pub mod dhcp;
 pub mod eth;
 pub mod icmp4;
+pub mod icmp6;
+pub mod ip;
 pub mod ip4;
+pub mod ip6;
 pub mod pcap;
+pub mod port;
 pub mod tcp;
 pub mod text;
 pub mod udp;

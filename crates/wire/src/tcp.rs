@@ -3,7 +3,7 @@
 use zerocopy::byteorder::network_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::{checksum, ip4, view};
+use crate::{checksum, ip, view};
 
 /// Flag: no more data from the sender.
 pub const FIN: u8 = 0x01;
@@ -36,6 +36,9 @@ pub struct Header {
 }
 
 view!(Header, 20);
+
+/// Where the checksum is in the header.
+pub const CHECKSUM_AT: usize = std::mem::offset_of!(Header, checksum);
 
 impl Header {
     /// A header without options and without a checksum, window 65535.
@@ -95,8 +98,8 @@ impl Header {
 pub fn seal(src: u32, dst: u32, segment: &mut [u8]) {
     if let Some((header, _)) = Header::parse_mut(segment) {
         header.checksum = U16::ZERO;
-        let sum = checksum::transport(src, dst, ip4::TCP, segment);
-        segment[16..18].copy_from_slice(&sum.to_be_bytes());
+        let sum = checksum::transport(src, dst, ip::TCP, segment);
+        segment[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&sum.to_be_bytes());
     }
 }
 
@@ -116,7 +119,7 @@ mod tests {
             prop_assert_eq!((read.seq(), read.ack(), read.window()), (seq, ack, u16::MAX));
             prop_assert_eq!((read.header_len(), rest), (LEN, &payload[..]));
             prop_assert_eq!(read.checksum(), u16::from_be_bytes([segment[16], segment[17]]));
-            prop_assert_eq!(checksum::transport(src, dst, ip4::TCP, &segment), 0);
+            prop_assert_eq!(checksum::transport(src, dst, ip::TCP, &segment), 0);
         }
     }
 }

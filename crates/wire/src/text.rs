@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Formatter};
 use std::net::Ipv4Addr;
 
 use crate::eth::{self, Mac};
-use crate::{arp, checksum, icmp4, ip4, tcp, udp};
+use crate::{arp, checksum, icmp4, ip, ip4, tcp, udp};
 
 /// An Ethernet frame. `{}` gives one line, `{:#}` several.
 #[derive(Debug, Clone, Copy)]
@@ -139,7 +139,7 @@ fn details(f: &mut Formatter<'_>, header: &ip4::Header, packet: &[u8]) -> fmt::R
 /// The lines of the header in `segment`, if all of it is there.
 fn transport(f: &mut Formatter<'_>, proto: u8, segment: &[u8]) -> fmt::Result {
     match proto {
-        ip4::UDP => {
+        ip::UDP => {
             let Some((header, _)) = udp::Header::parse(segment) else {
                 return Ok(());
             };
@@ -151,7 +151,7 @@ fn transport(f: &mut Formatter<'_>, proto: u8, segment: &[u8]) -> fmt::Result {
                 header.checksum()
             )
         }
-        ip4::TCP => {
+        ip::TCP => {
             let Some((header, _)) = tcp::Header::parse(segment) else {
                 return Ok(());
             };
@@ -176,7 +176,7 @@ fn transport(f: &mut Formatter<'_>, proto: u8, segment: &[u8]) -> fmt::Result {
                 header.checksum()
             )
         }
-        ip4::ICMP => {
+        ip::ICMP => {
             let Some((header, _)) = icmp4::Header::parse(segment) else {
                 return Ok(());
             };
@@ -194,8 +194,8 @@ fn transport(f: &mut Formatter<'_>, proto: u8, segment: &[u8]) -> fmt::Result {
 /// `UDP 16.0.0.1:1025 -> 48.0.0.1:12, length 46, ttl 64`
 fn line(f: &mut Formatter<'_>, header: &ip4::Header, segment: &[u8]) -> fmt::Result {
     let ports = match header.proto {
-        ip4::UDP => udp::Header::parse(segment).map(|(udp, _)| (udp.src_port(), udp.dst_port())),
-        ip4::TCP => tcp::Header::parse(segment).map(|(tcp, _)| (tcp.src_port(), tcp.dst_port())),
+        ip::UDP => udp::Header::parse(segment).map(|(udp, _)| (udp.src_port(), udp.dst_port())),
+        ip::TCP => tcp::Header::parse(segment).map(|(tcp, _)| (tcp.src_port(), tcp.dst_port())),
         _ => None,
     };
     let (src, dst) = (
@@ -207,7 +207,7 @@ fn line(f: &mut Formatter<'_>, header: &ip4::Header, segment: &[u8]) -> fmt::Res
         Some((from, to)) => write!(f, "{src}:{from} -> {dst}:{to}")?,
         None => write!(f, "{src} -> {dst}")?,
     }
-    if let (ip4::ICMP, Some((icmp, _))) = (header.proto, icmp4::Header::parse(segment)) {
+    if let (ip::ICMP, Some((icmp, _))) = (header.proto, icmp4::Header::parse(segment)) {
         write!(f, " {}", Icmp(icmp))?;
     }
     if header.is_fragment() {
@@ -237,18 +237,18 @@ struct Proto(u8);
 impl Display for Proto {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
-            ip4::ICMP => f.write_str("ICMP"),
-            ip4::TCP => f.write_str("TCP"),
-            ip4::UDP => f.write_str("UDP"),
-            2 => f.write_str("IGMP"),
-            4 => f.write_str("IP_IN_IP"),
-            41 => f.write_str("IP6_IN_IP4"),
-            47 => f.write_str("GRE"),
-            50 => f.write_str("ESP"),
-            51 => f.write_str("AH"),
-            89 => f.write_str("OSPF"),
-            112 => f.write_str("VRRP"),
-            132 => f.write_str("SCTP"),
+            ip::ICMP => f.write_str("ICMP"),
+            ip::TCP => f.write_str("TCP"),
+            ip::UDP => f.write_str("UDP"),
+            ip::IGMP => f.write_str("IGMP"),
+            ip::IP4 => f.write_str("IP_IN_IP"),
+            ip::IP6 => f.write_str("IP6_IN_IP4"),
+            ip::GRE => f.write_str("GRE"),
+            ip::ESP => f.write_str("ESP"),
+            ip::AH => f.write_str("AH"),
+            ip::OSPF => f.write_str("OSPF"),
+            ip::VRRP => f.write_str("VRRP"),
+            ip::SCTP => f.write_str("SCTP"),
             other => write!(f, "protocol {other}"),
         }
     }
@@ -282,13 +282,15 @@ impl Display for Icmp<'_> {
         match (self.0.kind, code) {
             (icmp4::ECHO_REQUEST, 0) => echo(f, "echo_request"),
             (icmp4::ECHO_REPLY, 0) => echo(f, "echo_reply"),
-            (icmp4::UNREACHABLE, 0) => f.write_str("network_unreachable"),
-            (icmp4::UNREACHABLE, 1) => f.write_str("host_unreachable"),
-            (icmp4::UNREACHABLE, 2) => f.write_str("protocol_unreachable"),
-            (icmp4::UNREACHABLE, 3) => f.write_str("port_unreachable"),
-            (icmp4::UNREACHABLE, 4) => write!(f, "fragmentation_needed mtu {}", rest & 0xffff),
-            (icmp4::UNREACHABLE, 13) => f.write_str("administratively_prohibited"),
-            (icmp4::TIME_EXCEEDED, 0) => f.write_str("ttl_exceeded"),
+            (icmp4::UNREACHABLE, icmp4::NET) => f.write_str("network_unreachable"),
+            (icmp4::UNREACHABLE, icmp4::HOST) => f.write_str("host_unreachable"),
+            (icmp4::UNREACHABLE, icmp4::PROTOCOL) => f.write_str("protocol_unreachable"),
+            (icmp4::UNREACHABLE, icmp4::PORT) => f.write_str("port_unreachable"),
+            (icmp4::UNREACHABLE, icmp4::FRAGMENTATION_NEEDED) => {
+                write!(f, "fragmentation_needed mtu {}", rest & 0xffff)
+            }
+            (icmp4::UNREACHABLE, icmp4::PROHIBITED) => f.write_str("administratively_prohibited"),
+            (icmp4::TIME_EXCEEDED, icmp4::IN_TRANSIT) => f.write_str("ttl_exceeded"),
             (icmp4::PARAMETER_PROBLEM, 0) => write!(f, "parameter_problem at {}", rest >> 24),
             (kind, code) => write!(f, "type {kind} code {code}"),
         }

@@ -3,7 +3,7 @@
 use zerocopy::byteorder::network_endian::U16;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::{checksum, ip4, view};
+use crate::{checksum, ip, view};
 
 /// The header.
 #[derive(
@@ -18,6 +18,9 @@ pub struct Header {
 }
 
 view!(Header, 8);
+
+/// Where the checksum is in the header.
+pub const CHECKSUM_AT: usize = std::mem::offset_of!(Header, checksum);
 
 impl Header {
     /// A header over `payload` bytes without a checksum, which IPv4 allows. More than 65527 do not fit and are cut.
@@ -59,11 +62,11 @@ pub fn seal(src: u32, dst: u32, segment: &mut [u8]) {
     if let Some((header, _)) = Header::parse_mut(segment) {
         header.checksum = U16::ZERO;
         // 0 would say that there is none.
-        let sum = match checksum::transport(src, dst, ip4::UDP, segment) {
+        let sum = match checksum::transport(src, dst, ip::UDP, segment) {
             0 => 0xffff,
             sum => sum,
         };
-        segment[6..8].copy_from_slice(&sum.to_be_bytes());
+        segment[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&sum.to_be_bytes());
     }
 }
 
@@ -82,7 +85,7 @@ mod tests {
             prop_assert_eq!((read.src_port(), read.dst_port()), ports);
             prop_assert_eq!((usize::from(read.length()), rest), (segment.len(), &payload[..]));
             prop_assert_ne!(read.checksum(), 0);
-            prop_assert_eq!(checksum::transport(src, dst, ip4::UDP, &segment), 0);
+            prop_assert_eq!(checksum::transport(src, dst, ip::UDP, &segment), 0);
         }
     }
 

@@ -1,14 +1,16 @@
 //! ip4-arp: asks the kernel for a neighbor and holds a few packets until it is there.
 
+use std::net::Ipv4Addr;
+
+use graph::{Desc, Each, Emit, Pool, edges};
+use tables::adjacency::Kind;
+use wire::ip4;
+
 use crate::bucket::Allowance;
 use crate::change::InterfaceId;
 use crate::context::Cx;
 use crate::event::Event;
 use crate::icmp4::Error;
-use crate::ip4::at;
-use graph::{Desc, Each, Emit, Pool, edges};
-use std::net::Ipv4Addr;
-use tables::adjacency::Kind;
 
 edges! {
     /// Ways out of ip4-arp.
@@ -160,8 +162,8 @@ fn next_hop(cx: &Cx, pool: &Pool, d: &Desc) -> Option<(Neighbor, bool)> {
     let address = match gateway {
         true => cx.adjacencies.next_hop(d.adjacency()),
         false => {
-            let at = d.l3 as usize + at::DESTINATION as usize;
-            u32::from_be_bytes(pool.bytes_of(d).get(at..at + 4)?.try_into().ok()?)
+            let packet = pool.bytes_of(d).get(d.l3 as usize..)?;
+            ip4::Header::parse(packet)?.0.dst()
         }
     };
     let who = Neighbor {

@@ -1,8 +1,10 @@
 //! ethernet-input: is the frame for us, and what is in it.
 
-use crate::context::Cx;
 use graph::{Pkt, Stage, edges};
 use tables::interface::{Hot, Mode};
+use wire::{dhcp, eth, ip, ip4, port, udp};
+
+use crate::context::Cx;
 
 edges! {
     /// Ways out of ethernet-input.
@@ -27,7 +29,17 @@ edges! {
 /// The stage.
 pub struct Input;
 
+/// The bit of multicast and broadcast in an address of [`mac`].
 const GROUP: u64 = 1;
+/// Where the IPv4 header of a frame without tags is.
+const IP4_AT: u8 = eth::LEN as u8;
+
+/// The Ethernet address at `at`, its first byte lowest, below 16 bits of what follows: one load, as
+/// [`Hot::is`] takes it.
+#[inline(always)]
+fn mac(p: &Pkt<'_>, at: u8) -> u64 {
+    u64::from_le_bytes(*p.header(at))
+}
 
 impl Stage<Cx> for Input {
     const NAME: &'static str = "ethernet-input";
@@ -38,13 +50,13 @@ impl Stage<Cx> for Input {
     #[inline(always)]
     fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
         let interface = cx.interfaces.load(p.rx_if);
-        let destination = u64::from_le_bytes(*p.at::<8>(0));
-        let ethertype = u16::from_be_bytes(*p.at::<2>(12));
-        p.set_l3(14);
-        if interface.is(destination, Mode::Routed) && ethertype == 0x0800 && p.len() >= 14 {
+        let destination = mac(p, 0);
+        let is_ip4 = p.header::<eth::Header>(0).ethertype() == eth::IP4;
+        p.set_l3(IP4_AT);
+        if interface.is(destination, Mode::Routed) && is_ip4 && p.len() >= eth::LEN {
             return Next::Ip4;
         }
-        if p.len() < 14 {
+        if p.len() < eth::LEN {
             return Next::Runt;
         }
         let ours = interface.is_mac(destination);
@@ -56,9 +68,7 @@ impl Stage<Cx> for Input {
             }
             Mode::Down | Mode::L2 => Next::Down,
             Mode::Routed | Mode::Unaddressed
-                if ours
-                    && ethertype == 0x0800
-                    && (mode == Mode::Routed || !is_dhcp_reply(p, interface)) =>
+                if ours && is_ip4 && (mode == Mode::Routed || !is_dhcp_reply(p, interface)) =>
             {
                 match interface.is_featured() {
                     true => Next::Features,
@@ -75,11 +85,12 @@ impl Stage<Cx> for Input {
 /// The XDP program asks the same for the ports whose netdev is the host's.
 #[inline(always)]
 fn is_dhcp_reply(p: &Pkt<'_>, interface: Hot<'_>) -> bool {
-    const UDP: u8 = 14 + 20;
-    const CLIENT: u8 = UDP + 8 + 28;
-    p.len() >= usize::from(CLIENT) + 6
-        && *p.at::<1>(14) == [0x45]
-        && *p.at::<1>(14 + 9) == [wire::ip4::UDP]
-        && *p.at::<2>(UDP + 2) == 68u16.to_be_bytes()
-        && interface.is_mac(u64::from_le_bytes(*p.at::<8>(CLIENT)))
+    const UDP_AT: u8 = IP4_AT + ip4::LEN as u8;
+    const CLIENT_AT: u8 = UDP_AT + (udp::LEN + dhcp::CLIENT_MAC_AT) as u8;
+    let header = p.header::<ip4::Header>(IP4_AT);
+    p.len() >= usize::from(CLIENT_AT) + size_of::<eth::Mac>()
+        && header.is_plain()
+        && header.proto == ip::UDP
+        && p.header::<udp::Header>(UDP_AT).dst_port() == port::DHCP_CLIENT
+        && interface.is_mac(mac(p, CLIENT_AT))
 }

@@ -1,10 +1,11 @@
 //! icmp4-error: makes the packet into an error about itself and sends it back.
 
+use graph::{Desc, Each, Emit, Flag, Pkt, Pool, edges};
+use wire::{eth, icmp4, ip, ip4};
+
 use super::Error;
 use crate::bucket::TokenBucket;
 use crate::context::Cx;
-use crate::ip4::{OFFSET, at};
-use graph::{Desc, Each, Emit, Flag, Pkt, Pool, edges};
 
 edges! {
     /// Ways out of icmp4-error.
@@ -23,12 +24,10 @@ edges! {
 /// Errors a second, and how many at once, as Linux's `icmp_msgs_per_sec` and `icmp_msgs_burst`.
 const RATE: u64 = 1000;
 const BURST: u64 = 50;
-/// Longest error, its IP header included (RFC 1812 section 4.3.2.3).
-const LONGEST: usize = 576;
 /// Leaves with 64: ip4-rewrite takes one, as of all packets.
 const TTL: u8 = 65;
 /// New headers: IP and ICMP.
-const HEADERS: usize = 28;
+const HEADERS: usize = ip4::LEN + icmp4::LEN;
 
 /// What the workers together may send.
 pub(crate) fn allowance() -> TokenBucket {
@@ -86,22 +85,21 @@ impl Errors {
 
 /// Whether an error may be sent about the packet at all.
 fn allowed(bytes: &[u8], l3: usize) -> bool {
-    let Some(h) = bytes.get(l3..).filter(|h| h.len() >= 20) else {
+    let Some((h, content)) = bytes.get(l3..).and_then(ip4::Header::parse) else {
         return false;
     };
-    let group = bytes[0] & 1 != 0;
-    let later = u16::from_be_bytes([h[6], h[7]]) & OFFSET != 0;
+    let later = h.fragment_offset() != 0;
     // Behind the packet there may be padding, which is no ICMP type.
-    let total = usize::from(u16::from_be_bytes([h[2], h[3]]));
-    let kind = h.get(20).filter(|_| total > 20);
-    // ICMP queries may be answered, errors and what we do not know may not (RFC 1122 section 3.2.2). Linux takes
-    // router discovery (9, 10) for errors, too.
-    let icmp = h[9] == 1 && !matches!(kind, Some(0 | 8 | 13..=18));
-    let address = |at: u8| {
-        let at = at as usize;
-        u32::from_be_bytes([h[at], h[at + 1], h[at + 2], h[at + 3]])
-    };
-    !group && !later && !icmp && is_host(address(at::SOURCE)) && is_host(address(at::DESTINATION))
+    let empty = usize::from(h.total_len()) <= ip4::LEN;
+    let kind = content.first().filter(|_| !empty);
+    // About queries yes; about errors, and what is unknown, no.
+    let icmp = h.proto == ip::ICMP && !kind.is_some_and(|kind| icmp4::is_query(*kind));
+    !is_group(bytes) && !later && !icmp && is_host(h.src()) && is_host(h.dst())
+}
+
+/// Whether the frame is a link's multicast or broadcast.
+fn is_group(frame: &[u8]) -> bool {
+    eth::Header::parse(frame).is_some_and(|(ethernet, _)| ethernet.dst.is_group())
 }
 
 /// Whether an address may be a single host's: no multicast, limited broadcast, loopback, nor none at all.
@@ -111,9 +109,8 @@ fn is_host(address: u32) -> bool {
 
 /// The address that the route to the sender names or its interface has (RFC 1812 section 4.3.2.4), else another own one.
 fn source(cx: &Cx, pool: &Pool, d: &Desc) -> Option<u32> {
-    let bytes = pool.bytes_of(d);
-    let at = d.l3 as usize + at::SOURCE as usize;
-    let sender = u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
+    let packet = pool.bytes_of(d).get(d.l3 as usize..)?;
+    let sender = ip4::Header::parse(packet)?.0.src();
     let adjacency = cx.groups.bucket(cx.fib.lookup(sender).group(), 0);
     let of_path = cx.adjacencies.source(adjacency);
     let all = [of_path, cx.snapshot().source];
@@ -122,29 +119,24 @@ fn source(cx: &Cx, pool: &Pool, d: &Desc) -> Option<u32> {
 
 /// Cuts Ethernet padding off, and what does not fit into the error.
 fn trim(p: &mut Pkt<'_>) {
-    let l3 = p.l3 as usize;
-    let total = usize::from(u16::from_be_bytes(*p.at::<2>(p.l3 + at::TOTAL_LENGTH)));
-    p.truncate(l3 + total.min(LONGEST - HEADERS));
+    let total = usize::from(p.header::<ip4::Header>(p.l3).total_len());
+    p.truncate(p.l3 as usize + total.min(icmp4::MAX_QUOTE));
 }
 
 /// Writes the headers in front of the packet, which now has room for them.
 fn write(p: &mut Pkt<'_>, error: Error, source: u32, id: u16) {
     let l3 = p.l3 as usize;
-    let bytes = p.bytes_mut();
-    let (tos, total) = (bytes[l3 + HEADERS + 1], (bytes.len() - l3) as u16);
-    let mut sender = [0; 4];
-    sender.copy_from_slice(&bytes[l3 + HEADERS + 12..][..4]);
-    let h = &mut bytes[l3..];
-    h[20..28].copy_from_slice(&error.header());
-    let sum = wire::checksum::of(&h[20..]);
-    h[22..24].copy_from_slice(&sum.to_be_bytes());
+    let (packet, quote) = p.bytes_mut()[l3..].split_at_mut(HEADERS);
+    let Some((about, _)) = ip4::Header::parse(quote) else {
+        return;
+    };
+    let mut header = ip4::Header::new(source, about.src(), ip::ICMP, icmp4::LEN + quote.len());
     // Precedence "internetwork control" (RFC 1812 section 4.3.2.5), type of service as it came.
-    h[0..2].copy_from_slice(&[0x45, tos & 0x1e | 0xc0]);
-    h[2..4].copy_from_slice(&total.to_be_bytes());
-    h[4..6].copy_from_slice(&id.to_be_bytes());
-    h[6..12].copy_from_slice(&[0, 0, TTL, 1, 0, 0]);
-    h[12..16].copy_from_slice(&source.to_be_bytes());
-    h[16..20].copy_from_slice(&sender);
-    let sum = wire::checksum::of(&h[..20]);
-    h[10..12].copy_from_slice(&sum.to_be_bytes());
+    header.tos = about.tos & 0x1e | 0xc0;
+    header.ttl = TTL;
+    header.set_id(id);
+    header.seal();
+    packet[..ip4::LEN].copy_from_slice(header.bytes());
+    packet[ip4::LEN..].copy_from_slice(error.header().bytes());
+    icmp4::seal(&mut p.bytes_mut()[l3 + ip4::LEN..]);
 }

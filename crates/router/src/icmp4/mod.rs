@@ -3,6 +3,7 @@
 mod error;
 pub(crate) use error::allowance;
 pub use error::{Errors, Next};
+use wire::icmp4;
 
 /// Type, code and MTU of an error, carried as a descriptor's argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,20 +11,20 @@ pub struct Error(u32);
 
 impl Error {
     /// No route.
-    pub const NET_UNREACHABLE: Error = Error::new(3, 0, 0);
+    pub const NET_UNREACHABLE: Error = Error::new(icmp4::UNREACHABLE, icmp4::NET, 0);
     /// The destination does not answer.
-    pub const HOST_UNREACHABLE: Error = Error::new(3, 1, 0);
+    pub const HOST_UNREACHABLE: Error = Error::new(icmp4::UNREACHABLE, icmp4::HOST, 0);
     /// Forbidden by the administrator.
-    pub const PROHIBITED: Error = Error::new(3, 13, 0);
+    pub const PROHIBITED: Error = Error::new(icmp4::UNREACHABLE, icmp4::PROHIBITED, 0);
     /// Time to live exceeded in transit.
-    pub const TTL_EXPIRED: Error = Error::new(11, 0, 0);
+    pub const TTL_EXPIRED: Error = Error::new(icmp4::TIME_EXCEEDED, icmp4::IN_TRANSIT, 0);
 
     const fn new(kind: u8, code: u8, mtu: u16) -> Self {
         Error((kind as u32) << 24 | (code as u32) << 16 | mtu as u32)
     }
     /// Fragmentation needed and DF set (RFC 1191): `mtu` of the next link in bytes.
     pub const fn fragmentation_needed(mtu: u16) -> Self {
-        Error::new(3, 4, mtu)
+        Error::new(icmp4::UNREACHABLE, icmp4::FRAGMENTATION_NEEDED, mtu)
     }
     /// As a descriptor carries it.
     pub const fn number(self) -> u32 {
@@ -33,9 +34,10 @@ impl Error {
     pub(crate) const fn from_number(number: u32) -> Self {
         Error(number)
     }
-    const fn header(self) -> [u8; 8] {
+    /// The header of its message, without a checksum.
+    fn header(self) -> icmp4::Header {
         let [kind, code, high, low] = self.0.to_be_bytes();
-        [kind, code, 0, 0, 0, 0, high, low]
+        icmp4::Header::new(kind, code, u16::from_be_bytes([high, low]).into())
     }
 }
 

@@ -1,8 +1,9 @@
 //! ip4-fragment: cuts a packet that is larger than the link takes (RFC 791 section 3.2).
 
-use super::{MF, OFFSET};
-use crate::context::Cx;
 use graph::{Desc, Each, Emit, edges};
+use wire::ip4::{FRAGMENT_OFFSET, Header, LEN, MORE_FRAGMENTS};
+
+use crate::context::Cx;
 
 edges! {
     /// Ways out of ip4-fragment.
@@ -25,8 +26,6 @@ pub struct Fragment {
     piece: Vec<u8>,
     parts: Vec<Desc>,
 }
-
-const HEADER: usize = 20;
 
 impl Each<Cx> for Fragment {
     const NAME: &'static str = "ip4-fragment";
@@ -55,14 +54,16 @@ impl Fragment {
     /// Makes all fragments; false when buffers are short.
     fn make(&mut self, out: &mut Emit<'_, Next>, d: &Desc, l3: usize, mtu: usize) -> bool {
         let packet = &self.whole[l3..];
-        let total = usize::from(u16::from_be_bytes([packet[2], packet[3]])).min(packet.len());
-        let word = u16::from_be_bytes([packet[6], packet[7]]);
+        let Some((whole, _)) = Header::parse(packet) else {
+            return false;
+        };
+        let total = usize::from(whole.total_len()).min(packet.len());
         // The last piece may have any length that fits, those before it multiples of 8.
-        let room = mtu.saturating_sub(HEADER);
+        let room = mtu.saturating_sub(LEN);
         if room < 8 {
             return false;
         }
-        let mut to = HEADER;
+        let mut to = LEN;
         while to < total {
             let from = to;
             to = if total - from <= room {
@@ -70,16 +71,20 @@ impl Fragment {
             } else {
                 from + (room & !7)
             };
+            let offset = (whole.fragment() & FRAGMENT_OFFSET) + ((from - LEN) / 8) as u16;
+            let more = if to < total {
+                MORE_FRAGMENTS
+            } else {
+                whole.fragment() & MORE_FRAGMENTS
+            };
+            let mut header = *whole;
+            header.set_total_len((LEN + to - from) as u16);
+            header.set_fragment(more | offset);
+            header.seal();
             self.piece.clear();
-            self.piece.extend_from_slice(&self.whole[..l3 + HEADER]);
+            self.piece.extend_from_slice(&self.whole[..l3]);
+            self.piece.extend_from_slice(header.bytes());
             self.piece.extend_from_slice(&packet[from..to]);
-            let offset = (word & OFFSET) + ((from - HEADER) / 8) as u16;
-            let more = if to < total { MF } else { word & MF };
-            header(
-                &mut self.piece[l3..],
-                (HEADER + to - from) as u16,
-                more | offset,
-            );
             let Some(mut part) = out.bufs().copy_in(&self.piece) else {
                 return false;
             };
@@ -88,13 +93,4 @@ impl Fragment {
         }
         true
     }
-}
-
-/// Writes length, fragment word and checksum.
-fn header(h: &mut [u8], total: u16, fragment: u16) {
-    h[2..4].copy_from_slice(&total.to_be_bytes());
-    h[6..8].copy_from_slice(&fragment.to_be_bytes());
-    h[10..12].fill(0);
-    let sum = wire::checksum::of(&h[..HEADER]);
-    h[10..12].copy_from_slice(&sum.to_be_bytes());
 }

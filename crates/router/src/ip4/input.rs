@@ -1,7 +1,10 @@
 //! ip4-input: the header checks of RFC 1812 section 5.2.2, and addresses that nobody may use (section 5.3.7).
 
-use crate::context::Cx;
 use graph::{Pkt, Stage, edges};
+use wire::ip4::{Header, LEN};
+use wire::{checksum, eth};
+
+use crate::context::Cx;
 
 edges! {
     /// Ways out of ip4-input.
@@ -27,9 +30,6 @@ edges! {
     }
 }
 
-/// Shortest Ethernet frame without its checksum: shorter packets are padded to it.
-const SHORTEST: usize = 60;
-
 /// The stage.
 pub struct Input;
 
@@ -40,17 +40,17 @@ impl Stage<Cx> for Input {
 
     #[inline(always)]
     fn packet(&mut self, _cx: &Cx, p: &mut Pkt<'_>) -> Next {
-        let h = p.at::<20>(p.l3);
+        let h = p.header::<Header>(p.l3);
         let room = (p.len()).wrapping_sub(p.l3 as usize);
-        if h[0] != 0x45 {
+        if !h.is_plain() {
             return unusual(p);
         }
-        let total = u16::from_be_bytes([h[2], h[3]]) as usize;
+        let total = usize::from(h.total_len());
         // A first buffer as long as the header says, and more behind it: odd too.
-        if total < 20 || total != room || p.is_chained() {
+        if total < LEN || total != room || p.is_chained() {
             return odd_length(p, total);
         }
-        if wire::checksum::ip4(h) != 0 {
+        if !h.checksum_ok() {
             return Next::BadChecksum;
         }
         addresses(h)
@@ -59,11 +59,13 @@ impl Stage<Cx> for Input {
 
 /// Addresses that Linux too calls martians whatever the routes say.
 #[inline(always)]
-fn addresses(h: &[u8; 20]) -> Next {
-    let (source, destination) = (h[12], h[16]);
+fn addresses(h: &Header) -> Next {
     // First byte 1 to 223 and not 127, both: nearly all packets.
-    let plain = |first: u8| first.wrapping_sub(1) < 223 && first != 127;
-    if plain(source) && plain(destination) {
+    let plain = |address: u32| {
+        let first = (address >> 24) as u8;
+        first.wrapping_sub(1) < 223 && first != 127
+    };
+    if plain(h.src()) && plain(h.dst()) {
         Next::Lookup
     } else {
         odd_addresses(h)
@@ -71,9 +73,8 @@ fn addresses(h: &[u8; 20]) -> Next {
 }
 
 #[cold]
-fn odd_addresses(h: &[u8; 20]) -> Next {
-    let source = u32::from_be_bytes([h[12], h[13], h[14], h[15]]);
-    let destination = u32::from_be_bytes([h[16], h[17], h[18], h[19]]);
+fn odd_addresses(h: &Header) -> Next {
+    let (source, destination) = (h.src(), h.dst());
     if source == 0 || source == u32::MAX || source >> 24 == 127 || source >> 28 == 0xe {
         return if source == 0 && destination == u32::MAX {
             Next::Punt
@@ -93,21 +94,22 @@ fn odd_addresses(h: &[u8; 20]) -> Next {
 #[cold]
 fn unusual(p: &Pkt<'_>) -> Next {
     let l3 = p.l3 as usize;
-    let Some(h) = p.bytes().get(l3..).filter(|h| h.len() >= 20) else {
+    let packet = p.bytes().get(l3..).unwrap_or_default();
+    let Some((h, _)) = Header::parse(packet) else {
         return Next::Truncated;
     };
-    if h[0] >> 4 != 4 {
+    if h.version() != 4 {
         return Next::BadVersion;
     }
-    let length = usize::from(h[0] & 15) * 4;
-    if length < 20 {
+    let length = h.header_len();
+    if length < LEN {
         return Next::BadHeaderLength;
     }
-    let total = usize::from(u16::from_be_bytes([h[2], h[3]]));
-    if total < length || total > p.total() - l3 || length > h.len() {
+    let total = usize::from(h.total_len());
+    if total < length || total > p.total() - l3 || length > packet.len() {
         return Next::BadLength;
     }
-    if wire::checksum::of(&h[..length]) != 0 {
+    if checksum::of(&packet[..length]) != 0 {
         return Next::BadChecksum;
     }
     Next::Punt
@@ -117,16 +119,16 @@ fn unusual(p: &Pkt<'_>) -> Next {
 #[inline(never)]
 fn odd_length(p: &mut Pkt<'_>, total: usize) -> Next {
     let l3 = p.l3 as usize;
-    if p.len() < l3 + 20 {
+    if p.len() < l3 + LEN {
         return Next::Truncated;
     }
-    if total < 20 || total > p.total() - l3 {
+    if total < LEN || total > p.total() - l3 {
         return Next::BadLength;
     }
-    if wire::checksum::ip4(p.at::<20>(p.l3)) != 0 {
+    if !p.header::<Header>(p.l3).checksum_ok() {
         return Next::BadChecksum;
     }
     // What is behind the packet would go out too, beyond what the next link takes.
-    p.truncate((l3 + total).max(SHORTEST));
-    addresses(p.at::<20>(p.l3))
+    p.truncate((l3 + total).max(eth::MIN_FRAME));
+    addresses(p.header(p.l3))
 }

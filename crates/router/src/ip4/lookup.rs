@@ -1,11 +1,13 @@
 //! ip4-lookup: the longest prefix that matches, its next-hop group, the adjacency for this flow.
 
-use super::{OFFSET, at};
-use crate::context::Cx;
-use crate::icmp4::Error;
 use graph::{Pkt, Stage, edges};
 use tables::ip4::Entry;
 use tables::special::{FIRST_FREE, Special};
+use wire::ip;
+use wire::ip4::{Header, LEN};
+
+use crate::context::Cx;
+use crate::icmp4::Error;
 
 edges! {
     /// Ways out of ip4-lookup.
@@ -55,25 +57,22 @@ impl Stage<Cx> for Lookup {
 
 #[inline(always)]
 fn destination(p: &Pkt<'_>) -> u32 {
-    u32::from_be_bytes(*p.at::<4>(p.l3 + at::DESTINATION))
+    p.header::<Header>(p.l3).dst()
 }
 
 /// The hash of the packet's flow: addresses, protocol and ports; without ports for fragments and what has none.
 #[inline(never)]
 pub fn flow_hash(p: &Pkt<'_>) -> u32 {
-    let h = p.at::<24>(p.l3);
-    let word = |i: usize| u32::from_be_bytes([h[i], h[i + 1], h[i + 2], h[i + 3]]);
-    let protocol = h[9];
-    let fragment = u16::from_be_bytes([h[6], h[7]]) & (OFFSET | super::MF) != 0;
-    let ports = if !fragment && matches!(protocol, 6 | 17 | 132 | 136) {
-        word(20)
+    let h = p.header::<Header>(p.l3);
+    let ports = if !h.is_fragment() && ip::has_ports(h.proto) {
+        u32::from_be_bytes(*p.header(p.l3 + LEN as u8))
     } else {
         0
     };
     tables::hash::flow5(
-        word(12),
-        word(16),
-        protocol,
+        h.src(),
+        h.dst(),
+        h.proto,
         (ports >> 16) as u16,
         ports as u16,
     )

@@ -1,11 +1,13 @@
 //! ip4-rewrite: time to live, size against the link, and the neighbor's Ethernet header (RFC 1812 section 5.3.1).
 
-use super::{DF, at};
+use graph::{Pkt, Stage, edges};
+use tables::adjacency::{Hot, Kind};
+use wire::eth;
+use wire::ip4::{DONT_FRAGMENT, Header};
+
 use crate::arc::IP4_OUT_ARC;
 use crate::context::Cx;
 use crate::icmp4::Error;
-use graph::{Pkt, Stage, edges};
-use tables::adjacency::{Hot, Kind};
 
 edges! {
     /// Ways out of ip4-rewrite.
@@ -38,9 +40,9 @@ impl Stage<Cx> for Rewrite {
     #[inline(always)]
     fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
         let adjacency = cx.adjacencies.load(p.adjacency());
-        let h = p.at::<12>(p.l3);
-        let (ttl, total) = (h[at::TTL as usize], u16::from_be_bytes([h[2], h[3]]));
-        if ttl <= 1 {
+        let h = p.header::<Header>(p.l3);
+        let total = h.total_len();
+        if h.ttl <= 1 {
             p.set_argument(Error::TTL_EXPIRED.number());
             return Next::TtlExpired;
         }
@@ -56,12 +58,9 @@ impl Stage<Cx> for Rewrite {
 #[inline(always)]
 fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
     let l3 = p.l3;
-    let h = p.at_mut::<12>(l3);
-    let sum = u16::from_be_bytes([h[10], h[11]]);
-    h[at::TTL as usize] -= 1;
-    h[10..12].copy_from_slice(&wire::checksum::decrement_ttl(sum).to_be_bytes());
+    p.header_mut::<Header>(l3).decrement_ttl();
     let [a, b, c, d] = adjacency.words;
-    let header = p.at_mut::<14>(l3 - 14);
+    let header = p.header_mut::<[u8; eth::LEN]>(l3 - eth::LEN as u8);
     header[0..4].copy_from_slice(&a.to_ne_bytes());
     header[4..8].copy_from_slice(&b.to_ne_bytes());
     header[8..12].copy_from_slice(&c.to_ne_bytes());
@@ -80,8 +79,7 @@ fn slow(cx: &Cx, p: &mut Pkt<'_>, total: u16) -> Next {
             Next::Features
         }
         Kind::Rewrite | Kind::Glean | Kind::Incomplete if total > adjacency.mtu() => {
-            let fragment = u16::from_be_bytes(*p.at::<2>(p.l3 + at::FRAGMENT));
-            if fragment & DF == 0 {
+            if p.header::<Header>(p.l3).fragment() & DONT_FRAGMENT == 0 {
                 return Next::Fragment;
             }
             p.set_argument(Error::fragmentation_needed(adjacency.mtu()).number());

@@ -1,6 +1,6 @@
 //! How urgent a frame for the host is.
 
-use wire::{eth, ip4};
+use wire::{eth, icmp6, ip, ip4, ip6, port};
 
 /// What a frame for the host belongs to. Each has an allowance of its own, so that no amount of the one can take another's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,63 +22,78 @@ impl Class {
     }
 }
 
-/// EtherTypes: IEEE 802.1ad tag, slow protocols (LACP), 802.1X, LLDP.
-const SERVICE_TAG: u16 = 0x88a8;
-const LINK_PROTOCOLS: [u16; 3] = [0x8809, 0x888e, 0x88cc];
-/// Up to this an EtherType is the length of an LLC frame: IS-IS, spanning tree.
-const LLC: u16 = 1500;
-/// IP protocols: IGMP, RSVP, EIGRP, OSPF, PIM, VRRP.
-const PROTOCOLS: [u8; 6] = [2, 46, 88, 89, 103, 112];
-const HOP_BY_HOP: u8 = 0;
-const ICMP6: u8 = 58;
-/// BGP, LDP.
-const TCP_PORTS: [u16; 2] = [179, 646];
-/// DHCP, RIP, RIPng, DHCPv6, LDP, BFD (RFC 5881, RFC 5883, RFC 7130), Babel.
+/// Tags that are looked behind.
+const TAGS: usize = 2;
+const LINK_PROTOCOLS: [u16; 3] = [eth::SLOW, eth::EAPOL, eth::LLDP];
+const PROTOCOLS: [u8; 6] = [ip::IGMP, ip::RSVP, ip::EIGRP, ip::OSPF, ip::PIM, ip::VRRP];
+const TCP_PORTS: [u16; 2] = [port::BGP, port::LDP];
 const UDP_PORTS: [u16; 12] = [
-    67, 68, 520, 521, 546, 547, 646, 3784, 3785, 4784, 6784, 6696,
+    port::DHCP_SERVER,
+    port::DHCP_CLIENT,
+    port::RIP,
+    port::RIPNG,
+    port::DHCP6_CLIENT,
+    port::DHCP6_SERVER,
+    port::LDP,
+    port::BFD,
+    port::BFD_ECHO,
+    port::BFD_MULTIHOP,
+    port::BFD_LAG,
+    port::BABEL,
 ];
 
 fn ethernet(frame: &[u8]) -> Option<Class> {
-    let mut at = 12;
-    while at < 20 && matches!(word(frame, at)?, eth::VLAN | SERVICE_TAG) {
-        at += 4;
+    let (header, mut payload) = eth::Header::parse(frame)?;
+    let mut ethertype = header.ethertype();
+    for _ in 0..TAGS {
+        if let eth::VLAN | eth::SERVICE_VLAN = ethertype {
+            ethertype = word(payload, 2)?;
+            payload = payload.get(4..)?;
+        }
     }
-    let payload = frame.get(at + 2..)?;
-    match word(frame, at)? {
+    match ethertype {
         eth::ARP => Some(Class::Neighbors),
         eth::IP4 => {
-            let header = usize::from(payload.first()? & 15) * 4;
+            let (header, _) = ip4::Header::parse(payload)?;
             // A later fragment has no ports.
-            let later = word(payload, 6)? & ip4::FRAGMENT_OFFSET != 0;
-            let content = if later { &[] } else { payload.get(header..)? };
-            protocol(*payload.get(9)?, content)
+            let later = header.fragment_offset() != 0;
+            let content = if later {
+                &[]
+            } else {
+                payload.get(header.header_len()..)?
+            };
+            protocol(header.proto, content)
         }
-        eth::IP6 => protocol(*payload.get(6)?, payload.get(40..)?),
-        other if other <= LLC || LINK_PROTOCOLS.contains(&other) => Some(Class::Control),
+        eth::IP6 => {
+            let (header, content) = ip6::Header::parse(payload)?;
+            protocol(header.next_header, content)
+        }
+        other if other <= eth::MAX_LLC_LEN || LINK_PROTOCOLS.contains(&other) => {
+            Some(Class::Control)
+        }
         _ => None,
     }
 }
 
 fn protocol(number: u8, content: &[u8]) -> Option<Class> {
     match number {
-        ip4::TCP => {
+        ip::TCP => {
             let ports = [word(content, 0)?, word(content, 2)?];
             let known = ports.iter().any(|port| TCP_PORTS.contains(port));
             known.then_some(Class::Control)
         }
-        ip4::UDP => UDP_PORTS
+        ip::UDP => UDP_PORTS
             .contains(&word(content, 2)?)
             .then_some(Class::Control),
-        ICMP6 => match content.first()? {
-            133..=137 => Some(Class::Neighbors),
-            // Multicast listeners (RFC 2710, RFC 3810).
-            130..=132 | 143 => Some(Class::Control),
+        ip::ICMP6 => match *content.first()? {
+            kind if icmp6::is_neighbor_discovery(kind) => Some(Class::Neighbors),
+            kind if icmp6::is_listener_discovery(kind) => Some(Class::Control),
             _ => None,
         },
-        HOP_BY_HOP => {
+        ip::HOP_BY_HOP => {
             let length = (usize::from(*content.get(1)?) + 1) * 8;
             match *content.first()? {
-                HOP_BY_HOP => None,
+                ip::HOP_BY_HOP => None,
                 next => protocol(next, content.get(length..)?),
             }
         }
@@ -133,18 +148,21 @@ mod tests {
             ("ARP", ethertype(eth::ARP), Class::Neighbors),
             (
                 "neighbor solicitation",
-                ip6(ICMP6, &[135; 24]),
+                ip6(ip::ICMP6, &[135; 24]),
                 Class::Neighbors,
             ),
             (
                 "router advertisement",
-                ip6(ICMP6, &[134; 16]),
+                ip6(ip::ICMP6, &[134; 16]),
                 Class::Neighbors,
             ),
-            ("echo over IPv6", ip6(ICMP6, &[128; 16]), Class::Rest),
+            ("echo over IPv6", ip6(ip::ICMP6, &[128; 16]), Class::Rest),
             (
                 "multicast listener report",
-                ip6(0, &[&[ICMP6, 0, 5, 2, 0, 0, 1, 0][..], &[143; 16]].concat()),
+                ip6(
+                    0,
+                    &[&[ip::ICMP6, 0, 5, 2, 0, 0, 1, 0][..], &[143; 16]].concat(),
+                ),
                 Class::Control,
             ),
             (
@@ -187,12 +205,12 @@ mod tests {
             ("BGP with a tag", tagged(&bgp, &[eth::VLAN]), Class::Control),
             (
                 "BGP with two tags",
-                tagged(&bgp, &[SERVICE_TAG, eth::VLAN]),
+                tagged(&bgp, &[eth::SERVICE_VLAN, eth::VLAN]),
                 Class::Control,
             ),
             (
                 "three tags",
-                tagged(&bgp, &[SERVICE_TAG, eth::VLAN, eth::VLAN]),
+                tagged(&bgp, &[eth::SERVICE_VLAN, eth::VLAN, eth::VLAN]),
                 Class::Rest,
             ),
             ("unknown", ethertype(0x1234), Class::Rest),
