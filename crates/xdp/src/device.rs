@@ -7,7 +7,7 @@ use kernel::netns::OWN;
 
 use crate::error::Error;
 use crate::inventory;
-use crate::link::Link;
+use crate::link::{DeviceCounters, Link};
 
 /// A network device as it was when it was chosen. Its index alone does not name it: another namespace has its own, and a
 /// number that is free again may go to another device.
@@ -58,22 +58,6 @@ fn namespace() -> Result<(u64, u64), Error> {
     let file = fs::metadata(OWN);
     let file = file.map_err(Error::doing("asking for the network namespace"))?;
     Ok((file.dev(), file.ino()))
-}
-
-/// What a device's driver counts of frames that programs redirect to it, among all others: what the programs cannot see,
-/// because it happens after them.
-///
-/// What the device has no room for, or what is too long for the other end, most drivers count in `tx_dropped`. A frame that the
-/// kernel refuses before it comes to the device (which is down, or no longer takes redirected frames) is counted where it came
-/// in, in `rx_dropped`. Both as the drivers please: veth does, in generic mode nobody does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DeviceCounters {
-    /// Sent.
-    pub tx_packets: u64,
-    /// Not sent.
-    pub tx_dropped: u64,
-    /// Received and then lost.
-    pub rx_dropped: u64,
 }
 
 /// The counters of a device of the calling thread's namespace.

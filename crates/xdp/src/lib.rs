@@ -30,10 +30,11 @@ mod sink;
 mod sys;
 
 pub use attach::Attachment;
-pub use device::{Device, DeviceCounters, device_counters};
+pub use device::{Device, device_counters};
 pub use error::Error;
 pub use grace::Grace;
 pub use inventory::{Attached, Features, LinkInfo, attached, features, links};
+pub use link::DeviceCounters;
 #[doc(hidden)]
 pub use link::{Link, features as features_in};
 pub use live::{

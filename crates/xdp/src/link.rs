@@ -5,8 +5,6 @@ use std::io;
 
 use kernel::netlink::{Attributes, Builder, Family, Socket, u32_at, u64_at};
 
-use crate::device::DeviceCounters;
-
 /// Bytes of `struct ifinfomsg`.
 const HEADER: usize = 16;
 const XDP_ATTACHED: u16 = 2;
@@ -28,6 +26,22 @@ pub struct Link {
     pub program: Option<(u32, bool)>,
     /// What its driver counts.
     pub counters: DeviceCounters,
+}
+
+/// What a device's driver counts of frames that programs redirect to it, among all others: what the programs cannot see,
+/// because it happens after them.
+///
+/// What the device has no room for, or what is too long for the other end, most drivers count in `tx_dropped`. A frame that the
+/// kernel refuses before it comes to the device (which is down, or no longer takes redirected frames) is counted where it came
+/// in, in `rx_dropped`. Both as the drivers please: veth does, in generic mode nobody does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceCounters {
+    /// Sent.
+    pub tx_packets: u64,
+    /// Not sent.
+    pub tx_dropped: u64,
+    /// Received and then lost.
+    pub rx_dropped: u64,
 }
 
 impl Link {

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::process::{geteuid, getpid};
 
-use super::StartError;
+use super::error::StartError;
 
 /// Who may open it can hold it, and nobody but us should.
 const MODE: u32 = 0o600;

@@ -7,6 +7,7 @@
 mod access;
 mod client;
 mod connection;
+mod error;
 mod lock;
 mod seats;
 mod server;
@@ -17,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use client::{Client, Failure};
-pub use server::{Server, StartError, remove_dead};
+pub use error::StartError;
+pub use server::{Server, remove_dead};
 
 use crate::cli::Command;
 

@@ -15,6 +15,7 @@ use kernel::event::{EventFd, poll, pollfd};
 use super::Handler;
 use super::access::{self, Access};
 use super::connection::{converse, forbidden, send};
+use super::error::StartError;
 use super::lock::Lock;
 use super::seats::Seats;
 use crate::config::Control;
@@ -23,28 +24,6 @@ use crate::config::Control;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long nobody is accepted when the system has no room for another connection.
 const REST: Duration = Duration::from_millis(200);
-
-/// Why a server could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// Another one holds the lock.
-    #[error(
-        "parshall is already running (pid {0}); stop it first, or give this one another control socket"
-    )]
-    Running(String),
-    /// The file that would be the lock is somebody else's.
-    #[error("{} is not our lock but a file of somebody else; remove it, or choose another path", .0.display())]
-    NotOurs(PathBuf),
-    /// Something that is not a socket is in the way.
-    #[error("{} is not a socket; remove it, or choose another path", .0.display())]
-    NotASocket(PathBuf),
-    /// A group that may ask does not exist.
-    #[error("there is no group {0}; make it (`groupadd --system {0}`) or correct `control:`")]
-    NoGroup(String),
-    /// The file system refuses.
-    #[error("cannot make the control socket {}: {}", .0.display(), .1)]
-    Io(PathBuf, io::Error),
-}
 
 /// A running server; dropping it removes the socket.
 #[derive(Debug)]
