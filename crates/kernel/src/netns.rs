@@ -1,13 +1,15 @@
 //! Network namespaces (network_namespaces(7)). Each thread is in one of its own choice.
 #![allow(unsafe_code)]
 
-use std::fs::File;
+use std::fs::{self, DirEntry, File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
+use rustix::mount::{UnmountFlags, unmount};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 /// The file of the calling thread's namespace.
@@ -47,11 +49,38 @@ pub fn enter_new() -> io::Result<()> {
     Ok(done?)
 }
 
+/// The processes whose first thread is in the namespace of the file `path`, by number. Those that come or go meanwhile
+/// may be missing.
+///
+/// # Errors
+/// There is no such file; /proc is not mounted.
+pub fn processes(path: &Path) -> io::Result<Vec<i32>> {
+    let id = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    let wanted = id(fs::metadata(path)?);
+    let number = |process: DirEntry| -> Option<i32> {
+        let number = process.file_name().to_str()?.parse().ok()?;
+        let own = fs::metadata(process.path().join("ns/net")).ok()?;
+        (id(own) == wanted).then_some(number)
+    };
+    Ok(fs::read_dir("/proc")?
+        .flatten()
+        .filter_map(number)
+        .collect())
+}
+
+/// Takes a namespace's name away, the file `path` that `ip netns add` has made. It ends with the last process in it.
+///
+/// # Errors
+/// There is no such file; EPERM: this needs CAP_SYS_ADMIN.
+pub fn delete(path: &Path) -> io::Result<()> {
+    // One that is not mounted is a file that was left behind.
+    let _ = unmount(path, UnmountFlags::DETACH);
+    fs::remove_file(path)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::fd::AsRawFd;
-    use std::os::unix::fs::MetadataExt;
 
     use super::*;
 
@@ -83,5 +112,16 @@ mod tests {
         );
         let same = within(None, || Ok(own()));
         assert_eq!(same.expect("no need to enter"), here);
+    }
+
+    #[test]
+    fn the_processes_of_a_namespace_are_found() {
+        let ours = processes(OWN.as_ref()).expect("is there");
+        assert!(ours.contains(&(std::process::id() as i32)), "{ours:?}");
+        let missing: &Path = "/run/netns/no-such".as_ref();
+        for refused in [processes(missing).map(drop), delete(missing)] {
+            let refused = refused.expect_err("is not there");
+            assert_eq!(refused.kind(), io::ErrorKind::NotFound);
+        }
     }
 }

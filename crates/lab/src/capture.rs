@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::process::{Ended, end, kill_group};
+use crate::group::{Ended, end, kill_group};
 
 /// Most that a pipe holds where nobody asked for more (pipe(7)), in bytes.
 const PIPE: usize = 64 << 10;

@@ -16,9 +16,10 @@ use std::{
     time::Duration,
 };
 
+use kernel::netns;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Error, command, patience, process::until};
+use crate::{Error, patience, until};
 
 /// First part of the name of every namespace made here; the maker's process number follows.
 pub const PREFIX: &str = "parshall-lab-";
@@ -151,16 +152,13 @@ fn made(directory: &str, prefix: &str) -> Vec<(String, u32)> {
 
 /// Ends every process inside the namespace and deletes it; its links go with it. One that is gone already is fine.
 pub fn delete_netns(name: &str) {
-    if let Ok(pids) = command::run(&["ip", "netns", "pids", name]) {
-        for pid in pids
-            .split_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-            .filter_map(Pid::from_raw)
-        {
-            let _ = kill_process(pid, Signal::KILL);
+    let path = Path::new(NETNS).join(name);
+    for process in netns::processes(&path).unwrap_or_default() {
+        if let Some(process) = Pid::from_raw(process) {
+            let _ = kill_process(process, Signal::KILL);
         }
     }
-    let _ = command::run(&["ip", "netns", "del", name]);
+    let _ = netns::delete(&path);
 }
 
 /// Removes what makers left that were killed: their namespaces with all processes and links in them, and their
@@ -276,7 +274,7 @@ mod tests {
         let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         // No process has the highest number: pid_max is at most 2^22.
         let name = format!("{PREFIX}4194304-0-left");
-        command::run(&["ip", "netns", "add", &name]).unwrap();
+        crate::command::run(&["ip", "netns", "add", &name]).unwrap();
         // Or another process has done it meanwhile.
         leftovers();
         assert!(!Path::new(NETNS).join(&name).exists());

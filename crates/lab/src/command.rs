@@ -7,17 +7,6 @@ use crate::{Error, Spawn};
 /// What nothing needs unless something is wrong. [`patience`](crate::patience) lengthens it.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Debian package of each program that the laboratory runs.
-const PACKAGES: &[(&str, &str)] = &[
-    ("ip", "apt-get install iproute2"),
-    ("ethtool", "apt-get install ethtool"),
-    ("setpriv", "apt-get install util-linux"),
-    ("sh", "apt-get install dash"),
-    ("iperf3", "apt-get install iperf3"),
-    ("bird", "apt-get install bird2"),
-    ("dpdk-testpmd", "apt-get install dpdk"),
-];
-
 /// Runs `argv` and returns its standard output.
 ///
 /// # Errors
@@ -54,31 +43,6 @@ pub fn run_within(limit: Duration, argv: &[&str], input: &str) -> Result<String,
     })
 }
 
-/// The error of a program that cannot be started, with the package that has it.
-pub(crate) fn missing(program: &str, source: std::io::Error) -> Error {
-    let package = PACKAGES
-        .iter()
-        .find(|(name, _)| *name == program)
-        .map_or("no package known", |(_, package)| package);
-    Error::Missing {
-        program: program.to_owned(),
-        package,
-        source,
-    }
-}
-
-/// True if `program`, a name or a path, is found: a name in one of the directories of the search path or in the system's
-/// own.
-pub fn exists(program: &str) -> bool {
-    if program.contains('/') {
-        return std::path::Path::new(program).is_file();
-    }
-    let path = std::env::var("PATH").unwrap_or_default();
-    path.split(':')
-        .chain(["/usr/sbin", "/usr/lib/frr"])
-        .any(|dir| std::path::Path::new(dir).join(program).is_file())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,7 +56,7 @@ mod tests {
     fn gone(pid: &str) -> bool {
         let stat = format!("/proc/{pid}/stat");
         let lives = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
-        crate::process::until(crate::patience(Duration::from_secs(10)), || !lives())
+        crate::until(crate::patience(Duration::from_secs(10)), || !lives())
     }
 
     /// More than a pipe holds, both ways at once.
@@ -150,19 +114,8 @@ mod tests {
     }
 
     #[test]
-    fn missing_program_names_package() {
+    fn a_program_that_is_not_there_is_an_error() {
         let error = run(&["no-such-program-here"]).unwrap_err();
         assert!(matches!(error, Error::Missing { .. }), "{error}");
-        let error = missing("ethtool", std::io::ErrorKind::NotFound.into());
-        assert!(
-            error.to_string().contains("apt-get install ethtool"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn programs_are_found() {
-        assert!(exists("sh"));
-        assert!(!exists("no-such-program-here"));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use kernel::netns::within;
 
 use crate::cleanup::{self, PREFIX};
-use crate::{Error, command};
+use crate::{Error, Spawn, command};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -115,6 +115,13 @@ impl Netns {
             u8::from(on)
         ))
         .map(drop)
+    }
+}
+
+impl Spawn {
+    /// Starts it inside a namespace.
+    pub fn inside(self, netns: &Netns) -> Self {
+        self.through(["ip", "netns", "exec", netns.name()])
     }
 }
 

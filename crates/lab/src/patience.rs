@@ -1,6 +1,11 @@
-//! How long things may take on a slow machine.
+//! How long things may take on a slow machine, and waiting for them.
 
-use std::{sync::LazyLock, time::Duration};
+use std::sync::LazyLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a condition is looked at while waiting.
+const TICK: Duration = Duration::from_millis(10);
 
 /// Name of the environment variable with the factor, a whole number from 1 to 1000.
 const FACTOR: &str = "PARSHALL_PATIENCE";
@@ -13,4 +18,18 @@ pub fn patience(limit: Duration) -> Duration {
         text.parse::<u32>().unwrap_or(1).clamp(1, 1000)
     });
     limit * *BY
+}
+
+/// Looks at `condition` every 10 ms until it is true or `limit` has passed; returns whether it became true.
+pub fn until(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + limit;
+    loop {
+        if condition() {
+            return true;
+        }
+        if Instant::now() >= end {
+            return false;
+        }
+        thread::sleep(TICK);
+    }
 }

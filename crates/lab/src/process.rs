@@ -11,18 +11,13 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio},
     sync::atomic::{AtomicU32, Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{Error, Netns, capture, cleanup, command, patience};
-
-/// How often a condition is looked at while waiting.
-const TICK: Duration = Duration::from_millis(10);
-
-/// A process that was killed is gone within this time, or the kernel holds it.
-const DYING: Duration = Duration::from_secs(10);
+use crate::group::{Ended, end};
+use crate::{Error, capture, cleanup, patience, programs, until};
 
 /// What to start and where.
 #[derive(Debug)]
@@ -58,18 +53,13 @@ impl Spawn {
     }
 
     /// Lets it run on these processors only.
-    pub fn on(mut self, cpus: &[usize]) -> Self {
+    pub fn on(self, cpus: &[usize]) -> Self {
         let list: Vec<String> = cpus.iter().map(usize::to_string).collect();
-        self.argv.splice(
-            0..0,
-            ["taskset".to_owned(), "-c".to_owned(), list.join(",")],
-        );
-        self
+        self.through(["taskset", "-c", &list.join(",")])
     }
 
-    /// Starts it inside a namespace.
-    pub fn inside(mut self, netns: &Netns) -> Self {
-        let prefix = ["ip", "netns", "exec", netns.name()];
+    /// Starts it by another program, which replaces itself by what its last arguments say.
+    pub(crate) fn through<const N: usize>(mut self, prefix: [&str; N]) -> Self {
         self.argv.splice(0..0, prefix.map(str::to_owned));
         self
     }
@@ -171,9 +161,9 @@ impl Spawn {
         // Of a program that is not there setpriv would only complain on the child's standard error.
         let outer = &self.argv[0];
         for program in [outer, &self.program] {
-            if !command::exists(program) {
+            if !programs::exists(program) {
                 let none = std::io::ErrorKind::NotFound.into();
-                return Err(command::missing(program, none));
+                return Err(programs::missing(program, none));
             }
         }
         Command::new("setpriv")
@@ -185,7 +175,7 @@ impl Spawn {
             .stderr(stderr)
             .process_group(0)
             .spawn()
-            .map_err(|e| command::missing("setpriv", e))
+            .map_err(|e| programs::missing("setpriv", e))
     }
 }
 
@@ -199,7 +189,7 @@ pub fn check() -> Result<(), Error> {
         .args(&argv[1..])
         .stdin(Stdio::null())
         .output();
-    let output = output.map_err(|e| command::missing(argv[0], e))?;
+    let output = output.map_err(|e| programs::missing(argv[0], e))?;
     can_tie(output.status.success())
 }
 
@@ -208,36 +198,6 @@ fn can_tie(can: bool) -> Result<(), Error> {
                    BusyBox's is such a one: install that of util-linux (apt-get install util-linux)";
     can.then_some(())
         .ok_or_else(|| Error::Asked(message.to_owned()))
-}
-
-/// How a process that was killed has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// As it should.
-    Killed,
-    /// Not at all: the kernel holds it.
-    Left,
-}
-
-/// Kills the process group that a child leads which has not been reaped.
-pub(crate) fn kill_group(child: &Child) {
-    if let Some(group) = Pid::from_raw(child.id() as i32) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-}
-
-/// Kills a child with its process group, which it leads, and waits for its end.
-pub(crate) fn end(child: &mut Child) -> Ended {
-    // The number of one that has been reaped may be somebody else's.
-    if child.try_wait().is_ok_and(|status| status.is_none()) {
-        kill_group(child);
-    }
-    // An error says that there is no such child.
-    let ended = || !child.try_wait().is_ok_and(|status| status.is_none());
-    match until(patience(DYING), ended) {
-        true => Ended::Killed,
-        false => Ended::Left,
-    }
 }
 
 /// A running process. Dropped, it is killed with its process group and reaped; if it cannot be, because the kernel holds
@@ -370,20 +330,6 @@ impl Drop for Process {
     }
 }
 
-/// Looks at `condition` every 10 ms until it is true or `limit` has passed; returns whether it became true.
-pub fn until(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + limit;
-    loop {
-        if condition() {
-            return true;
-        }
-        if Instant::now() >= end {
-            return false;
-        }
-        std::thread::sleep(TICK);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -493,7 +439,7 @@ mod tests {
         if skipped("inside_and_on") {
             return;
         }
-        let netns = Netns::create("process").unwrap();
+        let netns = crate::Netns::create("process").unwrap();
         let mut process = Spawn::new("ip")
             .args(["netns", "identify"])
             .on(&[0])

@@ -9,8 +9,8 @@ mod release;
 
 pub use alone::{Alone, alone};
 pub use directory::Directory;
-pub use lab::process::until;
-pub use lab::{Netns, Process, Spawn, cleanup, command, patience, veth};
+
+pub use lab::{Netns, Process, Spawn, cleanup, command, patience, until, veth};
 pub use release::SetOnDrop;
 
 /// Whether the test runs as root, as one that makes namespaces must; says `SKIP test: why` if not. As root nothing is
@@ -72,7 +72,7 @@ fn is_before(release: &str, (major, minor): (u32, u32)) -> bool {
 /// # Panics
 /// If one of the programs is not installed.
 fn installed(programs: &[&str]) {
-    let missing = |program: &&&str| !command::exists(program);
+    let missing = |program: &&&str| !lab::programs::exists(program);
     let missing: Vec<&str> = programs.iter().filter(missing).copied().collect();
     let names = missing.join(", ");
     assert!(

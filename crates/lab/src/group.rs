@@ -1,0 +1,41 @@
+//! Ending a child and the process group that it leads.
+
+use std::process::Child;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::{patience, until};
+
+/// A process that was killed is gone within this time, or the kernel holds it.
+const DYING: Duration = Duration::from_secs(10);
+
+/// How a process that was killed has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// As it should.
+    Killed,
+    /// Not at all: the kernel holds it.
+    Left,
+}
+
+/// Kills the process group that a child leads which has not been reaped.
+pub(crate) fn kill_group(child: &Child) {
+    if let Some(group) = Pid::from_raw(child.id() as i32) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// Kills a child with its process group, which it leads, and waits for its end.
+pub(crate) fn end(child: &mut Child) -> Ended {
+    // The number of one that has been reaped may be somebody else's.
+    if child.try_wait().is_ok_and(|status| status.is_none()) {
+        kill_group(child);
+    }
+    // An error says that there is no such child.
+    let ended = || !child.try_wait().is_ok_and(|status| status.is_none());
+    match until(patience(DYING), ended) {
+        true => Ended::Killed,
+        false => Ended::Left,
+    }
+}
