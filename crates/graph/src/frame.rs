@@ -1,7 +1,7 @@
 //! A frame: up to 256 packet descriptors by value, and the two ways out of it.
 #![allow(unsafe_code)]
 
-use crate::{Buffers, Desc, Port};
+use crate::Desc;
 
 /// Descriptors in a frame.
 pub const FRAME: usize = 256;
@@ -96,10 +96,6 @@ impl Frame {
         }
         self.len = len - taken;
         taken
-    }
-    /// Offers all its packets to a port and returns how many it took, for who serves a port without a graph.
-    pub fn send(&mut self, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
-        self.offer(FRAME, |batch| port.tx(bufs, batch))
     }
     /// Forgets its packets.
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! The port: one receive and transmit queue of an interface, whatever is behind it.
 
-use crate::{Batch, Buffers, Frame};
+use crate::{Batch, Buffers, FRAME, Frame};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,6 +37,13 @@ impl PortCounters {
             .iter()
             .flat_map(|c| c.iter())
             .map(|(n, c)| (*n, c.load(Ordering::Relaxed)))
+    }
+}
+
+impl Frame {
+    /// Offers all its packets to a port and returns how many it took: to serve a port without a graph.
+    pub fn send(&mut self, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
+        self.offer(FRAME, |batch| port.tx(bufs, batch))
     }
 }
 

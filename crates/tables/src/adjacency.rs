@@ -15,8 +15,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::field::Field;
 use crate::ids::{Full, Ids, Retired, Usage};
-use crate::layout::Field;
 use crate::mem::{Cells, LINE};
 use crate::special::FIRST_FREE;
 

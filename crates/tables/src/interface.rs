@@ -15,7 +15,7 @@
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use crate::layout::Field;
+use crate::field::Field;
 use crate::mem::{Cells, LINE, Line};
 
 /// Interfaces that there can be, number 0 (never an interface) included.

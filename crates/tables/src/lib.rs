@@ -13,6 +13,7 @@
 //! [`adjacency`]; where it came in, [`interface`] has said how it is taken. Numbers below [`special::FIRST_FREE`] mean the same in all three: see [`special`].
 
 pub mod adjacency;
+pub mod field;
 pub mod hash;
 pub mod ids;
 pub mod interface;
