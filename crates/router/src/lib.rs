@@ -8,6 +8,7 @@ pub mod arp;
 mod bucket;
 pub mod change;
 mod context;
+mod counts;
 mod deferred;
 pub mod eth;
 mod event;

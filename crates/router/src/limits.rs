@@ -1,8 +1,8 @@
 //! What the router does only so often, with all its workers together.
 
 use crate::bucket::{Allowance, TokenBucket};
-use crate::punt::Class;
-use crate::{arp, icmp4, punt};
+use crate::punt::{Class, allowances};
+use crate::{arp, icmp4};
 
 /// One for all workers of a router.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl Limits {
     pub(crate) fn new() -> Self {
         Limits {
             asks: arp::allowance(),
-            host: punt::allowances(),
+            host: allowances(),
             icmp4: icmp4::allowance(),
         }
     }

@@ -2,17 +2,18 @@
 
 use crate::change::Change;
 use crate::context::Cx;
+use crate::counts::Cleared;
 use crate::deferred::Deferred;
 use crate::event::{Event, events};
 use crate::limits::Limits;
 use crate::nodes::{self, Table};
-use crate::show::{Cleared, Traces};
 use crate::snapshot::Snapshot;
 use crate::state::{Garbage, Rejected, State};
 use graph::GraphError;
 use graph::counters::ExecutorCounters;
 use graph::epoch::Publisher;
 use graph::ring::Consumer;
+use graph::trace::Reader;
 use graph::waker::Waker;
 use graph::worker::Worker;
 use graph::{Buffers, Graph, Handle, Handoff, Pool, Returned, WorkerPort};
@@ -58,8 +59,8 @@ pub struct Router {
     pub(crate) others: Vec<(&'static str, ExecutorCounters)>,
     /// What the `clear` commands remember.
     pub(crate) cleared: Cleared,
-    /// The traces that `trace add` started.
-    pub(crate) traces: Traces,
+    /// The traces that `trace add` started, by worker.
+    pub(crate) traces: Vec<Reader>,
 }
 
 /// A worker that has not been started.
@@ -110,7 +111,7 @@ impl Router {
             started: Instant::now(),
             others: Vec::new(),
             cleared: Cleared::default(),
-            traces: Traces::default(),
+            traces: Vec::new(),
         };
         Ok((router, idle))
     }

@@ -2,9 +2,8 @@
 
 mod class;
 
-use crate::bucket::Allowance;
 use crate::context::Cx;
-pub(crate) use class::Class;
+pub(crate) use class::{Class, allowances};
 use graph::{Desc, Each, Emit, Flag, edges};
 
 edges! {
@@ -23,18 +22,6 @@ edges! {
         /// More of all else than goes to the host.
         RestLimited => Drop("too many packets for the host"),
     }
-}
-
-/// Packets that go to the host, by class of each interface: a second, and at once. All interfaces together may have twice as many,
-/// so that a flood on one leaves something to the others.
-///
-/// A packet for the host is a system call that runs the kernel's receive path, 1 to 3 us where forwarding takes 40 ns: the rest takes
-/// 5 to 15 % of a worker. A BGP peer that sends whole tables as fast as FRR takes them stays far below its class's.
-const ALLOWANCES: [(u64, u64); Class::COUNT] = [(10_000, 1000), (20_000, 1000), (50_000, 1000)];
-
-/// What the workers together may send to the host, by class.
-pub(crate) fn allowances() -> [Allowance; Class::COUNT] {
-    ALLOWANCES.map(|(rate, burst)| Allowance::new((rate, burst), (2 * rate, 2 * burst)))
 }
 
 /// The node.

@@ -1,7 +1,8 @@
 //! `show interface` and `show interface addr`: interfaces, their state and counters, their addresses.
 
-use super::counts::{InterfaceCounts, since};
+use super::counts::since;
 use super::text::{center, column, heading};
+use crate::counts::InterfaceCounts;
 use crate::{Kind, Router};
 use serde::Serialize;
 use std::fmt;

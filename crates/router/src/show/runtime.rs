@@ -1,8 +1,9 @@
 //! `show runtime`: what each worker and each of its nodes did.
 
-use super::counts::{Executor, ExecutorCounts, InterfaceCounts, NodeCounts, executors, since};
+use super::counts::{Executor, executors, since};
 use super::text::{center, column, heading, name, ratio};
 use crate::Router;
+use crate::counts::{ExecutorCounts, InterfaceCounts, NodeCounts};
 use graph::To;
 use graph::counters::NodeCounters;
 use serde::Serialize;

@@ -47,3 +47,8 @@ pub(super) fn bytes(n: u64) -> String {
         format!("{value:.2}{}", units[unit])
     }
 }
+
+/// Name of the worker of that index (from 0).
+pub(super) fn worker_name(index: usize) -> String {
+    format!("parshall_wk_{index}")
+}

@@ -1,7 +1,7 @@
 //! `show threads`: the workers.
 
 use super::counts::since;
-use super::text::column;
+use super::text::{column, worker_name};
 use crate::Router;
 use serde::Serialize;
 use std::fmt;
@@ -32,11 +32,6 @@ pub struct Thread {
     pub sleeps: u64,
     /// Packets handed to other workers.
     pub handoffs: u64,
-}
-
-/// Name of the worker of that index (from 0).
-pub fn worker_name(index: usize) -> String {
-    format!("parshall_wk_{index}")
 }
 
 /// The workers.

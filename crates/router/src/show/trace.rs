@@ -1,7 +1,7 @@
 //! `trace add`, `show trace`, `clear trace`: packets as each node on their way saw them.
 
 use super::adjacency::adjacency;
-use super::text::name;
+use super::text::{name, worker_name};
 use crate::{Router, icmp4};
 use graph::counters::NodeCounters;
 use graph::trace::{self, Reader, Record};
@@ -9,10 +9,6 @@ use graph::{Command, Handle, To};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// The traces that run or have run, by worker.
-#[derive(Default)]
-pub(crate) struct Traces(Vec<Reader>);
 
 /// Why no trace was started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,19 +40,19 @@ impl Router {
             return Err(TraceError::Packets(packets));
         }
         let (node, interface) = self.trace_point(node)?;
-        self.traces.0.clear();
+        self.traces.clear();
         for (i, worker) in self.workers.iter_mut().enumerate() {
             let (writer, reader) = trace::trace(node, interface, packets);
             let command = Command::Trace(Some(writer));
             worker.command(command).map_err(|_| TraceError::Busy(i))?;
-            self.traces.0.push(reader);
+            self.traces.push(reader);
         }
         Ok(())
     }
 
     /// Ends tracing and forgets what was traced.
     pub fn trace_clear(&mut self) {
-        self.traces.0.clear();
+        self.traces.clear();
         for worker in &mut self.workers {
             // A worker that takes no command now writes into a buffer that nobody shows.
             let _ = worker.command(Command::Trace(None));
@@ -133,10 +129,9 @@ pub fn trace(router: &Router) -> Trace {
         threads: workers
             .map(|(i, worker)| Thread {
                 id: i + 1,
-                name: super::threads::worker_name(i),
+                name: worker_name(i),
                 packets: router
                     .traces
-                    .0
                     .get(i)
                     .map_or(Vec::new(), |b| packets(router, worker, b)),
             })
