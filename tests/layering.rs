@@ -1,6 +1,8 @@
 //! The house's walls: who may use whom, what the engine may depend on, the sizes of files and functions, and what the tests ask
 //! of a machine.
 
+mod circles;
+
 use std::{
     fs,
     path::{Path, PathBuf},
