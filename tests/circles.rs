@@ -1,8 +1,8 @@
 //! No circles between the files of a crate: what one file uses does not use that file in turn.
 //!
-//! A file uses another where it names something out of it, in a `use` or in the code. A name that a `mod.rs` or `lib.rs`
-//! only passes on (`pub use`) counts as that of the file which it comes from. The files of a folder may use what the
-//! folder's own file says to all of them: that is no arrow.
+//! A file uses another where it names something out of it, in a `use` or in the code. A name that a
+//! `mod.rs` or `lib.rs` only passes on (`pub use`) counts as that of the file which it comes from.
+//! The files of a folder may use what the folder's own file says to all of them: that is no arrow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,7 +19,8 @@ fn no_file_needs_one_that_needs_it() {
     assert!(circles.is_empty(), "{circles:#?}");
 }
 
-/// Also one that goes by names that are passed on, or by paths within the code; not what a file says to its folder.
+/// Also one that goes by names that are passed on, or by paths within the code; not what a file
+/// says to its folder.
 #[test]
 fn circles_are_found() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -173,7 +174,8 @@ impl Crate {
         names
     }
 
-    /// A path as it is written in a module, from the crate's root; `None`: it leads out of the crate.
+    /// A path as it is written in a module, from the crate's root; `None`: it leads out of the
+    /// crate.
     fn absolute(&self, module: &Module, path: &str) -> Option<Module> {
         let mut names: Vec<&str> = path.split("::").map(str::trim).collect();
         names.retain(|name| *name != "self");
@@ -215,7 +217,8 @@ impl Crate {
     }
 }
 
-/// A `use` at the end of some code that ends with a semicolon: what stands before it, whether it is public, its tree.
+/// A `use` at the end of some code that ends with a semicolon: what stands before it, whether it is
+/// public, its tree.
 fn use_statement(code: &str) -> Option<(&str, bool, &str)> {
     let mut before = 0;
     for line in code.split_inclusive('\n') {

@@ -1,7 +1,7 @@
 //! A device's settings and features, by ethtool netlink (linux/ethtool_netlink.h).
 //!
-//! Devices are named by their index. Every request fails with ENODEV if the device is gone, and with EOPNOTSUPP if its
-//! driver does not know the command.
+//! Devices are named by their index. Every request fails with ENODEV if the device is gone, and
+//! with EOPNOTSUPP if its driver does not know the command.
 
 use std::io;
 use std::path::Path;
@@ -80,7 +80,8 @@ impl Ethtool {
     /// Opens a socket in a namespace (`None`: our own).
     ///
     /// # Errors
-    /// The namespace cannot be entered; Unsupported: the kernel has no ethtool netlink (before 5.6).
+    /// The namespace cannot be entered; Unsupported: the kernel has no ethtool netlink (before
+    /// 5.6).
     pub fn open(netns: Option<&Path>) -> io::Result<Self> {
         let family = Family::open(netns, "ethtool").map_err(|error| match error.kind() {
             io::ErrorKind::Unsupported => {
@@ -231,7 +232,8 @@ fn count(attributes: &Attributes<'_>, now: u16, most: u16) -> Option<Count> {
     ))
 }
 
-/// The bits that an attribute, a verbose bit set, lists: name and value. Without a mask it lists those that are set.
+/// The bits that an attribute, a verbose bit set, lists: name and value. Without a mask it lists
+/// those that are set.
 fn bits<'a>(answer: &Attributes<'a>, kind: u16) -> impl Iterator<Item = (String, bool)> + use<'a> {
     let set = Attributes(answer.clone().find(kind).unwrap_or_default());
     let is_list = set.clone().find(BITSET_NOMASK).is_some();

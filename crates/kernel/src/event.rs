@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
-/// An event counter that nobody else writes: it wakes a thread that waits for its descriptor. Neither reads nor writes
-/// of it block.
+/// An event counter that nobody else writes: it wakes a thread that waits for its descriptor.
+/// Neither reads nor writes of it block.
 #[derive(Debug)]
 pub struct EventFd(OwnedFd);
 
@@ -57,8 +57,9 @@ impl AsRawFd for EventFd {
 
 /// An entry for [`poll`]: a descriptor, and what to wait for (`POLLIN` ...).
 ///
-/// It does not borrow the descriptor. One that is closed by the time of the call is reported ready, with POLLNVAL; one
-/// whose number has another owner by then may be reported for what happened to that.
+/// It does not borrow the descriptor. One that is closed by the time of the call is reported ready,
+/// with POLLNVAL; one whose number has another owner by then may be reported for what happened to
+/// that.
 pub fn pollfd(fd: &impl AsRawFd, events: i16) -> libc::pollfd {
     libc::pollfd {
         fd: fd.as_raw_fd(),
@@ -67,7 +68,8 @@ pub fn pollfd(fd: &impl AsRawFd, events: i16) -> libc::pollfd {
     }
 }
 
-/// Waits until one of `fds` is ready. False if none is after `timeout` (`None`: no limit), or a signal came first.
+/// Waits until one of `fds` is ready. False if none is after `timeout` (`None`: no limit), or a
+/// signal came first.
 pub fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> bool {
     let timeout = timeout.map(|timeout| libc::timespec {
         // What does not fit is as good as no limit.
@@ -80,8 +82,8 @@ pub fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> bool {
     unsafe { libc::ppoll(array, count, timeout, ptr::null()) > 0 }
 }
 
-/// A set of descriptors that is itself one to wait for. It reports each signal once, without anybody having to read the
-/// counters: one that a peer shares cannot make us block.
+/// A set of descriptors that is itself one to wait for. It reports each signal once, without
+/// anybody having to read the counters: one that a peer shares cannot make us block.
 #[derive(Debug)]
 pub struct Set(OwnedFd);
 

@@ -1,5 +1,5 @@
-//! What we ask of Linux, asked in one place: [`netlink`] and [`ethtool`], network namespaces ([`netns`]),
-//! names of devices ([`netdev`]), processors ([`cpu`]) and event counters ([`event`]).
+//! What we ask of Linux, asked in one place: [`netlink`] and [`ethtool`], network namespaces
+//! ([`netns`]), names of devices ([`netdev`]), processors ([`cpu`]) and event counters ([`event`]).
 //!
 //! This crate knows messages and system calls. What an answer means is for its callers to say.
 

@@ -15,8 +15,8 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 /// The file of the calling thread's namespace.
 pub const OWN: &str = "/proc/thread-self/ns/net";
 
-/// Runs `work` in the network namespace of the file `path` (as under /run/netns; `None`: the present one), on a thread
-/// of its own. A panic goes on in the caller.
+/// Runs `work` in the network namespace of the file `path` (as under /run/netns; `None`: the
+/// present one), on a thread of its own. A panic goes on in the caller.
 ///
 /// # Errors
 /// The namespace cannot be opened or entered (which needs CAP_SYS_ADMIN); whatever `work` reports.
@@ -38,19 +38,20 @@ pub fn within<T: Send>(
     })
 }
 
-/// Moves the calling thread, and no other, into a new network namespace. That has no name, and ends with the last
-/// thread and descriptor in it.
+/// Moves the calling thread, and no other, into a new network namespace. That has no name, and ends
+/// with the last thread and descriptor in it.
 ///
 /// # Errors
 /// EPERM: this needs CAP_SYS_ADMIN.
 pub fn enter_new() -> io::Result<()> {
-    // SAFETY: it would be unsafe to stop sharing descriptors with the other threads, which is not asked for.
+    // SAFETY: it would be unsafe to stop sharing descriptors with the other threads, which is not
+    // asked for.
     let done = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
     Ok(done?)
 }
 
-/// The processes whose first thread is in the namespace of the file `path`, by number. Those that come or go meanwhile
-/// may be missing.
+/// The processes whose first thread is in the namespace of the file `path`, by number. Those that
+/// come or go meanwhile may be missing.
 ///
 /// # Errors
 /// There is no such file; /proc is not mounted.
@@ -68,7 +69,8 @@ pub fn processes(path: &Path) -> io::Result<Vec<i32>> {
         .collect())
 }
 
-/// Takes a namespace's name away, the file `path` that `ip netns add` has made. It ends with the last process in it.
+/// Takes a namespace's name away, the file `path` that `ip netns add` has made. It ends with the
+/// last process in it.
 ///
 /// # Errors
 /// There is no such file; EPERM: this needs CAP_SYS_ADMIN.

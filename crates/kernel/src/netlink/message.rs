@@ -44,7 +44,8 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// The attributes in a run of bytes (type without its flag bits, value); ends at the first malformed one.
+/// The attributes in a run of bytes (type without its flag bits, value); ends at the first
+/// malformed one.
 #[derive(Debug, Clone)]
 pub struct Attributes<'a>(pub &'a [u8]);
 
@@ -112,7 +113,8 @@ pub fn text(value: &[u8]) -> String {
 pub struct Builder(Vec<u8>);
 
 impl Builder {
-    /// A message of a type (nlmsg_type) with its fixed header, of the family that the type belongs to.
+    /// A message of a type (nlmsg_type) with its fixed header, of the family that the type belongs
+    /// to.
     pub fn new(kind: u16, fixed: &[u8]) -> Self {
         let mut bytes = Vec::with_capacity(128);
         bytes.extend_from_slice(&[0; 4]);

@@ -1,8 +1,9 @@
-//! Netlink (RFC 3549, linux/netlink.h): messages, sockets that wait for the kernel's answer, generic families.
+//! Netlink (RFC 3549, linux/netlink.h): messages, sockets that wait for the kernel's answer,
+//! generic families.
 //!
-//! Messages are read by a walk over their attributes that allocates nothing: a full Internet table is a million
-//! messages, and is to be read as fast as the kernel writes it (docs/adr/0005). Whatever is malformed is skipped, never
-//! trusted.
+//! Messages are read by a walk over their attributes that allocates nothing: a full Internet table
+//! is a million messages, and is to be read as fast as the kernel writes it (docs/adr/0005).
+//! Whatever is malformed is skipped, never trusted.
 
 mod family;
 mod message;

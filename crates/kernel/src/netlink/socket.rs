@@ -35,8 +35,8 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Opens a socket for routes, links, addresses and neighbors (NETLINK_ROUTE) in a network namespace (`None`: our
-    /// own).
+    /// Opens a socket for routes, links, addresses and neighbors (NETLINK_ROUTE) in a network
+    /// namespace (`None`: our own).
     ///
     /// # Errors
     /// The namespace cannot be entered; the process or the system has no more file descriptors.
@@ -44,7 +44,8 @@ impl Socket {
         Self::open(netns, protocols::NETLINK_ROUTE)
     }
 
-    /// Opens a socket for generic netlink families (NETLINK_GENERIC) in a network namespace (`None`: our own).
+    /// Opens a socket for generic netlink families (NETLINK_GENERIC) in a network namespace
+    /// (`None`: our own).
     ///
     /// # Errors
     /// As [`Socket::route`].
@@ -74,7 +75,8 @@ impl Socket {
         self.inner.add_membership(group)
     }
 
-    /// Sets the receive buffer in bytes: beyond the system's limit (net.core.rmem_max) with CAP_NET_ADMIN, else up to it.
+    /// Sets the receive buffer in bytes: beyond the system's limit (net.core.rmem_max) with
+    /// CAP_NET_ADMIN, else up to it.
     ///
     /// # Errors
     /// The kernel refuses even that.
