@@ -272,6 +272,7 @@ fn the_docs_name_files_that_are_there() {
     for doc in [
         "README.md",
         "docs/architecture.md",
+        "docs/add-a-node.md",
         "docs/testing.md",
         "docs/lab.md",
         "docs/json.md",

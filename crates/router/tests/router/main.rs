@@ -1,6 +1,8 @@
 //! The router as a whole, in memory: nodes, state, golden files, random packets, printers.
 
+mod add_a_node;
 mod arp;
+mod echo_count;
 mod ecmp;
 mod eth;
 mod features;

@@ -1,0 +1,50 @@
+//! The node of docs/add-a-node.md, added as that page says.
+
+use crate::echo_count::EchoCount;
+use crate::harness::*;
+use graph::node::node;
+use router::{Change, Features, nodes};
+use wire::craft::Packet;
+use wire::eth::Mac;
+
+fn ping(from: u32, to: u32) -> Packet {
+    Packet::echo_request(from, to, 1, 1).macs(Mac(host_mac(1, 2)), Mac(own_mac(1)))
+}
+
+#[test]
+fn echo_requests_are_counted() {
+    let table = || {
+        let mut table = nodes::table();
+        table.nodes.push(node(EchoCount));
+        table.arcs.ip4_in.push("icmp4-echo-count");
+        table
+    };
+    let mut lab = Lab::with_table(1, 64, 8192, None, table).wired();
+    let features = Features {
+        input: 1,
+        output: 0,
+    };
+    let requests = || [ping(addr(1, 2), FAR), ping(addr(1, 2), addr(1, 1))].map(|p| p.frame());
+    // Not yet switched on.
+    lab.receive(1, requests());
+    assert_eq!(lab.edge("icmp4-echo-count", "EchoRequest"), 0);
+    lab.apply(vec![Change::FeaturesSet {
+        interface: 1,
+        features,
+    }]);
+    lab.receive(1, requests());
+    lab.receive(1, [udp(FAR).frame()]);
+    assert_eq!(lab.edge("icmp4-echo-count", "EchoRequest"), 2);
+    assert_eq!(lab.edge("icmp4-echo-count", "Other"), 1);
+    // They go on: one to its receiver each time, one to the host, for which there is no port here.
+    assert_eq!(lab.sent(2).len(), 3);
+    lab.check_buffers(0);
+}
+
+#[test]
+fn the_page_shows_this_node() {
+    let page = include_str!("../../../../docs/add-a-node.md");
+    // Within the crate it is `crate` what is `router` here.
+    let node = include_str!("echo_count.rs").replace("use router::", "use crate::");
+    assert!(page.contains(&node), "docs/add-a-node.md");
+}
