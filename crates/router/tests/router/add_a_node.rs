@@ -16,7 +16,7 @@ fn echo_requests_are_counted() {
     let table = || {
         let mut table = nodes::table();
         table.nodes.push(node(EchoCount));
-        table.arcs.ip4_in.push("icmp4-echo-count");
+        table.arcs.ip4_in = vec!["icmp4-echo-count"];
         table
     };
     let mut lab = Lab::with_table(1, 64, 8192, None, table).wired();

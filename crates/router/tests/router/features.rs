@@ -76,8 +76,8 @@ fn logging(workers: usize) -> (Lab, [Log; 2]) {
         table.nodes.push(node(Unused));
         table.nodes.push(node(LogIn(input.clone())));
         table.nodes.push(node(LogOut(output.clone())));
-        table.arcs.ip4_in.extend(["unused", "log-in"]);
-        table.arcs.ip4_out.push("log-out");
+        table.arcs.ip4_in = vec!["unused", "log-in"];
+        table.arcs.ip4_out = vec!["log-out"];
         table
     };
     let lab = Lab::with_table(workers, 64, 8192, None, table).wired();
