@@ -17,9 +17,9 @@ pub const IP4_IN: &[&str] = &[];
 
 /// Features of IPv4 packets that leave, in their order.
 ///
-/// They see each packet that ip4-rewrite sends by the interface, once, with its new Ethernet header and
-/// [`tx_if`](graph::Desc::tx_if), which they keep: forwarded ones, the router's own errors, each fragment but not the packet that
-/// was cut, and packets that were held when they leave in the end. They do not see what the host sends by a twin.
+/// They see each packet that ip4-rewrite sends out of the interface, once, with its new Ethernet header and
+/// [`tx_if`](graph::Desc::tx_if), which they keep: forwarded packets, the router's own errors, each fragment but not the packet
+/// that was cut, and packets that were held, when they leave in the end. They do not see what the host sends by a twin.
 pub const IP4_OUT: &[&str] = &[];
 
 /// Name of the arc of [`IP4_IN`].

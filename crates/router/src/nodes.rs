@@ -22,10 +22,11 @@ pub fn table() -> Table {
     Table {
         nodes: vec![
             node(eth::Input),
-            node(ip4::Features),
+            node(ip4::InputFeatures),
             node(Fused(ip4::Input, Fused(ip4::Lookup, ip4::Rewrite))),
             node(ip4::Lookup),
             node(ip4::Rewrite),
+            node(ip4::OutputFeatures),
             each(ip4::Fragment::default()),
             each(arp::Resolver::default()),
             each(icmp4::Errors::default()),

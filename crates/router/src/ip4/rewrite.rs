@@ -5,7 +5,6 @@ use tables::adjacency::{Hot, Kind};
 use wire::eth;
 use wire::ip4::{DONT_FRAGMENT, Header};
 
-use crate::arc::IP4_OUT_ARC;
 use crate::context::Cx;
 use crate::icmp4::Error;
 
@@ -14,8 +13,8 @@ edges! {
     pub enum Next {
         /// Out.
         Output => Interface,
-        /// Out, by an interface with features.
-        Features => Arc(IP4_OUT_ARC),
+        /// Out by an interface with features.
+        Features => Node("ip4-output-features"),
         /// The neighbor is not resolved.
         Resolve => Node("ip4-arp"),
         /// Larger than the link takes, and may be cut.
@@ -47,7 +46,7 @@ impl Stage<Cx> for Rewrite {
             return Next::TtlExpired;
         }
         if total > adjacency.fast_mtu() {
-            return slow(cx, p, total);
+            return slow(p, &adjacency, total);
         }
         rewrite(p, &adjacency);
         Next::Output
@@ -56,7 +55,7 @@ impl Stage<Cx> for Rewrite {
 
 /// Makes it the next hop's packet.
 #[inline(always)]
-fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
+pub(super) fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
     let l3 = p.l3;
     p.header_mut::<Header>(l3).decrement_ttl();
     let [a, b, c, d] = adjacency.words;
@@ -68,16 +67,11 @@ fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
     p.set_tx_if(adjacency.tx_if());
 }
 
-// It loads the adjacency again: lent to it, every packet's would have to be in memory.
 #[cold]
-fn slow(cx: &Cx, p: &mut Pkt<'_>, total: u16) -> Next {
-    let adjacency = cx.adjacencies.load(p.adjacency());
+fn slow(p: &mut Pkt<'_>, adjacency: &Hot, total: u16) -> Next {
     match adjacency.kind() {
         // There is no fast MTU.
-        Kind::Rewrite if total <= adjacency.mtu() => {
-            rewrite(p, &adjacency);
-            Next::Features
-        }
+        Kind::Rewrite if total <= adjacency.mtu() => Next::Features,
         Kind::Rewrite | Kind::Glean | Kind::Incomplete if total > adjacency.mtu() => {
             if p.header::<Header>(p.l3).fragment() & DONT_FRAGMENT == 0 {
                 return Next::Fragment;

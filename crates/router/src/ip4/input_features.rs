@@ -16,9 +16,9 @@ edges! {
 }
 
 /// The stage.
-pub struct Features;
+pub struct InputFeatures;
 
-impl Stage<Cx> for Features {
+impl Stage<Cx> for InputFeatures {
     const NAME: &'static str = "ip4-input-features";
     type Next = Next;
     const THRU: Next = Next::Features;

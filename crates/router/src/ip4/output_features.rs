@@ -1,0 +1,29 @@
+//! ip4-output-features: does what ip4-rewrite would, and lets packets pass the features of the interface that they leave by.
+
+use super::rewrite::rewrite;
+use crate::arc::IP4_OUT_ARC;
+use crate::context::Cx;
+use graph::{Pkt, Stage, edges};
+
+edges! {
+    /// Ways out of ip4-output-features.
+    pub enum Next {
+        /// To the interface's features, and out behind them.
+        Features => Arc(IP4_OUT_ARC),
+    }
+}
+
+/// The stage.
+pub struct OutputFeatures;
+
+impl Stage<Cx> for OutputFeatures {
+    const NAME: &'static str = "ip4-output-features";
+    type Next = Next;
+    const THRU: Next = Next::Features;
+
+    #[inline(always)]
+    fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
+        rewrite(p, &cx.adjacencies.load(p.adjacency()));
+        Next::Features
+    }
+}
