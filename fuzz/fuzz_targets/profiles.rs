@@ -1,10 +1,10 @@
 //! A compiled profile.
 #![cfg_attr(fuzzing, no_main)]
 
-use loadgen::field::Fields;
-use loadgen::profile;
-use loadgen::stream::{Step, load};
-use loadgen::units::{Bits, FCS, MAX_FRAME};
+use loadgen::model::profile;
+use loadgen::model::stream::{Step, load};
+use loadgen::model::units::{Bits, FCS, MAX_FRAME};
+use loadgen::source::fields::Fields;
 use wire::eth::MIN_FRAME;
 
 /// It is refused with words, or read: then its frames are of the announced length, those that carry a checksum carry the

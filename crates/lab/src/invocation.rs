@@ -19,7 +19,7 @@
 //!
 //! Port specifications: `live:IF` (XDP live frames, send only), `af_xdp:IF`, `sink:IF` (count and drop in XDP, receive
 //! only), `memif:PATH,id=N,role=client|server`. The same specification given twice is one port. The events are
-//! [`loadgen::search::Event`], the result is [`crate::compare::load::Outcome`].
+//! [`loadgen::measure::search::Event`], the result is [`crate::compare::load::Outcome`].
 //!
 //! `parshall run -c FILE --socket PATH` is the router, `parshall show --socket PATH WORDS... [--json]` asks it,
 //! `parshall bench dataplane --json` measures the packet path in one process.

@@ -12,7 +12,7 @@
 //! | `parshall.valid`, `.why` | whether the generator kept to the offer over the whole ramp, and why not |
 //! | `parshall.line_bps` | line rate that `*_util` is a share of; where a port has no speed, the target on layer 1 |
 //! | `parshall.frame_size` | mean frame size with frame check sequence in bytes |
-//! | `parshall.whole` | the ramp and hold in sum, by way, late packets included (see [`Trial`](crate::trial::Trial)) |
+//! | `parshall.whole` | the ramp and hold in sum, by way, late packets included (see [`Trial`](crate::measure::trial::Trial)) |
 //! | `parshall.samples` | by time and way: offered, sent, received, loss, valid (see [`Sample`]) |
 //!
 //! Rates are always written with a decimal point, and no sample has a `tx_pps` of 0: `graph.rb` divides by it.
@@ -21,9 +21,9 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::ramp::{Plan, Ramp, Sample, WaySample};
-use crate::rate::Rate;
-use crate::units::Bits;
+use crate::measure::ramp::{Plan, Ramp, Sample, WaySample};
+use crate::model::rate::Rate;
+use crate::model::units::Bits;
 
 /// What the result file tells about the test beside the measurement.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +108,7 @@ struct Whole<'a> {
     loss: f64,
     tx_pps: f64,
     rx_pps: f64,
-    ways: &'a [crate::trial::WayResult],
+    ways: &'a [crate::measure::trial::WayResult],
 }
 
 /// `graph.rb` labels charts by T-Rex's file names.
@@ -166,8 +166,8 @@ fn received(port: &mut Map<String, Value>, way: &WaySample, line: Bits) {
 mod tests {
     use super::*;
     use crate::clock::Clock;
-    use crate::simulated::{Device, Simulation};
-    use crate::units::Pps;
+    use crate::measure::simulated::{Device, Simulation};
+    use crate::model::units::Pps;
     use std::time::Duration;
 
     fn file(ways: usize, line: Option<Bits>) -> Value {
@@ -183,7 +183,8 @@ mod tests {
             ..Plan::default()
         };
         let ramp =
-            crate::ramp::run(&plan, &mut simulation.paths(ways), &simulation, &mut |_| {}).unwrap();
+            crate::measure::ramp::run(&plan, &mut simulation.paths(ways), &simulation, &mut |_| {})
+                .unwrap();
         assert_eq!(simulation.now().0 / 1_000_000_000, 42);
         let about = About {
             profile: "bench",

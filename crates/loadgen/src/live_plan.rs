@@ -1,15 +1,15 @@
 //! Streams as the kernel's generator, which sends XDP live frames, can send them.
 //!
-//! That generator has no engine like [`crate::field`]: it takes a frame, a few fields of up to 32 bits that change from
+//! That generator has no engine like [`crate::source::fields`]: it takes a frame, a few fields of up to 32 bits that change from
 //! frame to frame in order, one IPv4 checksum after them, and how often each stream has its turn. What a profile asks for
 //! beyond that does not fit, and another way of sending has to be taken.
 //!
 //! The plan is of this crate's own types, which the binary turns into those of crate `xdp` field by field. Using the
 //! latter directly would spare these few lines, but the load tester would then depend on the loader of XDP programs.
 
-use crate::field::Fields;
-use crate::stream::{Op, Step, Stream};
-use crate::units::Pps;
+use crate::model::stream::{Op, Step, Stream};
+use crate::model::units::Pps;
+use crate::source::fields::Fields;
 
 /// A stream as the kernel's generator sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,7 +191,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::profile::{self, Tunables, Way};
+    use crate::model::profile::{self, Tunables, Way};
 
     fn streams(name: &str, tunables: &str) -> Vec<Stream> {
         profile::open(name, Way::Out, &Tunables::parse(tunables).unwrap()).unwrap()

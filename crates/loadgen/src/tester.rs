@@ -9,10 +9,10 @@ use std::time::Duration;
 use graph::{Buffers, Pool, Port};
 
 use crate::clock::{Clock, Monotonic};
-use crate::generate::{Generator, Sender};
+use crate::model::stream::Stream;
+use crate::model::units::Pps;
 use crate::receive::{Counters, Sink};
-use crate::stream::Stream;
-use crate::units::Pps;
+use crate::send::{Generator, Sender};
 
 /// A port and what is to be done with it.
 pub struct Endpoint {

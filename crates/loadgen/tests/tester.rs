@@ -7,11 +7,11 @@ use std::time::Duration;
 use graph::{Batch, Buffers, Desc, Frame, Pool, Port, pool};
 use loadgen::clock::Monotonic;
 use loadgen::device::{Path, Receiver, Transmitter};
-use loadgen::profile::{self, Tunables, Way};
-use loadgen::stream::Stream;
+use loadgen::measure::trial;
+use loadgen::model::profile::{self, Tunables, Way};
+use loadgen::model::stream::Stream;
+use loadgen::model::units::Pps;
 use loadgen::tester::{Endpoint, Tester};
-use loadgen::trial;
-use loadgen::units::Pps;
 use testbed::{patience, until};
 
 /// One end of a wire that holds a few packets; every `drop_each`th is lost on it.

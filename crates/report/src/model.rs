@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use loadgen::device::Sender;
-use loadgen::point::Point;
-use loadgen::search::Found;
+use loadgen::measure::point::Point;
+use loadgen::measure::search::Found;
 use serde::{Deserialize, Serialize};
 
 use crate::setup::{Dut, Io, Lane, Load, Placement, Size, Spread, Word};

@@ -5,7 +5,7 @@ use std::error::Error;
 use control::facts::Link;
 use control::netlink::Requests;
 use kernel::ethtool::Ethtool;
-use loadgen::units::Bits;
+use loadgen::model::units::Bits;
 use wire::eth::Mac;
 
 /// An interface of the present network namespace.

@@ -4,11 +4,11 @@
 //! taken.
 
 use loadgen::device::{Count, Failure, Receiver, Transmitter};
-use loadgen::generate::BACKLOG;
 use loadgen::live_plan;
+use loadgen::model::stream::{Op, Stream};
+use loadgen::model::units::{FCS, Pps};
 use loadgen::receive;
-use loadgen::stream::{Op, Stream};
-use loadgen::units::{FCS, Pps};
+use loadgen::send::BACKLOG;
 use xdp::{Live, LiveError, LivePlan, LiveStream, MAX_ROUND, Rate, Sink, StreamCount, Var};
 
 /// Sends out of one interface by live frames.

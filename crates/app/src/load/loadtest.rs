@@ -7,12 +7,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use loadgen::clock::Monotonic;
 use loadgen::json::{self, About};
-use loadgen::point::Point;
-use loadgen::ramp::{self, Plan};
-use loadgen::rate::Rate;
-use loadgen::search::{self, Found, Goal};
-use loadgen::trial::Trial;
-use loadgen::units::Pps;
+use loadgen::measure::point::Point;
+use loadgen::measure::ramp::{self, Plan};
+use loadgen::measure::search::{self, Found, Goal};
+use loadgen::measure::trial::Trial;
+use loadgen::model::rate::Rate;
+use loadgen::model::units::Pps;
 use report::model::Run;
 use serde_json::json;
 

@@ -1,9 +1,9 @@
 //! A load test in the terms of the comparison's report.
 
 use loadgen::device::Sender;
-use loadgen::ramp::Ramp;
-use loadgen::search::Found;
-use loadgen::units::Pps;
+use loadgen::measure::ramp::Ramp;
+use loadgen::measure::search::Found;
+use loadgen::model::units::Pps;
 use report::model::{LabResult, Run};
 use report::setup::{Direction, Flows, Load, Size, Spread, Word};
 

@@ -8,11 +8,11 @@ use graph::Pool;
 use graph::pool::STRIDE_AF_XDP;
 use io::{af_xdp, memif};
 use loadgen::device::{Count, Path, Receiver, Sender, Transmitter};
-use loadgen::generate::Generator;
+use loadgen::model::stream::Stream;
+use loadgen::model::units::Pps;
 use loadgen::receive::{Counters, Match};
-use loadgen::stream::Stream;
+use loadgen::send::Generator;
 use loadgen::tester::{Endpoint, Tester};
-use loadgen::units::Pps;
 use xdp::{LiveError, Mode};
 
 use super::interface::Interface;

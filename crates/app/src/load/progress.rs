@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
-use loadgen::ramp::{Plan, Sample};
-use loadgen::search::Event;
-use loadgen::units::Pps;
+use loadgen::measure::ramp::{Plan, Sample};
+use loadgen::measure::search::Event;
+use loadgen::model::units::Pps;
 
 use super::text::percent;
 

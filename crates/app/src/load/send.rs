@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use loadgen::device::{Count, Transmitter};
-use loadgen::rate::Rate;
-use loadgen::units::{Pps, WIRE_OVERHEAD};
+use loadgen::model::rate::Rate;
+use loadgen::model::units::{Pps, WIRE_OVERHEAD};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -49,7 +49,7 @@ fn pace(text: &str) -> Result<Pace, String> {
     }
     text.parse()
         .map(Pace::At)
-        .map_err(|e: loadgen::rate::RateError| e.to_string())
+        .map_err(|e: loadgen::model::rate::RateError| e.to_string())
 }
 
 /// How often the end is looked for.
@@ -162,7 +162,7 @@ struct All {
 /// Packets and their rate, on layer 2 and on the wire.
 fn amount(count: Count, seconds: f64) -> String {
     let pps = Pps(count.packets as f64 / seconds);
-    let bits = |bytes: f64| loadgen::units::Bits(bytes * 8.0 / seconds);
+    let bits = |bytes: f64| loadgen::model::units::Bits(bytes * 8.0 / seconds);
     format!(
         "{} packets, {pps:.3}, {:.3}, {:.3} on the wire",
         count.packets,

@@ -1,9 +1,9 @@
 //! Results of a load test as text for a person.
 
-use loadgen::ramp::Ramp;
-use loadgen::search::Found;
-use loadgen::trial::Trial;
-use loadgen::units::{Bits, Pps};
+use loadgen::measure::ramp::Ramp;
+use loadgen::measure::search::Found;
+use loadgen::measure::trial::Trial;
+use loadgen::model::units::{Bits, Pps};
 use report::model::Run;
 
 /// What a search for the highest rate found.

@@ -4,10 +4,10 @@ use std::error::Error;
 use std::time::Duration;
 
 use clap::Args;
-use loadgen::profile::{self, Tunables, Way};
-use loadgen::rate::{Load, Rate};
-use loadgen::stream::{self, Stream};
-use loadgen::units::{Bits, Pps};
+use loadgen::model::profile::{self, Tunables, Way};
+use loadgen::model::rate::{Load, Rate};
+use loadgen::model::stream::{self, Stream};
+use loadgen::model::units::{Bits, Pps};
 use wire::eth::Mac;
 
 use super::interface::{Interface, Line};

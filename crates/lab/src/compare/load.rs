@@ -8,7 +8,7 @@ use std::{
 };
 
 use loadgen::device::Sender;
-use loadgen::search::{Event, Found};
+use loadgen::measure::search::{Event, Found};
 use serde::Deserialize;
 
 use crate::{

@@ -8,7 +8,7 @@ pub mod topology;
 
 use std::{path::PathBuf, time::Instant};
 
-use loadgen::search::{Event, Found};
+use loadgen::measure::search::{Event, Found};
 use report::model::{Ceiling, LabResult, PortMode, Run};
 use report::setup::{Direction, Dut, Io, Lane, Load, Spread};
 

@@ -1,6 +1,6 @@
 //! The graphs, as data for plotly: colours and sizes that depend on the reader's theme are set in the page.
 
-use loadgen::point::Point;
+use loadgen::measure::point::Point;
 use serde_json::{Value, json};
 
 use super::rows::{Row, Test};

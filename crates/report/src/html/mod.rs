@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use loadgen::point::Point;
+use loadgen::measure::point::Point;
 
 use self::chart::Chart;
 use self::rows::Row;

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::clock::{Clock, Nanos};
 use crate::device::{Count, Failure, Path};
-use crate::point::Point;
-use crate::units::{Bits, Pps, WIRE_OVERHEAD};
+use crate::measure::point::Point;
+use crate::model::units::{Bits, Pps, WIRE_OVERHEAD};
 
 /// Share of the offer that may stay unsent; beyond it a trial says nothing about the device.
 pub const SHORTFALL: f64 = 0.001;
@@ -331,7 +331,7 @@ pub(crate) fn judge(rate: Pps, seconds: f64, ways: Vec<WayResult>) -> Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulated::{Device, Simulation};
+    use crate::measure::simulated::{Device, Simulation};
 
     fn way(offered: u64, sent: u64, received: u64) -> WayResult {
         let count = |packets| Count {

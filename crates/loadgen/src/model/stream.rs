@@ -1,11 +1,15 @@
 //! A stream: one packet template, what varies in it from packet to packet, and how often it is sent.
 //!
-//! These are plain data in the terms of a compiled T-Rex profile; [`crate::field`] executes them.
+//! These are plain data in the terms of a compiled T-Rex profile; [`crate::source::fields`] executes them.
 
 use wire::eth::MIN_FRAME;
+use wire::ip4;
 
-use crate::rate::Load;
-use crate::units::{Bits, FCS, Pps};
+use crate::model::rate::Load;
+use crate::model::units::{Bits, FCS, Pps};
+
+/// Most variables of one stream.
+pub const MAX_VARIABLES: usize = 16;
 
 /// A continuous stream of one port.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,6 +139,28 @@ impl Stream {
     #[must_use]
     pub fn size(&self) -> usize {
         self.frame_len() + FCS
+    }
+
+    /// Whether `step` names a variable of the stream and lies within its frame.
+    #[must_use]
+    pub fn contains(&self, step: &Step) -> bool {
+        let within = |offset: usize, len: usize| {
+            offset
+                .checked_add(len)
+                .is_some_and(|end| end <= self.frame_len())
+        };
+        match *step {
+            Step::Write {
+                variable, offset, ..
+            } => {
+                variable < MAX_VARIABLES
+                    && self
+                        .variables
+                        .get(variable)
+                        .is_some_and(|v| within(offset, v.size.into()))
+            }
+            Step::Checksum4 { offset } => within(offset, ip4::LEN),
+        }
     }
 
     /// Seed of the generator of T-Rex's random variables; `entropy` if the profile leaves it open.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::units::{Bits, Pps};
+use crate::model::units::{Bits, Pps};
 
 /// What a profile offers at multiplier 1; what every rate is resolved against.
 #[derive(Debug, Clone, Copy, PartialEq)]

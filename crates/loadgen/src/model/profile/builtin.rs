@@ -6,8 +6,8 @@ use wire::checksum;
 use wire::eth::MIN_FRAME;
 
 use super::{Tunables, Way};
-use crate::stream::{Macs, Op, Step, Stream, StreamRate, Variable};
-use crate::units::{FCS, MAX_FRAME, Pps};
+use crate::model::stream::{Macs, Op, Step, Stream, StreamRate, Variable};
+use crate::model::units::{FCS, MAX_FRAME, Pps};
 
 /// A built-in profile.
 pub struct Builtin {

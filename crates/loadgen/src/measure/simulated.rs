@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::clock::{Clock, Nanos};
 use crate::device::{Count, Failure, Path, Receiver, Transmitter};
-use crate::units::Pps;
+use crate::model::units::Pps;
 
 /// What the simulated device and generator can do, each way.
 #[derive(Debug, Clone, Copy)]

@@ -11,10 +11,10 @@ use graph::{Buffers, Desc, Frame, Port};
 
 use crate::clock::Nanos;
 use crate::device::{Count, Failure, Transmitter};
-use crate::field::Fields;
-use crate::pacer::{Interleave, Pacer};
-use crate::stream::Stream;
-use crate::units::Pps;
+use crate::model::stream::Stream;
+use crate::model::units::Pps;
+use crate::schedule::{Interleave, Pacer};
+use crate::source::fields::Fields;
 
 /// Packets that are built and offered to the port at a time.
 const BURST: usize = 128;

@@ -7,7 +7,7 @@
 use wire::checksum::{self, Sum};
 use wire::ip4;
 
-use crate::stream::{Op, Step, Stream, Variable};
+use crate::model::stream::{MAX_VARIABLES, Op, Step, Stream, Variable};
 
 /// A running stream. Cloning it clones its position.
 #[derive(Debug, Clone)]
@@ -150,7 +150,7 @@ impl Fields {
     /// Compiles `stream`. `entropy` seeds the random variables of streams that ask for a different sequence every
     /// time (seed 0) and is not used otherwise.
     ///
-    /// A stream from [`crate::profile`] fits: its steps lie within the frame and name variables it has. Steps that do
+    /// A stream from [`crate::model::profile`] fits: its steps lie within the frame and name variables it has. Steps that do
     /// not are left out.
     #[must_use]
     pub fn new(stream: &Stream, entropy: u32) -> Self {
@@ -279,33 +279,6 @@ impl Fields {
     }
 }
 
-/// Most variables of one stream.
-pub const MAX_VARIABLES: usize = 16;
-
-impl Stream {
-    /// Whether `step` names a variable of the stream and lies within its frame.
-    #[must_use]
-    pub fn contains(&self, step: &Step) -> bool {
-        let within = |offset: usize, len: usize| {
-            offset
-                .checked_add(len)
-                .is_some_and(|end| end <= self.frame_len())
-        };
-        match *step {
-            Step::Write {
-                variable, offset, ..
-            } => {
-                variable < MAX_VARIABLES
-                    && self
-                        .variables
-                        .get(variable)
-                        .is_some_and(|v| within(offset, v.size.into()))
-            }
-            Step::Checksum4 { offset } => within(offset, ip4::LEN),
-        }
-    }
-}
-
 /// The operation of step `at`.
 fn compile(steps: &[Step], at: usize, variables: &[Variable], frame: &[u8]) -> Compiled {
     match steps[at] {
@@ -385,5 +358,4 @@ fn checksum4(packet: &mut [u8]) {
 }
 
 #[cfg(test)]
-#[path = "field_tests.rs"]
 mod tests;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Nanos;
-use crate::units::Pps;
+use crate::model::units::Pps;
 
 /// Fraction bits of a position in the schedule.
 const FRACTION: u32 = 32;

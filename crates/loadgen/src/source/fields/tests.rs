@@ -1,8 +1,8 @@
 //! The compiled stream against a slow reading of its specification.
 
 use super::*;
-use crate::stream::{Macs, StreamRate};
-use crate::units::Pps;
+use crate::model::stream::{Macs, StreamRate};
+use crate::model::units::Pps;
 use proptest::prelude::*;
 
 fn stream(packet: Vec<u8>, variables: Vec<Variable>, steps: Vec<Step>) -> Stream {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::stream::Stream;
+use crate::model::stream::Stream;
 
 mod builtin;
 mod compiled;

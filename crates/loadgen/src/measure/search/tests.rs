@@ -1,7 +1,7 @@
 //! The search against simulated devices.
 
 use super::*;
-use crate::simulated::{Device, Simulation};
+use crate::measure::simulated::{Device, Simulation};
 
 fn search(device: Device, goal: Goal) -> (Found, Vec<Event>, Duration) {
     let simulation = Simulation::new(device);
@@ -263,7 +263,7 @@ fn a_ramp_comes_first_if_there_is_time() {
         .iter()
         .map(|t| t.offered_pps / 1e6)
         .collect();
-    for (share, wanted) in shares.iter().zip(RAMP) {
+    for (share, wanted) in shares.iter().zip(verdicts::RAMP) {
         assert!((share / wanted - 1.0).abs() < 0.02, "{shares:?}");
     }
     assert!(found.trials[5].loss > 0.3 && found.trials[4].loss <= 0.001);

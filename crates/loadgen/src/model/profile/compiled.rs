@@ -8,9 +8,8 @@ use base64::Engine;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::field::MAX_VARIABLES;
-use crate::stream::{Macs, Op, Step, Stream, StreamRate, Variable};
-use crate::units::{Bits, MAX_FRAME, Pps};
+use crate::model::stream::{MAX_VARIABLES, Macs, Op, Step, Stream, StreamRate, Variable};
+use crate::model::units::{Bits, MAX_FRAME, Pps};
 
 /// Most streams of one profile: more than any profile has, few enough for a wrong file to fail early.
 const MAX_STREAMS: usize = 4096;

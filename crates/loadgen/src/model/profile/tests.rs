@@ -1,15 +1,15 @@
 //! Built-in profiles against compiled ones, and the reader of compiled ones against wrong input.
 
 use super::*;
-use crate::field::Fields;
-use crate::stream::load;
+use crate::model::stream::load;
+use crate::source::fields::Fields;
 use proptest::prelude::*;
 
 macro_rules! compiled {
     ($name:literal) => {
         (
             concat!($name, ".json"),
-            include_str!(concat!("../../tests/profiles/", $name, ".json")),
+            include_str!(concat!("../../../tests/profiles/", $name, ".json")),
         )
     };
 }

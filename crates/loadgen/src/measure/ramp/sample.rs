@@ -1,0 +1,141 @@
+//! What a ramp saw in one interval.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::clock::Nanos;
+use crate::device::Count;
+use crate::measure::trial::{Reading, SHORTFALL, WayResult};
+use crate::model::units::{Bits, WIRE_OVERHEAD};
+
+/// One direction in one sample.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct WaySample {
+    /// Rate wanted in the interval, packets a second.
+    pub offered_pps: f64,
+    /// Rate sent, packets a second.
+    pub tx_pps: f64,
+    /// Rate that came back, packets a second.
+    pub rx_pps: f64,
+    /// Sent on layer 2, bits a second.
+    pub tx_bps: f64,
+    /// Came back on layer 2, bits a second.
+    pub rx_bps: f64,
+    /// Sent on layer 1, bits a second.
+    pub tx_l1_bps: f64,
+    /// Came back on layer 1, bits a second.
+    pub rx_l1_bps: f64,
+    /// Share of what was sent in the interval that did not come back in it, 0.0 to 1.0.
+    pub loss: f64,
+    /// Counts since the ramp began.
+    pub total: WayResult,
+}
+
+/// All directions at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sample {
+    /// Seconds since the ramp began.
+    pub at: f64,
+    /// Each direction.
+    pub ways: Vec<WaySample>,
+    /// No generator fell short of the offer by more than 0.1 % in this interval.
+    pub valid: bool,
+}
+
+impl Sample {
+    pub(super) fn sum(&self, of: impl Fn(&WaySample) -> f64) -> f64 {
+        self.ways.iter().map(of).sum()
+    }
+
+    /// Rate sent, all ways, in packets a second.
+    #[must_use]
+    pub fn sent_pps(&self) -> f64 {
+        self.sum(|way| way.tx_pps)
+    }
+
+    /// Rate that came back, all ways, in packets a second.
+    #[must_use]
+    pub fn received_pps(&self) -> f64 {
+        self.sum(|way| way.rx_pps)
+    }
+
+    /// Share that a way lost. What is under way `in_flight` seconds is more when the rate rises, and is not lost.
+    pub(super) fn loses(&self, way: usize, before: Option<&Sample>, in_flight: f64) -> f64 {
+        let slower = before.map_or(0.0, |sample| sample.ways[way].tx_pps);
+        let length = self.at - before.map_or(0.0, |sample| sample.at);
+        let way = self.ways[way];
+        if way.rx_pps <= 0.0 {
+            return 1.0;
+        }
+        let rising = in_flight * (way.tx_pps - slower) / length.max(f64::MIN_POSITIVE);
+        1.0 - (way.rx_pps + rising) / way.tx_pps
+    }
+}
+
+/// Packets that sampling may find on their way from schedule to port; they are not missing.
+const UNDERWAY: u64 = 256;
+
+impl WaySample {
+    fn new(interval: &WayResult, total: WayResult, seconds: f64) -> WaySample {
+        let per_second = |n: f64| n / seconds.max(1e-9);
+        let l1 = |c: Count| (c.bytes as f64 + WIRE_OVERHEAD * c.packets as f64) * 8.0;
+        let (sent, received) = (interval.sent, interval.received);
+        WaySample {
+            offered_pps: per_second(interval.offered as f64),
+            tx_pps: per_second(sent.packets as f64),
+            rx_pps: per_second(received.packets as f64),
+            tx_bps: per_second(sent.bytes as f64 * 8.0),
+            rx_bps: per_second(received.bytes as f64 * 8.0),
+            tx_l1_bps: per_second(l1(sent)),
+            rx_l1_bps: per_second(l1(received)),
+            loss: interval.loss(),
+            total,
+        }
+    }
+
+    /// Share of a line in percent that was sent.
+    #[must_use]
+    pub fn tx_util(&self, line: Bits) -> f64 {
+        self.tx_l1_bps / line.0 * 100.0
+    }
+
+    /// Share of a line in percent that came back.
+    #[must_use]
+    pub fn rx_util(&self, line: Bits) -> f64 {
+        self.rx_l1_bps / line.0 * 100.0
+    }
+}
+
+fn is_whole(interval: &WayResult) -> bool {
+    let missing = interval
+        .offered
+        .saturating_sub(interval.sent.packets)
+        .saturating_sub(UNDERWAY);
+    missing as f64 <= SHORTFALL * interval.offered as f64
+}
+
+pub(super) fn take(
+    begin: Nanos,
+    now: Nanos,
+    length: Duration,
+    first: &[Reading],
+    last: &[Reading],
+    readings: &[Reading],
+) -> Sample {
+    let mut valid = true;
+    let ways = readings
+        .iter()
+        .zip(first.iter().zip(last))
+        .map(|(reading, (first, last))| {
+            let interval = reading.since(last);
+            valid &= is_whole(&interval);
+            WaySample::new(&interval, reading.since(first), length.as_secs_f64())
+        });
+    let ways = ways.collect();
+    Sample {
+        at: now.since(begin).as_secs_f64(),
+        ways,
+        valid,
+    }
+}

@@ -1,0 +1,167 @@
+//! The ramp against simulated devices.
+
+use super::*;
+use crate::measure::simulated::{Device, Simulation};
+use crate::model::units::Bits;
+
+fn plan() -> Plan {
+    Plan {
+        target: Pps(1e6),
+        warmup: Duration::from_secs(2),
+        ramp: Duration::from_secs(20),
+        steps: 40,
+        hold: Duration::from_secs(5),
+        ..Plan::default()
+    }
+}
+
+fn ramp(device: Device, ways: usize) -> Ramp {
+    let simulation = Simulation::new(device);
+    let mut seen = 0;
+    let ramp = run(
+        &plan(),
+        &mut simulation.paths(ways),
+        &simulation,
+        &mut |_| seen += 1,
+    )
+    .unwrap();
+    assert_eq!(seen, ramp.samples.len());
+    ramp
+}
+
+#[test]
+fn the_staircase_rises_to_the_target_and_holds() {
+    let ramp = ramp(
+        Device {
+            capacity: 5e6,
+            ..Device::default()
+        },
+        1,
+    );
+    assert_eq!(ramp.samples.len(), 25);
+    for (i, sample) in ramp.samples.iter().enumerate() {
+        assert!((sample.at - (i + 1) as f64).abs() < 1e-6);
+        let wanted = if i < 20 {
+            1e6 * (2.0 * i as f64 + 1.5) / 40.0
+        } else {
+            1e6
+        };
+        assert!(
+            (sample.ways[0].tx_pps / wanted - 1.0).abs() < 1e-3,
+            "{i}: {sample:?}"
+        );
+        assert!(sample.valid);
+    }
+    assert!(
+        ramp.whole.valid && ramp.whole.loss() == 0.0,
+        "{:?}",
+        ramp.whole
+    );
+    let last = ramp.samples[24].ways[0];
+    assert!((last.tx_util(Bits(672e6)) - 100.0).abs() < 0.1, "{last:?}");
+    assert!((last.tx_l1_bps / last.tx_bps - 84.0 / 64.0).abs() < 1e-9);
+}
+
+#[test]
+fn loss_is_seen_where_it_begins() {
+    let ramp = ramp(
+        Device {
+            capacity: 5e5,
+            ..Device::default()
+        },
+        2,
+    );
+    assert!(ramp.samples[8].ways[1].loss < 0.2);
+    assert!((ramp.samples[24].ways[1].loss - 0.5).abs() < 1e-3);
+    assert!(ramp.samples.iter().all(|s| s.valid) && ramp.whole.valid);
+    assert_eq!(ramp.whole.ways.len(), 2);
+}
+
+/// One second that a queue made lucky, far above where loss begins, is not the result.
+#[test]
+fn the_highest_rate_is_what_all_samples_say() {
+    let device = Device {
+        capacity: 5e5,
+        ..Device::default()
+    };
+    let mut ramp = ramp(device, 1);
+    let highest = ramp.max_rate(0.001).unwrap();
+    assert!(
+        (0.96..1.01).contains(&(highest.max_pps / 5e5)),
+        "{highest:?}"
+    );
+    let (low, high) = highest.interval_pps;
+    assert!(low < 5e5 && 5e5 < high, "{highest:?}");
+    ramp.samples[17].ways[0].rx_pps = ramp.samples[17].ways[0].tx_pps;
+    let lucky = ramp.max_rate(0.001).unwrap();
+    assert!(
+        (lucky.max_pps / highest.max_pps - 1.0).abs() < 0.06,
+        "{lucky:?}"
+    );
+    assert!(lucky.loss <= 0.001);
+}
+
+#[test]
+fn a_device_that_keeps_up_is_as_fast_as_the_ramp_goes() {
+    let device = Device {
+        capacity: 5e6,
+        ..Device::default()
+    };
+    let ramp = ramp(device, 2);
+    let highest = ramp.max_rate(0.001).unwrap();
+    assert!((highest.max_pps / 2e6 - 1.0).abs() < 0.001, "{highest:?}");
+    let nothing = Ramp {
+        samples: Vec::new(),
+        ..ramp
+    };
+    assert_eq!(nothing.max_rate(0.001), None);
+}
+
+/// A way that loses is not made up for by one that does not.
+#[test]
+fn each_way_counts() {
+    let device = Device {
+        capacity: 5e6,
+        ..Device::default()
+    };
+    let mut ramp = ramp(device, 2);
+    for sample in &mut ramp.samples {
+        sample.ways[1].rx_pps *= 0.9985;
+    }
+    assert_eq!(ramp.max_rate(0.001), None);
+}
+
+#[test]
+fn short_sending_is_marked_and_is_no_loss() {
+    let ramp = ramp(
+        Device {
+            capacity: 5e6,
+            ceiling: 6e5,
+            ..Device::default()
+        },
+        1,
+    );
+    assert!(ramp.samples[5].valid && !ramp.samples[24].valid);
+    assert!(
+        !ramp.whole.valid && ramp.whole.why.contains("short"),
+        "{}",
+        ramp.whole.why
+    );
+    assert_eq!(ramp.whole.loss(), 0.0);
+}
+
+#[test]
+fn a_plan_of_nothing_ends() {
+    let simulation = Simulation::new(Device::default());
+    let zero = Duration::ZERO;
+    let plan = Plan {
+        warmup: zero,
+        ramp: zero,
+        hold: zero,
+        steps: 0,
+        sample: zero,
+        ..Plan::default()
+    };
+    let ramp = run(&plan, &mut simulation.paths(1), &simulation, &mut |_| {}).unwrap();
+    assert!(ramp.samples.is_empty() && !ramp.whole.valid);
+}

@@ -1,0 +1,77 @@
+//! The trials of a search, one after the other.
+
+use std::time::Duration;
+
+use super::{Event, SHORTEST};
+use crate::clock::Clock;
+use crate::device::{Failure, Path};
+use crate::measure::point::Point;
+use crate::measure::trial::{self, Trial};
+use crate::model::units::Pps;
+
+/// The light load, as a share of what came back in the warm-up, and its time.
+const LIGHT: (f64, Duration) = (0.25, Duration::from_millis(250));
+
+/// Makes trials, tells of them and keeps them.
+pub struct Runs<'a> {
+    paths: &'a mut [Path],
+    clock: &'a dyn Clock,
+    watch: &'a mut dyn FnMut(Event),
+    /// What the trials gave, in order.
+    pub points: Vec<Point>,
+}
+
+impl<'a> Runs<'a> {
+    pub fn new(
+        paths: &'a mut [Path],
+        clock: &'a dyn Clock,
+        watch: &'a mut dyn FnMut(Event),
+    ) -> Runs<'a> {
+        let points = Vec::new();
+        Runs {
+            paths,
+            clock,
+            watch,
+            points,
+        }
+    }
+
+    /// Lets caches fill and clocks rise: what comes of that is nobody's result.
+    pub fn warm_up(&mut self) -> Result<Trial, Failure> {
+        (self.watch)(Event::WarmUp);
+        trial::run(self.paths, Pps::UNLIMITED, SHORTEST, self.clock)
+    }
+
+    /// Warms up, and measures how long packets are on their way while none waits, in seconds.
+    pub fn in_flight(&mut self, limit: Pps) -> Result<f64, Failure> {
+        let back = self.warm_up()?.forwarded.0 / self.paths.len().max(1) as f64;
+        let rate = Pps((LIGHT.0 * back).min(limit.0));
+        if rate.0 < 1.0 {
+            return Ok(0.0);
+        }
+        let light = trial::run(self.paths, rate, LIGHT.1, self.clock)?;
+        Ok(light.drained as f64 / light.offered_pps().0)
+    }
+
+    /// A trial at `rate` each way.
+    pub fn trial(&mut self, rate: Pps, length: Duration) -> Result<Trial, Failure> {
+        let flat_out = !rate.is_limited();
+        let ways = self.paths.len().max(1) as f64;
+        let offered_pps = if flat_out { 0.0 } else { rate.0 * ways };
+        (self.watch)(Event::TrialStart {
+            flat_out,
+            offered_pps,
+        });
+        let trial = trial::run(self.paths, rate, length, self.clock)?;
+        (self.watch)(Event::TrialEnd {
+            flat_out,
+            offered_pps,
+            sent: trial.sent(),
+            received: trial.received(),
+            seconds: trial.seconds,
+            valid: trial.valid,
+        });
+        self.points.push(trial.point());
+        Ok(trial)
+    }
+}

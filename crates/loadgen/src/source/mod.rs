@@ -1,0 +1,3 @@
+//! Where packets come from.
+
+pub mod fields;
