@@ -8,6 +8,7 @@ pub mod api;
 pub mod cli;
 pub mod config;
 pub mod facts;
+mod mac;
 pub mod machine;
 pub mod mirror;
 pub mod netdev;

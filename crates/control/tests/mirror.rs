@@ -8,7 +8,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use control::mirror::{LinkNews, Mirror, Options};
-use router::change::{Address, Path, Route};
+use router::change::{Address, Mac, Path, Route};
 use support::{Follower, Netns};
 
 /// A namespace with two connected veth interfaces `pa` (10.0.1.1/24) and `pb` (10.0.2.1/24), ours as 1 and 2.
@@ -259,13 +259,13 @@ fn neighbors_follow_their_state() {
     };
     let address = "10.0.1.2".parse().unwrap();
     netns.ip("neighbor add 10.0.1.2 lladdr 02:00:00:00:00:02 dev pa nud permanent");
-    let mac = [2, 0, 0, 0, 0, 2];
+    let mac = Mac([2, 0, 0, 0, 0, 2]);
     follower.until("resolved", |_, memory| {
         memory.neighbors.get(&(1, address)) == Some(&mac)
     });
     netns.ip("neighbor change 10.0.1.2 lladdr 02:00:00:00:00:03 dev pa nud reachable");
     follower.until("moved", |_, memory| {
-        memory.neighbors.get(&(1, address)) == Some(&[2, 0, 0, 0, 0, 3])
+        memory.neighbors.get(&(1, address)) == Some(&Mac([2, 0, 0, 0, 0, 3]))
     });
     netns.ip("neighbor change 10.0.1.2 dev pa nud failed");
     follower.until("failed", |_, memory| {

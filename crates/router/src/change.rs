@@ -7,15 +7,13 @@ use std::net::Ipv4Addr;
 
 pub use tables::interface::Features;
 pub use tables::ip4::Prefix;
+pub use wire::eth::Mac;
 
 /// Index of an interface of the router (not the kernel's ifindex). 0 is never an interface.
 pub type InterfaceId = u16;
 
 /// MTUs that an interface can have, in bytes of IP packet: the smallest of IPv4 (RFC 791 section 3.2) to jumbo frames.
 pub const MTUS: std::ops::RangeInclusive<u16> = 68..=9216;
-
-/// A 48-bit Ethernet address.
-pub type Mac = [u8; 6];
 
 /// What an interface is to the packet path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

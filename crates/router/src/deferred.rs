@@ -137,7 +137,7 @@ mod tests {
         let neighbor = Change::NeighborSet {
             interface: 7,
             address: Ipv4Addr::LOCALHOST,
-            mac: [2; 6],
+            mac: [2; 6].into(),
         };
         deferred.settle(&neighbor, false);
         deferred.settle(&Change::InterfaceDelete(7), true);

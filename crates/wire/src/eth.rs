@@ -1,5 +1,6 @@
 //! Ethernet II (IEEE 802.3 clause 3, RFC 894).
 
+use std::array::TryFromSliceError;
 use std::fmt;
 use std::mem::offset_of;
 use std::str::FromStr;
@@ -67,6 +68,15 @@ impl Mac {
 impl From<[u8; 6]> for Mac {
     fn from(bytes: [u8; 6]) -> Self {
         Self(bytes)
+    }
+}
+
+impl TryFrom<&[u8]> for Mac {
+    type Error = TryFromSliceError;
+
+    /// Of exactly six bytes.
+    fn try_from(bytes: &[u8]) -> Result<Self, TryFromSliceError> {
+        bytes.try_into().map(Self)
     }
 }
 

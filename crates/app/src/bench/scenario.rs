@@ -6,7 +6,7 @@ use graph::pool::{Pages, STRIDE};
 use graph::worker::Worker;
 use graph::{Buffers, Command, Desc, Handle, Pool, WorkerPort};
 use io::null::{Collected, Null};
-use router::{Change, Cx, Interface, Kind, Path, Prefix, Route, Router, Setup};
+use router::{Change, Cx, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup};
 use std::error::Error;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub const SCENARIOS: [What; 3] = [
 ];
 
 const INTERFACE: u16 = 1;
-const OWN: router::Mac = [0x02, 0x50, 0x53, 0, 0, 1];
+const OWN: Mac = Mac([0x02, 0x50, 0x53, 0, 0, 1]);
 const HOPS: u32 = 16;
 const TTL: u8 = 255;
 
@@ -193,7 +193,7 @@ impl Scenario {
         Packet::udp((source, 1025), (destination, 12))
             .without_udp_checksum()
             .ttl(TTL)
-            .macs(wire::eth::Mac(OWN), wire::eth::Mac(OWN))
+            .macs(OWN, OWN)
             .frame_len(60)
             .frame()
     }
@@ -218,8 +218,8 @@ impl Scenario {
                 .lookup(destination)
                 .ok_or("bench: the oracle has no route")?;
             let mut want = self.frame(i);
-            want[..6].copy_from_slice(&mac(hop, self.what.passes));
-            want[6..12].copy_from_slice(&OWN);
+            want[..6].copy_from_slice(&mac(hop, self.what.passes).0);
+            want[6..12].copy_from_slice(&OWN.0);
             want[22] = TTL - self.what.passes as u8;
             want[24..26].fill(0);
             let sum = wire::checksum::of(&want[14..34]);
@@ -264,11 +264,11 @@ impl Scenario {
 }
 
 /// Next hop `hop`'s address. Packets that go round more than once must come back to us.
-fn mac(hop: u32, passes: usize) -> router::Mac {
+fn mac(hop: u32, passes: usize) -> Mac {
     if passes > 1 {
         OWN
     } else {
-        [0x02, 0x50, 0x53, 1, 0, hop as u8]
+        Mac([0x02, 0x50, 0x53, 1, 0, hop as u8])
     }
 }
 

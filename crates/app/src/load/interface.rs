@@ -45,10 +45,9 @@ impl Interface {
     /// # Errors
     /// It has none.
     pub fn mac(&self) -> Result<Mac, Box<dyn Error>> {
-        match self.0.mac {
-            Some(mac) => Ok(Mac(mac)),
-            None => Err(format!("{} has no Ethernet address; give --src-mac", self.0.name).into()),
-        }
+        let name = &self.0.name;
+        let none = || format!("{name} has no Ethernet address; give --src-mac").into();
+        self.0.mac.ok_or_else(none)
     }
 
     /// The only neighbor that the kernel knows on this link: whoever routes what is sent here.
@@ -59,8 +58,8 @@ impl Interface {
         let neighbors = Requests::open(None)?.neighbors(self.0.index)?;
         let mut known: Vec<Mac> = Vec::new();
         for mac in neighbors.into_iter().filter_map(|neighbor| neighbor.mac) {
-            if !known.contains(&Mac(mac)) {
-                known.push(Mac(mac));
+            if !known.contains(&mac) {
+                known.push(mac);
             }
         }
         let name = &self.0.name;

@@ -125,9 +125,7 @@ fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
         port: opened.map_or_else(|| format!("waiting: {}", slot.waiting), |o| o.describe()),
         mode: opened.map(|o| o.mode()),
         lane: opened.map(|_| "userspace"),
-        mac: link
-            .and_then(|l| l.mac)
-            .map(|m| wire::eth::Mac(m).to_string()),
+        mac: link.and_then(|l| l.mac).map(|mac| mac.to_string()),
         mtu: link.map(|l| l.mtu),
         passed_to_host: program.map(|p| p.passed),
         given_to_router: program.map(|p| p.redirected),

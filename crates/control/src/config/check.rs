@@ -207,7 +207,7 @@ impl Checker {
             self.say(text.referenced, message, "write it as in 02:00:5e:10:00:01");
             return None;
         };
-        if mac[0] & 1 != 0 {
+        if mac.is_group() {
             let message = format!(
                 "interface {name} MAC address {} cannot be multicast",
                 text.value

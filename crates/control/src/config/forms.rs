@@ -34,7 +34,7 @@ pub(super) fn mac(text: &str) -> Option<Mac> {
         return None;
     }
     let bits = u64::from_str_radix(&digits, 16).ok()?.to_be_bytes();
-    bits[2..].try_into().ok()
+    Mac::try_from(&bits[2..]).ok()
 }
 
 /// The address, and whether it is spelled in the one canonical way.

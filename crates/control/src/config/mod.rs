@@ -39,6 +39,7 @@ pub struct Interface {
     /// Words for people.
     pub description: Option<String>,
     /// Ethernet address to set; `None`: as it is.
+    #[serde(with = "crate::mac")]
     pub mac: Option<Mac>,
     /// Name of the kernel's device for it; `None`: as it is.
     pub lcp: Option<String>,

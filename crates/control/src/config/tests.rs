@@ -43,7 +43,7 @@ fn an_operators_file_reads() {
         (first.mtu, first.lcp.as_deref(), first.up),
         (Some(9000), Some("e0"), true)
     );
-    assert_eq!(first.mac, Some([2, 0, 0x5e, 0x10, 0, 1]));
+    assert_eq!(first.mac, Some([2, 0, 0x5e, 0x10, 0, 1].into()));
     assert_eq!(first.addresses[1].to_string(), "2001:db8::1/112");
     assert_eq!(first.port.kind, PortKind::Pci("0000:03:00.0".into()));
     assert_eq!(

@@ -7,7 +7,7 @@ fn link(index: u32, name: &str, up: bool) -> Event {
         index,
         name: name.into(),
         altnames: Vec::new(),
-        mac: Some([2, 0, 0, 0, 0, index as u8]),
+        mac: Some([2, 0, 0, 0, 0, index as u8].into()),
         mtu: 1500,
         admin_up: up,
         carrier: up,
@@ -197,7 +197,7 @@ fn what_was_known_before_is_told_when_an_interface_becomes_ours() {
     let resolved = Neighbor {
         link: 11,
         address: [10, 0, 1, 2].into(),
-        mac: Some([2; 6]),
+        mac: Some([2; 6].into()),
     };
     let pending = Neighbor {
         link: 11,
@@ -219,7 +219,7 @@ fn what_was_known_before_is_told_when_an_interface_becomes_ours() {
         Change::NeighborSet {
             interface: 1,
             address: resolved.address,
-            mac: [2; 6]
+            mac: [2; 6].into()
         }
     );
     assert_eq!(changes.len(), 3);
@@ -365,7 +365,7 @@ fn neighbors_of_others_and_of_groups_are_not_ours() {
         Event::Neighbor(Neighbor {
             link,
             address: address.into(),
-            mac: Some([2; 6]),
+            mac: Some([2; 6].into()),
         })
     };
     assert_eq!(

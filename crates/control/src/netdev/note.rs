@@ -45,6 +45,7 @@ pub struct Record {
     /// Its addresses, which a move takes away.
     pub addresses: Vec<(IpAddr, u8)>,
     /// The Ethernet address that it was given.
+    #[serde(with = "crate::mac")]
     pub given_mac: Option<Mac>,
     /// The MTU that it was given.
     pub given_mtu: Option<u32>,
@@ -58,6 +59,7 @@ pub struct Record {
 pub(super) struct Identity {
     pub kind: Option<String>,
     pub bus_address: Option<String>,
+    #[serde(with = "crate::mac")]
     pub mac: Option<Mac>,
 }
 
@@ -286,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_name_without_an_ethernet_address_proves_nothing() {
-        let (own, given) = (Some([2, 0, 0, 0, 0, 1]), Some([2, 0, 0, 0, 0, 2]));
+        let (own, given) = (Some(Mac([2, 0, 0, 0, 0, 1])), Some(Mac([2, 0, 0, 0, 0, 2])));
         for (mac, given_mac) in [(None, None), (own, None), (None, given), (own, given)] {
             let record = record(mac, given_mac);
             assert!(!record.is_about(&named("lan0", None)), "{record:?}");

@@ -178,7 +178,7 @@ impl Requests {
     /// What the driver reports.
     pub fn set_mac(&mut self, link: u32, mac: Mac) -> io::Result<()> {
         self.change(link, || {
-            change_link(link, 0, 0).attribute(libc::IFLA_ADDRESS, &mac)
+            change_link(link, 0, 0).attribute(libc::IFLA_ADDRESS, &mac.0)
         })
     }
 

@@ -88,7 +88,7 @@ fn interface(router: &Router, i: &crate::Interface, c: &InterfaceCounts) -> Inte
         index: i.id,
         up: i.up,
         mtu: i.mtu,
-        mac: wire::eth::Mac(i.mac).to_string(),
+        mac: i.mac.to_string(),
         twin_of: match i.kind {
             Kind::Twin { of } => Some(super::text::name(router, of)),
             Kind::Routed { .. } => None,

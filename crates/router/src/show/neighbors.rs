@@ -34,7 +34,7 @@ pub fn neighbors(router: &Router) -> Neighbors {
             .map(|(&(address, interface), n)| Neighbor {
                 age_seconds: n.since.elapsed().as_secs_f64(),
                 address: address.into(),
-                mac: wire::eth::Mac(n.mac).to_string(),
+                mac: n.mac.to_string(),
                 interface: name(router, interface),
             })
             .collect(),

@@ -239,7 +239,7 @@ impl State {
                 Kind::Twin { of } => (Mode::Twin, of),
             };
             interface::Interface {
-                mac: i.mac,
+                mac: i.mac.0,
                 mode,
                 mtu: i.mtu,
                 twin,

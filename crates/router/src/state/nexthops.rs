@@ -16,6 +16,7 @@ use tables::ids::{Full, Retired};
 use tables::ip4::Entry;
 use tables::nexthop::{GroupId, Groups, Member};
 use tables::rib::BuildMix;
+use wire::eth;
 
 /// What adjacencies are made of.
 #[derive(Default)]
@@ -300,11 +301,8 @@ fn adjacency(links: &Links, via: Via) -> Adjacency {
         None => Adjacency::glean(interface, mtu),
         Some((address, None)) => Adjacency::incomplete(interface, mtu, address),
         Some((address, Some(neighbor))) => {
-            let mut header = [0; 14];
-            header[..6].copy_from_slice(&neighbor.mac);
-            header[6..12].copy_from_slice(&i.mac);
-            header[12..].copy_from_slice(&[0x08, 0x00]);
-            let fast = Adjacency::rewrite(interface, mtu, header, address);
+            let header = eth::Header::new(neighbor.mac, i.mac, eth::IP4);
+            let fast = Adjacency::rewrite(interface, mtu, *header.bytes(), address);
             match links.features(interface).output {
                 0 => fast,
                 _ => Adjacency {

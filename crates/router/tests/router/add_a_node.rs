@@ -5,10 +5,9 @@ use crate::harness::*;
 use graph::node::node;
 use router::{Change, Features, nodes};
 use wire::craft::Packet;
-use wire::eth::Mac;
 
 fn ping(from: u32, to: u32) -> Packet {
-    Packet::echo_request(from, to, 1, 1).macs(Mac(host_mac(1, 2)), Mac(own_mac(1)))
+    Packet::echo_request(from, to, 1, 1).macs(host_mac(1, 2), own_mac(1))
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use crate::harness::*;
 use router::Event;
 use std::time::{Duration, Instant};
-use wire::eth::Mac;
 
 fn to(host: u8, n: u16) -> Vec<u8> {
     udp(addr(2, host)).id(n).frame()
@@ -117,7 +116,7 @@ fn scans_by_all_workers_share_what_may_be_asked() {
     let mut scan = |lab: &mut Lab, from: u16, net: u32| {
         for n in 0..20 {
             let to = |host| udp((net << 24) + n * 100 + host);
-            let macs = (Mac(host_mac(from, 2)), Mac(own_mac(from)));
+            let macs = (host_mac(from, 2), own_mac(from));
             let frames = (0..100).map(|host| to(host).macs(macs.0, macs.1).frame());
             lab.receive(from, frames.collect::<Vec<_>>());
             asked += lab.router.events().len();

@@ -6,7 +6,7 @@ use router::{Change, Interface, Path, Route};
 fn flows() -> Vec<Vec<u8>> {
     let flow = |i: u16| {
         wire::craft::Packet::udp((addr(1, 2), 1024 + i), (FAR, 53))
-            .macs(wire::eth::Mac(host_mac(1, 2)), wire::eth::Mac(own_mac(1)))
+            .macs(host_mac(1, 2), own_mac(1))
             .frame()
     };
     (0..1600).map(flow).collect()

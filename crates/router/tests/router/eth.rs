@@ -2,14 +2,14 @@
 
 use crate::harness::*;
 use router::{Change, Interface};
-use wire::eth::Mac;
+use wire::eth::{self, Mac};
 
 #[test]
 fn frames_for_us_are_routed_and_others_dropped() {
     let mut lab = Lab::new();
     lab.takes(udp(FAR).frame(), "ethernet-input", "Ip4");
     assert_eq!(lab.sent(2).len(), 1);
-    let stranger = udp(FAR).macs(Mac(host_mac(1, 2)), Mac([2, 9, 9, 9, 9, 9]));
+    let stranger = udp(FAR).macs(host_mac(1, 2), Mac([2, 9, 9, 9, 9, 9]));
     lab.takes(stranger.frame(), "ethernet-input", "NotOurs");
     for length in 0..14 {
         lab.takes(
@@ -30,19 +30,19 @@ fn frames_for_us_are_routed_and_others_dropped() {
 #[test]
 fn what_is_for_the_host_goes_to_the_twin_as_it_came() {
     let mut lab = Lab::twinned();
-    let to = |mac: [u8; 6], ethertype: u16| {
+    let to = |mac: Mac, ethertype: u16| {
         let mut frame = udp(FAR).frame();
-        frame[..6].copy_from_slice(&mac);
+        frame[..6].copy_from_slice(&mac.0);
         frame[12..14].copy_from_slice(&ethertype.to_be_bytes());
         frame
     };
     let frames = [
-        to([0xff; 6], 0x0806),
-        to(own_mac(1), 0x0806),
-        to(own_mac(1), 0x86dd),
-        to([0x01, 0x80, 0xc2, 0, 0, 0x0e], 0x88cc),
-        to([0xff; 6], 0x0800),
-        to([1, 0, 0x5e, 0, 0, 5], 0x0800),
+        to(Mac::BROADCAST, eth::ARP),
+        to(own_mac(1), eth::ARP),
+        to(own_mac(1), eth::IP6),
+        to(Mac([0x01, 0x80, 0xc2, 0, 0, 0x0e]), eth::LLDP),
+        to(Mac::BROADCAST, eth::IP4),
+        to(Mac([1, 0, 0x5e, 0, 0, 5]), eth::IP4),
     ];
     for frame in &frames {
         lab.takes(frame.clone(), "ethernet-input", "Punt");
@@ -56,13 +56,13 @@ fn what_is_for_the_host_goes_to_the_twin_as_it_came() {
 }
 
 /// A DHCP server's answer on interface 1 to the client with Ethernet address `client`.
-fn dhcp_reply(client: [u8; 6]) -> Vec<u8> {
+fn dhcp_reply(client: Mac) -> Vec<u8> {
     let mut message = vec![2, 1, 6, 0];
     message.resize(28, 0);
-    message.extend(client);
+    message.extend(client.0);
     message.resize(240, 0);
     wire::craft::Packet::udp((addr(1, 2), 67), (FAR, 68))
-        .macs(Mac(host_mac(1, 2)), Mac(own_mac(1)))
+        .macs(host_mac(1, 2), own_mac(1))
         .payload(&message)
         .frame()
 }
@@ -91,10 +91,10 @@ fn host_gets_no_more_than_there_is_time_for_and_control_traffic_first() {
     let mut lab = Lab::twinned();
     let rest = udp(addr(1, 1)).frame();
     let bgp = wire::craft::Packet::tcp((addr(1, 2), 1025), (addr(1, 1), 179), 2, 0, 0)
-        .macs(Mac(host_mac(1, 2)), Mac(own_mac(1)))
+        .macs(host_mac(1, 2), own_mac(1))
         .frame();
     let mut arp = rest.clone();
-    arp[12..14].copy_from_slice(&wire::eth::ARP.to_be_bytes());
+    arp[12..14].copy_from_slice(&eth::ARP.to_be_bytes());
     let started = std::time::Instant::now();
     const FLOOD: usize = 20_000;
     for i in 0..FLOOD / 100 {
@@ -144,7 +144,7 @@ fn own_errors_do_not_go_to_the_host() {
     // The sender's address is one of ours: the error comes back to us.
     let mut lab = Lab::twinned();
     let spoofed = wire::craft::Packet::udp((addr(2, 1), 1), (FAR, 2))
-        .macs(Mac(host_mac(1, 2)), Mac(own_mac(1)))
+        .macs(host_mac(1, 2), own_mac(1))
         .ttl(1);
     lab.takes(spoofed.frame(), "punt", "Own");
     assert!(lab.sent(4).is_empty());

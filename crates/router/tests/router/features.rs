@@ -7,7 +7,6 @@ use router::arc::{IP4_IN_ARC, IP4_OUT_ARC};
 use router::nodes::{self, Table};
 use router::{Change, Cx, Features, Interface, Route};
 use std::sync::{Arc, Mutex};
-use wire::eth::Mac;
 
 /// Interfaces and the packets that passed there, in their order.
 type Log = Arc<Mutex<Vec<(u16, Vec<u8>)>>>;
@@ -154,7 +153,7 @@ fn traffic(lab: &mut Lab) -> Vec<Vec<Vec<u8>>> {
     }
     // And back.
     let back = wire::craft::Packet::udp((FAR, 12), (addr(1, 2), 1025));
-    let back = back.macs(Mac(host_mac(2, 2)), Mac(own_mac(2)));
+    let back = back.macs(host_mac(2, 2), own_mac(2));
     lab.receive(2, (0..300).map(|n| back.clone().id(n).frame()));
     lab.check_buffers(0);
     let interfaces = lab.cables.keys().copied().collect::<Vec<_>>();

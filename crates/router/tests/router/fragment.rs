@@ -81,7 +81,7 @@ fn fragments_are_cut_further() {
     let payload: Vec<u8> = (0..1400).map(|i| (i % 253) as u8).collect();
     for (word, more) in [(0x2000 | 185, 0x2000), (185, 0)] {
         let frame = wire::craft::Packet::raw(addr(1, 2), FAR, 17)
-            .macs(wire::eth::Mac(host_mac(1, 2)), wire::eth::Mac(own_mac(1)))
+            .macs(host_mac(1, 2), own_mac(1))
             .payload(&payload)
             .fragment(word)
             .frame();

@@ -6,7 +6,6 @@ use crate::harness::*;
 use crate::sound::{lab, round};
 use tables::random::Random;
 use wire::craft::Packet;
-use wire::eth::Mac;
 
 fn number(variable: &str, default: u64) -> u64 {
     let value = std::env::var(variable).ok();
@@ -16,7 +15,7 @@ fn number(variable: &str, default: u64) -> u64 {
 /// Good packets to begin with.
 fn corpus() -> Vec<Vec<u8>> {
     let from = addr(1, 2);
-    let to_us = |p: Packet| p.macs(Mac(host_mac(1, 2)), Mac(own_mac(1)));
+    let to_us = |p: Packet| p.macs(host_mac(1, 2), own_mac(1));
     let mut packets = vec![
         to_us(Packet::tcp((from, 40000), (FAR, 80), 2, 7, 0)).frame(),
         to_us(Packet::echo_request(from, FAR, 1, 2)).frame(),

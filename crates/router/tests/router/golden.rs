@@ -6,7 +6,6 @@ use crate::harness::*;
 use router::Route;
 use std::path::{Path, PathBuf};
 use wire::craft::Packet;
-use wire::eth::Mac;
 use wire::pcap;
 
 fn directory() -> PathBuf {
@@ -57,7 +56,7 @@ fn packets() -> Vec<Vec<u8>> {
     let mut arp = udp(FAR).frame();
     (arp[12], arp[13]) = (8, 6);
     let from = addr(1, 2);
-    let to_us = |p: Packet| p.macs(Mac(host_mac(1, 2)), Mac(own_mac(1))).frame();
+    let to_us = |p: Packet| p.macs(host_mac(1, 2), own_mac(1)).frame();
     vec![
         udp(FAR).frame(),
         to_us(Packet::tcp((from, 40000), (FAR, 80), 2, 7, 0)),

@@ -25,12 +25,12 @@ pub fn addr(interface: u8, host: u8) -> u32 {
 
 /// Our Ethernet address on an interface.
 pub fn own_mac(interface: u16) -> Mac {
-    [2, 0xfe, 0, 0, 0, interface as u8]
+    Mac([2, 0xfe, 0, 0, 0, interface as u8])
 }
 
 /// The Ethernet address of host `10.0.interface.host`.
 pub fn host_mac(interface: u16, host: u8) -> Mac {
-    [2, 0, 0, 0, interface as u8, host]
+    Mac([2, 0, 0, 0, interface as u8, host])
 }
 
 pub fn prefix(text: &str) -> Prefix {
@@ -307,8 +307,7 @@ impl Lab {
 
 /// A UDP packet from host 10.0.1.2 as interface 1 receives it.
 pub fn udp(destination: u32) -> Packet {
-    Packet::udp((addr(1, 2), 1025), (destination, 12))
-        .macs(wire::eth::Mac(host_mac(1, 2)), wire::eth::Mac(own_mac(1)))
+    Packet::udp((addr(1, 2), 1025), (destination, 12)).macs(host_mac(1, 2), own_mac(1))
 }
 
 /// An address behind the route 48.0.0.0/8.
@@ -317,8 +316,8 @@ pub const FAR: u32 = 0x3000_0001;
 /// The frame as the router is to send it: Ethernet header for host `.host` on `interface`, one hop less.
 pub fn forwarded(frame: &[u8], interface: u16, host: u8) -> Vec<u8> {
     let mut frame = frame.to_vec();
-    frame[..6].copy_from_slice(&host_mac(interface, host));
-    frame[6..12].copy_from_slice(&own_mac(interface));
+    frame[..6].copy_from_slice(&host_mac(interface, host).0);
+    frame[6..12].copy_from_slice(&own_mac(interface).0);
     frame[22] -= 1;
     frame[24..26].fill(0);
     let sum = wire::checksum::of(&frame[14..34]);

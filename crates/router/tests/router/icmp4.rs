@@ -4,13 +4,9 @@ use crate::harness::*;
 use router::{Address, Change, Path, Prefix, Route};
 use std::net::Ipv4Addr;
 use wire::craft::Packet;
-use wire::eth::Mac;
 
 fn to_us(packet: Packet) -> Vec<u8> {
-    packet
-        .macs(Mac(host_mac(1, 2)), Mac(own_mac(1)))
-        .ttl(1)
-        .frame()
+    packet.macs(host_mac(1, 2), own_mac(1)).ttl(1).frame()
 }
 
 #[test]
@@ -21,8 +17,8 @@ fn an_error_quotes_the_packet_and_comes_from_the_nearest_address() {
         lab.receive(1, [frame.clone()]);
         let sent = lab.sent(1);
         let error = &sent[0];
-        assert_eq!(error[..6], host_mac(1, 2));
-        assert_eq!(error[6..12], own_mac(1));
+        assert_eq!(error[..6], host_mac(1, 2).0);
+        assert_eq!(error[6..12], own_mac(1).0);
         let ip = &error[14..];
         let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
         let quoted = (length - 14).min(576 - 28);
@@ -101,7 +97,7 @@ fn errors_are_rationed_over_all_workers() {
     let mut lab = Lab::sized(2, 64).wired();
     for id in [1, 2] {
         let frame = Packet::udp((addr(id, 2), 1025), (FAR, 12)).ttl(1);
-        let macs = (Mac(host_mac(id.into(), 2)), Mac(own_mac(id.into())));
+        let macs = (host_mac(id.into(), 2), own_mac(id.into()));
         lab.receive(id.into(), vec![frame.macs(macs.0, macs.1).frame(); 200]);
     }
     // 50 at once, and one a millisecond.

@@ -3,10 +3,9 @@
 use crate::harness::*;
 use router::{Change, Interface};
 use wire::craft::Packet;
-use wire::eth::Mac;
 
 fn from_to(source: u32, destination: u32) -> Packet {
-    Packet::udp((source, 1), (destination, 2)).macs(Mac(host_mac(1, 2)), Mac(own_mac(1)))
+    Packet::udp((source, 1), (destination, 2)).macs(host_mac(1, 2), own_mac(1))
 }
 
 /// The frame of a good packet with byte `at` of the IP header set, its checksum right again.

@@ -21,7 +21,7 @@ fn change(random: &mut Random) -> Vec<Change> {
         1 => {
             let (interface, host) = (2 + random.below(2) as u16, 2 + random.below(2) as u8);
             let mut mac = host_mac(interface, host);
-            mac[1] = random.below(3) as u8;
+            mac.0[1] = random.below(3) as u8;
             vec![Change::NeighborSet {
                 interface,
                 address: addr(interface as u8, host).into(),

@@ -92,7 +92,7 @@ impl Wanted {
                 };
                 match self.neighbors.get(&(hop, p.interface)) {
                     Some(mac) => {
-                        let header = [&mac[..], &i.mac, &[8, 0]].concat();
+                        let header = [&mac.0[..], &i.mac.0, &[8, 0]].concat();
                         let hex = header.iter().map(|b| format!("{b:02x}")).collect();
                         Fate::Send(i.name.clone(), u32::from(mtu), hex)
                     }
@@ -166,7 +166,7 @@ fn change(random: &mut Random) -> Change {
             id: interface,
             name: format!("eth{interface}"),
             kind: Kind::Routed { twin: None },
-            mac: [2, 1, 1, 1, interface as u8, random.below(2) as u8],
+            mac: Mac([2, 1, 1, 1, interface as u8, random.below(2) as u8]),
             mtu: 1500 + random.below(2) as u16,
             up: random.below(3) > 0,
         }),
@@ -174,7 +174,7 @@ fn change(random: &mut Random) -> Change {
         2..=4 => Change::NeighborSet {
             interface,
             address: address(random).into(),
-            mac: [2, 0, 0, 0, 0, random.below(3) as u8],
+            mac: Mac([2, 0, 0, 0, 0, random.below(3) as u8]),
         },
         5 => Change::NeighborDelete {
             interface,

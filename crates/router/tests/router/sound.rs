@@ -31,7 +31,7 @@ type Seen = HashMap<Vec<u8>, Vec<u8>>;
 /// A frame that left by a routed interface.
 fn check(frame: &[u8], interface: u16, mtu: usize, seen: &Seen) {
     assert!(frame.len() >= 34, "{frame:02x?}");
-    assert_eq!(frame[6..12], own_mac(interface));
+    assert_eq!(frame[6..12], own_mac(interface).0);
     assert!(frame[0] & 1 == 0 && frame[12..14] == [8, 0]);
     let ip = &frame[14..];
     let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));

@@ -126,7 +126,7 @@ fn a_live_adjacency_is_replaced_and_never_edited() {
     };
     assert_eq!(change(Change::InterfaceSet(mtu.clone()), true).mtu, 9000);
     let mac = Interface {
-        mac: [2, 7, 7, 7, 7, 7],
+        mac: [2, 7, 7, 7, 7, 7].into(),
         ..mtu
     };
     let new = change(Change::InterfaceSet(mac), true);
@@ -134,7 +134,7 @@ fn a_live_adjacency_is_replaced_and_never_edited() {
     let moved = Change::NeighborSet {
         interface: 2,
         address: addr(2, 2).into(),
-        mac: [2, 8, 8, 8, 8, 8],
+        mac: [2, 8, 8, 8, 8, 8].into(),
     };
     assert_ne!(change(moved, true).rewrite, old.rewrite);
 }
@@ -310,7 +310,7 @@ fn a_neighbor_and_a_link_that_met_full_tables_are_right_when_there_is_room() {
     let moved = Change::NeighborSet {
         interface: 2,
         address: addr(2, 2).into(),
-        mac: [2, 8, 8, 8, 8, 8],
+        mac: [2, 8, 8, 8, 8, 8].into(),
     };
     let mtu = Change::InterfaceSet(Interface {
         mtu: 1400,

@@ -231,7 +231,7 @@ impl Opener {
             .unwrap_or_else(|| device_name(&config.name));
         let tap = self.tap(tap::Config {
             name: name.clone(),
-            mac: Some(config.mac.unwrap_or_else(|| own_mac(&config.name, id))),
+            mac: Some(config.mac.unwrap_or_else(|| own_mac(&config.name, id)).0),
             mtu: Some(u32::from(config.mtu.unwrap_or(MTU))),
             up: false,
         })?;
@@ -403,5 +403,5 @@ fn own_mac(name: &str, id: InterfaceId) -> Mac {
         (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
     });
     let [a, b, c, ..] = hash.to_be_bytes();
-    [0x02, 0xfe, a, b, c, id as u8]
+    Mac([0x02, 0xfe, a, b, c, id as u8])
 }
