@@ -1,5 +1,7 @@
 //! Which stream a packet is of.
 
+use wire::{eth, ip, ip4};
+
 use crate::model::stream::{Step, Stream};
 
 /// What a router leaves as it is in a stream's packets, and so tells them from others.
@@ -17,20 +19,25 @@ pub struct Match {
     pub ports: Option<u32>,
 }
 
-/// Where things are in an Ethernet frame with an IPv4 packet (RFC 791) without options.
+/// Where things are in an Ethernet frame with an IPv4 packet without options.
 mod at {
-    pub const ETHERTYPE: usize = 12;
-    pub const VERSION: usize = 14;
-    pub const TOTAL_LENGTH: usize = 16;
-    pub const PROTOCOL: usize = 23;
-    pub const SOURCE: usize = 26;
-    pub const DESTINATION: usize = 30;
-    pub const PORTS: usize = 34;
-    pub const END: usize = 38;
+    use wire::{eth, ip4};
+
+    pub const ETHERTYPE: usize = eth::ETHERTYPE_AT;
+    pub const VERSION: usize = eth::LEN;
+    pub const TOTAL_LENGTH: usize = eth::LEN + ip4::at::TOTAL_LEN;
+    pub const PROTOCOL: usize = eth::LEN + ip4::at::PROTO;
+    pub const SOURCE: usize = eth::LEN + ip4::at::SRC;
+    pub const DESTINATION: usize = eth::LEN + ip4::at::DST;
+    pub const PORTS: usize = eth::LEN + ip4::LEN;
+    pub const END: usize = PORTS + 4;
 }
 
-/// Ethertype IPv4, version 4, header of 20 bytes.
-const IPV4: [u8; 3] = [0x08, 0x00, 0x45];
+/// EtherType IPv4, version 4, header of 20 bytes.
+const IPV4: [u8; 3] = {
+    let [high, low] = eth::IP4.to_be_bytes();
+    [high, low, ip4::PLAIN]
+};
 
 #[inline]
 fn word(frame: &[u8], at: usize) -> u32 {
@@ -60,7 +67,7 @@ impl Match {
         {
             return None;
         }
-        let has_ports = matches!(protocol, 6 | 17) && !varies(at::PORTS, at::END);
+        let has_ports = matches!(protocol, ip::TCP | ip::UDP) && !varies(at::PORTS, at::END);
         Some(Match {
             total_length: u16::from_be_bytes([
                 frame[at::TOTAL_LENGTH],
