@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tables::{Memory, Sizes};
 use tracing::warn;
+use wire::{checksum, eth};
 
 /// MTU of an interface whose configuration names none and whose port has none of its own.
 const MTU: u16 = 1500;
@@ -306,7 +307,9 @@ impl Opener {
 
 /// A virtual link hands over what its transmit offload was to finish; redirected, it stays as it is, and is lost at its end.
 fn is_unfinished(frame: &[u8]) -> bool {
-    frame.get(12..14) == Some(&[8, 0]) && wire::checksum::unfinished(&frame[14..])
+    eth::Header::parse(frame).is_some_and(|(header, packet)| {
+        header.ethertype() == eth::IP4 && checksum::unfinished(packet)
+    })
 }
 
 /// Whether a device of this name is what the interface waits for.
