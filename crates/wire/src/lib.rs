@@ -16,6 +16,7 @@ pub mod icmp6;
 pub mod ip;
 pub mod ip4;
 pub mod ip6;
+pub mod offload;
 pub mod pcap;
 pub mod port;
 pub mod tcp;

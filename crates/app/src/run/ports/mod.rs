@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tables::{Memory, Sizes};
 use tracing::warn;
-use wire::{checksum, eth};
+use wire::{eth, offload};
 
 /// MTU of an interface whose configuration names none and whose port has none of its own.
 const MTU: u16 = 1500;
@@ -308,7 +308,7 @@ impl Opener {
 /// A virtual link hands over what its transmit offload was to finish; redirected, it stays as it is, and is lost at its end.
 fn is_unfinished(frame: &[u8]) -> bool {
     eth::Header::parse(frame).is_some_and(|(header, packet)| {
-        header.ethertype() == eth::IP4 && checksum::unfinished(packet)
+        header.ethertype() == eth::IP4 && offload::unfinished(packet)
     })
 }
 
