@@ -1,5 +1,5 @@
-//! Wrong input: one line that says what, where and what to do, with the lines of the file where there is one; an exit
-//! code that is not 0; nothing half set up.
+//! Wrong input: one line that says what, where and what to do, with the lines of the file where
+//! there is one; an exit code that is not 0; nothing half set up.
 
 use std::{process::Output, time::Duration};
 
@@ -30,7 +30,8 @@ fn assert_refused(output: &Output, words: &[&str]) {
         "exit code {code:?}: {text}"
     );
     assert!(!text.contains("panicked"), "{text}");
-    // What was done before is in the log; the error is one line of its own, with what belongs to it indented.
+    // What was done before is in the log; the error is one line of its own, with what belongs to it
+    // indented.
     let told = |line: &&str| !line.trim().is_empty() && !line.contains(" INFO ");
     let told: Vec<&str> = text.lines().filter(told).collect();
     let heads = told.iter().filter(|line| !line.starts_with(' ')).count();
@@ -100,7 +101,8 @@ fn configurations_that_are_wrong() {
     }
     let hosts = Hosts::new(1500, false);
     let refuses = |yaml: &str, words: &[&str]| refuses(&hosts.router, yaml, words);
-    // A list where a map belongs, an unknown key, an MTU out of range, a mode that does not exist: with their places.
+    // A list where a map belongs, an unknown key, an MTU out of range, a mode that does not exist:
+    // with their places.
     refuses("interfaces: [\n", &[".yaml:"]);
     refuses(
         "interfaces:\n  r1: {}\n  r0: { colour: red }\n",

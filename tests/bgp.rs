@@ -1,5 +1,5 @@
-//! BIRD and FRR, unmodified, in the router's namespace: they learn routes over BGP from neighbours beyond the router,
-//! and traffic follows.
+//! BIRD and FRR, unmodified, in the router's namespace: they learn routes over BGP from neighbours
+//! beyond the router, and traffic follows.
 
 use std::{
     net::Ipv4Addr,
@@ -57,7 +57,8 @@ impl Bird {
     }
 }
 
-/// The neighbour on the left (0) or right (1) host; the left one announces nothing until it is told to.
+/// The neighbour on the left (0) or right (1) host; the left one announces nothing until it is told
+/// to.
 fn neighbour(hosts: &Hosts, side: usize) -> Bird {
     let netns = [&hosts.left, &hosts.right][side];
     let configuration = format!(
@@ -160,7 +161,8 @@ fn follows(left: &Raw, right: &Raw) -> bool {
     })
 }
 
-/// Whether the router says that it knows no way (ICMP destination unreachable: net unreachable, RFC 792).
+/// Whether the router says that it knows no way (ICMP destination unreachable: net unreachable, RFC
+/// 792).
 fn refused(left: &Raw) -> bool {
     left.send(&packet(0));
     let refusal = |frame: &[u8]| {

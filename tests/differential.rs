@@ -1,8 +1,9 @@
-//! The same packets through the Linux kernel and through the router; what comes out is compared byte for byte.
+//! The same packets through the Linux kernel and through the router; what comes out is compared
+//! byte for byte.
 //!
-//! Made equal before: padding of short frames, and the identification and header checksum of packets that the device
-//! itself made. Where the router differs knowingly (docs/differences.md), the packets are left out, and that they still
-//! differ is shown by [`known_differences`].
+//! Made equal before: padding of short frames, and the identification and header checksum of
+//! packets that the device itself made. Where the router differs knowingly (docs/differences.md),
+//! the packets are left out, and that they still differ is shown by [`known_differences`].
 
 mod packets;
 
@@ -32,14 +33,16 @@ const NORMAL: u16 = 1500;
 const JUMBO: u16 = 9000;
 const NARROW: u16 = 1400;
 
-/// Further addresses on the left: one of the same network as the first, one of another with a neighbor in it.
+/// Further addresses on the left: one of the same network as the first, one of another with a
+/// neighbor in it.
 const SECONDARY: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 77);
 const OTHER: Ipv4Addr = Ipv4Addr::new(198, 18, 10, 1);
 const NEAR_OTHER: Ipv4Addr = Ipv4Addr::new(198, 18, 10, 2);
 /// All that the device may send from.
 const OWN: [Ipv4Addr; 4] = [ROUTER[0], ROUTER[1], SECONDARY, OTHER];
 
-/// The router may send a thousand ICMP errors a second; a batch has no more than this time is worth.
+/// The router may send a thousand ICMP errors a second; a batch has no more than this time is
+/// worth.
 const PACE: Duration = Duration::from_millis(40);
 
 /// Where a packet came out, and what it was, with everything that may differ made equal.
@@ -120,8 +123,8 @@ impl Device {
         outputs
     }
 
-    /// Collects what comes out until it has all come: behind it go a packet to the right and then one that brings an
-    /// ICMP error back, each until it is seen.
+    /// Collects what comes out until it has all come: behind it go a packet to the right and then
+    /// one that brings an ICMP error back, each until it is seen.
     fn mark(&mut self, outputs: &mut Outputs) {
         self.markers += 1;
         let src = Ipv4Addr::from(0x10ff_0000 | u32::from(self.markers));
@@ -291,8 +294,8 @@ fn compare(name: &str, kind: Kind, mtu: u16) -> BTreeSet<(u8, u8)> {
     errors
 }
 
-/// Kinds of ICMP errors that must have been seen: network, host, port unreachable, fragmentation needed, prohibited,
-/// time exceeded, wrong options.
+/// Kinds of ICMP errors that must have been seen: network, host, port unreachable, fragmentation
+/// needed, prohibited, time exceeded, wrong options.
 const ERRORS: [(u8, u8); 7] = [(3, 0), (3, 1), (3, 3), (3, 4), (3, 13), (11, 0), (12, 0)];
 
 #[test]
@@ -350,7 +353,8 @@ fn sender_is_told_of_a_silent_neighbor() {
         assert_eq!(error_kind(&output), Some((3, 1)));
         output.1
     });
-    // The kernel quotes the packet as it would have gone out, the router as it came: time to live and checksum differ.
+    // The kernel quotes the packet as it would have gone out, the router as it came: time to live
+    // and checksum differ.
     let same = |frame: &[u8]| {
         let mut frame = frame.to_vec();
         frame[42 + 8] = 0;
@@ -360,7 +364,8 @@ fn sender_is_told_of_a_silent_neighbor() {
     assert_eq!(same(&told[0]), same(&told[1]));
 }
 
-/// A link without addresses of its own: errors come from the router's only one, on its loopback device.
+/// A link without addresses of its own: errors come from the router's only one, on its loopback
+/// device.
 #[test]
 fn errors_by_an_unnumbered_link_come_from_the_loopback_address() {
     let name = "errors_by_an_unnumbered_link_come_from_the_loopback_address";
@@ -397,7 +402,8 @@ fn errors_by_an_unnumbered_link_come_from_the_loopback_address() {
     }
 }
 
-/// A DHCP client on the router's device has no address yet when the server answers to the one that it offers.
+/// A DHCP client on the router's device has no address yet when the server answers to the one that
+/// it offers.
 #[test]
 fn dhcp_client_gets_its_answer() {
     if skipped("dhcp_client_gets_its_answer", &["ip", "ethtool"]) {
@@ -433,7 +439,8 @@ fn dhcp_client_gets_its_answer() {
     }
 }
 
-/// What docs/differences.md says: the kernel drops packets that claim to come from its own addresses.
+/// What docs/differences.md says: the kernel drops packets that claim to come from its own
+/// addresses.
 #[test]
 fn known_differences() {
     if skipped("known_differences", &["ip", "ethtool"]) {

@@ -12,7 +12,8 @@ use crate::harness::{
     until,
 };
 
-/// Processor seconds that a process has used (`/proc/<pid>/stat`, fields 14 and 15, hundredths of a second).
+/// Processor seconds that a process has used (`/proc/<pid>/stat`, fields 14 and 15, hundredths of a
+/// second).
 fn used(pid: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("the router lives");
     let fields: Vec<&str> = stat
@@ -25,7 +26,8 @@ fn used(pid: u32) -> f64 {
     (ticks(14) + ticks(15)) / 100.0
 }
 
-/// Fails if one of the processes works while nothing is to be done; shares of a processor are over three seconds.
+/// Fails if one of the processes works while nothing is to be done; shares of a processor are over
+/// three seconds.
 fn assert_idle(routers: &[&Router]) {
     const SECONDS: f64 = 3.0;
     let pids: Vec<u32> = routers.iter().map(|router| router.process.pid()).collect();
@@ -66,7 +68,8 @@ fn idle_router_sleeps_and_first_packet_is_not_lost() {
     assert_idle(&[&router]);
     for round in 0..5 {
         assert_first_arrives(&left, &right, round);
-        // Long enough for a worker to fall asleep again; should it not have, the packet arrives all the same.
+        // Long enough for a worker to fall asleep again; should it not have, the packet arrives all
+        // the same.
         std::thread::sleep(Duration::from_millis(100));
     }
 }

@@ -1,5 +1,5 @@
-//! The house's walls: who may use whom, what the engine may depend on, the sizes of files and functions, and what the tests ask
-//! of a machine.
+//! The house's walls: who may use whom, what the engine may depend on, the sizes of files and
+//! functions, and what the tests ask of a machine.
 
 mod circles;
 
@@ -37,7 +37,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &[]),
 ];
 
-/// What workers run is written with these and the standard library; loom only in its own tests of order.
+/// What workers run is written with these and the standard library; loom only in its own tests of
+/// order.
 const ENGINE: &[&str] = &["graph", "tables", "wire"];
 const ENGINE_MAY_USE: &[&str] = &["libc", "zerocopy", "loom"];
 
@@ -167,8 +168,8 @@ fn files_and_functions_are_short() {
     }
 }
 
-/// Lines of the function that begins with this line, if one does. Code is formatted, so that it ends with a brace in
-/// the column of its first word.
+/// Lines of the function that begins with this line, if one does. Code is formatted, so that it
+/// ends with a brace in the column of its first word.
 fn function(first: &str, lines: &[&str]) -> Option<usize> {
     let code = first.trim_start();
     let words: Vec<&str> = code.split_whitespace().collect();
@@ -218,7 +219,8 @@ const CALLS: &[&str] = &[
     "exists(\"",
 ];
 
-/// The programs that a source file names in such places, and in its calls of `skipped(NAME, &[PROGRAMS])`.
+/// The programs that a source file names in such places, and in its calls of `skipped(NAME,
+/// &[PROGRAMS])`.
 fn programs(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for call in CALLS {

@@ -125,8 +125,8 @@ fn cleanup_leaves_the_living_alone() {
     assert!(router.process.stop().unwrap().success());
 }
 
-/// The devices of [`renaming`] are where they were before, and what: those that were moved. The others have only got
-/// their names back.
+/// The devices of [`renaming`] are where they were before, and what: those that were moved. The
+/// others have only got their names back.
 fn is_as_before(hosts: &Hosts, moved: bool) {
     let mtu = if moved { "mtu 1500" } else { "mtu 1450" };
     for (name, own) in ["r0", "r1"].into_iter().zip(ROUTER) {
@@ -159,8 +159,8 @@ fn renaming(netns: Option<&Netns>) -> String {
     yaml
 }
 
-/// Starts, is killed, starts again and stops; then is killed and its leftovers are removed. After each the devices are
-/// what they were.
+/// Starts, is killed, starts again and stops; then is killed and its leftovers are removed. After
+/// each the devices are what they were.
 fn comes_and_goes(netns: Option<&Netns>) {
     let hosts = Hosts::new(1500, false);
     let (left, right) = hosts.raw();

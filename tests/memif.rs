@@ -1,5 +1,5 @@
-//! DPDK's testpmd as the memif peer, in both roles. It copies between the shared memory and a veth each:
-//! `left veth <-> testpmd <-> memif <-> router <-> memif <-> testpmd <-> right veth`.
+//! DPDK's testpmd as the memif peer, in both roles. It copies between the shared memory and a veth
+//! each: `left veth <-> testpmd <-> memif <-> router <-> memif <-> testpmd <-> right veth`.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
@@ -63,8 +63,9 @@ fn testpmd(netns: &Netns, role: &str, sockets: &[String; 2]) -> Spawn {
         ])
         .args([format!("--file-prefix={role}")])
         .args([packet(0), device(0), device(1), packet(1)])
-        // Ports are numbered in this order, and neighbors are pairs: each packet port copies to its memif port. With a
-        // period for statistics testpmd runs until it is killed; without, until its standard input ends.
+        // Ports are numbered in this order, and neighbors are pairs: each packet port copies to its
+        // memif port. With a period for statistics testpmd runs until it is killed; without, until
+        // its standard input ends.
         .args([
             "--",
             "--forward-mode=io",
@@ -107,7 +108,8 @@ fn through_testpmd(role: &str, theirs: &str) {
             .to_string()
     });
     let start_peer = || testpmd(&wire, theirs, &sockets).start().unwrap();
-    // The listening side goes first; the other finds it. testpmd's dies of a client that gives up before its ports run.
+    // The listening side goes first; the other finds it. testpmd's dies of a client that gives up
+    // before its ports run.
     let mut peer = (theirs == "server").then(start_peer);
     if let Some(peer) = &peer {
         let runs = || peer.log().contains("Checking link statuses");
@@ -155,7 +157,8 @@ fn through_testpmd(role: &str, theirs: &str) {
     }
 }
 
-/// The host beside the router is reached through the port and its twin: ARP and ping in both directions.
+/// The host beside the router is reached through the port and its twin: ARP and ping in both
+/// directions.
 fn host_is_reached(ends: &Netns, router: &Netns) {
     ends.ip(&format!("addr add {}/24 dev h0", HOST[0])).unwrap();
     router.ip(&format!("neigh del {} dev r0", HOST[0])).unwrap();
@@ -266,7 +269,8 @@ fn a_refused_client_is_told_of_once_and_port_and_twin_have_names() {
     }
 }
 
-/// Whether the host answers an ARP request that comes in by the tap port `t0-port`, within a second.
+/// Whether the host answers an ARP request that comes in by the tap port `t0-port`, within a
+/// second.
 fn host_answers(netns: &Netns) -> bool {
     let shown = netns.ip("link show dev t0-port up");
     if !shown.is_ok_and(|shown| shown.contains("t0-port")) {
@@ -358,8 +362,8 @@ fn a_tap_that_somebody_deletes_is_made_again() {
     assert!(has_address("m0", "10.9.0.1/24"));
 }
 
-/// A peer comes and goes without end, while routes pour in and everybody asks about the port: the router answers, and it
-/// ends when it is told to.
+/// A peer comes and goes without end, while routes pour in and everybody asks about the port: the
+/// router answers, and it ends when it is told to.
 #[test]
 fn a_peer_that_comes_and_goes_holds_nobody_up() {
     if skipped("a_peer_that_comes_and_goes_holds_nobody_up", &["ip"]) {

@@ -26,7 +26,8 @@ fn no_buffer_is_lost() {
     assert!(back, "{before} buffers in use before, {} after", used());
 }
 
-/// A kernel that forwards between virtual interfaces does it on the generator's processor: that is said, and what to do.
+/// A kernel that forwards between virtual interfaces does it on the generator's processor: that is
+/// said, and what to do.
 #[test]
 fn a_generator_that_falls_short_is_told_why() {
     if skipped(

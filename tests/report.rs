@@ -1,5 +1,5 @@
-//! The main job from end to end: `parshall lab` compares kernel and router, writes JSON and a page with graphs, and
-//! leaves nothing behind. The page opens in a real browser without any network.
+//! The main job from end to end: `parshall lab` compares kernel and router, writes JSON and a page
+//! with graphs, and leaves nothing behind. The page opens in a real browser without any network.
 
 use std::{path::Path, time::Duration};
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::harness::{Directory, Netns, PARSHALL, Spawn, alone, command, patience, skipped, until};
 
-/// Opens a page in a namespace without any network, and returns the document after its scripts have run, with what
-/// the page's scripts said.
+/// Opens a page in a namespace without any network, and returns the document after its scripts have
+/// run, with what the page's scripts said.
 fn open(page: &Path, profile: &Path) -> (String, String) {
     let netns = Netns::create("browser").expect("root may make namespaces");
     let browser = Spawn::new("chromium")
@@ -42,8 +42,9 @@ fn open(page: &Path, profile: &Path) -> (String, String) {
     (dom, of_page.collect())
 }
 
-/// Fails unless the result has what is documented for the device. Whether a rate was found is the machine's matter: a
-/// busy one disturbs every trial of a short search, and then the reason is there.
+/// Fails unless the result has what is documented for the device. Whether a rate was found is the
+/// machine's matter: a busy one disturbs every trial of a short search, and then the reason is
+/// there.
 fn assert_run(result: &Value, dut: &str) {
     let runs = result["runs"].as_array().expect("runs");
     let run = runs

@@ -38,7 +38,8 @@ type Target = (String, Vec<Path>);
 /// Routes by prefix.
 type Table = BTreeMap<String, Target>;
 
-/// Random prefixes of which most have lengths as in the Internet's table, none of them the topology's own.
+/// Random prefixes of which most have lengths as in the Internet's table, none of them the
+/// topology's own.
 fn prefixes(random: &mut Random, count: usize) -> Vec<(Ipv4Addr, u8)> {
     let lengths = [24, 24, 24, 24, 24, 24, 24, 23, 22, 22, 21, 20, 19, 18, 16];
     let mut found = BTreeSet::new();
@@ -55,7 +56,8 @@ fn prefixes(random: &mut Random, count: usize) -> Vec<(Ipv4Addr, u8)> {
     found.into_iter().collect()
 }
 
-/// Lines for `ip -batch` that add routes to these prefixes: by one of some gateways on either side, by two, or to nowhere.
+/// Lines for `ip -batch` that add routes to these prefixes: by one of some gateways on either side,
+/// by two, or to nowhere.
 fn lines(random: &mut Random, prefixes: &[(Ipv4Addr, u8)]) -> String {
     let mut text = String::new();
     for (address, length) in prefixes {
@@ -82,7 +84,8 @@ fn lines(random: &mut Random, prefixes: &[(Ipv4Addr, u8)]) -> String {
     text
 }
 
-/// The kernel's table, as `ip` prints it: of several routes of a prefix the one of the lowest metric is first and counts.
+/// The kernel's table, as `ip` prints it: of several routes of a prefix the one of the lowest
+/// metric is first and counts.
 fn kernels(netns: &Netns) -> Table {
     let text = netns.ip("-4 -o route show table all").unwrap();
     let mut table = Table::new();
@@ -125,7 +128,8 @@ fn kernels_route(line: &str) -> (String, Target) {
             _ => {}
         }
     }
-    // The router takes paths without carrier only where there is no other; the kernel takes them in any case.
+    // The router takes paths without carrier only where there is no other; the kernel takes them in
+    // any case.
     if paths.is_empty() {
         paths = idle;
     }
@@ -332,7 +336,8 @@ fn the_table_follows_links_and_next_hops() {
     assert!(forwards(&left, &right), "{}", router.process.log());
 }
 
-/// Sends packets to one destination until it is told that all is over, and counts what arrives: sent, received.
+/// Sends packets to one destination until it is told that all is over, and counts what arrives:
+/// sent, received.
 fn count_through(left: &Raw, right: &Raw, over: &AtomicBool) -> (u32, u32) {
     let dst = [48, 2, 0, 1].into();
     let arrived = |limit| right.expect(limit, |frame| is_to(frame, dst)).is_some();

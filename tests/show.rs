@@ -1,4 +1,5 @@
-//! Every `show` command answers, as text and as JSON, and to those who may ask; a trace tells a packet's way.
+//! Every `show` command answers, as text and as JSON, and to those who may ask; a trace tells a
+//! packet's way.
 
 use std::time::Duration;
 
@@ -47,8 +48,8 @@ const CHANGES: &[&[&str]] = &[
     &["clear", "trace"],
 ];
 
-/// Fails unless the laboratory's sample of this answer is current: the keys of an interface, and the kinds of those that
-/// the laboratory reads.
+/// Fails unless the laboratory's sample of this answer is current: the keys of an interface, and
+/// the kinds of those that the laboratory reads.
 fn assert_hardware_is_known(answer: &Value) {
     let sample = include_str!("../crates/lab/src/compare/hardware.json");
     let sample: Value = serde_json::from_str(sample).expect("JSON");

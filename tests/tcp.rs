@@ -16,7 +16,8 @@ use crate::harness::{
 const CHUNK: usize = 64 * 1024;
 const CHUNKS: usize = 400;
 
-/// The byte at a place in the stream; not periodic in powers of two, so that a shifted segment is seen.
+/// The byte at a place in the stream; not periodic in powers of two, so that a shifted segment is
+/// seen.
 fn byte(place: usize) -> u8 {
     (place % 251) as u8
 }
@@ -68,7 +69,8 @@ fn accept(listener: &TcpListener) -> TcpStream {
     stream
 }
 
-/// One connection from `client` to `server`; both send and receive everything. `at` is told of each chunk.
+/// One connection from `client` to `server`; both send and receive everything. `at` is told of each
+/// chunk.
 fn exchange(server: &Netns, address: Ipv4Addr, client: &Netns, at: impl FnMut(usize) + Send) {
     let listener = server.inside(|| TcpListener::bind((address, 5001)).expect("a free port"));
     let both = |mut stream: TcpStream, at: &mut (dyn FnMut(usize) + Send)| {
@@ -102,8 +104,8 @@ fn tcp_survives_a_smaller_mtu() {
     let hosts = Hosts::new(1500, true);
     let _router = Router::start(&hosts.router, CONFIGURATION);
     exchange(&hosts.right, HOST[1], &hosts.left, |chunk| {
-        // A link drops what is longer than its receiver's MTU, so both its ends change. The left host knows nothing
-        // of it: it learns by ICMP, fragmentation needed.
+        // A link drops what is longer than its receiver's MTU, so both its ends change. The left
+        // host knows nothing of it: it learns by ICMP, fragmentation needed.
         if chunk == CHUNKS / 2 {
             hosts
                 .right
@@ -129,7 +131,8 @@ fn tcp_with_jumbo_frames() {
     exchange(&hosts.right, HOST[1], &hosts.left, |_| {});
 }
 
-/// A host whose link is virtual and that leaves its checksums to it: the router sees it and says what to do.
+/// A host whose link is virtual and that leaves its checksums to it: the router sees it and says
+/// what to do.
 #[test]
 fn unfinished_checksums_are_reported() {
     if skipped("unfinished_checksums_are_reported", &["ip", "ethtool"]) {

@@ -6,7 +6,8 @@ use graph::{Buffers, Frame, Pool, Port};
 use io::pcap::Pcap;
 use wire::pcap::{ETHERNET, MAX_LEN, Packet, Reader, Writer};
 
-/// What is read stands in the file, is the same when written and read again, and is replayed as it is.
+/// What is read stands in the file, is the same when written and read again, and is replayed as it
+/// is.
 pub fn check(file: &[u8]) {
     let packets = read(file);
     let bytes: usize = packets.iter().map(|packet| 16 + packet.bytes.len()).sum();
@@ -17,8 +18,8 @@ pub fn check(file: &[u8]) {
         let written = writer.write(packet.nanos, packet.wire_len, &packet.bytes);
         written.expect("memory takes all");
     }
-    // What the writer says it changes: times after 2106 (a second of a file may have more than a million microseconds),
-    // packets longer than any.
+    // What the writer says it changes: times after 2106 (a second of a file may have more than a
+    // million microseconds), packets longer than any.
     let kept = |packet: &Packet| {
         packet.nanos / 1_000_000_000 <= u32::MAX.into() && packet.bytes.len() <= MAX_LEN as usize
     };

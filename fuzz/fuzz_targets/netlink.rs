@@ -6,7 +6,8 @@ use control::mirror::{Owned, Translator};
 use control::netlink::decode;
 use kernel::netlink::{HEADER, Messages};
 
-/// Nothing is read twice, and what is taken for an event can be one. Afterwards all can be given back.
+/// Nothing is read twice, and what is taken for an event can be one. Afterwards all can be given
+/// back.
 pub fn check(bytes: &[u8]) {
     let read: usize = Messages(bytes).map(|m| HEADER + m.payload.len()).sum();
     assert!(read <= bytes.len(), "{read} bytes");

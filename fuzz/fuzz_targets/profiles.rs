@@ -7,8 +7,8 @@ use loadgen::model::units::{Bits, FCS, MAX_FRAME};
 use loadgen::source::fields::Fields;
 use wire::eth::MIN_FRAME;
 
-/// It is refused with words, or read: then its frames are of the announced length, those that carry a checksum carry the
-/// right one, and its rates are numbers.
+/// It is refused with words, or read: then its frames are of the announced length, those that carry
+/// a checksum carry the right one, and its rates are numbers.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let streams = match profile::parse("fuzz.json", &text) {

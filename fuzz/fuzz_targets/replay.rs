@@ -1,4 +1,5 @@
-//! What fuzzing has found out so far, without a fuzzer: every seed, and each damaged in some ways, must pass its check.
+//! What fuzzing has found out so far, without a fuzzer: every seed, and each damaged in some ways,
+//! must pass its check.
 
 use std::fs;
 use std::path::{Path, PathBuf};

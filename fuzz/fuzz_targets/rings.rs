@@ -1,7 +1,8 @@
-//! What a memif peer writes to shared memory, while both sides use it: counters, descriptors, a file that is cut short.
+//! What a memif peer writes to shared memory, while both sides use it: counters, descriptors, a
+//! file that is cut short.
 //!
-//! The input is a script for the peer, see [`Peer::act`]. Its first byte says which side the peer is and how long the
-//! rings are.
+//! The input is a script for the peer, see [`Peer::act`]. Its first byte says which side the peer
+//! is and how long the rings are.
 #![cfg_attr(fuzzing, no_main)]
 
 use std::io::{IoSlice, IoSliceMut};
@@ -39,8 +40,9 @@ const BUFFER: u32 = 1024;
 /// Packet buffers of the side that is tested.
 const POOL: u32 = 256;
 
-/// Whatever the peer does: packets have a possible length, none is lost without being counted, no buffer is lost, whoever
-/// breaks the rules is disconnected, and the next peer finds everything in order.
+/// Whatever the peer does: packets have a possible length, none is lost without being counted, no
+/// buffer is lost, whoever breaks the rules is disconnected, and the next peer finds everything in
+/// order.
 pub fn check(script: &[u8]) {
     let mut script = Script(script);
     let first = script.byte();
@@ -367,7 +369,8 @@ impl Peer {
         (number(0), number(4))
     }
 
-    /// Shows the other side its counter: of what it sent, or of the buffers it offers and of what it took.
+    /// Shows the other side its counter: of what it sent, or of the buffers it offers and of what
+    /// it took.
     fn publish(&self, ring: usize) {
         let place = match self.role {
             Role::Client => HEAD,

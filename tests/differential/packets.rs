@@ -8,8 +8,8 @@ use crate::harness::{
     topology::{H0, HOST, R0, ROUTER},
 };
 
-/// A frame from the left, of a link that takes packets of `mtu` bytes; `id` is different for each, so that no two packets
-/// are the same.
+/// A frame from the left, of a link that takes packets of `mtu` bytes; `id` is different for each,
+/// so that no two packets are the same.
 pub fn frame(random: &mut Random, id: u16, mtu: u16) -> Vec<u8> {
     let mtu = usize::from(mtu);
     let frame = any(random, id, mtu);
@@ -51,8 +51,8 @@ fn plain(random: &mut Random, id: u16) -> Ip4 {
 fn flipped(random: &mut Random, id: u16) -> Vec<u8> {
     let mut frame = plain(random, id).frame(H0, R0);
     for _ in 0..=random.below(3) {
-        // Not the identification and not the addresses' last bytes: they keep the packets apart from each other and
-        // from neighbors that nobody answers for.
+        // Not the identification and not the addresses' last bytes: they keep the packets apart
+        // from each other and from neighbors that nobody answers for.
         let at = random.one_of(&[0, 1, 2, 3, 6, 7, 8, 9, 12, 16]);
         frame[14 + at] ^= 1 << random.below(8);
     }
@@ -177,7 +177,8 @@ fn addresses(random: &mut Random, packet: &mut Ip4) {
         let own = packet.src.octets();
         let mut src = random.one_of(&SOURCES);
         if [17, 18, 48].contains(&src[0]) {
-            // Behind a host, which then gets errors: Linux sends each receiver five at once, then one a second.
+            // Behind a host, which then gets errors: Linux sends each receiver five at once, then
+            // one a second.
             src[2..].copy_from_slice(&own[2..]);
         }
         packet.src = src.into();
@@ -185,7 +186,8 @@ fn addresses(random: &mut Random, packet: &mut Ip4) {
     }
 }
 
-/// ICMP of any type, to be forwarded or to bring an error back, which is allowed about some of them only.
+/// ICMP of any type, to be forwarded or to bring an error back, which is allowed about some of them
+/// only.
 fn icmp(random: &mut Random, packet: &mut Ip4) {
     packet.protocol = ICMP;
     packet.payload[..4].copy_from_slice(&[random.below(24) as u8, 0, 0, 0]);
@@ -197,8 +199,8 @@ fn icmp(random: &mut Random, packet: &mut Ip4) {
     }
 }
 
-/// Options: none that matters, record route, time stamp (full: only its overflow counts up, the time is nobody's to
-/// compare), router alert, a list that is wrong.
+/// Options: none that matters, record route, time stamp (full: only its overflow counts up, the
+/// time is nobody's to compare), router alert, a list that is wrong.
 fn options(random: &mut Random) -> Vec<u8> {
     let lists: [&[u8]; 5] = [
         &[1, 1, 1, 0],

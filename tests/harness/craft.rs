@@ -1,4 +1,5 @@
-//! IPv4 packets, right and wrong. Built here and not with the router's own code, so that a mistake there is seen.
+//! IPv4 packets, right and wrong. Built here and not with the router's own code, so that a mistake
+//! there is seen.
 
 use std::net::Ipv4Addr;
 
@@ -107,7 +108,8 @@ impl Ip4 {
     }
 }
 
-/// The Internet checksum (RFC 1071) of bytes whose own checksum field is zero; 0 if it is filled in and right.
+/// The Internet checksum (RFC 1071) of bytes whose own checksum field is zero; 0 if it is filled in
+/// and right.
 pub fn checksum(bytes: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
     let mut sum: u32 = bytes.chunks(2).map(word).sum();

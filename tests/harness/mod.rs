@@ -1,4 +1,5 @@
-//! What the scenarios stand on: two hosts with a router between them, raw packets, and the router's process.
+//! What the scenarios stand on: two hosts with a router between them, raw packets, and the router's
+//! process.
 
 pub mod craft;
 pub mod packet;
@@ -21,7 +22,8 @@ pub fn patience() -> Duration {
     testbed::patience(Duration::from_secs(30))
 }
 
-/// True, after printing the line that the summary counts, if the scenario cannot run here: not as root.
+/// True, after printing the line that the summary counts, if the scenario cannot run here: not as
+/// root.
 ///
 /// # Panics
 /// As root, if one of the programs is not installed.
@@ -29,13 +31,14 @@ pub fn skipped(name: &str, programs: &[&str]) -> bool {
     !testbed::root_with(name, programs)
 }
 
-/// True, after printing the line that the summary counts, where AF_XDP sockets take no packets of several buffers: before
-/// Linux 6.6.
+/// True, after printing the line that the summary counts, where AF_XDP sockets take no packets of
+/// several buffers: before Linux 6.6.
 pub fn lacks_multi_buffer(name: &str) -> bool {
     testbed::lacks(name, (6, 6), "has no AF_XDP with several buffers")
 }
 
-/// A copy of the binary under test that everyone may run, with its directory, which goes when dropped.
+/// A copy of the binary under test that everyone may run, with its directory, which goes when
+/// dropped.
 pub fn for_everyone() -> (tempfile::TempDir, String) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let open = std::fs::Permissions::from_mode(0o755);

@@ -46,7 +46,8 @@ impl Router {
         }
     }
 
-    /// Starts another one with the same configuration and socket, and does not wait. The old one must have ended.
+    /// Starts another one with the same configuration and socket, and does not wait. The old one
+    /// must have ended.
     pub fn relaunch(&mut self, netns: &Netns) {
         self.process = spawn(netns, &self.socket.with_extension("yaml"), &self.socket);
     }

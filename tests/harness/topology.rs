@@ -31,7 +31,8 @@ pub const HOST: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 2), Ipv4Addr::new(198
 /// The configuration of the router for these links.
 pub const CONFIGURATION: &str = "interfaces:\n  r0: {}\n  r1: {}\n";
 
-/// The three namespaces. They go, with the processes in them, before another test may disturb the machine.
+/// The three namespaces. They go, with the processes in them, before another test may disturb the
+/// machine.
 pub struct Hosts {
     pub left: Netns,
     pub router: Netns,
@@ -41,7 +42,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Makes them. `speaking`: the hosts have addresses and a default route; else they are mute ends for raw packets.
+    /// Makes them. `speaking`: the hosts have addresses and a default route; else they are mute
+    /// ends for raw packets.
     pub fn new(mtu: u16, speaking: bool) -> Self {
         let hosts = Self::unlinked(Some(alone()));
         hosts.link(
@@ -57,8 +59,8 @@ impl Hosts {
         hosts
     }
 
-    /// Makes them with a router that has taps for ports: the hosts' ends are the taps, mute, and the router's own
-    /// interfaces are twins.
+    /// Makes them with a router that has taps for ports: the hosts' ends are the taps, mute, and
+    /// the router's own interfaces are twins.
     pub fn on_taps(mtus: [u16; 2]) -> (Self, Router) {
         let hosts = Self::unlinked(None);
         let (mut interfaces, mut ports) = (String::new(), String::new());
@@ -108,8 +110,8 @@ impl Hosts {
             .expect("settings of the namespace");
     }
 
-    /// Sends for two seconds, from the left to the right, far more than anything can forward; returns what the load tester
-    /// says of it.
+    /// Sends for two seconds, from the left to the right, far more than anything can forward;
+    /// returns what the load tester says of it.
     pub fn overload(&self) -> String {
         assert!(self._alone.is_some(), "live frames are sent");
         // Both ends in one namespace: the load tester sends by one and counts at the other.

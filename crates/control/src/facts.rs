@@ -1,7 +1,8 @@
-//! What the kernel says about links, addresses, neighbors and routes, in terms of its own interface indexes.
+//! What the kernel says about links, addresses, neighbors and routes, in terms of its own interface
+//! indexes.
 //!
-//! These are facts, not decisions: which of several routes to a prefix counts, and what it means to the router, is
-//! worked out by [`crate::mirror::Translator`].
+//! These are facts, not decisions: which of several routes to a prefix counts, and what it means to
+//! the router, is worked out by [`crate::mirror::Translator`].
 
 use std::net::Ipv4Addr;
 
@@ -45,7 +46,8 @@ pub struct Neighbor {
     pub mac: Option<Mac>,
 }
 
-/// The routing tables that count without further policy rules, in the order in which the kernel asks them.
+/// The routing tables that count without further policy rules, in the order in which the kernel
+/// asks them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Table {
     /// Own and broadcast addresses (255).

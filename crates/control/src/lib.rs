@@ -1,8 +1,8 @@
 //! Netlink mirror of the kernel, configuration, API, command line.
 //!
-//! The kernel is the truth about links, addresses, neighbors and routes: [`mirror`] follows it and yields the router's
-//! changes. [`config`] reads what an operator wrote, [`netdev`] prepares network devices for it, and [`api`] and [`cli`]
-//! answer those who ask.
+//! The kernel is the truth about links, addresses, neighbors and routes: [`mirror`] follows it and
+//! yields the router's changes. [`config`] reads what an operator wrote, [`netdev`] prepares
+//! network devices for it, and [`api`] and [`cli`] answer those who ask.
 
 pub mod api;
 pub mod cli;

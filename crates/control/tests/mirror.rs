@@ -11,7 +11,8 @@ use control::mirror::{LinkNews, Mirror, Options};
 use router::change::{Address, Mac, Path, Route};
 use support::{Follower, Netns};
 
-/// A namespace with two connected veth interfaces `pa` (10.0.1.1/24) and `pb` (10.0.2.1/24), ours as 1 and 2.
+/// A namespace with two connected veth interfaces `pa` (10.0.1.1/24) and `pb` (10.0.2.1/24), ours
+/// as 1 and 2.
 fn two_interfaces(test: &str) -> Option<(Netns, Mirror, Follower)> {
     let netns = Netns::new(test)?;
     for (name, net) in [("pa", 1), ("pb", 2)] {
@@ -398,7 +399,8 @@ fn news_that_was_lost_is_made_up_for() {
     assert_eq!(ours, kernel);
 }
 
-/// Takes half a minute to load; run by hand: `cargo test -p control --release --test mirror -- --ignored --nocapture`.
+/// Takes half a minute to load; run by hand: `cargo test -p control --release --test mirror --
+/// --ignored --nocapture`.
 #[test]
 #[ignore = "loads a million routes"]
 fn a_million_routes() {

@@ -89,7 +89,8 @@ fn a_device_is_renamed_moved_and_put_back() {
     assert!(!shown.contains("altname") && is_empty(&directory));
 }
 
-/// The kernel goes on forwarding with its settings, and routes by it stay where it is renamed without being set down.
+/// The kernel goes on forwarding with its settings, and routes by it stay where it is renamed
+/// without being set down.
 #[test]
 fn a_device_that_stays_gets_its_name_back() {
     let test = "a_device_that_stays_gets_its_name_back";
@@ -205,7 +206,8 @@ fn a_device_that_is_where_it_is_to_live_is_taken() {
     assert!(is_empty(&directory));
 }
 
-/// Two in one namespace, as with two configurations: each looks after its own, and what a dead one left is for anyone.
+/// Two in one namespace, as with two configurations: each looks after its own, and what a dead one
+/// left is for anyone.
 #[test]
 fn each_router_has_its_own_devices() {
     let test = "each_router_has_its_own_devices";

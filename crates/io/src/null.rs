@@ -9,7 +9,8 @@ use graph::{Batch, Buffers, Desc, Frame, Port};
 /// Where a [`Null`] leaves its packets when it is drained.
 pub type Collected = Arc<Mutex<Vec<Desc>>>;
 
-/// A ring of packets that go round: `rx` takes from the front, `tx` puts to the back. Descriptors move in bulk, packets are never touched.
+/// A ring of packets that go round: `rx` takes from the front, `tx` puts to the back. Descriptors
+/// move in bulk, packets are never touched.
 pub struct Null {
     ring: Box<[MaybeUninit<Desc>]>,
     head: usize,
@@ -18,7 +19,8 @@ pub struct Null {
 }
 
 impl Null {
-    /// A port that holds `packets`, and never more than these. When it is drained they go to `collected`, or are freed.
+    /// A port that holds `packets`, and never more than these. When it is drained they go to
+    /// `collected`, or are freed.
     pub fn new(packets: Vec<Desc>, collected: Option<Collected>) -> Self {
         let size = packets.len().next_power_of_two().max(1);
         let tail = packets.len();
@@ -63,7 +65,8 @@ impl Port for Null {
         let n = batch.len().min(self.ring.len() - (self.tail - self.head));
         for (at, len) in self.pieces(self.tail, n) {
             let (from, to) = (&batch.packets()[..len], &mut self.ring[at..][..len]);
-            // SAFETY: both are `len` long; places outside of head..tail are free, so nothing is overwritten.
+            // SAFETY: both are `len` long; places outside of head..tail are free, so nothing is
+            // overwritten.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().cast(), len) };
             // SAFETY: at least `len` packets are left, and they have just been copied.
             unsafe { batch.advance(len) };

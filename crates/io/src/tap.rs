@@ -1,4 +1,5 @@
-//! A tap: a network interface of the kernel's whose other end is this port (Documentation/networking/tuntap).
+//! A tap: a network interface of the kernel's whose other end is this port
+//! (Documentation/networking/tuntap).
 //!
 //! It is made in the calling thread's network namespace and vanishes with the port.
 #![allow(unsafe_code)]
@@ -51,8 +52,8 @@ impl Tap {
     /// Makes the interface.
     ///
     /// # Errors
-    /// A name that is taken or is none, an address or MTU that the kernel refuses, no permission (CAP_NET_ADMIN),
-    /// no /dev/net/tun.
+    /// A name that is taken or is none, an address or MTU that the kernel refuses, no permission
+    /// (CAP_NET_ADMIN), no /dev/net/tun.
     pub fn new(config: &Config) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = open("/dev/net/tun", flags, Mode::empty())?;
@@ -67,7 +68,8 @@ impl Tap {
         })
     }
 
-    /// Becomes true once somebody has deleted the interface, soon after. One that was moved to another namespace is not gone.
+    /// Becomes true once somebody has deleted the interface, soon after. One that was moved to
+    /// another namespace is not gone.
     pub fn gone(&self) -> Arc<AtomicBool> {
         self.gone.clone()
     }
@@ -98,7 +100,8 @@ impl Tap {
         if count > parts.len() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        // SAFETY: the parts are segments of a packet that we own until the call returns; they are only read.
+        // SAFETY: the parts are segments of a packet that we own until the call returns; they are
+        // only read.
         match unsafe { libc::writev(self.fd.as_raw_fd(), parts.as_ptr(), count as i32) } {
             n if n >= 0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -177,7 +180,8 @@ impl Port for Tap {
     fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) {
         for d in batch {
             if let Err(e) = self.write(bufs, &d) {
-                // The interface is down, or the kernel does not like the packet: it is lost either way.
+                // The interface is down, or the kernel does not like the packet: it is lost either
+                // way.
                 self.failed(&e);
                 let down = e.raw_os_error() == Some(libc::EIO);
                 self.counters.add(if down { TX_DOWN } else { TX_ERROR }, 1);

@@ -22,8 +22,8 @@ pub fn bytes_of(bufs: &mut Buffers, frame: &mut Frame) -> Vec<Vec<u8>> {
     frame.drain().map(take).collect()
 }
 
-/// Runs `test` in a new network namespace, on a thread of its own. Says SKIP without root. The namespace has no name: it
-/// goes with the thread and with what is inside.
+/// Runs `test` in a new network namespace, on a thread of its own. Says SKIP without root. The
+/// namespace has no name: it goes with the thread and with what is inside.
 pub fn in_namespace(name: &str, test: impl FnOnce() + Send + 'static) {
     if !::testbed::root(name) {
         return;

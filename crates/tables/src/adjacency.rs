@@ -1,8 +1,8 @@
 //! Adjacencies: the last step of a look-up, where a packet goes and what is put in front of it.
 //!
-//! An adjacency is one 64-byte line. It is written before anything names it and never edited while readers may hold its
-//! number: a neighbor's new address is a new adjacency, put into the buckets of the groups
-//! ([`Groups::replace`](crate::nexthop::Groups::replace)) in place of the old one.
+//! An adjacency is one 64-byte line. It is written before anything names it and never edited while
+//! readers may hold its number: a neighbor's new address is a new adjacency, put into the buckets
+//! of the groups ([`Groups::replace`](crate::nexthop::Groups::replace)) in place of the old one.
 //!
 //! | word | |
 //! | --- | --- |
@@ -20,7 +20,8 @@ use crate::ids::{Full, Ids, Retired, Usage};
 use crate::mem::{Cells, LINE};
 use crate::special::FIRST_FREE;
 
-/// The number of an adjacency. Below [`FIRST_FREE`] it is a decision: see [`Special::of`](crate::special::Special::of).
+/// The number of an adjacency. Below [`FIRST_FREE`] it is a decision: see
+/// [`Special::of`](crate::special::Special::of).
 pub type AdjacencyId = u32;
 
 const KIND: Field = Field::low("KIND", 0);
@@ -85,8 +86,8 @@ pub struct Adjacency {
     pub tx_if: u16,
     /// Largest IP packet of that interface, in bytes.
     pub mtu: u16,
-    /// Packets up to this many bytes need nothing but the header in front of them. 0 where more is to be done, such as a
-    /// feature on the way out: then the slower path decides.
+    /// Packets up to this many bytes need nothing but the header in front of them. 0 where more is
+    /// to be done, such as a feature on the way out: then the slower path decides.
     pub fast_mtu: u16,
     /// Destination and source address and type.
     pub header: [u8; 14],
@@ -94,7 +95,8 @@ pub struct Adjacency {
     pub header_len: u16,
     /// IPv4 address of the next hop in host byte order; 0 for none.
     pub next_hop: u32,
-    /// IPv4 address, in host byte order, that the router's own packets by this adjacency come from; 0 for none.
+    /// IPv4 address, in host byte order, that the router's own packets by this adjacency come from;
+    /// 0 for none.
     pub source: u32,
 }
 
@@ -203,7 +205,8 @@ impl Adjacency {
 pub struct Hot {
     head: u32,
     mtus: u32,
-    /// The first 12 bytes of the header in memory order, then its last two and its length: see the module's table.
+    /// The first 12 bytes of the header in memory order, then its last two and its length: see the
+    /// module's table.
     pub words: [u32; 4],
 }
 
@@ -264,7 +267,8 @@ pub struct Slab {
 }
 
 impl Slab {
-    /// Room for as many adjacencies as `cells` has lines, of which the first [`FIRST_FREE`] are the special ones.
+    /// Room for as many adjacencies as `cells` has lines, of which the first [`FIRST_FREE`] are the
+    /// special ones.
     ///
     /// # Panics
     /// If there is not even room for those, or for more than 2^30.
@@ -318,13 +322,14 @@ impl Slab {
         self.ids.live()
     }
 
-    /// Lets go of an adjacency that no bucket names any more. False if there is none of this number.
+    /// Lets go of an adjacency that no bucket names any more. False if there is none of this
+    /// number.
     pub fn retire(&mut self, id: AdjacencyId) -> bool {
         self.ids.retire(id)
     }
 
-    /// The adjacencies retired since the last call. Wait for a grace period (see [`crate::ids`]), then
-    /// [`reclaim`](Self::reclaim) them.
+    /// The adjacencies retired since the last call. Wait for a grace period (see [`crate::ids`]),
+    /// then [`reclaim`](Self::reclaim) them.
     pub fn retired(&mut self) -> Retired<Self> {
         self.ids.take_retired()
     }

@@ -5,8 +5,9 @@ const K2: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// A hash of a flow; its top bits are the best mixed, and the next hop is chosen by the top four.
 ///
-/// Addresses and ports are in host byte order; ports are 0 where a packet has none (and in every fragment, so that all
-/// fragments of a packet take one way). Defined in unsigned 64-bit arithmetic that wraps, which C and BPF have too:
+/// Addresses and ports are in host byte order; ports are 0 where a packet has none (and in every
+/// fragment, so that all fragments of a packet take one way). Defined in unsigned 64-bit arithmetic
+/// that wraps, which C and BPF have too:
 ///
 /// ```text
 /// a = src << 32 | dst

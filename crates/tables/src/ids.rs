@@ -1,11 +1,11 @@
 //! Numbers of things that readers may still hold after the writer has let go of them.
 //!
-//! A number goes from free to live, from live to retired and back to free only when it is reclaimed, after a grace period
-//! that the caller waits for in between:
+//! A number goes from free to live, from live to retired and back to free only when it is
+//! reclaimed, after a grace period that the caller waits for in between:
 //!
 //! 1. take the [`Retired`] numbers (whatever pointed to them has been overwritten by now);
-//! 2. wait until every worker has begun another loop and, if XDP programs read the table, for an RCU grace period
-//!    (milliseconds, so collect many numbers first);
+//! 2. wait until every worker has begun another loop and, if XDP programs read the table, for an
+//!    RCU grace period (milliseconds, so collect many numbers first);
 //! 3. hand them back with `reclaim`.
 //!
 //! Nothing but the reuse of a number waits: changes themselves are visible at once.

@@ -1,7 +1,7 @@
 //! Interface lines: what the packet path asks of an interface before anything else.
 //!
-//! A line is edited while readers read it, word by word. Each word stands by itself; while an interface gets another address a
-//! packet may be judged by half of each, and is then for nobody.
+//! A line is edited while readers read it, word by word. Each word stands by itself; while an
+//! interface gets another address a packet may be judged by half of each, and is then for nobody.
 //!
 //! | word | |
 //! | --- | --- |
@@ -24,7 +24,8 @@ pub const INTERFACES: usize = 256;
 const MAC: Field = Field::word("MAC", 0);
 const MAC_END: Field = Field::low("MAC_END", 1);
 const MODE: Field = Field::bits("MODE", 1, 16, 15);
-/// In the word that every packet's address is compared with: the comparison fails where there is more to do.
+/// In the word that every packet's address is compared with: the comparison fails where there is
+/// more to do.
 const FEATURED: Field = Field::bits("FEATURED", 1, 31, 1);
 const MTU: Field = Field::low("MTU", 2);
 const TWIN: Field = Field::high("TWIN", 2);
@@ -100,7 +101,8 @@ pub struct Lane {
     pub send_long: bool,
 }
 
-/// Features that an interface's packets pass: bit n of a mask stands for the n-th of that direction.
+/// Features that an interface's packets pass: bit n of a mask stands for the n-th of that
+/// direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Features {
     /// When they come in. XDP programs then leave what arrives here to the workers.
@@ -118,7 +120,8 @@ pub struct Interface {
     pub mode: Mode,
     /// Largest IP packet in bytes.
     pub mtu: u16,
-    /// The tap by which the host is reached; of such a tap the interface that it stands for. 0 for none.
+    /// The tap by which the host is reached; of such a tap the interface that it stands for. 0 for
+    /// none.
     pub twin: u16,
     /// What XDP programs may do.
     pub lane: Lane,
@@ -165,7 +168,8 @@ impl Interfaces {
         Self { cells }
     }
 
-    /// Sets an interface; readers see it from their next packet on. Numbers out of range are masked into it.
+    /// Sets an interface; readers see it from their next packet on. Numbers out of range are masked
+    /// into it.
     pub fn set(&mut self, interface: u16, to: &Interface) {
         let words = to.encode();
         let line = self.cells.line(usize::from(interface));
@@ -209,8 +213,8 @@ pub struct Hot<'a> {
 }
 
 impl Hot<'_> {
-    /// Whether the interface has this mode, no features on what comes in, and the address in the low 48 bits of `mac`, the first
-    /// byte lowest; the other bits are ignored.
+    /// Whether the interface has this mode, no features on what comes in, and the address in the
+    /// low 48 bits of `mac`, the first byte lowest; the other bits are ignored.
     #[inline(always)]
     pub fn is(self, mac: u64, mode: Mode) -> bool {
         let end = MAC_END.of((mac >> 32) as u32);

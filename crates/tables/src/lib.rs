@@ -1,16 +1,19 @@
 //! Look-up structures of the fast path; they know no packet.
 //!
-//! Every structure has one writer (the control plane) and any number of readers (workers, and XDP programs that see the same
-//! memory). A reader takes no lock and writes nothing: it sees a table change one 32-bit word at a time. What is more than a
-//! word (a second-level group, a next-hop group, an adjacency) is filled first and published afterwards by one store; what is
-//! taken out of use is *retired* and may be filled again only when every reader that could still hold its number has passed
-//! on: see [`ids`].
+//! Every structure has one writer (the control plane) and any number of readers (workers, and XDP
+//! programs that see the same memory). A reader takes no lock and writes nothing: it sees a table
+//! change one 32-bit word at a time. What is more than a word (a second-level group, a next-hop
+//! group, an adjacency) is filled first and published afterwards by one store; what is taken out of
+//! use is *retired* and may be filled again only when every reader that could still hold its number
+//! has passed on: see [`ids`].
 //!
-//! Memory comes from the caller ([`mem::Cells`]; of all tables: [`Memory`]), so that a table may live in a box, in huge pages or
-//! in a BPF array map. What a program in C must know of the layouts is written by [`layout`].
+//! Memory comes from the caller ([`mem::Cells`]; of all tables: [`Memory`]), so that a table may
+//! live in a box, in huge pages or in a BPF array map. What a program in C must know of the layouts
+//! is written by [`layout`].
 //!
-//! The way of a packet: [`ip4::Reader::lookup`] gives an entry, that names a group of [`nexthop`], its bucket names an
-//! [`adjacency`]; where it came in, [`interface`] has said how it is taken. Numbers below [`special::FIRST_FREE`] mean the same in all three: see [`special`].
+//! The way of a packet: [`ip4::Reader::lookup`] gives an entry, that names a group of [`nexthop`],
+//! its bucket names an [`adjacency`]; where it came in, [`interface`] has said how it is taken.
+//! Numbers below [`special::FIRST_FREE`] mean the same in all three: see [`special`].
 
 pub mod adjacency;
 pub mod field;

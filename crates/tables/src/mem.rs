@@ -16,10 +16,11 @@ pub const LINE: usize = 16;
 /// A line: what one next-hop group or one adjacency takes.
 pub type Line = [AtomicU32; LINE];
 
-/// A shared array of 32-bit words; its length is a power of two and at least [`LINE`]. Cloning shares the memory.
+/// A shared array of 32-bit words; its length is a power of two and at least [`LINE`]. Cloning
+/// shares the memory.
 ///
-/// An index is masked, never checked: the table code keeps numbers in range, and a wrong one reads another word of the
-/// same array.
+/// An index is masked, never checked: the table code keeps numbers in range, and a wrong one reads
+/// another word of the same array.
 #[derive(Clone)]
 pub struct Cells {
     words: NonNull<AtomicU32>,
@@ -28,8 +29,8 @@ pub struct Cells {
     _owner: Arc<dyn Any + Send + Sync>,
 }
 
-// SAFETY: `words` points to `mask + 1` atomics, which may be used by any thread, and `_owner`, which is Send and Sync, keeps
-// them in place.
+// SAFETY: `words` points to `mask + 1` atomics, which may be used by any thread, and `_owner`,
+// which is Send and Sync, keeps them in place.
 unsafe impl Send for Cells {}
 // SAFETY: as above.
 unsafe impl Sync for Cells {}
@@ -48,11 +49,13 @@ impl Cells {
         // SAFETY: all zero bytes are a valid `[AtomicU32; 16]`.
         let lines = unsafe { Arc::<[Aligned]>::new_zeroed_slice(words / LINE).assume_init() };
         let ptr = lines.as_ptr().cast_mut().cast();
-        // SAFETY: `words / LINE` lines of LINE words lie at `ptr`; the Arc, moved into the owner, keeps them there.
+        // SAFETY: `words / LINE` lines of LINE words lie at `ptr`; the Arc, moved into the owner,
+        // keeps them there.
         unsafe { Self::from_raw(ptr, words, Arc::new(lines)) }
     }
 
-    /// Zeroed words in a private mapping that asks for huge pages; pages come into being when they are first written.
+    /// Zeroed words in a private mapping that asks for huge pages; pages come into being when they
+    /// are first written.
     ///
     /// # Errors
     /// What mmap(2) says, usually `ENOMEM`.
@@ -63,18 +66,20 @@ impl Cells {
         check(words);
         let map = Mapping::anonymous(words * size_of::<u32>())?;
         let ptr = map.addr.as_ptr().cast();
-        // SAFETY: the mapping has room for `words` words, is readable and writable, and lives as long as its owner.
+        // SAFETY: the mapping has room for `words` words, is readable and writable, and lives as
+        // long as its owner.
         Ok(unsafe { Self::from_raw(ptr, words, Arc::new(map)) })
     }
 
     /// Words that something else holds, such as a mapped BPF array.
     ///
     /// # Panics
-    /// If `words` is not a power of two of at least [`LINE`], or `ptr` is null or not aligned to 4 bytes.
+    /// If `words` is not a power of two of at least [`LINE`], or `ptr` is null or not aligned to 4
+    /// bytes.
     ///
     /// # Safety
-    /// `ptr` must be valid for reads and writes of `words` 32-bit words until `owner` is dropped, and until then they must be
-    /// written by nothing but atomic stores (or by the kernel).
+    /// `ptr` must be valid for reads and writes of `words` 32-bit words until `owner` is dropped,
+    /// and until then they must be written by nothing but atomic stores (or by the kernel).
     pub unsafe fn from_raw(ptr: *mut u32, words: usize, owner: Arc<dyn Any + Send + Sync>) -> Self {
         check(words);
         let words_ptr = NonNull::new(ptr.cast::<AtomicU32>()).expect("table memory is not null");
@@ -104,7 +109,8 @@ impl Cells {
         let first = index.wrapping_mul(LINE) & self.mask;
         // SAFETY: `first` is below the length.
         let line = unsafe { self.words.add(first) };
-        // SAFETY: the length and `first` are multiples of LINE: a line follows, which lives as long as its owner.
+        // SAFETY: the length and `first` are multiples of LINE: a line follows, which lives as long
+        // as its owner.
         unsafe { line.cast::<Line>().as_ref() }
     }
 
@@ -126,7 +132,8 @@ impl Deref for Cells {
     type Target = [AtomicU32];
 
     fn deref(&self) -> &[AtomicU32] {
-        // SAFETY: `mask + 1` words lie there as long as the owner lives, which is as long as `self`.
+        // SAFETY: `mask + 1` words lie there as long as the owner lives, which is as long as
+        // `self`.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr(), self.mask + 1) }
     }
 }
@@ -161,13 +168,15 @@ impl Mapping {
         // Miri knows neither of what is left out.
         let sparse = if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | sparse;
-        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing of ours.
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing of
+        // ours.
         let addr = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) };
         if addr == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         if !cfg!(miri) {
-            // SAFETY: advice on the mapping just made. Without huge pages it fails and the table is a little slower.
+            // SAFETY: advice on the mapping just made. Without huge pages it fails and the table is
+            // a little slower.
             unsafe { libc::madvise(addr, bytes, libc::MADV_HUGEPAGE) };
         }
         let addr = NonNull::new(addr).ok_or(io::ErrorKind::OutOfMemory)?;

@@ -11,7 +11,8 @@ use crate::mem::{Cells, LINE};
 pub struct Sizes {
     /// Second-level groups, 1 KiB each: one for each /24 that holds a longer prefix.
     pub second_groups: u32,
-    /// Next-hop groups, 64 bytes each, [`FIRST_FREE`](crate::special::FIRST_FREE) special ones among them.
+    /// Next-hop groups, 64 bytes each, [`FIRST_FREE`](crate::special::FIRST_FREE) special ones
+    /// among them.
     pub nexthop_groups: u32,
     /// Adjacencies, 64 bytes each, as many special ones among them.
     pub adjacencies: u32,

@@ -1,8 +1,8 @@
 //! Next-hop groups: the ways that one route's flows are spread over.
 //!
-//! A group is a line of [`BUCKETS`] words, each the number of an adjacency; the flow hash chooses the bucket. A member's
-//! share of the buckets is its share of the weights, rounded by largest remainders. A change moves as few buckets, and so
-//! as few flows, as it can.
+//! A group is a line of [`BUCKETS`] words, each the number of an adjacency; the flow hash chooses
+//! the bucket. A member's share of the buckets is its share of the weights, rounded by largest
+//! remainders. A change moves as few buckets, and so as few flows, as it can.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -14,7 +14,8 @@ use crate::special::FIRST_FREE;
 /// Buckets of a group. Of more members than buckets only the heaviest get one.
 pub const BUCKETS: usize = LINE;
 
-/// The number of a group. Below [`FIRST_FREE`]: all its buckets are the special adjacency of the same number.
+/// The number of a group. Below [`FIRST_FREE`]: all its buckets are the special adjacency of the
+/// same number.
 pub type GroupId = u32;
 
 /// One way out of a group.
@@ -34,7 +35,8 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Room for as many groups as `cells` has lines, of which the first [`FIRST_FREE`] are the special ones.
+    /// Room for as many groups as `cells` has lines, of which the first [`FIRST_FREE`] are the
+    /// special ones.
     ///
     /// # Panics
     /// If there is not even room for those, or for more than 2^30.
@@ -69,9 +71,11 @@ impl Groups {
         Ok(group)
     }
 
-    /// Gives a live group other members, bucket by bucket, under traffic. False if there is no such group.
+    /// Gives a live group other members, bucket by bucket, under traffic. False if there is no such
+    /// group.
     ///
-    /// A FIB entry that names the group must be made with `multi` if the group is ever to have more than one member.
+    /// A FIB entry that names the group must be made with `multi` if the group is ever to have more
+    /// than one member.
     pub fn update(&mut self, group: GroupId, members: &[Member]) -> bool {
         let live = self.ids.is_live(group);
         if live {
@@ -176,7 +180,8 @@ fn assign(old: [AdjacencyId; BUCKETS], members: &[Member]) -> [AdjacencyId; BUCK
     kept.map(|bucket| bucket.or_else(|| rest.next()).unwrap_or(0))
 }
 
-/// The members with a weight, each adjacency once, and how many of the buckets each is to have; in all [`BUCKETS`].
+/// The members with a weight, each adjacency once, and how many of the buckets each is to have; in
+/// all [`BUCKETS`].
 fn shares(old: [AdjacencyId; BUCKETS], members: &[Member]) -> Vec<Share> {
     let mut shares: Vec<Share> = Vec::with_capacity(members.len());
     for &Member { adjacency, weight } in members.iter().filter(|member| member.weight > 0) {
@@ -198,7 +203,8 @@ fn shares(old: [AdjacencyId; BUCKETS], members: &[Member]) -> Vec<Share> {
         share.quota = share.weight * BUCKETS as u64 / total;
     }
     let left = BUCKETS as u64 - shares.iter().map(|share| share.quota).sum::<u64>();
-    // Equal remainders: whoever holds more keeps it, so that the order of members does not matter to a group that exists.
+    // Equal remainders: whoever holds more keeps it, so that the order of members does not matter
+    // to a group that exists.
     let remainder = |share: &Share| share.weight * BUCKETS as u64 % total;
     let mut by_remainder: Vec<_> = shares.iter_mut().collect();
     by_remainder.sort_by_key(|share| std::cmp::Reverse((remainder(share), share.held)));

@@ -1,5 +1,5 @@
-//! A small seeded generator of random numbers for tests and synthetic route sets: SplitMix64 (Steele, Lea, Flood, OOPSLA
-//! 2014). The same seed gives the same numbers on every machine.
+//! A small seeded generator of random numbers for tests and synthetic route sets: SplitMix64
+//! (Steele, Lea, Flood, OOPSLA 2014). The same seed gives the same numbers on every machine.
 
 /// The generator.
 #[derive(Debug, Clone)]

@@ -1,7 +1,8 @@
 //! The numbers that stand for a decision instead of a next hop.
 //!
-//! A FIB entry's group, a next-hop group's bucket and an adjacency of the same number below [`FIRST_FREE`] mean the same, so
-//! a packet may be followed through all three tables without a test in between.
+//! A FIB entry's group, a next-hop group's bucket and an adjacency of the same number below
+//! [`FIRST_FREE`] mean the same, so a packet may be followed through all three tables without a
+//! test in between.
 
 /// The first number of an ordinary next-hop group or adjacency.
 pub const FIRST_FREE: u32 = 16;
@@ -38,7 +39,8 @@ impl Special {
         Self::Prohibit,
     ];
 
-    /// The decision of this number; `None` for an ordinary number. Numbers below [`FIRST_FREE`] without a meaning are `NoRoute`.
+    /// The decision of this number; `None` for an ordinary number. Numbers below [`FIRST_FREE`]
+    /// without a meaning are `NoRoute`.
     #[inline]
     pub fn of(number: u32) -> Option<Self> {
         match number {

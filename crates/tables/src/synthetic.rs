@@ -19,9 +19,10 @@ const PER_MILLE: [(u8, u32); 9] = [
     (17, 6),
 ];
 
-/// `count` distinct prefixes, in random order: 59.9 % /24, 12 % /22, 10.2 % /23, 5 % /21, 4.9 % /20, 2.5 % /19, 2.7 % /16 to
-/// /18, 2.8 % longer than /24. They lie in 1.0.0.0 to 223.255.255.255 without 10.0.0.0/8 and 127.0.0.0/8, anywhere with the
-/// same likelihood, so they nest less than the Internet's.
+/// `count` distinct prefixes, in random order: 59.9 % /24, 12 % /22, 10.2 % /23, 5 % /21, 4.9 %
+/// /20, 2.5 % /19, 2.7 % /16 to /18, 2.8 % longer than /24. They lie in 1.0.0.0 to 223.255.255.255
+/// without 10.0.0.0/8 and 127.0.0.0/8, anywhere with the same likelihood, so they nest less than
+/// the Internet's.
 ///
 /// A length that is nearly used up (some millions of prefixes on) gives way to the next longer one.
 pub fn routes(count: usize, seed: u64) -> Vec<Prefix> {

@@ -1,7 +1,7 @@
 //! Readers follow packets through all three tables while the writer changes them.
 //!
-//! Each /24 has next hops of its own. A look-up may find any of them, old or new, but never one of another /24, and never a
-//! line that is half written.
+//! Each /24 has next hops of its own. A look-up may find any of them, old or new, but never one of
+//! another /24, and never a line that is half written.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::thread;

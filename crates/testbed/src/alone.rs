@@ -13,8 +13,8 @@ const LOCK: &str = "/run/parshall/alone.lock";
 /// Longer than all tests take together that hold the lock.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Nobody else on this machine attaches or detaches an XDP program or sends live frames while this is held, if all
-/// who do so hold it. The kernel lets go of it whatever becomes of the process.
+/// Nobody else on this machine attaches or detaches an XDP program or sends live frames while this
+/// is held, if all who do so hold it. The kernel lets go of it whatever becomes of the process.
 #[derive(Debug)]
 pub struct Alone(#[expect(dead_code, reason = "it is locked until it is closed")] Arc<File>);
 
@@ -25,9 +25,10 @@ thread_local! {
 
 /// Waits until nobody else, neither another thread nor another process, is [`Alone`].
 ///
-/// A test that attaches, detaches or sends live frames takes it before it sets up anything and holds it to its end: a
-/// kernel that changes its own code (each attach does) while another processor runs through it may die of it. A thread
-/// that has it already gets it again at once, so that what needs it can take it for itself.
+/// A test that attaches, detaches or sends live frames takes it before it sets up anything and
+/// holds it to its end: a kernel that changes its own code (each attach does) while another
+/// processor runs through it may die of it. A thread that has it already gets it again at once, so
+/// that what needs it can take it for itself.
 ///
 /// # Panics
 /// If `/run/parshall` cannot be written to (needs root), or after 20 minutes; says who holds it.

@@ -5,8 +5,8 @@ use std::path::Path;
 use lab::cleanup::{self, Registered};
 use tempfile::TempDir;
 
-/// A new directory that goes when dropped. Root's lies below [`cleanup::directory`], so that the next one who starts
-/// removes it if the test was killed.
+/// A new directory that goes when dropped. Root's lies below [`cleanup::directory`], so that the
+/// next one who starts removes it if the test was killed.
 #[derive(Debug)]
 pub struct Directory {
     directory: TempDir,

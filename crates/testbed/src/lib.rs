@@ -1,5 +1,6 @@
-//! What tests of several crates stand on: whether a test can run here, network namespaces and processes that end with
-//! it ([`lab`]'s), patience, and a lock that keeps what disturbs the whole machine to one test at a time.
+//! What tests of several crates stand on: whether a test can run here, network namespaces and
+//! processes that end with it ([`lab`]'s), patience, and a lock that keeps what disturbs the whole
+//! machine to one test at a time.
 //!
 //! Only tests use it.
 
@@ -13,8 +14,8 @@ pub use directory::Directory;
 pub use lab::{Netns, Process, Spawn, cleanup, command, patience, until, veth};
 pub use release::SetOnDrop;
 
-/// Whether the test runs as root, as one that makes namespaces must; says `SKIP test: why` if not. As root nothing is
-/// skipped that the machine can have: what cannot be set up is a failed test.
+/// Whether the test runs as root, as one that makes namespaces must; says `SKIP test: why` if not.
+/// As root nothing is skipped that the machine can have: what cannot be set up is a failed test.
 pub fn root(test: &str) -> bool {
     let root = cleanup::is_root();
     if !root {
@@ -23,8 +24,8 @@ pub fn root(test: &str) -> bool {
     root
 }
 
-/// This test program, to be started once more with one of its tests alone, ignored or not: for what a test wants a process
-/// of its own to do, or to die of.
+/// This test program, to be started once more with one of its tests alone, ignored or not: for what
+/// a test wants a process of its own to do, or to die of.
 ///
 /// # Panics
 /// If the program has no path.
@@ -50,7 +51,8 @@ pub fn root_with(test: &str, programs: &[&str]) -> bool {
     root
 }
 
-/// Whether this kernel is older than `since` and so lacks something (`what`); says `SKIP test: why` then.
+/// Whether this kernel is older than `since` and so lacks something (`what`); says `SKIP test: why`
+/// then.
 pub fn lacks(test: &str, since: (u32, u32), what: &str) -> bool {
     let release = rustix::system::uname();
     let release = release.release().to_string_lossy();

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Sets a flag when dropped: threads of a scope that run until it is set end also when the test panics before it would
-/// have set it. A scope waits for its threads before a panic goes on, so that without it the test would never end.
+/// Sets a flag when dropped: threads of a scope that run until it is set end also when the test
+/// panics before it would have set it. A scope waits for its threads before a panic goes on, so
+/// that without it the test would never end.
 #[derive(Debug)]
 pub struct SetOnDrop<'a>(pub &'a AtomicBool);
 

@@ -15,7 +15,8 @@ use testbed::{patience, until};
 const OVER: Duration = Duration::from_secs(120);
 const PASSED: &str = "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out";
 
-/// A run counts what is on the machine before and after: one at a time, so that none counts what another one makes.
+/// A run counts what is on the machine before and after: one at a time, so that none counts what
+/// another one makes.
 static MACHINE: Mutex<()> = Mutex::new(());
 
 /// A run of shell scripts as test programs; killed when dropped.
@@ -139,7 +140,8 @@ fn a_program_that_does_not_end_is_shown_and_ended() {
             "\nFAILED fake/hangs: not done after ",
         ],
     );
-    // The tests that had passed, the other program's, perhaps the census; the program itself has failed.
+    // The tests that had passed, the other program's, perhaps the census; the program itself has
+    // failed.
     assert!(
         output.trim_end().ends_with(" failed, 0 skipped"),
         "{output}"

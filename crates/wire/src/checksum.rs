@@ -7,7 +7,8 @@
 /// Pieces are put in in any order, each starting at an even offset of what is summed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sum {
-    /// At most 33 bits: sum of the pieces in native byte order, which makes no difference until it is read (RFC 1071, section 2B).
+    /// At most 33 bits: sum of the pieces in native byte order, which makes no difference until it
+    /// is read (RFC 1071, section 2B).
     native: u64,
 }
 
@@ -18,7 +19,8 @@ impl Sum {
         let (chunks, rest) = bytes.as_chunks::<8>();
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
-        // The halves of a chunk are added up apart, in 64 bits, which no slice in memory can overflow.
+        // The halves of a chunk are added up apart, in 64 bits, which no slice in memory can
+        // overflow.
         let halves = |chunk: &[u8; 8]| {
             let word = u64::from_ne_bytes(*chunk);
             (word & 0xffff_ffff, word >> 32)
@@ -69,7 +71,8 @@ pub fn of(bytes: &[u8]) -> u16 {
     Sum::default().with(bytes).checksum()
 }
 
-/// The sum of what TCP and UDP checksum beside their segment (RFC 9293 section 3.1, RFC 768). `length` is the segment's.
+/// The sum of what TCP and UDP checksum beside their segment (RFC 9293 section 3.1, RFC 768).
+/// `length` is the segment's.
 #[inline]
 pub fn pseudo_header(src: u32, dst: u32, proto: u8, length: u16) -> Sum {
     Sum::default()
@@ -103,7 +106,8 @@ pub fn ip4(header: &[u8; 20]) -> u16 {
     !u16::from_be(fold(sum))
 }
 
-/// The checksum after a 16-bit word of what it covers went from `old` to `new` (RFC 1624, equation 3).
+/// The checksum after a 16-bit word of what it covers went from `old` to `new` (RFC 1624, equation
+/// 3).
 #[inline(always)]
 pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
     let sum = !checksum as u32 + !old as u32 + new as u32;
@@ -111,8 +115,8 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
     !((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// The checksum of an IPv4 header whose TTL is one less. Where the sum comes to 0xffff the result is 0, as Linux has it: the
-/// two stand for the same sum, and [`update`] gives the same.
+/// The checksum of an IPv4 header whose TTL is one less. Where the sum comes to 0xffff the result
+/// is 0, as Linux has it: the two stand for the same sum, and [`update`] gives the same.
 #[inline(always)]
 pub const fn decrement_ttl(checksum: u16) -> u16 {
     let sum = checksum as u32 + 0x0100;
@@ -125,8 +129,8 @@ fn fold32(sum: u64) -> u64 {
     (sum >> 32) + (sum & 0xffff_ffff)
 }
 
-/// Adds the halves of the number, then the halves of that: in the upper half of a number plus itself with halves swapped
-/// stands the sum of the halves and the carry that comes from below.
+/// Adds the halves of the number, then the halves of that: in the upper half of a number plus
+/// itself with halves swapped stands the sum of the halves and the carry that comes from below.
 #[inline(always)]
 fn fold(sum: u64) -> u16 {
     let sum = (sum.wrapping_add(sum.rotate_right(32)) >> 32) as u32;
@@ -173,7 +177,8 @@ mod tests {
 
     #[test]
     fn a_known_segment() {
-        // UDP 10.0.0.1:1 to 10.0.0.2:2 without data: 0a00+0001+0a00+0002+0011+0008+0001+0002+0008 = 1427.
+        // UDP 10.0.0.1:1 to 10.0.0.2:2 without data: 0a00+0001+0a00+0002+0011+0008+0001+0002+0008 =
+        // 1427.
         assert_eq!(
             transport(0x0a00_0001, 0x0a00_0002, 17, &[0, 1, 0, 2, 0, 8, 0, 0]),
             !0x1427

@@ -160,8 +160,8 @@ impl Packet {
         self
     }
 
-    /// Cuts the data or fills it with zeros so that the frame has `bytes` bytes without its checksum (a "64 byte packet" has
-    /// 60). Less than the headers need is as much as they need.
+    /// Cuts the data or fills it with zeros so that the frame has `bytes` bytes without its
+    /// checksum (a "64 byte packet" has 60). Less than the headers need is as much as they need.
     pub fn frame_len(mut self, bytes: usize) -> Self {
         let headers = eth::LEN + ip4::LEN + self.options.len() + self.transport_len();
         self.payload.resize(bytes.saturating_sub(headers), 0);

@@ -26,7 +26,8 @@ pub const SLOW: u16 = 0x8809;
 pub const EAPOL: u16 = 0x888e;
 /// Type of LLDP (IEEE 802.1AB).
 pub const LLDP: u16 = 0x88cc;
-/// Up to this the type is the length of an LLC frame (IEEE 802.3 clause 3.2.6): IS-IS, spanning tree.
+/// Up to this the type is the length of an LLC frame (IEEE 802.3 clause 3.2.6): IS-IS, spanning
+/// tree.
 pub const MAX_LLC_LEN: u16 = 1500;
 
 /// Where the type is in a frame without tags.

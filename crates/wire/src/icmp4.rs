@@ -1,4 +1,5 @@
-//! ICMP for IPv4 (RFC 792; errors of a router as of RFC 1812 section 4.3, next-hop MTU as of RFC 1191).
+//! ICMP for IPv4 (RFC 792; errors of a router as of RFC 1812 section 4.3, next-hop MTU as of RFC
+//! 1191).
 
 use zerocopy::byteorder::network_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -31,8 +32,8 @@ pub const PROHIBITED: u8 = 13;
 /// Code of "time exceeded": the TTL has run out in transit.
 pub const IN_TRANSIT: u8 = 0;
 
-/// The most bytes of the offending packet that an error quotes: the error is not to exceed 576 bytes
-/// (RFC 1812 section 4.3.2.3).
+/// The most bytes of the offending packet that an error quotes: the error is not to exceed 576
+/// bytes (RFC 1812 section 4.3.2.3).
 pub const MAX_QUOTE: usize = 576 - ip4::LEN - LEN;
 
 /// Queries and their answers, about which errors may be sent (RFC 1122 section 3.2.2). Router
@@ -58,7 +59,8 @@ pub struct Header {
 view!(Header, 8);
 
 impl Header {
-    /// A header without a checksum; `rest` is what follows it: identifier and sequence number of an echo, for example.
+    /// A header without a checksum; `rest` is what follows it: identifier and sequence number of an
+    /// echo, for example.
     pub fn new(kind: u8, code: u8, rest: u32) -> Self {
         Self {
             kind,

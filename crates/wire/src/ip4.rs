@@ -57,7 +57,8 @@ pub mod at {
 }
 
 impl Header {
-    /// A header without options and fragments, TTL 64, its checksum right. `payload` is the length of what follows.
+    /// A header without options and fragments, TTL 64, its checksum right. `payload` is the length
+    /// of what follows.
     ///
     /// `payload` above 65515 bytes does not fit the length field and is cut.
     pub fn new(src: u32, dst: u32, proto: u8, payload: usize) -> Self {
@@ -84,7 +85,8 @@ impl Header {
         self.version_ihl >> 4
     }
 
-    /// Length of the header with its options in bytes, as it says: 0 to 60, of which less than 20 is wrong.
+    /// Length of the header with its options in bytes, as it says: 0 to 60, of which less than 20
+    /// is wrong.
     #[inline(always)]
     pub const fn header_len(&self) -> usize {
         (self.version_ihl & 0xf) as usize * 4
@@ -154,7 +156,8 @@ impl Header {
         self.tos & 3
     }
 
-    /// The checksum of these 20 bytes is right. Of a header with options use [`checksum::of`] over all its bytes: 0 is right.
+    /// The checksum of these 20 bytes is right. Of a header with options use [`checksum::of`] over
+    /// all its bytes: 0 is right.
     #[inline(always)]
     pub fn checksum_ok(&self) -> bool {
         checksum::ip4(self.bytes()) == 0

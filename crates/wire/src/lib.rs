@@ -1,9 +1,10 @@
 //! Packet formats, one file a protocol; checksums, pcap, packet crafting.
 //!
-//! Every protocol's file has one skeleton: the constants of its fields, a `Header` that lies over the bytes of a packet
-//! without a copy, and what the protocol computes. `Header::parse` and `Header::parse_mut` check nothing but the length; what
-//! a field may hold is the caller's protocol. Numbers are read by methods in host byte order; IPv4 addresses are host-order
-//! `u32` throughout.
+//! Every protocol's file has one skeleton: the constants of its fields, a `Header` that lies over
+//! the bytes of a packet without a copy, and what the protocol computes. `Header::parse` and
+//! `Header::parse_mut` check nothing but the length; what a field may hold is the caller's
+//! protocol. Numbers are read by methods in host byte order; IPv4 addresses are host-order `u32`
+//! throughout.
 #![forbid(unsafe_code)]
 
 pub mod arp;

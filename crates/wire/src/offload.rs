@@ -2,10 +2,12 @@
 
 use crate::{checksum, ip, ip4, tcp, udp};
 
-/// Whether the sender of a TCP or UDP packet left its checksum to hardware that never saw it: the field holds the sum of
-/// the pseudo-header alone (Linux, include/linux/skbuff.h: `CHECKSUM_PARTIAL`) and is not right by chance.
+/// Whether the sender of a TCP or UDP packet left its checksum to hardware that never saw it: the
+/// field holds the sum of the pseudo-header alone (Linux, include/linux/skbuff.h:
+/// `CHECKSUM_PARTIAL`) and is not right by chance.
 ///
-/// `packet` starts with its IPv4 header; if its end is missing, the field alone decides. Fragments are never judged.
+/// `packet` starts with its IPv4 header; if its end is missing, the field alone decides. Fragments
+/// are never judged.
 pub fn unfinished(packet: &[u8]) -> bool {
     let Some((h, _)) = ip4::Header::parse(packet) else {
         return false;

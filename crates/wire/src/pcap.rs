@@ -103,7 +103,8 @@ impl<R: Read> Reader<R> {
             max_len: 0,
             failed: false,
         };
-        // Version, time zone, accuracy; then the longest packet and the link type, above which lie flags.
+        // Version, time zone, accuracy; then the longest packet and the link type, above which lie
+        // flags.
         let [_, _, _, max_len, link_type] = this.numbers()?;
         (this.link_type, this.max_len) = (link_type & 0xffff, max_len.clamp(MAX_LEN, MAX_LEN * 16));
         Ok(this)
@@ -174,7 +175,8 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-/// Writes packets with nanoseconds, little-endian; give it a buffered sink and flush that in the end.
+/// Writes packets with nanoseconds, little-endian; give it a buffered sink and flush that in the
+/// end.
 #[derive(Debug)]
 pub struct Writer<W> {
     to: W,
@@ -193,8 +195,8 @@ impl<W: Write> Writer<W> {
         Ok(Self { to })
     }
 
-    /// Writes a packet seen at `nanos` since 1970, of which `bytes` were captured. More than [`MAX_LEN`] bytes are cut; the
-    /// seconds wrap in 2106.
+    /// Writes a packet seen at `nanos` since 1970, of which `bytes` were captured. More than
+    /// [`MAX_LEN`] bytes are cut; the seconds wrap in 2106.
     ///
     /// # Errors
     /// What writing said.

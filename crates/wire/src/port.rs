@@ -1,4 +1,5 @@
-//! Well-known ports of TCP and UDP (IANA, "Service Name and Transport Protocol Port Number Registry").
+//! Well-known ports of TCP and UDP (IANA, "Service Name and Transport Protocol Port Number
+//! Registry").
 
 /// DHCP, at the server (RFC 2131).
 pub const DHCP_SERVER: u16 = 67;

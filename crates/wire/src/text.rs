@@ -1,7 +1,8 @@
 //! Packets as text: several lines for traces, one line for lists.
 //!
-//! Any bytes may be given; what is cut off or makes no sense is said to be so. A text of several lines has no newline at its
-//! end, and its inner lines are indented from the first by two spaces a level.
+//! Any bytes may be given; what is cut off or makes no sense is said to be so. A text of several
+//! lines has no newline at its end, and its inner lines are indented from the first by two spaces a
+//! level.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::Ipv4Addr;

@@ -23,7 +23,8 @@ view!(Header, 8);
 pub const CHECKSUM_AT: usize = std::mem::offset_of!(Header, checksum);
 
 impl Header {
-    /// A header over `payload` bytes without a checksum, which IPv4 allows. More than 65527 do not fit and are cut.
+    /// A header over `payload` bytes without a checksum, which IPv4 allows. More than 65527 do not
+    /// fit and are cut.
     pub fn new(src_port: u16, dst_port: u16, payload: usize) -> Self {
         let length = (LEN + payload).min(usize::from(u16::MAX)) as u16;
         Self {
@@ -57,7 +58,8 @@ impl Header {
     }
 }
 
-/// Computes the checksum of a whole segment between two addresses and puts it in; too short a segment is left alone.
+/// Computes the checksum of a whole segment between two addresses and puts it in; too short a
+/// segment is left alone.
 pub fn seal(src: u32, dst: u32, segment: &mut [u8]) {
     if let Some((header, _)) = Header::parse_mut(segment) {
         header.checksum = U16::ZERO;

@@ -55,7 +55,8 @@ impl Attachment {
 }
 
 impl Drop for Attachment {
-    /// Closing the descriptor would do, were there not child processes that hold a copy until they exec.
+    /// Closing the descriptor would do, were there not child processes that hold a copy until they
+    /// exec.
     fn drop(&mut self) {
         // It fails if the interface is gone, and the program with it.
         drop(sys::link_detach(self.link.as_fd()));

@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::inventory;
 use crate::link::{DeviceCounters, Link};
 
-/// A network device as it was when it was chosen. Its index alone does not name it: another namespace has its own, and a
-/// number that is free again may go to another device.
+/// A network device as it was when it was chosen. Its index alone does not name it: another
+/// namespace has its own, and a number that is free again may go to another device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
     /// Its index in its namespace.

@@ -8,9 +8,9 @@ use crate::sys::MapSpec;
 
 /// Waits until no XDP program runs any more that began before, on any processor.
 ///
-/// The kernel does so when an element of a map of maps is set, that userspace may know who still uses the old one
-/// (`maybe_wait_bpf_programs` in kernel/bpf/syscall.c: `synchronize_rcu`). membarrier(2) would do as well, but not on a machine
-/// booted with `nohz_full`.
+/// The kernel does so when an element of a map of maps is set, that userspace may know who still
+/// uses the old one (`maybe_wait_bpf_programs` in kernel/bpf/syscall.c: `synchronize_rcu`).
+/// membarrier(2) would do as well, but not on a machine booted with `nohz_full`.
 #[derive(Debug)]
 pub struct Grace {
     of_maps: Map,
@@ -35,8 +35,8 @@ impl Grace {
         Ok(Self { of_maps, element })
     }
 
-    /// Waits: some milliseconds, beside busy programs a hundred and more. Nothing that was retired from the tables before is
-    /// read afterwards.
+    /// Waits: some milliseconds, beside busy programs a hundred and more. Nothing that was retired
+    /// from the tables before is read afterwards.
     ///
     /// # Errors
     /// What the kernel says: then nothing was waited for.

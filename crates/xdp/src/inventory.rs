@@ -11,7 +11,8 @@ use crate::sys;
 /// The XDP program on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attached {
-    /// The program's id, as in `bpftool prog`; 0 if the kernel names none because there are several.
+    /// The program's id, as in `bpftool prog`; 0 if the kernel names none because there are
+    /// several.
     pub id: u32,
     /// The program's name, up to 15 bytes.
     pub name: String,
@@ -37,7 +38,8 @@ pub struct LinkInfo {
 pub struct Features(u64);
 
 impl Features {
-    /// Takes frames that are redirected to it. A veth does only while its peer has a program or GRO.
+    /// Takes frames that are redirected to it. A veth does only while its peer has a program or
+    /// GRO.
     pub fn transmit(self) -> bool {
         self.0 & 1 << 2 != 0
     }

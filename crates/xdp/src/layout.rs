@@ -1,4 +1,5 @@
-//! Whether structures that a program and we share are laid out alike: asked of the compiler that makes the programs.
+//! Whether structures that a program and we share are laid out alike: asked of the compiler that
+//! makes the programs.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,7 +8,8 @@ use std::process::{Command, Stdio};
 /// Expressions of C, and what they must be.
 pub(crate) type Facts = Vec<(String, usize)>;
 
-/// Offsets of all fields of a structure, and its size. Fields are named as in C; where ours has another name, both.
+/// Offsets of all fields of a structure, and its size. Fields are named as in C; where ours has
+/// another name, both.
 macro_rules! facts {
     (@name $ours:ident) => { stringify!($ours) };
     (@name $ours:ident $theirs:ident) => { stringify!($theirs) };

@@ -1,16 +1,20 @@
 //! What runs in the kernel: XDP programs, loader, maps, map-backed memory.
 //!
 //! Four programs, their sources in `bpf/`, their objects built in:
-//! - [`Router`]: on each AF_XDP port, forwards packets, gives them to the router, or leaves them to the kernel, out of the route
-//!   tables that userspace writes as plain atomics ([`Router::memory`]);
+//! - [`Router`]: on each AF_XDP port, forwards packets, gives them to the router, or leaves them to
+//!   the kernel, out of the route tables that userspace writes as plain atomics
+//!   ([`Router::memory`]);
 //! - [`Receiver`]: on a port that only receives, gives everything to AF_XDP sockets;
-//! - [`Live`]: a traffic generator that runs inside the kernel over live frames (`BPF_PROG_TEST_RUN`);
+//! - [`Live`]: a traffic generator that runs inside the kernel over live frames
+//!   (`BPF_PROG_TEST_RUN`);
 //! - [`Sink`]: the receiving end of a load test, which counts by stream and drops.
 //!
-//! Programs are attached by BPF links, so the end of the process, however it comes, detaches them. Beside them is what
-//! asks the kernel about programs and devices: [`attached`], [`links`], [`features`].
+//! Programs are attached by BPF links, so the end of the process, however it comes, detaches them.
+//! Beside them is what asks the kernel about programs and devices: [`attached`], [`links`],
+//! [`features`].
 //!
-//! Linux 6.1 or later. Interfaces are named by index in the network namespace of the calling thread.
+//! Linux 6.1 or later. Interfaces are named by index in the network namespace of the calling
+//! thread.
 
 mod attach;
 mod device;
@@ -55,7 +59,8 @@ pub struct StreamCount {
     pub bytes: u64,
 }
 
-/// What a program did with a packet in a dry run; the numbers are those of `enum xdp_action` (linux/bpf.h).
+/// What a program did with a packet in a dry run; the numbers are those of `enum xdp_action`
+/// (linux/bpf.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// An error in the program: counted by the kernel, and dropped.

@@ -1,5 +1,6 @@
-//! What the kernel says of a link (rtnetlink, linux/if_link.h) and of what its driver can do with XDP (generic netlink
-//! family `netdev`, linux/netdev.h); a pair of veths. All in the calling thread's network namespace.
+//! What the kernel says of a link (rtnetlink, linux/if_link.h) and of what its driver can do with
+//! XDP (generic netlink family `netdev`, linux/netdev.h); a pair of veths. All in the calling
+//! thread's network namespace.
 
 use std::io;
 
@@ -21,19 +22,20 @@ const NETDEV_A_DEV_XDP_FEATURES: u16 = 3;
 pub struct Link {
     /// Its address, if it has one of Ethernet.
     pub mac: Option<[u8; 6]>,
-    /// Id of its XDP program, and whether that runs in generic mode. With programs in both modes, the kernel names none
-    /// and the id is 0.
+    /// Id of its XDP program, and whether that runs in generic mode. With programs in both modes,
+    /// the kernel names none and the id is 0.
     pub program: Option<(u32, bool)>,
     /// What its driver counts.
     pub counters: DeviceCounters,
 }
 
-/// What a device's driver counts of frames that programs redirect to it, among all others: what the programs cannot see,
-/// because it happens after them.
+/// What a device's driver counts of frames that programs redirect to it, among all others: what the
+/// programs cannot see, because it happens after them.
 ///
-/// What the device has no room for, or what is too long for the other end, most drivers count in `tx_dropped`. A frame that the
-/// kernel refuses before it comes to the device (which is down, or no longer takes redirected frames) is counted where it came
-/// in, in `rx_dropped`. Both as the drivers please: veth does, in generic mode nobody does.
+/// What the device has no room for, or what is too long for the other end, most drivers count in
+/// `tx_dropped`. A frame that the kernel refuses before it comes to the device (which is down, or
+/// no longer takes redirected frames) is counted where it came in, in `rx_dropped`. Both as the
+/// drivers please: veth does, in generic mode nobody does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
     /// Sent.

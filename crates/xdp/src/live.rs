@@ -1,13 +1,15 @@
-//! The generator: a program that makes each live frame the next packet of a plan, run by the kernel itself
-//! (`BPF_PROG_TEST_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`), and redirects it to the plan's interface.
+//! The generator: a program that makes each live frame the next packet of a plan, run by the kernel
+//! itself (`BPF_PROG_TEST_RUN` with `BPF_F_TEST_XDP_LIVE_FRAMES`), and redirects it to the plan's
+//! interface.
 //!
-//! One run serves all interfaces, packet by packet: two on one CPU would take turns by the scheduler's slices, and each
-//! would send the packets of a slice in a burst.
+//! One run serves all interfaces, packet by packet: two on one CPU would take turns by the
+//! scheduler's slices, and each would send the packets of a slice in a burst.
 //!
-//! The runs, one after the other, are on a thread of their own, from the first start to the last stop. The thread takes
-//! its CPU wholly: a slot that is not due is dropped and the next is tried. A run ends after [`SLOTS`] slots; then the
-//! next begins at once, and what became due in between goes late, as after any other moment without the CPU. The
-//! program is registered ([`registration`]), or each end of a run would take tens of milliseconds.
+//! The runs, one after the other, are on a thread of their own, from the first start to the last
+//! stop. The thread takes its CPU wholly: a slot that is not due is dropped and the next is tried.
+//! A run ends after [`SLOTS`] slots; then the next begins at once, and what became due in between
+//! goes late, as after any other moment without the CPU. The program is registered
+//! ([`registration`]), or each end of a run would take tens of milliseconds.
 
 mod plan;
 mod registration;
@@ -37,10 +39,11 @@ use thread::Generator;
 
 /// Slots of a run, 0.1 to 0.2 s of them.
 ///
-/// The kernel holds the RCU read lock during a run and lets go of it only where it finds that it should reschedule
-/// (`bpf_test_timer_continue` in net/bpf/test_run.c). A kernel that preempts inside of such sections (`PREEMPT_LAZY`, from
-/// Linux 7.0 on the usual one, and `preempt=full`) has always done so before: no grace period ends before the run does.
-/// Whatever waits for one, the deletion of a device or a namespace, memory to be freed, waits that long.
+/// The kernel holds the RCU read lock during a run and lets go of it only where it finds that it
+/// should reschedule (`bpf_test_timer_continue` in net/bpf/test_run.c). A kernel that preempts
+/// inside of such sections (`PREEMPT_LAZY`, from Linux 7.0 on the usual one, and `preempt=full`)
+/// has always done so before: no grace period ends before the run does. Whatever waits for one, the
+/// deletion of a device or a namespace, memory to be freed, waits that long.
 const SLOTS: u32 = 1 << 20;
 
 /// The generator cannot do it.
@@ -86,7 +89,8 @@ pub struct Live {
 /// The one run that all ways share.
 #[derive(Debug)]
 struct Run {
-    /// Before the mapping and the program in drop order: its thread runs the one and changes the other.
+    /// Before the mapping and the program in drop order: its thread runs the one and changes the
+    /// other.
     generator: Generator,
     _registration: Option<Registration>,
     variables: Mapping,
@@ -120,16 +124,18 @@ impl Run {
 }
 
 impl Live {
-    /// Readies a generator for interfaces of the calling thread's network namespace, one for each of up to [`MAX_WAYS`]
-    /// plans; nothing is sent yet. While any of them sends it occupies the processor `cpu` wholly (None: wherever the
-    /// scheduler puts it), and those that are behind take turns.
+    /// Readies a generator for interfaces of the calling thread's network namespace, one for each
+    /// of up to [`MAX_WAYS`] plans; nothing is sent yet. While any of them sends it occupies the
+    /// processor `cpu` wholly (None: wherever the scheduler puts it), and those that are behind
+    /// take turns.
     ///
-    /// The frames go by the interface's `ndo_xdp_xmit`. On a veth that needs an XDP program or GRO at its peer, which must
-    /// stay there: frames that the interface refuses later on are counted as sent.
+    /// The frames go by the interface's `ndo_xdp_xmit`. On a veth that needs an XDP program or GRO
+    /// at its peer, which must stay there: frames that the interface refuses later on are counted
+    /// as sent.
     ///
     /// # Errors
-    /// [`LiveError::DoesNotFit`] if the plans or an interface are beyond live frames; wrong plans; a CPU that is not
-    /// there; what the kernel says.
+    /// [`LiveError::DoesNotFit`] if the plans or an interface are beyond live frames; wrong plans;
+    /// a CPU that is not there; what the kernel says.
     pub fn open(plans: &[LivePlan], cpu: Option<usize>) -> Result<Vec<Self>, LiveError> {
         Self::with_runs_of(SLOTS, plans, cpu)
     }
@@ -171,7 +177,8 @@ impl Live {
         self.run.way(self.way)
     }
 
-    /// Begins to send, or goes on at another rate; when this returns, it does. Nothing is left of an earlier schedule.
+    /// Begins to send, or goes on at another rate; when this returns, it does. Nothing is left of
+    /// an earlier schedule.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -197,9 +204,9 @@ impl Live {
         }
     }
 
-    /// Stops sending: what is late still goes within the plan's burst of time, the rest is given up. When this returns,
-    /// the counters stand, and if no other way of the generator sends, its CPU is free and nothing is under way in the
-    /// program.
+    /// Stops sending: what is late still goes within the plan's burst of time, the rest is given
+    /// up. When this returns, the counters stand, and if no other way of the generator sends, its
+    /// CPU is free and nothing is under way in the program.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -227,8 +234,8 @@ impl Live {
         })
     }
 
-    /// Packets and bytes handed to the interface by stream, in the order of the plan. Exact after a stop; while it sends,
-    /// packets and bytes may be a packet apart.
+    /// Packets and bytes handed to the interface by stream, in the order of the plan. Exact after a
+    /// stop; while it sends, packets and bytes may be a packet apart.
     pub fn sent(&self) -> Vec<StreamCount> {
         let streams = self.state().stream.iter().take(self.streams);
         let count = |packets: u64, bytes: u64| StreamCount { packets, bytes };
@@ -237,13 +244,14 @@ impl Live {
             .collect()
     }
 
-    /// Packets that the schedule has asked for so far: the integral of the rate over the time not stopped, as of the
-    /// program's last look at the clock.
+    /// Packets that the schedule has asked for so far: the integral of the rate over the time not
+    /// stopped, as of the program's last look at the clock.
     pub fn due(&self) -> u64 {
         self.state().due.load(Relaxed)
     }
 
-    /// Packets of the schedule that were given up, being late by more than the plan's burst or left over at a stop.
+    /// Packets of the schedule that were given up, being late by more than the plan's burst or left
+    /// over at a stop.
     pub fn shortfall(&self) -> u64 {
         self.state().lost.load(Relaxed)
     }

@@ -97,8 +97,8 @@ impl Map {
         let mapping = self.mapping()?;
         let (words, at) = (mapping.len / 4, mapping.at.as_ptr().cast());
         let owner: Arc<dyn Any + Send + Sync> = Arc::new(mapping);
-        // SAFETY: the mapping has `words` words, is writable, page-aligned, and lives as long as its owner, which this
-        // hands over; nobody else writes it from userspace.
+        // SAFETY: the mapping has `words` words, is writable, page-aligned, and lives as long as
+        // its owner, which this hands over; nobody else writes it from userspace.
         Ok(unsafe { Cells::from_raw(at, words, owner) })
     }
 }
@@ -109,7 +109,8 @@ impl AsFd for Map {
     }
 }
 
-/// The number of CPUs that per-CPU values have slots for: the end of `/sys/devices/system/cpu/possible`.
+/// The number of CPUs that per-CPU values have slots for: the end of
+/// `/sys/devices/system/cpu/possible`.
 fn possible_cpus() -> io::Result<usize> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
     let last = text
@@ -121,15 +122,15 @@ fn possible_cpus() -> io::Result<usize> {
         .ok_or_else(|| io::Error::other(format!("odd list of CPUs {text:?}")))
 }
 
-/// A type that may lie in memory shared with a program: made of atomics only, so that any bytes are valid and any
-/// thread or program may change them.
+/// A type that may lie in memory shared with a program: made of atomics only, so that any bytes are
+/// valid and any thread or program may change them.
 ///
 /// # Safety
 /// The type must be `repr(C)` and consist of atomic integers and arrays of them.
 pub(crate) unsafe trait Shared: Sync {}
 
-/// An array's memory, with an inaccessible page before and after it: a wrong index faults instead of writing into
-/// another map.
+/// An array's memory, with an inaccessible page before and after it: a wrong index faults instead
+/// of writing into another map.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     /// Start and length of the whole reservation.
@@ -176,8 +177,8 @@ impl Mapping {
     /// If the structure's size is not the map's: the program's source and ours disagree.
     pub fn view<T: Shared>(&self) -> &T {
         assert_eq!(size_of::<T>(), self.len, "size of the shared structure");
-        // SAFETY: page-aligned memory of exactly this size, which lives as long as the borrow; `Shared` says that any
-        // bytes are valid and that changes by others are expected.
+        // SAFETY: page-aligned memory of exactly this size, which lives as long as the borrow;
+        // `Shared` says that any bytes are valid and that changes by others are expected.
         unsafe { self.at.cast::<T>().as_ref() }
     }
 }

@@ -1,8 +1,8 @@
 //! Built-in objects: parsed, tied to their maps, loaded.
 //!
-//! Parsing and relocation are aya-obj's. The rest is done here rather than by aya, because several programs share the
-//! tables without a pin, because no attachment may outlive the process (aya falls back to netlink, which does), and
-//! for live frames.
+//! Parsing and relocation are aya-obj's. The rest is done here rather than by aya, because several
+//! programs share the tables without a pin, because no attachment may outlive the process (aya
+//! falls back to netlink, which does), and for live frames.
 
 use std::collections::HashMap;
 use std::io;

@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::mode::Mode;
 use crate::object::{Loaded, elf};
 
-/// The program on a device that gives everything to AF_XDP sockets and nothing to the kernel. Dropping it takes the program off.
+/// The program on a device that gives everything to AF_XDP sockets and nothing to the kernel.
+/// Dropping it takes the program off.
 #[derive(Debug)]
 pub struct Receiver {
     program: Loaded,
@@ -15,8 +16,8 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Puts the program on a device, in the first of `modes` that works. Until sockets are registered, the kernel gets
-    /// everything.
+    /// Puts the program on a device, in the first of `modes` that works. Until sockets are
+    /// registered, the kernel gets everything.
     ///
     /// # Errors
     /// As [`Router::attach`](crate::Router::attach).
@@ -34,7 +35,8 @@ impl Receiver {
         &self.attachment
     }
 
-    /// Gives the packets of a receive queue (at most 256 of them) to an AF_XDP socket, in place of an earlier one.
+    /// Gives the packets of a receive queue (at most 256 of them) to an AF_XDP socket, in place of
+    /// an earlier one.
     ///
     /// # Errors
     /// The descriptor is no AF_XDP socket with rings, or the queue number is too large.

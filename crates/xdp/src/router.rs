@@ -1,4 +1,5 @@
-//! The router's programs, one instance for each port, and what they share: tables, counters, ways out.
+//! The router's programs, one instance for each port, and what they share: tables, counters, ways
+//! out.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +25,8 @@ const LINE_BYTES: u32 = LINE as u32 * 4;
 /// Lines of the largest table.
 const MOST: usize = 1 << 26;
 
-/// Why the programs drop packets: stage and edge of the graph that say the same. `enum drop` of router.bpf.c.
+/// Why the programs drop packets: stage and edge of the graph that say the same. `enum drop` of
+/// router.bpf.c.
 pub const DROPS: [(&str, &str); 3] = [
     ("ip4-input", "BadChecksum"),
     ("ip4-lookup", "Blackhole"),
@@ -44,10 +46,12 @@ pub struct Router {
 }
 
 impl Router {
-    /// Makes the tables (64 MiB for the first level, the rest as asked), all zero: no interface, no route anywhere.
+    /// Makes the tables (64 MiB for the first level, the rest as asked), all zero: no interface, no
+    /// route anywhere.
     ///
     /// # Errors
-    /// [`Error::Permission`], [`Error::Parameter`] for sizes that are no powers of two, or no memory.
+    /// [`Error::Permission`], [`Error::Parameter`] for sizes that are no powers of two, or no
+    /// memory.
     pub fn new(sizes: Sizes) -> Result<Self, Error> {
         sys::unlimit_locked_memory();
         let mut maps = Vec::new();
@@ -75,18 +79,19 @@ impl Router {
         })
     }
 
-    /// The tables' memory, for `tables` to build upon: the programs read it, userspace alone writes it. It stays valid after
-    /// the router is dropped.
+    /// The tables' memory, for `tables` to build upon: the programs read it, userspace alone writes
+    /// it. It stays valid after the router is dropped.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Puts the program on a device, in the first of `modes` that works. What it does with packets says the line of
-    /// `interface` in the table of interfaces; until that is up and sockets are registered, the kernel gets everything.
+    /// Puts the program on a device, in the first of `modes` that works. What it does with packets
+    /// says the line of `interface` in the table of interfaces; until that is up and sockets are
+    /// registered, the kernel gets everything.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if another XDP program is there, [`Error::Attach`], [`Error::NoInterface`],
-    /// [`Error::Permission`], or a program that this kernel refuses.
+    /// [`Error::Conflict`] if another XDP program is there, [`Error::Attach`],
+    /// [`Error::NoInterface`], [`Error::Permission`], or a program that this kernel refuses.
     pub fn attach(
         &self,
         ifindex: u32,
@@ -115,15 +120,17 @@ impl Router {
         })
     }
 
-    /// The device by which programs send what is for an interface; it must be in the calling thread's namespace. They do once
-    /// the interface's [`Lane`](tables::interface::Lane) says that they may. Gives what the kernel says that the device can do;
-    /// None if it does not tell (before Linux 6.3): then it is for the caller to know that it takes redirected frames.
+    /// The device by which programs send what is for an interface; it must be in the calling
+    /// thread's namespace. They do once the interface's [`Lane`](tables::interface::Lane) says that
+    /// they may. Gives what the kernel says that the device can do; None if it does not tell
+    /// (before Linux 6.3): then it is for the caller to know that it takes redirected frames.
     ///
-    /// The kernel forgets a device that is deleted or goes to another namespace ([`has_egress`](Self::has_egress)).
+    /// The kernel forgets a device that is deleted or goes to another namespace
+    /// ([`has_egress`](Self::has_egress)).
     ///
     /// # Errors
-    /// [`Error::AnotherDevice`] if the index means another device than it did, [`Error::NoInterface`],
-    /// [`Error::NoTransmit`], or what the kernel says.
+    /// [`Error::AnotherDevice`] if the index means another device than it did,
+    /// [`Error::NoInterface`], [`Error::NoTransmit`], or what the kernel says.
     pub fn set_egress(&self, interface: u16, device: &Device) -> Result<Option<Features>, Error> {
         let ifindex = device.ifindex;
         device.check()?;
@@ -140,8 +147,8 @@ impl Router {
         Ok(features)
     }
 
-    /// Whether the kernel still has a device to send by for an interface. Without one, programs drop what is for it, as
-    /// `Gone` of [`DROPS`].
+    /// Whether the kernel still has a device to send by for an interface. Without one, programs
+    /// drop what is for it, as `Gone` of [`DROPS`].
     ///
     /// # Errors
     /// The number is too large, or what the kernel says.
@@ -153,8 +160,8 @@ impl Router {
         has.map_err(Error::doing("asking for a device to send by"))
     }
 
-    /// Takes it back. What a program had on its way there is lost: end the interface's lane first, and wait for a
-    /// grace period ([`Grace`](crate::Grace)).
+    /// Takes it back. What a program had on its way there is lost: end the interface's lane first,
+    /// and wait for a grace period ([`Grace`](crate::Grace)).
     ///
     /// # Errors
     /// What the kernel says.
@@ -191,19 +198,21 @@ impl Router {
     }
 }
 
-/// What the programs did with an interface's packets. Bytes are without the frame check sequence (FCS).
+/// What the programs did with an interface's packets. Bytes are without the frame check sequence
+/// (FCS).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Received by it and left to the kernel (also when there is no socket on the queue).
     pub passed: u64,
-    /// Received by it and given to the sockets. What a socket had no room for is counted there (`XDP_STATISTICS`).
+    /// Received by it and given to the sockets. What a socket had no room for is counted there
+    /// (`XDP_STATISTICS`).
     pub redirected: u64,
     /// Received by it and forwarded or dropped by the program.
     pub rx_packets: u64,
     /// Their bytes.
     pub rx_bytes: u64,
-    /// Given to its device by programs, wherever they came in. What is lost after that is not taken off: see
-    /// [`DeviceCounters`](crate::DeviceCounters).
+    /// Given to its device by programs, wherever they came in. What is lost after that is not taken
+    /// off: see [`DeviceCounters`](crate::DeviceCounters).
     pub tx_packets: u64,
     /// Their bytes.
     pub tx_bytes: u64,
@@ -235,7 +244,8 @@ impl RouterPort {
         self.attachment.as_ref()
     }
 
-    /// Gives the packets of a receive queue (at most 256 of them) to an AF_XDP socket, in place of an earlier one.
+    /// Gives the packets of a receive queue (at most 256 of them) to an AF_XDP socket, in place of
+    /// an earlier one.
     ///
     /// # Errors
     /// The descriptor is no AF_XDP socket with rings, or the queue number is too large.
@@ -252,11 +262,12 @@ impl RouterPort {
         unset.map_err(Error::doing("removing an AF_XDP socket"))
     }
 
-    /// What the program does with a packet that arrives on queue 0, and the packet as it is afterwards; it goes nowhere, but
-    /// it is counted.
+    /// What the program does with a packet that arrives on queue 0, and the packet as it is
+    /// afterwards; it goes nowhere, but it is counted.
     ///
     /// # Errors
-    /// A packet shorter than 14 bytes, or longer than a page holds beside the kernel's own (about 3,500).
+    /// A packet shorter than 14 bytes, or longer than a page holds beside the kernel's own (about
+    /// 3,500).
     pub fn run_once(&self, packet: &[u8]) -> Result<(Verdict, Vec<u8>), Error> {
         self.program.run_once(packet)
     }

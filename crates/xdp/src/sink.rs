@@ -13,8 +13,8 @@ use crate::object::{Loaded, elf};
 /// How many streams a sink tells apart.
 pub const MAX_MATCHES: usize = 32;
 
-/// What packets belong to a stream: IPv4 without options in untagged Ethernet, and all of this. Addresses are in host
-/// order, ranges inclusive.
+/// What packets belong to a stream: IPv4 without options in untagged Ethernet, and all of this.
+/// Addresses are in host order, ranges inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
     /// Total length in the IPv4 header, bytes; 0: any.
@@ -63,8 +63,9 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Puts a sink on an interface, native if possible. A packet belongs to the first of `matches` that fits; what fits
-    /// none goes to the kernel. So the stream with most packets should come first.
+    /// Puts a sink on an interface, native if possible. A packet belongs to the first of `matches`
+    /// that fits; what fits none goes to the kernel. So the stream with most packets should come
+    /// first.
     ///
     /// # Errors
     /// As [`Router::attach`](crate::Router::attach), or more than [`MAX_MATCHES`].
@@ -91,7 +92,8 @@ impl Sink {
         &self.attachment
     }
 
-    /// What has come in by stream, in the order of the matches. Bytes are frame lengths without FCS.
+    /// What has come in by stream, in the order of the matches. Bytes are frame lengths without
+    /// FCS.
     ///
     /// # Errors
     /// What the kernel says.

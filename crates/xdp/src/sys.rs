@@ -1,5 +1,5 @@
-//! bpf(2) and the few other system calls, each as a safe function. Layouts: `union bpf_attr` of linux/bpf.h; the kernel
-//! takes any length of it and reads the missing rest as zero.
+//! bpf(2) and the few other system calls, each as a safe function. Layouts: `union bpf_attr` of
+//! linux/bpf.h; the kernel takes any length of it and reads the missing rest as zero.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_long};
@@ -54,7 +54,8 @@ fn text_of(name: &Name) -> String {
 }
 
 /// # Safety
-/// `attr` must be what `cmd` expects, and every pointer in it valid for what the kernel does with it.
+/// `attr` must be what `cmd` expects, and every pointer in it valid for what the kernel does with
+/// it.
 unsafe fn bpf<T>(cmd: u32, attr: &mut T) -> io::Result<c_long> {
     // SAFETY: the caller vouches for the contents; address and size are those of a live value.
     let got =
@@ -133,7 +134,8 @@ struct ElemAttr {
 /// Sets an element.
 ///
 /// # Safety
-/// `key` and `value` must be as long as the map's, times the number of CPUs for a per-CPU map's value.
+/// `key` and `value` must be as long as the map's, times the number of CPUs for a per-CPU map's
+/// value.
 pub unsafe fn map_update(map: BorrowedFd<'_>, key: &[u8], value: &[u8]) -> io::Result<()> {
     let (key, value) = (key.as_ptr() as u64, value.as_ptr() as u64);
     let mut attr = ElemAttr {
@@ -221,11 +223,13 @@ pub fn prog_load(
         ifindex: 0,
         expected_attach_type: ATTACH_TYPE_XDP,
     };
-    // SAFETY: the kernel reads instructions and license and writes the log, within the lengths given with them.
+    // SAFETY: the kernel reads instructions and license and writes the log, within the lengths
+    // given with them.
     unsafe { bpf_fd(cmd::PROG_LOAD, &mut attr) }
 }
 
-/// Attaches an XDP program to an interface for as long as the link's descriptor lives. `flags`: `XDP_FLAGS_*`.
+/// Attaches an XDP program to an interface for as long as the link's descriptor lives. `flags`:
+/// `XDP_FLAGS_*`.
 pub fn link_create(program: BorrowedFd<'_>, ifindex: u32, flags: u32) -> io::Result<OwnedFd> {
     #[repr(C)]
     struct Attr {

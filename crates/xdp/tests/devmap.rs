@@ -1,5 +1,6 @@
-//! Packets that the router's program really sends by the map of devices: from a host through two virtual links to another
-//! one, and what becomes of them when the device to send by goes down, moves, is deleted, or can send no more.
+//! Packets that the router's program really sends by the map of devices: from a host through two
+//! virtual links to another one, and what becomes of them when the device to send by goes down,
+//! moves, is deleted, or can send no more.
 
 mod net;
 mod shared;
@@ -119,8 +120,8 @@ impl Line {
         }
     }
 
-    /// Sends the packets, so many at a time, and takes them at the other end: all of them, each once, as they are to be,
-    /// and nothing else.
+    /// Sends the packets, so many at a time, and takes them at the other end: all of them, each
+    /// once, as they are to be, and nothing else.
     fn cross(&self, packets: &[Vec<u8>], at_once: usize) {
         for packets in packets.chunks(at_once) {
             for packet in packets {
@@ -343,8 +344,8 @@ fn packets_cross_in_generic_mode() {
     assert_eq!(line.tables.counted(OUT).tx_packets, 2_000);
 }
 
-/// Frames of several buffers cross where the kernel says that the device takes them. Where they are sent nevertheless, they
-/// are lost.
+/// Frames of several buffers cross where the kernel says that the device takes them. Where they are
+/// sent nevertheless, they are lost.
 #[test]
 fn long_packets_cross_in_several_buffers() {
     let test = "long_packets_cross_in_several_buffers";
@@ -381,8 +382,8 @@ fn long_packets_cross_in_several_buffers() {
     line.cross(&short, WINDOW);
 }
 
-/// Nothing is lost without a trace but what this says: it works again as soon as the trouble is over, and until then every
-/// packet is counted, by the program or by the device that lost it.
+/// Nothing is lost without a trace but what this says: it works again as soon as the trouble is
+/// over, and until then every packet is counted, by the program or by the device that lost it.
 #[test]
 fn what_is_lost_behind_the_program_is_counted_by_the_devices() {
     let test = "what_is_lost_behind_the_program_is_counted_by_the_devices";
@@ -428,8 +429,8 @@ fn what_is_lost_behind_the_program_is_counted_by_the_devices() {
     line.cross(&packets(FAR, 100, 1_000), WINDOW);
 }
 
-/// The same while packets are on their way without a break: the kernel lives, the program's counts add up, and what
-/// is sent after it crosses.
+/// The same while packets are on their way without a break: the kernel lives, the program's counts
+/// add up, and what is sent after it crosses.
 #[test]
 fn trouble_under_traffic_is_survived() {
     let test = "trouble_under_traffic_is_survived";

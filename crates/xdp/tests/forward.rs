@@ -1,4 +1,5 @@
-//! The router's program forwards: which packets, what they look like afterwards, and what it counts.
+//! The router's program forwards: which packets, what they look like afterwards, and what it
+//! counts.
 
 mod net;
 mod shared;
@@ -37,9 +38,10 @@ struct Bench {
 }
 
 impl Bench {
-    /// With these destinations: 10.1.0.0/16 behind one neighbor, 10.2.0.0/16 behind twelve, 10.3.0.0/16 each of the
-    /// specials by its third byte, 10.4.0.0/16 one that is not resolved, 10.5.0.0/16 behind an interface that no program
-    /// sends by, 10.6.0.0/16 by a group whose members are gone.
+    /// With these destinations: 10.1.0.0/16 behind one neighbor, 10.2.0.0/16 behind twelve,
+    /// 10.3.0.0/16 each of the specials by its third byte, 10.4.0.0/16 one that is not resolved,
+    /// 10.5.0.0/16 behind an interface that no program sends by, 10.6.0.0/16 by a group whose
+    /// members are gone.
     fn new(test: &str) -> Option<Self> {
         if !root(test) {
             return None;
@@ -121,7 +123,8 @@ impl Bench {
         self.router.counted(interface)
     }
 
-    /// Whether the program forwards the packet itself: counted so, and then changed as a router changes it, else not at all.
+    /// Whether the program forwards the packet itself: counted so, and then changed as a router
+    /// changes it, else not at all.
     fn forwards(&self, packet: &[u8]) -> bool {
         let before = [self.counters(IN), self.counters(OUT)];
         let (verdict, after) = self.run(packet);
@@ -426,7 +429,8 @@ fn devices_to_send_by_are_looked_at() {
     });
 }
 
-/// One of 64 packets whose checksums look unfinished is shown to the graph, which knows what to tell.
+/// One of 64 packets whose checksums look unfinished is shown to the graph, which knows what to
+/// tell.
 #[test]
 fn unfinished_checksums_come_to_the_graphs_eyes() {
     let Some(bench) = Bench::new("unfinished_checksums_come_to_the_graphs_eyes") else {

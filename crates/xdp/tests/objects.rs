@@ -1,6 +1,8 @@
-//! The committed objects are what their sources compile to, and what C knows of the tables is what the tables say.
+//! The committed objects are what their sources compile to, and what C knows of the tables is what
+//! the tables say.
 //!
-//! `PARSHALL_GOLDEN=write cargo test -p xdp --test objects` writes `tables.h` anew; then run `bpf/build.sh`.
+//! `PARSHALL_GOLDEN=write cargo test -p xdp --test objects` writes `tables.h` anew; then run
+//! `bpf/build.sh`.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! A port that only receives: everything goes to its sockets, and it takes next to no memory. Alone in its program: the
-//! memory is the process's.
+//! A port that only receives: everything goes to its sockets, and it takes next to no memory. Alone
+//! in its program: the memory is the process's.
 
 mod net;
 

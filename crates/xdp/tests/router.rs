@@ -1,5 +1,5 @@
-//! The router's program: what it leaves to the kernel and what it takes, and that userspace's stores count at once; and
-//! that programs come onto devices and off them.
+//! The router's program: what it leaves to the kernel and what it takes, and that userspace's
+//! stores count at once; and that programs come onto devices and off them.
 
 mod net;
 mod shared;
@@ -234,7 +234,8 @@ fn whole_address_range() {
     }
 }
 
-/// Address and mode may change; without a socket the kernel gets everything; each port has its own sockets.
+/// Address and mode may change; without a socket the kernel gets everything; each port has its own
+/// sockets.
 #[test]
 fn ports_are_their_own() {
     if !root("ports_are_their_own") {

@@ -96,7 +96,8 @@ fn wait(live: &Live, what: &str, done: impl Fn(&Live) -> bool) {
     assert!(done, "{what}: due {}, sent {:?}", live.due(), live.sent());
 }
 
-/// Sends from the left end at a rate, lower where all is slow, until the schedule has asked for `packets`.
+/// Sends from the left end at a rate, lower where all is slow, until the schedule has asked for
+/// `packets`.
 fn send(pair: &Pair, streams: Vec<LiveStream>, pps: u32, packets: u64) -> xdp::LiveTotals {
     pair.left(|ifindex| {
         let live = generator(plan(ifindex, streams), None);
@@ -304,8 +305,8 @@ fn nothing_is_left_of_an_earlier_schedule() {
     });
 }
 
-/// Two interfaces are served packet by packet: neither is ever ahead of the other by more than one, and what is meant
-/// for one goes out of that one.
+/// Two interfaces are served packet by packet: neither is ever ahead of the other by more than one,
+/// and what is meant for one goes out of that one.
 #[test]
 fn two_ways_take_turns() {
     let Some((_alone, pair)) = alone_with_pair("turns") else {
@@ -398,7 +399,8 @@ fn jumbo_frames_are_counted_whole() {
     assert_eq!(settled(&sink, 10), [count]);
 }
 
-/// Fields deep in short and long frames, whose beginnings differ: what one stream writes, the next overwrites.
+/// Fields deep in short and long frames, whose beginnings differ: what one stream writes, the next
+/// overwrites.
 #[test]
 fn wide_and_mixed_frames() {
     let Some((_alone, pair)) = alone_with_pair("wide") else {
@@ -461,7 +463,8 @@ fn longest_frame() {
     assert_eq!(settled(&sink, totals.sent[0].packets), totals.sent);
 }
 
-/// The kernel knows the program for as long as the generator lives, not only while it sends; nobody sees by what.
+/// The kernel knows the program for as long as the generator lives, not only while it sends; nobody
+/// sees by what.
 #[test]
 fn the_program_is_registered_from_open_to_drop() {
     let Some((_alone, pair)) = alone_with_pair("registered") else {
@@ -487,7 +490,8 @@ fn the_program_is_registered_from_open_to_drop() {
 /// Name of the generator's program in the kernel.
 const NAME: &str = "parshall_live";
 
-/// Set for the child that [`nothing_is_left_of_a_killed_process`] kills: the interface to send out of.
+/// Set for the child that [`nothing_is_left_of_a_killed_process`] kills: the interface to send out
+/// of.
 const HOLD: &str = "PARSHALL_TEST_HOLD_LIVE";
 
 fn hold(ifindex: u32) -> ! {
@@ -539,8 +543,8 @@ fn link(here: &Netns, name: &str) -> Netns {
     there
 }
 
-/// A run refers to no interface: its own can be deleted meanwhile, also by the end of the namespace where its peer is,
-/// and the kernel goes on deleting other namespaces.
+/// A run refers to no interface: its own can be deleted meanwhile, also by the end of the namespace
+/// where its peer is, and the kernel goes on deleting other namespaces.
 #[test]
 fn interfaces_can_be_deleted_while_they_are_sent_to() {
     if !testbed::root("interfaces_can_be_deleted_while_they_are_sent_to") {
@@ -583,7 +587,8 @@ fn interfaces_can_be_deleted_while_they_are_sent_to() {
     });
 }
 
-/// A veth whose peer would not take the frames is refused at the start, and so is what is not there.
+/// A veth whose peer would not take the frames is refused at the start, and so is what is not
+/// there.
 #[test]
 fn refusals() {
     let Some((_alone, pair)) = alone_with_pair("refusals") else {
@@ -651,7 +656,8 @@ fn start_and_stop() {
     });
 }
 
-/// How fast it goes: printed, never judged. `cargo test -p xdp --release -- --ignored --nocapture ceiling`.
+/// How fast it goes: printed, never judged. `cargo test -p xdp --release -- --ignored --nocapture
+/// ceiling`.
 #[test]
 #[ignore = "a measurement"]
 fn ceiling() {

@@ -1,8 +1,8 @@
 //! Who may do what.
 //!
-//! Root may everything. Without a second group the file mode of the socket lets in root and the group, and who is in may
-//! everything. With one, everyone may connect, and is then judged by user and group as the kernel states them, and by the
-//! member lists of /etc/group.
+//! Root may everything. Without a second group the file mode of the socket lets in root and the
+//! group, and who is in may everything. With one, everyone may connect, and is then judged by user
+//! and group as the kernel states them, and by the member lists of /etc/group.
 
 use std::fs;
 

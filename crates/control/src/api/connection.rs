@@ -10,8 +10,8 @@ use super::access::Access;
 use super::{Answer, Handler, Output, REQUEST, Request};
 use crate::cli;
 
-/// A stream on which all must be done by some time. A limit for each read or write would let a peer that sends or takes
-/// a byte now and then stay for ever.
+/// A stream on which all must be done by some time. A limit for each read or write would let a peer
+/// that sends or takes a byte now and then stay for ever.
 struct Timely<'a> {
     /// Does not block.
     stream: &'a UnixStream,
@@ -48,8 +48,8 @@ impl Write for Timely<'_> {
     }
 }
 
-/// Answers requests until the peer has no more. Each request must be there within `patience` of the answer before it, and
-/// each answer be taken within as much.
+/// Answers requests until the peer has no more. Each request must be there within `patience` of the
+/// answer before it, and each answer be taken within as much.
 ///
 /// # Errors
 /// The peer is gone or too slow.

@@ -1,8 +1,9 @@
 //! The lock that only one server of a socket can have: a file beside the socket.
 //!
-//! It is made once and never removed. So everyone who opens it, in whatever order starts and ends come, has the same file,
-//! and of those the kernel lets one hold it. (Who removes it takes it from somebody who has opened it and is about to
-//! lock; the next start would make a second one and lock that.) Only who holds it makes, replaces or removes the socket.
+//! It is made once and never removed. So everyone who opens it, in whatever order starts and ends
+//! come, has the same file, and of those the kernel lets one hold it. (Who removes it takes it from
+//! somebody who has opened it and is about to lock; the next start would make a second one and lock
+//! that.) Only who holds it makes, replaces or removes the socket.
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Read, Write};

@@ -1,8 +1,8 @@
 //! Asking a running router: a Unix socket on which each line is a request or its answer, as JSON.
 //!
-//! A request is `{"command": ["show", "runtime"], "json": false}`, an answer `{"ok": true, "text": "..."}`,
-//! `{"ok": true, "json": ...}` or `{"ok": false, "error": "..."}`. A connection may carry any number of requests, one after
-//! the other.
+//! A request is `{"command": ["show", "runtime"], "json": false}`, an answer `{"ok": true, "text":
+//! "..."}`, `{"ok": true, "json": ...}` or `{"ok": false, "error": "..."}`. A connection may carry
+//! any number of requests, one after the other.
 
 mod access;
 mod client;

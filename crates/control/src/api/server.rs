@@ -36,7 +36,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the socket and answers from threads of its own. What a dead predecessor left is replaced.
+    /// Opens the socket and answers from threads of its own. What a dead predecessor left is
+    /// replaced.
     ///
     /// # Errors
     /// Another one is running; a group is not there; the socket cannot be made.
@@ -97,7 +98,8 @@ fn missing_group(control: &Control) -> Option<&String> {
         .find(|group| access::group_id(group).is_none())
 }
 
-/// Removes the socket that a killed server has left at `path`. False if there is none, or somebody listens or starts.
+/// Removes the socket that a killed server has left at `path`. False if there is none, or somebody
+/// listens or starts.
 ///
 /// # Errors
 /// As [`Server::start`], for what is in the way.
@@ -136,7 +138,8 @@ fn listen(path: &Path, control: &Control) -> io::Result<UnixListener> {
         (None, Some(_)) => 0o660,
         (None, None) => 0o600,
     };
-    // By a descriptor: whoever else may write to the directory could put a link to some other file there.
+    // By a descriptor: whoever else may write to the directory could put a link to some other file
+    // there.
     let flags = libc::O_PATH | libc::O_NOFOLLOW;
     let made = File::options()
         .read(true)

@@ -253,7 +253,8 @@ fn a_client_that_is_sent_away_knows_why() {
 #[test]
 fn whoever_waits_for_the_lock_waits_for_the_only_one() {
     let (_directory, control, first) = server();
-    // The second one has opened the lock and comes to take it when the first is over; the third starts then.
+    // The second one has opened the lock and comes to take it when the first is over; the third
+    // starts then.
     let path = control.socket.with_added_extension("lock");
     let second = File::options().write(true).open(path).expect("there");
     drop(first);
@@ -264,7 +265,8 @@ fn whoever_waits_for_the_lock_waits_for_the_only_one() {
     assert!(Server::start(&control, Arc::new(Echo)).is_ok());
 }
 
-/// What a killed listener leaves. A process that another test starts shares the listener until it becomes its program.
+/// What a killed listener leaves. A process that another test starts shares the listener until it
+/// becomes its program.
 fn leave_socket(path: &Path) {
     drop(UnixListener::bind(path).expect("bound"));
     let nobody = until(patience(Duration::from_secs(30)), || {

@@ -1,4 +1,5 @@
-//! The commands that a running router understands: one table that drives matching, help and completion.
+//! The commands that a running router understands: one table that drives matching, help and
+//! completion.
 //!
 //! Words may be shortened to any prefix that only one of them has: `sh run` is `show runtime`.
 
@@ -136,7 +137,8 @@ pub fn help() -> String {
         .collect()
 }
 
-/// The rows that the words lead to, and how many of the words it took. All rows left have these words in common.
+/// The rows that the words lead to, and how many of the words it took. All rows left have these
+/// words in common.
 fn narrow(words: &[&str]) -> Result<(Vec<&'static Spec>, usize), Misunderstood> {
     let mut rows: Vec<&'static Spec> = COMMANDS.iter().collect();
     for (index, word) in words.iter().enumerate() {

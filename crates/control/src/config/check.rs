@@ -325,7 +325,8 @@ impl Checker {
         }
     }
 
-    /// No network may overlap that of another interface; within one, hosts of the same network are fine.
+    /// No network may overlap that of another interface; within one, hosts of the same network are
+    /// fine.
     fn addresses_apart(&mut self) {
         let mut problems = Vec::new();
         for (index, one) in self.places.iter().enumerate() {

@@ -1,7 +1,8 @@
-//! What an operator wants, read from YAML: the `interfaces:` of the vppcfg dialect, and what stands behind them.
+//! What an operator wants, read from YAML: the `interfaces:` of the vppcfg dialect, and what stands
+//! behind them.
 //!
-//! `schema` is the language as data; `check` turns it into the plain [`Config`] or says what is wrong and where. The
-//! kernel stays the truth about what is: this is only what is wanted.
+//! `schema` is the language as data; `check` turns it into the plain [`Config`] or says what is
+//! wrong and where. The kernel stays the truth about what is: this is only what is wanted.
 
 mod check;
 mod forms;
@@ -25,7 +26,8 @@ pub struct Config {
     pub interfaces: Vec<Interface>,
     /// Who does the work.
     pub workers: Workers,
-    /// Network namespace in which the network devices and routes live, as a path; `None`: that of the process.
+    /// Network namespace in which the network devices and routes live, as a path; `None`: that of
+    /// the process.
     pub netns: Option<PathBuf>,
     /// Where the router is asked.
     pub control: Control,
@@ -133,7 +135,8 @@ pub enum PortKind {
 }
 
 impl PortKind {
-    /// Whether it is a network device of the kernel, which then is the host's end itself; all others have a twin.
+    /// Whether it is a network device of the kernel, which then is the host's end itself; all
+    /// others have a twin.
     pub fn is_device(&self) -> bool {
         matches!(self, PortKind::Netdev(_) | PortKind::Pci(_))
     }
@@ -260,7 +263,8 @@ impl Config {
     /// Reads a text; `name` is what messages call it.
     ///
     /// # Errors
-    /// All that is wrong. If the text is not of the language at all, only the first place where it is not.
+    /// All that is wrong. If the text is not of the language at all, only the first place where it
+    /// is not.
     pub fn parse(name: &str, text: &str) -> Result<Config, Problems> {
         let (config, problems) = match schema::read(text) {
             Ok(document) => check::check(document),

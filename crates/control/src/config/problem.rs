@@ -52,7 +52,8 @@ impl fmt::Display for Problem {
 
 /// Everything that is wrong with a configuration.
 ///
-/// As text, a line for each: `FILE:LINE:COLUMN: what; what to do`. [`Problems::report`] shows the lines of the source.
+/// As text, a line for each: `FILE:LINE:COLUMN: what; what to do`. [`Problems::report`] shows the
+/// lines of the source.
 #[derive(Debug)]
 pub struct Problems {
     name: String,
@@ -69,7 +70,8 @@ struct Shown {
 impl Problems {
     pub(super) fn new(name: &str, text: &str, problems: Vec<Problem>) -> Self {
         let show = |mut problem: Problem| {
-            // What goes beyond the line (a whole section) is marked by its first line, what is empty by a character.
+            // What goes beyond the line (a whole section) is marked by its first line, what is
+            // empty by a character.
             if let Some((offset, length)) = problem.span.as_mut() {
                 let start = text.floor_char_boundary((*offset).min(text.len()));
                 let rest = &text[start..];

@@ -1,4 +1,5 @@
-//! The host's own addresses by device, in the kernel's order: from it follows which one the host sends from.
+//! The host's own addresses by device, in the kernel's order: from it follows which one the host
+//! sends from.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -26,15 +27,16 @@ impl Addresses {
         list.map(|known| known.address).collect()
     }
 
-    /// What is sent from by a device that has no suitable one: the first of the first device, `lo` before all others.
+    /// What is sent from by a device that has no suitable one: the first of the first device, `lo`
+    /// before all others.
     pub fn source(&self) -> Option<Ipv4Addr> {
         let mut all = self.by_link.values().flatten().map(|known| known.address);
         all.find(|a| !a.secondary && a.scope == 0)
             .map(|a| a.address)
     }
 
-    /// Puts an address in, in place of what was known of it. News are put where the kernel puts a new address (`__inet_insert_ifa`);
-    /// a dump shows the order as it is.
+    /// Puts an address in, in place of what was known of it. News are put where the kernel puts a
+    /// new address (`__inet_insert_ifa`); a dump shows the order as it is.
     pub fn insert(&mut self, link: u32, address: Address) {
         let generation = self.generation;
         let list = self.by_link.entry(link).or_default();

@@ -1,8 +1,10 @@
-//! The mirror of the kernel: a thread that follows its tables, and the translation of what it sees for the router.
+//! The mirror of the kernel: a thread that follows its tables, and the translation of what it sees
+//! for the router.
 //!
-//! The thread dumps everything once, then follows the news. If news was lost (the socket's buffer was full), if the
-//! kernel has changed routes in a way that it does not announce (it drops the routes of a link that goes down silently),
-//! and every so often in any case, it dumps again; [`Translator`] yields only the differences.
+//! The thread dumps everything once, then follows the news. If news was lost (the socket's buffer
+//! was full), if the kernel has changed routes in a way that it does not announce (it drops the
+//! routes of a link that goes down silently), and every so often in any case, it dumps again;
+//! [`Translator`] yields only the differences.
 
 mod addresses;
 mod entry;
@@ -31,7 +33,8 @@ use crate::netlink::decode::{self, GET_NEXTHOP};
 const BATCH: usize = 4096;
 /// Batches under way before the mirror waits for whoever takes them.
 const DEPTH: usize = 64;
-/// How long the kernel is given to finish what an event has begun, before everything is dumped again.
+/// How long the kernel is given to finish what an event has begun, before everything is dumped
+/// again.
 const SETTLE: Duration = Duration::from_millis(200);
 /// RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE.
 const GROUPS: [u32; 4] = [1, 3, 5, 7];
@@ -146,7 +149,8 @@ impl Mirror {
 
 impl Drop for Mirror {
     fn drop(&mut self) {
-        // The thread may be waiting for room in the channel; it ends when the receiver is dropped, so it is not joined.
+        // The thread may be waiting for room in the channel; it ends when the receiver is dropped,
+        // so it is not joined.
         self.stop.signal();
         self.thread.take();
     }
@@ -244,7 +248,8 @@ impl<T: From<Batch>> Follower<T> {
                 }
                 Ok(None) => return self.out.flush(),
                 Err(_) => {
-                    // ENOBUFS: what is lost is not known, so all is read again. What still waits is older than that.
+                    // ENOBUFS: what is lost is not known, so all is read again. What still waits is
+                    // older than that.
                     self.out.counters.overflows.fetch_add(1, Ordering::Relaxed);
                     while matches!(self.news.receive(false), Ok(Some(_))) {}
                     self.due = self.due.min(self.rested.max(Instant::now()));
@@ -297,9 +302,9 @@ impl<T: From<Batch>> Follower<T> {
     }
 }
 
-/// Whether the kernel drops routes with this without announcing each: when a link goes down or an address goes away. What
-/// revives routes (carrier, a link that comes up) counts too. A next-hop object that goes takes its routes along silently, too,
-/// but [`Translator`] knows which they are.
+/// Whether the kernel drops routes with this without announcing each: when a link goes down or an
+/// address goes away. What revives routes (carrier, a link that comes up) counts too. A next-hop
+/// object that goes takes its routes along silently, too, but [`Translator`] knows which they are.
 fn unsettles(links: &mut HashMap<u32, (bool, bool)>, event: &Event) -> bool {
     match event {
         Event::Link(link) => {
@@ -314,7 +319,8 @@ fn unsettles(links: &mut HashMap<u32, (bool, bool)>, event: &Event) -> bool {
     }
 }
 
-/// What asks for a section: the type of the message, and its fixed header, which begins with the family.
+/// What asks for a section: the type of the message, and its fixed header, which begins with the
+/// family.
 fn request(section: Section) -> Builder {
     let (kind, family, length) = match section {
         Section::Links => (libc::RTM_GETLINK, libc::AF_UNSPEC, 16), // struct ifinfomsg

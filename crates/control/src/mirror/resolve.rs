@@ -1,5 +1,5 @@
-//! What a route of the kernel means to the router, given the links that are up, the next-hop objects and the interfaces
-//! that are ours.
+//! What a route of the kernel means to the router, given the links that are up, the next-hop
+//! objects and the interfaces that are ours.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -29,7 +29,8 @@ pub(super) struct World {
 }
 
 impl World {
-    /// What a route does; `None` while it cannot be used (all its links are down), so that the next one counts.
+    /// What a route does; `None` while it cannot be used (all its links are down), so that the next
+    /// one counts.
     pub fn action(&self, entry: &Entry) -> Option<Action> {
         match entry.kind {
             RouteKind::Local => Some(Action::Local),

@@ -1,8 +1,9 @@
 //! The kernel's routes by prefix, and which of those of one prefix counts.
 //!
-//! Within a prefix the kernel asks table local, then main, then default; within a table the lowest metric wins, and of
-//! equal ones the first. A route whose links are all down does not count. A route of table default counts only where
-//! no route of the other two covers it, however short that is.
+//! Within a prefix the kernel asks table local, then main, then default; within a table the lowest
+//! metric wins, and of equal ones the first. A route whose links are all down does not count. A
+//! route of table default counts only where no route of the other two covers it, however short that
+//! is.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -35,8 +36,8 @@ pub(super) struct Rib {
 }
 
 impl Rib {
-    /// Puts a route in. News about a route that is there already change nothing; a dump shows the order as it is, and a route that
-    /// stands elsewhere is moved.
+    /// Puts a route in. News about a route that is there already change nothing; a dump shows the
+    /// order as it is, and a route that stands elsewhere is moved.
     pub fn insert(&mut self, prefix: Prefix, entry: Entry, place: Place) {
         let generation = self.generation;
         if entry.table == Table::Default {
@@ -161,7 +162,8 @@ impl Rib {
         !self.last_resort.is_empty()
     }
 
-    /// The prefixes of table default within this one, whose routes may count or not as this one's change.
+    /// The prefixes of table default within this one, whose routes may count or not as this one's
+    /// change.
     pub fn dependents(&self, prefix: Prefix) -> Vec<Prefix> {
         // In order a prefix comes right before all those within it.
         let from = self.last_resort.range(prefix..);

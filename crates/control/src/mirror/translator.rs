@@ -18,7 +18,8 @@ pub struct Owned {
     pub id: InterfaceId,
     /// Name as configured.
     pub name: String,
-    /// The router's index of the tap, where the device is a tap that stands for a port without one of its own.
+    /// The router's index of the tap, where the device is a tap that stands for a port without one
+    /// of its own.
     pub twin: Option<InterfaceId>,
     /// Whether the port itself is up, where the device cannot tell (a tap always has carrier).
     pub port_up: bool,
@@ -45,8 +46,8 @@ pub enum LinkNews {
 
 /// Knows everything the kernel has said and yields what it means to the router.
 ///
-/// The interfaces that are ours are told to it by [`Translator::own`] and [`Translator::disown`] at any time; routes are
-/// translated anew then.
+/// The interfaces that are ours are told to it by [`Translator::own`] and [`Translator::disown`] at
+/// any time; routes are translated anew then.
 #[derive(Debug, Default)]
 pub struct Translator {
     links: HashMap<u32, (Link, u32)>,
@@ -104,7 +105,8 @@ impl Translator {
         out
     }
 
-    /// A device is ours from now on: the interface, its addresses and neighbors, and the routes by it.
+    /// A device is ours from now on: the interface, its addresses and neighbors, and the routes by
+    /// it.
     pub fn own(&mut self, link: u32, owned: Owned) -> Vec<Change> {
         let mut out = Vec::new();
         let id = owned.id;
@@ -261,7 +263,8 @@ impl Translator {
             };
             self.edit(prefixes, out, |rib, world| {
                 world.links.insert(index, state);
-                // The kernel drops the routes of a link that goes down, all but the host's own addresses.
+                // The kernel drops the routes of a link that goes down, all but the host's own
+                // addresses.
                 for prefix in purged {
                     rib.retain(prefix, |entry| {
                         entry.kind == RouteKind::Local || world.any_alive(&entry.hops)
@@ -400,7 +403,8 @@ impl Translator {
         }
     }
 
-    /// The kernel drops the routes that use the object itself; groups lose a member, and an empty group is gone too.
+    /// The kernel drops the routes that use the object itself; groups lose a member, and an empty
+    /// group is gone too.
     fn nexthop_gone(&mut self, id: u32, out: &mut Vec<Change>) {
         self.nexthop_marks.remove(&id);
         let prefixes = self.rib.users(&self.world.leading_to_object(id));

@@ -466,7 +466,8 @@ fn routes_follow_their_objects_and_links() {
         forward("192.0.2.0/24", &[moved]),
     );
     news(&mut translator, vec![link(11, "a", true)]);
-    // The object goes, and its route with it; the group has a member less, and is gone with the last.
+    // The object goes, and its route with it; the group has a member less, and is gone with the
+    // last.
     let gone = |prefix: &str| Change::RouteDelete {
         prefix: prefix.parse().unwrap(),
     };

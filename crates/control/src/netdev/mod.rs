@@ -1,12 +1,13 @@
 //! Preparing network devices for the router, and putting everything back.
 //!
-//! `lcp: NAME` renames a device to NAME (its old name stays as an alternative name) and moves it into the configured
-//! namespace, before anything is attached to it. What was changed is written down first, so that an orderly stop, a
-//! cleanup or the next start can undo it or go on from it, whatever became of the process.
+//! `lcp: NAME` renames a device to NAME (its old name stays as an alternative name) and moves it
+//! into the configured namespace, before anything is attached to it. What was changed is written
+//! down first, so that an orderly stop, a cleanup or the next start can undo it or go on from it,
+//! whatever became of the process.
 //!
-//! A device that stays in its namespace gets its name back and keeps its settings, as if `ip` had made them: the kernel
-//! goes on forwarding with them. One that was moved comes back as it was. Either takes VLAN tags out of its frames again,
-//! if it did before.
+//! A device that stays in its namespace gets its name back and keeps its settings, as if `ip` had
+//! made them: the kernel goes on forwarding with them. One that was moved comes back as it was.
+//! Either takes VLAN tags out of its frames again, if it did before.
 
 mod note;
 mod vlan;
@@ -37,8 +38,8 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Devices come from the namespace `home` (`None`: our own) and live in `netns` (`None`: they stay). What is changed
-    /// about them is written down in a directory, [`NOTES`].
+    /// Devices come from the namespace `home` (`None`: our own) and live in `netns` (`None`: they
+    /// stay). What is changed about them is written down in a directory, [`NOTES`].
     pub fn new(home: Option<&Path>, netns: Option<&Path>, directory: &Path) -> Self {
         let id = fs::metadata(home.unwrap_or(Path::new(OWN))).map_or(0, |metadata| metadata.ino());
         Devices {
@@ -52,7 +53,8 @@ impl Devices {
         }
     }
 
-    /// Takes over what dead routers of this home have changed; for what a living one has, its error is given.
+    /// Takes over what dead routers of this home have changed; for what a living one has, its error
+    /// is given.
     pub fn take_over(&mut self) -> Vec<(Record, io::Error)> {
         let mut kept = Vec::new();
         for record in self.notes.read() {
@@ -64,12 +66,13 @@ impl Devices {
         kept
     }
 
-    /// Readies the device of an interface: under the name that `lcp` gives it (`None`: its own), where it is to live. One
-    /// that a predecessor has readied is taken as it is; so is one that is where it is to live.
+    /// Readies the device of an interface: under the name that `lcp` gives it (`None`: its own),
+    /// where it is to live. One that a predecessor has readied is taken as it is; so is one that is
+    /// where it is to live.
     ///
     /// # Errors
-    /// NotFound: there is no such device (yet); AlreadyExists: its new name is taken; ResourceBusy: another router uses
-    /// it; PermissionDenied.
+    /// NotFound: there is no such device (yet); AlreadyExists: its new name is taken; ResourceBusy:
+    /// another router uses it; PermissionDenied.
     pub fn prepare(&mut self, wanted: &Interface) -> io::Result<Link> {
         if let Some(link) = self.adopt(wanted)? {
             return Ok(link);
@@ -124,7 +127,8 @@ impl Devices {
         }
     }
 
-    /// Keeps the note of a device that is where it is to live, and leaves its old name there as an alternative one.
+    /// Keeps the note of a device that is where it is to live, and leaves its old name there as an
+    /// alternative one.
     fn hold(&mut self, note: Note, name: &str) -> io::Result<Link> {
         let original = note.record.original.clone();
         self.held.push(note);
@@ -137,8 +141,8 @@ impl Devices {
         there.link_named(name)
     }
 
-    /// A device that was readied before, by us or by a router that is dead. What was readied otherwise than it is wanted
-    /// now is put back.
+    /// A device that was readied before, by us or by a router that is dead. What was readied
+    /// otherwise than it is wanted now is put back.
     fn adopt(&mut self, wanted: &Interface) -> io::Result<Option<Link>> {
         for record in self.records() {
             let there = self.open(record.netns.as_deref());
@@ -169,7 +173,8 @@ impl Devices {
         Ok(None)
     }
 
-    /// What was written down about devices that come from where ours do: home, or where they are to live.
+    /// What was written down about devices that come from where ours do: home, or where they are to
+    /// live.
     fn records(&self) -> Vec<Record> {
         let mut records = self.notes.read();
         records.retain(|record| [&None, &self.netns].contains(&&record.from));
@@ -220,8 +225,8 @@ impl Devices {
         Err(io::Error::new(io::ErrorKind::NotFound, what))
     }
 
-    /// Puts everything back that we hold, and tells how that went. A device that is gone is forgotten. What could not be
-    /// put back stays written down.
+    /// Puts everything back that we hold, and tells how that went. A device that is gone is
+    /// forgotten. What could not be put back stays written down.
     pub fn restore(&mut self) -> Vec<(Record, io::Result<()>)> {
         let held = std::mem::take(&mut self.held).into_iter();
         held.map(|note| {
@@ -249,7 +254,8 @@ impl Devices {
         parsing
     }
 
-    /// Gives a device that was found somewhere its name back and, if it was moved, all else that it had.
+    /// Gives a device that was found somewhere its name back and, if it was moved, all else that it
+    /// had.
     fn put_home(
         &self,
         record: &Record,
@@ -312,8 +318,8 @@ fn stands_for(kind: &PortKind, link: &Link) -> bool {
     }
 }
 
-/// Gives a device what the configuration wants: Ethernet address, MTU, addresses, up or down. What the configuration does
-/// not name is left as it is.
+/// Gives a device what the configuration wants: Ethernet address, MTU, addresses, up or down. What
+/// the configuration does not name is left as it is.
 ///
 /// # Errors
 /// What the kernel refuses, with what it was.

@@ -1,9 +1,10 @@
-//! What was changed about devices, written down: a file for each device, which the router that uses it holds locked.
+//! What was changed about devices, written down: a file for each device, which the router that uses
+//! it holds locked.
 //!
-//! The kernel lets go of a lock whatever becomes of the process, and shows it to everybody, in whatever process namespace
-//! and with whatever rights. So a note that can be locked is a dead router's, and nobody needs to guess from process
-//! numbers. A note is replaced as a whole, by one that is locked already; who has locked one looks whether it is still
-//! the one at its place.
+//! The kernel lets go of a lock whatever becomes of the process, and shows it to everybody, in
+//! whatever process namespace and with whatever rights. So a note that can be locked is a dead
+//! router's, and nobody needs to guess from process numbers. A note is replaced as a whole, by one
+//! that is locked already; who has locked one looks whether it is still the one at its place.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -74,10 +75,10 @@ impl Identity {
 }
 
 impl Record {
-    /// Whether a device is the one that this is about: the same piece of hardware or kind of virtual device, with our mark
-    /// (its old name as an alternative one) or, where it has not come so far, under one of the two names with its place
-    /// on the bus or its Ethernet address. A name alone proves nothing: the device may be gone, and somebody has made
-    /// another.
+    /// Whether a device is the one that this is about: the same piece of hardware or kind of
+    /// virtual device, with our mark (its old name as an alternative one) or, where it has not come
+    /// so far, under one of the two names with its place on the bus or its Ethernet address. A name
+    /// alone proves nothing: the device may be gone, and somebody has made another.
     pub fn is_about(&self, link: &Link) -> bool {
         let Identity {
             kind,
@@ -145,7 +146,8 @@ impl Notes {
     }
 
     fn path(&self, record: &Record) -> PathBuf {
-        // One that stays as it is may have a namesake in another namespace. No name of a device has a colon.
+        // One that stays as it is may have a namesake in another namespace. No name of a device has
+        // a colon.
         let place = match &record.from {
             Some(place) if !record.is_moved() && record.name == record.original => {
                 place.to_string_lossy().replace('/', ":") + ":"

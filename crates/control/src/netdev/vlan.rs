@@ -1,7 +1,8 @@
 //! VLAN tags stay in the frames of a device while the router has it.
 //!
-//! With receive offload a device takes the tag out of a frame and hands it over beside the packet. Neither an XDP program
-//! nor an AF_XDP socket gets it from there: the packet looks as if it had come untagged, and would be routed.
+//! With receive offload a device takes the tag out of a frame and hands it over beside the packet.
+//! Neither an XDP program nor an AF_XDP socket gets it from there: the packet looks as if it had
+//! come untagged, and would be routed.
 
 use std::io;
 use std::path::Path;
@@ -12,17 +13,17 @@ use super::{Devices, Record};
 use crate::config::Interface;
 use crate::facts::Link;
 
-/// The features by which a device takes VLAN tags out of the frames that it receives: C-tags, S-tags. Such a tag comes
-/// beside the packet.
+/// The features by which a device takes VLAN tags out of the frames that it receives: C-tags,
+/// S-tags. Such a tag comes beside the packet.
 pub const VLAN_PARSE: [&str; 2] = ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"];
 
 impl Devices {
-    /// Makes a device that was [prepared](Self::prepare) leave VLAN tags in the frames that it receives. A device that
-    /// does so already is left alone.
+    /// Makes a device that was [prepared](Self::prepare) leave VLAN tags in the frames that it
+    /// receives. A device that does so already is left alone.
     ///
     /// # Errors
-    /// NotFound: the device is gone meanwhile; Unsupported: it cannot do without the offload; ResourceBusy: another
-    /// router uses it; PermissionDenied.
+    /// NotFound: the device is gone meanwhile; Unsupported: it cannot do without the offload;
+    /// ResourceBusy: another router uses it; PermissionDenied.
     pub fn keep_vlan_tags(&mut self, wanted: &Interface, link: &Link) -> io::Result<()> {
         let mut ethtool = self.ethtool(self.netns.as_deref())?;
         let features = ethtool.features(link.index).map_err(gone(link))?;
@@ -38,7 +39,8 @@ impl Devices {
         }
     }
 
-    /// Writes down what is about to be switched off, in a new note if there is none about the device.
+    /// Writes down what is about to be switched off, in a new note if there is none about the
+    /// device.
     fn note_vlan_parse(
         &mut self,
         wanted: &Interface,
@@ -61,8 +63,8 @@ impl Devices {
         Ok(())
     }
 
-    /// Switches on again what was switched off about a device, which is at a place now. What somebody else has switched
-    /// on since is on already.
+    /// Switches on again what was switched off about a device, which is at a place now. What
+    /// somebody else has switched on since is on already.
     pub(super) fn parse_vlan_again(
         &self,
         record: &Record,

@@ -1,6 +1,7 @@
 //! From rtnetlink messages to facts about the kernel.
 //!
-//! Layouts and numbers: linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/neighbour.h, linux/nexthop.h.
+//! Layouts and numbers: linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/neighbour.h,
+//! linux/nexthop.h.
 
 use std::net::Ipv4Addr;
 
@@ -223,7 +224,8 @@ fn hop_attribute(hop: &mut Hop, kind: u16, value: &[u8]) {
     }
 }
 
-/// The hops of RTA_MULTIPATH: `struct rtnexthop` (length, flags, share - 1, interface index), attributes, and so on.
+/// The hops of RTA_MULTIPATH: `struct rtnexthop` (length, flags, share - 1, interface index),
+/// attributes, and so on.
 fn multipath(mut bytes: &[u8]) -> Box<[Hop]> {
     let mut hops = Vec::with_capacity(4);
     while let (Some(length), Some(&share), Some(link)) =

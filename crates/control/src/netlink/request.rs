@@ -31,11 +31,13 @@ impl Requests {
         Ok(Requests(Socket::route(netns)?))
     }
 
-    /// Tells the kernel that a neighbor is in use, so that it resolves an unknown one and confirms a stale one as if it
-    /// had a packet for it (NTF_USE). What the fast path forwards is not seen by the kernel, so this must be said
-    /// again for as long as a neighbor is used, well within `base_reachable_time` (30 s).
+    /// Tells the kernel that a neighbor is in use, so that it resolves an unknown one and confirms
+    /// a stale one as if it had a packet for it (NTF_USE). What the fast path forwards is not seen
+    /// by the kernel, so this must be said again for as long as a neighbor is used, well within
+    /// `base_reachable_time` (30 s).
     ///
-    /// One that an operator has set for good stays as it is: NTF_USE would take its permanence away, and its address.
+    /// One that an operator has set for good stays as it is: NTF_USE would take its permanence
+    /// away, and its address.
     ///
     /// # Errors
     /// ENODEV: no such device; ENETDOWN: it is down.
@@ -49,7 +51,8 @@ impl Requests {
         self.0.command(request)
     }
 
-    /// Whether a neighbor needs no resolution (NUD_PERMANENT, NUD_NOARP). One that is not known does.
+    /// Whether a neighbor needs no resolution (NUD_PERMANENT, NUD_NOARP). One that is not known
+    /// does.
     fn is_permanent(&mut self, link: u32, address: Ipv4Addr) -> io::Result<bool> {
         const SETTLED: u16 = libc::NUD_PERMANENT | libc::NUD_NOARP;
         let request = Builder::new(libc::RTM_GETNEIGH, &neighbor_header(link, 0))
@@ -120,8 +123,8 @@ impl Requests {
         Ok(neighbors)
     }
 
-    /// The addresses of a device, with their prefix lengths, that are not the kernel's own doing: link-local and
-    /// autoconfigured ones it makes anew.
+    /// The addresses of a device, with their prefix lengths, that are not the kernel's own doing:
+    /// link-local and autoconfigured ones it makes anew.
     ///
     /// # Errors
     /// What the kernel reports.
@@ -134,8 +137,8 @@ impl Requests {
         Ok(addresses)
     }
 
-    /// Whether IPv4 routing depends on more than the destination: policy rules (`ip rule`) beside the kernel's own three,
-    /// for tables local, main and default.
+    /// Whether IPv4 routing depends on more than the destination: policy rules (`ip rule`) beside
+    /// the kernel's own three, for tables local, main and default.
     ///
     /// # Errors
     /// What the kernel reports.
@@ -172,7 +175,8 @@ impl Requests {
             .command(change_link(link, 0, 0).number(libc::IFLA_MTU, mtu))
     }
 
-    /// Sets the Ethernet address. Some drivers refuse that while the device is up; then it is taken down for the moment.
+    /// Sets the Ethernet address. Some drivers refuse that while the device is up; then it is taken
+    /// down for the moment.
     ///
     /// # Errors
     /// What the driver reports.
@@ -182,7 +186,8 @@ impl Requests {
         })
     }
 
-    /// Renames a device. Kernels before 6.2 refuse that while it is up; then it is taken down for the moment.
+    /// Renames a device. Kernels before 6.2 refuse that while it is up; then it is taken down for
+    /// the moment.
     ///
     /// # Errors
     /// EEXIST: the name is taken; EINVAL: it is not a valid name.
@@ -192,7 +197,8 @@ impl Requests {
         })
     }
 
-    /// Changes a device, if need be while it is down. Its routes and IPv6 addresses do not outlast that.
+    /// Changes a device, if need be while it is down. Its routes and IPv6 addresses do not outlast
+    /// that.
     fn change(&mut self, link: u32, request: impl Fn() -> Builder) -> io::Result<()> {
         match self.0.command(request()) {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
@@ -221,8 +227,8 @@ impl Requests {
         }))
     }
 
-    /// Moves a device to another network namespace under a name. It is down and without addresses there, and may have
-    /// another index.
+    /// Moves a device to another network namespace under a name. It is down and without addresses
+    /// there, and may have another index.
     ///
     /// # Errors
     /// EEXIST: the name is taken there; EINVAL: the device cannot be moved.
@@ -303,7 +309,8 @@ fn address_request(link: u32, address: IpAddr, length: u8) -> Builder {
     }
 }
 
-/// An address that somebody has given a device, and its prefix length, out of a message of the kernel.
+/// An address that somebody has given a device, and its prefix length, out of a message of the
+/// kernel.
 fn given_address(link: u32, message: &[u8]) -> Option<(IpAddr, u8)> {
     // struct ifaddrmsg: family, prefix length, flags, scope, index.
     let &[family, length, flags, scope, ..] = message else {

@@ -1,4 +1,5 @@
-//! What the tests against a real kernel share: network namespaces, and a router that only remembers.
+//! What the tests against a real kernel share: network namespaces, and a router that only
+//! remembers.
 
 #![allow(dead_code, reason = "not every test needs all of it")]
 

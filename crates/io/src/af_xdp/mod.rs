@@ -1,11 +1,12 @@
 //! AF_XDP: packets of any Linux interface in shared memory, with the kernel's driver in place.
 //!
-//! [`Interface::open`] binds one socket to each queue and returns a [`Queue`] (a port) for each. The packet
-//! memory is the workers' pool itself. What packets come is decided by the XDP program on the interface, which
-//! redirects to the sockets ([`Interface::each_socket`]); sending needs no program.
+//! [`Interface::open`] binds one socket to each queue and returns a [`Queue`] (a port) for each.
+//! The packet memory is the workers' pool itself. What packets come is decided by the XDP program
+//! on the interface, which redirects to the sockets ([`Interface::each_socket`]); sending needs no
+//! program.
 //!
-//! Modes are tried one by one with explicit flags, since the kernel never falls back from what was asked for.
-//! Generic mode is the program's matter: for the socket it is a copy mode.
+//! Modes are tried one by one with explicit flags, since the kernel never falls back from what was
+//! asked for. Generic mode is the program's matter: for the socket it is a copy mode.
 
 mod queue;
 mod ring;
@@ -130,11 +131,12 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Opens `queues` queues (all of the interface's if `None`) of the interface `name` in the calling thread's
-    /// network namespace, with `pool` (stride 2048 or 4096) as packet memory.
+    /// Opens `queues` queues (all of the interface's if `None`) of the interface `name` in the
+    /// calling thread's network namespace, with `pool` (stride 2048 or 4096) as packet memory.
     ///
     /// # Errors
-    /// No such interface, a queue in use, a forced mode that does not work, no permission (CAP_NET_RAW).
+    /// No such interface, a queue in use, a forced mode that does not work, no permission
+    /// (CAP_NET_RAW).
     pub fn open(
         name: &str,
         queues: Option<u32>,
@@ -263,8 +265,8 @@ impl Interface {
         &self.name
     }
 
-    /// Whether the driver uses the packet memory itself, as the kernel reports it. If not, packets are copied;
-    /// whether in the driver or on socket buffers is the program's attachment.
+    /// Whether the driver uses the packet memory itself, as the kernel reports it. If not, packets
+    /// are copied; whether in the driver or on socket buffers is the program's attachment.
     pub fn zero_copy(&self) -> bool {
         self.zero_copy
     }
@@ -274,7 +276,8 @@ impl Interface {
         self.chains
     }
 
-    /// Calls `f` with each queue's number and socket, for the XDP program's map. Stops at the first error.
+    /// Calls `f` with each queue's number and socket, for the XDP program's map. Stops at the first
+    /// error.
     pub fn each_socket<E>(
         &self,
         mut f: impl FnMut(u32, BorrowedFd<'_>) -> Result<(), E>,
@@ -292,7 +295,8 @@ impl Interface {
         self.gone.load(Ordering::Acquire)
     }
 
-    /// Reads the kernel's counters into those of the ports. Call it now and then from the control thread.
+    /// Reads the kernel's counters into those of the ports. Call it now and then from the control
+    /// thread.
     pub fn refresh(&self) {
         for (fd, counters) in &self.sockets {
             if let Some(Ok(s)) = fd.upgrade().map(|fd| socket::statistics(&fd)) {
@@ -311,8 +315,8 @@ impl Interface {
     }
 }
 
-/// Receive queues of an interface of the calling thread's network namespace; `None` if there is none of that name or its driver
-/// does not say.
+/// Receive queues of an interface of the calling thread's network namespace; `None` if there is
+/// none of that name or its driver does not say.
 pub fn queues(name: &str) -> Option<u32> {
     let queues = Ethtool::open(None)
         .ok()?

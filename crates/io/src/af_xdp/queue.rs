@@ -12,7 +12,8 @@ use kernel::event::{EventFd, poll, pollfd};
 
 use super::socket::{self, RING, Rings};
 
-/// Calls to the kernel in one flush: it takes 32 packets a call in copy mode, and a worker sends 256 at a time.
+/// Calls to the kernel in one flush: it takes 32 packets a call in copy mode, and a worker sends
+/// 256 at a time.
 const KICKS: usize = 12;
 
 pub(super) const NAMES: [&str; 12] = [
@@ -37,13 +38,16 @@ const TX_GONE: usize = 9;
 const TX_KICK_ERROR: usize = 10;
 const TX_DOWN: usize = 11;
 
-/// Buffers to receive into that the kernel has at most: a full ring of empty ones, and a full ring of received ones.
+/// Buffers to receive into that the kernel has at most: a full ring of empty ones, and a full ring
+/// of received ones.
 const RECEIVING: u32 = 2 * RING;
-/// Buffers with packets to send that the kernel has at most, sent ones that it still has to give back included.
+/// Buffers with packets to send that the kernel has at most, sent ones that it still has to give
+/// back included.
 const SENDING: u32 = RING;
 
-/// One queue. When the interface vanishes it receives nothing and drops what it is given; see [`super::Interface::gone`].
-/// While it is down the queue drops what it is given too; the one batch that found it so is sent when it is up again.
+/// One queue. When the interface vanishes it receives nothing and drops what it is given; see
+/// [`super::Interface::gone`]. While it is down the queue drops what it is given too; the one batch
+/// that found it so is sent when it is up again.
 #[derive(Debug)]
 pub struct Queue {
     name: String,
@@ -171,7 +175,8 @@ impl Queue {
             return None;
         }
         self.receiving -= 1;
-        // SAFETY: the kernel had this buffer from us and gave it back; offset and length were just checked.
+        // SAFETY: the kernel had this buffer from us and gave it back; offset and length were just
+        // checked.
         Some(unsafe { self.pool.packet(buf, off, entry.len as u16) })
     }
 
@@ -267,8 +272,8 @@ impl Queue {
         assert!(same, "AF_XDP: buffers of another pool than the socket's");
     }
 
-    /// Makes the kernel send, and notices when the interface is gone. What it does not take now is tried again
-    /// with the next call to receive.
+    /// Makes the kernel send, and notices when the interface is gone. What it does not take now is
+    /// tried again with the next call to receive.
     fn kick(&mut self) {
         (self.unsent, self.down) = (false, false);
         let (Some(rings), Some(socket)) = (&mut self.rings, &self.socket) else {
@@ -280,7 +285,8 @@ impl Queue {
                 return;
             }
             match socket::kick_tx(socket).map_err(|e| e.raw_os_error().unwrap_or(0)) {
-                // More than one call's worth waits, or the driver is busy: go on while there is progress.
+                // More than one call's worth waits, or the driver is busy: go on while there is
+                // progress.
                 Ok(()) | Err(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS) => {
                     if rings.tx.pending() == before {
                         break;
@@ -398,9 +404,10 @@ impl Port for Queue {
     fn drain(&mut self, bufs: &mut Buffers) {
         self.check(bufs);
         self.partial.take().into_iter().for_each(|d| bufs.free(d));
-        // With the socket closed the kernel lets go of the queue, and what it had is ours again. Not so in zero-copy mode: the driver
-        // is told some time later, and may write to those buffers until then. So nobody gets them again, unless the device is gone
-        // and the driver with it.
+        // With the socket closed the kernel lets go of the queue, and what it had is ours again.
+        // Not so in zero-copy mode: the driver is told some time later, and may write to those
+        // buffers until then. So nobody gets them again, unless the device is gone and the driver
+        // with it.
         let lost = self.zero_copy && !self.looks_gone();
         self.rings = None;
         if let Some(socket) = self.socket.take() {
@@ -424,7 +431,8 @@ impl Port for Queue {
     }
 }
 
-/// Closes a socket, after the control thread if that is just using it (for the time of a system call).
+/// Closes a socket, after the control thread if that is just using it (for the time of a system
+/// call).
 fn close(mut socket: Arc<OwnedFd>) {
     while let Err(shared) = Arc::try_unwrap(socket) {
         std::thread::yield_now();
@@ -479,8 +487,9 @@ mod tests {
         }
     }
 
-    /// A driver that takes all it is offered and gives nothing back for long: what the queue has lent it stays within the
-    /// bound that the pool is made for, and in zero-copy mode nobody else gets it while the driver may still use it.
+    /// A driver that takes all it is offered and gives nothing back for long: what the queue has
+    /// lent it stays within the bound that the pool is made for, and in zero-copy mode nobody else
+    /// gets it while the driver may still use it.
     fn lends_no_more_than_it_may(zero_copy: bool) {
         let (fill, fill_ring) = Kernel::ring();
         let (done, done_ring) = Kernel::ring();

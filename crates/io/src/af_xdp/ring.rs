@@ -1,7 +1,7 @@
 //! The four rings of an AF_XDP socket, mapped from the kernel (linux/if_xdp.h).
 //!
-//! Producer and consumer count entries for ever, modulo 2^32; one of them is ours. The kernel is trusted not to
-//! be malicious, still a count that cannot be is cut to the ring's size.
+//! Producer and consumer count entries for ever, modulo 2^32; one of them is ours. The kernel is
+//! trusted not to be malicious, still a count that cannot be is cut to the ring's size.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -74,15 +74,16 @@ impl<T: Copy> Cursor<T> {
 
     /// Whether the kernel wants a system call to go on with what was submitted.
     ///
-    /// It sets the flag, then looks at the producer once more: the fence keeps our store before our look at the flag, so that one of
-    /// the two is seen.
+    /// It sets the flag, then looks at the producer once more: the fence keeps our store before our
+    /// look at the flag, so that one of the two is seen.
     #[inline(always)]
     pub fn needs_wakeup(&self) -> bool {
         fence(Ordering::SeqCst);
         self.word(self.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
-    /// As the producer: places that are free. Looks at the kernel's counter only if fewer than `want` are known of.
+    /// As the producer: places that are free. Looks at the kernel's counter only if fewer than
+    /// `want` are known of.
     #[inline(always)]
     pub fn free(&mut self, want: u32) -> u32 {
         let free = |theirs: u32, ours: u32| self.size - ours.wrapping_sub(theirs).min(self.size);
@@ -92,7 +93,8 @@ impl<T: Copy> Cursor<T> {
         free(self.theirs, self.ours)
     }
 
-    /// As the consumer: all entries that wait, as far as is known; the kernel is asked where those are fewer than `want`.
+    /// As the consumer: all entries that wait, as far as is known; the kernel is asked where those
+    /// are fewer than `want`.
     #[inline(always)]
     pub fn filled(&mut self, want: u32) -> u32 {
         let filled = |theirs: u32, ours: u32| theirs.wrapping_sub(ours).min(self.size);

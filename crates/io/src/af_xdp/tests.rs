@@ -40,7 +40,8 @@ impl End {
             program,
             bufs: Buffers::new(pool.clone()),
         };
-        // The first call to receive gives the kernel its buffers: before anything comes, the kernel's own packets too.
+        // The first call to receive gives the kernel its buffers: before anything comes, the
+        // kernel's own packets too.
         assert!(end.receive().is_empty());
         let program = &end.program;
         end.interface
@@ -170,8 +171,8 @@ fn more_packets_wait_than_a_frame_holds() {
         let burst: Vec<Vec<u8>> = (0..250).map(|number| packet(number, 60)).collect();
         for half in burst.chunks(125).cycle().take(8) {
             a.send(0, half);
-            // The kernel delivers in its own time, drops what its ring of 256 has no room for, and takes more from ours
-            // once it is asked again.
+            // The kernel delivers in its own time, drops what its ring of 256 has no room for, and
+            // takes more from ours once it is asked again.
             for _ in 0..5 {
                 std::thread::sleep(patience(Duration::from_millis(5)));
                 a.ports[0].flush(&mut a.bufs);

@@ -1,7 +1,8 @@
 //! The control side: one thread that accepts, connects and reconnects for all memif interfaces.
 //!
-//! Nothing here blocks: the thread waits in poll(2) and then looks after everything once ([`State::turn`]). It calls nobody:
-//! whoever wants to know of a link asks ([`Interface::status`]), so its lock is never held for long.
+//! Nothing here blocks: the thread waits in poll(2) and then looks after everything once
+//! ([`State::turn`]). It calls nobody: whoever wants to know of a link asks
+//! ([`Interface::status`]), so its lock is never held for long.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,10 +22,11 @@ use super::{Config, Error, Queue, Role, Status};
 
 /// The beat of everything that is timed, but for a client's attempts to connect.
 const BEAT: Duration = Duration::from_millis(200);
-/// Clients of one socket that have not said yet which interface they want. The oldest gives way: who knows what he
-/// wants says it at once.
+/// Clients of one socket that have not said yet which interface they want. The oldest gives way:
+/// who knows what he wants says it at once.
 const MAX_STRANGERS: usize = 32;
-/// Clients accepted from one socket in one turn: so few that each has two turns to say what he wants.
+/// Clients accepted from one socket in one turn: so few that each has two turns to say what he
+/// wants.
 const MAX_ACCEPTED: usize = MAX_STRANGERS / 2;
 /// Messages taken from one session in one turn.
 const MAX_MESSAGES: usize = 64;
@@ -108,8 +110,8 @@ impl Control {
         })
     }
 
-    /// Adds an interface: the handle that keeps it, and one port for each of its queues. It connects, and
-    /// connects again, by itself.
+    /// Adds an interface: the handle that keeps it, and one port for each of its queues. It
+    /// connects, and connects again, by itself.
     ///
     /// # Errors
     /// Values out of range, a socket that another process listens on, an id that is taken.
@@ -358,8 +360,8 @@ fn refuse(
     }
 }
 
-/// Queues that clients of a socket are offered, before it is known which interface they want: as many as every
-/// interface there has.
+/// Queues that clients of a socket are offered, before it is known which interface they want: as
+/// many as every interface there has.
 fn offered(endpoints: &[Endpoint], path: &str) -> u16 {
     let served = endpoints.iter().filter(|e| e.serves(path));
     served.map(|e| e.config.queues).min().unwrap_or(1)

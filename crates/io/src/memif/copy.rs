@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 /// Longest packet that is copied in blocks; beyond it the library's copy is as good.
 const BLOCKS: usize = 512;
 
-/// Copies `len` bytes, and never looks at or touches more than those. Blocks of fixed size compile to a few
-/// vector moves; the last one overlaps the one before where `len` is not a multiple.
+/// Copies `len` bytes, and never looks at or touches more than those. Blocks of fixed size compile
+/// to a few vector moves; the last one overlaps the one before where `len` is not a multiple.
 ///
 /// # Safety
 /// `len` bytes are readable at `from` and writable at `to`; they do not overlap.

@@ -1,9 +1,10 @@
 //! Waking peers.
 //!
-//! A peer's event counter is not ours to write to: whether write(2) blocks is a property of the open file, which the
-//! peer shares, and a counter that it has filled would hold the writer for ever. So the kernel adds to it: a read of
-//! nothing from `/dev/null` by io_submit(2) signals an event counter when it completes, which is at once, and never
-//! waits for it (`eventfd_signal` in `fs/eventfd.c`; a full counter stays full).
+//! A peer's event counter is not ours to write to: whether write(2) blocks is a property of the
+//! open file, which the peer shares, and a counter that it has filled would hold the writer for
+//! ever. So the kernel adds to it: a read of nothing from `/dev/null` by io_submit(2) signals an
+//! event counter when it completes, which is at once, and never waits for it (`eventfd_signal` in
+//! `fs/eventfd.c`; a full counter stays full).
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -63,7 +64,8 @@ impl Doorbell {
         Ok(Self { context, null })
     }
 
-    /// Wakes who waits on an event counter, in bounded time whatever its owner does. Nothing happens if it is none.
+    /// Wakes who waits on an event counter, in bounded time whatever its owner does. Nothing
+    /// happens if it is none.
     pub fn ring(&self, event: &impl AsRawFd) {
         if !self.submit(event) {
             self.forget();
@@ -81,8 +83,8 @@ impl Doorbell {
             ..Request::default()
         };
         let mut list = [&raw mut request];
-        // SAFETY: a list of one request of the kernel's layout; it asks for no bytes, so nothing is written once the
-        // call has returned.
+        // SAFETY: a list of one request of the kernel's layout; it asks for no bytes, so nothing is
+        // written once the call has returned.
         let rc = unsafe { libc::syscall(libc::SYS_io_submit, self.context, 1, list.as_mut_ptr()) };
         rc == 1 || io::Error::last_os_error().raw_os_error() != Some(libc::EAGAIN)
     }
@@ -92,7 +94,8 @@ impl Doorbell {
     fn forget(&self) {
         let mut done = [Done::default(); REQUESTS as usize];
         let none: *const libc::timespec = std::ptr::null();
-        // SAFETY: room for as many events as asked for; of at least none, so the call does not wait.
+        // SAFETY: room for as many events as asked for; of at least none, so the call does not
+        // wait.
         unsafe {
             libc::syscall(
                 libc::SYS_io_getevents,

@@ -277,8 +277,8 @@ impl Session {
         }
         let region = self.regions.get(ring.region as usize)?;
         let base = region.at(ring.offset, ring::bytes(ring.log2_size))?;
-        // SAFETY: the ring's bytes are mapped, as `at` found; every Link keeps the regions alive beside its
-        // rings; mappings start on a page, so a multiple of 16 is aligned to 16.
+        // SAFETY: the ring's bytes are mapped, as `at` found; every Link keeps the regions alive
+        // beside its rings; mappings start on a page, so a multiple of 16 is aligned to 16.
         Some(unsafe { Ring::new(base, ring.log2_size) })
     }
 
@@ -349,7 +349,8 @@ impl Session {
         Ok(())
     }
 
-    /// Turns what was agreed on into a link for each queue, and the number of receive and transmit rings.
+    /// Turns what was agreed on into a link for each queue, and the number of receive and transmit
+    /// rings.
     pub fn links(&mut self, config: &Config) -> (Vec<Arc<Link>>, (u16, u16)) {
         let mut lanes = [0, 1].map(|direction| {
             let offers = std::mem::take(&mut self.rings[direction]);

@@ -46,8 +46,8 @@ impl Link {
     }
 }
 
-/// Where a worker finds its current link. The worker looks at `epoch` with one load a call and takes the lock
-/// only when that has changed, that is once a connect or disconnect.
+/// Where a worker finds its current link. The worker looks at `epoch` with one load a call and
+/// takes the lock only when that has changed, that is once a connect or disconnect.
 #[derive(Debug)]
 pub struct Socket {
     epoch: AtomicU32,

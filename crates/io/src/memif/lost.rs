@@ -1,9 +1,10 @@
 //! Memory that its owner takes away.
 //!
-//! A peer may cut the file behind a region short, punch holes into it, or leave no huge page for them: whoever
-//! touches such a page gets SIGBUS. The handler here maps zero pages over the whole region and marks it lost; the
-//! thread goes on with zeros, which are checked like all that a peer writes, and the connection is ended. (Display
-//! servers treat the buffers of their clients alike.) A SIGBUS of anything else does what it did before.
+//! A peer may cut the file behind a region short, punch holes into it, or leave no huge page for
+//! them: whoever touches such a page gets SIGBUS. The handler here maps zero pages over the whole
+//! region and marks it lost; the thread goes on with zeros, which are checked like all that a peer
+//! writes, and the connection is ended. (Display servers treat the buffers of their clients alike.)
+//! A SIGBUS of anything else does what it did before.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
@@ -59,7 +60,8 @@ impl Place {
             .store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// Base and length, if nobody is changing them. The region that a fault is in is in use and does not change.
+    /// Base and length, if nobody is changing them. The region that a fault is in is in use and
+    /// does not change.
     fn get(&self) -> Option<(usize, usize)> {
         let version = self.version.load(Ordering::Acquire);
         let place = (
@@ -81,8 +83,8 @@ impl Place {
         }
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: replaces exactly a mapping of ours, which lives for as long as its place is taken; nobody has a
-        // reference into it, only addresses.
+        // SAFETY: replaces exactly a mapping of ours, which lives for as long as its place is
+        // taken; nobody has a reference into it, only addresses.
         let at = unsafe { libc::mmap(base as *mut c_void, bytes, protection, flags, -1, 0) };
         if at == libc::MAP_FAILED {
             return false;
@@ -129,7 +131,8 @@ impl Drop for Watch {
     }
 }
 
-/// Counts the regions that were lost since the start; one load. Who sees a higher count also sees which region it was.
+/// Counts the regions that were lost since the start; one load. Who sees a higher count also sees
+/// which region it was.
 #[inline(always)]
 pub fn losses() -> u32 {
     LOSSES.load(Ordering::Acquire)
@@ -160,7 +163,8 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_
     if code > 0 && PLACED.iter().any(|p| p.replace(address)) {
         return;
     }
-    // Not ours. A fault comes again by itself and meets who was here before, what somebody sent does not.
+    // Not ours. A fault comes again by itself and meets who was here before, what somebody sent
+    // does not.
     if let Some(before) = BEFORE.get() {
         // SAFETY: what sigaction(2) gave us.
         unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };

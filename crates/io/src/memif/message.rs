@@ -1,8 +1,8 @@
 //! Control messages of the memif protocol, version 2.0.
 //!
-//! Every message is one packet of 128 bytes on a `SOCK_SEQPACKET` unix socket: a type of 16 bits, then the
-//! fields of that type without padding, in host byte order (layout: `memif.h` of VPP and DPDK). A file
-//! descriptor may ride along as `SCM_RIGHTS`.
+//! Every message is one packet of 128 bytes on a `SOCK_SEQPACKET` unix socket: a type of 16 bits,
+//! then the fields of that type without padding, in host byte order (layout: `memif.h` of VPP and
+//! DPDK). A file descriptor may ride along as `SCM_RIGHTS`.
 
 /// Bytes of every control message.
 pub const SIZE: usize = 128;
@@ -288,8 +288,8 @@ impl Reader<'_> {
         u32::from_ne_bytes(self.take())
     }
 
-    /// A zero-terminated string of a stranger: made printable, because it ends up in logs and on terminals, and no
-    /// longer than what we would write.
+    /// A zero-terminated string of a stranger: made printable, because it ends up in logs and on
+    /// terminals, and no longer than what we would write.
     fn text<const N: usize>(&mut self) -> String {
         let bytes = self.take::<N>();
         let end = bytes.iter().position(|&b| b == 0).unwrap_or(N);

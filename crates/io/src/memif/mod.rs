@@ -1,16 +1,19 @@
 //! memif, the shared memory packet interface of VPP and DPDK (protocol version 2.0), in both roles.
 //!
-//! The server listens on a unix socket; a client connects, brings the shared memory, and both move packets
-//! through rings of descriptors in it. One [`Control`] thread for all interfaces does the socket's part;
-//! workers own [`Queue`]s and learn of connects and disconnects by one atomic load a call.
+//! The server listens on a unix socket; a client connects, brings the shared memory, and both move
+//! packets through rings of descriptors in it. One [`Control`] thread for all interfaces does the
+//! socket's part; workers own [`Queue`]s and learn of connects and disconnects by one atomic load a
+//! call.
 //!
-//! The peer is a stranger. What it says on the socket is checked before use; what it writes to shared memory
-//! is read once and checked; memory that it takes away reads as zeros; waking it never waits for it. A peer that
-//! breaks the rules is disconnected and counted, and may come back. The interface reconnects for ever.
+//! The peer is a stranger. What it says on the socket is checked before use; what it writes to
+//! shared memory is read once and checked; memory that it takes away reads as zeros; waking it
+//! never waits for it. A peer that breaks the rules is disconnected and counted, and may come back.
+//! The interface reconnects for ever.
 //!
-//! A server offers its clients as many queues as it has; where several interfaces share a socket, as many as every
-//! one of them has, for a client is greeted before it says which it wants. A queue that has no counterpart receives
-//! nothing, and drops and counts what it is given: so both sides should have the same number.
+//! A server offers its clients as many queues as it has; where several interfaces share a socket,
+//! as many as every one of them has, for a client is greeted before it says which it wants. A queue
+//! that has no counterpart receives nothing, and drops and counts what it is given: so both sides
+//! should have the same number.
 
 mod control;
 mod copy;
@@ -71,7 +74,8 @@ pub struct Config {
     pub queues: u16,
     /// Descriptors of a ring as a power of two, 1 to 14 (client; a server takes the client's).
     pub log2_ring: u8,
-    /// Bytes of a buffer, a multiple of 64 from 64 to 65,536 (client). DPDK expects at least its own: 2048.
+    /// Bytes of a buffer, a multiple of 64 from 64 to 65,536 (client). DPDK expects at least its
+    /// own: 2048.
     pub buffer_size: u32,
     /// Shared secret of at most [`SECRET`] bytes.
     pub secret: Option<String>,
@@ -111,8 +115,8 @@ impl Config {
         }
     }
 
-    /// Distance of two buffers of a client, in bytes: an odd number of cache lines, so that the first lines of
-    /// packets spread over all sets of a cache.
+    /// Distance of two buffers of a client, in bytes: an odd number of cache lines, so that the
+    /// first lines of packets spread over all sets of a cache.
     fn stride(&self) -> u32 {
         self.buffer_size
             + if self.buffer_size.is_multiple_of(128) {
@@ -141,8 +145,8 @@ pub struct Status {
     pub peer_interface: String,
     /// Receive and transmit rings in use.
     pub rings: (u16, u16),
-    /// What last went wrong, with the peer's name: why it is down, or whom it has refused since it is up. Empty if
-    /// nothing did.
+    /// What last went wrong, with the peer's name: why it is down, or whom it has refused since it
+    /// is up. Empty if nothing did.
     pub reason: String,
 }
 

@@ -33,7 +33,8 @@ const TX_TOO_LONG: usize = 3;
 const PEER_FAULT: usize = 4;
 const CONNECTS: usize = 5;
 
-/// One queue pair. While the interface is down it receives nothing and drops (and counts) what it is given.
+/// One queue pair. While the interface is down it receives nothing and drops (and counts) what it
+/// is given.
 #[derive(Debug)]
 pub struct Queue {
     name: String,
@@ -54,7 +55,8 @@ struct Live {
     cursor: Cursor,
 }
 
-/// Where the worker stands in its rings. Our own counters are kept here; in shared memory they are only written.
+/// Where the worker stands in its rings. Our own counters are kept here; in shared memory they are
+/// only written.
 #[derive(Debug, Default)]
 struct Cursor {
     /// Next descriptor to receive from.
@@ -240,7 +242,8 @@ impl Cursor {
         }
     }
 
-    /// Descriptors that we may fill; looks at the peer's counter only when fewer than `want` are known of.
+    /// Descriptors that we may fill; looks at the peer's counter only when fewer than `want` are
+    /// known of.
     #[inline(always)]
     fn room(&mut self, role: Role, lane: &Lane, want: usize) -> Result<u16, Fault> {
         let size = lane.ring.size();
@@ -344,7 +347,8 @@ impl Cursor {
         }
     }
 
-    /// Copies packets into the ring and frees them. What was sent before a fault of the peer's is sent.
+    /// Copies packets into the ring and frees them. What was sent before a fault of the peer's is
+    /// sent.
     fn send(
         &mut self,
         link: &Link,
@@ -364,7 +368,8 @@ impl Cursor {
         let mut result = Ok(());
         while let Some(d) = batch.peek() {
             if room == 0 {
-                // Long packets take several descriptors each: more may have become free than the batch has packets.
+                // Long packets take several descriptors each: more may have become free than the
+                // batch has packets.
                 match self.room(link.role, lane, 1) {
                     Ok(0) => break,
                     Ok(more) => room = more,
@@ -402,8 +407,8 @@ impl Cursor {
         result
     }
 
-    /// Copies a packet into the ring. Returns how many descriptors it took: 0 if it is too long for any peer, `None` if it has
-    /// to wait for more than the `room` there is.
+    /// Copies a packet into the ring. Returns how many descriptors it took: 0 if it is too long for
+    /// any peer, `None` if it has to wait for more than the `room` there is.
     #[inline(always)]
     fn put(
         &mut self,

@@ -1,7 +1,8 @@
 //! Shared memory of a connection.
 //!
-//! The other side may write to a region at any moment, so no reference to its bytes is ever made: they are
-//! copied out by pointer, or read once as an atomic. It may also take the pages away, see [`super::lost`].
+//! The other side may write to a region at any moment, so no reference to its bytes is ever made:
+//! they are copied out by pointer, or read once as an atomic. It may also take the pages away, see
+//! [`super::lost`].
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -13,7 +14,8 @@ use super::lost::Watch;
 
 /// What descriptors can name: their offsets have 32 bits.
 const REACH: u64 = 1 << 32;
-/// Bytes that a client may bring in normal pages: whoever touches one first pays for it, and that may be us.
+/// Bytes that a client may bring in normal pages: whoever touches one first pays for it, and that
+/// may be us.
 const MAX_NORMAL: u64 = 1 << 30;
 
 /// Why a client's region is refused.
@@ -84,9 +86,9 @@ impl Region {
 
     /// Maps a client's region of `bytes` bytes; `before` are those that it brought already.
     pub fn map(fd: &OwnedFd, bytes: u64, before: &[Self]) -> Result<Self, Refused> {
-        // Only shared memory has seals (tmpfs and hugetlbfs, memfds are on them). It is asked first, because a call
-        // that asks the file's own system may wait for a peer (FUSE).
-        // SAFETY: a plain system call on an open descriptor.
+        // Only shared memory has seals (tmpfs and hugetlbfs, memfds are on them). It is asked
+        // first, because a call that asks the file's own system may wait for a peer (FUSE). SAFETY:
+        // a plain system call on an open descriptor.
         if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) } < 0 {
             return Err(Refused::NotMemory(io::Error::last_os_error()));
         }
@@ -173,7 +175,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new` with this length; rings and queues hold the region by Arc, so none is left.
+        // SAFETY: mapped by `new` with this length; rings and queues hold the region by Arc, so
+        // none is left.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
@@ -199,7 +202,8 @@ fn size(fd: &OwnedFd) -> io::Result<u64> {
     }
 }
 
-/// Whether a descriptor that came from the peer is an event counter, the one kind that may stand for interrupts.
+/// Whether a descriptor that came from the peer is an event counter, the one kind that may stand
+/// for interrupts.
 pub fn is_eventfd(fd: BorrowedFd<'_>) -> bool {
     std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).is_ok_and(|name| {
         name.as_os_str()

@@ -1,4 +1,5 @@
-//! When a client tries its server again: at once when the server's socket appears, else after longer and longer pauses.
+//! When a client tries its server again: at once when the server's socket appears, else after
+//! longer and longer pauses.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -8,7 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
 use rustix::io::Result;
 
-/// Pause after a socket has appeared that did not answer yet: its owner makes the file before it listens.
+/// Pause after a socket has appeared that did not answer yet: its owner makes the file before it
+/// listens.
 const SOON: Duration = Duration::from_millis(10);
 /// Pause after a connection has ended.
 const FIRST: Duration = Duration::from_millis(100);
@@ -74,8 +76,8 @@ impl Arrivals {
         inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map(Self)
     }
 
-    /// Watches the directory of a socket. Where that cannot be (it is not there, or the socket has no file) only time
-    /// tells. Watching again is nothing new.
+    /// Watches the directory of a socket. Where that cannot be (it is not there, or the socket has
+    /// no file) only time tells. Watching again is nothing new.
     pub fn watch(&self, socket: &str) {
         let directory = Path::new(socket).parent();
         if let Some(directory) = directory.filter(|_| !socket.starts_with('@')) {

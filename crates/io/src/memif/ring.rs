@@ -5,9 +5,9 @@
 //! byte 64   u16 tail                              written by the server
 //! byte 128  16 bytes for each descriptor: u16 flags, u16 region, u32 length, u32 offset, u32 metadata
 //! ```
-//! Head and tail count for ever, modulo 2^16. Towards the server the client fills descriptors and moves the
-//! head, the server empties them and moves the tail. Back, the client offers buffers and moves the head, the
-//! server fills them and moves the tail.
+//! Head and tail count for ever, modulo 2^16. Towards the server the client fills descriptors and
+//! moves the head, the server empties them and moves the tail. Back, the client offers buffers and
+//! moves the head, the server fills them and moves the tail.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
@@ -59,8 +59,8 @@ impl Ring {
     /// A ring at `base`.
     ///
     /// # Safety
-    /// `bytes(log2)` bytes from `base` on are mapped for as long as the ring is used, `base` is aligned to 16
-    /// bytes, and `log2` is at most [`MAX_LOG2`].
+    /// `bytes(log2)` bytes from `base` on are mapped for as long as the ring is used, `base` is
+    /// aligned to 16 bytes, and `log2` is at most [`MAX_LOG2`].
     pub unsafe fn new(base: NonNull<u8>, log2: u8) -> Self {
         Self {
             base,

@@ -34,7 +34,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at `path` (`@name`: the abstract namespace). A file left behind by a dead process is replaced.
+    /// Listens at `path` (`@name`: the abstract namespace). A file left behind by a dead process is
+    /// replaced.
     pub fn bind(path: &str) -> Result<Self, Error> {
         let (fd, address) = (seqpacket()?, address(path)?);
         match net::bind(&fd, &address) {
@@ -109,8 +110,9 @@ impl Channel {
         }
     }
 
-    /// The next message into `buffer` and the first descriptor that came with it; surplus descriptors are
-    /// closed. Returns the message's length (0: the peer closed), or `None` if nothing waits.
+    /// The next message into `buffer` and the first descriptor that came with it; surplus
+    /// descriptors are closed. Returns the message's length (0: the peer closed), or `None` if
+    /// nothing waits.
     pub fn receive(
         &self,
         buffer: &mut [u8; SIZE + 1],

@@ -1,4 +1,5 @@
-//! Moving packets between descriptors in shared memory and buffers: every check of what a peer wrote is here.
+//! Moving packets between descriptors in shared memory and buffers: every check of what a peer
+//! wrote is here.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
@@ -11,7 +12,8 @@ use super::copy::copy_packet;
 use super::link::{Lane, Link};
 use super::ring::{NEXT, Slot};
 
-/// Descriptors of one packet: enough for the longest in buffers of 64 bytes, few enough to walk at every call.
+/// Descriptors of one packet: enough for the longest in buffers of 64 bytes, few enough to walk at
+/// every call.
 const MAX_CHAIN: u16 = 256;
 
 /// The peer wrote something into shared memory that cannot be.
@@ -50,8 +52,8 @@ impl Link {
         }
     }
 
-    /// The buffer of a descriptor of which `length` bytes are to be touched. A client knows its buffers and
-    /// does not believe shared memory; a server believes what stays within the regions.
+    /// The buffer of a descriptor of which `length` bytes are to be touched. A client knows its
+    /// buffers and does not believe shared memory; a server believes what stays within the regions.
     #[inline(always)]
     fn buffer(&self, lane: &Lane, at: u16, slot: Slot, length: u32) -> Result<NonNull<u8>, Fault> {
         match self.role {
@@ -96,8 +98,8 @@ impl Link {
             .map_err(|Fault| Stop::Fault)?;
         let length = slot.length as usize;
         let (d, to) = bufs.alloc_len(length).ok_or(Stop::NoBuffer)?;
-        // SAFETY: `length` bytes are within the peer's buffer and within ours. The peer may write meanwhile: then the
-        // packet holds a mixture of bytes.
+        // SAFETY: `length` bytes are within the peer's buffer and within ours. The peer may write
+        // meanwhile: then the packet holds a mixture of bytes.
         unsafe { copy_packet(from, to, length) };
         Ok(d)
     }
@@ -144,7 +146,8 @@ impl Link {
         taken
     }
 
-    /// Takes the flag off descriptors that go back to the client: some set it and never clear it again.
+    /// Takes the flag off descriptors that go back to the client: some set it and never clear it
+    /// again.
     fn clear_chain(&self, lane: &Lane, at: u16, slots: u16) {
         for at in (0..slots).map(|i| at.wrapping_add(i)) {
             let slot = lane.ring.read(at);
@@ -199,7 +202,8 @@ impl Link {
         }
     }
 
-    /// Sends a packet over as many descriptors as it needs, at most `room`. Returns how many, 0 if too few.
+    /// Sends a packet over as many descriptors as it needs, at most `room`. Returns how many, 0 if
+    /// too few.
     #[cold]
     fn put_chain(
         &self,
@@ -295,11 +299,13 @@ fn assemble(parts: &[(NonNull<u8>, u32)], bufs: &mut Buffers) -> Option<Desc> {
             }
             let n = (bytes - done).min(u32::from(room - length));
             let to = bufs.pool().data(&segment);
-            // SAFETY: `from` holds `bytes` bytes of shared memory, and done + n are at most all of them.
+            // SAFETY: `from` holds `bytes` bytes of shared memory, and done + n are at most all of
+            // them.
             let from = unsafe { from.add(done as usize) };
             // SAFETY: our buffer holds `room` bytes, and length + n are at most all of them.
             let to = unsafe { to.add(length as usize) };
-            // SAFETY: as above. The peer may write meanwhile: then the packet holds a mixture of bytes.
+            // SAFETY: as above. The peer may write meanwhile: then the packet holds a mixture of
+            // bytes.
             unsafe { to.copy_from_nonoverlapping(from, n as usize) };
             done += n;
             length += n as u16;

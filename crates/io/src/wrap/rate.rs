@@ -14,7 +14,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Limits `inner` to `pps` packets a second (more than 0), in bursts of up to `burst` packets (at least 1).
+    /// Limits `inner` to `pps` packets a second (more than 0), in bursts of up to `burst` packets
+    /// (at least 1).
     pub fn new(inner: Box<dyn Port>, pps: f64, burst: u32) -> Self {
         let cost = cycles::per_second() / pps.max(f64::MIN_POSITIVE);
         let bucket = cost * f64::from(burst.max(1));

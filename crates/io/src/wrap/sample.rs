@@ -2,7 +2,8 @@
 
 use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
 
-/// Batches whose first packet is looked at, from the start on; after them it is one batch of `EVERY`.
+/// Batches whose first packet is looked at, from the start on; after them it is one batch of
+/// `EVERY`.
 const EARLY: u32 = 256;
 const EVERY: u32 = 64;
 
@@ -17,7 +18,8 @@ pub struct Sample<P> {
 }
 
 impl<P: Port> Sample<P> {
-    /// Counts under `name` how many of the frames it looks at `look` finds. Of a frame in several buffers it sees the first.
+    /// Counts under `name` how many of the frames it looks at `look` finds. Of a frame in several
+    /// buffers it sees the first.
     pub fn new(inner: P, name: &'static str, look: fn(&[u8]) -> bool) -> Self {
         Self {
             inner,

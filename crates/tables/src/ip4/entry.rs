@@ -10,8 +10,8 @@ const GROUP: u32 = MULTI - 1;
 /// What C calls the bits of an entry.
 pub(crate) const ENTRY_BITS: [(&str, u32); 3] = [("EXT", EXT), ("MULTI", MULTI), ("GROUP", GROUP)];
 
-/// A next-hop group and whether its buckets differ, in 32 bits: bit 30 is set if the group needs the flow hash, the 30 bits
-/// below are the group. Bit 31 is never set in what a look-up gives.
+/// A next-hop group and whether its buckets differ, in 32 bits: bit 30 is set if the group needs
+/// the flow hash, the 30 bits below are the group. Bit 31 is never set in what a look-up gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Entry(u32);
 
@@ -19,8 +19,8 @@ impl Entry {
     /// The entry of an address that no prefix covers.
     pub const NO_ROUTE: Self = Self::special(Special::NoRoute);
 
-    /// An entry for the next-hop group `group` (below 2^30; higher bits are cut off). With `multi` not set the group is
-    /// asked with hash 0.
+    /// An entry for the next-hop group `group` (below 2^30; higher bits are cut off). With `multi`
+    /// not set the group is asked with hash 0.
     pub const fn new(group: u32, multi: bool) -> Self {
         Self(group & GROUP | if multi { MULTI } else { 0 })
     }

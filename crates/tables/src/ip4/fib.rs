@@ -20,9 +20,10 @@ const EXTENDED: u8 = 0xff;
 
 /// The routes and the table made from them; the one writer.
 ///
-/// Beside every table entry the writer keeps its depth, the length of the prefix that it comes from. A prefix owns exactly
-/// those entries below it whose depth does not exceed its length, which makes both insertion and removal one pass over
-/// them. Nothing and the default route both have depth 0.
+/// Beside every table entry the writer keeps its depth, the length of the prefix that it comes
+/// from. A prefix owns exactly those entries below it whose depth does not exceed its length, which
+/// makes both insertion and removal one pass over them. Nothing and the default route both have
+/// depth 0.
 pub struct Fib {
     first: Cells,
     second: Cells,
@@ -37,8 +38,8 @@ pub struct Fib {
 }
 
 impl Fib {
-    /// An empty table. `first` must have [`FIRST_WORDS`] words and `second` [`GROUP_WORDS`] for every /24 that may have longer
-    /// prefixes in it; both must be zero.
+    /// An empty table. `first` must have [`FIRST_WORDS`] words and `second` [`GROUP_WORDS`] for
+    /// every /24 that may have longer prefixes in it; both must be zero.
     ///
     /// # Panics
     /// If `first` has another length, or `second` has less than one group or more than 2^24.
@@ -65,11 +66,12 @@ impl Fib {
         Reader::new(self.first.clone(), self.second.clone())
     }
 
-    /// Adds a route or replaces the one of this prefix, whose entry it returns. Readers see every address change from the old
-    /// entry to the new one, with nothing in between.
+    /// Adds a route or replaces the one of this prefix, whose entry it returns. Readers see every
+    /// address change from the old entry to the new one, with nothing in between.
     ///
     /// # Errors
-    /// [`Full`]: a prefix longer than /24 needs a second-level group and none is free. Nothing has changed.
+    /// [`Full`]: a prefix longer than /24 needs a second-level group and none is free. Nothing has
+    /// changed.
     pub fn insert(&mut self, prefix: Prefix, entry: Entry) -> Result<Option<Entry>, Full> {
         let group = if prefix.len() > 24 {
             Some(self.group_of(prefix)?)
@@ -135,8 +137,8 @@ impl Fib {
         self.groups.usage()
     }
 
-    /// Groups that no entry names any more since the last call. Wait for a grace period (see [`crate::ids`]), then
-    /// [`reclaim`](Self::reclaim) them.
+    /// Groups that no entry names any more since the last call. Wait for a grace period (see
+    /// [`crate::ids`]), then [`reclaim`](Self::reclaim) them.
     pub fn retired(&mut self) -> Retired<Self> {
         self.groups.take_retired()
     }
@@ -146,7 +148,8 @@ impl Fib {
         self.groups.reclaim(retired);
     }
 
-    /// The group of a prefix longer than /24; makes one, filled with the /24's present entry, where none is.
+    /// The group of a prefix longer than /24; makes one, filled with the /24's present entry, where
+    /// none is.
     fn group_of(&mut self, prefix: Prefix) -> Result<usize, Full> {
         let slot = first_slot(prefix);
         let bits = self.first.at(slot).load(Relaxed);
@@ -163,8 +166,8 @@ impl Fib {
         Ok(group)
     }
 
-    /// Counts down the prefixes longer than /24 in the group of `prefix`, which has just been removed. Without any all entries
-    /// of the group are the same, and go back to the first level.
+    /// Counts down the prefixes longer than /24 in the group of `prefix`, which has just been
+    /// removed. Without any all entries of the group are the same, and go back to the first level.
     fn release_group(&mut self, prefix: Prefix) {
         let slot = first_slot(prefix);
         let group = (self.first.at(slot).load(Relaxed) & !EXT) as usize;
@@ -179,7 +182,8 @@ impl Fib {
         }
     }
 
-    /// Gives all entries of `prefix` that no longer prefix owns the entry and the depth of their new owner.
+    /// Gives all entries of `prefix` that no longer prefix owns the entry and the depth of their
+    /// new owner.
     fn paint(&mut self, prefix: Prefix, entry: Entry, depth: u8) {
         let (slot, len) = (first_slot(prefix), prefix.len());
         if len > 24 {

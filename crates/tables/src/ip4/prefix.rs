@@ -18,7 +18,8 @@ impl Prefix {
     /// 0.0.0.0/0.
     pub const DEFAULT: Self = Self { addr: 0, len: 0 };
 
-    /// The prefix of this length (0 to 32) that `addr` (host byte order) is in. `None` if `len` is above 32.
+    /// The prefix of this length (0 to 32) that `addr` (host byte order) is in. `None` if `len` is
+    /// above 32.
     #[inline]
     pub const fn new(addr: u32, len: u8) -> Option<Self> {
         if len > 32 {

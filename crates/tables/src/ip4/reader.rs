@@ -17,8 +17,8 @@ impl Reader {
         Self { first, second }
     }
 
-    /// The entry of the longest prefix that contains `dst` (host byte order). One load, two where prefixes longer than /24
-    /// exist.
+    /// The entry of the longest prefix that contains `dst` (host byte order). One load, two where
+    /// prefixes longer than /24 exist.
     #[inline(always)]
     pub fn lookup(&self, dst: u32) -> Entry {
         self.lookup_interrupted(dst, || {})
@@ -35,7 +35,8 @@ impl Reader {
         Entry::from_bits(self.second.at(second_index(bits, dst)).load(Acquire))
     }
 
-    /// Asks for the first-level line of `dst`: call it some packets ahead of [`lookup`](Self::lookup).
+    /// Asks for the first-level line of `dst`: call it some packets ahead of
+    /// [`lookup`](Self::lookup).
     #[inline(always)]
     pub fn prefetch(&self, dst: u32) {
         self.first.prefetch(first_index(dst));

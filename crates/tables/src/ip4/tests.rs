@@ -78,8 +78,8 @@ fn check(reader: &Reader, oracle: &Oracle, dst: u32) {
     );
 }
 
-/// `operations` random insertions and removals, looked at after each one around the change and every so often everywhere.
-/// `groups` is small enough to be used up often.
+/// `operations` random insertions and removals, looked at after each one around the change and
+/// every so often everywhere. `groups` is small enough to be used up often.
 fn agrees_with_oracle(seed: u64, groups: usize, operations: usize) {
     println!("seed {seed:#x}, {groups} groups");
     let (mut random, mut fib, mut oracle) = (Random::new(seed), fib(groups), Oracle::default());
@@ -216,7 +216,8 @@ fn a_full_second_level_changes_nothing() {
         (fib.get(c), reader.lookup(c.addr()), fib.len()),
         (None, cover, 3)
     );
-    // A group that is there takes more; a group that is not needed any more is free only after the grace period.
+    // A group that is there takes more; a group that is not needed any more is free only after the
+    // grace period.
     assert_eq!(fib.insert(prefix("10.0.1.128/32"), entry), Ok(None));
     assert_eq!(fib.remove(b), Some(entry));
     assert_eq!(
@@ -232,7 +233,8 @@ fn a_full_second_level_changes_nothing() {
     );
 }
 
-/// What the grace period is for: a look-up that holds a group's number while another /24 gets the group.
+/// What the grace period is for: a look-up that holds a group's number while another /24 gets the
+/// group.
 #[test]
 fn without_grace_a_lookup_gives_another_networks_entry() {
     for grace in [true, false] {

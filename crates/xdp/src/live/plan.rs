@@ -13,8 +13,9 @@ pub const MAX_STREAMS: usize = 16;
 pub const MAX_VARS: usize = 4;
 /// Longest round of a plan's streams, each as often as its weight (reduced) says, packets.
 pub const MAX_ROUND: usize = 4096;
-/// Longest frame, bytes without FCS. A live frame is one page shared with the kernel's own headers; with pages of
-/// 4 KiB Linux 6.18 leaves 3,408 bytes, and some room is kept for kernels whose headers are larger.
+/// Longest frame, bytes without FCS. A live frame is one page shared with the kernel's own headers;
+/// with pages of 4 KiB Linux 6.18 leaves 3,408 bytes, and some room is kept for kernels whose
+/// headers are larger.
 pub const MAX_FRAME: usize = 3200;
 
 /// Least Ethernet frame without FCS; shorter ones are padded with zeros.
@@ -40,21 +41,23 @@ pub struct LivePlan {
     pub ifindex: u32,
     /// Up to [`MAX_STREAMS`], interleaved evenly by their weights.
     pub streams: Vec<LiveStream>,
-    /// How late a packet may go. What the generator could not send for longer than this (it was not running) is given
-    /// up and counted as shortfall. At least 64 packets are always allowed.
+    /// How late a packet may go. What the generator could not send for longer than this (it was not
+    /// running) is given up and counted as shortfall. At least 64 packets are always allowed.
     pub burst: Duration,
 }
 
 /// Frames of one kind.
 #[derive(Clone, Debug)]
 pub struct LiveStream {
-    /// The frame without FCS, from the destination address on; up to [`MAX_FRAME`] bytes. Padded to 60.
+    /// The frame without FCS, from the destination address on; up to [`MAX_FRAME`] bytes. Padded to
+    /// 60.
     pub frame: Vec<u8>,
     /// Share of the packets, relative to the other streams; at least 1.
     pub weight: u32,
     /// Up to [`MAX_VARS`] fields that change from frame to frame, applied in this order.
     pub vars: Vec<Var>,
-    /// Offset of an IPv4 header without options whose checksum is to be computed after the fields have changed.
+    /// Offset of an IPv4 header without options whose checksum is to be computed after the fields
+    /// have changed.
     pub ip4_checksum_at: Option<u16>,
 }
 
@@ -136,7 +139,8 @@ pub(super) fn longest(plans: &[LivePlan]) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// Where the bytes end in which this stream's frames differ from one another and from the longest frame.
+/// Where the bytes end in which this stream's frames differ from one another and from the longest
+/// frame.
 fn changes_end(stream: &LiveStream, longest: &[u8]) -> usize {
     let vars = stream
         .vars
@@ -242,8 +246,8 @@ fn check_var(var: &Var, len: usize) -> Result<(), LiveError> {
     Ok(())
 }
 
-/// One round of the streams, each as often as its weight (reduced) says and as evenly as can be: the stream that is
-/// furthest behind its share comes next.
+/// One round of the streams, each as often as its weight (reduced) says and as evenly as can be:
+/// the stream that is furthest behind its share comes next.
 pub(super) fn order(streams: &[LiveStream]) -> Result<Vec<u8>, LiveError> {
     let gcd = streams
         .iter()

@@ -1,13 +1,14 @@
 //! What lets the kernel know the generator's program for as long as the generator lives.
 //!
-//! The kernel has a list of the XDP programs in use, compiled into a jump through which every processor calls them
-//! (`kernel/bpf/dispatcher.c`). A program that comes or goes makes it rewrite that jump, in its own text and under the
-//! feet of whoever forwards packets, and wait for an RCU grace period, which takes long beside running traffic. A run of
-//! live frames adds its program to the list and takes it out at its end. One that is in the list already is only counted
-//! up and down: so it is attached to an idle device.
+//! The kernel has a list of the XDP programs in use, compiled into a jump through which every
+//! processor calls them (`kernel/bpf/dispatcher.c`). A program that comes or goes makes it rewrite
+//! that jump, in its own text and under the feet of whoever forwards packets, and wait for an RCU
+//! grace period, which takes long beside running traffic. A run of live frames adds its program to
+//! the list and takes it out at its end. One that is in the list already is only counted up and
+//! down: so it is attached to an idle device.
 //!
-//! The device is one end of a veth pair that stays down. In the driver's mode, because generic XDP anywhere makes the
-//! kernel look for a program at every packet that it receives.
+//! The device is one end of a veth pair that stays down. In the driver's mode, because generic XDP
+//! anywhere makes the kernel look for a program at every packet that it receives.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -23,7 +24,8 @@ use crate::object::Loaded;
 /// The device's index; it shares its namespace with a loopback interface and its peer only.
 const IDLE: u32 = 1000;
 
-/// A program attached to an idle device, in a network namespace that has no name and goes with this.
+/// A program attached to an idle device, in a network namespace that has no name and goes with
+/// this.
 #[derive(Debug)]
 pub(super) struct Registration {
     /// Before the namespace in drop order.
@@ -32,8 +34,9 @@ pub(super) struct Registration {
 }
 
 impl Registration {
-    /// Registers `program`. None where it is not to be had (no CAP_SYS_ADMIN for a namespace, a kernel without veths): the
-    /// program runs all the same, but each start and stop costs what this saves.
+    /// Registers `program`. None where it is not to be had (no CAP_SYS_ADMIN for a namespace, a
+    /// kernel without veths): the program runs all the same, but each start and stop costs what
+    /// this saves.
     pub fn new(program: &Loaded) -> Result<Option<Self>, Error> {
         std::thread::scope(|scope| {
             let inside = scope.spawn(|| Self::in_new_namespace(program));

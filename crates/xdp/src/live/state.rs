@@ -1,4 +1,5 @@
-//! The memory that the generator's program and userspace share: the plan one way, the counters the other.
+//! The memory that the generator's program and userspace share: the plan one way, the counters the
+//! other.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
@@ -19,8 +20,8 @@ const MIN_BURST: u64 = 64;
 const UNPACED: u64 = 1 << 62;
 /// The rate of a way that does not send, with the stop's number in the bits below.
 const STOPPED: u64 = 1 << 63;
-/// The highest rate of a schedule, packets per second: with it the program's arithmetic is good for three minutes
-/// between two looks at the clock.
+/// The highest rate of a schedule, packets per second: with it the program's arithmetic is good for
+/// three minutes between two looks at the clock.
 const MAX_RATE: u32 = 100_000_000;
 
 /// `struct var` in live.bpf.c.
@@ -84,7 +85,8 @@ pub(super) struct State {
 unsafe impl Shared for State {}
 
 impl State {
-    /// Writes the plans, of which none is sent yet; gives the frame that the program is to be run with.
+    /// Writes the plans, of which none is sent yet; gives the frame that the program is to be run
+    /// with.
     pub fn fill(&self, plans: &[LivePlan]) -> Result<Vec<u8>, LiveError> {
         let head = plan::check(plans)?;
         let mut frame = plan::longest(plans).to_vec();

@@ -15,7 +15,8 @@ use crate::sys;
 
 /// Frames that the kernel runs the program over before it sends them off; its default.
 const BATCH: u32 = 64;
-/// Between two attempts to interrupt the run: the signal is lost if it comes just before the system call.
+/// Between two attempts to interrupt the run: the signal is lost if it comes just before the system
+/// call.
 const RETRY: Duration = Duration::from_millis(1);
 
 /// What the thread is to do, and what it does.
@@ -153,7 +154,8 @@ impl Generator {
 
     fn interrupt(&self) {
         if let Some(thread) = &self.thread {
-            // SAFETY: the thread is not joined, so its handle is valid; the signal's handler does nothing.
+            // SAFETY: the thread is not joined, so its handle is valid; the signal's handler does
+            // nothing.
             unsafe { libc::pthread_kill(thread.as_pthread_t(), signal()) };
         }
     }
@@ -177,8 +179,8 @@ fn signal() -> libc::c_int {
 
 extern "C" fn nothing(_: libc::c_int) {}
 
-/// Gives our signal a handler, once in the process: without one it would end the process, ignored it would end no system
-/// call.
+/// Gives our signal a handler, once in the process: without one it would end the process, ignored
+/// it would end no system call.
 fn install_handler() -> io::Result<()> {
     static INSTALLED: Handler = Handler(OnceLock::new());
     INSTALLED.install(signal())

@@ -50,7 +50,8 @@ pub fn prog_open(id: u32) -> io::Result<OwnedFd> {
 }
 
 /// # Safety
-/// `T` must be the beginning of the info structure that belongs to the descriptor's kind, and any bytes valid for it.
+/// `T` must be the beginning of the info structure that belongs to the descriptor's kind, and any
+/// bytes valid for it.
 unsafe fn info<T>(fd: BorrowedFd<'_>, into: &mut T) -> io::Result<()> {
     #[repr(C)]
     struct Attr {
@@ -87,13 +88,14 @@ pub fn prog_info(program: BorrowedFd<'_>) -> io::Result<(u32, String)> {
         name: Name,
     }
     let mut got = Info::default();
-    // SAFETY: Info is the beginning of struct bpf_prog_info and made of integers; its pointers are null.
+    // SAFETY: Info is the beginning of struct bpf_prog_info and made of integers; its pointers are
+    // null.
     unsafe { info(program, &mut got)? };
     Ok((got.id, text_of(&got.name)))
 }
 
-/// Program id and interface index of an XDP link; None for links of other kinds. The index is zero once the link is
-/// detached.
+/// Program id and interface index of an XDP link; None for links of other kinds. The index is zero
+/// once the link is detached.
 pub fn link_info(link: BorrowedFd<'_>) -> io::Result<Option<(u32, u32)>> {
     /// The beginning of `struct bpf_link_info`, with the union's `xdp` member.
     #[repr(C)]
@@ -107,7 +109,8 @@ pub fn link_info(link: BorrowedFd<'_>) -> io::Result<Option<(u32, u32)>> {
         _rest: [u32; 11],
     }
     let mut got = Info::default();
-    // SAFETY: Info is the beginning of struct bpf_link_info and made of integers; its pointers are null.
+    // SAFETY: Info is the beginning of struct bpf_link_info and made of integers; its pointers are
+    // null.
     unsafe { info(link, &mut got)? };
     Ok((got.kind == LINK_TYPE_XDP).then_some((got.program, got.ifindex)))
 }

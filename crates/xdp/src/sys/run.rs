@@ -32,7 +32,8 @@ struct RunAttr {
     _pad: u32,
 }
 
-/// Runs a program once on a packet that goes nowhere; gives its verdict (`enum xdp_action`) and the packet as it is then.
+/// Runs a program once on a packet that goes nowhere; gives its verdict (`enum xdp_action`) and the
+/// packet as it is then.
 pub fn run_once(program: BorrowedFd<'_>, packet: &[u8]) -> io::Result<(u32, Vec<u8>)> {
     let mut out = vec![0; MOST];
     let mut attr = RunAttr {
@@ -44,18 +45,20 @@ pub fn run_once(program: BorrowedFd<'_>, packet: &[u8]) -> io::Result<(u32, Vec<
         repeat: 1,
         ..RunAttr::default()
     };
-    // SAFETY: the kernel reads the packet and writes the result, within the lengths given with them.
+    // SAFETY: the kernel reads the packet and writes the result, within the lengths given with
+    // them.
     unsafe { bpf(cmd::PROG_TEST_RUN, &mut attr)? };
     out.truncate(attr.data_out_len as usize);
     Ok((attr.verdict, out))
 }
 
-/// Runs a program over live frames, `batch` at a time, until it has seen `slots` of them (the most is 2^32 - 1), a signal
-/// comes (`EINTR`) or something fails.
+/// Runs a program over live frames, `batch` at a time, until it has seen `slots` of them (the most
+/// is 2^32 - 1), a signal comes (`EINTR`) or something fails.
 ///
-/// To the program they come in on the loopback interface of the calling thread's namespace, and that is where the
-/// interfaces are that it redirects to. An interface that were named here would be referred to until the run ends:
-/// deleting it, or a namespace with its peer, would wait that long, and so would the deletion of any other namespace.
+/// To the program they come in on the loopback interface of the calling thread's namespace, and
+/// that is where the interfaces are that it redirects to. An interface that were named here would
+/// be referred to until the run ends: deleting it, or a namespace with its peer, would wait that
+/// long, and so would the deletion of any other namespace.
 pub fn run_live(program: BorrowedFd<'_>, packet: &[u8], batch: u32, slots: u32) -> io::Result<()> {
     let mut attr = RunAttr {
         program: program.as_raw_fd() as u32,

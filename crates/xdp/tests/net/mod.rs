@@ -9,8 +9,8 @@ use testbed::{Netns, command};
 
 pub use testbed::root;
 
-/// Two namespaces, each with one end, `left` and `right`, of a veth pair; gone when dropped. IPv6 is off there, so that
-/// the kernel says nothing by itself.
+/// Two namespaces, each with one end, `left` and `right`, of a veth pair; gone when dropped. IPv6
+/// is off there, so that the kernel says nothing by itself.
 pub struct Pair {
     left: Netns,
     right: Netns,
@@ -96,7 +96,8 @@ pub fn stay_on_this_processor() {
     sched_setaffinity(None, &here).expect("it is one of ours");
 }
 
-/// An AF_XDP socket with a receive ring, bound to nothing: all that a program needs to redirect to it.
+/// An AF_XDP socket with a receive ring, bound to nothing: all that a program needs to redirect to
+/// it.
 pub fn xsk() -> OwnedFd {
     const SOL_XDP: libc::c_int = 283;
     const XDP_RX_RING: libc::c_int = 2;
@@ -212,7 +213,8 @@ fn set<T>(fd: libc::c_int, level: libc::c_int, option: libc::c_int, value: &T) {
     assert_eq!(code, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// An untagged Ethernet frame with IPv4 and UDP (ports 1025 and 12), right checksums, `len` bytes in all.
+/// An untagged Ethernet frame with IPv4 and UDP (ports 1025 and 12), right checksums, `len` bytes
+/// in all.
 pub fn udp(dst_mac: [u8; 6], src: [u8; 4], dst: [u8; 4], len: usize) -> Vec<u8> {
     let mut frame = vec![b'x'; len];
     frame[..6].copy_from_slice(&dst_mac);

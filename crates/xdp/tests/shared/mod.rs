@@ -1,5 +1,5 @@
-//! The tables of all tests of a program: made once, and lent to one test at a time, for their first level alone is 64 MiB
-//! of memory of the kernel's.
+//! The tables of all tests of a program: made once, and lent to one test at a time, for their first
+//! level alone is 64 MiB of memory of the kernel's.
 
 use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,8 +18,8 @@ pub const SIZES: Sizes = Sizes {
 
 static ONLY: Mutex<Option<Router>> = Mutex::new(None);
 
-/// The router of a test, whose tables are empty at first and whose counters count from then on. A test that is
-/// [`alone`](testbed::alone) is so before it takes this.
+/// The router of a test, whose tables are empty at first and whose counters count from then on. A
+/// test that is [`alone`](testbed::alone) is so before it takes this.
 pub struct Tables {
     router: MutexGuard<'static, Option<Router>>,
     before: Vec<Counters>,

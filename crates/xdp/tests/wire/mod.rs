@@ -25,7 +25,8 @@ impl Wire {
         Self { socket, ifindex }
     }
 
-    /// Hears what comes in, on whatever interface of the calling thread's namespace, and waits for it as long as `limit`.
+    /// Hears what comes in, on whatever interface of the calling thread's namespace, and waits for
+    /// it as long as `limit`.
     pub fn listening(limit: Duration) -> Self {
         let socket = socket((libc::ETH_P_ALL as u16).to_be());
         let wait = libc::timeval {

@@ -22,7 +22,8 @@ fn start(role: &str, socket: &str, queues: u16) -> Process {
             "--no-shconf",
         ])
         .args(["-m", "128", &format!("--file-prefix={role}{queues}"), &vdev])
-        // With a period for statistics it runs until it is killed; without, until its standard input ends.
+        // With a period for statistics it runs until it is killed; without, until its standard
+        // input ends.
         .args([
             "--",
             "--forward-mode=macswap",

@@ -14,7 +14,8 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// Memory without a name, as `memfd_create` makes it with these flags; `None` where the kernel has no huge pages.
+/// Memory without a name, as `memfd_create` makes it with these flags; `None` where the kernel has
+/// no huge pages.
 fn memory(bytes: u64, flags: MemfdFlags) -> Option<OwnedFd> {
     let fd = memfd_create(c"peer", flags).ok()?;
     ftruncate(&fd, bytes).ok()?;
@@ -66,7 +67,8 @@ fn take_away(flags: MemfdFlags, bytes: u64) {
     }
 }
 
-/// Offers memory that is gone when its rings are looked at: the server is to refuse it and to live on.
+/// Offers memory that is gone when its rings are looked at: the server is to refuse it and to live
+/// on.
 fn refused_for_want_of(memory: &OwnedFd, bytes: u64, take_away: impl FnOnce()) {
     let (mut server, path) = server();
     let peer = offer(&path, memory, bytes);
@@ -86,7 +88,8 @@ fn memory_that_is_cut_short_ends_the_connection() {
     take_away(MemfdFlags::ALLOW_SEALING, u64::from(BYTES));
 }
 
-/// The loss is counted while the queue has no link; the link that it gets then is over the lost memory.
+/// The loss is counted while the queue has no link; the link that it gets then is over the lost
+/// memory.
 #[test]
 fn memory_that_is_lost_before_the_queue_has_its_link() {
     let doorbell = Arc::new(Doorbell::new().expect("a thread"));

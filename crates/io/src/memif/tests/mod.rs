@@ -104,7 +104,8 @@ impl End {
         n
     }
 
-    /// Sends all packets; false (and nothing is sent) while the ring takes none. The ring has room for all or none.
+    /// Sends all packets; false (and nothing is sent) while the ring takes none. The ring has room
+    /// for all or none.
     fn send_some(&mut self, queue: usize, packets: &[Vec<u8>]) -> bool {
         match self.send(queue, packets) {
             0 => false,

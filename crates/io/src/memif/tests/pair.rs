@@ -74,7 +74,8 @@ fn a_full_ring_takes_no_more_and_loses_nothing() {
     assert_eq!(missing(&server.bufs) + missing(&client.bufs), 0);
 }
 
-/// The pauses between attempts have grown long when the server comes; what counts is that its socket appears.
+/// The pauses between attempts have grown long when the server comes; what counts is that its
+/// socket appears.
 #[test]
 fn a_server_that_comes_late_is_found_at_once() {
     let (there, away) = (path(), path());
@@ -89,7 +90,8 @@ fn a_server_that_comes_late_is_found_at_once() {
     assert!(!other.up(), "nobody serves it");
 }
 
-/// The sender knows of few free descriptors, just as many as some of the packets take; meanwhile all are free.
+/// The sender knows of few free descriptors, just as many as some of the packets take; meanwhile
+/// all are free.
 #[test]
 fn long_packets_use_all_the_room_there_is() {
     let (mut server, mut client) = connected(|c| c.log2_ring = 6);

@@ -14,8 +14,8 @@ fn blank(bufs: &mut Buffers, count: usize) -> Frame {
     frame
 }
 
-/// The server's thread sends 64-byte packets and counts what the client's thread, which sends everything back,
-/// returns. Packets a second.
+/// The server's thread sends 64-byte packets and counts what the client's thread, which sends
+/// everything back, returns. Packets a second.
 pub fn echo(server: &mut End, client: &mut End, time: Duration) -> f64 {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -47,8 +47,8 @@ pub fn echo(server: &mut End, client: &mut End, time: Duration) -> f64 {
     })
 }
 
-/// TSC cycles a packet that the forwarding end (client: receive and send back) and the other end take, both on
-/// one thread so that caches are near: the least of many rounds of 256 packets.
+/// TSC cycles a packet that the forwarding end (client: receive and send back) and the other end
+/// take, both on one thread so that caches are near: the least of many rounds of 256 packets.
 pub fn cycles(server: &mut End, client: &mut End) -> (f64, f64) {
     let (mut frame, mut back) = (blank(&mut server.bufs, 256), Frame::default());
     client.receive(0);

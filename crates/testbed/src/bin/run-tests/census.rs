@@ -1,7 +1,8 @@
 //! What is on the machine that tests could leave behind, counted before and after.
 //!
-//! What a living process holds belongs to somebody else: all processes of the tests are ended when it is counted. So does
-//! what carries the number of a living process in its name, as all that is made by tests does.
+//! What a living process holds belongs to somebody else: all processes of the tests are ended when
+//! it is counted. So does what carries the number of a living process in its name, as all that is
+//! made by tests does.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use crate::{bpf, memory, seconds};
 
-/// Memory that may be missing afterwards, in KiB: the kernel loads modules, and keeps pages for the next process. The
-/// smallest set of a router's tables is more.
+/// Memory that may be missing afterwards, in KiB: the kernel loads modules, and keeps pages for the
+/// next process. The smallest set of a router's tables is more.
 const TOLERANCE: u64 = 8 << 10;
 const EVERY: Duration = Duration::from_millis(500);
 
@@ -60,8 +61,8 @@ impl Census {
         })
     }
 
-    /// What is more than before and what is gone, once the kernel has had time to free what was used. Memory is compared
-    /// only if the machine was ours `alone`.
+    /// What is more than before and what is gone, once the kernel has had time to free what was
+    /// used. Memory is compared only if the machine was ours `alone`.
     ///
     /// # Errors
     /// As [`settled`](Self::settled).
@@ -127,7 +128,8 @@ fn devices() -> Vec<String> {
     names.map(|name| format!("network device {name}")).collect()
 }
 
-/// All files of all BPF file systems but `maps.debug` and `progs.debug`, which the kernel makes in each.
+/// All files of all BPF file systems but `maps.debug` and `progs.debug`, which the kernel makes in
+/// each.
 fn pins() -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let mut directories: Vec<_> = mounts

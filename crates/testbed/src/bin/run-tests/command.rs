@@ -11,7 +11,8 @@ use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 
 use crate::tasks::{self, TICK};
 
-/// Starts `command` in a process group of its own, so that Ctrl-C reaches only us; it ends with us. Its number.
+/// Starts `command` in a process group of its own, so that Ctrl-C reaches only us; it ends with us.
+/// Its number.
 ///
 /// # Errors
 /// setpriv(1) is missing.
@@ -27,8 +28,8 @@ pub fn start(words: &[&str], prepare: impl FnOnce(&mut Command)) -> Result<u32, 
     Ok(child.id())
 }
 
-/// What a command prints, its standard output, if it succeeds. One that is not done after `limit` is killed, and not
-/// waited for if that does not end it.
+/// What a command prints, its standard output, if it succeeds. One that is not done after `limit`
+/// is killed, and not waited for if that does not end it.
 ///
 /// # Errors
 /// It cannot be started, fails (with what it says), or takes too long.

@@ -1,4 +1,5 @@
-//! What a program does that does not end: states and stacks of all its tasks, network namespaces, its last lines.
+//! What a program does that does not end: states and stacks of all its tasks, network namespaces,
+//! its last lines.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -13,7 +14,8 @@ use crate::tasks::{self, Process};
 const DEBUGGER: Duration = Duration::from_secs(30);
 const DEBUGGERS: Duration = Duration::from_secs(120);
 
-/// Prints all that can be found out about the processes that come from this one, then the last lines of their output.
+/// Prints all that can be found out about the processes that come from this one, then the last
+/// lines of their output.
 pub fn print(last: &VecDeque<String>) {
     let processes = tasks::descendants();
     for process in &processes {
@@ -32,7 +34,8 @@ pub fn print(last: &VecDeque<String>) {
     last.iter().for_each(|line| say(&format!("    {line}")));
 }
 
-/// Each task of a process: what it is called, its state, where in the kernel it waits and how it came there.
+/// Each task of a process: what it is called, its state, where in the kernel it waits and how it
+/// came there.
 fn tasks_of(pid: u32) -> String {
     let directory = format!("/proc/{pid}/task");
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();

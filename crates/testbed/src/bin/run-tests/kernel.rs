@@ -1,4 +1,5 @@
-//! What the kernel says of errors while tests run. A machine that dies of a test has often said something before.
+//! What the kernel says of errors while tests run. A machine that dies of a test has often said
+//! something before.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -8,8 +9,9 @@ use rustix::fs::OFlags;
 
 use crate::report::say;
 
-/// A record of /dev/kmsg is not longer (`CONSOLE_EXT_LOG_MAX` in linux/printk.h before 6.3, `PRINTK_MESSAGE_MAX` since). For a
-/// shorter buffer the kernel would refuse a long record again and again.
+/// A record of /dev/kmsg is not longer (`CONSOLE_EXT_LOG_MAX` in linux/printk.h before 6.3,
+/// `PRINTK_MESSAGE_MAX` since). For a shorter buffer the kernel would refuse a long record again
+/// and again.
 const RECORD: usize = 8192;
 /// The level of errors; more urgent ones have lower numbers.
 const ERROR: u32 = 3;
@@ -41,7 +43,8 @@ impl Log {
                         say(&format!("kernel: {message}"));
                     }
                 }
-                // The kernel has thrown records away that were not read yet: the next one is the oldest that it has.
+                // The kernel has thrown records away that were not read yet: the next one is the
+                // oldest that it has.
                 Err(e) if e.kind() == ErrorKind::BrokenPipe => {}
                 Err(_) => return,
             }
@@ -49,8 +52,9 @@ impl Log {
     }
 }
 
-/// The message of a record, if it is an error: `priority,number,microseconds,flags;message`, then lines of its own for
-/// further facts (Documentation/ABI/testing/dev-kmsg). Warnings with a trace are errors, although their level is not.
+/// The message of a record, if it is an error: `priority,number,microseconds,flags;message`, then
+/// lines of its own for further facts (Documentation/ABI/testing/dev-kmsg). Warnings with a trace
+/// are errors, although their level is not.
 fn error(record: &str) -> Option<&str> {
     let (head, rest) = record.split_once(';')?;
     let priority: u32 = head.split(',').next()?.parse().ok()?;

@@ -1,4 +1,5 @@
-//! The list of test programs: a line each of name, directory, executable and arguments, with tabs between.
+//! The list of test programs: a line each of name, directory, executable and arguments, with tabs
+//! between.
 
 use std::path::Path;
 

@@ -28,8 +28,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Runs it, shows what it prints and what errors the kernel has meanwhile, and adds what came of it to the report. True
-    /// if it had to be ended.
+    /// Runs it, shows what it prints and what errors the kernel has meanwhile, and adds what came
+    /// of it to the report. True if it had to be ended.
     pub fn run(&self, report: &mut Report, kernel: &mut Log, interrupted: &AtomicBool) -> bool {
         say(&format!("\n== {}", self.name));
         let start = Instant::now();
@@ -82,7 +82,8 @@ impl Program {
         let mut words = vec![self.executable.as_str(), "--nocapture"];
         words.extend(self.arguments.iter().map(String::as_str));
         let pid = command::start(&words, |command| {
-            // As cargo does. With two threads and more libtest prints a test's line at once, when it is over.
+            // As cargo does. With two threads and more libtest prints a test's line at once, when
+            // it is over.
             command
                 .current_dir(&self.directory)
                 .env("CARGO_MANIFEST_DIR", &self.directory)
@@ -111,7 +112,8 @@ impl Program {
         }
     }
 
-    /// Ends all that comes from it and is still there. After a program that ended by itself that is a failure.
+    /// Ends all that comes from it and is still there. After a program that ended by itself that is
+    /// a failure.
     fn end_rest(&self, stopped: bool, report: &mut Report) {
         let left = match stopped {
             true => Vec::new(),

@@ -13,15 +13,18 @@ use rustix::process::{
 /// How often something is looked at while waiting.
 pub const TICK: Duration = Duration::from_millis(25);
 
-/// Becomes the parent of all orphans below this process, so that none escapes by starting another one and ending.
+/// Becomes the parent of all orphans below this process, so that none escapes by starting another
+/// one and ending.
 pub fn adopt_orphans() {
     set_child_subreaper(Some(getpid())).expect("any process may adopt its orphans");
 }
 
 thread_local! {
-    /// How those ended that nobody has asked about yet. Only the thread that starts processes takes note of their ends.
+    /// How those ended that nobody has asked about yet. Only the thread that starts processes takes
+    /// note of their ends.
     static ENDED: RefCell<BTreeMap<u32, WaitStatus>> = const { RefCell::new(BTreeMap::new()) };
-    /// Processes that are not to be ended: they and what comes from them are not among the [`descendants`].
+    /// Processes that are not to be ended: they and what comes from them are not among the
+    /// [`descendants`].
     static EXCEPT: RefCell<BTreeSet<u32>> = const { RefCell::new(BTreeSet::new()) };
 }
 
