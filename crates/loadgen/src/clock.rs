@@ -1,13 +1,13 @@
-//! Time, behind a trait so that pacer, trial and search are tested without waiting.
+//! Time, behind a trait, so that trials and searches can be tested without waiting.
 
 use std::time::{Duration, Instant};
 
-/// A point in time: nanoseconds since an arbitrary start, never running backwards.
+/// A point in time: nanoseconds since an arbitrary start. It never runs backwards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// Time from `earlier` to `self`, zero if it is not earlier.
+    /// The time from `earlier` to `self`; zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Nanos) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
@@ -23,14 +23,14 @@ impl Nanos {
     }
 }
 
-/// Tells the time and waits.
+/// A source of time.
 pub trait Clock {
     /// Now.
     fn now(&self) -> Nanos;
-    /// Returns after `duration`, not before.
+    /// Waits for `duration` or longer.
     fn sleep(&self, duration: Duration);
 
-    /// Returns at `time` or later.
+    /// Waits until `time` or later.
     fn sleep_until(&self, time: Nanos) {
         self.sleep(time.since(self.now()));
     }

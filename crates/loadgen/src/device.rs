@@ -1,5 +1,5 @@
-//! What the controller needs of a generator and of a receiver, whoever they are: software over a port, XDP live
-//! frames, an XDP program that counts.
+//! What a measurement needs of a generator and of a receiver, whichever they are: software on a
+//! port, XDP live frames, an XDP program that counts.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ use crate::model::units::Pps;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sender {
-    /// By the kernel, as XDP live frames.
+    /// XDP live frames, sent by the kernel.
     Live,
-    /// In software, by AF_XDP sockets.
+    /// Software, through AF_XDP sockets.
     AfXdp,
-    /// In software, through shared memory.
+    /// Software, through shared memory.
     Memif,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for Sender {
     }
 }
 
-/// Packets and bytes; the frame check sequence counts (64 is the smallest frame).
+/// Packets and bytes. Bytes include the frame check sequence, so the smallest frame has 64.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
     /// Packets.
@@ -35,7 +35,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// What was counted since `before`.
+    /// The packets and bytes counted since `before`.
     #[must_use]
     pub fn since(self, before: Count) -> Count {
         Count {
@@ -57,25 +57,26 @@ impl std::iter::Sum for Count {
 /// Why a device of the load tester failed, in one line.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Sends the streams of one port. All counts only ever grow, also over several starts.
+/// Sends the streams of one port. Counts only ever grow, and go on growing when it is started
+/// again.
 pub trait Transmitter: Send {
-    /// Begins to send at `rate` (all streams together); [`Pps::UNLIMITED`]: as fast as the port takes packets. When it
-    /// returns, it sends.
+    /// Starts sending at `rate`, all streams together; at [`Pps::UNLIMITED`], as fast as the port
+    /// takes packets. It is sending when this returns.
     ///
     /// # Errors
-    /// If it cannot send (any more).
+    /// If it cannot send, or can no longer.
     fn start(&mut self, rate: Pps) -> Result<(), Failure>;
 
-    /// Goes on at another rate without a gap; at rate 0 nothing more becomes due.
+    /// Changes the rate without a gap. At rate 0 no more packets become due.
     fn set_rate(&mut self, rate: Pps);
 
-    /// Packets that the schedule wanted sent by now or by the stop; unlimited: what was sent.
+    /// Packets that were due up to now, or up to the stop. Without a limit: packets sent.
     fn due(&self) -> u64;
 
-    /// What the port took, by stream.
+    /// What the port took, for each stream.
     fn sent(&self) -> Vec<Count>;
 
-    /// Attempts that found the port full.
+    /// How many attempts found the port full.
     fn queue_full(&self) -> u64 {
         0
     }
@@ -83,23 +84,23 @@ pub trait Transmitter: Send {
     /// Stops sending. When it returns, nothing more is sent and the counts are final.
     ///
     /// # Errors
-    /// If sending had failed.
+    /// If sending failed.
     fn stop(&mut self) -> Result<(), Failure>;
 }
 
-/// Counts what comes back at one port. All counts only ever grow.
+/// Counts what comes back at one port. Counts only ever grow.
 pub trait Receiver: Send {
-    /// What came of the streams expected here, by stream.
+    /// What came back, for each stream expected here.
     fn counts(&self) -> Vec<Count>;
 
-    /// Everything else that came.
+    /// Everything else that was received.
     fn other(&self) -> Count;
 }
 
-/// One direction of a test: what is sent at one port and expected at another.
+/// One direction of a test: sent by one port and expected at another.
 pub struct Path {
     /// Sends.
     pub tx: Box<dyn Transmitter>,
-    /// Receives what `tx` sent.
+    /// Counts what comes back of it.
     pub rx: Box<dyn Receiver>,
 }

@@ -1,7 +1,8 @@
 //! The load test's result file.
 //!
-//! Two top-level keys, `vars` and `stats`, are what T-Rex's load-test scripts write and the `graph.rb` renderer
-//! reads; a third, `parshall`, has what they have no place for and is ignored by it:
+//! Two top-level keys, `vars` and `stats`, are what T-Rex's load-test scripts write and the
+//! `graph.rb` renderer reads; a third, `parshall`, holds what those have no room for, and
+//! `graph.rb` ignores it:
 //!
 //! | key | value |
 //! | --- | --- |
@@ -9,14 +10,15 @@
 //! | `stats` | an object in time order, `"<seconds>"` to `{"0": port, "1": port, "global": ..}`, a sample a second |
 //! | port | `opackets`, `ipackets`, `obytes`, `ibytes` (since the ramp began, with frame check sequence), `oerrors`, `ierrors`, `tx_bps`, `rx_bps` (layer 2), `tx_pps`, `rx_pps`, `tx_bps_L1`, `rx_bps_L1`, `tx_util`, `rx_util` (% of the line) |
 //! | `parshall.schema` | 1; grows when a key changes its meaning |
-//! | `parshall.valid`, `.why` | whether the generator kept to the offer over the whole ramp, and why not |
-//! | `parshall.line_bps` | line rate that `*_util` is a share of; where a port has no speed, the target on layer 1 |
+//! | `parshall.valid`, `.why` | whether the generator sent what was offered over the whole ramp, and if not, why |
+//! | `parshall.line_bps` | the line rate to which `*_util` is relative; for a port without a speed, the target on layer 1 |
 //! | `parshall.frame_size` | mean frame size with frame check sequence in bytes |
-//! | `parshall.whole` | the ramp and hold in sum, by way, late packets included (see [`Trial`](crate::measure::trial::Trial)) |
-//! | `parshall.samples` | by time and way: offered, sent, received, loss, valid (see [`Sample`]) |
+//! | `parshall.whole` | totals of ramp and hold, for each direction, late packets included (see [`Trial`](crate::measure::trial::Trial)) |
+//! | `parshall.samples` | for each moment and direction: offered, sent, received, loss, valid (see [`Sample`]) |
 //!
-//! Rates are always written with a decimal point, and no sample has a `tx_pps` of 0: `graph.rb` divides by it.
-//! One way (port 0 to port 1), port 0 has no `rx` and port 1 no `tx` keys.
+//! Rates always have a decimal point, and no sample has a `tx_pps` of 0, because `graph.rb` divides
+//! by it. In a test of one direction, from port 0 to port 1, port 0 has no `rx` keys and port 1 no
+//! `tx` keys.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -25,10 +27,11 @@ use crate::measure::ramp::{Plan, Ramp, Sample, WaySample};
 use crate::model::rate::Rate;
 use crate::model::units::Bits;
 
-/// What the result file tells about the test beside the measurement.
+/// What the result file says about the test besides the measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct About<'a> {
-    /// Profile as the user named it; built-in ones are written as their T-Rex file names (`bench.py`).
+    /// Profile as the user named it; built-in ones are written as their T-Rex file names
+    /// (`bench.py`).
     pub profile: &'a str,
     /// Warm-up rate as the user wrote it.
     pub warmup: Rate,
@@ -111,7 +114,7 @@ struct Whole<'a> {
     ways: &'a [crate::measure::trial::WayResult],
 }
 
-/// `graph.rb` labels charts by T-Rex's file names.
+/// The profile's file name in T-Rex, by which `graph.rb` labels its charts.
 fn file(profile: &str) -> String {
     if profile.contains('.') {
         profile.to_owned()
@@ -120,7 +123,7 @@ fn file(profile: &str) -> String {
     }
 }
 
-/// One entry of `stats`. Way 0 goes from port 0 to port 1, way 1 back.
+/// One entry of `stats`. Direction 0 goes from port 0 to port 1, direction 1 back.
 fn ports(sample: &Sample, line: Bits) -> Value {
     let mut ends = [Map::new(), Map::new()];
     let (mut lost, mut all) = (0.0, 0.0);
@@ -130,7 +133,7 @@ fn ports(sample: &Sample, line: Bits) -> Value {
         lost += way.tx_bps - way.rx_bps;
         all += way.tx_bps;
     }
-    // As T-Rex has it: nothing below a tenth of what is sent.
+    // As in T-Rex: no drops below a tenth of what is sent.
     let drop = if lost > all / 10.0 { lost } else { 0.0 };
     let [zero, one] = ends;
     json!({ "0": zero, "1": one, "global": { "rx_drop_bps": drop } })
@@ -207,7 +210,7 @@ mod tests {
         keys
     }
 
-    /// Same keys and the same kinds of number as a file that `graph.rb` renders.
+    /// The same keys and kinds of number as in a file that `graph.rb` is known to render.
     #[test]
     fn same_shape_as_the_known_file() {
         let known: Value =

@@ -1,12 +1,14 @@
 //! The load tester.
 //!
-//! A profile gives streams: packet templates, what varies in them, and how often they are sent ([`model`]).
-//! A [`source`] makes their packets. A [`tester`] thread sends them on [`schedule`] over any port ([`send`])
-//! and counts what comes back ([`receive`]). Other generators and receivers stand behind the same two
-//! traits ([`device`]): the kernel's generator sends what a [`live_plan`] says. [`measure`] drives them:
-//! one trial, a ramp, whose result file is [`json`], or a search for the highest rate.
+//! A profile gives streams: packet templates, what varies in them, and how often they are sent
+//! ([`model`]). A [`source`] makes their packets. A [`tester`] thread sends them on [`schedule`]
+//! over any port ([`send`]) and counts what comes back ([`receive`]). Other generators and
+//! receivers stand behind the same two traits ([`device`]): the kernel's generator sends what a
+//! [`live_plan`] says. [`measure`] drives them: one trial, a ramp, whose result file is [`json`],
+//! or a search for the highest rate.
 //!
-//! Two rules hold everywhere: "sent" is what the port took, and what was not sent is never called lost.
+//! Two rules hold everywhere: "sent" is what the port took, and what was not sent is never called
+//! lost.
 
 #![forbid(unsafe_code)]
 

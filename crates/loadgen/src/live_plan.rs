@@ -1,11 +1,12 @@
-//! Streams as the kernel's generator, which sends XDP live frames, can send them.
+//! Compiles streams for the kernel's generator, which sends XDP live frames.
 //!
-//! That generator has no engine like [`crate::source::fields`]: it takes a frame, a few fields of up to 32 bits that change from
-//! frame to frame in order, one IPv4 checksum after them, and how often each stream has its turn. What a profile asks for
-//! beyond that does not fit, and another way of sending has to be taken.
+//! That generator is simpler than [`crate::source::fields`]. It takes a frame, a few fields of up
+//! to 32 bits that change from frame to frame, one IPv4 checksum computed after them, and a weight
+//! for each stream. A profile that needs more does not fit and has to be sent another way.
 //!
-//! The plan is of this crate's own types, which the binary turns into those of crate `xdp` field by field. Using the
-//! latter directly would spare these few lines, but the load tester would then depend on the loader of XDP programs.
+//! The plan has types of its own, which the binary converts to those of crate `xdp` field by field.
+//! Using the latter here would save those few lines, but make the load tester depend on the loader
+//! of XDP programs.
 
 use crate::model::stream::{Op, Step, Stream};
 use crate::model::units::Pps;
@@ -16,13 +17,13 @@ use crate::source::fields::Fields;
 pub struct LiveStream {
     /// The first frame, padded to 60 bytes, without frame check sequence.
     pub frame: Vec<u8>,
-    /// How often it has its turn, relative to the other streams; 1 or more.
+    /// How many of its frames are sent, relative to the other streams; 1 or more.
     pub weight: u32,
-    /// What changes from frame to frame, in this order.
+    /// The fields that change from frame to frame, applied in this order.
     pub fields: Vec<LiveField>,
     /// Offset of the IPv4 header whose checksum is computed after the fields have changed.
     pub ip4_checksum_at: Option<u16>,
-    /// Seed of the random field, of which there is one at most.
+    /// Seed of the random field; there is at most one.
     pub seed: u32,
 }
 
@@ -35,24 +36,26 @@ pub struct LiveField {
     pub width: u8,
     /// How it changes.
     pub op: Op,
-    /// The first frame's value (unless random), from `min` to `max`.
+    /// Value in the first frame, from `min` to `max`; ignored if random.
     pub init: u32,
     /// Smallest value.
     pub min: u32,
     /// Largest value.
     pub max: u32,
-    /// How far one step goes, from 1 to `max - min + 1`; past the end it goes on from the other end.
+    /// Step from frame to frame, from 1 to `max - min + 1`; past one end the value wraps around to
+    /// the other.
     pub step: u32,
 }
 
-/// Seeds random variables whose profile leaves the sequence open; any number does.
+/// Seed of random variables whose profile asks for a different sequence every time. Any number will
+/// do.
 const ENTROPY: u32 = 1;
 
-/// The plan for the streams of one port, addressed, each with its rate. `longest_round` is the number of packets after
-/// which the generator's order of streams has to repeat.
+/// The plan for the streams of one port, addressed, each with its rate. The generator's order of
+/// streams has to repeat after at most `longest_round` packets.
 ///
 /// # Errors
-/// What the kernel's generator cannot do, in a few words.
+/// A few words that say what the kernel's generator cannot do.
 pub fn plan(streams: &[(Stream, Pps)], longest_round: u32) -> Result<Vec<LiveStream>, String> {
     let rates: Vec<f64> = streams.iter().map(|(_, rate)| rate.0).collect();
     let weights = weights(&rates, longest_round)?;
@@ -83,11 +86,12 @@ fn weights(rates: &[f64], largest: u32) -> Result<Vec<u32>, String> {
     })
 }
 
-/// `x`, 1 or more, as a fraction in lowest terms of numbers up to `largest`: the first convergent of its continued
-/// fraction that is `x` but for 10^-9 of it.
+/// `x`, which is 1 or more, as a fraction in lowest terms, of numbers up to `largest`: the first
+/// convergent of its continued fraction within a relative distance of 10^-9.
 ///
-/// That is more than the rounding of f64 that went into `x`, and less than two different fractions of numbers up to 4096
-/// are apart (1 / 4096^2); one that is so close is always a convergent (Legendre).
+/// That distance is larger than the rounding errors in `x`, and smaller than the distance between
+/// two different fractions of numbers up to 4096 (1 / 4096^2). A fraction this close is always a
+/// convergent (Legendre).
 fn ratio(x: f64, largest: u32) -> Option<(u32, u32)> {
     let (mut now, mut before) = ((1, 0), (0, 1));
     let mut rest = x;
@@ -121,7 +125,7 @@ fn live_stream(stream: &Stream, weight: u32) -> Result<LiveStream, String> {
     if random.count() > 1 {
         return Err("several random variables in a stream".to_owned());
     }
-    // What does not vary is as in the first packet.
+    // The bytes that do not vary are those of the first packet.
     let mut frame = vec![0; stream.frame_len()];
     Fields::new(stream, ENTROPY).write(&mut frame);
     let (mut fields, mut ip4_checksum_at) = (Vec::new(), None);
@@ -131,7 +135,8 @@ fn live_stream(stream: &Stream, weight: u32) -> Result<LiveStream, String> {
             (Step::Write { .. }, None) => fields.push(field(stream, step)?),
             (Step::Checksum4 { .. }, Some(_)) => return Err("two checksums".to_owned()),
             (Step::Checksum4 { offset }, None) => {
-                let offset = u16::try_from(offset).map_err(|_| "a header far behind")?;
+                let offset =
+                    u16::try_from(offset).map_err(|_| "a header too far into the frame")?;
                 ip4_checksum_at = Some(offset);
             }
         }
@@ -176,7 +181,7 @@ fn field(stream: &Stream, step: &Step) -> Result<LiveField, String> {
     let count = (v.max - v.min).saturating_add(1);
     let step = (v.step.max(1) - 1) % count + 1;
     Ok(LiveField {
-        at: u16::try_from(offset).map_err(|_| "a variable far behind")?,
+        at: u16::try_from(offset).map_err(|_| "a variable too far into the frame")?,
         width: v.size,
         op: v.op,
         init: fitting(v.init.clamp(v.min, v.max))?,
@@ -240,7 +245,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever they are scaled by, as rates are that come from bits a second.
+        /// Rates keep their proportion whatever they are scaled by, as are those given in bits a
+        /// second.
         #[test]
         fn proportions_are_found_again(
             parts in proptest::collection::vec(1u32..=4096, 1..5), scale in 1e-9..1e9f64,

@@ -1,23 +1,24 @@
-//! When to send: a schedule by time, and which stream's turn it is.
+//! When to send, and which stream is next.
 
 use std::time::Duration;
 
 use crate::clock::Nanos;
 use crate::model::units::Pps;
 
-/// Fraction bits of a position in the schedule.
+/// Fractional bits of a position in the schedule.
 const FRACTION: u32 = 32;
-/// Highest rate that is paced; above it packets are always due.
+/// Highest rate that is paced; above it, packets are always due.
 const FASTEST: f64 = 1e12;
 
-/// Turns time into packets that are due.
+/// Computes how many packets are due.
 ///
-/// Positions are whole and fractional packets since the start, computed from the elapsed time with integers, so
-/// they do not drift however often they are asked for. When the sender was held up, it catches up, but not by more
-/// than the backlog allows: older slots are given up, and show as sending short of the offer.
+/// A position is the number of packets since the start, with a fraction. It is computed from the
+/// elapsed time in integers, so it does not drift however often it is read. A sender that was held
+/// up catches up, but by no more than the backlog: older packets are given up, and the generator
+/// falls short of the offer.
 #[derive(Debug, Clone)]
 pub struct Pacer {
-    /// Packets a second, with [`FRACTION`] bits; None: always due.
+    /// Packets a second, with [`FRACTION`] bits; None: packets are always due.
     rate: Option<u64>,
     since: Nanos,
     /// Position at `since`, with [`FRACTION`] bits.
@@ -26,15 +27,16 @@ pub struct Pacer {
     taken: u64,
     given_up: u64,
     backlog: Duration,
-    /// The backlog in packets at the present rate.
+    /// The backlog in packets at the current rate.
     most: u64,
 }
 
-/// Fewest packets of backlog, so that slow rates do not lose slots to a late wake-up.
+/// Smallest backlog in packets, so that slow rates lose none to a late wake-up.
 const LEAST_BACKLOG: u64 = 64;
 
 impl Pacer {
-    /// A schedule that starts `now` at `rate` and catches up at most `backlog` of time (and always 64 packets).
+    /// A schedule that starts `now` at `rate` and catches up by at most `backlog` (but always by 64
+    /// packets).
     #[must_use]
     pub fn new(now: Nanos, rate: Pps, backlog: Duration) -> Self {
         let mut pacer = Pacer {
@@ -50,7 +52,7 @@ impl Pacer {
         pacer
     }
 
-    /// Goes on at another rate from `now`; the position (also the part of a packet) is kept.
+    /// Changes the rate from `now` on and keeps the position, with its fraction.
     pub fn set_rate(&mut self, now: Nanos, rate: Pps) {
         self.base = match self.rate {
             Some(_) => self.position(now),
@@ -68,7 +70,7 @@ impl Pacer {
         self.base + now.since(self.since).as_nanos() * u128::from(rate) / 1_000_000_000
     }
 
-    /// Packets that the schedule has put before `now` since the start; without a rate limit: packets taken.
+    /// Packets scheduled from the start until `now`; without a rate limit, packets taken.
     #[must_use]
     pub fn scheduled(&self, now: Nanos) -> u64 {
         match self.rate {
@@ -77,7 +79,7 @@ impl Pacer {
         }
     }
 
-    /// Packets to send now.
+    /// Packets that are due now.
     pub fn due(&mut self, now: Nanos) -> u64 {
         if self.rate.is_none() {
             return u64::MAX;
@@ -89,7 +91,7 @@ impl Pacer {
         due - late
     }
 
-    /// Notes that `packets` were sent.
+    /// Counts `packets` as sent.
     pub fn take(&mut self, packets: u64) {
         self.taken += packets;
     }
@@ -106,7 +108,7 @@ impl Pacer {
         self.rate.is_none()
     }
 
-    /// Slots that were given up.
+    /// Packets that were given up.
     #[must_use]
     pub fn given_up(&self) -> u64 {
         self.given_up
@@ -131,20 +133,22 @@ impl Pacer {
     }
 }
 
-/// Puts the packets of several streams into one order, each stream as often as its rate says.
+/// Interleaves the packets of several streams in proportion to their rates.
 ///
-/// Stream `i`'s packet `k` stands at virtual time `isg + k / pps`; the earliest is next, of equals the first stream.
+/// Packet `k` of a stream has the virtual time `isg + k / pps`. The earliest is next; of equals,
+/// that of the first stream.
 #[derive(Debug, Clone)]
 pub struct Interleave {
-    /// Virtual time of each stream's next packet and the distance to the one after it.
+    /// Virtual time of each stream's next packet, and the time from packet to packet.
     streams: Vec<(u128, u128)>,
 }
 
-/// Virtual time of one packet of all streams together.
+/// Virtual time between two packets of all streams together.
 const UNIT: f64 = (1u64 << 40) as f64;
 
 impl Interleave {
-    /// An order for streams of `(rate, isg in microseconds)`. Streams without a rate never get a turn.
+    /// An order for streams of `(rate, isg in microseconds)`. Streams without a rate are never
+    /// next.
     #[must_use]
     pub fn new(streams: &[(Pps, f64)]) -> Self {
         let total: f64 = streams
@@ -168,7 +172,7 @@ impl Interleave {
         }
     }
 
-    /// Index of the stream whose packet is next; it is the next one's turn then.
+    /// Returns the index of the stream whose packet is next, and goes on to the one after it.
     #[inline]
     pub fn turn(&mut self) -> usize {
         if self.streams.len() < 2 {
@@ -262,7 +266,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a schedule is polled and its rate changed, the sum is right to a packet.
+        /// However a schedule is polled and its rate changed, the sum is right to within a packet.
         #[test]
         fn positions_are_exact(steps in proptest::collection::vec((1u64..50_000_000, 0.0..2e7f64, any::<bool>()), 1..60)) {
             let mut pacer = Pacer::new(Nanos(0), Pps(1000.0), Duration::from_secs(3600));
@@ -281,7 +285,7 @@ mod tests {
             }
         }
 
-        /// After `idle` a packet is due, and just before it none.
+        /// A packet is due after `idle`, and none just before.
         #[test]
         fn idle_is_exact(rate in 0.1..1e8f64, after in 0u64..SECOND) {
             let mut pacer = Pacer::new(Nanos(0), Pps(rate), Duration::from_secs(60));

@@ -1,4 +1,4 @@
-//! The software generator: builds packets and gives them to a port, on time.
+//! The software generator: builds packets and gives them to a port on schedule.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,18 +16,19 @@ use crate::model::units::Pps;
 use crate::schedule::{Interleave, Pacer};
 use crate::source::fields::Fields;
 
-/// Packets that are built and offered to the port at a time.
+/// Packets built and offered to the port at a time.
 const BURST: usize = 128;
 
-/// How far a schedule is caught up after the thread was held up, and how long a stop waits for the last packets.
+/// How far a schedule catches up after the thread was held up, and how long a stop waits for the
+/// last packets.
 pub const BACKLOG: Duration = Duration::from_millis(20);
 
 /// What the controller and the sending thread share.
 #[derive(Debug)]
 struct Shared {
-    /// Rate wanted (bits of an f64); 0.0: stopped.
+    /// Rate wanted, as the bits of an f64; 0.0: stopped.
     wanted: AtomicU64,
-    /// The last `wanted` that the thread has carried out.
+    /// The last `wanted` that the thread has put into effect.
     applied: AtomicU64,
     scheduled: Counter,
     /// Packets, by stream.
@@ -36,7 +37,7 @@ struct Shared {
     alive: AtomicBool,
 }
 
-/// Control of a software generator, for the controller's thread.
+/// The control of a software generator, for another thread.
 #[derive(Debug)]
 pub struct Generator {
     shared: Arc<Shared>,
@@ -44,8 +45,9 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Waits until the thread has carried out what is wanted.
+    /// Waits until the thread has put what is wanted into effect.
     fn settle(&self) -> Result<(), Failure> {
+        // Acquire and Release: whoever sees a stop in effect also sees the final counts.
         while self.shared.applied.load(Acquire) != self.shared.wanted.load(Relaxed) {
             if !self.shared.alive.load(Relaxed) {
                 return Err("the generator's thread has ended".into());
@@ -94,11 +96,11 @@ impl Transmitter for Generator {
     }
 }
 
-/// Where the sending thread is.
+/// State of the sender.
 enum State {
     Stopped,
     Sending(Pacer),
-    /// Catching up to this many packets, until then.
+    /// Sending the rest up to this number of packets, but no later than this time.
     Stopping(Pacer, u64, Nanos),
 }
 
@@ -107,7 +109,7 @@ pub(crate) struct Sender {
     fields: Vec<Fields>,
     order: Interleave,
     state: State,
-    /// Built packets and their streams.
+    /// Packets that are built, and their streams.
     pending: Frame,
     streams: VecDeque<usize>,
     /// Packets scheduled in earlier runs.
@@ -118,7 +120,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// A sender of `streams` in proportion to `rates`, and its control.
+    /// A sender of `streams`, in proportion to `rates`, and its control.
     pub fn new(streams: &[Stream], rates: &[Pps], entropy: u32) -> (Sender, Generator) {
         let shared = Arc::new(Shared {
             wanted: AtomicU64::new(0),
@@ -148,12 +150,12 @@ impl Sender {
         (sender, Generator { shared, sizes })
     }
 
-    /// Whether it sends or is about to.
+    /// Whether it is sending or about to.
     pub fn is_active(&self) -> bool {
         !matches!(self.state, State::Stopped) || self.shared.wanted.load(Relaxed) != 0
     }
 
-    /// Sends what is due; returns how many packets the port took.
+    /// Sends what is due. Returns how many packets the port took.
     pub fn poll(&mut self, now: Nanos, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
         let wanted = self.shared.wanted.load(Relaxed);
         if wanted != self.seen {
@@ -193,7 +195,7 @@ impl Sender {
             (State::Sending(pacer), false) => {
                 let last = pacer.scheduled(now);
                 self.shared.scheduled.set(self.base + last);
-                // Applied when it has caught up.
+                // It takes effect when the rest has been sent.
                 self.state = State::Stopping(pacer, last, now.after(BACKLOG));
                 return;
             }
@@ -215,7 +217,7 @@ impl Sender {
         }
     }
 
-    /// Offers what is built and due, counts what the port takes.
+    /// Offers the packets that are built and due, and counts those that the port takes.
     fn offer(&mut self, due: u64, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
         let ready = self
             .pending
@@ -240,7 +242,7 @@ impl Sender {
         took
     }
 
-    /// Ends a run: frees what was built and not sent.
+    /// Ends a run, and frees packets that were built but not sent.
     fn finish(&mut self, bufs: &mut Buffers) {
         self.pending.drain().for_each(|desc| bufs.free(desc));
         self.streams.clear();
@@ -249,7 +251,7 @@ impl Sender {
         self.shared.applied.store(self.seen, Release);
     }
 
-    /// Stops at once, for good.
+    /// Stops at once and for good.
     pub fn close(&mut self, bufs: &mut Buffers) {
         self.finish(bufs);
         self.shared.alive.store(false, Relaxed);
@@ -258,12 +260,12 @@ impl Sender {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        // Also when its thread dies of a panic: nobody may wait for it.
+        // Even if the thread panics, nobody may wait for it.
         self.shared.alive.store(false, Relaxed);
     }
 }
 
-/// The next packet of a stream in buffers of the pool; None (and the stream goes on) if they are used up.
+/// The next packet of a stream, in buffers of the pool. None if there are none left.
 #[inline]
 fn packet(fields: &mut Fields, scratch: &mut Vec<u8>, bufs: &mut Buffers) -> Option<Desc> {
     if fields.len() > usize::from(bufs.pool().room()) {

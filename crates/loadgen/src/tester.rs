@@ -1,4 +1,4 @@
-//! The thread that serves the load tester's ports: sends on them and counts what they receive.
+//! The thread that serves the load tester's ports: it sends on them and counts what they receive.
 
 use std::io;
 use std::sync::Arc;
@@ -14,22 +14,23 @@ use crate::model::units::Pps;
 use crate::receive::{Counters, Sink};
 use crate::send::{Generator, Sender};
 
-/// A port and what is to be done with it.
+/// A port, and what to do with it.
 pub struct Endpoint {
     /// The port.
     pub port: Box<dyn Port>,
-    /// Streams to send by it, addressed (see [`Stream::address`]), each with its rate at multiplier 1. May be empty.
+    /// Streams to send, addressed (see [`Stream::address`]), each with its rate at multiplier 1.
+    /// May be empty.
     pub send: Vec<(Stream, Pps)>,
-    /// Streams that are expected to come in by it. May be empty.
+    /// Streams expected to arrive. May be empty.
     pub expect: Vec<Stream>,
 }
 
-/// Rounds without a packet before the thread sleeps between rounds.
+/// Rounds without a packet before the thread starts to sleep between rounds.
 const PATIENCE: u32 = 2000;
-/// How long it sleeps then.
+/// How long it sleeps between rounds.
 const NAP: Duration = Duration::from_micros(50);
 
-/// The running thread. Dropping it stops the thread and gives all buffers back.
+/// The running thread. Dropping this stops it and returns all buffers.
 #[derive(Debug)]
 pub struct Tester {
     stop: Arc<AtomicBool>,
@@ -37,11 +38,11 @@ pub struct Tester {
 }
 
 impl Tester {
-    /// Starts a thread that serves `endpoints`, and returns the control of each, in order. The thread
-    /// runs `begin` first: what keeps it on a processor, for example.
+    /// Starts a thread that serves `endpoints`, and returns the control of each, in order. The
+    /// thread runs `begin` first, which may pin it to a processor.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the thread cannot be started.
     pub fn spawn(
         endpoints: Vec<Endpoint>,
         pool: Arc<Pool>,
@@ -84,7 +85,7 @@ impl Drop for Tester {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic there has been printed; there is nothing to add.
+            // A panic there has been printed already.
             let _ = thread.join();
         }
     }
@@ -98,7 +99,7 @@ struct Line {
 }
 
 impl Line {
-    /// One round; whether anything moved.
+    /// Serves the port once. Returns whether packets moved.
     fn poll(&mut self, now: crate::clock::Nanos, bufs: &mut Buffers) -> bool {
         let received = self.sink.poll(&mut *self.port, bufs);
         let sent = self.sender.poll(now, &mut *self.port, bufs);
@@ -124,7 +125,7 @@ fn serve(lines: &mut [Line], mut bufs: Buffers, stop: &AtomicBool) {
         if idle {
             clock.sleep(NAP);
         } else if !moved {
-            // The device may be waiting for this very processor.
+            // The device under test may be waiting for this processor.
             std::thread::yield_now();
         }
     }

@@ -1,4 +1,4 @@
-//! The software generator and receiver over ports, in one thread, with real time and no kernel.
+//! The software generator and receiver on in-process ports, in real time.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use loadgen::model::units::Pps;
 use loadgen::tester::{Endpoint, Tester};
 use testbed::{patience, until};
 
-/// One end of a wire that holds a few packets; every `drop_each`th is lost on it.
+/// One end of a wire that holds a few packets and loses every `drop_each`th.
 struct Wire {
     out: Arc<Mutex<VecDeque<Desc>>>,
     into: Arc<Mutex<VecDeque<Desc>>>,
@@ -78,7 +78,7 @@ fn weighted(streams: &[Stream]) -> Vec<(Stream, Pps)> {
         .collect()
 }
 
-/// A load tester that leaves no packet behind.
+/// Checks that a load tester leaves no packet behind.
 struct Whole(Option<Tester>, Arc<Pool>);
 
 impl Drop for Whole {
@@ -90,7 +90,7 @@ impl Drop for Whole {
     }
 }
 
-/// A generator at each end of a wire, each receiving what the other sends.
+/// A generator at each end of a wire; each receives what the other sends.
 fn both_ways(wire: (Wire, Wire), out: &[Stream], back: &[Stream]) -> (Whole, Vec<Path>) {
     let pool = Pool::new(40_000, pool::STRIDE).unwrap();
     let endpoint = |port, send: &[Stream], expect: &[Stream]| Endpoint {
@@ -181,7 +181,7 @@ fn strangers_are_others() {
         rx: Box::new(rx),
     }];
     let trial = trial::run(&mut paths, Pps(1000.0), LENGTH, &Monotonic::new()).unwrap();
-    // Packets of no stream do not end the wait for late ones, so some may still be on the wire.
+    // The wait for late packets only regards those of a stream, so others may still be on the wire.
     let way = trial.ways[0];
     assert!(way.sent.packets > 0 && way.other.packets > 0 && way.other.packets <= way.sent.packets);
     assert_eq!(way.received.packets, 0);
@@ -212,7 +212,7 @@ fn a_port_that_is_full_is_no_loss() {
     drop(tester);
     assert!(tx.start(Pps(1.0)).is_err(), "the thread has ended");
     assert_eq!(far.into.lock().unwrap().len(), 100);
-    // The wire's; all that was built and not sent is back.
+    // Those on the wire; all packets that were built but not sent are back.
     assert_eq!(pool.available(), 4096 - 100);
 }
 

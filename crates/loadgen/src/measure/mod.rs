@@ -1,4 +1,4 @@
-//! What is done with generators and receivers, and what comes of it: one trial, a ramp, a search.
+//! Measurements with generators and receivers: a trial, a ramp, a search.
 
 pub mod point;
 pub mod ramp;

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 pub struct Point {
     /// Rate wanted, in packets a second.
     pub offered_pps: f64,
-    /// Rate sent, in packets a second: below `offered_pps` the generator fell short.
+    /// Rate sent, in packets a second; if below `offered_pps`, the generator fell short.
     #[serde(default)]
     pub sent_pps: f64,
     /// Rate that came back, in packets a second.
     pub forwarded_pps: f64,
-    /// Share of the packets sent that did not come back, 0.0 to 1.0.
+    /// Share of the packets sent that did not come back, from 0.0 to 1.0.
     pub loss: f64,
-    /// False: the generator fell short of the offer, so this is no statement about the device.
+    /// False if the generator fell short of the offer, so that this says nothing about the device.
     pub valid: bool,
     /// Length of the trial in seconds.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! A device, a generator and a clock that exist in numbers only, for tests of the controller.
+//! A simulated device, generator and clock, for tests of the measurements.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -8,33 +8,33 @@ use crate::clock::{Clock, Nanos};
 use crate::device::{Count, Failure, Path, Receiver, Transmitter};
 use crate::model::units::Pps;
 
-/// What the simulated device and generator can do, each way.
+/// What the simulated device and generator can do, in each direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Device {
     /// Packets a second that the device forwards.
     pub capacity: f64,
     /// Share of the capacity that is left when twice as much is offered.
     pub collapse: f64,
-    /// Share that is lost at any rate.
+    /// Share of the packets that is lost at any rate.
     pub background: f64,
     /// Packets a second that the generator can send.
     pub ceiling: f64,
-    /// Close to the capacity, where generator and device share a processor, the generator is late by this; what it has
-    /// not sent at the end of its schedule it sends then.
+    /// Above half the capacity the generator is late by this, as if it shared a processor with the
+    /// device; it sends what is missing after the end of its schedule.
     pub late: Duration,
-    /// Packets come back so much later.
+    /// Time that a packet takes through the device.
     pub delay: Duration,
-    /// In each so-manieth run the generator sends 1 % less than it should; 0: never.
+    /// In every n-th run, where n is this, the generator sends 1 % too little; 0: in none.
     pub held_up_each: u32,
-    /// From one run to the next the capacity scatters by this share (normal distribution, standard deviation).
+    /// Relative standard deviation of the capacity from run to run; normally distributed.
     pub noise: f64,
-    /// Decides on the scatter.
+    /// Seed of the scatter.
     pub seed: u64,
-    /// Packets that wait when more comes than the device forwards.
+    /// Packets that the device can hold when more arrive than it forwards.
     pub queue: f64,
-    /// For so long after the start of the world everything is half as fast.
+    /// For this long after the start everything is half as fast.
     pub slow: Duration,
-    /// The generator does not start.
+    /// The generator fails to start.
     pub broken: bool,
 }
 
@@ -59,8 +59,8 @@ impl Default for Device {
 }
 
 impl Device {
-    /// Packets a second forwarded when `sent` are offered and none wait, and how many could be; both without what is lost
-    /// at any rate.
+    /// Packets a second that are forwarded when `sent` are offered and none wait, and how many
+    /// could be; both before the loss that occurs at any rate.
     fn forwards(&self, sent: f64, capacity: f64) -> (f64, f64) {
         let load = sent / capacity;
         let left = if load > 1.0 {
@@ -71,10 +71,11 @@ impl Device {
         (sent.min(capacity * left), capacity * left)
     }
 
-    /// What this run makes of the capacity, as a factor.
+    /// The factor of this run's capacity.
     fn scatter(&self, state: &mut State) -> f64 {
         let mut even = || {
-            // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+            // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+            // 2014).
             state.random = state.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut mixed = state.random;
             mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -101,19 +102,20 @@ struct Line {
     scatter: f64,
     due: f64,
     sent: f64,
-    /// Packets that are late: due and not sent. They go at the pace of the schedule, also after its end.
+    /// Packets that are due but not sent. They are sent at the pace of the schedule, even after its
+    /// end.
     owed: f64,
     pace: f64,
     waiting: f64,
     received: f64,
-    /// Less than a packet, that is not sent or forwarded yet.
+    /// Fractions of a packet, not sent or forwarded yet.
     unsent: f64,
     parts: f64,
-    /// On the way back: packets, arriving at.
+    /// On their way back: packets, and when they arrive.
     late: VecDeque<(f64, Nanos)>,
 }
 
-/// Takes the whole packets of `more` and of what was left before.
+/// Adds `more` to `left` and takes the whole packets out of it.
 fn whole(left: &mut f64, more: f64) -> f64 {
     *left += more;
     let packets = left.floor();
@@ -121,11 +123,11 @@ fn whole(left: &mut f64, more: f64) -> f64 {
     packets
 }
 
-/// Time goes by in steps of this length.
+/// Time passes in steps of this length.
 const STEP: Duration = Duration::from_millis(10);
 
 impl Line {
-    /// What happens until `now`, in so many seconds.
+    /// Simulates the given seconds up to `now`.
     fn pass(&mut self, device: &Device, now: Nanos, seconds: f64) {
         while let Some((packets, _)) = self.late.pop_front_if(|(_, at)| *at <= now) {
             self.received += packets;
@@ -150,7 +152,7 @@ impl Line {
         }
     }
 
-    /// Packets a second that the generator sends in so many seconds.
+    /// Packets a second that the generator sends during the given seconds.
     fn sends(&mut self, device: &Device, ceiling: f64, seconds: f64) -> f64 {
         if self.rate.is_infinite() {
             self.due += seconds * ceiling;
@@ -169,14 +171,14 @@ impl Line {
         let sent = (wanted - late).clamp(0.0, seconds * self.pace.min(ceiling));
         self.owed = wanted - sent;
         if self.rate > 0.0 {
-            // What is later still is given up.
+            // Packets that are later still are given up.
             self.owed = self.owed.min(late);
         }
         sent / seconds
     }
 }
 
-/// The simulated world: its clock is the only thing that moves it.
+/// The simulation. Only its clock makes time pass.
 #[derive(Debug, Clone)]
 pub(crate) struct Simulation {
     device: Device,

@@ -1,32 +1,35 @@
-//! Where a device stops keeping up, told by trials that it passed or failed.
+//! Estimates the rate at which a device stops keeping up from trials that it passed or failed.
 //!
-//! Trials of the same rate do not always end alike: a neighbor takes the processor, a cache is cold. So the rate looked
-//! for is the one that passes as often as it fails (an exceed ratio of one half in the terms of MLRsearch), and what is
-//! known of it is a probability over rates, which each verdict changes by Bayes' rule. Taking the highest rate that ever
-//! passed instead would report the luckiest trial. How much verdicts scatter is not known either: several spreads are
-//! held beside each other, and those that the verdicts speak against fade.
+//! Trials at the same rate do not always end alike: another program takes the processor, a cache is
+//! cold. So the threshold is the rate that passes as often as it fails (in MLRsearch, an exceed
+//! ratio of one half). What is known of it is a probability for each rate, which every verdict
+//! updates by Bayes' rule. Taking the highest rate that ever passed would report the luckiest trial
+//! instead. How much verdicts scatter is unknown too, so several spreads are considered side by
+//! side, and the verdicts make the wrong ones unlikely.
 
-/// Distance of two rates that are told apart, as a share.
+/// Relative distance between neighboring rates.
 const GRAIN: f64 = 0.001;
-/// Spreads of the scatter, as standard deviations of the logarithm of the rate, all as likely to begin with.
+/// Spreads considered: standard deviations of the logarithm of the rate, all equally likely at
+/// first.
 const SPREADS: [f64; 5] = [0.002, 0.01, 0.03, 0.1, 0.2];
-/// Share of the trials whose verdict has nothing to do with the rate.
+/// Share of trials whose verdict has nothing to do with the rate.
 const ODD: f64 = 0.02;
-/// Half of the probability lies this close to the likely rate to begin with, as a share; the rest thins out slowly, so
-/// that a search that begins at the wrong place goes away from it in growing steps.
+/// At first, half of the probability lies within this relative distance of the likely rate. The
+/// rest falls off slowly, so that a search that starts in the wrong place leaves it in growing
+/// steps.
 const CLOSE: f64 = 0.03;
 
-/// What is known of the highest rate that passes. All rates are in one unit, whichever.
+/// What is known of the highest rate that passes. All rates have the same unit, whichever it is.
 #[derive(Debug, Clone)]
 pub struct Threshold {
-    /// Logarithm of the lowest rate thought of.
+    /// Logarithm of the lowest rate considered.
     lowest: f64,
-    /// Probability of each rate, by spread; sums to 1.
+    /// Probability of each rate and spread; the sum is 1.
     share: Vec<[f64; SPREADS.len()]>,
 }
 
 impl Threshold {
-    /// Before any trial: somewhere from `lowest` to `highest`, most likely near `likely`. All are above 0.
+    /// Before any trial: from `lowest` to `highest`, most likely near `likely`. All are above 0.
     #[must_use]
     pub fn near(likely: f64, lowest: f64, highest: f64) -> Threshold {
         let likely = likely.ln();
@@ -56,7 +59,7 @@ impl Threshold {
         threshold
     }
 
-    /// Learns the verdict of a trial at `rate`.
+    /// Updates the probabilities with the verdict of a trial at `rate`.
     pub fn learn(&mut self, rate: f64, passed: bool) {
         let rate = rate.ln();
         for (i, shares) in self.share.iter_mut().enumerate() {
@@ -69,7 +72,7 @@ impl Threshold {
         self.scale();
     }
 
-    /// Makes the sum 1; what is out of the question is left out from now on.
+    /// Scales the sum to 1. What has become impossible stays so.
     fn scale(&mut self) {
         const NEVER: f64 = 1e-15;
         let sum: f64 = self.share.iter().flatten().sum();
@@ -82,7 +85,7 @@ impl Threshold {
         }
     }
 
-    /// The rate that the threshold is below with this probability, 0.0 to 1.0.
+    /// The rate that the threshold is below with this probability, from 0.0 to 1.0.
     #[must_use]
     pub fn quantile(&self, probability: f64) -> f64 {
         let mut below = 0.0;
@@ -97,20 +100,21 @@ impl Threshold {
         (self.lowest + GRAIN * (self.share.len() - 1) as f64).exp()
     }
 
-    /// The rate that is as likely too high as too low.
+    /// The rate that is too high as likely as it is too low.
     #[must_use]
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
 
-    /// The rates that the threshold lies between with a probability of 95 %.
+    /// The two rates between which the threshold lies with a probability of 95 %.
     #[must_use]
     pub fn interval(&self) -> (f64, f64) {
         (self.quantile(0.025), self.quantile(0.975))
     }
 }
 
-/// The logistic distribution of standard deviation 1, close to the normal one: how likely it is below `x`.
+/// Probability of a value below `x` in the logistic distribution of standard deviation 1, which is
+/// close to the normal one.
 fn logistic(x: f64) -> f64 {
     const FLAT: f64 = 20.0;
     match x {
@@ -141,7 +145,7 @@ mod tests {
         assert!((threshold.median() / 3.3e6 - 1.0).abs() < 0.001);
     }
 
-    /// One verdict out of line moves little; verdicts that scatter leave a wide interval.
+    /// A single odd verdict changes little; scattered verdicts leave a wide interval.
     #[test]
     fn a_lucky_trial_is_not_the_result() {
         let mut steady = Threshold::between(1e5, 1e7);
@@ -171,7 +175,7 @@ mod tests {
         );
     }
 
-    /// No verdict, however odd, makes it a number that is none.
+    /// No verdict, however odd, turns a rate into infinity or NaN.
     #[test]
     fn stays_within_its_bounds() {
         for passed in [true, false] {

@@ -1,4 +1,4 @@
-//! One trial: send at a constant rate for a while, wait for what is still on its way, compare.
+//! A trial: send at a constant rate for a while, wait for packets still on their way, compare.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use crate::device::{Count, Failure, Path};
 use crate::measure::point::Point;
 use crate::model::units::{Bits, Pps, WIRE_OVERHEAD};
 
-/// Share of the offer that may stay unsent; beyond it a trial says nothing about the device.
+/// Share of the offer that may stay unsent. If it is more, the trial says nothing about the device.
 pub const SHORTFALL: f64 = 0.001;
 
-/// Longest wait for packets that are still on their way (RFC 2544 section 23: 2 seconds).
+/// Longest wait for packets still on their way (RFC 2544 section 23: 2 seconds).
 pub const RESIDUAL: Duration = Duration::from_secs(2);
-/// How often is looked for more of them, and how long none must come to be done.
+/// Interval of looking for more of them, and the time without any that ends the wait.
 const LOOK: Duration = Duration::from_millis(10);
 const SILENCE: Duration = Duration::from_millis(50);
 
-/// What one direction did in a trial.
+/// The packets of one direction in a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct WayResult {
-    /// Packets that the schedule wanted sent.
+    /// Packets that were due.
     pub offered: u64,
     /// What the port took.
     pub sent: Count,
-    /// What came back of it.
+    /// What came back.
     pub received: Count,
-    /// What came that was not ours.
+    /// Received packets that are not of this test.
     pub other: Count,
 }
 
@@ -38,13 +38,13 @@ impl WayResult {
         self.sent.packets.saturating_sub(self.received.packets)
     }
 
-    /// Lost share of what was sent, 0.0 to 1.0.
+    /// Share of the packets sent that was lost, from 0.0 to 1.0.
     #[must_use]
     pub fn loss(&self) -> f64 {
         loss(self.sent.packets, self.received.packets)
     }
 
-    /// Why this is no statement about the device.
+    /// Why this says nothing about the device, if so.
     fn objection(&self) -> Option<String> {
         let (offered, sent, received) = (self.offered, self.sent.packets, self.received.packets);
         let missing = offered.saturating_sub(sent);
@@ -63,7 +63,7 @@ impl WayResult {
     }
 }
 
-/// Lost share of `sent` packets, 0.0 to 1.0.
+/// Share of `sent` packets that was lost, from 0.0 to 1.0.
 pub(crate) fn loss(sent: u64, received: u64) -> f64 {
     if sent == 0 {
         0.0
@@ -75,20 +75,21 @@ pub(crate) fn loss(sent: u64, received: u64) -> f64 {
 /// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trial {
-    /// Rate offered each way; unlimited if flat out.
+    /// Rate offered in each direction; unlimited if flat out.
     pub rate: Pps,
     /// Time of sending in seconds.
     pub seconds: f64,
     /// Each direction.
     pub ways: Vec<WayResult>,
-    /// Rate that came back, all ways. Flat out, what the device still held when the sending ended is not in it.
+    /// Rate that came back, all directions. Flat out, packets that the device still held when
+    /// sending ended do not count.
     pub forwarded: Pps,
-    /// Packets that were on their way and in queues when the sending should have ended, all ways: what came back after
-    /// that, less what was sent after it.
+    /// Packets on their way or in queues when sending should have ended, all directions: those that
+    /// came back later, less those sent later.
     pub drained: u64,
-    /// The generator did what it was asked; only then is loss the device's.
+    /// Whether the generator sent what was offered; only then is loss the device's.
     pub valid: bool,
-    /// Why not valid; empty otherwise.
+    /// Why it is not valid; empty if it is.
     pub why: String,
 }
 
@@ -105,20 +106,21 @@ impl Trial {
         })
     }
 
-    /// Packets sent, all ways.
+    /// Packets sent, all directions.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.packets(|w| w.sent.packets)
     }
 
-    /// Packets that came back, all ways.
+    /// Packets that came back, all directions.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.packets(|w| w.received.packets)
     }
 
-    /// Takes over the rates of `steady`, a part of this trial: flat out there is no schedule to tell the time by, a
-    /// generator may have begun before we saw it, and the device's queues were empty at first and drain at the end.
+    /// Takes the rates of `steady`, the later part of this trial. Flat out there is no schedule to
+    /// measure the time by: a generator may have started before we noticed, and the device's queues
+    /// fill at first and drain at the end.
     fn keep_to(&mut self, steady: &Trial) {
         let rate = steady.sent_pps().0;
         if rate > 0.0 {
@@ -127,7 +129,7 @@ impl Trial {
         }
     }
 
-    /// Rate wanted, all ways; flat out: the rate sent.
+    /// Rate offered, all directions; flat out, the rate sent.
     #[must_use]
     pub fn offered_pps(&self) -> Pps {
         if self.rate.is_limited() {
@@ -137,13 +139,13 @@ impl Trial {
         }
     }
 
-    /// Rate sent, all ways.
+    /// Rate sent, all directions.
     #[must_use]
     pub fn sent_pps(&self) -> Pps {
         self.per_second(self.sent())
     }
 
-    /// Layer 1 bits a second that were sent, all ways.
+    /// Bits a second sent, on layer 1, all directions.
     #[must_use]
     pub fn l1(&self) -> Bits {
         let bytes = self.packets(|w| w.sent.bytes) as f64 + WIRE_OVERHEAD * self.sent() as f64;
@@ -154,19 +156,20 @@ impl Trial {
         })
     }
 
-    /// Lost share of all packets sent, 0.0 to 1.0.
+    /// Share of all packets sent that was lost, from 0.0 to 1.0.
     #[must_use]
     pub fn loss(&self) -> f64 {
         loss(self.sent(), self.received())
     }
 
-    /// Whether it shows that the device forwards this rate: each way lost no more than the share `allowed`.
+    /// Whether the device forwards this rate: the trial is valid, and no direction lost more than
+    /// the share `allowed`.
     #[must_use]
     pub fn passes(&self, allowed: f64) -> bool {
         self.valid && self.ways.iter().all(|way| way.loss() <= allowed)
     }
 
-    /// The trial as a point of the report.
+    /// The trial as a point of a result.
     #[must_use]
     pub fn point(&self) -> Point {
         Point {
@@ -180,7 +183,7 @@ impl Trial {
     }
 }
 
-/// Counters of a path at one moment.
+/// The counters of a path at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reading {
     pub due: u64,
@@ -190,7 +193,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Reads what came back first, so that it is never more than what was sent.
+    /// Reads the receiver first, so that it never shows more packets than were sent.
     pub fn of(path: &Path) -> Reading {
         let (received, other) = (path.rx.counts().into_iter().sum(), path.rx.other());
         Reading {
@@ -227,7 +230,7 @@ pub fn run(
 ) -> Result<Trial, Failure> {
     let before = Reading::all(paths);
     let started = start(paths, rate);
-    // A generator may take a moment to get going, and a device to show what it does.
+    // A generator may need a moment to get going, and a device to reach a steady state.
     let begin = clock.now();
     let quarter = (started.is_ok() && !rate.is_limited()).then(|| {
         clock.sleep_until(begin.after(length / 4));
@@ -250,7 +253,7 @@ pub fn run(
     let seconds = scheduled(rate, &ways).unwrap_or(seconds);
     let mut trial = judge(rate, seconds, ways);
     let after_end = between(&at_end, &now);
-    // What a late generator sent since was not in the device at the end.
+    // Packets that a late generator sent after the end were not in the device then.
     let drained = |way: &WayResult| way.received.packets.saturating_sub(way.sent.packets);
     trial.drained = after_end.iter().map(drained).sum();
     if let Some((then, quarter)) = quarter {
@@ -261,8 +264,8 @@ pub fn run(
     Ok(trial)
 }
 
-/// Time of sending as the schedule tells it: on a busy processor a generator may have begun well before we see that it
-/// has. None where there is no schedule, or too few packets to tell the time by.
+/// Time of sending by the schedule: on a busy processor a generator may start well before we
+/// notice. None without a schedule, or with too few packets to measure the time by.
 fn scheduled(rate: Pps, ways: &[WayResult]) -> Option<f64> {
     const ENOUGH: u64 = 10_000;
     let least = ways.iter().map(|way| way.offered).min()?;
@@ -275,14 +278,14 @@ pub(crate) fn start(paths: &mut [Path], rate: Pps) -> Result<(), Failure> {
     paths.iter_mut().try_for_each(|path| path.tx.start(rate))
 }
 
-/// Stops all transmitters, also when one fails. Returns the seconds of sending since `begin`, the counters at its end,
-/// and the first failure.
+/// Stops all transmitters, even if one fails. Returns the seconds of sending since `begin`, the
+/// counters at its end, and the first failure.
 pub(crate) fn stop(
     paths: &mut [Path],
     begin: Nanos,
     clock: &dyn Clock,
 ) -> (f64, Vec<Reading>, Result<(), Failure>) {
-    // To stop may take its time; sending ends with the schedule.
+    // Stopping may take a while; sending ends with the schedule.
     paths.iter_mut().for_each(|path| path.tx.set_rate(Pps(0.0)));
     let seconds = clock.now().since(begin).as_secs_f64();
     let at_end = Reading::all(paths);
@@ -293,7 +296,7 @@ pub(crate) fn stop(
     (seconds, at_end, result)
 }
 
-/// Waits until nothing has come for a while.
+/// Waits until no packets have come back for a while.
 pub(crate) fn settle(paths: &[Path], clock: &dyn Clock) {
     let received = || -> u64 {
         paths
@@ -312,7 +315,7 @@ pub(crate) fn settle(paths: &[Path], clock: &dyn Clock) {
     }
 }
 
-/// A trial's result with its validity.
+/// The result of a trial, and whether it is valid.
 pub(crate) fn judge(rate: Pps, seconds: f64, ways: Vec<WayResult>) -> Trial {
     let objections: Vec<String> = ways.iter().filter_map(WayResult::objection).collect();
     let mut trial = Trial {
@@ -421,7 +424,7 @@ mod tests {
         assert!(!trial.passes(0.001) && trial.passes(0.0015));
     }
 
-    /// Flat out, what waits in the device at the end is not what it forwards.
+    /// Flat out, packets that wait in the device at the end do not count as forwarded.
     #[test]
     fn a_full_queue_is_not_forwarded_while_sending() {
         let simulation = Simulation::new(Device {
@@ -443,7 +446,7 @@ mod tests {
         assert!((trial.seconds - 1.0).abs() < 1e-3);
     }
 
-    /// Packets that take their time count; the wait ends soon after the last.
+    /// Late packets count; the wait ends soon after the last one.
     #[test]
     fn late_packets_count() {
         let simulation = Simulation::new(Device {

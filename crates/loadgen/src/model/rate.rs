@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::model::units::{Bits, Pps};
 
-/// What a profile offers at multiplier 1; what every rate is resolved against.
+/// What a profile offers at multiplier 1. Every rate is resolved against it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// Sum of the streams' own rates.
@@ -31,16 +31,16 @@ pub enum Rate {
     Percent(f64),
 }
 
-/// Why a rate is not usable.
+/// Why a rate cannot be used.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum RateError {
-    /// Not in the syntax.
+    /// The text is not a rate.
     #[error(
         "rate `{0}`: expected a number above 0 with [k|m|g]pps, [k|m|g]bps (layer 2), [k|m|g]bpsl1 (layer 1), % \
          (of line rate) or nothing (times the profile's rate), for example 1.48mpps, 1gbps, 10%"
     )]
     Syntax(String),
-    /// A percentage of a port whose speed is not known.
+    /// A percentage, but the port's speed is not known.
     #[error(
         "rate `{0}` is a share of the line rate, but the port has no known speed: set its speed or give a rate in pps or bps"
     )]
@@ -60,7 +60,7 @@ pub enum RateError {
 impl FromStr for Rate {
     type Err = RateError;
 
-    /// Reads the syntax of `-m`; letters may be of either case.
+    /// Reads the syntax of `-m`, in lower or upper case.
     fn from_str(text: &str) -> Result<Self, RateError> {
         parse(&text.trim().to_ascii_lowercase()).ok_or_else(|| RateError::Syntax(text.to_owned()))
     }
@@ -109,11 +109,12 @@ impl fmt::Display for Rate {
 }
 
 impl Rate {
-    /// The port's packets a second for a profile's `load` on a line of `line` layer 1 bits a second (None: not known).
+    /// The rate in packets a second, for a profile's `load` on a line of `line` bits a second on
+    /// layer 1 (None: not known).
     ///
     /// # Errors
-    /// [`RateError::NoLine`] for a percentage of an unknown line; [`RateError::AboveLine`] where a known line cannot
-    /// carry the rate (beyond 0.01 %, as T-Rex has it).
+    /// [`RateError::NoLine`] for a percentage of an unknown line; [`RateError::AboveLine`] where a
+    /// known line cannot carry the rate (beyond 0.01 %, as T-Rex has it).
     pub fn resolve(self, load: &Load, line: Option<Bits>) -> Result<Pps, RateError> {
         let pps = match self {
             Rate::Multiplier(v) => Pps(load.base.0 * v),
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(pps("512bps", None), Ok(1.0));
     }
 
-    /// The figure of the imix profile: 10 Gbit/s of line is 68,201 times its own rate.
+    /// The known figure of the imix profile: 10 Gbit/s on the line is 68,201 times its own rate.
     #[test]
     fn imix_at_line_rate() {
         let load = Load {

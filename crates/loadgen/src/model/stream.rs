@@ -1,6 +1,7 @@
-//! A stream: one packet template, what varies in it from packet to packet, and how often it is sent.
+//! A stream: a packet template, what varies in it from packet to packet, and how often it is sent.
 //!
-//! These are plain data in the terms of a compiled T-Rex profile; [`crate::source::fields`] executes them.
+//! This is plain data in the terms of a compiled T-Rex profile. [`crate::source::fields`] executes
+//! it.
 
 use wire::eth::MIN_FRAME;
 use wire::ip4;
@@ -8,29 +9,29 @@ use wire::ip4;
 use crate::model::rate::Load;
 use crate::model::units::{Bits, FCS, Pps};
 
-/// Most variables of one stream.
+/// Most variables of a stream.
 pub const MAX_VARIABLES: usize = 16;
 
 /// A continuous stream of one port.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stream {
-    /// Name, for messages and counters.
+    /// Name in messages and counters.
     pub name: String,
     /// The packet without frame check sequence, as the profile has it; see [`Stream::frame`].
     pub packet: Vec<u8>,
-    /// How often, at multiplier 1.
+    /// How often it is sent, at multiplier 1.
     pub rate: StreamRate,
-    /// Time of the first packet after the start, in microseconds.
+    /// Time from the start to the first packet, in microseconds (T-Rex: inter-stream gap).
     pub isg: f64,
-    /// Which of the template's Ethernet addresses the port's own replace.
+    /// Which of the template's Ethernet addresses are kept; the port's own replace the others.
     pub macs: Macs,
     /// Variables, in the order in which they step.
     pub variables: Vec<Variable>,
-    /// What is done with the variables in every packet, in order.
+    /// What is done in every packet, in order.
     pub steps: Vec<Step>,
-    /// Seed of the random variables; 0: a different sequence every time.
+    /// Seed of the random variables; 0 gives a different sequence every time.
     pub random_seed: u32,
-    /// Only the first so many packets differ, then they repeat; 0: no limit.
+    /// Number of packets after which they repeat; 0: never.
     pub cache: u32,
 }
 
@@ -56,7 +57,7 @@ pub struct Macs {
     pub keep_destination: bool,
 }
 
-/// How a variable goes on.
+/// How a variable changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     /// Upwards by the step.
@@ -74,9 +75,9 @@ pub struct Variable {
     pub name: String,
     /// Width in bytes: 1, 2, 4 or 8.
     pub size: u8,
-    /// How it goes on.
+    /// How it changes.
     pub op: Op,
-    /// Value in the first packet (not of random variables).
+    /// Value in the first packet; ignored if random.
     pub init: u64,
     /// Smallest value.
     pub min: u64,
@@ -95,9 +96,9 @@ pub enum Step {
         variable: usize,
         /// First byte in the packet.
         offset: usize,
-        /// Added before the store, modulo the width.
+        /// Added to the variable, modulo its width.
         add: i64,
-        /// Network byte order, else little-endian.
+        /// Whether in network byte order; if not, little-endian.
         big_endian: bool,
     },
     /// Computes the IPv4 header checksum.
@@ -108,7 +109,8 @@ pub enum Step {
 }
 
 impl StreamRate {
-    /// Packets a second for frames of `size` bytes with frame check sequence; None: a percentage of an unknown line.
+    /// Packets a second, for frames of `size` bytes with frame check sequence. None for a
+    /// percentage of an unknown line.
     #[must_use]
     pub fn pps(self, size: f64, line: Option<Bits>) -> Option<Pps> {
         match self {
@@ -121,7 +123,8 @@ impl StreamRate {
 }
 
 impl Stream {
-    /// The frame as it is sent: the packet, padded with zeros to the smallest frame; no frame check sequence.
+    /// The frame as it is sent: the packet, padded with zeros to the smallest frame; no frame check
+    /// sequence.
     #[must_use]
     pub fn frame(&self) -> Vec<u8> {
         let mut frame = self.packet.clone();
@@ -135,7 +138,7 @@ impl Stream {
         self.packet.len().max(MIN_FRAME)
     }
 
-    /// Frame size in bytes with frame check sequence: what rates and reports count.
+    /// Frame size in bytes with frame check sequence, as rates and reports count it.
     #[must_use]
     pub fn size(&self) -> usize {
         self.frame_len() + FCS
@@ -163,7 +166,8 @@ impl Stream {
         }
     }
 
-    /// Seed of the generator of T-Rex's random variables; `entropy` if the profile leaves it open.
+    /// Seed of T-Rex's random number generator; `entropy` if the profile asks for a different
+    /// sequence every time.
     #[must_use]
     pub fn seed(&self, entropy: u32) -> u32 {
         match self.random_seed {
@@ -172,7 +176,8 @@ impl Stream {
         }
     }
 
-    /// Puts the port's and its next hop's Ethernet addresses into the template, where the profile does not insist on its own.
+    /// Writes the port's and the next hop's Ethernet addresses into the template, except those that
+    /// the profile keeps.
     pub fn address(&mut self, source: [u8; 6], destination: [u8; 6]) {
         if !self.macs.keep_destination && self.packet.len() >= 6 {
             self.packet[..6].copy_from_slice(&destination);
@@ -183,7 +188,7 @@ impl Stream {
     }
 }
 
-/// Each stream's packets a second at multiplier 1; None if one is a share of an unknown line.
+/// Packets a second of each stream at multiplier 1. None if one is a share of an unknown line.
 #[must_use]
 pub fn base_rates(streams: &[Stream], line: Option<Bits>) -> Option<Vec<Pps>> {
     streams
@@ -192,7 +197,8 @@ pub fn base_rates(streams: &[Stream], line: Option<Bits>) -> Option<Vec<Pps>> {
         .collect()
 }
 
-/// What the streams offer together at multiplier 1; None if one is a share of an unknown line, or nothing is offered.
+/// What the streams together offer at multiplier 1. None if one is a share of an unknown line, or
+/// if nothing is offered.
 #[must_use]
 pub fn load(streams: &[Stream], line: Option<Bits>) -> Option<Load> {
     let rates = base_rates(streams, line)?;

@@ -1,19 +1,20 @@
 //! Rates as types, and the arithmetic between packets and bits.
 //!
-//! A frame's size counts its frame check sequence: 64 is the smallest. On the wire (layer 1) a frame takes
-//! [`WIRE_OVERHEAD`] bytes more.
+//! A frame's size counts its frame check sequence: 64 is the smallest. On the wire (layer 1) a
+//! frame takes [`WIRE_OVERHEAD`] bytes more.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Preamble (7), start of frame (1) and inter-frame gap (12) in bytes: what a frame takes on the wire beyond itself.
+/// Bytes that each frame takes on the wire besides its own: preamble (7), start of frame (1) and
+/// inter-frame gap (12), IEEE 802.3.
 pub const WIRE_OVERHEAD: f64 = 20.0;
 
-/// Frame check sequence in bytes; no port of ours carries it in memory.
+/// Length of the frame check sequence in bytes. No port has it in memory.
 pub const FCS: usize = 4;
 
-/// Largest frame without its frame check sequence that a profile may ask for (9216 with it).
+/// Largest frame of a profile in bytes, without frame check sequence (9216 with it).
 pub const MAX_FRAME: usize = 9216 - FCS;
 
 /// Packets a second, zero or more.
@@ -24,7 +25,7 @@ impl Pps {
     /// As fast as the port takes packets.
     pub const UNLIMITED: Pps = Pps(f64::INFINITY);
 
-    /// True for a rate that is a number of packets, false for [`Pps::UNLIMITED`].
+    /// False for [`Pps::UNLIMITED`].
     #[must_use]
     pub fn is_limited(self) -> bool {
         self.0.is_finite()
@@ -54,13 +55,13 @@ impl fmt::Display for Pps {
 pub struct Bits(pub f64);
 
 impl Bits {
-    /// Packets a second if these are layer 2 bits of frames of `size` bytes.
+    /// Packets a second, if these are layer 2 bits of frames of `size` bytes.
     #[must_use]
     pub fn l2_pps(self, size: f64) -> Pps {
         Pps(self.0 / (size * 8.0))
     }
 
-    /// Packets a second if these are layer 1 bits of frames of `size` bytes.
+    /// Packets a second, if these are layer 1 bits of frames of `size` bytes.
     #[must_use]
     pub fn l1_pps(self, size: f64) -> Pps {
         Pps(self.0 / ((size + WIRE_OVERHEAD) * 8.0))
@@ -73,7 +74,7 @@ impl fmt::Display for Bits {
     }
 }
 
-/// Writes `value` with a decimal prefix, so that one to three digits stand before the point.
+/// Writes `value` with a decimal prefix and one to three digits before the point.
 fn scaled(f: &mut fmt::Formatter<'_>, value: f64, unit: &str) -> fmt::Result {
     if !value.is_finite() {
         return write!(f, "unlimited");
@@ -92,7 +93,7 @@ fn scaled(f: &mut fmt::Formatter<'_>, value: f64, unit: &str) -> fmt::Result {
 mod tests {
     use super::*;
 
-    /// The line rates that everybody quotes.
+    /// The well-known line rates.
     #[test]
     fn line_rates() {
         for (line, size, pps) in [

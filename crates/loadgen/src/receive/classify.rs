@@ -1,10 +1,10 @@
-//! Which stream a packet is of.
+//! Tells the stream that a packet belongs to.
 
 use wire::{eth, ip, ip4};
 
 use crate::model::stream::{Step, Stream};
 
-/// What a router leaves as it is in a stream's packets, and so tells them from others.
+/// The parts of a stream's packets that no router changes, by which they are recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match {
     /// IPv4 total length.
@@ -15,11 +15,11 @@ pub struct Match {
     pub source: (u32, u32),
     /// First and last destination address, in host order.
     pub destination: (u32, u32),
-    /// Source and destination port in one word, source high; None: they vary, or the protocol has none.
+    /// Source (high) and destination port in one word; None if they vary or the protocol has none.
     pub ports: Option<u32>,
 }
 
-/// Where things are in an Ethernet frame with an IPv4 packet without options.
+/// Offsets in an Ethernet frame with an IPv4 packet (RFC 791) without options.
 mod at {
     use wire::{eth, ip4};
 
@@ -52,8 +52,8 @@ fn is_plain(frame: &[u8]) -> bool {
 }
 
 impl Match {
-    /// What the packets of `stream` have in common; None if they are not IPv4 without options, or a variable changes
-    /// length or protocol.
+    /// What the packets of `stream` have in common. None if they are not IPv4 without options, or
+    /// if a variable changes length or protocol.
     #[must_use]
     pub fn of(stream: &Stream) -> Option<Match> {
         let frame = stream.frame();
@@ -80,7 +80,7 @@ impl Match {
         })
     }
 
-    /// Whether the Ethernet frame is of this stream.
+    /// Whether the Ethernet frame belongs to this stream.
     #[must_use]
     #[inline]
     pub fn matches(&self, frame: &[u8]) -> bool {
@@ -96,7 +96,7 @@ impl Match {
     }
 }
 
-/// Whether `step` stores a variable into bytes `from..to`.
+/// Whether `step` writes into the bytes `from..to`.
 fn overlaps(stream: &Stream, step: &Step, from: usize, to: usize) -> bool {
     let Step::Write {
         variable, offset, ..
@@ -155,7 +155,7 @@ mod tests {
         profile::open(name, way, &Tunables::parse(tunables).unwrap()).unwrap()
     }
 
-    /// What a router does to a packet: other Ethernet addresses, TTL less one, another checksum.
+    /// The frame after a router: new Ethernet addresses, a lower TTL, a new checksum.
     fn routed(mut frame: Vec<u8>) -> Vec<u8> {
         frame[..12].fill(0xee);
         frame[22] -= 1;
@@ -211,7 +211,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_frame_of_chance_is_of_no_stream(frame in proptest::collection::vec(any::<u8>(), 0..80)) {
+        fn a_random_frame_is_of_no_stream(frame in proptest::collection::vec(any::<u8>(), 0..80)) {
             let stream = streams("bench", Way::Out, "vm=var2").remove(0);
             prop_assert!(!Match::of(&stream).unwrap().matches(&frame), "this was never sent");
         }

@@ -1,4 +1,4 @@
-//! Counts packets by the stream that they belong to, so that what comes back is known to be ours.
+//! Counts received packets by stream, so that only packets of the test count.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Received {
     }
 }
 
-/// The counters of a software receiver, for any thread to read.
+/// The counters of a software receiver; any thread may read them.
 #[derive(Debug, Clone)]
 pub struct Counters {
     streams: Arc<[Received]>,
@@ -52,11 +52,11 @@ impl Receiver for Counters {
     }
 }
 
-/// A software receiver: takes packets from a port, counts and frees them.
+/// A software receiver: takes packets from a port, counts them and frees them.
 pub(crate) struct Sink {
     matches: Vec<Option<Match>>,
     frame: Frame,
-    /// Of one frame: a count for each stream, and the last for everything else.
+    /// Counts of one frame: one for each stream, and the last for everything else.
     batch: Vec<Count>,
     counters: Counters,
 }
@@ -79,7 +79,7 @@ impl Sink {
         self.counters.clone()
     }
 
-    /// Receives once; returns how many packets came.
+    /// Receives once. Returns the number of packets.
     pub fn poll(&mut self, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
         port.rx(bufs, &mut self.frame);
         let received = self.frame.len();

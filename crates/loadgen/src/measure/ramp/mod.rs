@@ -1,4 +1,5 @@
-//! The load test: warm-up, a staircase up to a target rate, hold; sampled at a steady interval.
+//! The load test: a warm-up, a staircase up to a target rate, and a hold, sampled at regular
+//! intervals.
 
 use std::time::Duration;
 
@@ -15,27 +16,28 @@ pub use self::sample::{Sample, WaySample};
 
 mod sample;
 
-/// What to do. Rates are each way.
+/// What to do. Rates are those of each direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     /// Rate of the warm-up.
     pub warmup_rate: Pps,
-    /// Length of the warm-up; nothing of it is reported.
+    /// Length of the warm-up, which is not reported.
     pub warmup: Duration,
-    /// Rate at the end of the ramp, and of the hold.
+    /// Rate at the end of the ramp and during the hold.
     pub target: Pps,
     /// Length of the ramp.
     pub ramp: Duration,
-    /// Steps of the staircase from nothing to the target; 1 or more.
+    /// Steps of the staircase from zero to the target; 1 or more.
     pub steps: u32,
     /// Length of the hold.
     pub hold: Duration,
-    /// Distance of two samples.
+    /// Time between two samples.
     pub sample: Duration,
 }
 
 impl Default for Plan {
-    /// The lengths that T-Rex users know: 30 s warm-up at 1 kpps, 600 s in 100 steps, 30 s hold, a sample a second.
+    /// The lengths that T-Rex users know: 30 s warm-up at 1 kpps, 600 s in 100 steps, 30 s hold, a
+    /// sample a second.
     fn default() -> Self {
         Plan {
             warmup_rate: Pps(1000.0),
@@ -52,25 +54,26 @@ impl Default for Plan {
 /// The result of a ramp.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ramp {
-    /// In order of time.
+    /// The samples, in order of time.
     pub samples: Vec<Sample>,
-    /// The whole ramp and hold as one trial, packets that came late included.
+    /// Ramp and hold as one trial, late packets included.
     pub whole: Trial,
 }
 
-/// What a ramp says about the highest rate. Rates are sums of all ways, in packets a second.
+/// What a ramp says about the highest rate. Rates are totals of all directions, in packets a
+/// second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Highest {
-    /// The rate that as many samples pass as fail; no higher than the highest that passed.
+    /// The rate at which as many samples pass as fail, but no higher than the highest that passed.
     pub max_pps: f64,
-    /// It lies between these with a confidence of 95 %.
+    /// The rate lies between these two with a confidence of 95 %.
     pub interval_pps: (f64, f64),
-    /// Loss in the sample that passed next to it, 0.0 to 1.0.
+    /// Loss in the nearest sample that passed, from 0.0 to 1.0.
     pub loss: f64,
 }
 
 impl Ramp {
-    /// Each sample as a point, all ways in sum.
+    /// Each sample as a point: totals of all directions.
     #[must_use]
     pub fn points(&self) -> Vec<Point> {
         let mut before = 0.0;
@@ -92,8 +95,8 @@ impl Ramp {
         self.samples.iter().map(point).collect()
     }
 
-    /// The highest rate at which no way loses more than the share `allowed`: what all samples say together, not the
-    /// luckiest of them. None if no sample passed.
+    /// The highest rate at which no direction loses more than the share `allowed`, judged by all
+    /// samples together and not by the luckiest. None if no sample passed.
     #[must_use]
     pub fn max_rate(&self, allowed: f64) -> Option<Highest> {
         let ways = self.whole.ways.len();
@@ -111,7 +114,7 @@ impl Ramp {
         let highest = rates().fold(0.0, f64::max);
         let passed = || verdicts.iter().filter(|v| v.1 <= allowed);
         let most = passed().map(|v| v.0.sent_pps()).reduce(f64::max)?;
-        // Beyond its ends the ramp says nothing.
+        // The ramp says nothing about rates beyond its ends.
         let mut threshold = Threshold::between(lowest * 0.9, highest * 1.1);
         for (sample, lost) in &verdicts {
             threshold.learn(sample.sent_pps(), *lost <= allowed);
@@ -127,7 +130,7 @@ impl Ramp {
         })
     }
 
-    /// How long packets of a way are under way while nothing is lost, in seconds.
+    /// Seconds that packets of a direction are in flight while none are lost.
     fn in_flight(&self, way: usize) -> f64 {
         let ways = self.samples.iter().filter_map(|s| s.ways.get(way));
         let sending = ways.filter(|way| way.tx_pps > 0.0);
@@ -137,7 +140,7 @@ impl Ramp {
 }
 
 impl Plan {
-    /// Rate at `at` after the ramp's begin, each way.
+    /// Rate of each direction at the time `at` after the start of the ramp.
     #[must_use]
     pub fn rate(&self, at: Duration) -> Pps {
         let steps = self.steps.max(1);
@@ -148,7 +151,7 @@ impl Plan {
         Pps(self.target.0 * f64::from(step.min(steps)) / f64::from(steps))
     }
 
-    /// Begin of step `index` (from 0) after the ramp's begin.
+    /// Time from the start of the ramp to that of step `index`, counted from 0.
     fn step_at(&self, index: u32) -> Duration {
         self.ramp
             .mul_f64(f64::from(index) / f64::from(self.steps.max(1)))
@@ -161,10 +164,10 @@ impl Plan {
     }
 }
 
-/// Carries out `plan`; `watch` sees each sample when it is taken.
+/// Carries out `plan`. `watch` sees each sample as it is taken.
 ///
 /// # Errors
-/// If a generator cannot send; all are stopped then.
+/// If a generator cannot send; then all are stopped.
 pub fn run(
     plan: &Plan,
     paths: &mut [Path],
@@ -192,7 +195,7 @@ pub fn run(
     })
 }
 
-/// Sends ramp and hold. The transmitters still send when it returns.
+/// Sends ramp and hold. The transmitters are still sending when it returns.
 fn climb(
     plan: &Plan,
     paths: &mut [Path],

@@ -12,7 +12,7 @@ use crate::model::units::{Bits, WIRE_OVERHEAD};
 /// One direction in one sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct WaySample {
-    /// Rate wanted in the interval, packets a second.
+    /// Rate offered in the interval, packets a second.
     pub offered_pps: f64,
     /// Rate sent, packets a second.
     pub tx_pps: f64,
@@ -26,7 +26,7 @@ pub struct WaySample {
     pub tx_l1_bps: f64,
     /// Came back on layer 1, bits a second.
     pub rx_l1_bps: f64,
-    /// Share of what was sent in the interval that did not come back in it, 0.0 to 1.0.
+    /// Share of the packets sent in the interval that did not come back in it, from 0.0 to 1.0.
     pub loss: f64,
     /// Counts since the ramp began.
     pub total: WayResult,
@@ -39,7 +39,7 @@ pub struct Sample {
     pub at: f64,
     /// Each direction.
     pub ways: Vec<WaySample>,
-    /// No generator fell short of the offer by more than 0.1 % in this interval.
+    /// False if a generator fell short of the offer by more than 0.1 % in this interval.
     pub valid: bool,
 }
 
@@ -48,19 +48,20 @@ impl Sample {
         self.ways.iter().map(of).sum()
     }
 
-    /// Rate sent, all ways, in packets a second.
+    /// Rate sent, all directions, in packets a second.
     #[must_use]
     pub fn sent_pps(&self) -> f64 {
         self.sum(|way| way.tx_pps)
     }
 
-    /// Rate that came back, all ways, in packets a second.
+    /// Rate that came back, all directions, in packets a second.
     #[must_use]
     pub fn received_pps(&self) -> f64 {
         self.sum(|way| way.rx_pps)
     }
 
-    /// Share that a way lost. What is under way `in_flight` seconds is more when the rate rises, and is not lost.
+    /// Share that a direction lost. Packets are in flight for `in_flight` seconds: when the rate
+    /// rises, more of them are, and those are not lost.
     pub(super) fn loses(&self, way: usize, before: Option<&Sample>, in_flight: f64) -> f64 {
         let slower = before.map_or(0.0, |sample| sample.ways[way].tx_pps);
         let length = self.at - before.map_or(0.0, |sample| sample.at);
@@ -73,7 +74,7 @@ impl Sample {
     }
 }
 
-/// Packets that sampling may find on their way from schedule to port; they are not missing.
+/// Packets that may be between schedule and port when a sample is taken; they are not missing.
 const UNDERWAY: u64 = 256;
 
 impl WaySample {
@@ -94,13 +95,13 @@ impl WaySample {
         }
     }
 
-    /// Share of a line in percent that was sent.
+    /// Rate sent in percent of a line rate.
     #[must_use]
     pub fn tx_util(&self, line: Bits) -> f64 {
         self.tx_l1_bps / line.0 * 100.0
     }
 
-    /// Share of a line in percent that came back.
+    /// Rate that came back in percent of a line rate.
     #[must_use]
     pub fn rx_util(&self, line: Bits) -> f64 {
         self.rx_l1_bps / line.0 * 100.0

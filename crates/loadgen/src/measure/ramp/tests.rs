@@ -77,7 +77,7 @@ fn loss_is_seen_where_it_begins() {
     assert_eq!(ramp.whole.ways.len(), 2);
 }
 
-/// One second that a queue made lucky, far above where loss begins, is not the result.
+/// A single second far above the threshold that a queue helped to pass is not the result.
 #[test]
 fn the_highest_rate_is_what_all_samples_say() {
     let device = Device {
@@ -117,7 +117,7 @@ fn a_device_that_keeps_up_is_as_fast_as_the_ramp_goes() {
     assert_eq!(nothing.max_rate(0.001), None);
 }
 
-/// A way that loses is not made up for by one that does not.
+/// A direction without loss does not make up for one with.
 #[test]
 fn each_way_counts() {
     let device = Device {

@@ -1,13 +1,16 @@
-//! Looks for the highest rate that a device forwards with no more loss than allowed.
+//! Searches for the highest rate that a device forwards with no more loss than allowed.
 //!
-//! After a warm-up comes a trial flat out: what the generator can send, and what the device forwards then. If there is
-//! time, a ramp from below to above that, which shows how the device behaves. All that passes or fails tells a
-//! [`Threshold`](crate::measure::threshold::Threshold); the next trials go to both sides of its median until it is known well enough or the time is nearly up.
-//! The last ones are longer and at the median or, if that fails, below it: they confirm it or put it right.
+//! After a warm-up comes a trial flat out, which shows what the generator can send and what the
+//! device then forwards. If there is time, a ramp from below to above that rate follows, which
+//! shows how the device behaves. Each trial that passes or fails updates a
+//! [`Threshold`](crate::measure::threshold::Threshold). The next trials are made on both sides of
+//! its median until it is known well enough or time is nearly up. The last ones are longer, at the
+//! median or, if that fails, below it; they confirm the result or correct it.
 //!
-//! A short trial flatters a device with deep queues, which swallow what it cannot forward. What came back only after the
-//! sending had ended, beyond what is on its way at a light load, is therefore taken off the rate that the trial stands
-//! for. A rate that the generator could not send is a bound of the search, and said to be the generator's.
+//! A short trial flatters a device with deep queues, which absorb what it cannot forward. So
+//! packets that came back only after sending ended, beyond those in flight at a light load, are
+//! subtracted from the rate of the trial. A rate that the generator could not send bounds the
+//! search, and the result says so.
 
 use std::time::Duration;
 
@@ -27,21 +30,22 @@ mod verdicts;
 /// Shortest trial of a search.
 pub const SHORTEST: Duration = Duration::from_secs(1);
 
-/// A trial that confirms is so many times as long as one that looks.
+/// How many times longer a confirming trial is than a searching one.
 const LONGER: u32 = 3;
 
-/// What to look for, and how long.
+/// What to search for, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Goal {
     /// Loss allowed, as a share of what was sent.
     pub loss: f64,
-    /// Length of a trial, [`SHORTEST`] at least; those that confirm the result take three times as long.
+    /// Length of a trial, at least [`SHORTEST`]; those that confirm the result take three times as
+    /// long.
     pub trial: Duration,
-    /// Time for all trials. Warm-up, the trial flat out and one more are made in any case.
+    /// Time for all trials. The warm-up, the trial flat out and one more are made in any case.
     pub budget: Duration,
-    /// The search ends when the rate is known as well as this: its interval is no wider, as a share.
+    /// The search ends when the interval of the rate is no wider than this, relative to the rate.
     pub width: f64,
-    /// Highest rate to offer each way, such as the line rate.
+    /// Highest rate to offer in each direction, such as the line rate.
     pub limit: Pps,
 }
 
@@ -58,78 +62,80 @@ impl Default for Goal {
 }
 
 impl Goal {
-    /// Length of a trial that looks.
+    /// Length of a searching trial.
     fn short(&self) -> Duration {
         self.trial.max(SHORTEST)
     }
 
-    /// Length of a trial that confirms.
+    /// Length of a confirming trial.
     fn longer(&self) -> Duration {
         LONGER * self.short()
     }
 }
 
-/// What a search tells while it runs, a JSON object a line.
+/// What a search reports while it runs, as one JSON object a line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// The warm-up begins, whose result is thrown away.
+    /// The warm-up begins. Its result is discarded.
     WarmUp,
     /// A trial begins.
     TrialStart {
         /// The generator sends as fast as it can.
         flat_out: bool,
-        /// Rate wanted of all ways, packets a second; 0 if flat out.
+        /// Rate offered, all directions, packets a second; 0 if flat out.
         offered_pps: f64,
     },
-    /// The trial is over; what was on its way is counted.
+    /// The trial has ended, and late packets are counted.
     TrialEnd {
         /// As in the start.
         flat_out: bool,
         /// As in the start.
         offered_pps: f64,
-        /// Packets sent, all ways.
+        /// Packets sent, all directions.
         sent: u64,
-        /// Packets that came back, all ways.
+        /// Packets that came back, all directions.
         received: u64,
         /// Time of sending in seconds.
         seconds: f64,
-        /// The generator did what it was asked.
+        /// Whether the generator sent what was offered.
         valid: bool,
     },
 }
 
-/// What a search found. Rates are sums of all ways, in packets a second.
+/// What a search found. Rates are totals of all directions, in packets a second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Found {
-    /// A rate was found.
+    /// Whether a rate was found.
     pub valid: bool,
-    /// Why not, or what bounds the rate.
+    /// Why none was found, or what bounds the rate.
     pub why: String,
-    /// The rate that as many trials pass as fail, no way losing more than allowed: for a device that does the same
-    /// in every trial, the highest that passes. 0 if none.
+    /// The rate at which as many trials pass as fail; to pass, no direction may lose more than
+    /// allowed. For a device that behaves the same in every trial, it is the highest that passes. 0
+    /// if none was found.
     pub max_pps: f64,
-    /// The rate lies between these with a confidence of 95 %.
+    /// The rate lies between these two with a confidence of 95 %.
     #[serde(default)]
     pub interval_pps: Option<(f64, f64)>,
-    /// A trial three times as long as the others passed within the interval.
+    /// Whether a trial three times as long as the others passed within the interval.
     #[serde(default)]
     pub confirmed: bool,
-    /// `max_pps` on the wire in bits a second.
+    /// `max_pps` on the wire, in bits a second.
     pub l1_bps: f64,
-    /// Loss in the longest trial that passed next to it, 0.0 to 1.0.
+    /// Loss in the nearest long trial that passed, from 0.0 to 1.0.
     pub loss: f64,
-    /// Rate that came back while the generator sent as fast as it could, whatever was lost.
+    /// Rate that came back while the generator sent as fast as it could, whatever the loss.
     pub saturation_pps: Option<f64>,
-    /// Rate the generator sent then: more it cannot offer to this device.
+    /// Rate that the generator sent then: the most it can offer to this device.
     pub flat_out_pps: Option<f64>,
-    /// What bounds `max_pps` is the generator, or a device that takes the generator's processor; not loss.
+    /// `max_pps` is bounded not by loss but by the generator, or by a device that takes the
+    /// generator's processor.
     pub limited_by_generator: bool,
-    /// All trials in order, one flat out first.
+    /// All trials in order; the first is flat out.
     pub trials: Vec<Point>,
 }
 
-/// One trial as fast as the generator can, after a warm-up.
+/// Makes one trial as fast as the generator can send, after a warm-up.
 ///
 /// # Errors
 /// If a generator cannot send.
@@ -144,10 +150,11 @@ pub fn flat_out(
     runs.trial(Pps::UNLIMITED, goal.short())
 }
 
-/// Finds the highest rate with no more loss than `goal` allows; the same rate is offered each way.
+/// Finds the highest rate with no more loss than `goal` allows. Each direction is offered the same
+/// rate.
 ///
 /// # Errors
-/// If a generator cannot send. Finding nothing is no error but [`Found::valid`] false.
+/// If a generator cannot send. To find no rate is not an error; then [`Found::valid`] is false.
 pub fn max_rate(
     paths: &mut [Path],
     goal: &Goal,

@@ -9,15 +9,15 @@ use crate::measure::point::Point;
 use crate::measure::trial::{self, Trial};
 use crate::model::units::Pps;
 
-/// The light load, as a share of what came back in the warm-up, and its time.
+/// The light load as a share of the rate that came back in the warm-up, and its duration.
 const LIGHT: (f64, Duration) = (0.25, Duration::from_millis(250));
 
-/// Makes trials, tells of them and keeps them.
+/// Makes trials, reports them and keeps their results.
 pub struct Runs<'a> {
     paths: &'a mut [Path],
     clock: &'a dyn Clock,
     watch: &'a mut dyn FnMut(Event),
-    /// What the trials gave, in order.
+    /// The results of the trials, in order.
     pub points: Vec<Point>,
 }
 
@@ -36,13 +36,13 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Lets caches fill and clocks rise: what comes of that is nobody's result.
+    /// Lets caches fill and clock frequencies rise. The result is not reported.
     pub fn warm_up(&mut self) -> Result<Trial, Failure> {
         (self.watch)(Event::WarmUp);
         trial::run(self.paths, Pps::UNLIMITED, SHORTEST, self.clock)
     }
 
-    /// Warms up, and measures how long packets are on their way while none waits, in seconds.
+    /// Warms up, and measures for how many seconds packets are in flight while none wait.
     pub fn in_flight(&mut self, limit: Pps) -> Result<f64, Failure> {
         let back = self.warm_up()?.forwarded.0 / self.paths.len().max(1) as f64;
         let rate = Pps((LIGHT.0 * back).min(limit.0));
@@ -53,7 +53,7 @@ impl<'a> Runs<'a> {
         Ok(light.drained as f64 / light.offered_pps().0)
     }
 
-    /// A trial at `rate` each way.
+    /// Makes a trial at `rate` in each direction.
     pub fn trial(&mut self, rate: Pps, length: Duration) -> Result<Trial, Failure> {
         let flat_out = !rate.is_limited();
         let ways = self.paths.len().max(1) as f64;

@@ -43,7 +43,8 @@ fn finds_the_capacity_of_a_device_that_drops_the_excess() {
     }
 }
 
-/// A receive livelock: offered far more than it can, the device forwards a third of it.
+/// A receive livelock: offered far more than it can handle, the device forwards a third of its
+/// capacity.
 #[test]
 fn finds_the_capacity_of_a_device_that_collapses() {
     let device = Device {
@@ -76,7 +77,7 @@ fn a_generator_slower_than_the_device_is_said_to_be_the_limit() {
     );
 }
 
-/// The generator was slow while it was measured: what it can do is measured again.
+/// The generator was slow while its ceiling was measured, so the ceiling is measured again.
 #[test]
 fn the_generators_ceiling_rises_when_a_trial_passes_there() {
     let device = Device {
@@ -95,7 +96,7 @@ fn the_generators_ceiling_rises_when_a_trial_passes_there() {
     assert!((found.flat_out_pps.unwrap() / 5e6 - 1.0).abs() < 0.01);
 }
 
-/// In little time, too, on a device that forwards more flat out than it does without loss.
+/// Also in little time, on a device that forwards more flat out than it does without loss.
 #[test]
 fn goes_down_until_something_passes() {
     let device = Device {
@@ -125,7 +126,7 @@ fn the_result_is_confirmed_by_longer_trials() {
     assert!(last.seconds > 2.9 && (last.offered_pps / 1e6 - 1.0).abs() < 0.02);
 }
 
-/// A generator that is held up in every third trial: no bound of anything.
+/// A generator that is held up in every third trial does not bound the result.
 #[test]
 fn a_moment_without_the_processor_is_no_bound() {
     let device = Device {
@@ -272,8 +273,8 @@ fn a_ramp_comes_first_if_there_is_time() {
     assert!(short.trials[1].offered_pps > 0.9e6, "no ramp: {short:?}");
 }
 
-/// How far a search of `seconds` is off on such devices: the errors as shares in order, and the share of the searches whose
-/// interval holds the truth.
+/// How far searches of `seconds` are off on such devices: the relative errors in ascending order,
+/// and the share of searches whose interval holds the true rate.
 fn errors(device: Device, seconds: u64, searches: u64) -> (Vec<f64>, f64) {
     let truth = device.capacity / (1.0 - goal(0).loss);
     let found = (0..searches).map(|seed| {
@@ -358,7 +359,8 @@ fn is_unbiased() {
                 100.0 * sizes[sizes.len() / 2],
                 100.0 * held
             );
-            // A device that collapses shows itself far from where it can be: to get there takes trials.
+            // Flat out, a collapsing device forwards far less than it can, and it takes trials to
+            // get there.
             let far = device.collapse < 1.0 && seconds < 60;
             assert!(far || median.abs() <= 0.005, "{name}: {median}");
             assert!(held >= 0.85, "{name}: {held}");

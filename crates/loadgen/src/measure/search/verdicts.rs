@@ -1,4 +1,4 @@
-//! What the trials of a search say, and where the next one is made.
+//! What the trials of a search say, and at which rate the next one is made.
 
 use std::time::Duration;
 
@@ -8,49 +8,50 @@ use crate::measure::threshold::Threshold;
 use crate::measure::trial::Trial;
 use crate::model::units::Pps;
 
-/// Rates of the ramp, as shares of what came back flat out.
+/// Rates of the ramp, as shares of the rate that came back flat out.
 pub const RAMP: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 1.5];
-/// Trials that the budget must have room for if there is to be a ramp.
+/// There is a ramp if the budget has room for this many trials.
 const RAMP_FROM: u32 = 24;
-/// Trials that confirm; time is kept for them.
+/// Confirming trials for which time is reserved.
 const CONFIRMING: u32 = 2;
-/// Where the trials that look are made: the threshold is below with these probabilities, in turn. Verdicts on both
-/// sides of it show how much they scatter.
+/// Searching trials are made in turn at the rates below which the threshold lies with these
+/// probabilities: verdicts on both sides of it show how much they scatter.
 const SIDES: [f64; 2] = [0.2, 0.8];
-/// Where those that confirm are made: the first at the median, the next below it.
+/// The same of confirming trials: the first at the median, the next below it.
 const CONFIRM_AT: [f64; 2] = [0.5, 0.25];
-/// How far from what is known flat out the threshold may be, as a factor.
+/// How far the threshold may be from the rates seen flat out, as a factor.
 const FAR: f64 = 16.0;
-/// A generator that sent this share of the offer may have been held up for a moment; one that sent less cannot send it.
+/// A generator that sent this share of the offer may have been held up for a moment; one that sent
+/// less cannot send the rate.
 const HELD_UP: f64 = 0.9;
-/// Packets each way that are on their way in batches and make no queue.
+/// Packets of each direction in flight in batches; they are not a queue.
 const BATCH: f64 = 64.0;
 
-/// What is known so far. Rates are each way.
+/// What is known so far. Rates are those of each direction.
 pub struct Search<'a> {
     goal: &'a Goal,
     ways: f64,
-    /// The highest rate that the device goes on forwarding.
+    /// The highest rate that the device can sustain.
     threshold: Threshold,
-    /// No rate above is offered: the generator's ceiling or the limit.
+    /// Highest rate to offer: the generator's ceiling or the limit.
     top: f64,
-    /// The ceiling has been measured again, and was no higher.
+    /// Whether the ceiling has been measured again and was no higher.
     top_is_sure: bool,
-    /// Packets are under way for so long while none waits, in seconds.
+    /// Seconds that packets are in flight while none wait.
     in_flight: f64,
-    /// Packets each way that waited in the device at the end of the trial flat out.
+    /// Packets of each direction that waited in the device at the end of the trial flat out.
     queue: f64,
     verdicts: Vec<Verdict>,
-    /// A trial that the generator did not keep to, and that is made again.
+    /// A trial to be made again, because the generator did not send what was offered.
     again: Option<(Pps, Duration)>,
 }
 
-/// What a trial said.
+/// The verdict of a trial.
 struct Verdict {
-    /// Rate that it stands for, each way.
+    /// Rate that it stands for, in each direction.
     rate: f64,
     passed: bool,
-    /// The length that was asked for.
+    /// The intended length.
     length: Duration,
     trial: Trial,
 }
@@ -59,7 +60,7 @@ impl<'a> Search<'a> {
     pub fn new(flat: &Trial, in_flight: f64, goal: &'a Goal) -> Search<'a> {
         let ways = flat.ways.len().max(1) as f64;
         let ceiling = flat.sent_pps().0 / ways;
-        // A device that loses nothing up to its capacity forwards that flat out too.
+        // A device without loss up to its capacity forwards that much flat out, too.
         let likely = (flat.forwarded.0 / ways).max(1.0);
         let mut search = Search {
             goal,
@@ -76,7 +77,7 @@ impl<'a> Search<'a> {
         search
     }
 
-    /// The rates of the ramp, each way; none if the search would miss the time.
+    /// The rates of the ramp in each direction; none if the search needs the time.
     pub fn ramp(&self, flat: &Trial) -> Vec<Pps> {
         if self.goal.budget < RAMP_FROM * self.goal.short() {
             return Vec::new();
@@ -86,7 +87,7 @@ impl<'a> Search<'a> {
         sendable.map(Pps).collect()
     }
 
-    /// Rate and length of the next trial; None if enough is known or the time that is left is too short.
+    /// Rate and length of the next trial; None if enough is known or too little time is left.
     pub fn next(&self, left: Duration) -> Option<(Pps, Duration)> {
         if let Some((rate, length)) = self.again
             && left >= length
@@ -115,13 +116,13 @@ impl<'a> Search<'a> {
         } else {
             (short, SIDES[paced % SIDES.len()])
         };
-        // A device whose queues take this much more fails only beyond.
+        // A device whose queues absorb this much fails only above it.
         let swallowed = self.queue / length.as_secs_f64();
         let rate = (self.threshold.quantile(place) + swallowed).min(self.top);
         (paced == 0 || left >= length).then_some((Pps(rate), length))
     }
 
-    /// Learns from a trial, unless it was the generator's bad moment: then it is made once more.
+    /// Learns from a trial. If the generator was held up, it is made once more instead.
     pub fn learn(&mut self, trial: Trial, length: Duration) {
         let held_up = !trial.valid && trial.sent_pps().0 >= HELD_UP * trial.offered_pps().0;
         if held_up && self.again.is_none() {
@@ -150,7 +151,7 @@ impl<'a> Search<'a> {
         });
     }
 
-    /// The device forwarded all that the generator is known to be able to send.
+    /// Whether the device has forwarded the most that the generator is known to send.
     pub fn has_passed_at_the_top(&self) -> bool {
         let last = self.verdicts.last().filter(|v| v.passed);
         let at_the_top = last.is_some_and(|v| v.trial.rate.0 >= self.top * (1.0 - self.goal.width));
@@ -170,13 +171,13 @@ impl<'a> Search<'a> {
         self.judge(flat.clone(), self.goal.short());
     }
 
-    /// Packets each way that waited in the device when the sending ended.
+    /// Packets of each direction that waited in the device when sending ended.
     fn waiting(&self, trial: &Trial) -> f64 {
         let on_their_way = self.in_flight * trial.forwarded.0;
         ((trial.drained as f64 - on_their_way) / self.ways - BATCH).max(0.0)
     }
 
-    /// The longer trial that passed within the interval.
+    /// The last confirming trial that passed within the interval.
     fn confirmation(&self) -> Option<&Verdict> {
         let (low, _) = self.threshold.interval();
         let least = low.min(self.top * (1.0 - self.goal.width));
@@ -248,7 +249,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether the device was never asked for more than `rate`: the generator could not send it.
+    /// Whether the generator bounds the result: it could not offer the device more than `rate`.
     fn generator_bounds(&self, rate: f64) -> bool {
         let near = 1.0 + 3.0 * self.goal.width;
         if rate * near >= self.top && self.threshold.median() >= self.top {

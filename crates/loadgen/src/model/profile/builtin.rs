@@ -1,4 +1,4 @@
-//! The profiles that are built in, packet for packet what T-Rex's of the same name send.
+//! The built-in profiles. They send the same packets as the T-Rex profiles of the same name.
 
 use std::net::Ipv4Addr;
 
@@ -11,7 +11,7 @@ use crate::model::units::{FCS, MAX_FRAME, Pps};
 
 /// A built-in profile.
 pub struct Builtin {
-    /// Name, as after `-f` or `--profile`.
+    /// Name, as given to `-f` or `--profile`.
     pub name: &'static str,
     /// One line for `--help`.
     pub about: &'static str,
@@ -76,12 +76,12 @@ const IMIX: Ranges = [
     (Ipv4Addr::new(48, 0, 0, 1), Ipv4Addr::new(48, 0, 0, 254)),
 ];
 
-/// Rate and start of the three streams of an imix, from the smallest.
+/// Rate and start time of the three streams of an imix, smallest frames first.
 const IMIX_RATES: [(f64, f64); 3] = [(28.0, 0.0), (16.0, 0.1), (4.0, 0.2)];
 
 fn bench(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
     const KNOWN: &[&str] = &["size", "vm", "flow", "pg_id"];
-    if let Some(name) = tunables.stranger(KNOWN) {
+    if let Some(name) = tunables.unknown(KNOWN) {
         return Err(format!(
             "tunable `{name}` is not one of {}",
             KNOWN.join(", ")
@@ -139,7 +139,8 @@ fn bench(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
 
 fn imix(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
     none(tunables)?;
-    // The template is the same for both ways: the addresses are overwritten, the UDP checksum stays as it was.
+    // The template is the same in both directions: addresses are overwritten, but not the UDP
+    // checksum.
     let (first, last) = (IMIX[0].0, IMIX[1].0);
     let [from, to] = facing(IMIX, way);
     const FRAMES: [usize; 3] = [60, 590, 1514];
@@ -169,7 +170,7 @@ fn simple_bdir(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
 }
 
 fn none(tunables: &Tunables) -> Result<(), String> {
-    tunables.stranger(&[]).map_or(Ok(()), |name| {
+    tunables.unknown(&[]).map_or(Ok(()), |name| {
         Err(format!("tunable `{name}`: this profile has none"))
     })
 }
@@ -251,7 +252,8 @@ fn vary(
     Ok(stream)
 }
 
-/// An Ethernet frame of `len` bytes with an IPv4 UDP packet, payload `x`. `len` holds the headers at least.
+/// An Ethernet frame of `len` bytes, or enough for the headers, with an IPv4 UDP packet and a
+/// payload of `x`.
 fn udp(
     source: Ipv4Addr,
     destination: Ipv4Addr,
@@ -261,7 +263,7 @@ fn udp(
 ) -> Vec<u8> {
     let len = len.max(HEADERS);
     let mut p = Vec::with_capacity(len);
-    // Placeholders that T-Rex users know; the port's own addresses replace them.
+    // T-Rex's placeholders; the port's own addresses replace them.
     p.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0x08, 0x00]);
     p.extend_from_slice(&[0x45, 0]);
     p.extend_from_slice(&((len - 14) as u16).to_be_bytes());

@@ -1,6 +1,6 @@
 //! Reads compiled profiles: a JSON array of T-Rex stream objects.
 //!
-//! Keys that are not known are ignored; what is known and cannot be done is refused, never sent differently.
+//! Unknown keys are ignored. What is known but not supported is refused, never sent differently.
 
 use std::ops::RangeInclusive;
 
@@ -11,10 +11,11 @@ use serde_json::Value;
 use crate::model::stream::{MAX_VARIABLES, Macs, Op, Step, Stream, StreamRate, Variable};
 use crate::model::units::{Bits, MAX_FRAME, Pps};
 
-/// Most streams of one profile: more than any profile has, few enough for a wrong file to fail early.
+/// Most streams of a profile: more than any real one has, but few enough for a wrong file to fail
+/// early.
 const MAX_STREAMS: usize = 4096;
 
-/// Rates of a stream, in whatever unit: few enough for the sum of all streams to be a number, and not 0.
+/// Range of a stream's rate, in any unit: the sum of all streams stays finite and above 0.
 const RATES: RangeInclusive<f64> = 1e-6..=1e15;
 
 /// Length of an Ethernet header.
@@ -109,12 +110,15 @@ struct RawChecksum {
     pkt_offset: usize,
 }
 
-/// All streams of the file that start by themselves.
+/// The streams of the file that start by themselves.
 pub(super) fn parse(text: &str) -> Result<Vec<Stream>, String> {
     let raw: Vec<Value> =
         serde_json::from_str(text).map_err(|e| format!("not a JSON array of streams: {e}"))?;
     if raw.len() > MAX_STREAMS {
-        return Err(format!("{} streams, {MAX_STREAMS} are possible", raw.len()));
+        return Err(format!(
+            "{} streams; at most {MAX_STREAMS} are supported",
+            raw.len()
+        ));
     }
     let mut streams = Vec::new();
     for (i, value) in raw.into_iter().enumerate() {
@@ -143,7 +147,7 @@ fn stream(index: usize, value: Value) -> Result<Option<Stream>, String> {
         }
     }
     if !raw.self_start {
-        // Only a burst that ends can start another stream, and there are none.
+        // Only the end of a burst starts another stream, and there are no bursts.
         return Ok(None);
     }
     if raw.start_paused {
@@ -228,7 +232,7 @@ fn instruction(stream: &mut Stream, kind: &str, value: Value) -> Result<(), Stri
             let raw = serde_json::from_value(value).map_err(|e| e.to_string())?;
             let variable = variable(raw)?;
             if stream.variables.iter().any(|v| v.name == variable.name) {
-                return Err(format!("variable `{}` is there already", variable.name));
+                return Err(format!("variable `{}` is defined twice", variable.name));
             }
             if stream.variables.len() == MAX_VARIABLES {
                 return Err(format!("more than {MAX_VARIABLES} variables"));
@@ -239,8 +243,8 @@ fn instruction(stream: &mut Stream, kind: &str, value: Value) -> Result<(), Stri
         "write_flow_var" => {
             let raw: RawWrite = serde_json::from_value(value).map_err(|e| e.to_string())?;
             let variable = stream.variables.iter().position(|v| v.name == raw.name);
-            let variable =
-                variable.ok_or_else(|| format!("there is no variable `{}` before it", raw.name))?;
+            let variable = variable
+                .ok_or_else(|| format!("no variable `{}` is defined before it", raw.name))?;
             Step::Write {
                 variable,
                 offset: raw.pkt_offset,
@@ -320,7 +324,7 @@ fn variable(raw: RawVariable) -> Result<Variable, String> {
     })
 }
 
-/// The range extended to a whole number of steps: upwards for inc, downwards for dec.
+/// Extends the range to a whole number of steps: upwards for inc, downwards for dec.
 fn whole_steps(op: Op, min: u64, max: u64, step: u64, top: u64) -> Option<(u64, u64)> {
     let count = u128::from(max - min) + 1;
     let rest = count % u128::from(step);

@@ -1,7 +1,7 @@
-//! Traffic profiles: the built-in ones and compiled profile files.
+//! Traffic profiles, built in or from compiled files.
 //!
-//! A profile gives the streams of one port. Ports come in pairs; the second of a pair sends [`Way::Back`], where
-//! most profiles swap the address ranges.
+//! A profile gives the streams of one port. Ports come in pairs; the second one sends
+//! [`Way::Back`], for which most profiles swap the address ranges.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ mod compiled;
 
 pub use builtin::BUILTIN;
 
-/// Which port of a pair sends.
+/// The port of a pair that sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Way {
     /// The first port of the pair, direction 0.
@@ -24,17 +24,17 @@ pub enum Way {
     Back,
 }
 
-/// A profile's settings, in the order in which they were given.
+/// Settings of a profile, in the order given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tunables(Vec<(String, String)>);
 
-/// Why there is no such profile.
+/// Why a profile cannot be opened.
 #[derive(Debug, Error)]
 pub enum ProfileError {
     /// Neither a built-in name nor a file.
     #[error("profile `{0}`: no such profile; built in are {names}, or name a compiled profile (FILE.json)", names = builtin::names())]
     Unknown(String),
-    /// The file is there, but cannot be read.
+    /// The file exists but cannot be read.
     #[error("profile {}: {error}", path.display())]
     Read {
         /// The file.
@@ -47,7 +47,7 @@ pub enum ProfileError {
     Wrong {
         /// The file or profile.
         name: String,
-        /// Where and what.
+        /// Where it is wrong, and why.
         why: String,
     },
     /// A setting that the profile does not have, or a wrong value.
@@ -55,16 +55,17 @@ pub enum ProfileError {
     Tunable {
         /// The profile.
         name: String,
-        /// Which setting, what is accepted.
+        /// The setting, and what is accepted.
         why: String,
     },
 }
 
 impl Tunables {
-    /// Reads `size=64,vm=var2` (commas or blanks between), also with dashes as in `--size=64`, also `--size 64 --vm var2`.
+    /// Reads `size=64,vm=var2`, separated by commas or blanks; also `--size=64` and `--size 64 --vm
+    /// var2`.
     ///
     /// # Errors
-    /// A text that says which word has no value.
+    /// A message with the word that has no value.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut words = text.split([',', ' ', '\t']).filter(|w| !w.is_empty());
         let mut found = Vec::new();
@@ -85,7 +86,7 @@ impl Tunables {
         Ok(Tunables(found))
     }
 
-    /// Adds a setting; a later one of the same name wins.
+    /// Adds a setting. The last one of a name counts.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.0.push((name.to_owned(), value.to_string()));
@@ -102,8 +103,8 @@ impl Tunables {
             .map(|(_, value)| value.as_str())
     }
 
-    /// The first name that is not among `known`.
-    fn stranger(&self, known: &[&str]) -> Option<&str> {
+    /// The first name that is not in `known`.
+    fn unknown(&self, known: &[&str]) -> Option<&str> {
         self.0
             .iter()
             .map(|(key, _)| key.as_str())
@@ -114,7 +115,7 @@ impl Tunables {
 /// The streams of profile `name` (a built-in name, or a compiled profile `FILE.json`) for one port.
 ///
 /// # Errors
-/// [`ProfileError`], one line that names the profile, the place in it and what is accepted.
+/// [`ProfileError`]: one line with the profile, the place in it and what is accepted.
 pub fn open(name: &str, way: Way, tunables: &Tunables) -> Result<Vec<Stream>, ProfileError> {
     if let Some(profile) = builtin::find(name) {
         let wrong = |why| ProfileError::Tunable {
@@ -130,7 +131,7 @@ pub fn open(name: &str, way: Way, tunables: &Tunables) -> Result<Vec<Stream>, Pr
     if !is_json {
         return Err(ProfileError::Unknown(name.to_owned()));
     }
-    if let Some(tunable) = tunables.stranger(&[]) {
+    if let Some(tunable) = tunables.unknown(&[]) {
         let why = format!("a compiled profile has no tunables (`{tunable}`)");
         return Err(ProfileError::Tunable {
             name: name.to_owned(),
@@ -147,7 +148,7 @@ pub fn open(name: &str, way: Way, tunables: &Tunables) -> Result<Vec<Stream>, Pr
 /// Reads the text of a compiled profile; `name` is for messages.
 ///
 /// # Errors
-/// [`ProfileError::Wrong`] names the stream, the instruction and what is wrong or not supported.
+/// [`ProfileError::Wrong`] with the stream, the instruction, and what is wrong or not supported.
 pub fn parse(name: &str, text: &str) -> Result<Vec<Stream>, ProfileError> {
     compiled::parse(text).map_err(|why| ProfileError::Wrong {
         name: name.to_owned(),

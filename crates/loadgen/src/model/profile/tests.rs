@@ -1,4 +1,4 @@
-//! Built-in profiles against compiled ones, and the reader of compiled ones against wrong input.
+//! Built-in profiles compared with compiled ones, and wrong compiled profiles.
 
 use super::*;
 use crate::model::stream::load;
@@ -18,7 +18,7 @@ fn tunables(text: &str) -> Tunables {
     Tunables::parse(text).unwrap()
 }
 
-/// Every built-in profile is, stream for stream and byte for byte, the compiled one of the same tunables.
+/// Every built-in profile equals the compiled one of the same tunables, byte for byte.
 #[test]
 fn built_in_profiles_are_the_compiled_ones() {
     for (profile, settings, way, (file, text)) in [
@@ -172,7 +172,7 @@ fn what_is_not_supported_names_stream_and_instruction() {
     }
 }
 
-/// A minimal stream with one variable and one write, to be broken.
+/// A minimal stream with one variable and one write, for tests to break.
 fn one(variable: &str, write: &str) -> String {
     format!(
         r#"[{{"mode": {{"type": "continuous"}}, "packet": {{"binary": "{}"}}, "x": 1, "vm": {{"instructions": [
@@ -304,7 +304,7 @@ proptest! {
         }
     }
 
-    /// Real profiles with a few bytes changed: read, and then also executable, or refused.
+    /// Real profiles with a few changed bytes are either refused, or read and then can be executed.
     #[test]
     fn damaged_profiles_are_read_or_refused(
         which in 0..4usize,

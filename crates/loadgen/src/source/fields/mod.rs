@@ -1,8 +1,8 @@
-//! Executes a stream: the next packet, and the next, with their fields varied.
+//! Executes a stream: makes one packet after the other, with their fields varied.
 //!
-//! A stream is compiled once to a flat list of operations, so that a packet costs a copy of the template and a few
-//! stores. The IPv4 header checksum is not summed anew where the written fields allow: a sum over what never
-//! changes is prepared, and what was written is added to it.
+//! A stream is compiled once to a flat list of operations, so that a packet costs a copy of the
+//! template and a few stores. Where the fields allow it, the IPv4 header is not summed anew: the
+//! sum of the constant part is computed once, and what was written is added to it.
 
 use wire::checksum::{self, Sum};
 use wire::ip4;
@@ -16,7 +16,7 @@ pub struct Fields {
     variables: Vec<Running>,
     steps: Vec<Compiled>,
     random: Random,
-    /// State at the first packet and packets until it comes back, for a stream with a cache.
+    /// For a stream with a cache: the state at the first packet, and packets until it repeats.
     cache: Option<Box<Cache>>,
 }
 
@@ -28,7 +28,7 @@ struct Cache {
     left: u32,
 }
 
-/// A variable and the value it has in the next packet.
+/// A variable, with its value in the next packet.
 #[derive(Debug, Clone, Copy)]
 struct Running {
     value: u64,
@@ -36,13 +36,13 @@ struct Running {
     min: u64,
     max: u64,
     step: u64,
-    /// Two or four bytes' worth of the generator, or eight.
+    /// Width in bytes, which decides how many random bits are drawn.
     size: u8,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Compiled {
-    /// Four bytes in network order, the common case.
+    /// Four bytes in network byte order, the common case.
     Write32 {
         variable: usize,
         offset: usize,
@@ -55,13 +55,13 @@ enum Compiled {
         size: usize,
         big_endian: bool,
     },
-    /// The header is summed in every packet.
+    /// Sums the whole header.
     Sum { header: usize },
-    /// The header is `base` plus what the `Write32`s since the last checksum stored.
+    /// Adds what the `Write32`s stored to `base`, the sum of the rest of the header.
     Delta { header: usize, base: u16 },
 }
 
-/// The generator of T-Rex's random variables.
+/// T-Rex's random number generator.
 #[derive(Debug, Clone, Copy)]
 struct Random(u32);
 
@@ -72,7 +72,7 @@ impl Random {
         u64::from((self.0 >> 16) & 0x7fff)
     }
 
-    /// The first draw makes the high half.
+    /// The first draw is the high half.
     fn draw32(&mut self) -> u64 {
         (self.draw16() << 16) + self.draw16()
     }
@@ -119,7 +119,7 @@ impl Running {
         }
     }
 
-    /// This packet's value; steps to the next one's.
+    /// Returns this packet's value and steps to that of the next.
     #[inline]
     fn next(&mut self, random: &mut Random) -> u64 {
         let value = self.value;
@@ -147,11 +147,11 @@ impl Running {
 }
 
 impl Fields {
-    /// Compiles `stream`. `entropy` seeds the random variables of streams that ask for a different sequence every
-    /// time (seed 0) and is not used otherwise.
+    /// Compiles `stream`. `entropy` seeds the random variables of streams that ask for a different
+    /// sequence every time (seed 0).
     ///
-    /// A stream from [`crate::model::profile`] fits: its steps lie within the frame and name variables it has. Steps that do
-    /// not are left out.
+    /// Steps that do not lie within the frame or name no variable of the stream are left out;
+    /// streams from [`crate::model::profile`] have none.
     #[must_use]
     pub fn new(stream: &Stream, entropy: u32) -> Self {
         let frame = stream.frame();
@@ -190,13 +190,14 @@ impl Fields {
         self.frame.len()
     }
 
-    /// Never: the smallest frame is 60 bytes.
+    /// Always false: the smallest frame has 60 bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.frame.is_empty()
     }
 
-    /// Writes the next packet to the begin of `out` and returns its length, or 0 (and no step is made) where `out` is too short.
+    /// Writes the next packet to the start of `out` and returns its length. Returns 0, and stays at
+    /// this packet, if `out` is too short.
     #[inline]
     pub fn write(&mut self, out: &mut [u8]) -> usize {
         let Some(out) = out.get_mut(..self.frame.len()) else {
@@ -207,14 +208,14 @@ impl Fields {
         out.len()
     }
 
-    /// Appends the next packet to `out`, for frames that do not lie in one piece of memory.
+    /// Appends the next packet to `out`, for frames that do not fit into one buffer.
     pub fn append(&mut self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&self.frame);
         self.vary(&mut out[start..]);
     }
 
-    /// `out` is the template and becomes the next packet.
+    /// Turns `out`, a copy of the template, into the next packet.
     #[inline]
     fn vary(&mut self, out: &mut [u8]) {
         if self.steps.is_empty() {
@@ -265,7 +266,7 @@ impl Fields {
         self.repeat();
     }
 
-    /// Back to the first packet when the cache has been sent once.
+    /// Starts again with the first packet when the whole cache has been sent.
     #[inline]
     fn repeat(&mut self) {
         if let Some(cache) = &mut self.cache {
@@ -279,7 +280,7 @@ impl Fields {
     }
 }
 
-/// The operation of step `at`.
+/// Compiles step `at`.
 fn compile(steps: &[Step], at: usize, variables: &[Variable], frame: &[u8]) -> Compiled {
     match steps[at] {
         Step::Write {
@@ -314,8 +315,8 @@ fn compile(steps: &[Step], at: usize, variables: &[Variable], frame: &[u8]) -> C
     }
 }
 
-/// Sum of the header's constant part, if the checksum is the first one and every write before it is a 32-bit one
-/// into the addresses, not overlapping another.
+/// Sum of the constant part of the header, if all steps before are 32-bit writes to its addresses
+/// that do not overlap.
 fn prepared_sum(
     steps: &[Step],
     at: usize,
@@ -349,7 +350,8 @@ fn prepared_sum(
     Some(Sum::default().with(&bytes).fold())
 }
 
-/// Sets the checksum of the IPv4 header that `packet` begins with; its length field counts as far as the packet goes.
+/// Sets the checksum of the IPv4 header at the start of `packet`. A header length beyond the packet
+/// is cut to it.
 fn checksum4(packet: &mut [u8]) {
     let len = (usize::from(packet[0] & 0xf) * 4).clamp(ip4::LEN, packet.len());
     packet[10..12].fill(0);

@@ -1,4 +1,4 @@
-//! The compiled stream against a slow reading of its specification.
+//! The compiled stream compared with a slow implementation of its specification.
 
 use super::*;
 use crate::model::stream::{Macs, StreamRate};
@@ -32,7 +32,8 @@ fn variable(op: Op, size: u8, init: u64, min: u64, max: u64, step: u64) -> Varia
     }
 }
 
-/// The `n`th packet (from 0) by definition: value by modular arithmetic, bytes one by one, checksum word by word.
+/// The `n`th packet, counted from 0, by definition: values by modular arithmetic, bytes one by one,
+/// the checksum word by word.
 fn oracle(stream: &Stream, n: u64) -> Vec<u8> {
     let n = if stream.cache > 0 {
         n % u64::from(stream.cache)
@@ -199,7 +200,7 @@ proptest! {
     }
 }
 
-/// The common shape takes the prepared sum, so that the property above covers it.
+/// The common kind of stream uses the prepared sum, so the property above covers it.
 #[test]
 fn addresses_take_the_prepared_sum() {
     let steps = vec![
