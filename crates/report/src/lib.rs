@@ -1,7 +1,8 @@
-//! The results of a comparison of devices: what is written down, and how it is shown.
+//! Results of a comparison of devices, and how they are shown.
 //!
-//! [`model`] is the data and its JSON, [`setup`] what they are of; [`text`] the table for a terminal, [`html`] the page with graphs. Both show
-//! [`published`] figures beside it; [`stats`] sums up repeated measurements.
+//! [`model`] is the data and its JSON, and [`setup`] what was compared. [`text`] is the table for a
+//! terminal and [`html`] the page with graphs; both also show [`published`] figures. [`stats`]
+//! summarizes repeated measurements.
 
 #![forbid(unsafe_code)]
 

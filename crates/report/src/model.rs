@@ -1,8 +1,10 @@
-//! What a comparison of devices writes down: the JSON of `parshall lab --json` and the input of the HTML report.
+//! The result of a comparison of devices: the JSON of `parshall lab --json`, and the input of table
+//! and page.
 //!
-//! The keys are a contract with programs that read the file: a key is never renamed or given another unit. New
-//! keys may be added, and every reader must ignore keys that it does not know. All rates count packets (frames)
-//! of one second of wall time; sizes count the frame check sequence as T-Rex does (64 = smallest frame).
+//! The keys are a contract with programs that read the file: a key is never renamed and never
+//! changes its unit. New keys may be added, and readers must ignore keys they do not know. Rates
+//! are packets (frames) a second of wall time. Sizes include the frame check sequence, as in T-Rex,
+//! so the smallest frame has 64 bytes.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +15,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::setup::{Dut, Io, Lane, Load, Placement, Size, Spread, Word};
 
-/// Everything one invocation of the lab measured.
+/// Everything that one run of the lab measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LabResult {
     /// What the load generator could do by itself.
     pub generator: Generator,
-    /// Where it was measured.
+    /// The machine that measured it.
     #[serde(default)]
     pub machine: Machine,
-    /// One entry a device, I/O, lane, load test, placement and round, in the order in which they ran.
+    /// One entry for each device, I/O, lane, load, placement and round, in the order in which they
+    /// ran.
     pub runs: Vec<Run>,
 }
 
-/// The load generator without a device: no result above it can be the device's.
+/// The load generator without a device. No device can have a result above this.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Generator {
-    /// Highest rate that the generator sent and its own sink counted, in packets a second.
+    /// Highest rate that the generator sent and its own receiver counted, in packets a second.
     pub ceiling_pps: f64,
     /// How the ceiling was measured, in one sentence.
     #[serde(default)]
     pub method: String,
-    /// The ceiling for each way of sending that was used; `ceiling_pps` is the highest of them.
+    /// The ceiling of each kind of port and sender used; `ceiling_pps` is the highest.
     #[serde(default)]
     pub ceilings: Vec<Ceiling>,
 }
@@ -47,11 +50,11 @@ pub struct Ceiling {
     pub sender: Sender,
     /// Frame size.
     pub size: Size,
-    /// Packets a second.
+    /// The ceiling in packets a second.
     pub pps: f64,
 }
 
-/// The machine, so that a reader who was not there can judge the figures.
+/// The machine, for readers to judge the figures by.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Kernel release, as `uname -r` prints it.
@@ -63,34 +66,36 @@ pub struct Machine {
     /// Main memory in bytes.
     #[serde(default)]
     pub memory_bytes: u64,
-    /// Machine or hypervisor product name, where the firmware tells; empty if not known.
+    /// Product name of the machine or hypervisor, from the firmware; empty if not known.
     #[serde(default)]
     pub product: String,
     /// Distribution, as `PRETTY_NAME` of /etc/os-release.
     #[serde(default)]
     pub os: String,
-    /// Processor time the hypervisor took away while measuring, in percent of all processor time.
+    /// Processor time that the hypervisor took during the measurement, in percent of all processor
+    /// time.
     #[serde(default)]
     pub steal_percent: f64,
-    /// Cache-line round trip between the processors used, in nanoseconds, lowest and highest seen.
+    /// Round trip of a cache line between the processors used, in nanoseconds: lowest and highest
+    /// seen.
     #[serde(default)]
     pub round_trip_ns: Option<(f64, f64)>,
     /// Ports and the mode each ran in.
     #[serde(default)]
     pub ports: Vec<PortMode>,
-    /// Program or library name to version (`parshall`, `rustc`, `libbpf` ...).
+    /// Versions by name of program (`parshall`, `iproute2`, `ethtool`).
     #[serde(default)]
     pub versions: BTreeMap<String, String>,
-    /// The command as it was typed.
+    /// The command line.
     #[serde(default)]
     pub command: String,
-    /// Begin of the measurement, RFC 3339 in UTC.
+    /// Start of the measurement, RFC 3339 in UTC.
     #[serde(default)]
     pub started: String,
-    /// Whole duration in seconds.
+    /// Total duration in seconds.
     #[serde(default)]
     pub seconds: f64,
-    /// Anything else that a reader should know, a sentence each.
+    /// Anything else that readers should know, in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -104,11 +109,12 @@ pub struct PortMode {
     pub name: String,
     /// Driver or kind: `veth`, `memif`.
     pub driver: String,
-    /// Live mode: `zero-copy`, `driver copy`, `generic`, `XDP live frames`, `kernel forwarding` ...
+    /// Mode it ran in: `zero-copy`, `driver copy`, `generic`, `XDP live frames`, `kernel
+    /// forwarding` ...
     pub mode: String,
 }
 
-/// One device under one load test in one round.
+/// One device under one load in one round.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Device under test.
@@ -119,25 +125,26 @@ pub struct Run {
     pub lane: Word<Lane>,
     /// Traffic profile: `bench`, `imix`.
     pub profile: String,
-    /// What was sent of it.
+    /// Frame size, number of flows, directions.
     #[serde(flatten)]
     pub load: Load,
-    /// False: the search found no rate that can be reported; `why` tells the reason.
+    /// False if the search found no rate; `why` says why.
     pub valid: bool,
-    /// Highest rate with a loss of no more than 0.1 % in any direction, in packets a second, both directions summed:
-    /// as many trials of this rate pass as fail.
+    /// Highest rate with no more than 0.1 % loss in any direction, in packets a second, total of
+    /// both directions. As many trials at this rate pass as fail.
     pub max_pps: f64,
-    /// `max_pps` lies between these with a confidence of 95 %; null if not known.
+    /// `max_pps` lies between these two with a confidence of 95 %; null if not known.
     #[serde(default)]
     pub interval_pps: Option<(f64, f64)>,
-    /// `max_pps` on the wire: frame, preamble, inter-frame gap, in bits a second.
+    /// `max_pps` on the wire, with preamble and inter-frame gap, in bits a second.
     pub l1_bps: f64,
-    /// Share of the packets that did not come back in the longest trial that passed next to `max_pps`, 0.0 to 1.0.
+    /// Share of the packets lost in the nearest long trial that passed, from 0.0 to 1.0.
     pub loss: f64,
-    /// Packets the device forwarded for each second of processor time it used, in millions; null if not known.
+    /// Packets that the device forwarded for each second of processor time it used, in millions;
+    /// null if not known.
     #[serde(default)]
     pub mpps_per_cpu_second: Option<f64>,
-    /// Distance of the processors; null where only one took part.
+    /// Distance of the processors; null if only one took part.
     #[serde(default)]
     pub placement: Option<Placement>,
     /// Whether generator and device shared a processor.
@@ -146,14 +153,14 @@ pub struct Run {
     /// Round, from 1.
     #[serde(default)]
     pub round: u32,
-    /// Rate the device forwarded while the generator sent as fast as it could, in packets a second (loss is
-    /// allowed here); null if not measured.
+    /// Rate that the device forwarded while the generator sent as fast as it could, whatever the
+    /// loss, in packets a second; null if not measured.
     #[serde(default)]
     pub saturation_pps: Option<f64>,
-    /// The highest rate was bounded by the generator, not by the device: the device may be faster.
+    /// Whether the generator bounded the highest rate, so that the device may be faster.
     #[serde(default)]
     pub limited_by_generator: bool,
-    /// Why `valid` is false, or what to bear in mind; empty otherwise.
+    /// Why `valid` is false, or what to keep in mind; may be empty.
     #[serde(default)]
     pub why: String,
     /// How processor time was attributed to the device.
@@ -168,7 +175,7 @@ pub struct Run {
 }
 
 impl From<Found> for Run {
-    /// What a search found; of what, is not in it.
+    /// The result of a search, without what it is a result of.
     fn from(found: Found) -> Self {
         Run {
             valid: found.valid,
@@ -189,7 +196,7 @@ impl From<Found> for Run {
 mod tests {
     use super::*;
 
-    /// What `parshall lab --quick` wrote.
+    /// Written by `parshall lab --quick`.
     const SAMPLE: &str = include_str!("sample.json");
 
     #[test]

@@ -1,14 +1,14 @@
-//! Published measurements that a reader may know, quoted beside ours and never in place of them.
+//! Published measurements that readers may know, quoted next to ours.
 
 /// A published table: its title, where it is from, and its cells.
 pub struct Published {
-    /// What was measured, on what.
+    /// What was measured, and on which machine.
     pub title: &'static str,
-    /// Who published it, and when.
+    /// Publisher and date.
     pub source: &'static str,
-    /// Heads of the columns; the first is the load test.
+    /// Heads of the columns; the first is that of the load test.
     pub columns: &'static [&'static str],
-    /// Rows, as many cells as columns.
+    /// Rows; each has as many cells as there are columns.
     pub rows: &'static [&'static [&'static str]],
 }
 

@@ -1,17 +1,17 @@
-//! What a result is of: the device, its ports, the load, and the processors that took part.
+//! What a result describes: the device, its ports, the load, and the processors used.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A word that is ours, or any other: what the user called it, or nothing where it is not known.
+/// A known word, or any other: the user's own name for something, or nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Word<T> {
-    /// One of ours.
+    /// A known word.
     Ours(T),
-    /// Any other; empty where it is not known.
+    /// Any other word; empty if nothing is known.
     Other(String),
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for Io {
     }
 }
 
-/// What forwards the packets.
+/// The part of the system that forwards the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lane {
@@ -89,7 +89,7 @@ impl fmt::Display for Lane {
 /// Size of the frames, with frame check sequence.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Size {
-    /// All of this many bytes.
+    /// All frames have this many bytes.
     Bytes(u32),
     /// A mix of sizes.
     #[default]
@@ -97,7 +97,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// With its unit, as `64 B`.
+    /// The size with its unit, as in `64 B`.
     pub(crate) fn in_words(self) -> String {
         match self {
             Size::Bytes(bytes) => format!("{bytes} B"),
@@ -142,14 +142,14 @@ impl<'de> Deserialize<'de> for Size {
     }
 }
 
-/// Ways of the load.
+/// Directions of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// From the first port to the second.
     #[default]
     OneWay,
-    /// From each port to the other; rates are the sum of both.
+    /// From each port to the other; rates are totals of both.
     BothWays,
 }
 
@@ -185,7 +185,7 @@ pub struct Load {
 }
 
 impl fmt::Display for Load {
-    /// As in the table: the number of flows is said where it matters.
+    /// As in the table, with the number of flows where it matters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flows = match (self.flows, self.size) {
             (Flows::One, _) => " one flow",
@@ -196,15 +196,15 @@ impl fmt::Display for Load {
     }
 }
 
-/// Distance of the two processors that took part, by a ping-pong on a shared cache line.
+/// Distance of the two processors, by the round trip of a cache line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// They share a cache.
     Near,
-    /// They do not: anything that crosses processors is several times slower.
+    /// They share none, and whatever crosses from one to the other is several times slower.
     Far,
-    /// The probes before and after the run disagree: do not compare this run.
+    /// The probes before and after the run disagree. Do not compare this run with others.
     Flipped,
 }
 
@@ -214,11 +214,11 @@ impl fmt::Display for Placement {
     }
 }
 
-/// Which processors generator and device ran on.
+/// The processors that generator and device ran on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
-    /// Generator, device and sink on one processor.
+    /// Generator, device and receiver on one processor.
     #[default]
     Shared,
     /// The device on a processor of its own.

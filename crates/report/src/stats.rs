@@ -1,8 +1,9 @@
-//! Statistics over repeated measurements: summaries and the comparison of two sets at 95 % confidence.
+//! Statistics of repeated measurements: summaries, and the comparison of two sets at 95 %
+//! confidence.
 
 use std::fmt;
 
-/// What describes a set of measurements.
+/// Summary of a set of measurements.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Summary {
     /// Number of values.
@@ -11,7 +12,7 @@ pub struct Summary {
     pub min: f64,
     /// Largest value.
     pub max: f64,
-    /// Middle value, or the mean of the two in the middle.
+    /// Median; of an even number of values, the mean of the two in the middle.
     pub median: f64,
     /// Arithmetic mean.
     pub mean: f64,
@@ -20,7 +21,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Describes `values`; None if there are none or one is not a number.
+    /// Summarizes `values`. None if there are none, or if one is infinite or not a number.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Summary> {
         if values.is_empty() || values.iter().any(|v| !v.is_finite()) {
@@ -52,7 +53,8 @@ impl Summary {
     }
 }
 
-/// How a set of measurements differs from a reference set: Student's t at 95 %, pooled standard deviation.
+/// How a set of measurements differs from a reference set: Student's t at 95 %, pooled standard
+/// deviation.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Difference {
     /// Difference of the means, in the measurements' unit.
@@ -61,14 +63,16 @@ pub struct Difference {
     pub error: f64,
     /// Difference in percent of the reference's mean.
     pub percent: f64,
-    /// Half width of the confidence interval of `percent`; it counts the reference's own spread too.
+    /// Half width of the confidence interval of `percent`, which includes the spread of the
+    /// reference.
     pub percent_error: f64,
     /// Pooled standard deviation.
     pub pooled: f64,
 }
 
 impl Difference {
-    /// Compares `set` with `reference`; None with fewer than two values in either or a reference mean of 0.
+    /// Compares `set` with `reference`. None if either has fewer than two values, or if the
+    /// reference's mean is 0.
     #[must_use]
     pub fn between(reference: &Summary, set: &Summary) -> Option<Difference> {
         if reference.n < 2 || set.n < 2 || reference.mean == 0.0 {
@@ -119,7 +123,8 @@ pub fn student95(freedom: usize) -> f64 {
     match freedom {
         0 => f64::INFINITY,
         1..=30 => TABLE[freedom - 1],
-        // Expansion about the normal quantile (Abramowitz and Stegun 26.7.5), right to three digits here.
+        // Expansion about the normal quantile (Abramowitz and Stegun 26.7.5); three digits are
+        // right in this range.
         _ => {
             let (z, v) = (1.959_964_f64, freedom as f64);
             z + (z.powi(3) + z) / (4.0 * v)
@@ -157,7 +162,7 @@ mod tests {
         stddev: 13724.265,
     };
 
-    /// Equal to six significant digits, as the published comparison is printed.
+    /// Compares six significant digits, as many as the published comparison has.
     fn same(ours: f64, printed: f64) {
         assert!((ours / printed - 1.0).abs() < 5e-6, "{ours} {printed}");
     }
@@ -179,7 +184,8 @@ mod tests {
         same(c.pooled, 67554.4);
     }
 
-    /// The published sets' missing values follow from mean and deviation: the summary of the whole set is the printed one.
+    /// Mean and deviation give the published sets' missing values; the summary of the whole set is
+    /// then the printed one.
     #[test]
     fn published_summary() {
         for set in [A, B, C] {

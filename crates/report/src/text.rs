@@ -1,4 +1,4 @@
-//! The comparison as a table of text: rows are load tests, columns devices with their ports.
+//! The comparison as a table for a terminal: rows are loads, columns devices with their ports.
 
 use crate::model::{LabResult, Run};
 use crate::published::{PUBLISHED, Published};
@@ -7,16 +7,16 @@ use crate::setup::{Dut, Io, Load, Placement, Spread, Word};
 /// A column: a device and its ports.
 type Column = (Word<Dut>, Word<Io>);
 
-/// The figures of one device under one load: medians over the rounds that can be compared with each other.
+/// The figures of one device under one load: medians of the rounds that can be compared.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cell {
     /// Highest rate, packets a second.
     pub max_pps: f64,
-    /// The same on the wire, bits a second.
+    /// The same rate on the wire, bits a second.
     pub l1_bps: f64,
-    /// Millions of packets a processor second, where known.
+    /// Millions of packets a processor second, if known.
     pub efficiency: Option<f64>,
-    /// Remarks as single letters; `LEGEND` explains them.
+    /// Remarks as single letters, explained by `LEGEND`.
     pub marks: String,
 }
 
@@ -32,7 +32,7 @@ const LEGEND: &[(char, &str)] = &[
     ('g', "bounded by the generator: the device may be faster"),
 ];
 
-/// Prints the whole result for a terminal.
+/// The whole result for a terminal.
 pub fn comparison(result: &LabResult) -> String {
     let (rows, columns) = (rows(result), columns(result));
     let mut text = head(&columns);
@@ -90,8 +90,8 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     })
 }
 
-/// Medians of one cell: of the placement on processors that does better, and there of the runs with the processors
-/// near each other if there are any.
+/// Medians of one cell. They are those of the better placement on processors, and of the runs with
+/// processors near each other, if there are any.
 fn cell(result: &LabResult, load: &Load, (dut, io): &Column) -> Option<Cell> {
     let fits = |run: &&Run| run.valid && run.load == *load && (&run.dut, &run.io) == (dut, io);
     let runs: Vec<&Run> = result.runs.iter().filter(fits).collect();
@@ -143,7 +143,7 @@ fn summary(runs: &[&Run]) -> Option<Cell> {
     })
 }
 
-/// Middle value; of an even number the lower of the two in the middle, so that it is one that was measured.
+/// Median; of an even number of values the lower one in the middle, so that it is a measured value.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -172,7 +172,7 @@ fn legend(result: &LabResult, rows: &[Load], columns: &[Column]) -> String {
         .collect()
 }
 
-/// Runs without a result, each reason once.
+/// Runs without a result; each reason once.
 fn failures(result: &LabResult) -> String {
     let failed = result.runs.iter().filter(|run| !run.valid);
     let lines = distinct(failed.map(|run| {
@@ -184,7 +184,7 @@ fn failures(result: &LabResult) -> String {
     lines.concat()
 }
 
-/// The published tables, for comparison.
+/// The published tables as text.
 pub fn published() -> String {
     PUBLISHED.iter().map(quote).collect()
 }
@@ -261,7 +261,7 @@ mod tests {
             .filter(|l| l.starts_with("Published: "))
             .collect();
         assert_eq!(heads.len(), PUBLISHED.len());
-        // Rows are numbers to the right: all lines of a table end in the same column.
+        // Numbers are aligned to the right, so all lines of a table end in the same column.
         let first = text.lines().skip(2).take_while(|line| !line.is_empty());
         let mut widths: Vec<usize> = first.map(str::len).collect();
         widths.dedup();

@@ -1,4 +1,5 @@
-//! The graphs, as data for plotly: colours and sizes that depend on the reader's theme are set in the page.
+//! The graphs as data for plotly. Colors and sizes that depend on the reader's theme are set in the
+//! page.
 
 use loadgen::measure::point::Point;
 use serde_json::{Value, json};
@@ -6,7 +7,8 @@ use serde_json::{Value, json};
 use super::rows::{Row, Test};
 use crate::model::LabResult;
 
-/// Colours that people with any colour vision tell apart (Okabe and Ito), and a shape for those who see none.
+/// Colors that people with any color vision can tell apart (Okabe and Ito), and shapes for those
+/// who see none.
 const STYLES: [(&str, &str, &str); 7] = [
     ("#0072b2", "circle", "solid"),
     ("#d55e00", "square", "solid"),
@@ -19,16 +21,16 @@ const STYLES: [(&str, &str, &str); 7] = [
 
 /// A graph of the page.
 pub(super) struct Chart {
-    /// Identifier of its place in the page.
+    /// Identifier of its element in the page.
     pub id: String,
     pub title: String,
-    /// What it shows, for those who do not see it.
+    /// Description for those who cannot see it.
     pub about: String,
     pub data: Vec<Value>,
     pub layout: Value,
 }
 
-/// All graphs: the overview, then one for each load test.
+/// All graphs: the overview, then one for each load.
 pub(super) fn charts(result: &LabResult, rows: &[Row<'_>]) -> Vec<Chart> {
     let devices = devices(rows);
     let mut charts = vec![overview(result, rows, &devices)];
@@ -41,7 +43,7 @@ pub(super) fn charts(result: &LabResult, rows: &[Row<'_>]) -> Vec<Chart> {
     charts
 }
 
-/// Labels of all devices, in order: a device has the same colour in every graph.
+/// Labels of all devices, in order: a device has the same color in every graph.
 fn devices(rows: &[Row<'_>]) -> Vec<String> {
     let mut devices: Vec<String> = Vec::new();
     for row in rows {
@@ -60,7 +62,7 @@ fn style(devices: &[String], label: &str) -> (&'static str, &'static str, &'stat
 
 const MEGA: f64 = 1e6;
 
-/// Bars: the highest rate of each device under each load test.
+/// Bars: the highest rate of each device under each load.
 fn overview(result: &LabResult, rows: &[Row<'_>], devices: &[String]) -> Chart {
     let mut data: Vec<Value> = devices
         .iter()
@@ -112,7 +114,8 @@ fn overview(result: &LabResult, rows: &[Row<'_>], devices: &[String]) -> Chart {
     }
 }
 
-/// Rate forwarded and loss over rate offered, of each device under one load test; None if there are no trials.
+/// Rate forwarded and loss over rate offered, of each device under one load. None if there are no
+/// trials.
 fn ramp(index: usize, test: &Test, rows: &[Row<'_>], devices: &[String]) -> Option<Chart> {
     let mut data = Vec::new();
     let mut top: f64 = 0.0;
@@ -183,7 +186,7 @@ fn line(
     })
 }
 
-/// Trials in which the generator fell short: hollow marks, no line.
+/// Trials in which the generator fell short: hollow marks without a line.
 fn sent_short(group: &str, points: &[&Point], (color, symbol, _): (&str, &str, &str)) -> Value {
     json!({
         "type": "scatter", "mode": "markers", "name": format!("{group}: not sent in full"), "legendgroup": group, "showlegend": false,

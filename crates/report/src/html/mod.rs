@@ -1,7 +1,7 @@
-//! The report of a comparison: its data model and the HTML page.
+//! The page of a comparison, in HTML.
 //!
-//! The page is one file that needs no network: the graph library lies in it. Everything that comes from a
-//! measurement or a machine is escaped.
+//! The page is one file that contains the graph library and needs no network. Everything that comes
+//! from a measurement or a machine is escaped.
 
 use std::fmt::Write;
 
@@ -45,7 +45,7 @@ pub fn page(result: &LabResult) -> String {
     out
 }
 
-/// Text as HTML.
+/// Escapes text for HTML.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -61,7 +61,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// The line that a reader takes away: the best of each device under the first load test.
+/// The summary in one line: the best result of each device under the first load.
 fn summary(rows: &[Row<'_>]) -> Option<String> {
     let test = &rows.first()?.test;
     let mut best: Vec<(String, f64, String)> = Vec::new();
@@ -115,7 +115,7 @@ fn head(result: &LabResult, rows: &[Row<'_>]) -> String {
     )
 }
 
-/// A figure with its median, and its range where there were several rounds.
+/// The median of a figure, and its range if there were several rounds.
 fn figure(row: &Row<'_>, digits: usize, of: impl Fn(&Run) -> Option<f64>) -> String {
     match row.summary(of) {
         None => "&ndash;".to_owned(),
@@ -333,17 +333,17 @@ const METHOD: &str = "<section id=\"method\">
 </section>
 ";
 
-/// The graph library, the graphs' data, and what draws them.
+/// The graph library, the data of the graphs, and the script that draws them.
 fn scripts(charts: &[Chart]) -> String {
     let data: Vec<_> = charts
         .iter()
         .map(|c| serde_json::json!({ "id": c.id, "data": c.data, "layout": c.layout }))
         .collect();
-    // No `</script>` may appear in the data, whatever a device is called.
+    // No `</script>` may appear in the data, whatever the name of a device.
     let data = serde_json::Value::from(data)
         .to_string()
         .replace('<', "\\u003c");
-    // The library comes with a formula renderer behind it, which no graph here needs.
+    // A formula renderer follows the library; no graph here needs it.
     let sources = plotly::Plot::offline_js_sources();
     let library = sources
         .split_inclusive("</script>")

@@ -1,17 +1,17 @@
-//! The result table: runs of several rounds brought together.
+//! The rows of the result table: the runs of several rounds together.
 
 use crate::model::Run;
 use crate::setup::{Dut, Flows, Io, Lane, Load, Placement, Spread, Word};
 use crate::stats::Summary;
 
-/// What is measured, the same for every device.
+/// A load test, the same for every device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Test {
     profile: String,
     load: Load,
 }
 
-/// Who is measured, and how it is set up.
+/// A device under test, and how it is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Device {
     pub dut: Word<Dut>,
@@ -36,7 +36,7 @@ impl Test {
         }
     }
 
-    /// Short text in the words of the published tables, as `one way, 64 B many flows`.
+    /// Short text in the words of the published tables, such as `one way, 64 B many flows`.
     pub fn label(&self) -> String {
         let Load {
             size,
@@ -67,7 +67,7 @@ impl Device {
         }
     }
 
-    /// Short text, as `parshall, memif, userspace, far`.
+    /// Short text, such as `parshall, memif, userspace, two CPUs far`.
     pub fn label(&self) -> String {
         let (dut, lane) = (self.dut.to_string(), self.lane.to_string());
         let mut label = format!("{dut}, {}", self.io);
@@ -82,7 +82,8 @@ impl Device {
     }
 }
 
-/// One row for each load test and device, load tests together, both in the order in which they first ran.
+/// One row for each load test and device, grouped by load test, both in the order in which they
+/// first ran.
 pub(super) fn rows(runs: &[Run]) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     for run in runs {
@@ -120,7 +121,7 @@ impl Row<'_> {
         Summary::of(&self.valid().filter_map(of).collect::<Vec<_>>())
     }
 
-    /// Remarks of all rounds, each once.
+    /// The remarks of all rounds, each once.
     pub fn remarks(&self) -> Vec<&str> {
         let mut remarks: Vec<&str> = Vec::new();
         for run in &self.runs {

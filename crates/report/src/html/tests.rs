@@ -1,4 +1,4 @@
-//! The page: what it says, what it survives, and that a browser draws it.
+//! The page: what it says, hostile input, and that a browser draws it.
 
 use std::time::Duration;
 
@@ -174,7 +174,8 @@ fn model_reads_back_and_tolerates_more_and_less() {
     assert!(page(&result).contains("both ways, 64 B many flows"));
 }
 
-/// Opens the page (kept as the file that PARSHALL_KEEP_REPORT names, to look at) in a browser without a network: no script error, and the lines are drawn.
+/// Opens the page in a browser without a network: there is no script error, and the lines are
+/// drawn. The page is kept as the file that PARSHALL_KEEP_REPORT names.
 #[test]
 fn a_browser_draws_the_graphs() {
     if !testbed::root_with("a_browser_draws_the_graphs", &["chromium"]) {
@@ -220,7 +221,8 @@ fn a_browser_draws_the_graphs() {
     );
     assert!(!dom.contains("data-error="), "a script error");
     let lines = dom.matches("class=\"trace scatter").count();
-    // In each of the two ramps: rate and loss of three devices, one marked short for each, the diagonal.
+    // In each of the two ramps: rate and loss of three devices, one mark of each that fell short,
+    // and the diagonal.
     assert!(lines >= 2 * (3 * 2 + 1), "{lines} lines");
     assert!(dom.contains("class=\"js-line\"") && dom.contains("class=\"barlayer"));
 }
