@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use loadgen::device::Sender;
+use loadgen::measure::point::Point;
 use testbed::Spawn;
 
 use super::*;
