@@ -1,7 +1,7 @@
-//! What a child prints, read while it is given its input, with a limit.
+//! Reads what a child prints while writing its input, within a time limit.
 //!
-//! One thread does both by poll(2), and a pipe that a grandchild holds open keeps nobody waiting: what counts is the end
-//! of the child, seen by its pidfd.
+//! One thread does both with poll(2). A pipe that a grandchild holds open makes nobody wait: the
+//! end of the child counts, which its pidfd shows.
 
 use std::{
     io::{self, ErrorKind, Read, Write},
@@ -16,10 +16,10 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::group::{Ended, end, kill_group};
 
-/// Most that a pipe holds where nobody asked for more (pipe(7)), in bytes.
+/// Default capacity of a pipe in bytes (pipe(7)).
 const PIPE: usize = 64 << 10;
 
-/// How a child ended, and what it has printed until then.
+/// How a child ended, and what it printed.
 #[derive(Debug)]
 pub(crate) struct Captured {
     /// Its exit status, or that it had to be killed.
@@ -29,7 +29,7 @@ pub(crate) struct Captured {
 }
 
 impl Captured {
-    /// As the standard library has it; none of a child that did not end by itself.
+    /// The standard library's output; an error if the child did not end by itself.
     pub(crate) fn output(self) -> Result<Output, Self> {
         match self.status {
             Ok(status) => Ok(Output {
@@ -42,12 +42,12 @@ impl Captured {
     }
 }
 
-/// Gives the child its input and takes what it prints, until it ends or `limit` is over; then its process group is
-/// killed. What it leaves of its process group is killed in any case. The child must lead a process group.
+/// Writes the child's input and reads what it prints until it ends or `limit` has passed. Then its
+/// process group, which the child must lead, is killed in either case.
 pub(crate) fn capture(child: &mut Child, input: &[u8], limit: Duration) -> io::Result<Captured> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let carried = carry(child, input, limit, &mut stdout, &mut stderr);
-    // Whatever has gone wrong, no child is left; and none of its own.
+    // Whatever went wrong, neither the child nor its children are left.
     let status = match carried {
         Ok(true) => {
             kill_group(child);
@@ -66,8 +66,8 @@ pub(crate) fn capture(child: &mut Child, input: &[u8], limit: Duration) -> io::R
     })
 }
 
-/// Carries between the pipes and the buffers until the child has ended, which it tells, or `limit` is over. The child is
-/// not reaped.
+/// Copies between pipes and buffers until the child has ended or `limit` has passed. Returns
+/// whether it has ended; it is not reaped.
 fn carry(
     child: &mut Child,
     mut input: &[u8],
@@ -84,7 +84,7 @@ fn carry(
     }
     loop {
         if !give(&mut stdin, &mut input) {
-            // Closed, so that the child sees the end of its input.
+            // Closing it shows the child the end of its input.
             stdin = None;
         }
         let left = deadline.saturating_duration_since(Instant::now());
@@ -117,8 +117,8 @@ fn fd<T: AsFd>(pipe: &Option<T>) -> Option<BorrowedFd<'_>> {
     pipe.as_ref().map(AsFd::as_fd)
 }
 
-/// Writes what there is room for; false if there is nothing more to write, or nobody who reads it: a program that ends
-/// without reading its input says why by its exit code.
+/// Writes as much as there is room for. Returns false if there is nothing more to write, or if
+/// nobody reads it: a program that ends without reading its input says why by its exit code.
 fn give(pipe: &mut Option<impl Write>, input: &mut &[u8]) -> bool {
     let Some(pipe) = pipe else { return false };
     while !input.is_empty() {
@@ -131,8 +131,8 @@ fn give(pipe: &mut Option<impl Write>, input: &mut &[u8]) -> bool {
     false
 }
 
-/// Reads what is there, as much as a pipe can hold: whoever never stops printing does not keep us. At its end the pipe
-/// is closed.
+/// Reads what is there, but no more than a pipe can hold, so that a child that never stops printing
+/// cannot keep us here. Closes the pipe at its end.
 fn take(pipe: &mut Option<impl Read>, into: &mut Vec<u8>) {
     let mut buffer = [0; 16 << 10];
     for _ in 0..PIPE.div_ceil(buffer.len()) {

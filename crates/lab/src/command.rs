@@ -1,17 +1,18 @@
-//! Runs a program to its end and takes what it prints.
+//! Runs a program to its end and returns what it prints.
 
 use std::time::Duration;
 
 use crate::{Error, Spawn};
 
-/// What nothing needs unless something is wrong. [`patience`](crate::patience) lengthens it.
+/// No program takes this long unless something is wrong. [`patience`](crate::patience) lengthens
+/// it.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Runs `argv` and returns its standard output.
 ///
 /// # Errors
-/// [`Error::Missing`] if it cannot be started, [`Error::Failed`] with its first line of error text if it fails,
-/// [`Error::Timeout`] if it has not ended after 2 minutes.
+/// [`Error::Missing`] if it cannot be started, [`Error::Failed`] with the first line of its error
+/// text if it fails, [`Error::Timeout`] if it does not end within 2 minutes.
 pub fn run(argv: &[&str]) -> Result<String, Error> {
     run_with(argv, "")
 }
@@ -52,14 +53,15 @@ mod tests {
         assert_eq!(run_with(&["cat"], "two\nlines").unwrap(), "two\nlines");
     }
 
-    /// Whether the process is gone, or only waits to be reaped by whoever has inherited it, within 10 s.
+    /// Whether within 10 s the process is gone, or only waits to be reaped by the process that
+    /// inherited it.
     fn gone(pid: &str) -> bool {
         let stat = format!("/proc/{pid}/stat");
         let lives = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
         crate::until(crate::patience(Duration::from_secs(10)), || !lives())
     }
 
-    /// More than a pipe holds, both ways at once.
+    /// More than a pipe holds, in both directions at once.
     #[test]
     fn much_is_written_while_much_is_read() {
         let text = "a line of a batch\n".repeat(100_000);
@@ -71,7 +73,7 @@ mod tests {
         assert_eq!(output.stderr.len(), 2_000_000);
     }
 
-    /// It is named, with what it has printed, and its children go with it.
+    /// The error names it, with what it printed, and its children are killed with it.
     #[test]
     fn what_does_not_end_is_killed_and_named() {
         let script = "echo so far; sleep 1000 & echo child $!; wait";
@@ -88,14 +90,14 @@ mod tests {
         assert!(gone(child), "its child lives");
     }
 
-    /// Whoever prints for ever does not keep us, either.
+    /// Nor does a program that prints forever keep us waiting.
     #[test]
     fn what_never_stops_printing_is_killed() {
         let error = run_within(Duration::from_millis(100), &["yes"], "").unwrap_err();
         assert!(matches!(error, Error::Timeout { .. }), "{error}");
     }
 
-    /// One that stays behind and holds the pipe is not waited for, and ended.
+    /// A process that stays behind and holds the pipe is not waited for, but killed.
     #[test]
     fn the_end_of_the_program_counts() {
         let said = run(&["sh", "-c", "sleep 1000 & echo $!"]).unwrap();

@@ -1,7 +1,6 @@
 use std::io;
 
-/// Why something in the laboratory could not be done. Every message says what, where, and what to do if there is
-/// something to do.
+/// Why something in the laboratory failed. Messages say what, where, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A program that the laboratory needs is not installed, or cannot be started.
@@ -14,12 +13,12 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// A program ended with an exit code that is not 0.
+    /// A program ended with an exit code other than 0.
     #[error("`{command}` failed: {message}")]
     Failed {
         /// The command line.
         command: String,
-        /// The first line of what it printed as its error.
+        /// The first line of its error text.
         message: String,
     },
     /// A program did not get ready, or did not end, in time.
@@ -27,7 +26,7 @@ pub enum Error {
     Timeout {
         /// What did not happen.
         what: String,
-        /// How long was waited.
+        /// How long it was given.
         seconds: u64,
         /// The end of its log.
         log: String,
@@ -40,18 +39,18 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// A program printed something that is not what it is known to print.
+    /// A program printed something unexpected.
     #[error("cannot understand the output of {program}: {message}")]
     Output {
         /// The program.
         program: String,
-        /// What is wrong with it.
+        /// What is wrong with its output.
         message: String,
     },
-    /// The user asked for something that does not exist.
+    /// The user asked for something that does not exist or is not possible.
     #[error("{0}")]
     Asked(String),
-    /// The user or the system asked to stop.
+    /// The user or the system asked us to stop.
     #[error("interrupted")]
     Interrupted,
 }

@@ -1,28 +1,30 @@
-//! The command lines of `parshall` that the laboratory uses, in one place.
+//! The command lines of `parshall` that the laboratory uses.
 //!
 //! `parshall loadtest`:
 //!
 //! | flag | meaning |
 //! | --- | --- |
-//! | `--tx SPEC` | port that a direction is sent by; once for each direction |
-//! | `--rx SPEC` | port that the direction of the `--tx` before it comes back by |
+//! | `--tx SPEC` | port that a direction is sent by, once for each direction |
+//! | `--rx SPEC` | port that the direction of the `--tx` before it is received by |
 //! | `--src-mac MAC`, `--dst-mac MAC` | Ethernet addresses of a direction, once for each `--tx`, in order |
-//! | `--direction one-way\|both-ways` | how many directions: one or two pairs of `--tx` and `--rx` |
-//! | `--profile NAME`, `--tunable KEY=VALUE` | what is sent |
-//! | `--search max-rate` | a trial flat out first, then a search for the highest rate with no more loss than allowed |
-//! | `--search flat-out` | the trial flat out alone |
-//! | `--loss 0.001` | loss allowed, as a share of what was sent |
+//! | `--direction one-way\|both-ways` | one or two pairs of `--tx` and `--rx` |
+//! | `--profile NAME`, `--tunable KEY=VALUE` | the traffic |
+//! | `--search max-rate` | a trial flat out, then a search for the highest rate with no more loss than allowed |
+//! | `--search flat-out` | only the trial flat out |
+//! | `--loss 0.001` | loss allowed, as a share of the packets sent |
 //! | `--trial 1s`, `--budget 20s` | length of a trial; time for all of them |
 //! | `--cpu N` or `--cpu N,M` | processor of the sending thread, and of the receiving thread if it has its own |
 //! | `--json -` | the result on standard output |
-//! | `--progress json` | an event a line on standard error |
+//! | `--progress json` | one event a line on standard error |
 //!
-//! Port specifications: `live:IF` (XDP live frames, send only), `af_xdp:IF`, `sink:IF` (count and drop in XDP, receive
-//! only), `memif:PATH,id=N,role=client|server`. The same specification given twice is one port. The events are
-//! [`loadgen::measure::search::Event`], the result is [`crate::compare::load::Outcome`].
+//! Port specifications: `live:IF` (XDP live frames, send only), `af_xdp:IF`, `sink:IF` (count and
+//! drop in XDP, receive only), `memif:PATH,id=N,role=client|server`. The same specification given
+//! twice is one port. The events are [`loadgen::measure::search::Event`], the result is
+//! [`crate::compare::load::Outcome`].
 //!
-//! `parshall run -c FILE --socket PATH` is the router, `parshall show --socket PATH WORDS... [--json]` asks it,
-//! `parshall bench dataplane --json` measures the packet path in one process.
+//! `parshall run -c FILE --socket PATH` is the router, `parshall show --socket PATH WORDS...
+//! [--json]` queries it, and `parshall bench dataplane --json` measures the packet path within one
+//! process.
 
 use std::path::PathBuf;
 
@@ -43,10 +45,10 @@ pub struct Pair {
     pub dst_mac: String,
 }
 
-/// How to look for the result.
+/// The kind of search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Search {
-    /// The highest rate at which no more than 0.1 % is lost, found within this many milliseconds.
+    /// For the highest rate with no more than 0.1 % loss, within this many milliseconds.
     MaxRate(u64),
     /// One trial as fast as the generator can.
     FlatOut,
@@ -55,7 +57,7 @@ pub enum Search {
 /// A load test to run.
 #[derive(Debug, Clone)]
 pub struct Loadtest<'a> {
-    /// One pair, or two for both ways.
+    /// One pair, or two for both directions.
     pub pairs: &'a [Pair],
     /// Frame size with check sequence.
     pub size: Size,
@@ -63,14 +65,14 @@ pub struct Loadtest<'a> {
     pub flows: Flows,
     /// Processors of the sending and the receiving thread.
     pub cpus: &'a [usize],
-    /// Processors that its other threads may use; empty: any.
+    /// Processors that the other threads may use; empty: any.
     pub others: &'a [usize],
-    /// What to look for.
+    /// What to search for.
     pub search: Search,
 }
 
 impl Loadtest<'_> {
-    /// One way or both, by the number of pairs.
+    /// One direction or both, by the number of pairs.
     pub fn direction(&self) -> Direction {
         if self.pairs.len() > 1 {
             Direction::BothWays
@@ -125,17 +127,17 @@ impl Loadtest<'_> {
     }
 }
 
-/// The binary that runs now, which is the one to run as router and load tester too.
+/// Path of the running binary, which is also the router and the load tester to run.
 ///
 /// # Errors
-/// If the system does not tell, or the file was replaced while it runs.
+/// If the path is not known, or if the file was replaced while it runs.
 pub fn parshall() -> Result<PathBuf, Error> {
     let path = std::env::current_exe().map_err(|e| Error::file("/proc/self/exe", e))?;
     if path.is_file() {
         return Ok(path);
     }
     Err(Error::Asked(format!(
-        "{} was replaced or removed while it runs; start it again",
+        "{} was replaced or removed while running; start it again",
         path.display()
     )))
 }

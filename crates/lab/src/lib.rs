@@ -1,8 +1,10 @@
-//! The laboratory: network namespaces, virtual links, processes, and the head-to-head comparison of routers.
+//! The laboratory: network namespaces, virtual links, processes, and the head-to-head comparison of
+//! routers.
 //!
-//! Everything here is made with names that carry the process number of their maker, so that a laboratory that was
-//! killed can be cleared away by the next one ([`cleanup::leftovers`]). Nothing outside the namespaces made here is
-//! ever touched. The laboratory runs the binary `parshall`; it links neither the router nor its ports.
+//! Whatever is made here has the process number of its maker in its name, so that what a killed
+//! laboratory leaves can be removed by the next one ([`cleanup::leftovers`]). Nothing outside the
+//! namespaces made here is ever touched. The laboratory runs the binary `parshall`; it links
+//! neither the router nor its ports.
 
 mod capture;
 pub mod cleanup;

@@ -1,4 +1,4 @@
-//! What the measurements ran on, so that a reader who was not there can judge them.
+//! Describes the machine, for readers to judge the measurements by.
 
 use std::{collections::BTreeMap, fs, time::SystemTime};
 
@@ -6,7 +6,7 @@ use report::model::Machine;
 
 use crate::command;
 
-/// Describes this machine. What cannot be found out stays empty.
+/// Describes this machine. What cannot be found out is left empty.
 pub fn describe() -> Machine {
     let cpuinfo = read("/proc/cpuinfo");
     let mut machine = Machine {
@@ -49,7 +49,7 @@ fn read(path: &str) -> String {
         .to_owned()
 }
 
-/// Value of the first line that begins with `key`, without quotes.
+/// Value of the first line that starts with `key`, without quotes.
 fn value(text: &str, key: &str, separator: char) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with(key))?;
     Some(
@@ -61,14 +61,14 @@ fn value(text: &str, key: &str, separator: char) -> Option<String> {
     )
 }
 
-/// Main memory in bytes out of `/proc/meminfo`.
+/// Main memory in bytes, from `/proc/meminfo`.
 fn memory(meminfo: &str) -> u64 {
     let kilobytes = value(meminfo, "MemTotal", ':')
         .and_then(|v| v.split_whitespace().next()?.parse::<u64>().ok());
     kilobytes.map_or(0, |kb| kb * 1024)
 }
 
-/// Versions of what took part.
+/// Versions of the programs used.
 fn versions() -> BTreeMap<String, String> {
     let mut versions =
         BTreeMap::from([("parshall".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
@@ -104,7 +104,7 @@ pub fn rfc3339(time: SystemTime) -> String {
     )
 }
 
-/// Year, month and day of a number of days since 1970-01-01, counted year by year and month by month.
+/// Year, month and day from the number of days since 1970-01-01, by counting years and months.
 fn date(mut days: u64) -> (u64, u64, u64) {
     let leap =
         |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);

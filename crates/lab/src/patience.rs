@@ -1,17 +1,18 @@
-//! How long things may take on a slow machine, and waiting for them.
+//! How long things may take on a slow machine, and how to wait for them.
 
 use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a condition is looked at while waiting.
+/// How often a condition is checked while waiting.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Name of the environment variable with the factor, a whole number from 1 to 1000.
 const FACTOR: &str = "PARSHALL_PATIENCE";
 
-/// A limit that is right on an ordinary machine, lengthened by the factor in the environment variable
-/// `PARSHALL_PATIENCE` (1 without it). An emulated processor needs a factor; a test is never skipped for being slow.
+/// A limit that suits an ordinary machine, multiplied by the environment variable
+/// `PARSHALL_PATIENCE` (default 1). Emulated processors need it; a test is never skipped for being
+/// slow.
 pub fn patience(limit: Duration) -> Duration {
     static BY: LazyLock<u32> = LazyLock::new(|| {
         let text = std::env::var(FACTOR).unwrap_or_default();
@@ -20,7 +21,8 @@ pub fn patience(limit: Duration) -> Duration {
     limit * *BY
 }
 
-/// Looks at `condition` every 10 ms until it is true or `limit` has passed; returns whether it became true.
+/// Checks `condition` every 10 ms until it is true or `limit` has passed. Returns whether it became
+/// true.
 pub fn until(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + limit;
     loop {

@@ -1,8 +1,10 @@
-//! Processes that die with us: those that run beside us with a log, and those whose end and output we wait for.
+//! Processes that die with us: some run beside us and write a log, of others we wait for the end
+//! and the output.
 //!
-//! Each is started by `setpriv --pdeathsig KILL`, so that the kernel ends it when the thread that started it ends in
-//! whatever way, and in a process group of its own, so that Ctrl-C on a terminal reaches only us: we stop it in order.
-//! No wait is without a limit: the kernel may keep a process that was killed (state D) for as long as it likes.
+//! Each is started by `setpriv --pdeathsig KILL`, so that the kernel kills it when the thread that
+//! started it ends in any way. Each has a process group of its own, so that Ctrl-C on a terminal
+//! reaches only us, and we stop the process in order. Every wait has a limit, because the kernel
+//! may keep a killed process (state D) as long as it likes.
 
 use std::{
     fs::{self, File},
@@ -19,7 +21,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::group::{Ended, end};
 use crate::{Error, capture, cleanup, patience, programs, until};
 
-/// What to start and where.
+/// What to start, and where.
 #[derive(Debug)]
 pub struct Spawn {
     program: String,
@@ -30,7 +32,7 @@ pub struct Spawn {
 }
 
 impl Spawn {
-    /// A process of `program`, which is a path or found in the search path.
+    /// A process of `program`, a path or a name in the search path.
     pub fn new(program: impl Into<String>) -> Self {
         let program = program.into();
         Self {
@@ -52,31 +54,32 @@ impl Spawn {
         self
     }
 
-    /// Lets it run on these processors only.
+    /// Restricts it to these processors.
     pub fn on(self, cpus: &[usize]) -> Self {
         let list: Vec<String> = cpus.iter().map(usize::to_string).collect();
         self.through(["taskset", "-c", &list.join(",")])
     }
 
-    /// Starts it by another program, which replaces itself by what its last arguments say.
+    /// Starts it by another program, which replaces itself by the command in its last arguments.
     pub(crate) fn through<const N: usize>(mut self, prefix: [&str; N]) -> Self {
         self.argv.splice(0..0, prefix.map(str::to_owned));
         self
     }
 
-    /// Hands its standard output and error to the caller ([`Process::take_output`]) instead of the log.
+    /// Gives its standard output and error to the caller ([`Process::take_output`]) instead of the
+    /// log.
     pub fn piped(mut self) -> Self {
         self.piped = true;
         self
     }
 
-    /// Sets a variable of its environment, beside those that it has from us.
+    /// Sets a variable of its environment, in addition to ours.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// What it reads as its standard input; nothing if this is not called. Only for [`Spawn::output`].
+    /// Sets its standard input, which is empty otherwise. Only for [`Spawn::output`].
     pub fn input(mut self, text: impl Into<String>) -> Self {
         self.input = text.into();
         self
@@ -85,7 +88,7 @@ impl Spawn {
     /// Starts it.
     ///
     /// # Errors
-    /// [`Error::Missing`] if it cannot be started, [`Error::File`] if its log cannot be made.
+    /// [`Error::Missing`] if it cannot be started, [`Error::File`] if its log cannot be created.
     pub fn start(self) -> Result<Process, Error> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let registered = cleanup::register()?;
@@ -117,18 +120,19 @@ impl Spawn {
         })
     }
 
-    /// Starts it, gives it its input and waits for its end: its exit status, whatever it is, and what it has printed. What
-    /// it leaves in its process group is killed.
+    /// Starts it, writes its input, and waits for its end. Returns its exit status, whatever it is,
+    /// and what it printed. What it leaves in its process group is killed.
     ///
     /// # Errors
-    /// [`Error::Missing`] if it cannot be started, [`Error::Timeout`] with the last lines of what it has printed if it has
-    /// not ended within `limit`, lengthened by [`patience`]; it is killed then, with its process group.
+    /// [`Error::Missing`] if it cannot be started. [`Error::Timeout`], with the last lines it
+    /// printed, if it has not ended within `limit`, lengthened by [`patience`]; then it is killed
+    /// with its process group.
     pub fn output(self, limit: Duration) -> Result<Output, Error> {
         self.output_to(limit, Stdio::piped(), Stdio::piped())
     }
 
-    /// As [`Spawn::output`], with its standard output and error sent elsewhere; of what is not a pipe nothing is
-    /// returned.
+    /// As [`Spawn::output`], with its standard output and error sent elsewhere. Only what is sent
+    /// to a pipe is returned.
     ///
     /// # Errors
     /// As [`Spawn::output`].
@@ -145,7 +149,7 @@ impl Spawn {
         captured.output().map_err(|late| {
             let command = self.argv.join(" ");
             let what = match late.status {
-                Err(Ended::Left) => format!("`{command}` (process {}) did not end, nor when it was killed: the kernel holds it,", child.id()),
+                Err(Ended::Left) => format!("`{command}` (process {}) did not end, even when killed, because the kernel keeps it,", child.id()),
                 _ => format!("`{command}` did not end"),
             };
             let printed = [late.stdout, late.stderr].concat();
@@ -158,7 +162,7 @@ impl Spawn {
     }
 
     fn spawn(&self, stdin: Stdio, stdout: Stdio, stderr: Stdio) -> Result<Child, Error> {
-        // Of a program that is not there setpriv would only complain on the child's standard error.
+        // If the program does not exist, setpriv would only say so on the child's standard error.
         let outer = &self.argv[0];
         for program in [outer, &self.program] {
             if !programs::exists(program) {
@@ -182,7 +186,7 @@ impl Spawn {
 /// Checks that `setpriv` is there and can tie a process to its starter.
 ///
 /// # Errors
-/// [`Error::Missing`] if it is not there; [`Error::Asked`] if it is one that cannot, as BusyBox's.
+/// [`Error::Missing`] if it is not installed, [`Error::Asked`] if it cannot, as that of BusyBox.
 pub fn check() -> Result<(), Error> {
     let argv = ["setpriv", "--pdeathsig", "KILL", "--", "true"];
     let output = Command::new(argv[0])
@@ -200,8 +204,8 @@ fn can_tie(can: bool) -> Result<(), Error> {
         .ok_or_else(|| Error::Asked(message.to_owned()))
 }
 
-/// A running process. Dropped, it is killed with its process group and reaped; if it cannot be, because the kernel holds
-/// it, that is said on standard error.
+/// A running process. When dropped, it is killed with its process group and reaped. If the kernel
+/// keeps it, a message on standard error says so.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -211,7 +215,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Process number. `setpriv`, `ip netns exec` and `taskset` replace themselves, so this is the program's own.
+    /// Its process number: `setpriv`, `ip netns exec` and `taskset` replace themselves by the
+    /// program.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -221,7 +226,7 @@ impl Process {
         &self.log
     }
 
-    /// What it has printed so far (nothing if it is piped).
+    /// What it has printed so far; nothing if it is piped.
     pub fn log(&self) -> String {
         let mut text = Vec::new();
         if let Ok(mut file) = File::open(&self.log) {
@@ -230,7 +235,7 @@ impl Process {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Its standard output and error; only once, and only of one started [`Spawn::piped`].
+    /// Its standard output and error; only once, and only after [`Spawn::piped`].
     pub fn take_output(&mut self) -> Option<(ChildStdout, ChildStderr)> {
         Some((self.child.stdout.take()?, self.child.stderr.take()?))
     }
@@ -240,25 +245,26 @@ impl Process {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Sends a signal. One to a process that has ended is not an error.
+    /// Sends a signal. It is not an error if the process has ended.
     pub fn signal(&self, signal: Signal) {
         if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Ends it and its process group at once, as `kill -9` does; waits 10 s at most until it is gone.
+    /// Kills it and its process group, and waits for up to 10 s until it is gone.
     pub fn kill(&mut self) {
         if end(&mut self.child) == Ended::Left {
             let (name, pid) = (&self.name, self.pid());
-            eprintln!("{name} (process {pid}) was killed and is still there: the kernel holds it");
+            eprintln!("{name} (process {pid}) was killed, but the kernel keeps it");
         }
     }
 
     /// Asks it to end (SIGTERM) and waits.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if it has not ended within 10 s, lengthened by [`patience`]; it is killed then.
+    /// [`Error::Timeout`] if it has not ended within 10 s, lengthened by [`patience`]; then it is
+    /// killed.
     pub fn stop(&mut self) -> Result<ExitStatus, Error> {
         if self.ended().is_none() {
             self.signal(Signal::TERM);
@@ -269,7 +275,7 @@ impl Process {
     /// Waits for its end.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if it has not ended within `limit`; it is killed then.
+    /// [`Error::Timeout`] if it has not ended within `limit`; then it is killed.
     pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus, Error> {
         let mut status = None;
         let ended = until(limit, || {
@@ -282,10 +288,10 @@ impl Process {
         status.ok_or_else(|| self.late("did not end", limit))
     }
 
-    /// Waits until `ready` says so.
+    /// Waits until `ready` returns true.
     ///
     /// # Errors
-    /// [`Error::Failed`] with its last line if it ends before that, [`Error::Timeout`] after `limit`.
+    /// [`Error::Failed`] with its last line if it ends first, [`Error::Timeout`] after `limit`.
     pub fn ready(&mut self, limit: Duration, mut ready: impl FnMut() -> bool) -> Result<(), Error> {
         let mut ended = None;
         let done = until(limit, || {
@@ -315,7 +321,7 @@ impl Process {
     }
 }
 
-/// The last three lines of a text that are not empty.
+/// The last three lines that are not empty.
 fn last_lines(text: &str) -> String {
     let lines = text.lines().rev();
     let lines = lines.filter(|line| !line.trim().is_empty()).take(3);
@@ -375,7 +381,8 @@ mod tests {
         if skipped("child_dies_with_its_starter") {
             return;
         }
-        // The thread that starts it ends without dropping the handle, once `setpriv` has become the program.
+        // The thread that starts it ends without dropping the handle, after `setpriv` has become
+        // the program.
         let start = || {
             let process = Spawn::new("sleep").args(["60"]).start().unwrap();
             let comm = format!("/proc/{}/comm", process.pid());
@@ -391,7 +398,7 @@ mod tests {
         assert!(until(patience(LIMIT), gone));
     }
 
-    /// Its children go with it.
+    /// Its children are killed with it.
     #[test]
     fn a_dropped_process_leaves_no_child() {
         if skipped("a_dropped_process_leaves_no_child") {

@@ -1,4 +1,4 @@
-//! The part of the laboratory that needs no root: router against generator inside one process.
+//! The part of the laboratory that needs no root: the router within one process.
 
 use std::{fmt::Write, path::Path, time::Duration};
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::{Error, command};
 
-/// What root adds; printed after the figures.
+/// What root would add; printed after the figures.
 pub const WITH_ROOT: &str = "\
 With root (sudo parshall lab) the laboratory also makes network namespaces and links and compares the forwarding of
 the Linux kernel with the router over veth and memif: highest rate without loss, and packets a processor second.";
@@ -45,7 +45,8 @@ pub struct Spread {
     pub max: f64,
 }
 
-/// Runs `<exe> bench dataplane --json`; returns what it printed, and the same as a table for a terminal.
+/// Runs `<exe> bench dataplane --json`. Returns what it printed, and the same as a table for a
+/// terminal.
 ///
 /// # Errors
 /// If it cannot be run, or prints something else.

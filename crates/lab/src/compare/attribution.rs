@@ -1,29 +1,30 @@
-//! Which part of the processor time was the device's.
+//! Finds the device's part of the processor time.
 //!
-//! A device that works in software interrupts shares a processor with the generator, and no counter of the kernel
-//! separates them. So the generator is run alone in the same round, flat out into a counting drop, and what it used
-//! there is taken off the total of the trial flat out with the device: for each packet sent what sending costs, and for
-//! each packet that came back what counting costs, which a packet that the device drops never causes. Counting is done
-//! in software interrupts of the processor that hands the packet over: the generator's when it is alone, the device's
-//! when there is one. Flat out, because a generator that waits for its time keeps its processor busy too, and that
-//! waiting is nobody's cost.
+//! A device that works in software interrupts shares a processor with the generator, and no counter
+//! of the kernel separates the two. So in the same round the generator runs alone, flat out into a
+//! port that counts and drops. The time it used there is subtracted from that of the trial flat out
+//! with the device: the cost of sending for each packet sent, and the cost of counting for each
+//! packet that came back. Packets that the device drops are never counted. Counting happens in
+//! software interrupts of the processor that delivers the packet: the generator's when it is alone,
+//! the device's otherwise. Both trials are flat out because a generator that waits keeps its
+//! processor busy too, and that time must not count.
 
 use report::setup::Spread;
 
 use super::load::FlatOut;
 use crate::cpu::Time;
 
-/// What the generator costs by itself, in processor seconds.
+/// What the generator alone costs, in processor seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Alone {
-    /// For a packet sent.
+    /// For each packet sent.
     sending: f64,
-    /// For a packet that came back, counted and dropped in software interrupts.
+    /// For each packet that came back and was counted and dropped, in software interrupts.
     counting: f64,
 }
 
 impl Alone {
-    /// Out of a trial without a device.
+    /// From a trial without a device.
     pub fn of(trial: &FlatOut, generator: usize) -> Self {
         let time = trial.time(|cpu| cpu == generator);
         Self::split(time, trial.sent, trial.received)
@@ -37,7 +38,8 @@ impl Alone {
     }
 }
 
-/// Processor seconds of the device in a trial flat out, and the sentence that says how they were found.
+/// Processor seconds of the device in a trial flat out, and a sentence that says how they were
+/// found.
 pub fn device(
     spread: Spread,
     trial: &FlatOut,
@@ -63,13 +65,13 @@ fn shared(own: Time, sending: f64, counting: f64) -> f64 {
     own.busy() - sending - counting
 }
 
-/// What the generator's processor does in software interrupts is to receive for the device.
+/// The software interrupts on the generator's processor receive packets for the device.
 fn apart(own: Time, other: Time, counting: f64) -> f64 {
     other.busy() + own.softirq - counting
 }
 
-/// Millions of packets forwarded a processor second; `None` where the time found is too small to divide by (a
-/// reading has a resolution of 10 ms).
+/// Millions of packets forwarded a processor second; `None` if the time is too short to divide by
+/// (its resolution is 10 ms).
 pub fn efficiency(trial: &FlatOut, device_seconds: f64) -> Option<f64> {
     (device_seconds > 0.05).then(|| trial.received as f64 / device_seconds / 1e6)
 }
@@ -78,7 +80,7 @@ pub fn efficiency(trial: &FlatOut, device_seconds: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// 100 ns to send, 50 to count, and a device that needs 200 for each packet it forwards.
+    /// Sending takes 100 ns, counting 50, and the device 200 for each packet that it forwards.
     const SENDING: f64 = 100e-9;
     const COUNTING: f64 = 50e-9;
     const DEVICE: f64 = 200e-9;
@@ -104,7 +106,7 @@ mod tests {
             6_000_000,
             6_000_000,
         );
-        // Four million are sent, one comes back.
+        // Four million packets are sent, one million comes back.
         let (sending, counting) = (millions(4.0) * SENDING, millions(1.0) * COUNTING);
         let truth = millions(1.0) * DEVICE;
         close(
@@ -115,7 +117,7 @@ mod tests {
             ),
             truth,
         );
-        // A quarter of the device's work is to receive, on the generator's processor.
+        // A quarter of the device's work is receiving, on the generator's processor.
         close(
             apart(
                 time(sending, truth / 4.0),

@@ -19,13 +19,13 @@ pub fn has(dut: Dut, io: Io) -> bool {
 pub struct Cpus {
     /// The generator's.
     pub generator: usize,
-    /// The device's, where it has its own.
+    /// The device's, if it has one of its own.
     pub device: usize,
 }
 
 impl Cpus {
-    /// Of the processors `usable`, those that the load tester may use beside a device spread like this: not the device's,
-    /// where it has its own.
+    /// Those of the processors `usable` that the load tester may use beside a device spread like
+    /// this: not the device's, if it has one of its own.
     pub fn off_device(self, spread: Spread, usable: &[usize]) -> Vec<usize> {
         let mut others = usable.to_vec();
         others.retain(|cpu| spread == Spread::Shared || *cpu != self.device);
@@ -55,7 +55,7 @@ impl Running {
     /// Starts a device in the topology and waits until it can forward.
     ///
     /// # Errors
-    /// If it does not get ready; the message has its last words.
+    /// If it does not get ready; the message has the last lines of its log.
     pub fn start(
         dut: Dut,
         io: Io,
@@ -70,7 +70,7 @@ impl Running {
         }
     }
 
-    /// Stops it in order; the topology can be used again.
+    /// Stops it in order. The topology can be used again.
     ///
     /// # Errors
     /// If the router does not end.
@@ -85,7 +85,7 @@ impl Running {
 fn kernel(spread: Spread, cpus: Cpus, at: &Topology) -> Result<Running, Error> {
     at.device.set_forwarding(true)?;
     if spread == Spread::Apart {
-        // The generator's ends are polled where the device sends: on its processor.
+        // The generator's ends of the links are polled where the device sends: on its processor.
         for name in ["dut0", "dut1"] {
             veth::thread_on(&at.device, name, cpus.device)?;
         }
@@ -110,7 +110,7 @@ fn parshall(
     let file = directory.join("router.yaml");
     let socket = directory.join("router.sock");
     fs::write(&file, at.router_configuration(cpu)).map_err(|e| Error::file(&file, e))?;
-    // What the kernel forwarded would be counted as the router's work.
+    // Packets that the kernel forwarded would count as the router's.
     at.device.set_forwarding(false)?;
     let (file, socket) = (file.display().to_string(), socket.display().to_string());
     let exe = exe.display().to_string();
@@ -152,7 +152,7 @@ fn port(dut: Dut, io: Io, mode: &str) -> PortMode {
     }
 }
 
-/// What `show hardware --json` says of an interface.
+/// The part of an interface in `show hardware --json` that is used here.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 struct Hardware {
     mode: String,
@@ -160,7 +160,7 @@ struct Hardware {
 }
 
 impl Hardware {
-    /// Of the first interface; they are alike.
+    /// That of the first interface; all are alike.
     fn of_first(json: &str) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct Answer {
@@ -180,7 +180,7 @@ impl Hardware {
 mod tests {
     use super::*;
 
-    /// An answer of the router; the system tests compare it with what the router says now.
+    /// An answer of the router. A system test checks that the router still answers like this.
     const ANSWER: &str = include_str!("hardware.json");
 
     #[test]

@@ -1,4 +1,4 @@
-//! Runs `parshall loadtest` and reads what it says.
+//! Runs `parshall loadtest` and reads its output.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -18,7 +18,7 @@ use crate::{
     patience,
 };
 
-/// What has closed its standard error ends within this time.
+/// A process that has closed its standard error ends within this time.
 const ENDING: Duration = Duration::from_secs(10);
 
 /// What `parshall loadtest --search ... --json -` prints.
@@ -30,7 +30,7 @@ pub struct Outcome {
     pub search: Found,
 }
 
-/// The trial flat out with the processor time that it took.
+/// The trial flat out, with the processor time used.
 #[derive(Debug, Clone, Default)]
 pub struct FlatOut {
     /// Packets sent.
@@ -44,17 +44,18 @@ pub struct FlatOut {
 }
 
 impl FlatOut {
-    /// Processor time of the processors that `which` picks.
+    /// Processor time of the processors for which `which` is true.
     pub fn time(&self, which: impl Fn(usize) -> bool) -> Time {
         self.after.since(&self.before, which)
     }
 }
 
-/// Runs a load test inside a namespace (or outside of all), tells `watch` of each event, and returns its result and
-/// the trial flat out if there was one.
+/// Runs a load test inside a namespace, or in ours, and passes each event to `watch`. Returns its
+/// result, and the trial flat out if there was one.
 ///
 /// # Errors
-/// If it cannot be started, fails, prints something else, or takes longer than twice its budget and a minute.
+/// If it cannot be started, fails, prints something unexpected, or takes longer than twice its
+/// budget plus a minute.
 pub fn run(
     exe: &Path,
     netns: Option<&Netns>,
@@ -79,7 +80,7 @@ pub fn run(
     std::thread::spawn(move || {
         let mut text = String::new();
         let read = stdout.read_to_string(&mut text).map(|_| text);
-        // Nobody may wait for it any more.
+        // Perhaps nobody is waiting for it anymore.
         let _ = sender.send(read);
     });
     let budget = match test.search {
@@ -97,13 +98,14 @@ pub fn run(
     }
     let text = result
         .recv_timeout(patience(ENDING))
-        .map_err(|_| bad("its output has no end"))?
+        .map_err(|_| bad("its output does not end"))?
         .map_err(|e| Error::file("standard output", e))?;
     let outcome = serde_json::from_str(&text).map_err(|e| bad(&e.to_string()))?;
     Ok((outcome, said))
 }
 
-/// Reads events until the pipe is closed, for `limit` in all. Returns the trial flat out and the last line that was no event.
+/// Reads events until the pipe is closed, but for no longer than `limit`. Returns the trial flat
+/// out and the last line that was not an event.
 fn listen(
     stderr: impl Read + Send + 'static,
     limit: Duration,
@@ -194,7 +196,7 @@ mod tests {
         assert_eq!(last, "{\"event\":\"something-newer\"}");
     }
 
-    /// Whoever talks without end is not listened to for longer.
+    /// Reading stops at the limit even if events keep coming.
     #[test]
     fn events_without_end_are_given_up() {
         let (reader, mut writer) = std::io::pipe().unwrap();

@@ -1,4 +1,5 @@
-//! The head-to-head: each device in turn, under the same loads, by the same generator, on the same machine.
+//! The head-to-head comparison: each device in turn, under the same loads from the same generator
+//! on the same machine.
 
 mod attribution;
 pub mod device;
@@ -36,35 +37,36 @@ pub struct Options {
     pub ios: Vec<Io>,
     /// How thorough.
     pub depth: Depth,
-    /// How often everything is repeated; [`Depth::rounds`] usually.
+    /// How often everything is repeated; usually [`Depth::rounds`].
     pub rounds: u32,
-    /// The binary `parshall` to run; [`invocation::parshall`] is the one that runs now.
+    /// The binary `parshall` to run; [`invocation::parshall`] is the running one.
     pub exe: PathBuf,
 }
 
-/// Where the comparison is.
+/// How far the comparison has come.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// What is being measured, in a few words.
     pub label: String,
-    /// Seconds since the begin.
+    /// Seconds since the start.
     pub elapsed: f64,
-    /// Seconds that the whole will take, roughly.
+    /// Seconds that all of it will take, roughly.
     pub expected: f64,
 }
 
-/// Is told where the comparison is, at every trial.
+/// Observes the progress of the comparison.
 pub trait Progress {
     /// A trial begins or ends.
     fn step(&mut self, step: &Step);
 }
 
-/// Nobody looks.
+/// No observer.
 impl Progress for () {
     fn step(&mut self, _: &Step) {}
 }
 
-/// A device to be measured: one column, or in a full comparison one of two candidates for it.
+/// A device to be measured: a column of the table, or in a full comparison one of two candidates
+/// for it.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     dut: Dut,
@@ -72,7 +74,7 @@ struct Candidate {
     spread: Spread,
 }
 
-/// The comparison while it runs.
+/// The running comparison.
 struct Comparison<'a> {
     options: &'a Options,
     cpus: Cpus,
@@ -82,13 +84,13 @@ struct Comparison<'a> {
     progress: &'a mut dyn Progress,
 }
 
-/// Seconds that making and removing a device takes, and those around a search.
+/// Seconds to set up and remove a device, and those a search takes beyond its budget.
 const SETUP_SECONDS: f64 = 1.5;
 
 /// Runs the whole comparison.
 ///
 /// # Errors
-/// If the laboratory cannot be set up. A device that fails is a run that is not valid, with the reason.
+/// If the laboratory cannot be set up. If a device fails, its run is not valid and says why.
 pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, Error> {
     let cpus = kernel::cpu::usable();
     let cpus = Cpus {
@@ -127,13 +129,14 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, 
     Ok(result)
 }
 
-/// Everything that is to be measured in a round, in its order.
+/// Everything to be measured in a round, in order.
 fn candidates(options: &Options, processors: usize) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for dut in &options.duts {
         for io in options.ios.iter().filter(|io| device::has(*dut, **io)) {
             for spread in options.depth.spreads(*dut, processors) {
-                // Two that poll on one processor take turns: memif on a shared one measures the scheduler.
+                // Two threads that poll on one processor take turns: there, memif would measure the
+                // scheduler.
                 if *io == Io::Veth || spread == Spread::Apart || processors < 2 {
                     candidates.push(Candidate {
                         dut: *dut,
@@ -148,7 +151,7 @@ fn candidates(options: &Options, processors: usize) -> Vec<Candidate> {
 }
 
 impl Candidate {
-    /// What was found of it under a load.
+    /// The run of this candidate under a load, with what was found.
     fn run(self, lane: Lane, load: &Load, round: u32, found: Found) -> Run {
         Run {
             dut: self.dut.into(),
@@ -162,7 +165,7 @@ impl Candidate {
         }
     }
 
-    /// What forwards if it starts.
+    /// What forwards once it has started.
     fn lane(self) -> Lane {
         match self.dut {
             Dut::Kernel => Lane::Kernel,
@@ -171,7 +174,7 @@ impl Candidate {
     }
 }
 
-/// Nothing, and why.
+/// No result, and why.
 fn nothing(error: &Error) -> Found {
     Found {
         why: error.to_string(),
@@ -180,7 +183,7 @@ fn nothing(error: &Error) -> Found {
 }
 
 impl Comparison<'_> {
-    /// All loads on one device.
+    /// Measures all loads on one device.
     fn candidate(&mut self, candidate: Candidate, loads: &[Load], round: u32) -> Result<(), Error> {
         let Candidate { dut, io, spread } = candidate;
         let topology = Topology::new(io)?;
@@ -206,7 +209,7 @@ impl Comparison<'_> {
         running.stop()
     }
 
-    /// One load on one device: the generator alone, then through the device.
+    /// Measures one load on one device: the generator alone, then through the device.
     fn load(
         &mut self,
         candidate: Candidate,
@@ -235,7 +238,8 @@ impl Comparison<'_> {
         run.placement = before
             .zip(after)
             .map(|(before, after)| probe::between(before, after));
-        // The ceiling is one trial's, and the search ends within a percent or two of what it looks for.
+        // The ceiling is that of a single trial, and the search ends within a percent or two of the
+        // rate.
         run.limited_by_generator = run.max_pps > 0.95 * ceiling;
         if let Some(flat) = flat {
             let Cpus { generator, device } = self.cpus;
@@ -246,7 +250,7 @@ impl Comparison<'_> {
         Ok(run)
     }
 
-    /// The generator without a device: its cost a packet and its highest rate.
+    /// Measures the generator without a device: its cost a packet and its highest rate.
     fn alone(
         &mut self,
         Candidate { io, spread, .. }: Candidate,
@@ -320,7 +324,7 @@ impl Comparison<'_> {
         })
     }
 
-    /// Distance of the two processors, if two take part.
+    /// Measures the distance of the two processors, if two are used.
     fn distance(&mut self, spread: Spread) -> Option<RoundTrip> {
         if spread == Spread::Shared {
             return None;

@@ -1,4 +1,4 @@
-//! What is measured: load tests, devices, rounds, and how long it takes.
+//! What is measured: loads, devices, rounds, and how long it takes.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use report::setup::{Direction, Dut, Flows, Io, Load, Size, Spread};
 
 use crate::Error;
 
-/// How thorough.
+/// How thorough the comparison is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Depth {
     /// Under 40 s: 64 B many flows, one way.
@@ -14,12 +14,12 @@ pub enum Depth {
     /// About three minutes: 64 B many flows and imix, one way.
     #[default]
     Default,
-    /// All loads one way and both ways, five rounds, both placements on processors.
+    /// All loads, one way and both ways, five rounds, both placements on processors.
     Full,
 }
 
 impl Depth {
-    /// Rows of the table, in the order of the published ones.
+    /// The rows of the table, in the order of the published ones.
     pub fn loads(self) -> Vec<Load> {
         let load = |direction| {
             move |(size, flows)| Load {
@@ -62,13 +62,13 @@ impl Depth {
         }
     }
 
-    /// Placements that are tried: where the device is known to do better, or all.
+    /// Placements to try: the one at which the device does better, or both.
     pub fn spreads(self, dut: Dut, processors: usize) -> Vec<Spread> {
         match (self, dut) {
             _ if processors < 2 => vec![Spread::Shared],
             (Self::Full, _) => vec![Spread::Shared, Spread::Apart],
-            // The kernel loses more by handing packets to another processor than it gains by a second one; a
-            // router that polls needs one of its own.
+            // The kernel loses more by passing packets to another processor than it gains from a
+            // second one. A router that polls needs one of its own.
             (_, Dut::Kernel) => vec![Spread::Shared],
             (_, Dut::Parshall) => vec![Spread::Apart],
         }

@@ -1,4 +1,4 @@
-//! Generator, device, and what lies between them.
+//! Generator, device, and the links between them.
 //!
 //! ```text
 //! generator namespace                 device namespace
@@ -6,8 +6,9 @@
 //!   gen1 198.18.1.2 ------------------ dut1 198.18.1.1    48.0.0.0/8 is behind gen1
 //!   cal0 ---- cal1 (the generator alone)
 //! ```
-//! The first direction enters by `dut0` and has destinations in 48.0.0.0/8, the second the other way round. With
-//! memif there are sockets instead of links, and `dut0` and `dut1` are the names of the router's interfaces.
+//! Packets of the first direction enter by `dut0` and have destinations in 48.0.0.0/8; the second
+//! direction is the reverse. With memif there are sockets instead of links, and `dut0` and `dut1`
+//! are the names of the router's interfaces.
 
 use report::setup::Io;
 
@@ -21,7 +22,7 @@ use crate::{
 /// Largest IP packet on the links, in bytes.
 const MTU: u16 = 1500;
 
-/// One side: names and addresses of a link's two ends, and what is behind it.
+/// One side: names and addresses of both ends of the link, and the network behind it.
 struct Side {
     generator: &'static str,
     generator_mac: &'static str,
@@ -53,7 +54,7 @@ const SIDES: [Side; 2] = [
     },
 ];
 
-/// The two namespaces, wired.
+/// The two namespaces with their links.
 #[derive(Debug)]
 pub struct Topology {
     io: Io,
@@ -64,10 +65,11 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// Makes the namespaces and the links. With veth the device's ends have addresses, neighbors and routes.
+    /// Creates the namespaces and the links. With veth, the device's ends have addresses, neighbors
+    /// and routes.
     ///
     /// # Errors
-    /// Needs root, `ip` and `ethtool`.
+    /// Without root, `ip` or `ethtool`.
     pub fn new(io: Io) -> Result<Self, Error> {
         let topology = Self {
             io,
@@ -103,7 +105,8 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Neighbors and routes of the device; with memif once the router has made its interfaces' twins.
+    /// Adds neighbors and routes of the device; with memif, after the router has created the taps
+    /// of its interfaces.
     ///
     /// # Errors
     /// If there are no such interfaces.
@@ -123,7 +126,7 @@ impl Topology {
         self.device.ip_batch(&lines)
     }
 
-    /// A pair that begins and ends with the generator.
+    /// Creates a link that leads from the generator to itself.
     fn add_calibration(&self) -> Result<(), Error> {
         let end = |name, mac| End {
             netns: &self.generator,
@@ -139,7 +142,7 @@ impl Topology {
         veth::device_end(&self.generator, "cal1")
     }
 
-    /// Directions of a load through the device: the first, or both.
+    /// Ports and addresses of a load through the device, for the first direction or both.
     pub fn pairs(&self, both: bool) -> Vec<Pair> {
         let port = |side: usize, receive: bool| match (self.io, receive) {
             (Io::Veth, false) => format!("live:{}", SIDES[side].generator),
@@ -159,7 +162,7 @@ impl Topology {
         }
     }
 
-    /// The generator alone: what it sends it counts itself, with no device between.
+    /// The same for the generator alone, which counts its own packets.
     pub fn calibration(&self) -> Vec<Pair> {
         let socket = directory().join("calibration.sock").display().to_string();
         let (tx, rx) = match self.io {
@@ -177,11 +180,11 @@ impl Topology {
         }]
     }
 
-    /// Configuration of the router for this topology, its worker on processor `cpu`.
+    /// Configuration of the router for this topology, with its worker on processor `cpu`.
     pub fn router_configuration(&self, cpu: usize) -> String {
         let mut text = format!("workers: {{ cpus: [{cpu}] }}\ninterfaces:\n");
         for side in &SIDES {
-            // On a veth the addresses are the kernel's already.
+            // On a veth the kernel already has the addresses.
             let twin = match self.io {
                 Io::Veth => String::new(),
                 Io::Memif => format!(
