@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::interrupt;
 use super::outcome;
-use super::ports::{self, Rig};
+use super::ports::{self, TestPorts};
 use super::progress::{Progress, Style};
 use super::shortfall::Watch;
 use super::spec::Spec;
@@ -124,12 +124,12 @@ impl Loadtest {
             .zip(pairs)
             .map(|(sending, (_, rx))| (sending, rx))
             .collect();
-        let mut rig = ports::open(&ways, &self.traffic.cpu)?;
-        interrupt::exit_on_signal(rig.sockets.clone())?;
-        let watch = Watch::new(rig.sender, self.traffic.cpu.first().copied());
+        let mut ports = ports::open(&ways, &self.traffic.cpu)?;
+        interrupt::exit_on_signal(ports.sockets.clone())?;
+        let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
         let fell_short = match self.search {
-            Some(search) => self.search(search, &mut rig, &ways),
-            None => self.climb(&plan, &mut rig, &ways),
+            Some(search) => self.search(search, &mut ports, &ways),
+            None => self.climb(&plan, &mut ports, &ways),
         }?;
         if fell_short {
             self.say(&watch.advice());
@@ -188,7 +188,7 @@ impl Loadtest {
     fn search(
         &self,
         search: Search,
-        rig: &mut Rig,
+        ports: &mut TestPorts,
         ways: &[(Sending, Spec)],
     ) -> Result<bool, Box<dyn Error>> {
         let limits = ways.iter().map(|(sending, _)| sending.limit().0);
@@ -206,7 +206,7 @@ impl Loadtest {
         let progress = Progress::new(self.progress, length);
         let clock = Monotonic::new();
         let mut watch = |event| progress.event(&event);
-        let (paths, loss) = (&mut rig.paths, self.loss);
+        let (paths, loss) = (&mut ports.paths, self.loss);
         let (said, found) = match search {
             Search::MaxRate => {
                 let found = search::max_rate(paths, &goal, &clock, &mut watch);
@@ -224,9 +224,9 @@ impl Loadtest {
         }
         .map_err(|e| e.to_string())?;
         drop(progress);
-        let document = json!({ "sender": rig.sender, "search": &found });
+        let document = json!({ "sender": ports.sender, "search": &found });
         self.write(&document, || {
-            outcome::of_search(&self.traffic, rig.sender, ways, found.clone())
+            outcome::of_search(&self.traffic, ports.sender, ways, found.clone())
         })?;
         self.say(&said);
         let is_short = |t: &Point| !t.valid && t.sent_pps < t.offered_pps;
@@ -237,14 +237,14 @@ impl Loadtest {
     fn climb(
         &self,
         plan: &Plan,
-        rig: &mut Rig,
+        ports: &mut TestPorts,
         ways: &[(Sending, Spec)],
     ) -> Result<bool, Box<dyn Error>> {
         let progress = Progress::new(self.progress, plan.length());
         if !plan.warmup.is_zero() {
             progress.doing(&format!("warm-up at {:.0}", plan.warmup_rate));
         }
-        let ramp = ramp::run(plan, &mut rig.paths, &Monotonic::new(), &mut |sample| {
+        let ramp = ramp::run(plan, &mut ports.paths, &Monotonic::new(), &mut |sample| {
             progress.sample(sample, plan);
         })
         .map_err(|e| e.to_string())?;
@@ -258,7 +258,7 @@ impl Loadtest {
             line: sending.line.map(|line| line.rate),
         };
         let document = json::result(&about, plan, &ramp);
-        let run = outcome::of_ramp(&self.traffic, rig.sender, ways, &ramp, self.loss);
+        let run = outcome::of_ramp(&self.traffic, ports.sender, ways, &ramp, self.loss);
         self.write(&document, || run.clone())?;
         self.say(&text::of_ramp(&ramp, &run, self.loss));
         Ok(ramp.samples.iter().any(|sample| !sample.valid))

@@ -1,9 +1,12 @@
-//! Opens the ports of a load test: what sends, what counts, and the thread that serves those in software.
+//! Opens the ports of a load test: what sends, what counts, and the threads that serve those in
+//! software.
 
 use std::error::Error;
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ::ports::{Device, Open, Opener, Receive};
 use graph::Pool;
 use graph::pool::STRIDE_AF_XDP;
 use io::{af_xdp, memif};
@@ -13,20 +16,21 @@ use loadgen::model::units::Pps;
 use loadgen::receive::{Counters, Match};
 use loadgen::send::Generator;
 use loadgen::tester::{Endpoint, Tester};
-use xdp::{LiveError, Mode};
+use xdp::LiveError;
 
 use super::interface::Interface;
 use super::live;
 use super::spec::{FORMS, Spec};
 use super::traffic::Sending;
 
-/// Buffers of the ports in software: 64 MiB of packet memory.
-const BUFFERS: u32 = 1 << 15;
+/// Packet buffers for what the threads hold themselves, in caches and frames, and for packets under
+/// way in a memif. What the rings of AF_XDP sockets hold comes on top.
+const BUFFERS: u32 = 1 << 13;
 /// How long is waited for the other side of a memif.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Open ports. Generators stop before what they send through goes away.
-pub struct Rig {
+/// The open ports of a load test. Generators stop before what they send through goes away.
+pub struct TestPorts {
     /// The directions of a load test, in order.
     pub paths: Vec<Path>,
     /// How packets are made.
@@ -34,16 +38,8 @@ pub struct Rig {
     /// Sockets that exist because of us.
     pub sockets: Vec<String>,
     _testers: Vec<Tester>,
-    _held: Held,
-}
-
-/// What must live as long as the ports.
-#[derive(Default)]
-struct Held {
-    memifs: Vec<memif::Interface>,
-    memif: Option<memif::Control>,
-    sockets: Vec<af_xdp::Interface>,
-    programs: Vec<xdp::Receiver>,
+    _open: Vec<Open>,
+    _opener: Opener,
 }
 
 /// A port in software and what it is for.
@@ -51,6 +47,17 @@ struct Software {
     spec: Spec,
     send: Vec<(Stream, Pps)>,
     expect: Vec<Stream>,
+}
+
+impl Software {
+    /// AF_XDP queues that it needs. To send one suffices; what comes may come on any.
+    fn queues(&self) -> u32 {
+        match self.spec.interface() {
+            Some(name) if !self.expect.is_empty() => af_xdp::queues(name).unwrap_or(1).max(1),
+            Some(_) => 1,
+            None => 0,
+        }
+    }
 }
 
 /// A side of a direction while ports are being opened.
@@ -65,7 +72,7 @@ enum Side<T> {
 ///
 /// # Errors
 /// A port that cannot do what it is to do, is taken, or is not there.
-pub fn open(ways: &[(Sending, Spec)], cpus: &[usize]) -> Result<Rig, Box<dyn Error>> {
+pub fn open(ways: &[(Sending, Spec)], cpus: &[usize]) -> Result<TestPorts, Box<dyn Error>> {
     let mut software = Vec::new();
     // What counts comes first: a veth takes live frames only if its peer runs a program.
     let receivers = ways
@@ -80,7 +87,7 @@ pub fn open(ways: &[(Sending, Spec)], cpus: &[usize]) -> Result<Rig, Box<dyn Err
         .zip(receivers)
         .map(|(tx, rx)| Path { tx, rx })
         .collect();
-    Ok(bench.rig(paths, sender))
+    Ok(bench.finish(paths, sender))
 }
 
 /// Opens what sends only.
@@ -90,10 +97,10 @@ pub fn open(ways: &[(Sending, Spec)], cpus: &[usize]) -> Result<Rig, Box<dyn Err
 pub fn open_sender(
     sending: &Sending,
     cpus: &[usize],
-) -> Result<(Box<dyn Transmitter>, Rig), Box<dyn Error>> {
+) -> Result<(Box<dyn Transmitter>, TestPorts), Box<dyn Error>> {
     let (mut transmitters, bench, sender) = senders(&[sending], Vec::new(), cpus)?;
     let transmitter = transmitters.pop().ok_or("nothing to send by")?;
-    Ok((transmitter, bench.rig(Vec::new(), sender)))
+    Ok((transmitter, bench.finish(Vec::new(), sender)))
 }
 
 type Senders = (Vec<Box<dyn Transmitter>>, Served, Sender);
@@ -236,7 +243,8 @@ struct Served {
     /// By place; the transmitter until it is handed out.
     controls: Vec<(Option<Generator>, Vec<Counters>)>,
     testers: Vec<Tester>,
-    held: Held,
+    open: Vec<Open>,
+    opener: Opener,
     sockets: Vec<String>,
 }
 
@@ -257,17 +265,18 @@ impl Served {
     fn receiver(&mut self, side: Side<live::Counter>) -> Box<dyn Receiver> {
         match side {
             Side::Kernel(counter) => Box::new(counter),
-            Side::Software(place) => Box::new(Queues(std::mem::take(&mut self.controls[place].1))),
+            Side::Software(place) => Box::new(Queues(mem::take(&mut self.controls[place].1))),
         }
     }
 
-    fn rig(self, paths: Vec<Path>, sender: Sender) -> Rig {
-        Rig {
+    fn finish(self, paths: Vec<Path>, sender: Sender) -> TestPorts {
+        TestPorts {
             paths,
             sender,
             sockets: self.sockets,
             _testers: self.testers,
-            _held: self.held,
+            _open: self.open,
+            _opener: self.opener,
         }
     }
 }
@@ -295,14 +304,19 @@ fn serve(software: Vec<Software>, cpus: &[usize]) -> Result<Served, Box<dyn Erro
     let mut served = Served {
         controls: Vec::new(),
         testers: Vec::new(),
-        held: Held::default(),
+        open: Vec::new(),
+        opener: Opener::default(),
         sockets: Vec::new(),
     };
     if software.is_empty() {
         return Ok(served);
     }
-    let pool =
-        Pool::new(BUFFERS, STRIDE_AF_XDP).map_err(|e| format!("no packet memory (64 MiB): {e}"))?;
+    let buffers =
+        BUFFERS + software.iter().map(Software::queues).sum::<u32>() * af_xdp::Queue::HOLDS;
+    let pool = Pool::new(buffers, STRIDE_AF_XDP).map_err(|e| {
+        let mebibytes = (u64::from(buffers) * STRIDE_AF_XDP as u64) >> 20;
+        format!("no packet memory ({mebibytes} MiB): {e}")
+    })?;
     // By thread: the endpoints, and the place that each belongs to.
     let mut threads: [Vec<(usize, Endpoint)>; 2] = Default::default();
     for (place, port) in software.into_iter().enumerate() {
@@ -330,7 +344,7 @@ fn serve(software: Vec<Software>, cpus: &[usize]) -> Result<Served, Box<dyn Erro
             control.1.push(counters);
         }
     }
-    connected(&served.held)?;
+    connected(&served.open)?;
     Ok(served)
 }
 
@@ -340,39 +354,41 @@ fn endpoints(
     pool: &Arc<Pool>,
     served: &mut Served,
 ) -> Result<Vec<Endpoint>, Box<dyn Error>> {
+    let receive = match port.expect.is_empty() {
+        true => Receive::Nothing,
+        false => Receive::Everything,
+    };
+    let queues = port.queues();
     let Software { spec, send, expect } = port;
-    let failed = |e: &dyn Error| format!("{spec}: {e}");
-    let queues: Vec<Box<dyn graph::Port>> = match &spec {
+    let opened = match &spec {
         Spec::Memif { socket, id, role } => {
-            let held = &mut served.held;
-            let control = match &held.memif {
-                Some(control) => control,
-                None => held.memif.insert(memif::Control::start()?),
-            };
             let config = memif::Config {
                 id: *id,
                 ..memif::Config::new("parshall", socket, *role)
             };
-            let (interface, queues) = control.add(config).map_err(|e| failed(&e))?;
-            held.memifs.push(interface);
-            if *role == memif::Role::Server {
+            let opened = served.opener.memif(config);
+            if opened.is_ok() && *role == memif::Role::Server {
                 served.sockets.push(socket.clone());
             }
-            queues.into_iter().map(boxed).collect()
+            opened
         }
         Spec::AfXdp(name) | Spec::Live(name) | Spec::Sink(name) => {
-            // To send one queue suffices; what comes may come on any.
-            let count = expect.is_empty().then_some(1);
-            let (interface, queues) =
-                af_xdp::Interface::open(name, count, af_xdp::Mode::Auto, pool)
-                    .map_err(|e| failed(&e))?;
             if !expect.is_empty() {
-                served.held.programs.push(redirect(name, &interface)?);
+                // It is there, and up.
+                Interface::open(name)?;
             }
-            served.held.sockets.push(interface);
-            queues.into_iter().map(boxed).collect()
+            let device = Device {
+                name,
+                queues: Some(queues),
+                mode: af_xdp::Mode::Auto,
+                receive,
+            };
+            served.opener.device(&device, pool)
         }
     };
+    let mut open = opened.map_err(|e| format!("{spec}: {e}"))?;
+    let queues = mem::take(&mut open.queues);
+    served.open.push(open);
     let mut send = Some(send);
     Ok(queues
         .into_iter()
@@ -384,27 +400,10 @@ fn endpoints(
         .collect())
 }
 
-fn boxed(port: impl graph::Port + 'static) -> Box<dyn graph::Port> {
-    Box::new(port)
-}
-
-/// Gives everything that comes in by the interface to its sockets.
-fn redirect(name: &str, sockets: &af_xdp::Interface) -> Result<xdp::Receiver, Box<dyn Error>> {
-    let index = Interface::open(name)?.index();
-    let port = xdp::Receiver::attach(index, &[Mode::Native, Mode::Generic])?;
-    sockets.each_socket(|queue, socket| port.register(queue, socket))?;
-    Ok(port)
-}
-
 /// Waits until all memifs have their other side.
-fn connected(held: &Held) -> Result<(), Box<dyn Error>> {
+fn connected(open: &[Open]) -> Result<(), Box<dyn Error>> {
     let until = Instant::now() + PATIENCE;
-    let pending = || {
-        held.memifs
-            .iter()
-            .map(memif::Interface::status)
-            .find(|s| !s.up)
-    };
+    let pending = || open.iter().filter_map(Open::memif).find(|s| !s.up);
     while let Some(status) = pending() {
         if Instant::now() >= until {
             return Err(format!(

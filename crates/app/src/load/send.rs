@@ -12,7 +12,7 @@ use loadgen::model::units::{Pps, WIRE_OVERHEAD};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::ports::{self, Rig};
+use super::ports::{self, TestPorts};
 use super::spec::Spec;
 use super::traffic::{Sending, Traffic, duration};
 use crate::output::{self, write_json};
@@ -77,7 +77,7 @@ impl Send {
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, stop.clone())?;
         }
-        let (mut tx, rig) = ports::open_sender(&sending, &self.traffic.cpu)?;
+        let (mut tx, ports) = ports::open_sender(&sending, &self.traffic.cpu)?;
         let before: Count = tx.sent().into_iter().sum();
         let due = tx.due();
         tx.start(rate).map_err(|e| e.to_string())?;
@@ -94,7 +94,7 @@ impl Send {
         };
         self.line(&format!("in all: {}", amount(all.sent, seconds)));
         if let Some(file) = &self.json {
-            write_json(file, &self.result(&sending, &rig, &*tx, &all))?;
+            write_json(file, &self.result(&sending, &ports, &*tx, &all))?;
         }
         Ok(())
     }
@@ -129,14 +129,20 @@ impl Send {
         output::say(self.json.as_deref(), &format!("{text}\n")).is_ok()
     }
 
-    fn result(&self, sending: &Sending, rig: &Rig, tx: &dyn Transmitter, all: &All) -> Value {
+    fn result(
+        &self,
+        sending: &Sending,
+        ports: &TestPorts,
+        tx: &dyn Transmitter,
+        all: &All,
+    ) -> Value {
         let streams = sending.streams.iter().zip(tx.sent());
         let streams = streams.map(|((stream, _), count)| {
             json!({ "name": stream.name, "packets": count.packets, "bytes": count.bytes })
         });
         json!({
             "port": self.port.to_string(),
-            "sender": rig.sender,
+            "sender": ports.sender,
             "profile": self.traffic.profile,
             "seconds": all.seconds,
             "rate_pps": all.rate.is_limited().then_some(all.rate.0),

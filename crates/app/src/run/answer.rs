@@ -1,15 +1,19 @@
 //! Answers to operators: the commands of `control::cli`, carried out by the control thread between two batches of news.
 
-use super::daemon::Daemon;
-use super::{Message, facts};
-use control::api::{Handler, Output};
-use control::cli::{Command, Verb};
-use router::show::{self, Clear};
-use serde::Serialize;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
+
+use control::api::{Handler, Output};
+use control::cli::{Command, Verb};
+use router::show::{self, Clear};
+use serde::Serialize;
+
+use super::daemon::Daemon;
+use super::interfaces::OpenInterface;
+use super::slot::Slot;
+use super::{Message, facts};
 
 /// Routes that `show ip fib` lists at most; those that follow are asked for next.
 const ROUTES: usize = 10_000;
@@ -136,13 +140,8 @@ fn done(json: bool) -> Answer {
 
 /// The counters of all ports, by name.
 fn port_counters(daemon: &Daemon) -> Vec<(String, graph::PortCounters)> {
-    let opened = daemon.slots.iter().filter_map(|s| s.opened.as_ref());
-    opened
-        .flat_map(|o| {
-            o.refresh();
-            o.counters.clone()
-        })
-        .collect()
+    let open = daemon.slots.iter().filter_map(Slot::open);
+    open.flat_map(OpenInterface::counters).cloned().collect()
 }
 
 fn give<T: Serialize + Display>(shown: &T, json: bool) -> Answer {

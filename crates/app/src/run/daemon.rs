@@ -1,77 +1,30 @@
 //! The control thread's state: the router, its interfaces and what the kernel says.
 
-use super::Message;
-use super::neighbors::Neighbors;
-use super::ports::{self, Closed, Opened};
+use std::error::Error;
+use std::mem;
+use std::path::PathBuf;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant};
+
 use control::config::{self, Config};
 use control::facts::Batch;
 use control::mirror::{LinkNews, Mirror, Options, Owned, Translator};
 use control::netlink::Requests;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
 use graph::{Command, Handle, Pool, TxPlacement, WorkerPort};
-use io::memif;
+use ports::OpenError;
 use router::{Change, Event, InterfaceId, Router, Setup};
-use std::error::Error;
-use std::path::PathBuf;
-use std::sync::mpsc::SyncSender;
-use std::time::{Duration, Instant};
 use tracing::{info, warn};
+
+use super::Message;
+use super::interfaces::{self, Interfaces, OpenInterface, Part};
+use super::neighbors::Neighbors;
+use super::slot::{Phase, Slot};
 
 /// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the rings of ports come on top.
 const BUFFERS: u32 = 16_384;
 /// Between two looks for taps that are to be made again.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// An interface of the configuration.
-pub struct Slot {
-    /// What is wanted.
-    pub config: config::Interface,
-    /// Our index; its twin's, where it has one, is the next.
-    pub id: InterfaceId,
-    /// The port, once it is there.
-    pub opened: Option<Opened>,
-    /// The kernel's index of the netdev or tap, once it is ours.
-    pub link: Option<u32>,
-    /// Why it is not there.
-    pub waiting: String,
-    /// The memif is connected; true for all other ports.
-    up: bool,
-    /// It was told that packets come with unfinished checksums.
-    warned: bool,
-    /// What was told to be wrong with its memif since that was last connected.
-    told: Vec<String>,
-}
-
-/// Troubles of a memif that are told until it is connected again; a peer could make up ever new ones.
-const TROUBLES: usize = 16;
-
-impl Slot {
-    /// Says once what is wrong with a memif's connection.
-    fn warn_of_peer(&mut self, memif: memif::Status) {
-        let reason = memif.reason;
-        let new = !reason.is_empty() && !self.told.contains(&reason);
-        if new && self.told.len() < TROUBLES {
-            warn!("interface {}: memif: {reason}", self.config.name);
-            self.told.push(reason);
-        }
-    }
-
-    /// Says once what to do about packets whose checksums nobody finished.
-    fn warn_of_checksums(&mut self) {
-        if self.warned {
-            return;
-        }
-        let Some(opened) = self.opened.as_ref().filter(|o| o.has_unfinished()) else {
-            return;
-        };
-        self.warned = true;
-        warn!(
-            "interface {}: packets come with unfinished TCP or UDP checksums and will be dropped by their receivers: \
-             run `ethtool -K DEVICE tx off` at the other end of {}, DEVICE being that end",
-            self.config.name, opened.netdev
-        );
-    }
-}
 
 /// The daemon.
 pub struct Daemon {
@@ -83,7 +36,7 @@ pub struct Daemon {
     pub slots: Vec<Slot>,
     /// The configuration.
     pub config: Config,
-    opener: ports::Opener,
+    interfaces: Interfaces,
     requests: Requests,
     neighbors: Neighbors,
     entry: u16,
@@ -104,17 +57,17 @@ impl Daemon {
             return Err(format!("run: {found} interfaces; there can be {most} at most").into());
         }
         let netns: Option<PathBuf> = config.netns.clone();
-        let opener = ports::Opener::new(&config)?;
-        let (stride, grace) = match opener.has_programs() {
-            true => (STRIDE_AF_XDP, Some(ports::grace()?)),
+        let interfaces = Interfaces::new(&config)?;
+        let (stride, grace) = match interfaces.has_programs() {
+            true => (STRIDE_AF_XDP, Some(interfaces::grace()?)),
             false => (STRIDE, None),
         };
         let cpus = worker_cpus(&config.workers, &kernel::cpu::usable());
-        let buffers = BUFFERS * cpus.len() as u32 + opener.buffers(&config);
+        let buffers = BUFFERS * cpus.len() as u32 + interfaces::buffers(&config);
         let pool = Pool::new(buffers, stride)?;
         let setup = Setup {
             pool: pool.clone(),
-            memory: opener.memory()?,
+            memory: interfaces.memory()?,
             workers: cpus.len(),
             grace,
         };
@@ -142,9 +95,9 @@ impl Daemon {
             router,
             translator: Translator::new(),
             _mirror: Mirror::start(options, sender)?,
-            slots: slots(&config),
+            slots: Slot::all(&config),
             config,
-            opener,
+            interfaces,
             requests: Requests::open(netns.as_deref())?,
             neighbors: Neighbors::default(),
             entry,
@@ -180,38 +133,32 @@ impl Daemon {
         }
     }
 
-    fn open(&mut self, index: usize) -> Result<(), Box<dyn Error>> {
+    fn open(&mut self, index: usize) -> Result<(), OpenError> {
         let slot = &mut self.slots[index];
-        let opened = match self.opener.open(&slot.config, slot.id, self.router.pool()) {
-            Ok(opened) => opened,
-            Err(Closed::Waits(what)) => {
+        let id = slot.ids.port;
+        match self.interfaces.open(&slot.config, id, self.router.pool()) {
+            Ok(open) => self.put_to_work(index, Box::new(open)),
+            Err(OpenError::NotThere(what)) => {
                 info!("interface {}: waiting: {what}", slot.config.name);
-                slot.waiting = what;
-                return Ok(());
+                slot.phase = Phase::Waiting(what);
             }
-            Err(Closed::Failed(why)) => return Err(why.into()),
-        };
-        info!("interface {}: {}", slot.config.name, opened.describe());
-        slot.waiting.clear();
-        slot.opened = Some(opened);
-        self.put_to_work(index);
+            Err(error) => return Err(error),
+        }
         Ok(())
     }
 
-    /// Gives the workers the parts of an open port that they do not have yet.
-    fn put_to_work(&mut self, index: usize) {
+    /// Gives the workers the parts of an open interface that they do not have yet.
+    fn put_to_work(&mut self, index: usize, mut open: Box<OpenInterface>) {
         let slot = &mut self.slots[index];
-        let Some(opened) = &mut slot.opened else {
-            return;
-        };
-        let id = slot.id;
-        let queues = std::mem::take(&mut opened.queues);
-        let twin = opened.twin.take();
-        if !queues.is_empty() {
-            self.serve(id, queues);
-        }
-        if let Some(tap) = twin {
-            self.serve(id + 1, vec![tap]);
+        info!("interface {}: {}", slot.config.name, open.describe());
+        let ids = slot.ids;
+        let queues = mem::take(&mut open.port.queues);
+        let tap = open.tap.as_mut().map(|tap| mem::take(&mut tap.queues));
+        slot.phase = Phase::Open(open);
+        for (id, queues) in [(ids.port, queues), (ids.twin, tap.unwrap_or_default())] {
+            if !queues.is_empty() {
+                self.serve(id, queues);
+            }
         }
         self.claim(index);
     }
@@ -244,7 +191,7 @@ impl Daemon {
             return;
         }
         let owned = Owned {
-            id: slot.id,
+            id: slot.ids.port,
             name: config.name.clone(),
             twin: None,
             port_up: slot.up,
@@ -257,20 +204,20 @@ impl Daemon {
     /// Tells the translator that the device of an open port is ours, as soon as the kernel has shown it.
     fn claim(&mut self, index: usize) {
         let slot = &mut self.slots[index];
-        let Some(opened) = &slot.opened else { return };
-        if slot.link.is_some()
-            || self.translator.link_named(&opened.netdev).map(|l| l.index) != Some(opened.ifindex)
-        {
+        let Some(open) = slot.open() else { return };
+        let (ifindex, has_tap) = (open.ifindex, open.tap.is_some());
+        let shown = self.translator.link_named(&open.netdev);
+        if slot.link.is_some() || shown.is_none_or(|link| link.index != ifindex) {
             return;
         }
-        slot.link = Some(opened.ifindex);
+        slot.link = Some(ifindex);
         let owned = Owned {
-            id: slot.id,
+            id: slot.ids.port,
             name: slot.config.name.clone(),
-            twin: opened.has_twin.then_some(slot.id + 1),
+            twin: has_tap.then_some(slot.ids.twin),
             port_up: slot.up,
         };
-        let changes = self.translator.own(opened.ifindex, owned);
+        let changes = self.translator.own(ifindex, owned);
         self.apply(changes);
     }
 
@@ -304,7 +251,7 @@ impl Daemon {
     fn appeared(&mut self, link: u32, name: &str) {
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
-            let closed = slot.opened.is_none() && ports::stands_for(&slot.config, name);
+            let closed = slot.open().is_none() && interfaces::stands_for(&slot.config, name);
             if !self.serving && closed {
                 self.reserve(index, link);
             } else if closed {
@@ -318,9 +265,9 @@ impl Daemon {
     fn open_if_it_can_be(&mut self, index: usize) {
         if let Err(e) = self.open(index) {
             let (slot, why) = (&mut self.slots[index], e.to_string());
-            if slot.waiting != why {
+            if !matches!(&slot.phase, Phase::Waiting(known) if *known == why) {
                 warn!("interface {}: {why}", slot.config.name);
-                slot.waiting = why;
+                slot.phase = Phase::Waiting(why);
             }
         }
     }
@@ -331,39 +278,42 @@ impl Daemon {
             if slot.link == Some(link) {
                 slot.link = None;
             }
-            let opened = slot.opened.as_ref().filter(|o| o.ifindex == link);
-            if let Some(of_twin) = opened.map(|o| o.has_twin) {
-                self.lost(index, of_twin);
+            match slot.open().filter(|open| open.ifindex == link) {
+                Some(open) if open.tap.is_some() => self.lost(index, Part::Tap),
+                Some(_) => self.lost(index, Part::Port),
+                None => {}
             }
         }
     }
 
-    /// The device of a port is gone: the port is opened again with the next one of that name. A tap is made again at once.
-    fn lost(&mut self, index: usize, of_twin: bool) {
+    /// The device of an interface is gone: it is opened again with the next one of that name. A tap is made again at once.
+    fn lost(&mut self, index: usize, part: Part) {
         let slot = &mut self.slots[index];
         warn!("interface {}: its device is gone", slot.config.name);
-        let Some(mut opened) = slot.opened.take() else {
+        let gone = Phase::Waiting("its device is gone".into());
+        let Phase::Open(mut open) = mem::replace(&mut slot.phase, gone) else {
             return;
         };
-        let id = slot.id;
-        self.remove_port(if of_twin { id + 1 } else { id });
-        let slot = &mut self.slots[index];
-        if !opened.has_twin {
-            slot.waiting = "its device is gone".into();
+        let ids = slot.ids;
+        self.remove_port(match part {
+            Part::Port => ids.port,
+            Part::Tap => ids.twin,
+        });
+        if open.tap.is_none() {
             return;
         }
-        match self.opener.renew(&slot.config, id, &mut opened, of_twin) {
-            Ok(()) => {
-                info!("interface {}: {}", slot.config.name, opened.describe());
-                slot.opened = Some(opened);
-                self.put_to_work(index);
-            }
+        let slot = &mut self.slots[index];
+        let renewed = self
+            .interfaces
+            .renew(&slot.config, ids.port, &mut open, part);
+        match renewed {
+            Ok(()) => self.put_to_work(index, open),
             Err(why) => {
                 warn!("interface {}: {why}", slot.config.name);
-                slot.waiting = why;
+                slot.phase = Phase::Waiting(why.to_string());
                 slot.link = None;
-                self.remove_port(id);
-                self.remove_port(id + 1);
+                self.remove_port(ids.port);
+                self.remove_port(ids.twin);
             }
         }
     }
@@ -376,9 +326,9 @@ impl Daemon {
         self.retry = now + RETRY;
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
-            match &slot.opened {
+            match slot.open() {
                 None if !slot.config.port.kind.is_device() => self.open_if_it_can_be(index),
-                Some(opened) if opened.is_deleted_tap() => self.lost(index, false),
+                Some(open) if open.port.is_deleted_tap() => self.lost(index, Part::Port),
                 _ => {}
             }
         }
@@ -394,16 +344,12 @@ impl Daemon {
     fn links(&mut self) {
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
-            let Some(memif) = slot.opened.as_ref().and_then(Opened::memif) else {
+            let Some(memif) = slot.open().and_then(|open| open.port.memif()) else {
                 continue;
             };
             let up = memif.up;
-            slot.warn_of_peer(memif);
-            if std::mem::replace(&mut slot.up, up) == up {
+            if !slot.take_memif(memif) {
                 continue;
-            }
-            if up {
-                slot.told.clear();
             }
             let state = if up { "up" } else { "down" };
             info!("interface {}: link {state}", slot.config.name);
@@ -449,15 +395,14 @@ impl Daemon {
 
     /// What the XDP program did with the packets of an interface; `None` where none is.
     pub fn program_counters(&self, slot: &Slot) -> Option<xdp::Counters> {
-        let opened = slot.opened.as_ref().filter(|o| o.program().is_some())?;
-        opened.refresh();
-        self.opener.program_counters(slot.id)
+        slot.open().filter(|open| open.port.program().is_some())?;
+        self.interfaces.program_counters(slot.ids.port)
     }
 
     fn link_of(&self, interface: InterfaceId) -> Option<u32> {
         self.slots
             .iter()
-            .find(|s| s.id == interface)
+            .find(|s| s.ids.port == interface)
             .and_then(|s| s.link)
     }
 
@@ -465,8 +410,8 @@ impl Daemon {
     pub fn stop(&mut self) {
         // First the programs: from then on the kernel takes every packet.
         for slot in &mut self.slots {
-            if let Some(opened) = &mut slot.opened {
-                opened.detach();
+            if let Phase::Open(open) = &mut slot.phase {
+                open.port.detach();
             }
         }
         for worker in &mut self.router.workers {
@@ -474,7 +419,7 @@ impl Daemon {
         }
         drop(self.router.collect());
         self.slots.clear();
-        self.opener.restore();
+        self.interfaces.restore();
     }
 }
 
@@ -486,20 +431,6 @@ fn dead(workers: &mut [Handle]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn slots(config: &Config) -> Vec<Slot> {
-    let slot = |(i, interface): (usize, &config::Interface)| Slot {
-        config: interface.clone(),
-        id: (2 * i + 1) as InterfaceId,
-        opened: None,
-        link: None,
-        waiting: String::new(),
-        up: !matches!(interface.port.kind, config::PortKind::Memif(_)),
-        warned: false,
-        told: Vec::new(),
-    };
-    config.interfaces.iter().enumerate().map(slot).collect()
 }
 
 /// The processors of the workers: as configured, else the last ones that we may use, so that the first keeps the system's work.

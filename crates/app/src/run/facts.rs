@@ -1,12 +1,16 @@
 //! What `show` commands tell about devices, version and configuration.
 
-use super::daemon::{Daemon, Slot};
+use std::collections::BTreeMap;
+use std::fmt;
+
 use control::config::Config;
 use control::machine::hardware::Hardware;
 use kernel::ethtool::Ethtool;
 use serde::Serialize;
-use std::collections::BTreeMap;
-use std::fmt;
+
+use super::daemon::Daemon;
+use super::interfaces::OpenInterface;
+use super::slot::{Phase, Slot};
 
 /// `show version`.
 #[derive(Serialize)]
@@ -71,7 +75,7 @@ pub struct Row {
     /// What carries the packets, in words.
     port: String,
     /// zero-copy, copy, generic, memif, tap, pcap, null.
-    mode: Option<String>,
+    mode: Option<&'static str>,
     /// What forwards the packets: userspace, the workers.
     lane: Option<&'static str>,
     mac: Option<String>,
@@ -109,22 +113,25 @@ pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
 }
 
 fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
-    let opened = slot.opened.as_ref();
-    let link = opened.and_then(|o| daemon.translator.link_named(&o.netdev));
+    let open = slot.open();
+    let link = open.and_then(|open| daemon.translator.link_named(&open.netdev));
     let program = daemon.program_counters(slot);
     let mut counters = BTreeMap::<_, BTreeMap<_, _>>::new();
-    for (queue, counted) in opened.into_iter().flat_map(|o| &o.counters) {
+    for (queue, counted) in open.into_iter().flat_map(OpenInterface::counters) {
         let queue = counters.entry(queue.clone()).or_default();
         queue.extend(counted.iter());
     }
     Row {
         name: slot.config.name.clone(),
-        index: slot.id,
+        index: slot.ids.port,
         up: link.is_some_and(|l| l.admin_up && l.carrier),
         device: link.map(|l| l.name.clone()),
-        port: opened.map_or_else(|| format!("waiting: {}", slot.waiting), |o| o.describe()),
-        mode: opened.map(|o| o.mode()),
-        lane: opened.map(|_| "userspace"),
+        port: match &slot.phase {
+            Phase::Waiting(why) => format!("waiting: {why}"),
+            Phase::Open(open) => open.describe(),
+        },
+        mode: open.map(|open| open.port.mode()),
+        lane: open.map(|_| "userspace"),
         mac: link.and_then(|l| l.mac).map(|mac| mac.to_string()),
         mtu: link.map(|l| l.mtu),
         passed_to_host: program.map(|p| p.passed),

@@ -6,8 +6,9 @@
 mod answer;
 mod daemon;
 mod facts;
+mod interfaces;
 mod neighbors;
-mod ports;
+mod slot;
 
 use answer::{Ask, Asker};
 use clap::Args;

@@ -1,0 +1,324 @@
+//! Opening the interfaces of the configuration: what is to be a port, and the kernel's end of it.
+
+use std::error::Error;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ::io::{af_xdp, memif, tap};
+use control::config::{self, Config, Mode, PortKind, Role};
+use control::netdev::{self, Devices};
+use control::netlink::Requests;
+use graph::{Pool, PortCounters};
+use ports::{Device, Open, OpenError, Opener, Receive};
+use router::{Grace, InterfaceId, Mac};
+use tables::{Memory, Sizes};
+use tracing::warn;
+
+/// MTU of an interface whose configuration names none and whose port has none of its own.
+const MTU: u16 = 1500;
+
+/// An interface that is open.
+pub struct OpenInterface {
+    /// The port.
+    pub port: Open,
+    /// The tap that is the kernel's end of a port without a device.
+    pub tap: Option<Open>,
+    /// The kernel's device: the port's own, or that tap.
+    pub netdev: String,
+    /// Its index.
+    pub ifindex: u32,
+}
+
+impl OpenInterface {
+    /// What it is, for log and `show hardware`.
+    pub fn describe(&self) -> String {
+        let port = self.port.describe();
+        match &self.tap {
+            Some(_) => format!("{port}, host by tap {}", self.netdev),
+            None => port,
+        }
+    }
+
+    /// Counters of the port's queues and of the tap, by name, up to date.
+    pub fn counters(&self) -> impl Iterator<Item = &(String, PortCounters)> {
+        self.port.refresh();
+        let tap = self.tap.iter().flat_map(|tap| &tap.counters);
+        self.port.counters.iter().chain(tap)
+    }
+}
+
+/// What opens interfaces.
+pub struct Interfaces {
+    netns: Option<PathBuf>,
+    devices: Devices,
+    programs: Option<xdp::Router>,
+    ports: Opener,
+}
+
+impl Interfaces {
+    /// Makes what the interfaces of this configuration share.
+    ///
+    /// # Errors
+    /// The XDP programs cannot be loaded.
+    pub fn new(config: &Config) -> Result<Self, Box<dyn Error>> {
+        let is_device = |i: &config::Interface| i.port.kind.is_device();
+        let programs = match config.interfaces.iter().any(is_device) {
+            true => Some(xdp::Router::new(Sizes::default())?),
+            false => None,
+        };
+        let netns = config.netns.as_deref();
+        Ok(Interfaces {
+            devices: Devices::new(None, netns, netdev::NOTES.as_ref()),
+            ports: Opener::new(netns),
+            netns: config.netns.clone(),
+            programs,
+        })
+    }
+
+    /// The tables' memory: what the XDP programs share, where there are some.
+    ///
+    /// # Errors
+    /// The operating system's, when there is not enough.
+    pub fn memory(&self) -> io::Result<Memory> {
+        match &self.programs {
+            Some(programs) => Ok(programs.memory().clone()),
+            None => Memory::mapped(Sizes::default()),
+        }
+    }
+
+    /// Whether there are XDP programs: they read the tables, and packet memory must suit AF_XDP.
+    pub fn has_programs(&self) -> bool {
+        self.programs.is_some()
+    }
+
+    /// What the XDP programs did with the packets of an interface.
+    pub fn program_counters(&self, id: InterfaceId) -> Option<xdp::Counters> {
+        self.programs.as_ref()?.counters(id).ok()
+    }
+
+    /// Opens an interface.
+    ///
+    /// # Errors
+    /// NotThere: its device is not there yet; else why it cannot be.
+    pub fn open(
+        &mut self,
+        config: &config::Interface,
+        id: InterfaceId,
+        pool: &Arc<Pool>,
+    ) -> Result<OpenInterface, OpenError> {
+        if config.port.kind.is_device() {
+            return self.device(config, id, pool);
+        }
+        let port = self.port(config)?;
+        let (netdev, ifindex, tap) = self.tap(config, id)?;
+        Ok(OpenInterface {
+            port,
+            tap: Some(tap),
+            netdev,
+            ifindex,
+        })
+    }
+
+    /// A device of the kernel, by AF_XDP.
+    fn device(
+        &mut self,
+        config: &config::Interface,
+        id: InterfaceId,
+        pool: &Arc<Pool>,
+    ) -> Result<OpenInterface, OpenError> {
+        let there = |e: io::Error| match e.kind() {
+            io::ErrorKind::NotFound => OpenError::NotThere(e.to_string()),
+            _ => e.into(),
+        };
+        let link = self.devices.prepare(config).map_err(there)?;
+        self.devices.keep_vlan_tags(config, &link).map_err(there)?;
+        let missing = |what: String| OpenError::Setup(io::Error::other(what));
+        let programs = self.programs.as_ref();
+        let programs = programs.ok_or_else(|| missing("no XDP programs were made".into()))?;
+        // The settings first: a program may make the driver refuse some.
+        netdev::configure(&mut Requests::open(self.netns.as_deref())?, &link, config)?;
+        if link.mac.is_none() {
+            return Err(missing(format!("{} is no Ethernet device", link.name)));
+        }
+        let device = Device {
+            name: &link.name,
+            queues: config.port.queues.map(u32::from),
+            mode: match config.port.mode {
+                Mode::Auto => af_xdp::Mode::Auto,
+                Mode::ZeroCopy => af_xdp::Mode::ZeroCopy,
+                Mode::Copy => af_xdp::Mode::Copy,
+                Mode::Generic => af_xdp::Mode::Generic,
+            },
+            receive: Receive::Router(programs, id),
+        };
+        Ok(OpenInterface {
+            port: self.ports.device(&device, pool)?,
+            tap: None,
+            ifindex: link.index,
+            netdev: link.name,
+        })
+    }
+
+    /// Makes again what somebody has deleted of an interface without a device: its tap, or the tap that is the port itself.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub fn renew(
+        &mut self,
+        config: &config::Interface,
+        id: InterfaceId,
+        open: &mut OpenInterface,
+        what: Part,
+    ) -> Result<(), OpenError> {
+        match what {
+            Part::Port => open.port = self.port(config)?,
+            Part::Tap => {
+                let (netdev, ifindex, tap) = self.tap(config, id)?;
+                (open.netdev, open.ifindex, open.tap) = (netdev, ifindex, Some(tap));
+            }
+        }
+        Ok(())
+    }
+
+    /// The tap that is the kernel's end of a port, its name, and the kernel's index of it.
+    fn tap(
+        &self,
+        config: &config::Interface,
+        id: InterfaceId,
+    ) -> Result<(String, u32, Open), OpenError> {
+        let name = config.lcp.clone();
+        let name = name.unwrap_or_else(|| device_name(&config.name));
+        let tap = self.ports.tap(&tap::Config {
+            name: name.clone(),
+            mac: Some(config.mac.unwrap_or_else(|| own_mac(&config.name, id)).0),
+            mtu: Some(u32::from(config.mtu.unwrap_or(MTU))),
+            up: false,
+        })?;
+        let mut requests = Requests::open(self.netns.as_deref())?;
+        let link = requests.link_named(&name)?;
+        netdev::configure(&mut requests, &link, config)?;
+        Ok((name, link.index, tap))
+    }
+
+    /// A port that is no device.
+    fn port(&mut self, config: &config::Interface) -> Result<Open, OpenError> {
+        match &config.port.kind {
+            PortKind::Memif(m) => self.ports.memif(memif_config(config, m)?),
+            PortKind::Tap { name } => {
+                let usual = || format!("{}-port", device_name(&config.name));
+                self.ports.tap(&tap::Config {
+                    name: name.clone().unwrap_or_else(usual),
+                    mac: None,
+                    mtu: config.mtu.map(u32::from),
+                    up: true,
+                })
+            }
+            PortKind::Pcap { rx, tx } => ports::pcap(&config.name, rx.as_deref(), tx.as_deref()),
+            _ => Ok(ports::null()),
+        }
+    }
+
+    /// Undoes what was done to devices.
+    pub fn restore(&mut self) {
+        for (device, done) in self.devices.restore() {
+            if let Err(e) = done {
+                warn!("putting {} back as it was: {e}", device.name);
+            }
+        }
+    }
+}
+
+/// A part of an interface without a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The port.
+    Port,
+    /// The tap that is the kernel's end of it.
+    Tap,
+}
+
+/// Whether a device of this name is what the interface waits for.
+pub fn stands_for(config: &config::Interface, name: &str) -> bool {
+    match &config.port.kind {
+        PortKind::Netdev(wanted) => wanted == name,
+        PortKind::Pci(_) => true,
+        _ => false,
+    }
+}
+
+/// Waits until no XDP program on any processor reads what was there before.
+///
+/// # Errors
+/// What the kernel says.
+pub fn grace() -> Result<Grace, xdp::Error> {
+    let grace = xdp::Grace::new()?;
+    Ok(Box::new(move || {
+        let waited = grace.wait();
+        waited.inspect_err(|e| warn!("{e}")).is_ok()
+    }))
+}
+
+/// Buffers that the ports of a configuration hold at most: those of devices, as the others copy.
+pub fn buffers(config: &Config) -> u32 {
+    let devices = config.interfaces.iter().filter(|i| i.port.kind.is_device());
+    devices.map(queues).sum::<u32>() * af_xdp::Queue::HOLDS
+}
+
+/// Queues that a device will have; one that is not there yet, as many as there are processors.
+fn queues(config: &config::Interface) -> u32 {
+    let present = match &config.port.kind {
+        PortKind::Netdev(name) => af_xdp::queues(name),
+        _ => None,
+    };
+    let processors = || std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let configured = config.port.queues.map(u32::from);
+    configured.or(present).unwrap_or_else(processors)
+}
+
+// What the language allows is what a memif can be.
+const _: () =
+    assert!(config::Secret::MEMIF == memif::SECRET && config::Memif::RINGS == memif::QUEUES);
+
+fn memif_config(config: &config::Interface, m: &config::Memif) -> io::Result<memif::Config> {
+    let socket = m.socket.to_str();
+    let socket = socket.ok_or_else(|| io::Error::other("the socket's path is not UTF-8"))?;
+    let directory = m.socket.parent().filter(|d| !d.as_os_str().is_empty());
+    if let Some(directory) = directory.filter(|_| !socket.starts_with('@')) {
+        fs::create_dir_all(directory).map_err(|e| {
+            io::Error::new(e.kind(), format!("making {}: {e}", directory.display()))
+        })?;
+    }
+    let role = match m.role {
+        Role::Server => memif::Role::Server,
+        Role::Client => memif::Role::Client,
+    };
+    Ok(memif::Config {
+        id: m.id,
+        queues: m.rings,
+        log2_ring: m.ring_size.max(2).ilog2() as u8,
+        secret: m.secret.as_ref().map(|s| s.reveal().to_owned()),
+        ..memif::Config::new(&config.name, socket, role)
+    })
+}
+
+/// A name that the kernel takes for a device: its first 15 characters, slashes and blanks replaced.
+fn device_name(name: &str) -> String {
+    let allowed = |c: char| match c {
+        '/' => '-',
+        c if c.is_whitespace() => '-',
+        c => c,
+    };
+    name.chars().take(15).map(allowed).collect()
+}
+
+/// A locally administered address that stays the same over restarts: of the name and the index.
+fn own_mac(name: &str, id: InterfaceId) -> Mac {
+    // FNV-1a.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let [a, b, c, ..] = hash.to_be_bytes();
+    Mac([0x02, 0xfe, a, b, c, id as u8])
+}

@@ -1,0 +1,72 @@
+//! Opens ports, for the router and the load tester alike: network devices by AF_XDP with the
+//! program that feeds the sockets, memif, taps, capture files.
+//!
+//! What is open is an [`Open`]: queues for workers to serve, and what control keeps of the port.
+
+mod device;
+mod error;
+mod open;
+mod pcap;
+
+use std::path::{Path, PathBuf};
+
+use io::{memif, null, tap};
+use kernel::netns::within;
+
+pub use device::{Device, Receive};
+pub use error::OpenError;
+pub use open::Open;
+pub use pcap::pcap;
+
+use open::Kind;
+
+/// Opens ports in one network namespace.
+#[derive(Default)]
+pub struct Opener {
+    netns: Option<PathBuf>,
+    /// Started with the first memif.
+    memifs: Option<memif::Control>,
+}
+
+impl Opener {
+    /// For ports in this namespace, a file as under /run/netns (`None`: our own).
+    pub fn new(netns: Option<&Path>) -> Self {
+        Opener {
+            netns: netns.map(Path::to_owned),
+            memifs: None,
+        }
+    }
+
+    /// Opens a memif. It connects, and connects again, by itself.
+    ///
+    /// # Errors
+    /// Values out of range, a socket or an id that is taken; no control thread.
+    pub fn memif(&mut self, config: memif::Config) -> Result<Open, OpenError> {
+        let control = match &self.memifs {
+            Some(control) => control,
+            None => self
+                .memifs
+                .insert(memif::Control::start().map_err(memif::Error::Io)?),
+        };
+        let (interface, queues) = control.add(config)?;
+        Ok(Open::new(Kind::Memif(interface), queues))
+    }
+
+    /// Makes a tap.
+    ///
+    /// # Errors
+    /// A name that is taken or is none, an address or MTU that the kernel refuses, no permission.
+    pub fn tap(&self, config: &tap::Config) -> Result<Open, OpenError> {
+        let made = within(self.netns.as_deref(), || tap::Tap::new(config));
+        let tap = made.map_err(|source| OpenError::Tap {
+            name: config.name.clone(),
+            source,
+        })?;
+        Ok(Open::new(Kind::Tap(tap.gone()), vec![tap]))
+    }
+}
+
+/// A port from which nothing comes, and which drops what it is given.
+pub fn null() -> Open {
+    Open::new(Kind::Null, vec![null::Null::new(Vec::new(), None)])
+}
