@@ -1,4 +1,4 @@
-//! Feature arcs: nodes on a stretch of the way that a packet passes or not, as its interface asks for.
+//! Feature arcs: nodes that are switched on and off for each interface.
 
 use crate::Desc;
 
@@ -9,7 +9,7 @@ pub const FEATURES: usize = 32;
 ///
 /// An edge that leads [`To::Arc`](crate::To::Arc) leads to the first feature in the packet's mask; from a feature of the arc, to
 /// the first one behind it. Where there is none left, it leads to the arc's end. No packet carries its mask: it is asked for at
-/// each step, so that a feature which is switched off gets no packet more.
+/// each step, so that a feature that is switched off gets no more packets.
 pub struct FeatureArc {
     /// Name, as in [`To::Arc`](crate::To::Arc).
     pub name: &'static str,

@@ -1,4 +1,4 @@
-//! A port without a device: what it receives is put in by hand, what it sends is collected. For tests and tools.
+//! A port without a device, for tests and tools: packets are put in by hand, and collected when they come out.
 
 use crate::{Batch, Buffers, Frame, Port, PortCounters};
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ impl Cable {
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the port receive a packet. One that is longer than [`crate::pool::MAX_PACKET`] is lost there.
+    /// Lets the port receive a packet. Packets longer than [`crate::pool::MAX_PACKET`] are lost.
     pub fn put(&self, packet: Vec<u8>) {
         self.ends().to_port.push_back(packet);
     }
@@ -52,7 +52,7 @@ impl Cable {
         std::mem::take(&mut self.ends().from_port)
     }
 
-    /// How many more packets the port sends until it takes none.
+    /// Limits the port to `room` more packets; then it takes none.
     pub fn set_room(&self, room: usize) {
         self.ends().room = room;
     }

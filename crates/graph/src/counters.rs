@@ -1,10 +1,10 @@
-//! Counters: written by one worker with plain stores, read by anybody. Clearing is the reader's business (it keeps a baseline).
+//! Counters: written by one worker with plain stores, read by any thread. Readers that clear them keep a baseline.
 
 use crate::stage::StageInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A counter of one writer.
+/// A counter with one writer.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -17,7 +17,7 @@ impl Counter {
             Ordering::Relaxed,
         );
     }
-    /// Replaces the value, for what is a level and not a count; only the owner calls this.
+    /// Replaces the value of what is a level, not a count; only the owner calls this.
     #[inline(always)]
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
@@ -29,13 +29,13 @@ impl Counter {
     }
 }
 
-/// What a node did: the row of `show runtime`, and its edges.
+/// One node's counters: its row in `show runtime`, and its edges.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct NodeCounters {
-    /// Frames.
+    /// Frames that it was given.
     pub calls: Counter,
-    /// Packets.
+    /// Packets that it was given.
     pub packets: Counter,
     /// TSC cycles spent in it.
     pub clocks: Counter,
@@ -59,7 +59,7 @@ impl NodeCounters {
     }
 }
 
-/// What went over an interface at one worker.
+/// One interface's counters at one worker.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct InterfaceCounters {
@@ -87,7 +87,7 @@ pub struct InterfaceCounters {
     pub tx_clocks: Counter,
 }
 
-/// What a worker's loop did.
+/// Counters of a worker's loop.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct WorkerCounters {
@@ -103,16 +103,16 @@ pub struct WorkerCounters {
     pub handoff_full: Counter,
     /// Packets handed to another worker.
     pub handoffs: Counter,
-    /// Buffers in its cache, looked at about once a millisecond.
+    /// Buffers in its cache, updated about once a millisecond.
     pub cached: Counter,
 }
 
-/// All counters of one executor: a worker, or what else takes packets the graph's way (an XDP program).
+/// All counters of one executor: a worker, or an XDP program that takes packets the same way.
 #[derive(Debug, Clone)]
 pub struct ExecutorCounters {
     /// TSC at its start.
     pub started: u64,
-    /// Of its loop; all 0 where it has none.
+    /// Counters of its loop; all 0 where it has none.
     pub worker: Arc<WorkerCounters>,
     /// Names and counters of its nodes.
     pub nodes: Vec<(&'static str, Arc<NodeCounters>)>,
@@ -136,7 +136,7 @@ impl ExecutorCounters {
         }
     }
 
-    /// The counter of a stage's edge, by the names of both; of a stage that is in several nodes, the first's.
+    /// The counter of a stage's edge, by the names of both. Of a stage in several nodes, that of the first node.
     pub fn edge(&self, stage: &str, edge: &str) -> Option<&Counter> {
         self.nodes.iter().find_map(|(_, node)| {
             let edges = node.stages.iter();

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Time stamp counter now. On processors without one: nanoseconds.
+/// The time stamp counter (TSC). On processors without one: nanoseconds.
 #[inline(always)]
 #[allow(unsafe_code)]
 pub fn now() -> u64 {
@@ -18,7 +18,7 @@ pub fn now() -> u64 {
     }
 }
 
-/// Counts of [`now`] in a second, measured once against the monotonic clock (20 ms).
+/// Counts of [`now`] in a second, measured once against the monotonic clock, which takes 20 ms.
 pub fn per_second() -> f64 {
     static RATE: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
     *RATE.get_or_init(|| {
@@ -29,7 +29,7 @@ pub fn per_second() -> f64 {
     })
 }
 
-/// Counts in `time`.
+/// Counts of [`now`] in `time`.
 pub fn of(time: Duration) -> u64 {
     (time.as_secs_f64() * per_second()) as u64
 }

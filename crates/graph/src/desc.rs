@@ -6,7 +6,7 @@
 pub struct Flag(u8);
 
 impl Flag {
-    /// The packet goes on in further buffers, as its metadata says. Only who builds and cuts chains sets it.
+    /// The packet goes on in further buffers, as its metadata says. Only code that builds and cuts chains sets this.
     pub(crate) const CHAINED: Flag = Flag(1);
     /// Every node that this packet passes writes a trace record.
     pub(crate) const TRACED: Flag = Flag(1 << 1);
@@ -16,9 +16,9 @@ impl Flag {
 
 /// One packet: a buffer of the [`crate::Pool`] and where its bytes lie in it.
 ///
-/// A descriptor owns its buffer. It is not `Clone`: who takes it frees it, sends it or hands it on; who drops it loses the
-/// buffer until the end of the pool. Buffer, offset, length and chain are private, so that safe code names no memory that
-/// is not the packet's.
+/// A descriptor owns its buffer. It is not `Clone`: its owner frees it, sends it or hands it on; dropping it loses the buffer
+/// until the end of the pool. Buffer, offset, length and chain are private, so that safe code reaches no memory but the
+/// packet's.
 #[derive(Debug)]
 #[repr(C, align(16))]
 pub struct Desc {
@@ -26,12 +26,12 @@ pub struct Desc {
     pub(crate) buf: u32,
     pub(crate) off: u16,
     pub(crate) len: u16,
-    /// Interface that it was received on.
+    /// Interface that received it.
     pub rx_if: u16,
     /// Offset of the network header from the first byte, in bytes.
     pub l3: u8,
     flags: u8,
-    /// One word from a node to the next; which, the two of them know.
+    /// A word from one node to the next. The two agree on what it is: adjacency, interface or argument.
     word: u32,
 }
 
@@ -68,19 +68,19 @@ impl Desc {
         self.len
     }
 
-    /// The adjacency by which it goes on, where a look-up came before.
+    /// Its adjacency, behind a look-up.
     #[inline(always)]
     pub const fn adjacency(&self) -> u32 {
         self.word
     }
 
-    /// The interface that it leaves by, on an edge that leads to one.
+    /// The interface that it leaves by, on an edge to one.
     #[inline(always)]
     pub const fn tx_if(&self) -> u16 {
         self.word as u16
     }
 
-    /// What the node before has to say of it otherwise.
+    /// A word from the node before to the next, such as the error to be sent about the packet.
     #[inline(always)]
     pub const fn argument(&self) -> u32 {
         self.word
@@ -104,25 +104,25 @@ impl Desc {
         self.word = argument;
     }
 
-    /// Whether it is marked so.
+    /// Whether it has the flag.
     #[inline(always)]
     pub const fn has(&self, flag: Flag) -> bool {
         self.flags & flag.0 != 0
     }
 
-    /// Marks it.
+    /// Sets the flag.
     #[inline(always)]
     pub const fn mark(&mut self, flag: Flag) {
         self.flags |= flag.0;
     }
 
-    /// Whether it is the place of no packet.
+    /// Whether it stands for no packet: a copy of [`Desc::VACANT`].
     #[inline(always)]
     pub(crate) const fn is_vacant(&self) -> bool {
         self.buf == Desc::VACANT.buf
     }
 
-    /// Takes the mark away.
+    /// Clears the flag.
     #[inline(always)]
     pub(crate) const fn unmark(&mut self, flag: Flag) {
         self.flags &= !flag.0;
@@ -142,17 +142,17 @@ impl Desc {
         self.flags = self.flags & NOT | from.flags & !NOT;
     }
 
-    /// Forgets what the nodes wrote into it: a packet as just received.
+    /// Forgets what nodes have written into it, as if the packet had just been received.
     #[inline(always)]
     pub const fn reset(&mut self) {
         (self.rx_if, self.l3, self.word) = (0, 0, 0);
         self.flags &= Flag::CHAINED.0;
     }
 
-    /// A second descriptor of the same packet, for who moves descriptors between memories.
+    /// A second descriptor of the same packet, to move it from one place in memory to another.
     ///
     /// # Safety
-    /// Exactly one of the two may be used from here on.
+    /// Only one of the two may be used from here on.
     #[inline(always)]
     pub(crate) const unsafe fn duplicate(&self) -> Self {
         Desc {
@@ -166,7 +166,7 @@ impl Desc {
         }
     }
 
-    /// What a place holds that has never been filled. Nobody is shown it.
+    /// Stands for no packet. Safe code outside this crate never sees it.
     pub(crate) const VACANT: Desc = Desc {
         buf: u32::MAX,
         off: 0,

@@ -43,7 +43,7 @@ pub struct Emit<'a, E> {
 }
 
 impl<'a, E: Edges> Emit<'a, E> {
-    /// For the node that is current in `out`, whose edges are `E`.
+    /// For the current node of `out`, whose edges must be `E`.
     pub(crate) fn new(out: &'a mut Out) -> Self {
         Emit {
             out,
@@ -77,7 +77,7 @@ impl<'a, E: Edges> Emit<'a, E> {
         self.out.transmit().handoff().workers()
     }
 
-    /// Counts a packet under a drop edge without ending it: for nodes that free it themselves.
+    /// Counts a packet under a drop edge without dropping it: for nodes that free it themselves.
     pub fn count(&mut self, edge: E) {
         self.out.count(edge.index(), 1);
     }
@@ -88,7 +88,7 @@ impl<'a, E: Edges> Emit<'a, E> {
         self.out.now()
     }
 
-    /// Milliseconds at the start of this round, counted from some time before the router's start: the time of
+    /// Milliseconds at the start of this round, since some time before the router's start: the time of
     /// [`Timers`](crate::Timers).
     #[inline]
     pub fn tick(&self) -> u64 {

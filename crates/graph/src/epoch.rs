@@ -1,8 +1,8 @@
-//! Snapshots: the control thread publishes a value, every worker sees it at its next loop, nobody waits.
+//! Snapshots: the control thread publishes a value, every worker sees it in its next round, nobody waits.
 //!
-//! A worker says once a loop which generation it has seen ([`Reader::refresh`]). A value is dropped, on the control thread, when every
+//! A worker says once a round which generation it has seen ([`Reader::refresh`]). The control thread drops a value when every
 //! worker has seen a later one. The same generations are the workers' grace period for tables: see [`Publisher::mark`].
-//! A worker that sleeps is offline and holds nobody up.
+//! A sleeping worker is offline and holds nobody up.
 #![allow(unsafe_code)]
 
 use crate::ring::Padded;
@@ -15,7 +15,7 @@ const OFFLINE: u64 = u64::MAX;
 struct Shared<T> {
     current: AtomicPtr<T>,
     generation: Padded<AtomicU64>,
-    /// What each reader has seen; [`OFFLINE`] for who holds nothing.
+    /// The generation that each reader has seen; [`OFFLINE`] if it holds nothing.
     seen: Box<[Padded<AtomicU64>]>,
 }
 
@@ -44,7 +44,7 @@ pub struct Reader<T> {
 unsafe impl<T: Send + Sync> Send for Reader<T> {}
 
 impl<T: Send + Sync> Publisher<T> {
-    /// Publishes a first value for up to `readers` workers.
+    /// Publishes a first value, for up to `readers` workers.
     pub fn new(value: T, readers: usize) -> Self {
         let shared = Arc::new(Shared {
             current: AtomicPtr::new(Box::into_raw(Box::new(value))),
@@ -60,10 +60,10 @@ impl<T: Send + Sync> Publisher<T> {
         }
     }
 
-    /// A reader for one more worker.
+    /// A reader, for one more worker.
     ///
     /// # Panics
-    /// When more readers are made than were announced: a mistake in the program, found at start.
+    /// When there are as many readers already as [`Publisher::new`] was told.
     pub fn reader(&mut self) -> Reader<T> {
         assert!(
             self.readers < self.shared.seen.len(),
@@ -105,7 +105,7 @@ impl<T: Send + Sync> Publisher<T> {
         generation
     }
 
-    /// Whether every worker has begun a loop since `generation` was marked (or sleeps).
+    /// Whether every worker has begun a round since `generation` was marked, or sleeps.
     pub fn passed(&self, generation: u64) -> bool {
         fence(Ordering::SeqCst);
         self.shared
@@ -138,7 +138,7 @@ impl<T> Drop for Shared<T> {
 
 impl<T> Drop for Publisher<T> {
     fn drop(&mut self) {
-        // Readers may still use a retired value: then it is leaked rather than pulled away. Workers end before the publisher.
+        // A retired value that a reader may still use is leaked rather than pulled away. Workers end before the publisher.
         for (generation, old) in self.retired.drain(..) {
             if self
                 .shared
@@ -178,12 +178,12 @@ impl<T> Reader<T> {
     #[inline(always)]
     pub fn get(&self) -> &T {
         // SAFETY: loaded at the last refresh; the publisher keeps it until this reader's slot shows a later generation.
-        // Offline readers are null-free too: `offline` takes &mut self and `online` reloads before anything can be read.
+        // Offline readers hold no dangling pointer either: `offline` takes &mut self and `online` reloads before anything can be read.
         unsafe { &*self.current }
     }
 
-    /// Runs `sleep` while this reader holds nobody up. Also when `sleep` panics, the reader is back before anything can
-    /// be read.
+    /// Runs `sleep` while this reader holds nobody up. Even if `sleep` panics, the reader is back before anything can be
+    /// read.
     pub fn offline<R>(&mut self, sleep: impl FnOnce() -> R) -> R {
         struct Away<'a, T>(&'a mut Reader<T>);
         impl<T> Drop for Away<'_, T> {

@@ -1,4 +1,4 @@
-//! A frame: up to 256 packet descriptors by value, and the two ways out of it.
+//! A frame: up to 256 packet descriptors by value, and the two ways to take packets out of it.
 #![allow(unsafe_code)]
 
 use crate::Desc;
@@ -9,7 +9,7 @@ pub const FRAME: usize = 256;
 /// Up to [`FRAME`] packets on their way from one node to the next.
 #[derive(Debug)]
 pub struct Frame {
-    /// Those before `len` are the frame's; what lies behind belongs to somebody else or to nobody.
+    /// Those before `len` are the frame's; the rest belong to somebody else or to nobody.
     descs: Box<[Desc; FRAME]>,
     /// At most [`FRAME`].
     len: usize,
@@ -62,21 +62,21 @@ impl Frame {
             None => Err(d),
         }
     }
-    /// Appends a packet for which there is [`room`](Self::room). Where there is none it is lost to the pool; with debug assertions
-    /// that is a panic.
+    /// Appends a packet for which there is [`room`](Self::room). Without room the packet is lost to the pool, and with debug
+    /// assertions this panics.
     #[inline]
     pub fn put(&mut self, d: Desc) {
         let full = self.push(d).is_err();
         debug_assert!(!full, "a packet for a frame that is full");
     }
-    /// Takes all its packets out, in order. Those that the caller leaves in the iterator are lost to the pool.
+    /// Takes all its packets out, in order. Packets that the caller leaves in the iterator are lost to the pool.
     #[inline]
     pub fn drain(&mut self) -> impl Iterator<Item = Desc> {
         let len = std::mem::take(&mut self.len).min(FRAME);
         // SAFETY: the frame counts them as gone already, and each is read once.
         self.descs[..len].iter().map(|d| unsafe { d.duplicate() })
     }
-    /// Lets `take` have the first `at_most` packets; what it leaves moves to the front. Returns how many it took.
+    /// Lets `take` have the first `at_most` packets; the others move to the front. Returns how many it took.
     #[inline]
     pub fn offer(&mut self, at_most: usize, take: impl FnOnce(&mut Batch<'_>)) -> usize {
         // Nobody owns them twice, even if `take` panics.
@@ -91,7 +91,7 @@ impl Frame {
             let descs = self.descs.as_mut_ptr();
             // SAFETY: within the frame.
             let left = unsafe { descs.add(taken) };
-            // SAFETY: both ranges lie within the frame; Desc has no drop, and those that were taken are overwritten or forgotten.
+            // SAFETY: both ranges lie within the frame; Desc has no drop, and the packets that were taken are overwritten or forgotten.
             unsafe { std::ptr::copy(left, descs, len - taken) };
         }
         self.len = len - taken;
@@ -102,10 +102,10 @@ impl Frame {
     pub(crate) fn clear(&mut self) {
         self.len = 0;
     }
-    /// Appends a run of packets by copying their descriptors, and returns how many fitted.
+    /// Appends a run of packets by copying their descriptors, and returns how many fit.
     ///
     /// # Safety
-    /// The caller owns the packets, and uses the originals of those that were appended no more.
+    /// The caller owns the packets, and no longer uses the originals of those that were appended.
     #[inline]
     pub unsafe fn append(&mut self, run: &[Desc]) -> usize {
         let n = run.len().min(self.room());
@@ -118,7 +118,7 @@ impl Frame {
     }
 }
 
-/// A run of packets on offer: an iterator that takes them one by one, in order. What is not taken stays its owner's.
+/// A run of packets on offer: an iterator that takes them one by one, in order. The others stay their owner's.
 #[derive(Debug)]
 pub struct Batch<'a> {
     packets: &'a [Desc],
@@ -137,7 +137,7 @@ impl Batch<'_> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// The next one, to look at before taking it.
+    /// The next packet, to look at it before taking it.
     #[inline(always)]
     pub fn peek(&self) -> Option<&Desc> {
         self.packets.get(self.taken)
@@ -161,10 +161,10 @@ impl Batch<'_> {
         take(&mut part);
         self.taken = from + part.taken;
     }
-    /// Goes past the first `n` of those that are left: they are the caller's.
+    /// Skips the first `n` of those that are left: the caller takes them.
     ///
     /// # Safety
-    /// No more than are left; the caller has copied their descriptors.
+    /// `n` is at most [`len`](Self::len), and the caller has copied their descriptors.
     #[inline(always)]
     pub unsafe fn advance(&mut self, n: usize) {
         debug_assert!(n <= self.len());

@@ -3,17 +3,18 @@
 use crate::stage::StageInfo;
 use crate::{Edge, Edges, Pkt, Stage};
 
-/// Two stages as one: what takes the first one's through edge goes on in the second at once.
+/// Two stages as one: packets that take the first one's through edge go on in the second at once.
 ///
-/// Edges are the first stage's, then the second's. The first one's through edge is never counted: its count is a difference.
+/// Its edges are the first stage's, then the second's. The first one's through edge is never counted: readers subtract the
+/// other edges from the packets of the stage.
 pub struct Fused<A, B>(pub A, pub B);
 
-/// The ways out of [`Fused`].
+/// The edges of [`Fused`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Either<A, B> {
-    /// Left at the first stage.
+    /// An edge of the first stage.
     First(A),
-    /// Left at the second stage.
+    /// An edge of the second stage.
     Second(B),
 }
 

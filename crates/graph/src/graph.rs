@@ -56,7 +56,7 @@ impl<C> Graph<C> {
         })
     }
 
-    /// All counters; time counts from now.
+    /// All counters; their time starts now.
     pub fn counters(&mut self) -> ExecutorCounters {
         let names = self.names.iter().copied();
         ExecutorCounters {

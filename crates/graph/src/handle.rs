@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What the control thread asks of a worker.
+/// A command from the control thread to a worker.
 pub enum Command {
-    /// Serve this port from now on.
+    /// Serve this port.
     AddPort(Box<WorkerPort>),
     /// Give back the ports of this interface.
     RemovePort(u16),
-    /// Who sends the packets of this interface.
+    /// Changes which worker sends the packets of this interface.
     PlaceTx(u16, TxPlacement),
     /// Trace packets; `None` ends tracing.
     Trace(Option<trace::Writer>),
@@ -22,7 +22,7 @@ pub enum Command {
     Stop,
 }
 
-/// What a worker gives back, to be dropped on the control thread.
+/// A thing that a worker gives back, to be dropped on the control thread.
 pub enum Returned {
     /// A port it no longer serves.
     Port(Box<WorkerPort>),
@@ -32,7 +32,7 @@ pub enum Returned {
 
 /// The control thread's hold on a worker.
 pub struct Handle {
-    /// The processor that its thread is kept on, for those who ask; set by whoever keeps it there.
+    /// The processor that its thread is pinned to; set by whoever pins it.
     pub cpu: Option<usize>,
     /// Its counters.
     pub counters: ExecutorCounters,
@@ -59,34 +59,35 @@ impl Handle {
         }
     }
 
-    /// Its worker's thread runs from now on.
+    /// Remembers the thread that its worker runs on.
     pub(crate) fn started(&mut self, thread: JoinHandle<()>) {
         self.thread = Some(thread);
     }
 
-    /// Sends a command; gives it back when the worker has too many waiting.
+    /// Sends a command, or gives it back if too many are waiting.
     pub fn command(&mut self, command: Command) -> Result<(), Command> {
         self.commands.push(command)?;
         self.waker.wake();
         Ok(())
     }
 
-    /// What the worker gave back.
+    /// The next thing that the worker has given back.
     pub fn returned(&mut self) -> Option<Returned> {
         self.returned.pop()
     }
 
-    /// Wakes the worker, so that it sees a new snapshot.
+    /// Wakes the worker, so that it sees a new snapshot soon.
     pub fn wake(&self) {
         self.waker.wake();
     }
 
-    /// Whether its thread still runs.
+    /// Whether its thread is running.
     pub fn alive(&self) -> bool {
         self.thread.as_ref().is_some_and(|t| !t.is_finished())
     }
 
-    /// Why the thread has ended, if it was started and has ended without being asked: what it panicked with.
+    /// Why the thread has ended without [`stop`](Self::stop): the message of its panic. `None` while it runs, and if it was
+    /// never started.
     pub fn death(&mut self) -> Option<String> {
         let thread = self.thread.take_if(|t| t.is_finished())?;
         let why = thread.join().err().map(|panic| {
@@ -97,7 +98,7 @@ impl Handle {
         Some(why.unwrap_or_else(|| "its thread returned".into()))
     }
 
-    /// Ends the thread and waits for it.
+    /// Ends the thread and waits until it has ended.
     pub fn stop(&mut self) {
         while self.alive() && self.command(Command::Stop).is_err() {
             std::thread::sleep(Duration::from_millis(1));

@@ -1,7 +1,7 @@
 //! Packets for other workers: a ring from each worker to each other one.
 //!
-//! A packet goes on at the other worker where its sender says: in the transmit queue of its interface, or at a node. A ring
-//! holds nothing but 16-byte descriptors; one without a packet says where those behind it go.
+//! The sender says where a packet goes on at the other worker: out of its interface, or at a node. A ring holds nothing but
+//! 16-byte descriptors; a descriptor without a packet says where those behind it go.
 
 use crate::counters::WorkerCounters;
 use crate::ring::{Consumer, Producer};
@@ -39,13 +39,13 @@ struct Outbound {
 struct Lane {
     ring: Producer<Desc>,
     waker: Arc<Waker>,
-    /// Of the packet that is put into the ring next.
+    /// Where the packet goes that is put into the ring next.
     destination: Destination,
 }
 
 struct Inbound {
     ring: Consumer<Desc>,
-    /// Of the packet that comes out of the ring next.
+    /// Where the packet goes that comes out of the ring next.
     destination: Destination,
 }
 
@@ -81,12 +81,12 @@ impl Handoff {
         all
     }
 
-    /// Workers that there are, this one included.
+    /// The number of workers, this one included.
     pub(crate) fn workers(&self) -> usize {
         self.outbound.len().max(1)
     }
 
-    /// Gives `worker` packets to transmit; those that its ring has no room for are left in the frame.
+    /// Gives `worker` packets to transmit; packets that find its ring full stay in the frame.
     pub(crate) fn transmit(&mut self, worker: usize, frame: &mut Frame, counters: &WorkerCounters) {
         if let Some(Some(to)) = self.outbound.get_mut(worker) {
             to.lane.give(Destination::Transmit, frame, counters);
@@ -127,7 +127,7 @@ impl Handoff {
         Ok(())
     }
 
-    /// Gives away what waits for nodes of other workers. What finds a ring full is lost.
+    /// Gives away the packets for nodes of other workers. Those that find a ring full are lost.
     #[inline]
     pub(crate) fn flush(&mut self, bufs: &mut Buffers, counters: &WorkerCounters) {
         while let Some(worker) = self.waiting.pop() {
@@ -137,7 +137,7 @@ impl Handoff {
         }
     }
 
-    /// Rings from other workers.
+    /// The number of rings from other workers.
     pub(crate) fn inbound(&self) -> usize {
         self.inbound.len()
     }
@@ -173,7 +173,7 @@ impl Outbound {
 }
 
 impl Lane {
-    /// Puts packets into the ring and wakes the worker; those that there is no room for are left in the frame.
+    /// Puts packets into the ring and wakes the worker; those without room stay in the frame.
     fn give(&mut self, to: Destination, frame: &mut Frame, counters: &WorkerCounters) {
         if to != self.destination && self.ring.push(sign(to)).is_ok() {
             self.destination = to;

@@ -1,28 +1,28 @@
-//! A worker's sleep: what it waits for, and for how long.
+//! A worker's sleep: the file descriptors that it waits for, and for how long.
 
 use crate::WorkerPort;
 use std::time::Duration;
 
-/// Longest sleep: for ports that cannot wake the worker, and for the nodes' polls.
+/// Longest sleep, so that nodes are polled now and then.
 const NAP: Duration = Duration::from_millis(100);
-/// Between two looks at ports whose wake-ups may get lost ([`crate::Port::forgets`]).
+/// Time between two looks at ports whose wake-ups may get lost ([`crate::Port::forgets`]).
 const LOOK: Duration = Duration::from_millis(5);
-/// Sleep between two looks at ports that have no descriptor to wait on.
+/// Time between two looks at ports that have no descriptor to wait on.
 const GLANCE: Duration = Duration::from_micros(50);
 
-/// Ports that a worker waits for by their descriptors; with more it looks at all of them again and again.
+/// Most ports whose descriptors a worker waits on; with more ports, it looks at all of them again and again.
 const MOST_PORTS: usize = 64;
 
-/// What a sleeping worker waits for.
+/// The file descriptors that a sleeping worker waits on.
 pub(crate) struct Watched {
     fds: [libc::pollfd; 1 + MOST_PORTS],
     count: usize,
-    /// A port has no descriptor to wait on.
+    /// Whether there is a port without a descriptor to wait on.
     blind: bool,
 }
 
 impl Watched {
-    /// Asks `ports` to wake the worker whose waker's descriptor is `waker`. `None`: packets are waiting at one of them already.
+    /// Asks `ports` to wake the worker, whose own waker has the descriptor `waker`. `None` if packets are waiting already.
     pub(crate) fn arm(waker: i32, ports: &mut [WorkerPort]) -> Option<Self> {
         let none = libc::pollfd {
             fd: -1,
@@ -53,7 +53,7 @@ impl Watched {
         self.count += 1;
     }
 
-    /// Sleeps until one of what it waits for is ready, or for at most [`NAP`].
+    /// Sleeps until one of them is ready, at most for [`NAP`].
     pub(crate) fn wait(&mut self, ports: &mut [WorkerPort]) {
         let fds = &mut self.fds[..self.count];
         match self.blind {
@@ -63,7 +63,7 @@ impl Watched {
     }
 }
 
-/// Sleeps until one of `fds` is ready, or packets are at a port whose other side forgot to say so.
+/// Sleeps until one of `fds` is ready, or packets have come to a port without a wake-up.
 fn nap(fds: &mut [libc::pollfd], ports: &mut [WorkerPort]) {
     if !ports.iter().any(|p| p.port.forgets()) {
         poll(fds, NAP);
@@ -77,7 +77,7 @@ fn nap(fds: &mut [libc::pollfd], ports: &mut [WorkerPort]) {
     }
 }
 
-/// Waits until one of `fds` is ready: true, or the time is up.
+/// Waits until one of `fds` is ready; false if none is when the time is up.
 #[allow(unsafe_code)]
 fn poll(fds: &mut [libc::pollfd], timeout: Duration) -> bool {
     let time = libc::timespec {

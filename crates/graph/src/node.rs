@@ -10,10 +10,10 @@ use std::marker::PhantomData;
 pub trait Node<C>: Send {
     /// The stages that it consists of (most nodes: one) with their edges. The first one's name is the node's.
     fn stages(&self) -> Vec<StageInfo>;
-    /// Takes every packet of the frame and gives it to an edge of `out`; leaves the frame empty.
+    /// Takes every packet out of the frame and sends it along an edge, or keeps it.
     ///
     /// # Safety
-    /// The packets are of the pool of `out`'s graph.
+    /// The packets are of `out`'s pool.
     unsafe fn frame(&mut self, cx: &C, out: &mut Out, frame: &mut Frame);
     /// As [`Each::polls`].
     fn polls(&self) -> bool {
@@ -36,7 +36,7 @@ pub fn each<C: 'static, E: Each<C> + 'static>(each: E) -> Box<dyn Node<C>> {
     Box::new(OneByOne(each))
 }
 
-/// A node that owns each packet it is given, one after the other in their order, and may make, free or hold packets.
+/// A node that owns the packets it is given, one at a time and in order, and may make, free or hold packets.
 pub trait Each<C>: Send {
     /// Name in `show runtime` and `show errors`: `<layer>-<verb>`.
     const NAME: &'static str;
@@ -50,7 +50,8 @@ pub trait Each<C>: Send {
     fn polls(&self) -> bool {
         false
     }
-    /// Called about once a millisecond, at the latest after 100 ms, and after every new snapshot: for nodes that hold packets.
+    /// For nodes that hold packets: called about once a millisecond (every 100 ms while the worker sleeps), and after every new
+    /// snapshot.
     fn poll(&mut self, _cx: &C, _out: &mut Emit<'_, Self::Next>) {}
 }
 

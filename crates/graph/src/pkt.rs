@@ -7,11 +7,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 use crate::{Desc, Pool, pool::WINDOW};
 
-/// A packet in a node's hands: its descriptor and a window of [`WINDOW`] bytes from its first byte on.
+/// A packet in a stage's hands: its descriptor, and a window of [`WINDOW`] bytes from its first byte on.
 ///
-/// The window is always readable; how many of its bytes belong to the packet is [`Pkt::len`], to be checked once, as protocol.
+/// The window is always readable. [`Pkt::len`] says how many of its bytes belong to the packet; check that once, as part of the
+/// protocol.
 ///
-/// It reads as its descriptor; that itself stays where it is, so that the window is always the packet's.
+/// It dereferences to its descriptor, which cannot be replaced, so that the window is always the packet's.
 pub struct Pkt<'a> {
     d: &'a mut Desc,
     window: NonNull<[u8; WINDOW]>,
@@ -26,7 +27,7 @@ impl<'a> Pkt<'a> {
     #[inline(always)]
     pub fn new(pool: &'a Pool, d: &'a mut Desc) -> Self {
         pool.index(d);
-        // SAFETY: it is of this pool, or else the line before has panicked.
+        // SAFETY: it is of this pool, or the line above has panicked.
         unsafe { Pkt::known(pool, d) }
     }
 
@@ -91,7 +92,7 @@ impl<'a> Pkt<'a> {
         unsafe { self.byte(at).cast().as_ref() }
     }
 
-    /// The same, to change.
+    /// As [`Pkt::header`], to change.
     #[inline(always)]
     pub fn header_mut<H: FromBytes + IntoBytes + Unaligned>(&mut self, at: u8) -> &mut H {
         const { assert!(size_of::<H>() <= WINDOW - 256) };
@@ -118,7 +119,8 @@ impl<'a> Pkt<'a> {
         self.pool.bytes_of_mut(self.d)
     }
 
-    /// Moves the first byte by `by`: negative grows into the headroom. False, and nothing changed, if that does not fit.
+    /// Moves the packet's first byte by `by` bytes; a negative number adds bytes in front. False, with nothing changed, if that
+    /// does not fit.
     #[inline]
     pub fn shift(&mut self, by: i32) -> bool {
         let off = i64::from(self.d.off) + i64::from(by);
@@ -133,12 +135,12 @@ impl<'a> Pkt<'a> {
         }
         self.d.off = off as u16;
         self.d.len = len as u16;
-        // SAFETY: within the same buffer, as was just compared.
+        // SAFETY: within the same buffer, as compared above.
         self.window = unsafe { self.window.byte_offset(by as isize) };
         true
     }
 
-    /// Cuts the packet to its first `len` bytes, at least 1 (what is behind is padding). Does nothing if it is not longer.
+    /// Cuts the packet to its first `len` bytes, at least 1. Does nothing if it is not longer.
     #[inline]
     pub fn truncate(&mut self, len: usize) {
         if self.d.is_chained() {

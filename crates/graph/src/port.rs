@@ -1,13 +1,12 @@
-//! The port: one receive and transmit queue of an interface, whatever is behind it.
+//! Ports: a receive and a transmit queue of an interface, whatever is behind them.
 
 use crate::{Batch, Buffers, FRAME, Frame};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters that a port keeps beside the engine's (ring full, invalid descriptors, ...), readable from any thread.
-///
-/// One writer, the worker that serves the port.
+/// Counters that a port keeps beside the engine's (ring full, invalid descriptors, ...). Any thread may read them; only the
+/// worker that serves the port writes them.
 #[derive(Debug, Clone, Default)]
 pub struct PortCounters(Option<Arc<[(&'static str, AtomicU64)]>>);
 
@@ -18,14 +17,14 @@ impl PortCounters {
             names.iter().map(|n| (*n, AtomicU64::new(0))).collect(),
         ))
     }
-    /// Adds to counter `index`. Only the port's worker calls this.
+    /// Adds to counter `index`; only the port's worker calls this.
     #[inline]
     pub fn add(&self, index: usize, n: u64) {
         if let Some((_, c)) = self.0.as_ref().and_then(|c| c.get(index)) {
             c.store(c.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
         }
     }
-    /// Sets counter `index` (for values that somebody else counts, such as the kernel).
+    /// Sets counter `index` (for values that are counted elsewhere, such as in the kernel).
     pub fn set(&self, index: usize, n: u64) {
         if let Some((_, c)) = self.0.as_ref().and_then(|c| c.get(index)) {
             c.store(n, Ordering::Relaxed);
@@ -41,7 +40,7 @@ impl PortCounters {
 }
 
 impl Frame {
-    /// Offers all its packets to a port and returns how many it took: to serve a port without a graph.
+    /// Offers all its packets to a port and returns how many the port took. For those who serve a port without a graph.
     pub fn send(&mut self, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
         self.offer(FRAME, |batch| port.tx(bufs, batch))
     }
@@ -49,8 +48,8 @@ impl Frame {
 
 /// One receive/transmit queue pair of an interface, served by one worker.
 ///
-/// Packets change owner by value: what [`Port::rx`] puts into the frame belongs to the caller, what [`Port::tx`] takes out of the
-/// batch belongs to the port. A port that drops a descriptor loses the packet and its buffer, nothing else.
+/// Packets change owner by value: packets that [`Port::rx`] puts into the frame belong to the caller, packets that [`Port::tx`] takes out
+/// of the batch belong to the port. A port that drops a descriptor loses the packet and its buffer, nothing else.
 pub trait Port: Send {
     /// Name for counters and messages.
     fn name(&self) -> &str;
@@ -58,29 +57,29 @@ pub trait Port: Send {
     /// Appends received packets to the frame, at most as many as it has room for.
     fn rx(&mut self, bufs: &mut Buffers, frame: &mut Frame);
 
-    /// Takes packets from the front of the batch and sends them. The rest stays the caller's.
+    /// Takes packets from the front of the batch and sends them. The others stay the caller's.
     fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>);
 
-    /// Pushes out what `tx` queued and reaps what has left. Called once a worker loop while anything may be outstanding.
+    /// Sends what `tx` has queued and frees what has left. Called once a round while anything may be outstanding.
     fn flush(&mut self, _bufs: &mut Buffers) {}
 
-    /// A descriptor for poll(2) when there is nothing to do; `None`: the port has to be polled.
+    /// A file descriptor to wait on with poll(2) when there is nothing to do; `None` if the port has to be polled.
     fn fd(&self) -> Option<RawFd> {
         None
     }
 
-    /// Asks for a wake-up by [`Port::fd`]. False: packets are waiting already, do not sleep.
+    /// Asks for a wake-up by [`Port::fd`]. False if packets are waiting already: do not sleep.
     fn arm(&mut self) -> bool {
         true
     }
 
-    /// Whether the wake-up that [`Port::arm`] asked for may fail to come: a sleeping worker then arms again every
-    /// few milliseconds.
+    /// Whether the wake-up that [`Port::arm`] asks for may fail to come: a sleeping worker then arms again every few
+    /// milliseconds.
     fn forgets(&self) -> bool {
         false
     }
 
-    /// Back to polling after a sleep.
+    /// The worker is back from its sleep and polls again.
     fn disarm(&mut self) {}
 
     /// Gives back every buffer that the port's rings hold. Called before the port is dropped.

@@ -13,7 +13,7 @@ pub(crate) struct Queues {
     /// Bit n: node n has packets.
     ready: u64,
     spare: Vec<Frame>,
-    /// Frames that wait for their node's own one to be empty, oldest first.
+    /// Frames that wait until their node's own frame is empty, oldest first.
     spilled: Vec<(u16, Frame)>,
 }
 
@@ -42,8 +42,8 @@ impl Queues {
         Some(node)
     }
 
-    /// Tries to queue the whole frame for node `to` by exchanging frames. False: the node has packets already, and the
-    /// frame is as it was.
+    /// Tries to queue the whole frame for node `to` by exchanging frames. False, with the frame as it was, if the node has
+    /// packets already.
     #[inline]
     pub(crate) fn swap(&mut self, to: u16, frame: &mut Frame) -> bool {
         let pending = &mut self.pending[to as usize];
@@ -58,7 +58,7 @@ impl Queues {
     /// Queues a run of at most [`FRAME`] packets for node `to`. Returns how many were taken: the first ones.
     ///
     /// # Safety
-    /// The caller owns the packets, and uses the originals of those that were taken no more.
+    /// The caller owns the packets, and no longer uses the originals of those that were taken.
     #[inline]
     pub(crate) unsafe fn append(&mut self, to: u16, run: &[Desc]) -> usize {
         self.ready |= 1 << to;
@@ -79,7 +79,7 @@ impl Queues {
     unsafe fn spill(&mut self, to: u16, run: &[Desc]) -> usize {
         debug_assert!(run.len() <= FRAME);
         let mut taken = 0;
-        // Nodes that make packets push them one by one: fill the frame that waits last before taking another.
+        // Nodes that make packets push them one by one: fill the last frame before taking another.
         if let Some((_, frame)) = self.spilled.iter_mut().rev().find(|(t, _)| *t == to) {
             // SAFETY: as required of the caller.
             taken = unsafe { frame.append(run) };

@@ -1,11 +1,11 @@
-//! Queues between threads: a ring of one producer and one consumer, and the free list of the pool.
+//! Queues between threads: a ring with one producer and one consumer, and the free list of the pool.
 #![allow(unsafe_code)]
 
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// Keeps what two threads write on separate cache lines (two, for the adjacent-line prefetcher).
+/// Keeps what two threads write on separate pairs of cache lines: processors prefetch the adjacent line, too.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Padded<T>(pub T);
@@ -98,7 +98,7 @@ impl<T> Producer<T> {
         Ok(())
     }
 
-    /// Takes values as long as there is room, and none that it has no room for. Returns how many.
+    /// Takes as many values as there is room for, and leaves the others in the iterator. Returns how many it took.
     #[inline]
     pub fn fill(&mut self, values: impl Iterator<Item = T>) -> usize {
         self.head = self.ring.head.0.load(Ordering::Acquire);
@@ -127,7 +127,7 @@ impl<T> Consumer<T> {
         Some(value)
     }
 
-    /// Whether there is nothing to take now.
+    /// Whether there is nothing to take.
     #[inline]
     pub fn is_empty(&mut self) -> bool {
         if self.head == self.tail {
@@ -145,7 +145,7 @@ struct Cell {
 
 /// The free buffers of a pool: a bounded queue for many producers and consumers, without locks.
 ///
-/// Each cell carries the position it is good for (the bounded queue of D. Vyukov, 2010), so an index is published by one store.
+/// Each cell carries the position it is good for (the bounded queue of D. Vyukov, 2010), so that one store publishes an index.
 pub(crate) struct FreeList {
     take: Padded<AtomicU32>,
     give: Padded<AtomicU32>,
@@ -159,7 +159,7 @@ impl std::fmt::Debug for FreeList {
 }
 
 impl FreeList {
-    /// A list that holds `count` numbers from `first` on.
+    /// A list of the `count` numbers from `first` on.
     pub(crate) fn full(first: u32, count: u32) -> Self {
         let size = count.next_power_of_two().max(2);
         let cells = (0..size)
@@ -175,7 +175,7 @@ impl FreeList {
         }
     }
 
-    /// How many it holds, roughly while others work on it.
+    /// How many it holds; roughly, while others work on it.
     pub(crate) fn len(&self) -> u32 {
         self.give
             .0
@@ -184,7 +184,7 @@ impl FreeList {
             .min(self.cells.len() as u32)
     }
 
-    /// Moves up to `n` to the end of `into`.
+    /// Moves up to `n` numbers to the end of `into`.
     pub(crate) fn take(&self, into: &mut Vec<u32>, n: usize) {
         let mask = self.cells.len() as u32 - 1;
         let mut at = self.take.0.load(Ordering::Relaxed);
@@ -220,7 +220,7 @@ impl FreeList {
         }
     }
 
-    /// Gives these back. They came from this list, so there is always room.
+    /// Gives numbers back. They came from this list, so there is always room.
     pub(crate) fn give(&self, bufs: &[u32]) {
         let mask = self.cells.len() as u32 - 1;
         let mut at = self.give.0.load(Ordering::Relaxed);

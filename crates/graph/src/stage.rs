@@ -1,29 +1,30 @@
-//! Stages: what is done to one packet, written once. A node runs a stage over a frame; [`Fused`](crate::Fused) makes one node
+//! Stages: the work on one packet, written once. A node runs a stage over a frame; [`Fused`](crate::Fused) makes one node
 //! of two stages.
 
 use crate::{Edge, Edges, Pkt};
 
-/// One stage of the packet's way: a protocol's work on one packet. `C` is what the stages of a graph share: tables, snapshot.
+/// One stage of a packet's way: a protocol's work on one packet. `C` is the context that the stages of a graph share: tables and
+/// the snapshot.
 pub trait Stage<C>: Send + 'static {
     /// Name in `show runtime` and `show errors`: `<layer>-<verb>`.
     const NAME: &'static str;
-    /// Its ways out.
+    /// Its edges.
     type Next: Edges;
-    /// The way that nearly all packets take.
+    /// Its through edge: the one that nearly all packets take.
     const THRU: Self::Next;
     /// Packets ahead whose headers are prefetched; 0 where they have been touched before.
     const HEADERS_AHEAD: usize = 0;
     /// Packets ahead for which [`Stage::hint`] is called; 0 for never.
     const HINT_AHEAD: usize = 0;
 
-    /// The protocol, once.
+    /// Works on the packet, and says along which edge it goes on.
     fn packet(&mut self, cx: &C, p: &mut Pkt<'_>) -> Self::Next;
 
-    /// Which table line will be needed: prefetch it.
+    /// Prefetches the table line that [`Stage::packet`] will need.
     #[inline(always)]
     fn hint(&self, _cx: &C, _p: &Pkt<'_>) {}
 
-    /// The stages that it is made of, for counters.
+    /// The stages that it consists of: itself, unless it is [`Fused`](crate::Fused).
     fn stages() -> Vec<StageInfo> {
         vec![StageInfo {
             name: Self::NAME,
@@ -33,7 +34,7 @@ pub trait Stage<C>: Send + 'static {
     }
 }
 
-/// A stage inside a node, as counters see it.
+/// A stage within a node, as graph and counters see it.
 #[derive(Debug, Clone)]
 pub struct StageInfo {
     /// The stage's name.

@@ -4,7 +4,7 @@ use crate::arc::{FEATURES, FeatureArc, Mask};
 use crate::stage::StageInfo;
 use crate::{Desc, To};
 
-/// Why a set of nodes is no graph.
+/// Why nodes and arcs do not make a graph.
 #[derive(Debug, PartialEq, Eq)]
 pub enum GraphError {
     /// An edge or an arc leads to a node or arc that does not exist.
@@ -14,9 +14,9 @@ pub enum GraphError {
         /// The name it leads to.
         to: &'static str,
     },
-    /// An edge leads to the node whose own it is.
+    /// An edge leads back to its own node.
     ToItself(&'static str),
-    /// A stage is fused with another than its through edge leads to.
+    /// A stage is fused with one that its through edge does not lead to.
     NotFused {
         /// The first of the two stages.
         from: &'static str,
@@ -78,7 +78,7 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    /// Resolves the edges of nodes that consist of these stages, and of the arcs between them.
+    /// Resolves the edges of nodes that consist of these stages, and the arcs.
     ///
     /// # Errors
     /// [`GraphError`].
@@ -110,7 +110,7 @@ impl Targets {
         self.edges[node][edge as usize]
     }
 
-    /// Where a packet goes by arc `arc`, from its feature `from` on.
+    /// Where a packet goes along arc `arc`, from feature `from` on.
     pub(crate) fn next(&self, arc: u8, from: u8, d: &Desc) -> Target {
         let arc = &self.arcs[arc as usize];
         let behind = u32::MAX.checked_shl(from.into()).unwrap_or(0);
@@ -149,7 +149,7 @@ fn resolve(arcs: Vec<FeatureArc>, names: &[&'static str]) -> Result<Vec<Arc>, Gr
     resolved.collect()
 }
 
-/// What edges may name.
+/// The names that edges may lead to.
 struct Places<'a> {
     names: &'a [&'static str],
     arcs: &'a [FeatureArc],

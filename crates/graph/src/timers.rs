@@ -1,9 +1,9 @@
-//! Timers for what a node holds: a hashed timing wheel (Varghese and Lauck, 1987, scheme 6) with ticks of a millisecond.
+//! Timers for nodes: a hashed timing wheel (Varghese and Lauck, 1987, scheme 6) with ticks of a millisecond.
 //!
-//! A node keeps the wheel for its entries, numbers them itself, and asks for the expired ones when it is polled
-//! ([`Each::poll`](crate::Each::poll)), with [`Emit::tick`](crate::Emit::tick) as the time. Nothing is allocated after the start.
+//! A node keeps a wheel for its entries, which it numbers itself. It asks for those that have expired when it is polled
+//! ([`Each::poll`](crate::Each::poll)), with [`Emit::tick`](crate::Emit::tick) as the time. Only [`Timers::new`] allocates.
 
-/// Slots of a wheel: entries due that many ticks apart share one.
+/// Slots of a wheel: entries that are due so many ticks apart share one. About a second.
 const SLOTS: u64 = 1024;
 
 /// No entry.
@@ -12,12 +12,12 @@ const NONE: u32 = u32::MAX;
 /// A timer each for entries 0 to n - 1.
 #[derive(Debug)]
 pub struct Timers {
-    /// First entry of the list of those due at a tick of this slot.
+    /// By slot: the first of its entries.
     slots: Box<[u32]>,
     entries: Box<[Entry]>,
-    /// All that is due up to here has been asked for, or is being.
+    /// The latest tick that [`Timers::expired`] was called with.
     now: u64,
-    /// The tick whose slot is looked through, and the entry that is next there.
+    /// The tick whose slot is being searched, and the next entry there.
     tick: u64,
     next: u32,
 }
@@ -48,7 +48,8 @@ impl Timers {
         }
     }
 
-    /// Sets the timer of an entry, whether it was set or not. It expires at tick `at`, or at the next one if that is over.
+    /// Sets the timer of an entry, whether it was set or not. It expires at tick `at`, or at the next tick if that has
+    /// passed.
     ///
     /// # Panics
     /// When there is no such entry.
@@ -90,8 +91,8 @@ impl Timers {
         }
     }
 
-    /// An entry whose timer expires at tick `now` or has expired before; it is no longer set. To be called until there is
-    /// none; they come in no particular order.
+    /// The number of an entry whose timer has expired at tick `now`; it is no longer set. Call it until there is none. They come
+    /// in no particular order.
     pub fn expired(&mut self, now: u64) -> Option<u32> {
         self.now = self.now.max(now);
         loop {
@@ -106,7 +107,7 @@ impl Timers {
             if self.tick == self.now {
                 return None;
             }
-            // After a long pause every slot is looked through, but once.
+            // After a long pause, every slot is searched once.
             self.tick = (self.tick + 1).max(self.now.saturating_sub(SLOTS - 1));
             self.next = self.slots[(self.tick % SLOTS) as usize];
         }

@@ -16,9 +16,9 @@ pub struct Record {
     pub packet: u32,
     /// Index of the node; [`Record::INTERFACE_RX`] and [`Record::INTERFACE_TX`] for ports.
     pub node: u16,
-    /// The edge by which it was dropped, if it ended here.
+    /// The edge along which it was dropped, if it ended here.
     pub dropped: Option<u8>,
-    /// TSC.
+    /// TSC when it was written.
     pub clock: u64,
     /// Interface it was received on.
     pub rx_if: u16,
@@ -28,7 +28,7 @@ pub struct Record {
     pub l3: u8,
     /// Length of the whole packet in bytes.
     pub len: u32,
-    /// The first bytes; as many as the packet has.
+    /// The first bytes, if the packet has so many; see [`Record::packet_bytes`].
     pub bytes: [u8; SNAPLEN],
 }
 
@@ -51,7 +51,7 @@ impl Record {
         self.word
     }
 
-    /// The bytes that are the packet's.
+    /// The packet's first bytes, at most [`SNAPLEN`].
     pub fn packet_bytes(&self) -> &[u8] {
         &self.bytes[..SNAPLEN.min(self.len as usize)]
     }
@@ -75,11 +75,11 @@ struct Records {
     len: AtomicUsize,
 }
 
-// SAFETY: places below `len` are written before `len` is raised (Release) and never again; those above are reached only by the
-// one `Writer`.
+// SAFETY: places below `len` are written before `len` is raised (Release) and never again; only the one `Writer` reaches those
+// above.
 unsafe impl Sync for Records {}
 
-/// What to trace, and the only one that writes what was traced: a worker's.
+/// A worker's end of a trace: what to trace, and the only way to write records.
 pub struct Writer {
     node: u16,
     interface: u16,
@@ -87,11 +87,11 @@ pub struct Writer {
     records: Arc<Records>,
 }
 
-/// Reads what was traced, while the worker goes on.
+/// The control thread's end of a trace: reads records while the worker goes on.
 pub struct Reader(Arc<Records>);
 
-/// A trace of `packets` packets (at most 10,000) with room for about 12 records each. They begin at `node`: its index, or
-/// [`Record::INTERFACE_RX`]; of the latter only those of `interface`, 0 for all.
+/// A trace of `packets` packets (at most 10,000) with room for about 12 records each. Packets are traced from `node` on: the
+/// index of a node, or [`Record::INTERFACE_RX`] for those that `interface` receives, 0 for all interfaces.
 pub fn trace(node: u16, interface: u16, packets: u32) -> (Writer, Reader) {
     let packets = packets.min(10_000);
     let places = (0..packets as usize * 12)
@@ -135,7 +135,7 @@ impl Writer {
 pub(crate) struct Tracer {
     writer: Option<Writer>,
     begun: u32,
-    /// Whether any traced packet may be in the graph: only then frames are looked at.
+    /// Whether any traced packet may be in the graph; without one, nobody looks at the packets of a frame.
     pub(crate) active: bool,
 }
 
@@ -166,7 +166,7 @@ impl Tracer {
         }
     }
 
-    /// Records that a marked packet was dropped at `node` by `edge`.
+    /// Records that a marked packet was dropped at `node`, along `edge`.
     #[cold]
     pub(crate) fn dropped(&mut self, pool: &Pool, node: u16, edge: u8, d: &Desc) {
         if let (Some(writer), true) = (&mut self.writer, d.has(Flag::TRACED)) {

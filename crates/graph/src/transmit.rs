@@ -9,11 +9,11 @@ use std::sync::Arc;
 /// Which worker sends an interface's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TxPlacement {
-    /// None: the interface has no port now, and its packets are lost.
+    /// None: the interface has no port, and its packets are lost.
     None,
-    /// This worker, by its port of that index.
+    /// This worker, by its port of this index.
     Port(usize),
-    /// The worker of that index.
+    /// The worker of this index.
     Worker(usize),
 }
 
@@ -24,7 +24,7 @@ struct Queue {
     counters: Arc<InterfaceCounters>,
 }
 
-/// What waits to leave, by interface, and the ports that it leaves by.
+/// The packets that wait to leave, and the ports that they leave by.
 pub(crate) struct Transmit {
     queues: Vec<Queue>,
     /// Interfaces with packets in their frame.
@@ -60,8 +60,8 @@ impl Transmit {
         self.queues.iter().map(|q| q.counters.clone()).collect()
     }
 
-    /// Index of an interface. One that does not exist is a node's mistake; its packets are lost on interface 0, which has
-    /// no port.
+    /// Index of an interface. Packets for one that does not exist, a mistake of a node, are lost on interface 0, which has no
+    /// port.
     #[inline]
     fn known(&self, interface: u16) -> usize {
         let (interface, interfaces) = (usize::from(interface), self.queues.len());
@@ -72,8 +72,8 @@ impl Transmit {
         if interface < interfaces { interface } else { 0 }
     }
 
-    /// Tries to queue the whole frame by exchanging frames. False: its packets leave by several interfaces, or by one that
-    /// has packets already, and the frame is as it was.
+    /// Tries to queue the whole frame by exchanging frames. False, with the frame as it was, if its packets leave by
+    /// several interfaces, or by one that has packets already.
     #[inline]
     pub(crate) fn swap(&mut self, frame: &mut Frame) -> bool {
         let Some(to) = frame.packets().first().map(Desc::tx_if) else {
@@ -90,11 +90,11 @@ impl Transmit {
         true
     }
 
-    /// Queues the first packets of `run`, those that leave by the same interface, as many as there is room for. Returns how
-    /// many: 0 if that interface has to send first.
+    /// Queues packets from the front of `run` that leave by the same interface, as many as there is room for. Returns how many:
+    /// 0 if the interface has to send first.
     ///
     /// # Safety
-    /// The caller owns the packets, and uses the originals of those that were taken no more.
+    /// The caller owns the packets, and no longer uses the originals of those that were taken.
     pub(crate) unsafe fn append(&mut self, run: &[Desc]) -> usize {
         let Some(to) = run.first().map(Desc::tx_if) else {
             return 0;
@@ -109,13 +109,13 @@ impl Transmit {
         unsafe { queue.frame.append(&run[..same]) }
     }
 
-    /// An interface that has packets, which is to [`send`](Self::send) them now.
+    /// The next interface that has packets to [`send`](Self::send).
     #[inline]
     pub(crate) fn next(&mut self) -> Option<u16> {
         self.outgoing.pop()
     }
 
-    /// Gives what waits for `interface` to its port, or to the worker that has the port. What that does not take is lost.
+    /// Gives the packets for `interface` to its port, or to the worker that has the port. Packets that are not taken are lost.
     pub(crate) fn send(
         &mut self,
         interface: u16,
@@ -126,7 +126,7 @@ impl Transmit {
         let interface = self.known(interface);
         let queue = &mut self.queues[interface];
         let frame = &mut queue.frame;
-        // It overflowed, was sent and announced again.
+        // It overflowed and was sent before its turn.
         if frame.is_empty() {
             return;
         }
@@ -142,7 +142,7 @@ impl Transmit {
         frame.drain().for_each(|d| bufs.free(d));
     }
 
-    /// Who sends the packets of an interface from now on.
+    /// Changes who sends the packets of an interface.
     pub(crate) fn place(&mut self, interface: u16, placement: TxPlacement) {
         if let Some(queue) = self.queues.get_mut(usize::from(interface)) {
             queue.placement = placement;

@@ -1,7 +1,7 @@
-//! A worker's sleep: who has work for it wakes it, and no order of the two loses that.
+//! Waking a sleeping worker: whoever has work for it wakes it, and no order of events loses the wake-up.
 //!
-//! The sleeper announces its sleep, then looks once more for work; whoever has work publishes it, then looks for a sleeper.
-//! A full fence between the two steps on either side makes one of them see the other.
+//! The sleeper announces its sleep, then looks for work once more; whoever has work publishes it, then looks for a sleeper.
+//! A full fence between the two steps, on both sides, makes sure that one of them sees the other.
 #![allow(unsafe_code)]
 
 #[cfg(not(loom))]
@@ -35,7 +35,7 @@ impl Waker {
         }))
     }
 
-    /// Wakes the worker if it sleeps or is about to. What it shall find must have been published before.
+    /// Wakes the worker if it sleeps or is about to. Publish the work first.
     pub fn wake(&self) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) {

@@ -9,11 +9,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the stages of a graph share, as the worker sees it.
+/// The context that the nodes of a graph share, as the worker sees it.
 pub trait Context: Send {
-    /// Takes over what was published. True if anything changed.
+    /// Takes over the latest snapshot. True if it is a new one.
     fn refresh(&mut self) -> bool;
-    /// Whether [`Context::refresh`] would take anything over.
+    /// Whether [`Context::refresh`] would find a new one.
     fn is_stale(&self) -> bool;
     /// Runs `sleep` while this worker holds no snapshot.
     fn offline(&mut self, sleep: &mut dyn FnMut());
@@ -43,18 +43,18 @@ pub struct Worker<C> {
     waker: Arc<Waker>,
     /// TSC of the first round without packets, if the last one had none.
     idle_since: Option<u64>,
-    /// TSC from which on the nodes are to be polled again.
+    /// TSC at which the nodes are to be polled again.
     next_poll: u64,
 }
 
 /// How long a worker polls without packets before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// Commands that may wait for a worker, and things that it may have given back: more than anybody sends at once.
+/// Commands that may wait for a worker, and ports and traces that may wait to be collected: far more than are sent at once.
 const COMMANDS: usize = 1024;
 
 impl<C: Context + 'static> Worker<C> {
-    /// A worker over `graph`, and the handle on it. `handoff` are its rings to the other workers.
+    /// A worker that runs `graph`, and its handle. `handoff` holds its rings to the other workers.
     pub fn new(graph: Graph<C>, cx: C, waker: Arc<Waker>, handoff: Handoff) -> (Self, Handle) {
         let (to_worker, commands) = crate::ring::ring(COMMANDS);
         let (returned, from_worker) = crate::ring::ring(COMMANDS);
@@ -84,7 +84,8 @@ impl<C: Context + 'static> Worker<C> {
         &self.graph
     }
 
-    /// One round: commands, snapshot, what other workers hand over, every port once. Returns packets moved, `None` to end.
+    /// One round: commands, the snapshot, packets from other workers, every port once. Returns how many packets came in, `None`
+    /// after [`Command::Stop`].
     #[inline]
     pub fn round(&mut self) -> Option<usize> {
         if !self.commands.is_empty() && !self.obey() {
@@ -112,7 +113,7 @@ impl<C: Context + 'static> Worker<C> {
         Some(moved)
     }
 
-    /// Lets the nodes that hold packets see what has changed.
+    /// Polls the nodes.
     fn poll(&mut self) {
         let out = self.graph.out();
         out.worker().cached.set(out.bufs().cached() as u64);
@@ -120,7 +121,7 @@ impl<C: Context + 'static> Worker<C> {
         self.graph.run(&self.cx);
     }
 
-    /// Takes what other workers have handed over, ring by ring, and returns how many packets.
+    /// Takes packets that other workers have handed over, ring by ring. Returns how many.
     #[inline]
     fn take_over(&mut self) -> usize {
         let mut moved = 0;
@@ -134,7 +135,7 @@ impl<C: Context + 'static> Worker<C> {
         moved
     }
 
-    /// Carries out what the control thread asked for. False: end.
+    /// Carries out the control thread's commands. False after [`Command::Stop`].
     #[cold]
     fn obey(&mut self) -> bool {
         while let Some(command) = self.commands.pop() {
@@ -175,15 +176,15 @@ impl<C: Context + 'static> Worker<C> {
         }
     }
 
-    /// What finds the ring full is dropped here: it is the control thread that does not come for it.
+    /// If the ring is full, it is dropped here: the control thread does not collect what it is given.
     fn give_back(&mut self, returned: Returned) {
         let _ = self.returned.push(returned);
     }
 
-    /// Starts the thread. It runs `begin` first: what keeps it on a processor, for example.
+    /// Starts the thread. It calls `begin` first, which may pin it to a processor, for example.
     ///
     /// # Errors
-    /// The operating system's, when it gives no thread; that of `begin`: the thread has ended then.
+    /// The operating system's, when there is no thread to be had; that of `begin`, after which the thread has ended.
     pub fn start(
         mut self,
         name: String,
@@ -209,7 +210,7 @@ impl<C: Context + 'static> Worker<C> {
         Ok(handle)
     }
 
-    /// Polls on while there is traffic, sleeps when there has been none for a while.
+    /// After a round: goes on while there is traffic, and sleeps when there has been none for [`SPIN`].
     #[inline]
     fn rest(&mut self, moved: usize, spin: u64) {
         if moved > 0 {
@@ -238,12 +239,12 @@ impl<C: Context + 'static> Worker<C> {
         for port in self.graph.out().transmit().ports() {
             port.port.disarm();
         }
-        // Coming back took over what was published meanwhile, so the next refresh may find nothing: the nodes that hold
-        // packets must look all the same.
+        // Going online has taken over what was published meanwhile, so the next refresh may find nothing new; the nodes
+        // have to be polled all the same.
         self.next_poll = 0;
     }
 
-    /// Asks the ports to wake us, and looks for work once more; without any, what to wait for.
+    /// Asks the ports to wake the worker, and looks for work once more. Returns what to wait for, `None` if there is work.
     fn look(&mut self) -> Option<Watched> {
         let transmit = self.graph.out().transmit();
         let watched = Watched::arm(self.waker.fd(), transmit.ports());

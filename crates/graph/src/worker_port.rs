@@ -1,4 +1,4 @@
-//! A port in a worker's hands.
+//! A port that a worker serves.
 
 use crate::counters::InterfaceCounters;
 use crate::{Buffers, Desc, Frame, Pool, Port};
@@ -26,7 +26,7 @@ impl WorkerPort {
         }
     }
 
-    /// Gives packets to the port and counts; what it does not take is left in the frame.
+    /// Gives packets to the port and counts them; those that it does not take stay in the frame.
     #[inline]
     pub(crate) fn send(&mut self, bufs: &mut Buffers, frame: &mut Frame, c: &InterfaceCounters) {
         let mut bytes = size(bufs.pool(), frame.packets());
@@ -44,7 +44,7 @@ impl WorkerPort {
     }
 }
 
-/// Bytes of these packets.
+/// Bytes of these packets, in all their buffers.
 #[inline]
 pub(crate) fn size(pool: &Pool, packets: &[Desc]) -> u64 {
     let (mut bytes, mut chained) = (0u64, false);

@@ -1,16 +1,16 @@
-//! Token buckets, as RFC 2697 describes one: so many at once, so many a second. All workers draw on the same ones, because
-//! what they protect is there once.
+//! Token buckets (RFC 2697): so many at once, so many a second. All workers draw on the same buckets, since they protect
+//! something that all of them share.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tables::interface::INTERFACES;
 
-/// Tokens are counted in TSC cycles: one costs `price`, and at most `burst` of them are saved up.
+/// A bucket. It counts in TSC cycles: a token costs `price`, and at most `burst` tokens are saved up.
 #[derive(Debug)]
 pub(crate) struct TokenBucket {
     price: u64,
     burst: u64,
-    /// TSC up to which everything is spent.
+    /// The TSC up to which all tokens are spent.
     spent: AtomicU64,
 }
 
@@ -35,7 +35,7 @@ impl TokenBucket {
     }
 }
 
-/// Tokens of each interface, and of all together.
+/// A bucket for each interface, and one for all together.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     each: Box<[TokenBucket]>,
@@ -43,7 +43,7 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// Full buckets: tokens a second and at once, of each interface and of all.
+    /// Full buckets: tokens a second and at once, for each interface and for all.
     pub(crate) fn new(each: (u64, u64), all: (u64, u64)) -> Self {
         let bucket = |(rate, burst)| TokenBucket::new(rate, burst);
         Allowance {
@@ -52,7 +52,7 @@ impl Allowance {
         }
     }
 
-    /// Takes a token of an interface at TSC `now`. False if it has none, or all have used up what is for all.
+    /// Takes a token of an interface at TSC `now`. False if its bucket is empty, or the one for all.
     pub(crate) fn take(&self, interface: u16, now: u64) -> bool {
         self.each[usize::from(interface) & (INTERFACES - 1)].take(now) && self.all.take(now)
     }

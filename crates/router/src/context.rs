@@ -1,4 +1,4 @@
-//! What the stages of one worker share: table readers and the snapshot.
+//! The context that the nodes of a worker share: table readers, the snapshot, limits and events.
 
 use crate::event::Events;
 use crate::limits::Limits;
@@ -9,7 +9,7 @@ use graph::worker::Context;
 use std::sync::Arc;
 use tables::{adjacency, interface, ip4, nexthop};
 
-/// Readers of all that the control thread writes.
+/// A worker's context.
 pub struct Cx {
     /// Interfaces.
     pub interfaces: interface::Reader,
@@ -19,11 +19,11 @@ pub struct Cx {
     pub groups: nexthop::Reader,
     /// Adjacencies.
     pub adjacencies: adjacency::Reader,
-    /// What the workers may do only so often, all together.
+    /// Limits that all workers share.
     pub limits: Arc<Limits>,
-    /// To the control thread.
+    /// Events for the control thread.
     pub events: Events,
-    /// Raised whenever anything was published: nodes that hold packets try them again.
+    /// Grows whenever something is published: nodes that hold packets then try them again.
     pub changes: u64,
     snapshot: Reader<Snapshot>,
 }

@@ -1,4 +1,4 @@
-//! Changes that found a table full: kept, and tried again when there is room.
+//! Changes that have found a table full: kept, and tried again when there is room.
 
 use crate::change::{Change, InterfaceId};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use tables::ip4::Prefix;
 /// Changes that one call tries again.
 const AT_ONCE: usize = 1024;
 
-/// What a change is about; a later change of the same takes its place. In the order in which they are tried again.
+/// The thing that a change is about; a later change of the same thing replaces it. In the order in which they are tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Interface(InterfaceId),
@@ -31,12 +31,12 @@ pub(crate) struct Deferred {
 }
 
 impl Deferred {
-    /// How many wait.
+    /// How many changes wait.
     pub(crate) fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// Takes note of how a change went: what was waiting for the same thing is superseded by it.
+    /// Notes how a change went. It replaces one that waits for the same thing.
     pub(crate) fn settle(&mut self, change: &Change, fitted: bool) {
         if let &Change::InterfaceDelete(id) = change {
             let of = |key: &Key| match *key {
@@ -53,12 +53,12 @@ impl Deferred {
         }
     }
 
-    /// Tables have gained room: all are worth another try.
+    /// Tables have gained room: all changes are worth another try.
     pub(crate) fn room(&mut self) {
         self.hopeful = self.changes.len();
     }
 
-    /// Tries some again with `apply`, which says whether the change fitted. True if any was tried.
+    /// Tries some changes again with `apply`, which says whether a change fits. True if any was tried.
     pub(crate) fn retry(&mut self, mut apply: impl FnMut(&Change) -> bool) -> bool {
         if self.hopeful == 0 || self.changes.is_empty() {
             self.hopeful = 0;

@@ -1,12 +1,12 @@
-//! What workers tell the control thread: events, by one ring from each worker.
+//! Events from workers to the control thread, by one ring from each worker.
 
 use crate::change::InterfaceId;
 use graph::ring::{Consumer, Producer, ring};
 use std::cell::RefCell;
 use std::net::Ipv4Addr;
 
-/// Something that a worker has met with, for the control thread to act on.
-// What a bridge learns from packets and what ages in the workers' tables will be kinds of it, too.
+/// Something that a worker has found out, for the control thread to act on.
+// The place for addresses that a bridge learns, and for table entries that expire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// Packets wait for a neighbor: resolve it.
@@ -18,11 +18,12 @@ pub enum Event {
     },
 }
 
-/// Events that may wait for the control thread, of each worker.
+/// Most events of a worker that wait for the control thread.
 const WAITING: usize = 1024;
 
 /// A worker's end of its ring; all its nodes share it.
-// Boxed: a context with a cell in itself may change at any write, and its table pointers would be loaded anew for each packet.
+// Boxed: a context that contains a cell might change with any write, so the compiler would load its table pointers anew for each
+// packet.
 pub struct Events(Box<RefCell<Producer<Event>>>);
 
 /// A worker's end of a ring of events, and the control thread's.
@@ -32,7 +33,7 @@ pub(crate) fn events() -> (Events, Consumer<Event>) {
 }
 
 impl Events {
-    /// Sends an event. False if the ring is full: the control thread will not see it.
+    /// Sends an event. False if the ring is full, and the event lost.
     pub fn send(&self, event: Event) -> bool {
         self.0.borrow_mut().push(event).is_ok()
     }

@@ -1,4 +1,4 @@
-//! The node table: what a worker's graph is made of, in the order of a packet's way.
+//! The node table: the nodes of a worker's graph, in the order of a packet's way.
 
 use crate::arc::Arcs;
 use crate::context::Cx;
@@ -6,10 +6,10 @@ use crate::{arp, eth, icmp4, ip4, punt};
 use graph::node::{each, node};
 use graph::{Fused, Node};
 
-/// Where packets of a port enter.
+/// The node that packets from ports enter.
 pub const ENTRY: &str = "ethernet-input";
 
-/// What a worker's graph is made of.
+/// The nodes of a worker's graph, and the arcs between them.
 pub struct Table {
     /// The nodes.
     pub nodes: Vec<Box<dyn Node<Cx>>>,

@@ -1,4 +1,4 @@
-//! The router: state, tables and workers held together.
+//! The router: holds state, tables and workers together.
 
 use crate::change::Change;
 use crate::context::Cx;
@@ -24,10 +24,10 @@ use tables::ids::Retired;
 use tables::interface::INTERFACES;
 use tables::ip4::Fib;
 
-/// Workers that a router can have.
+/// Most workers that a router can have.
 pub const WORKERS: usize = 64;
 
-/// What a router is made of.
+/// The parts of a router.
 pub struct Setup {
     /// Packet memory.
     pub pool: Arc<Pool>,
@@ -35,16 +35,16 @@ pub struct Setup {
     pub memory: Memory,
     /// Number of workers, 1 to [`WORKERS`].
     pub workers: usize,
-    /// Waits until nothing outside of the workers reads what was retired. `None`: nothing does.
+    /// Waits until nothing but workers can still read what was retired; `None` if only workers read the tables.
     pub grace: Option<Grace>,
 }
 
-/// Waits for what reads the tables beside the workers (XDP programs); false if it could not: it is called again then.
+/// Waits for XDP programs that read the tables beside the workers. False if it could not: it is called again then.
 pub type Grace = Box<dyn Fn() -> bool + Send>;
 
 /// The router, owned by the control thread.
 pub struct Router {
-    /// What it knows.
+    /// All that it knows.
     pub state: State,
     publisher: Publisher<Snapshot>,
     /// The workers' handles, in order; filled by [`Router::attach`].
@@ -55,9 +55,9 @@ pub struct Router {
     deferred: Deferred,
     grace: Option<Grace>,
     started: Instant,
-    /// What moves packets beside the workers: name and counters.
+    /// Executors beside the workers: name and counters.
     pub(crate) others: Vec<(&'static str, ExecutorCounters)>,
-    /// What the `clear` commands remember.
+    /// The counters at the last `clear` commands.
     pub(crate) cleared: Cleared,
     /// The traces that `trace add` started, by worker.
     pub(crate) traces: Vec<Reader>,
@@ -67,15 +67,16 @@ pub struct Router {
 pub type Idle = (Worker<Cx>, Handle);
 
 impl Router {
-    /// A router without interfaces, and its workers, to be started (or driven by hand).
+    /// A router without interfaces, and its workers, to be started or driven by hand.
     ///
     /// # Errors
-    /// The operating system's, when it gives no event descriptor; never [`GraphError`] with the nodes of this crate.
+    /// The operating system's, when there are no more file descriptors; never [`GraphError`] with the nodes of this crate.
     pub fn new(setup: Setup) -> Result<(Self, Vec<Idle>), Box<dyn std::error::Error>> {
         Self::with_table(setup, nodes::table)
     }
 
-    /// As [`Router::new`], with other nodes than this crate's: `table` is called for each worker and gives the same every time.
+    /// As [`Router::new`], with other nodes than this crate's: `table` is called for each worker and must return the same each
+    /// time.
     ///
     /// # Errors
     /// As [`Router::new`]; [`GraphError`] if the nodes are no graph.
@@ -116,13 +117,13 @@ impl Router {
         Ok((router, idle))
     }
 
-    /// Takes the handles of the workers, in order.
+    /// Takes over the handles of the workers, in order.
     pub fn attach(&mut self, handles: Vec<Handle>) {
         self.workers = handles;
     }
 
-    /// Counters for another executor than a worker, counted and shown beside them under `name`. Whoever runs it keeps them
-    /// right. Only once the workers are attached: its nodes are theirs.
+    /// Counters for an executor that is no worker, shown beside the workers under `name`; whoever runs it counts. `None` before
+    /// the workers are attached, whose nodes it has.
     pub fn add_executor(&mut self, name: &'static str) -> Option<ExecutorCounters> {
         let counters = self.workers.first()?.counters.anew();
         self.others.push((name, counters.clone()));
@@ -134,18 +135,18 @@ impl Router {
         &self.pool
     }
 
-    /// When it was made.
+    /// When the router was made.
     pub fn started(&self) -> Instant {
         self.started
     }
 
     /// Applies a batch: all of it is checked first, then applied, then published.
     ///
-    /// Returns how many changes found a table full: what was there stays until there is room, then they are applied
+    /// Returns how many changes found a table full. What they were to replace stays until there is room, and then they are applied
     /// ([`Router::tick`]). [`crate::state::Alarms`] counts them.
     ///
     /// # Errors
-    /// [`Rejected`]: a change is not valid, nothing was applied.
+    /// [`Rejected`] if a change is not valid: nothing was applied.
     pub fn apply(&mut self, changes: Vec<Change>) -> Result<usize, Rejected> {
         self.state.validate(&changes)?;
         let (mut publish, mut full) = (false, 0);
@@ -155,7 +156,7 @@ impl Router {
             {
                 self.clear_interface(i.id);
             }
-            // Numbers may only be waiting for a grace period: wait for it once, then it is really full.
+            // There may be numbers that wait for a grace period: only after that is the table really full.
             let alarms = self.state.alarms;
             let applied = self.state.apply(change).or_else(|f| {
                 if self.reclaim_now() {
@@ -170,7 +171,7 @@ impl Router {
                 Ok(p) => publish |= p,
                 Err(_) => {
                     full += 1;
-                    // What it changed before it found a table full is to be seen.
+                    // It may have changed something before it found a table full.
                     publish = true;
                 }
             }
@@ -185,7 +186,7 @@ impl Router {
         Ok(full)
     }
 
-    /// What the workers have sent since the last call, worker by worker.
+    /// The events that workers have sent since the last call, worker by worker.
     pub fn events(&mut self) -> Vec<Event> {
         self.events
             .iter_mut()
@@ -193,7 +194,7 @@ impl Router {
             .collect()
     }
 
-    /// Neighbors that packets may be sent to: whoever keeps the kernel's table must know that they are in use.
+    /// Neighbors that packets may be sent to, which the kernel must not forget.
     pub fn next_hops_in_use(&self) -> Vec<(crate::InterfaceId, std::net::Ipv4Addr)> {
         let resolved = self.state.links.neighbors.keys();
         resolved
@@ -201,7 +202,8 @@ impl Router {
             .collect()
     }
 
-    /// Ports that workers gave back since the last call, to be dropped by the caller. Traces that they gave back are dropped here.
+    /// Ports that workers have given back since the last call, for the caller to drop. Traces that they have given back are
+    /// dropped.
     pub fn collect(&mut self) -> Vec<Box<WorkerPort>> {
         let workers = self.workers.iter_mut();
         let returned = workers.flat_map(|w| std::iter::from_fn(|| w.returned()));
@@ -218,7 +220,7 @@ impl Router {
         self.deferred.len()
     }
 
-    /// Reclaims what no worker can reach any more, and applies what waited for that room. Call it now and then.
+    /// Reclaims what no worker can reach any more, and applies changes that have waited for the room. To be called now and then.
     pub fn tick(&mut self) {
         self.reclaim();
         let alarms = self.state.alarms;
@@ -255,10 +257,10 @@ impl Router {
         }
     }
 
-    /// Waits for the grace period of all that is retired now. False if a worker does not begin another loop in time; for
-    /// what else reads the tables it waits as long as that takes.
+    /// Waits for the grace period of all that is retired now. False if a worker does not begin another round in time; for XDP
+    /// programs it waits as long as they take.
     fn reclaim_now(&mut self) -> bool {
-        // What waits already, then what was retired since.
+        // First for what waits already, then for what was retired since.
         for _ in 0..2 {
             if !self.workers_pass() {
                 return false;
@@ -268,7 +270,7 @@ impl Router {
         self.waiting.is_none()
     }
 
-    /// Waits a while until every worker has begun another loop since the numbers that wait were retired.
+    /// Waits until every worker has begun a round since the numbers that wait were retired. False if that takes too long.
     fn workers_pass(&self) -> bool {
         let Some((generation, ..)) = &self.waiting else {
             return true;

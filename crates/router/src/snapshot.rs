@@ -1,4 +1,4 @@
-//! What workers read of the state beside the tables: immutable, published as a whole.
+//! The state that workers read beside the tables: immutable, published as a whole.
 
 /// The published state.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! What lies between the nodes: the dispatch of packets along edges, with all that it counts and traces.
+//! The dispatch of packets along edges, with counters and trace.
 #![allow(unsafe_code)]
 
 use crate::counters::{NodeCounters, WorkerCounters};
@@ -12,13 +12,13 @@ use std::time::Duration;
 
 mod ports;
 
-/// The frames between the nodes and behind them, and what a worker's nodes share.
+/// The queues between the nodes and behind them, and what a worker's nodes share.
 ///
-/// Its frames hold packets of one pool: those of another are stopped where packets come in, from ports, other workers and
-/// nodes that make packets.
+/// Its frames hold packets of one pool: packets are checked where they come in, from ports, from other workers and from nodes
+/// that make them.
 pub struct Out {
     bufs: Buffers,
-    /// The pool of all packets in the frames, whatever `bufs` is exchanged for.
+    /// The pool of all packets in the frames, even if a node or port exchanges `bufs`.
     pool: Arc<Pool>,
     /// TSC at the start of this round.
     now: u64,
@@ -91,20 +91,20 @@ impl Out {
         &mut self.tracer
     }
 
-    /// Begins a round: returns its time.
+    /// Begins a round, and returns its time.
     #[inline]
     pub(crate) fn begin(&mut self) -> u64 {
         self.now = crate::cycles::now();
         self.now
     }
 
-    /// Makes `node` the one whose edges are meant.
+    /// Makes `node` the current one.
     #[inline]
     pub(crate) fn enter(&mut self, node: usize) {
         self.current = node;
     }
 
-    /// Enters the first node that has packets, which come into `work`.
+    /// Moves the packets of the first node that has any into `work`, and makes that node the current one.
     #[inline]
     pub(crate) fn next_node(&mut self, work: &mut Frame) -> Option<usize> {
         let node = self.queues.take(work)?;
@@ -116,7 +116,7 @@ impl Out {
         Some(node)
     }
 
-    /// Counts `packets` that the current node has worked on since TSC `start`. Returns the time now.
+    /// Counts a call of the current node with `packets` packets that began at TSC `start`. Returns the TSC now.
     #[inline]
     pub(crate) fn count_call(&self, packets: u64, start: u64) -> u64 {
         let now = crate::cycles::now();
@@ -272,7 +272,7 @@ impl Out {
         }
     }
 
-    /// Ends packets for which there is no room in front of a node.
+    /// Frees packets that found no room in front of a node.
     ///
     /// # Safety
     /// The originals in `run` must not be used again.

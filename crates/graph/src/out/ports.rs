@@ -1,4 +1,4 @@
-//! Packets that come into a worker's graph and leave it: by ports, and from and to other workers.
+//! Packets that enter and leave a worker's graph: by ports, and from and to other workers.
 
 use super::Out;
 use crate::handoff::Destination;
@@ -6,13 +6,13 @@ use crate::trace::Record;
 use crate::{FRAME, Flag, Frame, WorkerPort};
 
 impl Out {
-    /// Gives what waits for `interface` to its port, or to the worker that has the port.
+    /// Gives the packets for `interface` to its port, or to the worker that has the port.
     pub(super) fn send(&mut self, interface: u16) {
         let (bufs, tracer) = (&mut self.bufs, &mut self.tracer);
         self.transmit.send(interface, bufs, tracer, &self.worker);
     }
 
-    /// Gives all that waits for interfaces and other workers away.
+    /// Gives away all packets for interfaces and other workers.
     #[inline]
     pub(crate) fn send_all(&mut self) {
         while let Some(interface) = self.transmit.next() {
@@ -60,7 +60,7 @@ impl Out {
         n
     }
 
-    /// Takes what came by ring `ring`, at most [`FRAME`] packets, to where they go. Returns how many.
+    /// Takes at most [`FRAME`] packets from ring `ring` to where they go. Returns how many.
     ///
     /// # Panics
     /// When the other worker has another pool.
@@ -71,7 +71,7 @@ impl Out {
         {
             moved += 1;
             self.pool.index(&d);
-            // Its trace is the other worker's, and ended there.
+            // The other worker traced it, up to here.
             d.unmark(Flag::TRACED);
             let run = std::slice::from_ref(&d);
             match destination {
@@ -84,7 +84,7 @@ impl Out {
         moved
     }
 
-    /// Lets the ports that packets were given to send what they have queued.
+    /// Flushes the ports that have been given packets.
     #[inline]
     pub(crate) fn flush_ports(&mut self) {
         for port in self.transmit.ports() {
@@ -95,7 +95,7 @@ impl Out {
         }
     }
 
-    /// Takes over a port. Gives it back if its interface or entry node is not there.
+    /// Takes over a port. Gives it back if its interface or entry node does not exist.
     pub(crate) fn add_port(&mut self, port: WorkerPort) -> Result<(), WorkerPort> {
         if usize::from(port.entry) >= self.targets.nodes() {
             return Err(port);
@@ -103,7 +103,7 @@ impl Out {
         self.transmit.add(port)
     }
 
-    /// Gives up a port of `interface`, if there is one left, without packets in its rings.
+    /// Gives up a port of `interface`, drained, if there is one left.
     pub(crate) fn remove_port(&mut self, interface: u16) -> Option<WorkerPort> {
         let mut port = self.transmit.remove(interface)?;
         port.port.drain(&mut self.bufs);

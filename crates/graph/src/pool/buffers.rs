@@ -6,12 +6,12 @@ use crate::Desc;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Buffers that a worker keeps before it turns to the shared list, at most.
+/// Most buffers in a worker's cache: four frames.
 const CACHE: usize = 1024;
-/// Buffers that it takes or gives back at a time.
+/// Buffers that it takes from the pool or gives back at a time: a frame, so that packets share the cost of a shared write.
 const BULK: usize = 256;
 
-/// One worker's side of the pool: takes and frees buffers in bulk, so that most need no shared write.
+/// One worker's side of the pool: a cache that is filled and emptied in bulk.
 #[derive(Debug)]
 pub struct Buffers {
     pub(super) pool: Arc<Pool>,
@@ -71,13 +71,13 @@ impl Buffers {
     /// Gives back one buffer that a port's ring owned.
     ///
     /// # Safety
-    /// The index is of a buffer of this pool that the caller owned and uses no more.
+    /// The index is that of a buffer of this pool that the caller owned and no longer uses.
     #[inline]
     pub unsafe fn free_index(&mut self, index: u32) {
         self.give(self.pool.first + index);
     }
 
-    /// Puts a buffer that nobody owns any more into the cache.
+    /// Puts a buffer without an owner into the cache.
     #[inline(always)]
     fn give(&mut self, buf: u32) {
         self.cache.push(buf);
@@ -86,11 +86,10 @@ impl Buffers {
         }
     }
 
-    /// Cuts or extends the first segment to `len` bytes from its first byte on.
-    ///
-    /// Returns false (and leaves it alone) if that does not fit into the buffer or the packet is chained.
+    /// Cuts or extends a packet of one buffer to `len` bytes. False, with nothing changed, if that does not fit into the buffer
+    /// or the packet has several.
     pub fn resize(&self, d: &mut Desc, len: usize) -> bool {
-        // The stride of another pool would be another.
+        // Another pool may have another stride.
         self.pool.index(d);
         if d.is_chained() || len > self.pool.stride - d.off as usize {
             return false;
@@ -99,7 +98,7 @@ impl Buffers {
         true
     }
 
-    /// Frees a packet, all its buffers.
+    /// Frees all buffers of a packet.
     #[inline]
     pub fn free(&mut self, d: Desc) {
         if d.is_chained() {

@@ -8,7 +8,7 @@ use crate::{Desc, Flag};
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Meta {
-    /// Next segment's buffer, valid if `segments` is more than 1 (in the head) or counted down to it.
+    /// Buffer of the next segment, if there is one: `segments` is more than 1.
     next: u32,
     /// Offset of the next segment's first byte.
     next_off: u16,
@@ -16,7 +16,7 @@ pub(crate) struct Meta {
     next_len: u16,
     /// Head only: bytes of the whole packet.
     pub(crate) total: u32,
-    /// Segments from this one to the end, this one included.
+    /// Segments from this one on, itself included.
     segments: u16,
     /// Trace handle of a traced packet.
     pub(crate) trace: u16,
@@ -26,15 +26,15 @@ impl Meta {
     /// The next segment.
     ///
     /// # Safety
-    /// There is one, and whoever owns the packet uses it by one descriptor at a time.
+    /// There is one, and the owner of the packet uses one descriptor of it at a time.
     unsafe fn next(&self) -> Desc {
-        // SAFETY: `Buffers::chain` wrote what a descriptor said that was given to the chain.
+        // SAFETY: `Buffers::chain` wrote this from the descriptor that it appended.
         unsafe { Desc::new(self.next, self.next_off, self.next_len) }
     }
 }
 
 impl Pool {
-    /// Buffers that a packet lies in.
+    /// Number of buffers that a packet lies in.
     #[inline]
     pub fn buffers(&self, d: &Desc) -> u16 {
         if d.is_chained() {
@@ -44,7 +44,7 @@ impl Pool {
         }
     }
 
-    /// Bytes of the whole packet, all its segments.
+    /// Bytes of the whole packet, in all its buffers.
     #[inline(always)]
     pub fn total(&self, d: &Desc) -> usize {
         if d.is_chained() {
@@ -54,8 +54,8 @@ impl Pool {
         }
     }
 
-    /// Cuts a chained packet to its first `len` bytes (at least 1) and frees the buffers behind them. One that is not
-    /// longer stays as it is.
+    /// Cuts a chained packet to its first `len` bytes (at least 1) and frees the buffers behind them. Does
+    /// nothing if it is not longer.
     #[cold]
     pub(crate) fn shorten(&self, d: &mut Desc, len: usize) {
         let (mut kept, mut held) = (1, d.len as usize);
@@ -73,7 +73,7 @@ impl Pool {
         let Some(over) = held.checked_sub(len) else {
             return;
         };
-        // SAFETY: used only to reach the metadata, while the head is borrowed.
+        // SAFETY: it only reaches the metadata, while the head is borrowed.
         let mut segment = unsafe { d.duplicate() };
         for left in (1..=kept).rev() {
             let meta = self.meta_mut(&mut segment);
@@ -96,7 +96,7 @@ impl Pool {
         }
     }
 
-    /// A copy of the whole packet, for tests and tools: it allocates.
+    /// The bytes of the whole packet, for tests and tools: it allocates.
     pub fn to_vec(&self, d: &Desc) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.total(d));
         self.segments(d, |s| bytes.extend_from_slice(s));
@@ -120,7 +120,8 @@ impl Pool {
 }
 
 impl Buffers {
-    /// A packet with these bytes, over several buffers if it must; `None` when buffers are short or it is longer than [`MAX_PACKET`].
+    /// A packet with these bytes, in several buffers if need be; `None` when buffers are short or it would be longer than
+    /// [`MAX_PACKET`].
     pub fn copy_in(&mut self, bytes: &[u8]) -> Option<Desc> {
         if bytes.len() > MAX_PACKET {
             return None;
@@ -190,7 +191,7 @@ impl Buffers {
     /// Appends `seg` (one buffer) to the packet `head`.
     ///
     /// # Panics
-    /// When the packet has 65,535 buffers already: no port takes one of more than [`MAX_PACKET`] bytes.
+    /// When the packet has 65,535 buffers already. (No port takes a packet of more than [`MAX_PACKET`] bytes.)
     pub fn chain(&mut self, head: &mut Desc, mut seg: Desc) {
         let pool = &self.pool;
         *pool.meta_mut(&mut seg) = Meta {
@@ -207,7 +208,7 @@ impl Buffers {
             head.mark(Flag::CHAINED);
         }
         assert!(pool.buffers(head) < u16::MAX, "a packet of 65,536 buffers");
-        // SAFETY: duplicates are used only to reach the metadata of buffers that `head` owns, one at a time.
+        // SAFETY: the duplicates only reach the metadata of buffers that `head` owns, one at a time.
         let mut last = unsafe { head.duplicate() };
         loop {
             let meta = pool.meta_mut(&mut last);
@@ -237,7 +238,7 @@ impl Buffers {
             if left == 0 {
                 return;
             }
-            // SAFETY: the next segment; the head that owned it was just taken apart.
+            // SAFETY: the next segment; the head that owned it has been taken apart.
             d = unsafe { meta.next() };
         }
     }

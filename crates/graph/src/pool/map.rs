@@ -4,12 +4,12 @@
 use std::io;
 use std::ptr::NonNull;
 
-/// The pages that a pool (or table) got.
+/// The kind of pages that a pool or table lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
     /// Reserved huge pages (hugetlbfs).
     Huge,
-    /// Ordinary pages that the kernel was asked to make huge (`madvise`).
+    /// Ordinary pages that the kernel was asked to make huge (madvise(2)).
     Transparent,
 }
 
@@ -18,14 +18,14 @@ pub(super) const HUGE: usize = 2 << 20;
 
 /// Ends a mapping of `map`.
 pub(super) fn unmap(base: NonNull<u8>, bytes: usize) {
-    // SAFETY: called once for a mapping of `map`, with its length, by who owns it.
+    // SAFETY: the owner of a mapping of `map` calls this once, with its length.
     unsafe { libc::munmap(base.as_ptr().cast(), bytes) };
 }
 
 /// Maps `bytes` bytes of zeroes, a multiple of [`HUGE`].
 ///
 /// # Errors
-/// The operating system's, when the memory is not there.
+/// The operating system's, when memory is short.
 pub(super) fn map(bytes: usize) -> io::Result<(NonNull<u8>, Pages)> {
     let try_map = |extra: i32| {
         // SAFETY: a fresh anonymous mapping.

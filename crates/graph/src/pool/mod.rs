@@ -1,8 +1,8 @@
 //! Packet memory: one mapped pool for all ports and workers, shared with the kernel (AF_XDP umem) where a port asks for it.
 //!
-//! A buffer is `stride` bytes: the metadata (64 bytes, state that few packets have), headroom up to [`DATA`], then the packet.
-//! A stride of an odd number of cache lines ([`STRIDE`]) spreads headers over all cache sets; AF_XDP's aligned chunks need
-//! [`STRIDE_AF_XDP`].
+//! A buffer is `stride` bytes: metadata (64 bytes, for what few packets need), headroom up to [`DATA`], then the packet.
+//! A stride of an odd number of cache lines ([`STRIDE`]) spreads headers over all sets of a cache; AF_XDP's aligned chunks
+//! need [`STRIDE_AF_XDP`].
 #![allow(unsafe_code)]
 
 use crate::Desc;
@@ -25,37 +25,37 @@ use map::{HUGE, map, unmap};
 pub const STRIDE: usize = 2112;
 /// Buffer distance for a pool that is an AF_XDP umem with aligned chunks.
 pub const STRIDE_AF_XDP: usize = 2048;
-/// Where a received packet starts in its buffer: XDP_PACKET_HEADROOM of the kernel.
+/// Offset of a received packet in its buffer, in bytes: the kernel's XDP_PACKET_HEADROOM.
 pub const DATA: u16 = 256;
-/// Bytes that a node may look at from a packet's first byte on, whatever the packet's length.
+/// Bytes that a node may read from a packet's first byte on, whatever the packet's length.
 pub const WINDOW: usize = 320;
-/// Longest packet in bytes over all its buffers: 9216 and layer 2 headers.
+/// Longest packet in bytes, in all its buffers: an MTU of 9216, and layer 2 headers.
 pub const MAX_PACKET: usize = 9500;
 
 /// The packet memory.
 ///
-/// Descriptors carry the number of their pool: whoever looks for a packet in another pool than its own panics.
+/// Descriptors carry the number of their pool; looking for a packet in another pool panics.
 #[derive(Debug)]
 pub struct Pool {
     base: NonNull<u8>,
     bytes: usize,
     stride: usize,
-    /// Number of its first buffer: `SLOT` times its place among the pools of the process.
+    /// Number of its first buffer: its place among the pools of the process, times `SLOT`.
     first: u32,
-    /// Where buffer number 0 would be, so that an address takes no more than number and stride.
+    /// Where buffer number 0 would be, so that an address is this, plus number times stride.
     origin: *mut u8,
     count: u32,
     pages: Pages,
     free: FreeList,
 }
 
-/// Numbers that a pool has. The last of the last pool names no buffer ([`Desc::VACANT`]), so none uses its last.
+/// Numbers per pool. The last number of the last pool stands for no buffer ([`Desc::VACANT`]), so no pool uses its last.
 const SLOT: u32 = 1 << 24;
 
 /// Which of the numbers `0..256 * SLOT` are in use, by pool.
 static SLOTS: Mutex<[bool; 256]> = Mutex::new([false; 256]);
 
-/// Takes numbers for a pool.
+/// Takes numbers for a new pool, and returns the first.
 fn number() -> io::Result<u32> {
     let mut slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
     let free = slots.iter_mut().zip(0..).find(|(used, _)| !**used);
@@ -75,8 +75,9 @@ impl Pool {
     /// Maps `count` buffers, `stride` bytes apart. Huge pages where some are reserved, else transparent ones are asked for.
     ///
     /// # Errors
-    /// The operating system's, when the memory is not there; `InvalidInput` for no buffers or 2^24 and more, or a stride that
-    /// is not a multiple of 64 in 2048..=16384; `Other` when the process has 256 pools already. One that was dropped counts while packets of it are left.
+    /// The operating system's, when memory is short; `InvalidInput` for no buffers or 2^24 and more, or a stride that is not a
+    /// multiple of 64 in 2048..=16384; `Other` when the process has 256 pools already, those included that were dropped before
+    /// all their packets were freed.
     pub fn new(count: u32, stride: usize) -> io::Result<Arc<Self>> {
         if !(2048..=16384).contains(&stride)
             || !stride.is_multiple_of(64)
@@ -121,15 +122,15 @@ impl Pool {
     pub fn count(&self) -> u32 {
         self.count
     }
-    /// Buffers in the shared free list now; workers' and ports' buffers are not among them.
+    /// Buffers in the shared free list, not counting those that workers and ports have.
     pub fn available(&self) -> u32 {
         self.free.len()
     }
-    /// Which pages it lies in.
+    /// The kind of pages it lies in.
     pub fn pages(&self) -> Pages {
         self.pages
     }
-    /// Offsets that a packet may start at: behind the metadata, and so that its [`WINDOW`] stays inside of the buffer.
+    /// Offsets that a packet may start at: behind the metadata, and where its [`WINDOW`] is within the buffer.
     #[inline(always)]
     pub fn offsets(&self) -> RangeInclusive<u16> {
         size_of::<Meta>() as u16..=(self.stride - WINDOW) as u16
@@ -151,7 +152,7 @@ impl Pool {
         unsafe { Desc::new(self.first + index, off, len) }
     }
 
-    /// Whether packets are this pool's whose buffers' numbers are `any` by OR and `all` by AND.
+    /// Whether packets are all of this pool, given their buffers' numbers combined by OR (`any`) and by AND (`all`).
     #[inline(always)]
     pub(crate) fn owns(&self, any: u32, all: u32) -> bool {
         (any ^ self.first) < SLOT && (all ^ self.first) < SLOT
@@ -184,14 +185,14 @@ impl Pool {
         unsafe { self.buffer(d).add(d.off as usize) }
     }
 
-    /// Address of a packet's first byte; of a packet of another pool, any.
+    /// Address of a packet's first byte; meaningless for a packet of another pool.
     #[inline(always)]
     pub(crate) fn address(&self, d: &Desc) -> *mut u8 {
         self.origin
             .wrapping_add(d.buf as usize * self.stride + d.off as usize)
     }
 
-    /// Asks for the packet's first cache line, to write.
+    /// Prefetches the packet's first cache line, to write.
     #[inline(always)]
     pub(crate) fn prefetch(&self, d: &Desc) {
         let at = self.address(d);
@@ -239,7 +240,7 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         unmap(self.base, self.bytes);
-        // While a packet of it is left its numbers may not come again.
+        // Its numbers are not used again while one of its packets is left.
         if self.free.len() == self.count {
             let mut slots = SLOTS.lock().unwrap_or_else(PoisonError::into_inner);
             slots[(self.first / SLOT) as usize] = false;
@@ -247,7 +248,7 @@ impl Drop for Pool {
     }
 }
 
-/// Ends a thread that took a packet of one pool to another.
+/// Panics: a packet has come to another pool.
 #[cold]
 #[inline(never)]
 pub(crate) fn foreign() -> ! {

@@ -1,4 +1,4 @@
-//! Neighbors that are not resolved: the kernel is asked to resolve them, their first packets are held meanwhile.
+//! Unresolved neighbors: the kernel is asked to resolve them, and their first packets are held meanwhile.
 
 mod resolver;
 pub(crate) use resolver::allowance;

@@ -1,4 +1,4 @@
-//! ip4-arp: asks the kernel for a neighbor and holds a few packets until it is there.
+//! ip4-arp: has the kernel resolve a neighbor, and holds a few of its packets meanwhile.
 
 use std::net::Ipv4Addr;
 
@@ -15,30 +15,30 @@ use crate::icmp4::Error;
 edges! {
     /// Ways out of ip4-arp.
     pub enum Next {
-        /// Tried again, now that something has changed.
+        /// Something has changed: try again.
         Lookup => Node("ip4-lookup"),
-        /// The neighbor did not answer: the sender is told.
+        /// The neighbor did not answer: send an ICMP error.
         Unresolved => Node("icmp4-error"),
         /// More packets than are held for one neighbor, or for all of them.
         Full => Drop("more packets than are held for unresolved neighbors"),
-        /// Somebody scans the network of an interface, or it has very many new neighbors.
+        /// Too many new neighbors at once; perhaps somebody scans the network.
         Limited => Drop("more unresolved neighbors than are asked for in a second"),
     }
 }
 
-/// Neighbors that packets are held for, and packets held for each.
+/// Most neighbors that packets are held for, and most packets held for each.
 const NEIGHBORS: usize = 256;
 const PACKETS: usize = 16;
-/// Milliseconds between two requests for a neighbor, and how long packets wait (the kernel gives up after three seconds).
+/// Milliseconds between two requests for a neighbor, and until its packets are given up. (The kernel gives up after 3 s.)
 const ASK_AGAIN_MS: u64 = 1000;
 const GIVE_UP_MS: u64 = 3500;
-/// Neighbors of a connected network that are asked for, by interface and in all: a second, and at once. The kernel waits 3 s for
-/// each and has room for 1024 neighbors (gc_thresh3): scans of some networks must leave room for the others. Gateways are never
-/// too many: routes name them.
+/// Most neighbors of connected networks that are asked for, a second and at once: of each interface, and of all. The kernel
+/// waits 3 s for each and has room for 1024 neighbors (gc_thresh3), so a scan of one network must leave room for the others.
+/// Gateways do not count: routes name them, so they are few.
 const ASKS: (u64, u64) = (128, 128);
 const ALL_ASKS: (u64, u64) = (300, 300);
 
-/// What the workers together may ask for.
+/// The allowance of all workers together.
 pub(crate) fn allowance() -> Allowance {
     Allowance::new(ASKS, ALL_ASKS)
 }
@@ -51,7 +51,7 @@ struct Neighbor {
 }
 
 impl Neighbor {
-    /// Asks the control thread for it. False if that is too busy now.
+    /// Asks the control thread for it. False if that is too busy.
     fn ask(self, cx: &Cx) -> bool {
         cx.events.send(Event::Resolve {
             interface: self.interface,
@@ -62,13 +62,13 @@ impl Neighbor {
 
 struct Waiting {
     who: Neighbor,
-    /// A route names it.
+    /// Whether a route names it.
     gateway: bool,
-    /// Milliseconds ([`Emit::tick`]) when its first packet came.
+    /// When its first packet came, in milliseconds ([`Emit::tick`]).
     since: u64,
-    /// When it was last asked for.
+    /// When it was last asked for, in milliseconds.
     asked: Option<u64>,
-    /// Whether a packet came for it since its packets were last tried again.
+    /// Whether a packet has come for it since its packets were last tried again.
     wanted: bool,
     packets: Vec<Desc>,
 }
@@ -76,7 +76,7 @@ struct Waiting {
 /// The node.
 pub struct Resolver {
     waiting: Vec<Waiting>,
-    /// Emptied lists, so that none is allocated while packets flow.
+    /// Empty lists, so that nothing is allocated while packets flow.
     lists: Vec<Vec<Desc>>,
     seen: u64,
 }
@@ -124,7 +124,8 @@ impl Resolver {
         }
     }
 
-    /// A place for a neighbor's packets: if there is none, the oldest one's, but never a gateway's for another neighbor's.
+    /// The index of a place for a neighbor's packets. If all are taken, it is the oldest one's, but a gateway gives way to
+    /// gateways only.
     fn place(&mut self, who: Neighbor, gateway: bool, out: &mut Emit<'_, Next>) -> Option<usize> {
         if self.lists.is_empty() {
             let all = 0..self.waiting.len();
@@ -155,7 +156,7 @@ impl Resolver {
     }
 }
 
-/// Who has to be resolved for this packet, and whether that is a gateway.
+/// The neighbor that has to be resolved for this packet, and whether it is a gateway.
 fn next_hop(cx: &Cx, pool: &Pool, d: &Desc) -> Option<(Neighbor, bool)> {
     let adjacency = cx.adjacencies.load(d.adjacency());
     let gateway = adjacency.kind() == Kind::Incomplete;
@@ -194,7 +195,7 @@ impl Each<Cx> for Resolver {
                 }
                 self.forget(i);
             } else if !waiting.wanted {
-                // None of its packets came back from the last try.
+                // None of its packets has come back from the last try.
                 self.forget(i);
             } else if changed {
                 waiting.wanted = false;

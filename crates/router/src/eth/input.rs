@@ -1,4 +1,4 @@
-//! ethernet-input: is the frame for us, and what is in it.
+//! ethernet-input: whether a frame is for us, and what is in it.
 
 use graph::{Pkt, Stage, edges};
 use tables::interface::{Hot, Mode};
@@ -11,11 +11,11 @@ edges! {
     pub enum Next {
         /// IPv4 for us.
         Ip4 => Node("ip4-input"),
-        /// IPv4 for us, by an interface with features.
+        /// IPv4 for us, at an interface with features.
         Features => Node("ip4-input-features"),
-        /// For the host: ARP, IPv6, broadcast and multicast, its DHCP server's answer, whatever is not routed here.
+        /// For the host: ARP, IPv6, broadcast and multicast, answers to its DHCP client, and all else that is not routed here.
         Punt => Node("punt"),
-        /// From a twin: the host sends it by the interface.
+        /// From a twin: the host sends it out of the interface.
         Host => Interface,
         /// Somebody else's unicast.
         NotOurs => Drop("destination MAC is not ours"),
@@ -81,8 +81,8 @@ impl Stage<Cx> for Input {
     }
 }
 
-/// RFC 2131: UDP to port 68, and the interface's own address as the client's. Its IP destination is an address that nobody has yet.
-/// The XDP program asks the same for the ports whose netdev is the host's.
+/// Whether it is an answer to the host's DHCP client (RFC 2131): UDP to port 68, with the interface's own address as the client's.
+/// Its IP destination is an address that nobody has yet. For ports whose netdev is the host's, the XDP program does the same.
 #[inline(always)]
 fn is_dhcp_reply(p: &Pkt<'_>, interface: Hot<'_>) -> bool {
     const UDP_AT: u8 = IP4_AT + ip4::LEN as u8;

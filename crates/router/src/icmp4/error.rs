@@ -12,24 +12,24 @@ edges! {
     pub enum Next {
         /// The error, to its receiver.
         Lookup => Node("ip4-lookup"),
-        /// RFC 1812 4.3.2.7: about an ICMP error, a later fragment, a broadcast, or a packet without one sender.
+        /// RFC 1812 section 4.3.2.7: none about an ICMP error, a later fragment, a broadcast, or a packet whose source is no host.
         NotAllowed => Drop("no icmp error is sent about such a packet"),
-        /// RFC 1812 4.3.2.8.
+        /// RFC 1812 section 4.3.2.8.
         RateLimited => Drop("icmp error rate limit"),
         /// No interface has an address to send from.
         NoSource => Drop("no own address to send an icmp error from"),
     }
 }
 
-/// Errors a second, and how many at once, as Linux's `icmp_msgs_per_sec` and `icmp_msgs_burst`.
+/// Most errors a second, and at once, as Linux's `icmp_msgs_per_sec` and `icmp_msgs_burst`.
 const RATE: u64 = 1000;
 const BURST: u64 = 50;
-/// Leaves with 64: ip4-rewrite takes one, as of all packets.
+/// One more than an error leaves with: ip4-rewrite decrements it, as for all packets.
 const TTL: u8 = 65;
-/// New headers: IP and ICMP.
+/// Bytes of the new headers, IP and ICMP.
 const HEADERS: usize = ip4::LEN + icmp4::LEN;
 
-/// What the workers together may send.
+/// The allowance of all workers together.
 pub(crate) fn allowance() -> TokenBucket {
     TokenBucket::new(RATE, BURST)
 }
@@ -89,25 +89,26 @@ fn allowed(bytes: &[u8], l3: usize) -> bool {
         return false;
     };
     let later = h.fragment_offset() != 0;
-    // Behind the packet there may be padding, which is no ICMP type.
+    // Bytes behind the packet are padding, not an ICMP type.
     let empty = usize::from(h.total_len()) <= ip4::LEN;
     let kind = content.first().filter(|_| !empty);
-    // About queries yes; about errors, and what is unknown, no.
+    // About queries, but not about errors and unknown types.
     let icmp = h.proto == ip::ICMP && !kind.is_some_and(|kind| icmp4::is_query(*kind));
     !is_group(bytes) && !later && !icmp && is_host(h.src()) && is_host(h.dst())
 }
 
-/// Whether the frame is a link's multicast or broadcast.
+/// Whether the frame is multicast or broadcast on its link.
 fn is_group(frame: &[u8]) -> bool {
     eth::Header::parse(frame).is_some_and(|(ethernet, _)| ethernet.dst.is_group())
 }
 
-/// Whether an address may be a single host's: no multicast, limited broadcast, loopback, nor none at all.
+/// Whether an address may be a single host's: not multicast, limited broadcast, loopback or 0.
 fn is_host(address: u32) -> bool {
     address != 0 && address != u32::MAX && address >> 28 != 0xe && address >> 24 != 127
 }
 
-/// The address that the route to the sender names or its interface has (RFC 1812 section 4.3.2.4), else another own one.
+/// The source of the error: the address that the route to the sender names, or one of its interface (RFC 1812 section
+/// 4.3.2.4), or else any own address.
 fn source(cx: &Cx, pool: &Pool, d: &Desc) -> Option<u32> {
     let packet = pool.bytes_of(d).get(d.l3 as usize..)?;
     let sender = ip4::Header::parse(packet)?.0.src();
@@ -117,13 +118,13 @@ fn source(cx: &Cx, pool: &Pool, d: &Desc) -> Option<u32> {
     all.into_iter().find(|source| *source != 0)
 }
 
-/// Cuts Ethernet padding off, and what does not fit into the error.
+/// Cuts off Ethernet padding, and bytes that do not fit into the error.
 fn trim(p: &mut Pkt<'_>) {
     let total = usize::from(p.header::<ip4::Header>(p.l3).total_len());
     p.truncate(p.l3 as usize + total.min(icmp4::MAX_QUOTE));
 }
 
-/// Writes the headers in front of the packet, which now has room for them.
+/// Writes the headers, for which there is room in front of the packet.
 fn write(p: &mut Pkt<'_>, error: Error, source: u32, id: u16) {
     let l3 = p.l3 as usize;
     let (packet, quote) = p.bytes_mut()[l3..].split_at_mut(HEADERS);
@@ -131,7 +132,7 @@ fn write(p: &mut Pkt<'_>, error: Error, source: u32, id: u16) {
         return;
     };
     let mut header = ip4::Header::new(source, about.src(), ip::ICMP, icmp4::LEN + quote.len());
-    // Precedence "internetwork control" (RFC 1812 section 4.3.2.5), type of service as it came.
+    // Precedence "internetwork control" (RFC 1812 section 4.3.2.5), type of service as in the packet.
     header.tos = about.tos & 0x1e | 0xc0;
     header.ttl = TTL;
     header.set_id(id);

@@ -1,4 +1,4 @@
-//! ip4-fragment: cuts a packet that is larger than the link takes (RFC 791 section 3.2).
+//! ip4-fragment: cuts packets that are larger than the link's MTU (RFC 791 section 3.2).
 
 use graph::{Desc, Each, Emit, edges};
 use wire::ip4::{FRAGMENT_OFFSET, Header, LEN, MORE_FRAGMENTS};
@@ -10,7 +10,7 @@ edges! {
     pub enum Next {
         /// A fragment on its way.
         Rewrite => Node("ip4-rewrite"),
-        /// The packet that was cut.
+        /// The packet that has been cut.
         Cut => Drop("ip4 packet was sent in fragments"),
         /// There were no buffers for its fragments.
         NoBuffer => Drop("no buffers for ip4 fragments"),
@@ -51,14 +51,14 @@ impl Each<Cx> for Fragment {
 }
 
 impl Fragment {
-    /// Makes all fragments; false when buffers are short.
+    /// Makes all fragments. False when buffers are short.
     fn make(&mut self, out: &mut Emit<'_, Next>, d: &Desc, l3: usize, mtu: usize) -> bool {
         let packet = &self.whole[l3..];
         let Some((whole, _)) = Header::parse(packet) else {
             return false;
         };
         let total = usize::from(whole.total_len()).min(packet.len());
-        // The last piece may have any length that fits, those before it multiples of 8.
+        // The last fragment may have any length that fits, the others only multiples of 8.
         let room = mtu.saturating_sub(LEN);
         if room < 8 {
             return false;

@@ -1,4 +1,4 @@
-//! ip4-input: the header checks of RFC 1812 section 5.2.2, and addresses that nobody may use (section 5.3.7).
+//! ip4-input: the header checks of RFC 1812 section 5.2.2, and addresses that no packet may have (section 5.3.7).
 
 use graph::{Pkt, Stage, edges};
 use wire::ip4::{Header, LEN};
@@ -11,9 +11,9 @@ edges! {
     pub enum Next {
         /// The header is good.
         Lookup => Node("ip4-lookup"),
-        /// Options, multicast or limited broadcast: the host is the slow path.
+        /// Options, multicast or limited broadcast: the host's kernel is the slow path.
         Punt => Node("punt"),
-        /// The frame holds no whole header.
+        /// The header is not all there.
         Truncated => Drop("ip4 header is cut off"),
         /// The version is not 4.
         BadVersion => Drop("ip4 version is not 4"),
@@ -21,7 +21,7 @@ edges! {
         BadHeaderLength => Drop("ip4 header length is below 20 bytes"),
         /// Total length below the header's, or beyond the frame's.
         BadLength => Drop("ip4 total length does not fit header and frame"),
-        /// The sum is wrong.
+        /// The checksum is wrong.
         BadChecksum => Drop("ip4 header checksum is wrong"),
         /// Source that no packet on a wire may have.
         MartianSource => Drop("ip4 source is no unicast address"),
@@ -46,7 +46,7 @@ impl Stage<Cx> for Input {
             return unusual(p);
         }
         let total = usize::from(h.total_len());
-        // A first buffer as long as the header says, and more behind it: odd too.
+        // A chained packet is odd even if its first buffer has the length that the header says.
         if total < LEN || total != room || p.is_chained() {
             return odd_length(p, total);
         }
@@ -57,10 +57,10 @@ impl Stage<Cx> for Input {
     }
 }
 
-/// Addresses that Linux too calls martians whatever the routes say.
+/// Sorts out the addresses that Linux calls martians, whatever the routes say.
 #[inline(always)]
 fn addresses(h: &Header) -> Next {
-    // First byte 1 to 223 and not 127, both: nearly all packets.
+    // In nearly all packets, both begin with 1 to 223 and not with 127.
     let plain = |address: u32| {
         let first = (address >> 24) as u8;
         first.wrapping_sub(1) < 223 && first != 127
@@ -90,7 +90,7 @@ fn odd_addresses(h: &Header) -> Next {
     }
 }
 
-/// Not version 4 with a 20 byte header.
+/// A first byte that does not say version 4 and a header of 20 bytes.
 #[cold]
 fn unusual(p: &Pkt<'_>) -> Next {
     let l3 = p.l3 as usize;
@@ -115,7 +115,7 @@ fn unusual(p: &Pkt<'_>) -> Next {
     Next::Punt
 }
 
-/// The first segment is not as long as the header says: padded, wrong, or going on in further buffers.
+/// A first segment that is not as long as the header says: padded, wrong, or chained.
 #[inline(never)]
 fn odd_length(p: &mut Pkt<'_>, total: usize) -> Next {
     let l3 = p.l3 as usize;
@@ -128,7 +128,7 @@ fn odd_length(p: &mut Pkt<'_>, total: usize) -> Next {
     if !p.header::<Header>(p.l3).checksum_ok() {
         return Next::BadChecksum;
     }
-    // What is behind the packet would go out too, beyond what the next link takes.
+    // Padding would be sent, too, even beyond the next link's MTU.
     p.truncate((l3 + total).max(eth::MIN_FRAME));
     addresses(p.header(p.l3))
 }

@@ -1,4 +1,4 @@
-//! ip4-input-features: lets packets with a good header pass the features of the interface that they came by.
+//! ip4-input-features: sends packets with a good header through the features of the interface that received them.
 
 use super::input::{self, Input};
 use crate::arc::IP4_IN_ARC;
@@ -23,8 +23,8 @@ impl Stage<Cx> for InputFeatures {
     type Next = Next;
     const THRU: Next = Next::Features;
 
-    // ip4-input checks the header once more behind the features. That costs less than its way by single nodes, and leaves
-    // it to ip4-input alone what goes to the host.
+    // ip4-input checks the header once more behind the features. That costs less than going on in nodes that are not fused, and
+    // leaves ip4-input to decide what goes to the host.
     #[inline(always)]
     fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
         match Input.packet(cx, p) {

@@ -1,4 +1,4 @@
-//! ip4-lookup: the longest prefix that matches, its next-hop group, the adjacency for this flow.
+//! ip4-lookup: finds the longest prefix that matches, its next-hop group, and the adjacency for the flow.
 
 use graph::{Pkt, Stage, edges};
 use tables::ip4::Entry;
@@ -12,15 +12,15 @@ use crate::icmp4::Error;
 edges! {
     /// Ways out of ip4-lookup.
     pub enum Next {
-        /// To a neighbor (or to be resolved).
+        /// To a neighbor, resolved or not.
         Rewrite => Node("ip4-rewrite"),
-        /// An own address, or a route that the kernel follows.
+        /// An own address, or a route that the kernel is to follow.
         Punt => Node("punt"),
-        /// No route: the sender is told.
+        /// No route: send an ICMP error.
         NoRoute => Node("icmp4-error"),
-        /// A route of type unreachable: the sender is told.
+        /// A route of type unreachable: send an ICMP error.
         Unreachable => Node("icmp4-error"),
-        /// A route of type prohibit: the sender is told.
+        /// A route of type prohibit: send an ICMP error.
         Prohibited => Node("icmp4-error"),
         /// A route of type blackhole.
         Blackhole => Drop("ip4 route is a blackhole"),
@@ -60,7 +60,7 @@ fn destination(p: &Pkt<'_>) -> u32 {
     p.header::<Header>(p.l3).dst()
 }
 
-/// The hash of the packet's flow: addresses, protocol and ports; without ports for fragments and what has none.
+/// The hash of the packet's flow: addresses, protocol and ports. Fragments, and protocols without ports, are hashed without.
 #[inline(never)]
 pub fn flow_hash(p: &Pkt<'_>) -> u32 {
     let h = p.header::<Header>(p.l3);
@@ -80,7 +80,7 @@ pub fn flow_hash(p: &Pkt<'_>) -> u32 {
 
 #[cold]
 fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
-    // The group may be an ordinary one whose members are all gone: its buckets then are the special adjacency.
+    // The buckets of an ordinary group whose members are all gone are the special adjacency, too.
     let number = if entry.is_special() {
         entry.group()
     } else {

@@ -15,15 +15,15 @@ edges! {
         Output => Interface,
         /// Out by an interface with features.
         Features => Node("ip4-output-features"),
-        /// The neighbor is not resolved.
+        /// The neighbor is unresolved.
         Resolve => Node("ip4-arp"),
-        /// Larger than the link takes, and may be cut.
+        /// Larger than the link's MTU, and may be cut.
         Fragment => Node("ip4-fragment"),
-        /// Larger than the link takes, and may not be cut: the sender is told.
+        /// Larger than the link's MTU, and may not be cut: send an ICMP error.
         FragmentationNeeded => Node("icmp4-error"),
-        /// Its time is over: the sender is told.
+        /// Its time to live has run out: send an ICMP error.
         TtlExpired => Node("icmp4-error"),
-        /// The link is gone.
+        /// The interface is down or gone.
         Gone => Drop("ip4 next hop's interface is down"),
     }
 }
@@ -53,7 +53,7 @@ impl Stage<Cx> for Rewrite {
     }
 }
 
-/// Makes it the next hop's packet.
+/// Decrements the time to live and writes the next hop's Ethernet header.
 #[inline(always)]
 pub(super) fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
     let l3 = p.l3;
@@ -70,7 +70,7 @@ pub(super) fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
 #[cold]
 fn slow(p: &mut Pkt<'_>, adjacency: &Hot, total: u16) -> Next {
     match adjacency.kind() {
-        // There is no fast MTU.
+        // Such an adjacency has no fast MTU.
         Kind::Rewrite if total <= adjacency.mtu() => Next::Features,
         Kind::Rewrite | Kind::Glean | Kind::Incomplete if total > adjacency.mtu() => {
             if p.header::<Header>(p.l3).fragment() & DONT_FRAGMENT == 0 {

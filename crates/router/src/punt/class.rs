@@ -1,42 +1,43 @@
-//! How urgent a frame for the host is.
+//! Classes of frames for the host, by how urgent they are.
 
 use wire::{eth, icmp6, ip, ip4, ip6, port};
 
 use crate::bucket::Allowance;
 
-/// What a frame for the host belongs to. Each has an allowance of its own, so that no amount of the one can take another's.
+/// The class of a frame for the host. Each class has an allowance of its own, so that a flood in one does not starve another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     /// ARP and IPv6 neighbor discovery: without them nothing is reachable.
     Neighbors,
-    /// What keeps links, addresses and routes alive: BGP, BFD, OSPF, IS-IS, LACP, DHCP and their like.
+    /// Protocols that keep links, addresses and routes alive: BGP, BFD, OSPF, IS-IS, LACP, DHCP and the like.
     Control,
-    /// All else.
+    /// All others.
     Rest,
 }
 
 impl Class {
     pub(crate) const COUNT: usize = 3;
 
-    /// The class of an Ethernet frame, tagged or not. What is cut off or unknown is [`Class::Rest`].
+    /// The class of an Ethernet frame, tagged or not. If it is cut off or unknown, [`Class::Rest`].
     pub(super) fn of(frame: &[u8]) -> Class {
         ethernet(frame).unwrap_or(Class::Rest)
     }
 }
 
-/// Packets that go to the host, by class of each interface: a second, and at once. All interfaces together may have twice as many,
+/// Most packets to the host from each interface, by class: a second, and at once. All interfaces together may send twice as many,
 /// so that a flood on one leaves something to the others.
 ///
-/// A packet for the host is a system call that runs the kernel's receive path, 1 to 3 us where forwarding takes 40 ns: the rest takes
-/// 5 to 15 % of a worker. A BGP peer that sends whole tables as fast as FRR takes them stays far below its class's.
+/// A packet to the host takes a system call that runs the kernel's receive path: 1 to 3 us, where forwarding takes 40 ns. At its
+/// limit, [`Class::Rest`] takes 5 to 15 % of a worker. A BGP peer that sends whole tables as fast as FRR takes them stays far
+/// below the limit of its class.
 const ALLOWANCES: [(u64, u64); Class::COUNT] = [(10_000, 1000), (20_000, 1000), (50_000, 1000)];
 
-/// What the workers together may send to the host, by class.
+/// The allowances of all workers together, by class.
 pub(crate) fn allowances() -> [Allowance; Class::COUNT] {
     ALLOWANCES.map(|(rate, burst)| Allowance::new((rate, burst), (2 * rate, 2 * burst)))
 }
 
-/// Tags that are looked behind.
+/// Tags that may precede the EtherType.
 const TAGS: usize = 2;
 const LINK_PROTOCOLS: [u16; 3] = [eth::SLOW, eth::EAPOL, eth::LLDP];
 const PROTOCOLS: [u8; 6] = [ip::IGMP, ip::RSVP, ip::EIGRP, ip::OSPF, ip::PIM, ip::VRRP];

@@ -1,4 +1,4 @@
-//! punt: what is for the host goes to the interface's twin, as it came, and not more of it than the worker has time for.
+//! punt: sends frames for the host to the interface's twin, unchanged, and no more than the worker has time for.
 
 mod class;
 
@@ -11,15 +11,15 @@ edges! {
     pub enum Next {
         /// To the host.
         Host => Interface,
-        /// The kernel takes its packets of this port before we see them; this one it did not.
+        /// The kernel takes its packets from this port before we see them, but did not take this one.
         NoTwin => Drop("interface has no host twin"),
-        /// Made here: its Ethernet header is not one that the host would take.
+        /// Made here, without an Ethernet header that the host would accept.
         Own => Drop("own packet for the host"),
-        /// More ARP and neighbor discovery than goes to the host.
+        /// More ARP and neighbor discovery than the host is given.
         NeighborsLimited => Drop("too much neighbor discovery for the host"),
-        /// More of routing and link protocols than goes to the host.
+        /// More packets of routing and link protocols than the host is given.
         ControlLimited => Drop("too many control packets for the host"),
-        /// More of all else than goes to the host.
+        /// More of all other packets than the host is given.
         RestLimited => Drop("too many packets for the host"),
     }
 }
