@@ -1,4 +1,5 @@
-//! `parshall cleanup`: removes what killed predecessors left. What belongs to the living is left alone.
+//! `parshall cleanup`: removes what killed predecessors left. What belongs to the living is left
+//! alone.
 
 use std::path::Path;
 use std::{fs, io};
@@ -10,9 +11,10 @@ use crate::output;
 /// Where all our sockets and notes are.
 const RUN: &str = "/run/parshall";
 
-/// Removes namespaces, directories and processes of laboratories, puts network devices back, and removes sockets that
-/// nobody listens on. Prints what it did. XDP programs are not looked for: the kernel takes one off when the process that
-/// holds it ends, so one that is there belongs to a living one.
+/// Removes namespaces, directories and processes of laboratories, puts network devices back, and
+/// removes sockets that nobody listens on. Prints what it did. XDP programs are not looked for: the
+/// kernel takes one off when the process that holds it ends, so one that is there belongs to a
+/// living one.
 ///
 /// # Errors
 /// Not root; something that could not be removed, which does not keep the rest from being removed.

@@ -14,9 +14,11 @@ use report::{html, text};
 use crate::load::progress;
 use crate::output;
 
-/// Compares devices under test in network namespaces of its own: highest rate without loss, and what it costs.
+/// Compares devices under test in network namespaces of its own: highest rate without loss, and
+/// what it costs.
 ///
-/// Takes about three minutes. Without root it measures the router inside one process, which needs none.
+/// Takes about three minutes. Without root it measures the router inside one process, which needs
+/// none.
 #[derive(Args, Debug)]
 pub struct Lab {
     /// Devices under test, in this order: kernel, parshall
@@ -28,10 +30,12 @@ pub struct Lab {
     /// 64 B many flows one way only; under 40 s
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// All sizes, one flow too, both ways too, five rounds, both placements on processors; about 20 minutes a round
+    /// All sizes, one flow too, both ways too, five rounds, both placements on processors; about 20
+    /// minutes a round
     #[arg(long)]
     full: bool,
-    /// How often everything is repeated, devices interleaved; the table shows medians [default: 1, with --full 5]
+    /// How often everything is repeated, devices interleaved; the table shows medians [default: 1,
+    /// with --full 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: Option<u32>,
     /// Write all results as JSON; - is standard output, and the table then goes to standard error

@@ -37,7 +37,8 @@ enum Command {
     Trace(ask::Ask),
     /// Set counters of the running router back: runtime, errors, interface, trace
     Clear(ask::Ask),
-    /// Send through a device under test and count what comes back: a ramp, or a search for its highest rate
+    /// Send through a device under test and count what comes back: a ramp, or a search for its
+    /// highest rate
     Loadtest(Box<load::Loadtest>),
     /// Send a traffic profile by a port
     Send(Box<load::Send>),

@@ -21,7 +21,8 @@ pub fn say(json: Option<&Path>, text: &str) -> io::Result<()> {
     }
 }
 
-/// Prints a result on standard output. Who has stopped reading (`| head`) wants no more of it: that is no error.
+/// Prints a result on standard output. Who has stopped reading (`| head`) wants no more of it: that
+/// is no error.
 ///
 /// # Errors
 /// What the system says: a full disk, for one.

@@ -7,15 +7,17 @@ pub const FEATURES: usize = 32;
 
 /// The features on one stretch of the way, in their order.
 ///
-/// An edge that leads [`To::Arc`](crate::To::Arc) leads to the first feature in the packet's mask; from a feature of the arc, to
-/// the first one behind it. Where there is none left, it leads to the arc's end. No packet carries its mask: it is asked for at
-/// each step, so that a feature that is switched off gets no more packets.
+/// An edge that leads [`To::Arc`](crate::To::Arc) leads to the first feature in the packet's mask;
+/// from a feature of the arc, to the first one behind it. Where there is none left, it leads to the
+/// arc's end. No packet carries its mask: it is asked for at each step, so that a feature that is
+/// switched off gets no more packets.
 pub struct FeatureArc {
     /// Name, as in [`To::Arc`](crate::To::Arc).
     pub name: &'static str,
     /// Names of the nodes, at most [`FEATURES`]: the n-th stands for bit n of the mask.
     pub features: Vec<&'static str>,
-    /// The node behind the last feature; `None`: packets leave by the interface that [`Desc::tx_if`] names.
+    /// The node behind the last feature; `None`: packets leave by the interface that
+    /// [`Desc::tx_if`] names.
     pub end: Option<&'static str>,
     /// The features that a packet is to pass.
     pub mask: Mask,

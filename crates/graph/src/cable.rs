@@ -1,4 +1,5 @@
-//! A port without a device, for tests and tools: packets are put in by hand, and collected when they come out.
+//! A port without a device, for tests and tools: packets are put in by hand, and collected when
+//! they come out.
 
 use crate::{Batch, Buffers, Frame, Port, PortCounters};
 use std::collections::VecDeque;

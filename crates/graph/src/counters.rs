@@ -1,4 +1,5 @@
-//! Counters: written by one worker with plain stores, read by any thread. Readers that clear them keep a baseline.
+//! Counters: written by one worker with plain stores, read by any thread. Readers that clear them
+//! keep a baseline.
 
 use crate::stage::StageInfo;
 use std::sync::Arc;
@@ -136,7 +137,8 @@ impl ExecutorCounters {
         }
     }
 
-    /// The counter of a stage's edge, by the names of both. Of a stage in several nodes, that of the first node.
+    /// The counter of a stage's edge, by the names of both. Of a stage in several nodes, that of
+    /// the first node.
     pub fn edge(&self, stage: &str, edge: &str) -> Option<&Counter> {
         self.nodes.iter().find_map(|(_, node)| {
             let edges = node.stages.iter();

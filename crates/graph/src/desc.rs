@@ -6,19 +6,21 @@
 pub struct Flag(u8);
 
 impl Flag {
-    /// The packet goes on in further buffers, as its metadata says. Only code that builds and cuts chains sets this.
+    /// The packet goes on in further buffers, as its metadata says. Only code that builds and cuts
+    /// chains sets this.
     pub(crate) const CHAINED: Flag = Flag(1);
     /// Every node that this packet passes writes a trace record.
     pub(crate) const TRACED: Flag = Flag(1 << 1);
-    /// The router made this packet itself (an ICMP error, a fragment): no further error is sent about it.
+    /// The router made this packet itself (an ICMP error, a fragment): no further error is sent
+    /// about it.
     pub const OURS: Flag = Flag(1 << 2);
 }
 
 /// One packet: a buffer of the [`crate::Pool`] and where its bytes lie in it.
 ///
-/// A descriptor owns its buffer. It is not `Clone`: its owner frees it, sends it or hands it on; dropping it loses the buffer
-/// until the end of the pool. Buffer, offset, length and chain are private, so that safe code reaches no memory but the
-/// packet's.
+/// A descriptor owns its buffer. It is not `Clone`: its owner frees it, sends it or hands it on;
+/// dropping it loses the buffer until the end of the pool. Buffer, offset, length and chain are
+/// private, so that safe code reaches no memory but the packet's.
 #[derive(Debug)]
 #[repr(C, align(16))]
 pub struct Desc {
@@ -31,17 +33,20 @@ pub struct Desc {
     /// Offset of the network header from the first byte, in bytes.
     pub l3: u8,
     flags: u8,
-    /// A word from one node to the next. The two agree on what it is: adjacency, interface or argument.
+    /// A word from one node to the next. The two agree on what it is: adjacency, interface or
+    /// argument.
     word: u32,
 }
 
 const _: () = assert!(size_of::<Desc>() == 16);
 
 impl Desc {
-    /// A descriptor of buffer `buf` (the pool's first number and the index) with `len` bytes at `off`.
+    /// A descriptor of buffer `buf` (the pool's first number and the index) with `len` bytes at
+    /// `off`.
     ///
     /// # Safety
-    /// The caller owns the buffer; `off` is one of [`crate::Pool::offsets`], and `off + len` at most the pool's stride.
+    /// The caller owns the buffer; `off` is one of [`crate::Pool::offsets`], and `off + len` at
+    /// most the pool's stride.
     #[inline(always)]
     pub(crate) const unsafe fn new(buf: u32, off: u16, len: u16) -> Self {
         Desc {
@@ -92,7 +97,8 @@ impl Desc {
         self.word = adjacency;
     }
 
-    /// Sets the [`interface to leave by`](Self::tx_if). It takes the place of adjacency and argument.
+    /// Sets the [`interface to leave by`](Self::tx_if). It takes the place of adjacency and
+    /// argument.
     #[inline(always)]
     pub const fn set_tx_if(&mut self, interface: u16) {
         self.word = interface as u32;
@@ -134,7 +140,8 @@ impl Desc {
         self.has(Flag::CHAINED)
     }
 
-    /// Takes over what nodes have written into the descriptor of another packet, of which this one is a copy or a part.
+    /// Takes over what nodes have written into the descriptor of another packet, of which this one
+    /// is a copy or a part.
     #[inline]
     pub const fn inherit(&mut self, from: &Desc) {
         const NOT: u8 = Flag::CHAINED.0 | Flag::TRACED.0;

@@ -5,7 +5,8 @@
 pub enum To {
     /// To the node of this name.
     Node(&'static str),
-    /// Along the [`FeatureArc`](crate::FeatureArc) of this name: to the next feature that the packet is to pass, or to its end.
+    /// Along the [`FeatureArc`](crate::FeatureArc) of this name: to the next feature that the
+    /// packet is to pass, or to its end.
     Arc(&'static str),
     /// Out of the interface that [`Desc::tx_if`](crate::Desc::tx_if) names.
     Interface,
@@ -32,7 +33,8 @@ pub trait Edges: Copy + Send + 'static {
     fn index(self) -> u8;
 }
 
-/// Declares the edges of a stage: each variant, and where it leads. Errors are edges that end in `Drop`, with their reason.
+/// Declares the edges of a stage: each variant, and where it leads. Errors are edges that end in
+/// `Drop`, with their reason.
 #[macro_export]
 macro_rules! edges {
     ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$vmeta:meta])* $variant:ident => $kind:ident $(($arg:expr))?),+ $(,)? }) => {

@@ -4,7 +4,8 @@ use crate::out::Out;
 use crate::{Buffers, Desc, Edges, Pool};
 use std::marker::PhantomData;
 
-/// What an [`Each`](crate::Each) node works with beside its own state: its edges `E`, and the worker's buffers and clock.
+/// What an [`Each`](crate::Each) node works with beside its own state: its edges `E`, and the
+/// worker's buffers and clock.
 ///
 /// A node pushes packets along its own edges only:
 /// ```
@@ -60,9 +61,10 @@ impl<'a, E: Edges> Emit<'a, E> {
         self.out.push(edge.index(), d);
     }
 
-    /// Sends a packet along an edge at worker `worker`, 0 to [`workers`](Self::workers) - 1: for nodes whose state is spread
-    /// over the workers. It counts under the edge here; `handoffs` counts it as handed over, `handoff_full` as lost when the
-    /// ring to that worker is full. At this worker itself, and along an edge that leads to no node, it goes as by
+    /// Sends a packet along an edge at worker `worker`, 0 to [`workers`](Self::workers) - 1: for
+    /// nodes whose state is spread over the workers. It counts under the edge here; `handoffs`
+    /// counts it as handed over, `handoff_full` as lost when the ring to that worker is full. At
+    /// this worker itself, and along an edge that leads to no node, it goes as by
     /// [`push`](Self::push).
     ///
     /// # Panics
@@ -88,8 +90,8 @@ impl<'a, E: Edges> Emit<'a, E> {
         self.out.now()
     }
 
-    /// Milliseconds at the start of this round, since some time before the router's start: the time of
-    /// [`Timers`](crate::Timers).
+    /// Milliseconds at the start of this round, since some time before the router's start: the time
+    /// of [`Timers`](crate::Timers).
     #[inline]
     pub fn tick(&self) -> u64 {
         self.out.now() / self.out.millisecond()

@@ -1,8 +1,10 @@
-//! Snapshots: the control thread publishes a value, every worker sees it in its next round, nobody waits.
+//! Snapshots: the control thread publishes a value, every worker sees it in its next round, nobody
+//! waits.
 //!
-//! A worker says once a round which generation it has seen ([`Reader::refresh`]). The control thread drops a value when every
-//! worker has seen a later one. The same generations are the workers' grace period for tables: see [`Publisher::mark`].
-//! A sleeping worker is offline and holds nobody up.
+//! A worker says once a round which generation it has seen ([`Reader::refresh`]). The control
+//! thread drops a value when every worker has seen a later one. The same generations are the
+//! workers' grace period for tables: see [`Publisher::mark`]. A sleeping worker is offline and
+//! holds nobody up.
 #![allow(unsafe_code)]
 
 use crate::ring::Padded;
@@ -97,8 +99,8 @@ impl<T: Send + Sync> Publisher<T> {
         self.reclaim();
     }
 
-    /// Starts a new generation and returns it: when [`Publisher::passed`] is true for it, no worker holds anything
-    /// that it read from a table or snapshot before this call.
+    /// Starts a new generation and returns it: when [`Publisher::passed`] is true for it, no worker
+    /// holds anything that it read from a table or snapshot before this call.
     pub fn mark(&mut self) -> u64 {
         let generation = self.shared.generation.0.load(Ordering::Relaxed) + 1;
         self.shared.generation.0.store(generation, Ordering::SeqCst);
@@ -138,7 +140,8 @@ impl<T> Drop for Shared<T> {
 
 impl<T> Drop for Publisher<T> {
     fn drop(&mut self) {
-        // A retired value that a reader may still use is leaked rather than pulled away. Workers end before the publisher.
+        // A retired value that a reader may still use is leaked rather than pulled away. Workers
+        // end before the publisher.
         for (generation, old) in self.retired.drain(..) {
             if self
                 .shared
@@ -177,13 +180,14 @@ impl<T> Reader<T> {
     /// The value.
     #[inline(always)]
     pub fn get(&self) -> &T {
-        // SAFETY: loaded at the last refresh; the publisher keeps it until this reader's slot shows a later generation.
-        // Offline readers hold no dangling pointer either: `offline` takes &mut self and `online` reloads before anything can be read.
+        // SAFETY: loaded at the last refresh; the publisher keeps it until this reader's slot shows
+        // a later generation. Offline readers hold no dangling pointer either: `offline` takes &mut
+        // self and `online` reloads before anything can be read.
         unsafe { &*self.current }
     }
 
-    /// Runs `sleep` while this reader holds nobody up. Even if `sleep` panics, the reader is back before anything can be
-    /// read.
+    /// Runs `sleep` while this reader holds nobody up. Even if `sleep` panics, the reader is back
+    /// before anything can be read.
     pub fn offline<R>(&mut self, sleep: impl FnOnce() -> R) -> R {
         struct Away<'a, T>(&'a mut Reader<T>);
         impl<T> Drop for Away<'_, T> {
@@ -199,7 +203,8 @@ impl<T> Reader<T> {
     }
 
     fn online(&mut self) {
-        // 0 holds everything; only after it is visible may the pointer be loaded (the publisher swaps, then looks).
+        // 0 holds everything; only after it is visible may the pointer be loaded (the publisher
+        // swaps, then looks).
         self.shared.seen[self.slot].0.store(0, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         self.current = self.shared.current.load(Ordering::SeqCst);

@@ -62,21 +62,23 @@ impl Frame {
             None => Err(d),
         }
     }
-    /// Appends a packet for which there is [`room`](Self::room). Without room the packet is lost to the pool, and with debug
-    /// assertions this panics.
+    /// Appends a packet for which there is [`room`](Self::room). Without room the packet is lost to
+    /// the pool, and with debug assertions this panics.
     #[inline]
     pub fn put(&mut self, d: Desc) {
         let full = self.push(d).is_err();
         debug_assert!(!full, "a packet for a frame that is full");
     }
-    /// Takes all its packets out, in order. Packets that the caller leaves in the iterator are lost to the pool.
+    /// Takes all its packets out, in order. Packets that the caller leaves in the iterator are lost
+    /// to the pool.
     #[inline]
     pub fn drain(&mut self) -> impl Iterator<Item = Desc> {
         let len = std::mem::take(&mut self.len).min(FRAME);
         // SAFETY: the frame counts them as gone already, and each is read once.
         self.descs[..len].iter().map(|d| unsafe { d.duplicate() })
     }
-    /// Lets `take` have the first `at_most` packets; the others move to the front. Returns how many it took.
+    /// Lets `take` have the first `at_most` packets; the others move to the front. Returns how many
+    /// it took.
     #[inline]
     pub fn offer(&mut self, at_most: usize, take: impl FnOnce(&mut Batch<'_>)) -> usize {
         // Nobody owns them twice, even if `take` panics.
@@ -91,7 +93,8 @@ impl Frame {
             let descs = self.descs.as_mut_ptr();
             // SAFETY: within the frame.
             let left = unsafe { descs.add(taken) };
-            // SAFETY: both ranges lie within the frame; Desc has no drop, and the packets that were taken are overwritten or forgotten.
+            // SAFETY: both ranges lie within the frame; Desc has no drop, and the packets that were
+            // taken are overwritten or forgotten.
             unsafe { std::ptr::copy(left, descs, len - taken) };
         }
         self.len = len - taken;
@@ -118,7 +121,8 @@ impl Frame {
     }
 }
 
-/// A run of packets on offer: an iterator that takes them one by one, in order. The others stay their owner's.
+/// A run of packets on offer: an iterator that takes them one by one, in order. The others stay
+/// their owner's.
 #[derive(Debug)]
 pub struct Batch<'a> {
     packets: &'a [Desc],

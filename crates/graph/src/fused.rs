@@ -5,8 +5,8 @@ use crate::{Edge, Edges, Pkt, Stage};
 
 /// Two stages as one: packets that take the first one's through edge go on in the second at once.
 ///
-/// Its edges are the first stage's, then the second's. The first one's through edge is never counted: readers subtract the
-/// other edges from the packets of the stage.
+/// Its edges are the first stage's, then the second's. The first one's through edge is never
+/// counted: readers subtract the other edges from the packets of the stage.
 pub struct Fused<A, B>(pub A, pub B);
 
 /// The edges of [`Fused`].

@@ -7,7 +7,8 @@ use crate::targets::{GraphError, Targets};
 use crate::{Buffers, FeatureArc, Frame, Node};
 use std::sync::Arc;
 
-/// The nodes of one worker. Every worker has a graph of its own; they share tables and snapshots only.
+/// The nodes of one worker. Every worker has a graph of its own; they share tables and snapshots
+/// only.
 pub struct Graph<C> {
     nodes: Vec<Box<dyn Node<C>>>,
     names: Vec<&'static str>,
@@ -20,8 +21,8 @@ impl<C> Graph<C> {
     /// Builds the graph. Nodes earlier in the list run first: list them in a packet's usual order.
     ///
     /// # Errors
-    /// [`GraphError`]: an edge to nowhere or back to its own node, stages fused against their edges, two nodes of one name,
-    /// too many nodes.
+    /// [`GraphError`]: an edge to nowhere or back to its own node, stages fused against their
+    /// edges, two nodes of one name, too many nodes.
     pub fn new(
         nodes: Vec<Box<dyn Node<C>>>,
         bufs: Buffers,
@@ -86,15 +87,16 @@ impl<C> Graph<C> {
         &mut self.out
     }
 
-    /// Runs nodes until none has packets, then sends what they gave to interfaces and other workers.
+    /// Runs nodes until none has packets, then sends what they gave to interfaces and other
+    /// workers.
     #[inline]
     #[allow(unsafe_code)]
     pub(crate) fn run(&mut self, cx: &C) {
         let mut clock = crate::cycles::now();
         while let Some(node) = self.out.next_node(&mut self.work) {
             let packets = self.work.len() as u64;
-            // SAFETY: packets come between the nodes by `Out::receive`, `Out::take_over`, `Out::push` and `Out::hand_over`
-            // only, which let in those of its pool.
+            // SAFETY: packets come between the nodes by `Out::receive`, `Out::take_over`,
+            // `Out::push` and `Out::hand_over` only, which let in those of its pool.
             unsafe { self.nodes[node].frame(cx, &mut self.out, &mut self.work) };
             self.work.clear();
             clock = self.out.count_call(packets, clock);

@@ -86,8 +86,8 @@ impl Handle {
         self.thread.as_ref().is_some_and(|t| !t.is_finished())
     }
 
-    /// Why the thread has ended without [`stop`](Self::stop): the message of its panic. `None` while it runs, and if it was
-    /// never started.
+    /// Why the thread has ended without [`stop`](Self::stop): the message of its panic. `None`
+    /// while it runs, and if it was never started.
     pub fn death(&mut self) -> Option<String> {
         let thread = self.thread.take_if(|t| t.is_finished())?;
         let why = thread.join().err().map(|panic| {

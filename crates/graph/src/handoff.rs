@@ -1,7 +1,8 @@
 //! Packets for other workers: a ring from each worker to each other one.
 //!
-//! The sender says where a packet goes on at the other worker: out of its interface, or at a node. A ring holds nothing but
-//! 16-byte descriptors; a descriptor without a packet says where those behind it go.
+//! The sender says where a packet goes on at the other worker: out of its interface, or at a node.
+//! A ring holds nothing but 16-byte descriptors; a descriptor without a packet says where those
+//! behind it go.
 
 use crate::counters::WorkerCounters;
 use crate::ring::{Consumer, Producer};
@@ -50,8 +51,8 @@ struct Inbound {
 }
 
 impl Handoff {
-    /// Rings of `size` packets between `wakers.len()` workers, each to each; element n is worker n's side. The workers'
-    /// graphs must have the same nodes in the same order.
+    /// Rings of `size` packets between `wakers.len()` workers, each to each; element n is worker
+    /// n's side. The workers' graphs must have the same nodes in the same order.
     pub fn mesh(wakers: &[Arc<Waker>], size: usize) -> Vec<Handoff> {
         let mut all: Vec<Handoff> = wakers.iter().map(|_| Handoff::default()).collect();
         for from in 0..wakers.len() {
@@ -95,8 +96,8 @@ impl Handoff {
         }
     }
 
-    /// Keeps a packet for node `node` of `worker` until the next [`flush`](Self::flush), at most a frame of them. Gives it
-    /// back if that is this worker.
+    /// Keeps a packet for node `node` of `worker` until the next [`flush`](Self::flush), at most a
+    /// frame of them. Gives it back if that is this worker.
     ///
     /// # Panics
     /// When there is no such worker.

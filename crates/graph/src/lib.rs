@@ -1,12 +1,14 @@
-//! The packet engine: buffers, frames, stages, edges, workers, counters, trace, snapshots, rings, the [`Port`] trait.
-//! It knows no protocol.
+//! The packet engine: buffers, frames, stages, edges, workers, counters, trace, snapshots, rings,
+//! the [`Port`] trait. It knows no protocol.
 //!
-//! A [`worker::Worker`] takes packets from its [`Port`]s into a [`Frame`] of 256 descriptors, hands the frame to the nodes of its
-//! [`Graph`] along their edges until none has packets left, and gives packets that reach an interface to that interface's port.
-//! Three mechanisms carry the speed:
+//! A [`worker::Worker`] takes packets from its [`Port`]s into a [`Frame`] of 256 descriptors, hands
+//! the frame to the nodes of its [`Graph`] along their edges until none has packets left, and gives
+//! packets that reach an interface to that interface's port. Three mechanisms carry the speed:
 //! - a frame holds [`Desc`]riptors by value; there is no metadata memory beside the packet;
-//! - the engine moves, counts, prefetches and traces whole frames, and runs of packets where a frame splits;
-//! - a [`Stage`] is written once, as a function of one packet, and fused by [`Fused`] where it pays.
+//! - the engine moves, counts, prefetches and traces whole frames, and runs of packets where a
+//!   frame splits;
+//! - a [`Stage`] is written once, as a function of one packet, and fused by [`Fused`] where it
+//!   pays.
 
 mod arc;
 pub mod cable;

@@ -10,7 +10,8 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Time between two looks at ports that have no descriptor to wait on.
 const GLANCE: Duration = Duration::from_micros(50);
 
-/// Most ports whose descriptors a worker waits on; with more ports, it looks at all of them again and again.
+/// Most ports whose descriptors a worker waits on; with more ports, it looks at all of them again
+/// and again.
 const MOST_PORTS: usize = 64;
 
 /// The file descriptors that a sleeping worker waits on.
@@ -22,7 +23,8 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Asks `ports` to wake the worker, whose own waker has the descriptor `waker`. `None` if packets are waiting already.
+    /// Asks `ports` to wake the worker, whose own waker has the descriptor `waker`. `None` if
+    /// packets are waiting already.
     pub(crate) fn arm(waker: i32, ports: &mut [WorkerPort]) -> Option<Self> {
         let none = libc::pollfd {
             fd: -1,

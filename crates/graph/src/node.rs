@@ -1,4 +1,5 @@
-//! Nodes: what a graph is made of. Most run a [`Stage`] over a frame; those that make, free or hold packets are an [`Each`].
+//! Nodes: what a graph is made of. Most run a [`Stage`] over a frame; those that make, free or hold
+//! packets are an [`Each`].
 #![allow(unsafe_code)]
 
 use crate::out::Out;
@@ -8,7 +9,8 @@ use std::marker::PhantomData;
 
 /// A node of the graph, made by [`node`] or [`each`].
 pub trait Node<C>: Send {
-    /// The stages that it consists of (most nodes: one) with their edges. The first one's name is the node's.
+    /// The stages that it consists of (most nodes: one) with their edges. The first one's name is
+    /// the node's.
     fn stages(&self) -> Vec<StageInfo>;
     /// Takes every packet out of the frame and sends it along an edge, or keeps it.
     ///
@@ -36,7 +38,8 @@ pub fn each<C: 'static, E: Each<C> + 'static>(each: E) -> Box<dyn Node<C>> {
     Box::new(OneByOne(each))
 }
 
-/// A node that owns the packets it is given, one at a time and in order, and may make, free or hold packets.
+/// A node that owns the packets it is given, one at a time and in order, and may make, free or hold
+/// packets.
 pub trait Each<C>: Send {
     /// Name in `show runtime` and `show errors`: `<layer>-<verb>`.
     const NAME: &'static str;
@@ -50,8 +53,8 @@ pub trait Each<C>: Send {
     fn polls(&self) -> bool {
         false
     }
-    /// For nodes that hold packets: called about once a millisecond (every 100 ms while the worker sleeps), and after every new
-    /// snapshot.
+    /// For nodes that hold packets: called about once a millisecond (every 100 ms while the worker
+    /// sleeps), and after every new snapshot.
     fn poll(&mut self, _cx: &C, _out: &mut Emit<'_, Self::Next>) {}
 }
 

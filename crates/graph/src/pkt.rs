@@ -7,12 +7,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 use crate::{Desc, Pool, pool::WINDOW};
 
-/// A packet in a stage's hands: its descriptor, and a window of [`WINDOW`] bytes from its first byte on.
+/// A packet in a stage's hands: its descriptor, and a window of [`WINDOW`] bytes from its first
+/// byte on.
 ///
-/// The window is always readable. [`Pkt::len`] says how many of its bytes belong to the packet; check that once, as part of the
-/// protocol.
+/// The window is always readable. [`Pkt::len`] says how many of its bytes belong to the packet;
+/// check that once, as part of the protocol.
 ///
-/// It dereferences to its descriptor, which cannot be replaced, so that the window is always the packet's.
+/// It dereferences to its descriptor, which cannot be replaced, so that the window is always the
+/// packet's.
 pub struct Pkt<'a> {
     d: &'a mut Desc,
     window: NonNull<[u8; WINDOW]>,
@@ -82,13 +84,13 @@ impl<'a> Pkt<'a> {
         self.pool.total(self.d)
     }
 
-    /// The header at offset `at` of the window, whether or not the packet is that long. It has 64 bytes at most; any bytes
-    /// are a header, and an array of bytes is one too.
+    /// The header at offset `at` of the window, whether or not the packet is that long. It has 64
+    /// bytes at most; any bytes are a header, and an array of bytes is one too.
     #[inline(always)]
     pub fn header<H: FromBytes + Immutable + Unaligned>(&self, at: u8) -> &H {
         const { assert!(size_of::<H>() <= WINDOW - 256) };
-        // SAFETY: at + size <= 255 + 64 < WINDOW bytes, which the buffer has from the first byte on (`Pool::offsets`); H may
-        // lie anywhere, have any bytes, and has no interior mutability.
+        // SAFETY: at + size <= 255 + 64 < WINDOW bytes, which the buffer has from the first byte on
+        // (`Pool::offsets`); H may lie anywhere, have any bytes, and has no interior mutability.
         unsafe { self.byte(at).cast().as_ref() }
     }
 
@@ -103,7 +105,8 @@ impl<'a> Pkt<'a> {
     /// The byte at offset `at` of the window.
     #[inline(always)]
     fn byte(&self, at: u8) -> NonNull<u8> {
-        // SAFETY: 255 < WINDOW bytes, which the buffer has from the first byte on (`Pool::offsets`).
+        // SAFETY: 255 < WINDOW bytes, which the buffer has from the first byte on
+        // (`Pool::offsets`).
         unsafe { self.window.cast::<u8>().add(at as usize) }
     }
 
@@ -119,8 +122,8 @@ impl<'a> Pkt<'a> {
         self.pool.bytes_of_mut(self.d)
     }
 
-    /// Moves the packet's first byte by `by` bytes; a negative number adds bytes in front. False, with nothing changed, if that
-    /// does not fit.
+    /// Moves the packet's first byte by `by` bytes; a negative number adds bytes in front. False,
+    /// with nothing changed, if that does not fit.
     #[inline]
     pub fn shift(&mut self, by: i32) -> bool {
         let off = i64::from(self.d.off) + i64::from(by);

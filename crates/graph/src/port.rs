@@ -5,8 +5,8 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters that a port keeps beside the engine's (ring full, invalid descriptors, ...). Any thread may read them; only the
-/// worker that serves the port writes them.
+/// Counters that a port keeps beside the engine's (ring full, invalid descriptors, ...). Any thread
+/// may read them; only the worker that serves the port writes them.
 #[derive(Debug, Clone, Default)]
 pub struct PortCounters(Option<Arc<[(&'static str, AtomicU64)]>>);
 
@@ -40,7 +40,8 @@ impl PortCounters {
 }
 
 impl Frame {
-    /// Offers all its packets to a port and returns how many the port took. For those who serve a port without a graph.
+    /// Offers all its packets to a port and returns how many the port took. For those who serve a
+    /// port without a graph.
     pub fn send(&mut self, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
         self.offer(FRAME, |batch| port.tx(bufs, batch))
     }
@@ -48,8 +49,9 @@ impl Frame {
 
 /// One receive/transmit queue pair of an interface, served by one worker.
 ///
-/// Packets change owner by value: packets that [`Port::rx`] puts into the frame belong to the caller, packets that [`Port::tx`] takes out
-/// of the batch belong to the port. A port that drops a descriptor loses the packet and its buffer, nothing else.
+/// Packets change owner by value: packets that [`Port::rx`] puts into the frame belong to the
+/// caller, packets that [`Port::tx`] takes out of the batch belong to the port. A port that drops a
+/// descriptor loses the packet and its buffer, nothing else.
 pub trait Port: Send {
     /// Name for counters and messages.
     fn name(&self) -> &str;
@@ -60,10 +62,12 @@ pub trait Port: Send {
     /// Takes packets from the front of the batch and sends them. The others stay the caller's.
     fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>);
 
-    /// Sends what `tx` has queued and frees what has left. Called once a round while anything may be outstanding.
+    /// Sends what `tx` has queued and frees what has left. Called once a round while anything may
+    /// be outstanding.
     fn flush(&mut self, _bufs: &mut Buffers) {}
 
-    /// A file descriptor to wait on with poll(2) when there is nothing to do; `None` if the port has to be polled.
+    /// A file descriptor to wait on with poll(2) when there is nothing to do; `None` if the port
+    /// has to be polled.
     fn fd(&self) -> Option<RawFd> {
         None
     }
@@ -73,8 +77,8 @@ pub trait Port: Send {
         true
     }
 
-    /// Whether the wake-up that [`Port::arm`] asks for may fail to come: a sleeping worker then arms again every few
-    /// milliseconds.
+    /// Whether the wake-up that [`Port::arm`] asks for may fail to come: a sleeping worker then
+    /// arms again every few milliseconds.
     fn forgets(&self) -> bool {
         false
     }

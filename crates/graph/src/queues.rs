@@ -1,9 +1,11 @@
-//! The queues in front of the nodes: one frame each, and spare frames for those whose frame is full.
+//! The queues in front of the nodes: one frame each, and spare frames for those whose frame is
+//! full.
 #![allow(unsafe_code)]
 
 use crate::{Desc, FRAME, Frame};
 
-/// Frames kept for nodes whose own frame is full. A node that makes packets fills 17 frames before any is lost.
+/// Frames kept for nodes whose own frame is full. A node that makes packets fills 17 frames before
+/// any is lost.
 const SPARE: usize = 16;
 
 /// Packets on their way to nodes.
@@ -29,7 +31,8 @@ impl Queues {
         }
     }
 
-    /// Moves the packets of the first node that has any into `work`, which is empty, and returns the node.
+    /// Moves the packets of the first node that has any into `work`, which is empty, and returns
+    /// the node.
     #[inline]
     pub(crate) fn take(&mut self, work: &mut Frame) -> Option<usize> {
         if self.ready == 0 {
@@ -42,8 +45,8 @@ impl Queues {
         Some(node)
     }
 
-    /// Tries to queue the whole frame for node `to` by exchanging frames. False, with the frame as it was, if the node has
-    /// packets already.
+    /// Tries to queue the whole frame for node `to` by exchanging frames. False, with the frame as
+    /// it was, if the node has packets already.
     #[inline]
     pub(crate) fn swap(&mut self, to: u16, frame: &mut Frame) -> bool {
         let pending = &mut self.pending[to as usize];
@@ -55,7 +58,8 @@ impl Queues {
         true
     }
 
-    /// Queues a run of at most [`FRAME`] packets for node `to`. Returns how many were taken: the first ones.
+    /// Queues a run of at most [`FRAME`] packets for node `to`. Returns how many were taken: the
+    /// first ones.
     ///
     /// # Safety
     /// The caller owns the packets, and no longer uses the originals of those that were taken.

@@ -1,11 +1,13 @@
-//! Queues between threads: a ring with one producer and one consumer, and the free list of the pool.
+//! Queues between threads: a ring with one producer and one consumer, and the free list of the
+//! pool.
 #![allow(unsafe_code)]
 
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// Keeps what two threads write on separate pairs of cache lines: processors prefetch the adjacent line, too.
+/// Keeps what two threads write on separate pairs of cache lines: processors prefetch the adjacent
+/// line, too.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Padded<T>(pub T);
@@ -18,7 +20,8 @@ struct Shared<T> {
     slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
 }
 
-// SAFETY: a slot is reached by the producer or the consumer, never both: head and tail hand it over (Release/Acquire).
+// SAFETY: a slot is reached by the producer or the consumer, never both: head and tail hand it over
+// (Release/Acquire).
 unsafe impl<T: Send> Sync for Shared<T> {}
 // SAFETY: it owns its values.
 unsafe impl<T: Send> Send for Shared<T> {}
@@ -91,14 +94,16 @@ impl<T> Producer<T> {
                 return Err(value);
             }
         }
-        // SAFETY: the place at tail is free: the consumer has passed it (Acquire above) and sees it only after the store below.
+        // SAFETY: the place at tail is free: the consumer has passed it (Acquire above) and sees it
+        // only after the store below.
         self.ring.slots[self.tail & (size - 1)].with_mut(|p| unsafe { (*p).write(value) });
         self.tail = self.tail.wrapping_add(1);
         self.ring.tail.0.store(self.tail, Ordering::Release);
         Ok(())
     }
 
-    /// Takes as many values as there is room for, and leaves the others in the iterator. Returns how many it took.
+    /// Takes as many values as there is room for, and leaves the others in the iterator. Returns
+    /// how many it took.
     #[inline]
     pub fn fill(&mut self, values: impl Iterator<Item = T>) -> usize {
         self.head = self.ring.head.0.load(Ordering::Acquire);
@@ -145,7 +150,8 @@ struct Cell {
 
 /// The free buffers of a pool: a bounded queue for many producers and consumers, without locks.
 ///
-/// Each cell carries the position it is good for (the bounded queue of D. Vyukov, 2010), so that one store publishes an index.
+/// Each cell carries the position it is good for (the bounded queue of D. Vyukov, 2010), so that
+/// one store publishes an index.
 pub(crate) struct FreeList {
     take: Padded<AtomicU32>,
     give: Padded<AtomicU32>,

@@ -1,10 +1,10 @@
-//! Stages: the work on one packet, written once. A node runs a stage over a frame; [`Fused`](crate::Fused) makes one node
-//! of two stages.
+//! Stages: the work on one packet, written once. A node runs a stage over a frame;
+//! [`Fused`](crate::Fused) makes one node of two stages.
 
 use crate::{Edge, Edges, Pkt};
 
-/// One stage of a packet's way: a protocol's work on one packet. `C` is the context that the stages of a graph share: tables and
-/// the snapshot.
+/// One stage of a packet's way: a protocol's work on one packet. `C` is the context that the stages
+/// of a graph share: tables and the snapshot.
 pub trait Stage<C>: Send + 'static {
     /// Name in `show runtime` and `show errors`: `<layer>-<verb>`.
     const NAME: &'static str;

@@ -1,7 +1,9 @@
-//! Timers for nodes: a hashed timing wheel (Varghese and Lauck, 1987, scheme 6) with ticks of a millisecond.
+//! Timers for nodes: a hashed timing wheel (Varghese and Lauck, 1987, scheme 6) with ticks of a
+//! millisecond.
 //!
-//! A node keeps a wheel for its entries, which it numbers itself. It asks for those that have expired when it is polled
-//! ([`Each::poll`](crate::Each::poll)), with [`Emit::tick`](crate::Emit::tick) as the time. Only [`Timers::new`] allocates.
+//! A node keeps a wheel for its entries, which it numbers itself. It asks for those that have
+//! expired when it is polled ([`Each::poll`](crate::Each::poll)), with
+//! [`Emit::tick`](crate::Emit::tick) as the time. Only [`Timers::new`] allocates.
 
 /// Slots of a wheel: entries that are due so many ticks apart share one. About a second.
 const SLOTS: u64 = 1024;
@@ -48,8 +50,8 @@ impl Timers {
         }
     }
 
-    /// Sets the timer of an entry, whether it was set or not. It expires at tick `at`, or at the next tick if that has
-    /// passed.
+    /// Sets the timer of an entry, whether it was set or not. It expires at tick `at`, or at the
+    /// next tick if that has passed.
     ///
     /// # Panics
     /// When there is no such entry.
@@ -91,8 +93,8 @@ impl Timers {
         }
     }
 
-    /// The number of an entry whose timer has expired at tick `now`; it is no longer set. Call it until there is none. They come
-    /// in no particular order.
+    /// The number of an entry whose timer has expired at tick `now`; it is no longer set. Call it
+    /// until there is none. They come in no particular order.
     pub fn expired(&mut self, now: u64) -> Option<u32> {
         self.now = self.now.max(now);
         loop {

@@ -1,4 +1,5 @@
-//! Trace: what a packet looked like at every node it passed. A worker writes records into a buffer made by the control thread.
+//! Trace: what a packet looked like at every node it passed. A worker writes records into a buffer
+//! made by the control thread.
 #![allow(unsafe_code)]
 
 use crate::{Desc, Flag, Pool};
@@ -35,7 +36,8 @@ pub struct Record {
 impl Record {
     /// `node` of a record written when a port received the packet; the interface is `rx_if`.
     pub const INTERFACE_RX: u16 = u16::MAX;
-    /// `node` of a record written when a packet is given to a port; the interface is [`Record::tx_if`].
+    /// `node` of a record written when a packet is given to a port; the interface is
+    /// [`Record::tx_if`].
     pub const INTERFACE_TX: u16 = u16::MAX - 1;
 
     /// As [`Desc::adjacency`].
@@ -75,8 +77,8 @@ struct Records {
     len: AtomicUsize,
 }
 
-// SAFETY: places below `len` are written before `len` is raised (Release) and never again; only the one `Writer` reaches those
-// above.
+// SAFETY: places below `len` are written before `len` is raised (Release) and never again; only the
+// one `Writer` reaches those above.
 unsafe impl Sync for Records {}
 
 /// A worker's end of a trace: what to trace, and the only way to write records.
@@ -90,8 +92,9 @@ pub struct Writer {
 /// The control thread's end of a trace: reads records while the worker goes on.
 pub struct Reader(Arc<Records>);
 
-/// A trace of `packets` packets (at most 10,000) with room for about 12 records each. Packets are traced from `node` on: the
-/// index of a node, or [`Record::INTERFACE_RX`] for those that `interface` receives, 0 for all interfaces.
+/// A trace of `packets` packets (at most 10,000) with room for about 12 records each. Packets are
+/// traced from `node` on: the index of a node, or [`Record::INTERFACE_RX`] for those that
+/// `interface` receives, 0 for all interfaces.
 pub fn trace(node: u16, interface: u16, packets: u32) -> (Writer, Reader) {
     let packets = packets.min(10_000);
     let places = (0..packets as usize * 12)
@@ -135,7 +138,8 @@ impl Writer {
 pub(crate) struct Tracer {
     writer: Option<Writer>,
     begun: u32,
-    /// Whether any traced packet may be in the graph; without one, nobody looks at the packets of a frame.
+    /// Whether any traced packet may be in the graph; without one, nobody looks at the packets of a
+    /// frame.
     pub(crate) active: bool,
 }
 

@@ -60,8 +60,8 @@ impl Transmit {
         self.queues.iter().map(|q| q.counters.clone()).collect()
     }
 
-    /// Index of an interface. Packets for one that does not exist, a mistake of a node, are lost on interface 0, which has no
-    /// port.
+    /// Index of an interface. Packets for one that does not exist, a mistake of a node, are lost on
+    /// interface 0, which has no port.
     #[inline]
     fn known(&self, interface: u16) -> usize {
         let (interface, interfaces) = (usize::from(interface), self.queues.len());
@@ -72,8 +72,8 @@ impl Transmit {
         if interface < interfaces { interface } else { 0 }
     }
 
-    /// Tries to queue the whole frame by exchanging frames. False, with the frame as it was, if its packets leave by
-    /// several interfaces, or by one that has packets already.
+    /// Tries to queue the whole frame by exchanging frames. False, with the frame as it was, if its
+    /// packets leave by several interfaces, or by one that has packets already.
     #[inline]
     pub(crate) fn swap(&mut self, frame: &mut Frame) -> bool {
         let Some(to) = frame.packets().first().map(Desc::tx_if) else {
@@ -90,8 +90,8 @@ impl Transmit {
         true
     }
 
-    /// Queues packets from the front of `run` that leave by the same interface, as many as there is room for. Returns how many:
-    /// 0 if the interface has to send first.
+    /// Queues packets from the front of `run` that leave by the same interface, as many as there is
+    /// room for. Returns how many: 0 if the interface has to send first.
     ///
     /// # Safety
     /// The caller owns the packets, and no longer uses the originals of those that were taken.
@@ -115,7 +115,8 @@ impl Transmit {
         self.outgoing.pop()
     }
 
-    /// Gives the packets for `interface` to its port, or to the worker that has the port. Packets that are not taken are lost.
+    /// Gives the packets for `interface` to its port, or to the worker that has the port. Packets
+    /// that are not taken are lost.
     pub(crate) fn send(
         &mut self,
         interface: u16,
@@ -149,7 +150,8 @@ impl Transmit {
         }
     }
 
-    /// Takes over a port, which from now on sends its interface's packets. Gives it back if there is no such interface.
+    /// Takes over a port, which from now on sends its interface's packets. Gives it back if there
+    /// is no such interface.
     pub(crate) fn add(&mut self, port: WorkerPort) -> Result<(), WorkerPort> {
         if usize::from(port.interface) >= self.queues.len() {
             return Err(port);

@@ -1,7 +1,9 @@
-//! Waking a sleeping worker: whoever has work for it wakes it, and no order of events loses the wake-up.
+//! Waking a sleeping worker: whoever has work for it wakes it, and no order of events loses the
+//! wake-up.
 //!
-//! The sleeper announces its sleep, then looks for work once more; whoever has work publishes it, then looks for a sleeper.
-//! A full fence between the two steps, on both sides, makes sure that one of them sees the other.
+//! The sleeper announces its sleep, then looks for work once more; whoever has work publishes it,
+//! then looks for a sleeper. A full fence between the two steps, on both sides, makes sure that one
+//! of them sees the other.
 #![allow(unsafe_code)]
 
 #[cfg(not(loom))]
@@ -43,8 +45,8 @@ impl Waker {
         }
     }
 
-    /// Announces a sleep: from now on [`Waker::wake`] wakes. Whoever has done so looks for work once more and, without
-    /// any, waits for [`Waker::fd`].
+    /// Announces a sleep: from now on [`Waker::wake`] wakes. Whoever has done so looks for work
+    /// once more and, without any, waits for [`Waker::fd`].
     pub fn arm(&self) {
         self.asleep.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -56,8 +58,9 @@ impl Waker {
         self.event.clear();
     }
 
-    /// Sleeps, unless there is work: announces the sleep, looks for work once more, and then waits. `look` returns what to
-    /// wait for, [`Waker::fd`] among it, or `None` if there is work; `wait` waits for that.
+    /// Sleeps, unless there is work: announces the sleep, looks for work once more, and then waits.
+    /// `look` returns what to wait for, [`Waker::fd`] among it, or `None` if there is work; `wait`
+    /// waits for that.
     pub(crate) fn sleep<S, W>(
         &self,
         sleeper: &mut S,
@@ -109,7 +112,8 @@ impl Event {
     }
 }
 
-/// The event counter as loom sees it: a level that rises with a signal, and falls when it is cleared.
+/// The event counter as loom sees it: a level that rises with a signal, and falls when it is
+/// cleared.
 #[cfg(loom)]
 #[derive(Debug)]
 struct Event(loom::sync::Mutex<bool>, loom::sync::Condvar);

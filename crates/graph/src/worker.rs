@@ -1,4 +1,5 @@
-//! The worker: one pinned thread that takes packets from ports, runs the graph and sends what comes out.
+//! The worker: one pinned thread that takes packets from ports, runs the graph and sends what comes
+//! out.
 
 use crate::handle::{Command, Handle, Returned};
 use crate::nap::Watched;
@@ -32,7 +33,8 @@ impl Context for () {
     }
 }
 
-/// A worker. [`Worker::start`] gives it a thread; tests and tools call [`Worker::round`] themselves.
+/// A worker. [`Worker::start`] gives it a thread; tests and tools call [`Worker::round`]
+/// themselves.
 pub struct Worker<C> {
     graph: Graph<C>,
     cx: C,
@@ -50,7 +52,8 @@ pub struct Worker<C> {
 /// How long a worker polls without packets before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// Commands that may wait for a worker, and ports and traces that may wait to be collected: far more than are sent at once.
+/// Commands that may wait for a worker, and ports and traces that may wait to be collected: far
+/// more than are sent at once.
 const COMMANDS: usize = 1024;
 
 impl<C: Context + 'static> Worker<C> {
@@ -84,8 +87,8 @@ impl<C: Context + 'static> Worker<C> {
         &self.graph
     }
 
-    /// One round: commands, the snapshot, packets from other workers, every port once. Returns how many packets came in, `None`
-    /// after [`Command::Stop`].
+    /// One round: commands, the snapshot, packets from other workers, every port once. Returns how
+    /// many packets came in, `None` after [`Command::Stop`].
     #[inline]
     pub fn round(&mut self) -> Option<usize> {
         if !self.commands.is_empty() && !self.obey() {
@@ -176,7 +179,8 @@ impl<C: Context + 'static> Worker<C> {
         }
     }
 
-    /// If the ring is full, it is dropped here: the control thread does not collect what it is given.
+    /// If the ring is full, it is dropped here: the control thread does not collect what it is
+    /// given.
     fn give_back(&mut self, returned: Returned) {
         let _ = self.returned.push(returned);
     }
@@ -184,7 +188,8 @@ impl<C: Context + 'static> Worker<C> {
     /// Starts the thread. It calls `begin` first, which may pin it to a processor, for example.
     ///
     /// # Errors
-    /// The operating system's, when there is no thread to be had; that of `begin`, after which the thread has ended.
+    /// The operating system's, when there is no thread to be had; that of `begin`, after which the
+    /// thread has ended.
     pub fn start(
         mut self,
         name: String,
@@ -210,7 +215,8 @@ impl<C: Context + 'static> Worker<C> {
         Ok(handle)
     }
 
-    /// After a round: goes on while there is traffic, and sleeps when there has been none for [`SPIN`].
+    /// After a round: goes on while there is traffic, and sleeps when there has been none for
+    /// [`SPIN`].
     #[inline]
     fn rest(&mut self, moved: usize, spin: u64) {
         if moved > 0 {
@@ -239,12 +245,13 @@ impl<C: Context + 'static> Worker<C> {
         for port in self.graph.out().transmit().ports() {
             port.port.disarm();
         }
-        // Going online has taken over what was published meanwhile, so the next refresh may find nothing new; the nodes
-        // have to be polled all the same.
+        // Going online has taken over what was published meanwhile, so the next refresh may find
+        // nothing new; the nodes have to be polled all the same.
         self.next_poll = 0;
     }
 
-    /// Asks the ports to wake the worker, and looks for work once more. Returns what to wait for, `None` if there is work.
+    /// Asks the ports to wake the worker, and looks for work once more. Returns what to wait for,
+    /// `None` if there is work.
     fn look(&mut self) -> Option<Watched> {
         let transmit = self.graph.out().transmit();
         let watched = Watched::arm(self.waker.fd(), transmit.ports());

@@ -80,7 +80,8 @@ fn a_copy_is_a_packet_of_its_own() {
         (d.rx_if, d.l3) = (3, 14);
         d.set_adjacency(77);
         d.mark(Flag::OURS);
-        // Not where packets begin by default, and a second segment of another length than the pool's room.
+        // Not where packets begin by default, and a second segment of another length than the
+        // pool's room.
         assert!(Pkt::new(&pool, &mut d).shift(1));
         let more = bufs.copy_in(&[7; 5]).unwrap();
         bufs.chain(&mut d, more);

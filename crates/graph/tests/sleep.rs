@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What is published: a number. Going to sleep is replaced by what the control thread does meanwhile.
+/// What is published: a number. Going to sleep is replaced by what the control thread does
+/// meanwhile.
 struct Numbers {
     reader: Reader<u32>,
     publisher: Arc<Mutex<Publisher<u32>>>,
@@ -41,7 +42,8 @@ edges! {
     }
 }
 
-/// A node that remembers what was published when it was last polled, as one that holds packets for a change would.
+/// A node that remembers what was published when it was last polled, as one that holds packets for
+/// a change would.
 struct Holder(Arc<AtomicU32>);
 
 impl Each<Numbers> for Holder {

@@ -1,10 +1,10 @@
-//! Leaves nothing behind: what was made is removed at the end, on a signal, and, if the maker was killed, by the next
-//! one that starts.
+//! Leaves nothing behind: what was made is removed at the end, on a signal, and, if the maker was
+//! killed, by the next one that starts.
 //!
-//! A maker is known by its process number, which is in the names of what it makes, and holds a lock on
-//! `/run/parshall/lab-<pid>.lock` as long as it lives. The kernel lets go of the lock whatever becomes of the process, and
-//! shows it to all others, also to those that cannot see the process. What carries the number of a maker whose lock can
-//! be had is a leftover.
+//! A maker is known by its process number, which is in the names of what it makes, and holds a lock
+//! on `/run/parshall/lab-<pid>.lock` as long as it lives. The kernel lets go of the lock whatever
+//! becomes of the process, and shows it to all others, also to those that cannot see the process.
+//! What carries the number of a maker whose lock can be had is a leftover.
 
 use std::{
     collections::BTreeSet,
@@ -32,7 +32,8 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Directory of this process under `/run/parshall`: logs, sockets, configurations. Removed at the end.
+/// Directory of this process under `/run/parshall`: logs, sockets, configurations. Removed at the
+/// end.
 pub fn directory() -> PathBuf {
     directory_of(std::process::id())
 }
@@ -51,8 +52,8 @@ const LOOKING: Duration = Duration::from_secs(5);
 /// How many there are, and the lock that says that we live.
 static REGISTERED: Mutex<(usize, Option<File>)> = Mutex::new((0, None));
 
-/// Makes [`directory`] and takes our lock. Called by whatever makes something, and held as long as that is there. The first
-/// one of a process removes what makers left that were killed.
+/// Makes [`directory`] and takes our lock. Called by whatever makes something, and held as long as
+/// that is there. The first one of a process removes what makers left that were killed.
 ///
 /// # Errors
 /// Needs root; a process of another container has our number.
@@ -150,7 +151,8 @@ fn made(directory: &str, prefix: &str) -> Vec<(String, u32)> {
         .collect()
 }
 
-/// Ends every process inside the namespace and deletes it; its links go with it. One that is gone already is fine.
+/// Ends every process inside the namespace and deletes it; its links go with it. One that is gone
+/// already is fine.
 pub fn delete_netns(name: &str) {
     let path = Path::new(NETNS).join(name);
     for process in netns::processes(&path).unwrap_or_default() {
@@ -161,8 +163,8 @@ pub fn delete_netns(name: &str) {
     let _ = netns::delete(&path);
 }
 
-/// Removes what makers left that were killed: their namespaces with all processes and links in them, and their
-/// directories. Returns a line for each thing removed.
+/// Removes what makers left that were killed: their namespaces with all processes and links in
+/// them, and their directories. Returns a line for each thing removed.
 pub fn leftovers() -> Vec<String> {
     let all = [made(NETNS, PREFIX), made(RUN, "lab-")].concat();
     let makers: BTreeSet<u32> = all.into_iter().map(|(_, pid)| pid).collect();
@@ -196,8 +198,8 @@ fn remove(pid: u32) -> Vec<String> {
     removed
 }
 
-/// From now on SIGINT, SIGTERM and SIGHUP remove everything that this process made, and end it with the exit code
-/// that a shell gives for the signal (128 + its number).
+/// From now on SIGINT, SIGTERM and SIGHUP remove everything that this process made, and end it with
+/// the exit code that a shell gives for the signal (128 + its number).
 ///
 /// # Errors
 /// If the handler cannot be installed.

@@ -89,7 +89,8 @@ impl Stat {
                 softirq: at(6),
                 steal: at(7),
             };
-            // "cpu" alone, the sum, has no number and parses as a count of ticks: its line begins with a blank.
+            // "cpu" alone, the sum, has no number and parses as a count of ticks: its line begins
+            // with a blank.
             (!line.starts_with("cpu ")).then_some((number, time))
         });
         Self(lines.collect())

@@ -10,8 +10,8 @@ use crate::{Error, Spawn, command};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A network namespace of our own with loopback up and, but for [`Netns::with_ipv6`], IPv6 off (no router solicitations
-/// between measurements). Dropped, it is deleted with all links in it.
+/// A network namespace of our own with loopback up and, but for [`Netns::with_ipv6`], IPv6 off (no
+/// router solicitations between measurements). Dropped, it is deleted with all links in it.
 #[derive(Debug)]
 pub struct Netns {
     name: String,
@@ -57,7 +57,8 @@ impl Netns {
         Path::new("/run/netns").join(&self.name)
     }
 
-    /// Runs `work` on a thread of its own inside and returns what it returns; a panic goes on in the caller.
+    /// Runs `work` on a thread of its own inside and returns what it returns; a panic goes on in
+    /// the caller.
     ///
     /// # Panics
     /// If the namespace is gone.
@@ -105,7 +106,8 @@ impl Netns {
         self.exec(&["sh", "-e", "-c", script])
     }
 
-    /// Turns forwarding of IPv4 packets by the kernel on or off. Off is the kernel's default in a new namespace.
+    /// Turns forwarding of IPv4 packets by the kernel on or off. Off is the kernel's default in a
+    /// new namespace.
     ///
     /// # Errors
     /// As [`command::run`].

@@ -1,8 +1,9 @@
 //! How far two processors are apart: a ping-pong on one shared cache line.
 //!
-//! Virtual processors move: the same two may share a cache now and none a minute later, and everything that crosses
-//! them (memif, AF_XDP with the application on another processor) changes by a factor of three to four. So the
-//! distance is measured before and after each trial that uses two, and only trials of one kind are compared.
+//! Virtual processors move: the same two may share a cache now and none a minute later, and
+//! everything that crosses them (memif, AF_XDP with the application on another processor) changes
+//! by a factor of three to four. So the distance is measured before and after each trial that uses
+//! two, and only trials of one kind are compared.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
@@ -12,7 +13,8 @@ use std::{
 use kernel::cpu::pin;
 use report::setup::Placement;
 
-/// Cycles of a round trip from which on two processors are far apart. Near ones take about 290, far ones about 960.
+/// Cycles of a round trip from which on two processors are far apart. Near ones take about 290, far
+/// ones about 960.
 const FAR_CYCLES: f64 = 600.0;
 
 /// A measurement lasts this long.
@@ -54,8 +56,8 @@ pub fn between(before: RoundTrip, after: RoundTrip) -> Placement {
 #[repr(align(128))]
 struct Line(AtomicU32);
 
-/// Measures the round trip between two processors in about 3 ms. `None` if they are the same one, if one cannot be
-/// used, or if others kept them so busy that no batch was completed.
+/// Measures the round trip between two processors in about 3 ms. `None` if they are the same one,
+/// if one cannot be used, or if others kept them so busy that no batch was completed.
 pub fn round_trip(a: usize, b: usize) -> Option<RoundTrip> {
     if a == b {
         return None;
@@ -83,7 +85,8 @@ pub fn round_trip(a: usize, b: usize) -> Option<RoundTrip> {
     })
 }
 
-/// Makes the value odd and waits for the answer; returns the nanoseconds of a round trip, batch by batch.
+/// Makes the value odd and waits for the answer; returns the nanoseconds of a round trip, batch by
+/// batch.
 fn ask(line: &Line) -> Vec<f64> {
     let end = Instant::now() + DURATION;
     let mut samples = Vec::new();
@@ -118,8 +121,9 @@ fn answer(line: &Line, stop: &AtomicBool) {
     }
 }
 
-/// Rate of the time stamp counter in GHz: the kernel derives the BogoMIPS of an x86 processor from it (two loops a
-/// cycle). Elsewhere, or where it is not told, 1.0, which makes cycles out of nanoseconds.
+/// Rate of the time stamp counter in GHz: the kernel derives the BogoMIPS of an x86 processor from
+/// it (two loops a cycle). Elsewhere, or where it is not told, 1.0, which makes cycles out of
+/// nanoseconds.
 pub fn tsc_ghz() -> f64 {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("bogomips"));

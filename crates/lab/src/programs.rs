@@ -26,8 +26,8 @@ pub(crate) fn missing(program: &str, source: std::io::Error) -> Error {
     }
 }
 
-/// True if `program`, a name or a path, is found: a name in one of the directories of the search path or in the system's
-/// own.
+/// True if `program`, a name or a path, is found: a name in one of the directories of the search
+/// path or in the system's own.
 pub fn exists(program: &str) -> bool {
     if program.contains('/') {
         return std::path::Path::new(program).is_file();

@@ -40,8 +40,8 @@ pub fn pair(a: End<'_>, b: End<'_>, mtu: u16) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the interface a host's: checksums and segments are finished by the kernel before a packet leaves, because
-/// whoever redirects it (XDP, AF_XDP) cannot finish them.
+/// Makes the interface a host's: checksums and segments are finished by the kernel before a packet
+/// leaves, because whoever redirects it (XDP, AF_XDP) cannot finish them.
 ///
 /// # Errors
 /// Needs root and `ethtool`.
@@ -49,8 +49,9 @@ pub fn host_end(netns: &Netns, name: &str) -> Result<(), Error> {
     netns.exec(&["ethtool", "-K", name, "tx", "off"]).map(drop)
 }
 
-/// Lets frames be redirected into this interface's peer: a veth refuses them unless the receiving end polls (GRO on,
-/// or an XDP program attached; `veth_xdp_xmit` in the kernel's drivers/net/veth.c).
+/// Lets frames be redirected into this interface's peer: a veth refuses them unless the receiving
+/// end polls (GRO on, or an XDP program attached; `veth_xdp_xmit` in the kernel's
+/// drivers/net/veth.c).
 ///
 /// # Errors
 /// Needs root and `ethtool`.
@@ -58,8 +59,9 @@ pub fn device_end(netns: &Netns, name: &str) -> Result<(), Error> {
     netns.exec(&["ethtool", "-K", name, "gro", "on"]).map(drop)
 }
 
-/// Gives the interface's packet polling a kernel thread of its own, pinned to `cpu`. To be repeated after an XDP
-/// program was attached to or taken from the interface, because that makes a new thread.
+/// Gives the interface's packet polling a kernel thread of its own, pinned to `cpu`. To be repeated
+/// after an XDP program was attached to or taken from the interface, because that makes a new
+/// thread.
 ///
 /// # Errors
 /// Needs root and a kernel with threaded NAPI (5.12).

@@ -16,8 +16,8 @@ use crate::{Open, OpenError, Opener};
 
 /// How the names of our XDP programs begin, as the kernel shows them.
 const PROGRAMS: &str = "parshall_";
-/// How long a predecessor that was killed may hold its sockets and programs: the kernel frees them a
-/// moment after its end.
+/// How long a predecessor that was killed may hold its sockets and programs: the kernel frees them
+/// a moment after its end.
 const LETTING_GO: Duration = Duration::from_secs(2);
 /// Between two tries meanwhile.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -1,25 +1,28 @@
 //! Feature arcs: the features that packets may pass, in their order.
 //!
-//! An interface's line has a mask for each direction: bit n switches the n-th feature of the arc on. A feature is a node with an
-//! edge [`To::Arc`](graph::To::Arc), along which packets go on to the next feature of their mask, or to the end of the arc.
-//! An interface without features costs nothing: its packets never come to an arc.
+//! An interface's line has a mask for each direction: bit n switches the n-th feature of the arc
+//! on. A feature is a node with an edge [`To::Arc`](graph::To::Arc), along which packets go on to
+//! the next feature of their mask, or to the end of the arc. An interface without features costs
+//! nothing: its packets never come to an arc.
 
 use graph::FeatureArc;
 use tables::interface::Reader;
 
 /// Features of IPv4 packets that come in, in their order.
 ///
-/// They see each packet to the interface's own Ethernet address once, unless ip4-input would drop it, and before the look-up:
-/// packets for the host and packets with options, too. They do not see what ethernet-input punts (broadcast, multicast, answers
-/// to the host's DHCP client), nor, on a port that is the host's own device, what the kernel keeps. They do not see the
-/// router's own packets, and packets that were held for a neighbor do not pass them again.
+/// They see each packet to the interface's own Ethernet address once, unless ip4-input would drop
+/// it, and before the look-up: packets for the host and packets with options, too. They do not see
+/// what ethernet-input punts (broadcast, multicast, answers to the host's DHCP client), nor, on a
+/// port that is the host's own device, what the kernel keeps. They do not see the router's own
+/// packets, and packets that were held for a neighbor do not pass them again.
 pub const IP4_IN: &[&str] = &[];
 
 /// Features of IPv4 packets that leave, in their order.
 ///
-/// They see each packet that would leave ip4-rewrite for the interface once, with its new Ethernet header and its
-/// [`tx_if`](graph::Desc::tx_if), which they must not change: forwarded packets, the router's own errors, fragments (but not the
-/// packet that was cut), and packets that were held, when they leave in the end. They do not see what the host sends by a twin.
+/// They see each packet that would leave ip4-rewrite for the interface once, with its new Ethernet
+/// header and its [`tx_if`](graph::Desc::tx_if), which they must not change: forwarded packets, the
+/// router's own errors, fragments (but not the packet that was cut), and packets that were held,
+/// when they leave in the end. They do not see what the host sends by a twin.
 pub const IP4_OUT: &[&str] = &[];
 
 /// Name of the arc of [`IP4_IN`].
@@ -64,8 +67,8 @@ impl Arcs {
         ]
     }
 
-    /// The nodes that packets of node `from` may go to along an arc: the features behind it and the arc's end, which is `None`
-    /// where they leave by an interface.
+    /// The nodes that packets of node `from` may go to along an arc: the features behind it and the
+    /// arc's end, which is `None` where they leave by an interface.
     pub(crate) fn along(&self, arc: &str, from: &str) -> Vec<Option<&'static str>> {
         let features = match arc {
             IP4_IN_ARC => &self.ip4_in,

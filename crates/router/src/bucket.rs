@@ -1,11 +1,12 @@
-//! Token buckets (RFC 2697): so many at once, so many a second. All workers draw on the same buckets, since they protect
-//! something that all of them share.
+//! Token buckets (RFC 2697): so many at once, so many a second. All workers draw on the same
+//! buckets, since they protect something that all of them share.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tables::interface::INTERFACES;
 
-/// A bucket. It counts in TSC cycles: a token costs `price`, and at most `burst` tokens are saved up.
+/// A bucket. It counts in TSC cycles: a token costs `price`, and at most `burst` tokens are saved
+/// up.
 #[derive(Debug)]
 pub(crate) struct TokenBucket {
     price: u64,
@@ -52,7 +53,8 @@ impl Allowance {
         }
     }
 
-    /// Takes a token of an interface at TSC `now`. False if its bucket is empty, or the one for all.
+    /// Takes a token of an interface at TSC `now`. False if its bucket is empty, or the one for
+    /// all.
     pub(crate) fn take(&self, interface: u16, now: u64) -> bool {
         self.each[usize::from(interface) & (INTERFACES - 1)].take(now) && self.all.take(now)
     }

@@ -1,6 +1,8 @@
-//! The only way in: what the control plane says to the router, whatever its source (configuration, kernel, command line).
+//! The only way in: what the control plane says to the router, whatever its source (configuration,
+//! kernel, command line).
 //!
-//! A [`Change`] is a delta. [`crate::Router::apply`] validates a batch, changes the state, builds a snapshot and publishes it.
+//! A [`Change`] is a delta. [`crate::Router::apply`] validates a batch, changes the state, builds a
+//! snapshot and publishes it.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -12,14 +14,16 @@ pub use wire::eth::Mac;
 /// Index of an interface of the router (not the kernel's ifindex). 0 is never an interface.
 pub type InterfaceId = u16;
 
-/// MTUs that an interface can have, in bytes of IP packet: the smallest of IPv4 (RFC 791 section 3.2) to jumbo frames.
+/// MTUs that an interface can have, in bytes of IP packet: the smallest of IPv4 (RFC 791 section
+/// 3.2) to jumbo frames.
 pub const MTUS: std::ops::RangeInclusive<u16> = 68..=9216;
 
 /// What an interface is to the packet path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A routed interface whose packets enter `ethernet-input`. `twin` is the interface (a tap) by which the host is
-    /// reached; `None` where the kernel's netdev is the port itself and the host takes its packets before us.
+    /// A routed interface whose packets enter `ethernet-input`. `twin` is the interface (a tap) by
+    /// which the host is reached; `None` where the kernel's netdev is the port itself and the host
+    /// takes its packets before us.
     Routed {
         /// The tap that stands for this interface in the kernel.
         twin: Option<InterfaceId>,
@@ -62,12 +66,14 @@ pub struct Path {
     pub interface: InterfaceId,
     /// The router to hand it to; `None`: the destination itself is on the link.
     pub gateway: Option<Ipv4Addr>,
-    /// Share of the flows, from 1: to 256 in a route (`rtnh_hops` + 1), to 65,535 in a next-hop object (`struct nexthop_grp`).
+    /// Share of the flows, from 1: to 256 in a route (`rtnh_hops` + 1), to 65,535 in a next-hop
+    /// object (`struct nexthop_grp`).
     pub weight: u16,
-    /// Largest IP packet in bytes that the route allows (RTAX_MTU); fewer than 68 count as 68, and the interface's own limit holds beside
-    /// it. `None`: only that.
+    /// Largest IP packet in bytes that the route allows (RTAX_MTU); fewer than 68 count as 68, and
+    /// the interface's own limit holds beside it. `None`: only that.
     pub mtu: Option<u16>,
-    /// Where the router's own packets along this path come from (RTA_PREFSRC); `None`: see [`Change::AddressesSet`].
+    /// Where the router's own packets along this path come from (RTA_PREFSRC); `None`: see
+    /// [`Change::AddressesSet`].
     pub source: Option<Ipv4Addr>,
 }
 
@@ -80,7 +86,8 @@ pub struct Address {
     pub peer: Ipv4Addr,
     /// Prefix length of the link, 0 to 32.
     pub length: u8,
-    /// What the address is good for; the fewer, the wider (`RT_SCOPE_*`: 0 anywhere, 253 on its link, 254 in the host).
+    /// What the address is good for; the fewer, the wider (`RT_SCOPE_*`: 0 anywhere, 253 on its
+    /// link, 254 in the host).
     pub scope: u8,
     /// Another address of the same network came first (IFA_F_SECONDARY): never chosen as a source.
     pub secondary: bool,
@@ -112,7 +119,8 @@ pub enum Route {
     Forward(Vec<Path>),
     /// An own address, a broadcast address: the host takes it.
     Local,
-    /// Directed broadcast of a connected network (RFC 2644): delivered to the host, never forwarded.
+    /// Directed broadcast of a connected network (RFC 2644): delivered to the host, never
+    /// forwarded.
     Broadcast,
     /// The kernel forwards it: its route leaves by an interface that is not ours.
     Punt,
@@ -133,22 +141,25 @@ pub enum Change {
     InterfaceDelete(InterfaceId),
     /// The own addresses of an interface, in place of those it had.
     ///
-    /// What the router sends along a path without a source of its own comes from the first of them on the network of the next
-    /// hop, or else from the first; as Linux chooses.
+    /// What the router sends along a path without a source of its own comes from the first of them
+    /// on the network of the next hop, or else from the first; as Linux chooses.
     AddressesSet {
         /// Interface they are configured on.
         interface: InterfaceId,
         /// The addresses, in the order in which they are to be chosen from.
         addresses: Vec<Address>,
     },
-    /// The features that an interface's packets pass, in place of those they passed. None after [`Change::InterfaceDelete`].
+    /// The features that an interface's packets pass, in place of those they passed. None after
+    /// [`Change::InterfaceDelete`].
     FeaturesSet {
         /// The interface.
         interface: InterfaceId,
-        /// By direction: bit n is the n-th of [`IP4_IN`](crate::arc::IP4_IN) and [`IP4_OUT`](crate::arc::IP4_OUT).
+        /// By direction: bit n is the n-th of [`IP4_IN`](crate::arc::IP4_IN) and
+        /// [`IP4_OUT`](crate::arc::IP4_OUT).
         features: Features,
     },
-    /// Where the router's own packets come from that leave by an interface without a suitable address.
+    /// Where the router's own packets come from that leave by an interface without a suitable
+    /// address.
     SourceSet(Option<Ipv4Addr>),
     /// A neighbor is resolved to an Ethernet address.
     NeighborSet {

@@ -1,5 +1,5 @@
-//! What executors had counted at one moment, and what of it was cleared: they only ever count up, so clearing is
-//! remembering and subtracting.
+//! What executors had counted at one moment, and what of it was cleared: they only ever count up,
+//! so clearing is remembering and subtracting.
 
 /// What a node had done at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

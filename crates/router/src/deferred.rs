@@ -9,7 +9,8 @@ use tables::ip4::Prefix;
 /// Changes that one call tries again.
 const AT_ONCE: usize = 1024;
 
-/// The thing that a change is about; a later change of the same thing replaces it. In the order in which they are tried again.
+/// The thing that a change is about; a later change of the same thing replaces it. In the order in
+/// which they are tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Interface(InterfaceId),
@@ -26,7 +27,8 @@ pub(crate) struct Deferred {
     changes: BTreeMap<Key, Change>,
     /// Where the next call goes on.
     next: Option<Key>,
-    /// Changes that may fit, as far as is known: 0 after all of them have failed since there was new room.
+    /// Changes that may fit, as far as is known: 0 after all of them have failed since there was
+    /// new room.
     hopeful: usize,
 }
 
@@ -58,7 +60,8 @@ impl Deferred {
         self.hopeful = self.changes.len();
     }
 
-    /// Tries some changes again with `apply`, which says whether a change fits. True if any was tried.
+    /// Tries some changes again with `apply`, which says whether a change fits. True if any was
+    /// tried.
     pub(crate) fn retry(&mut self, mut apply: impl FnMut(&Change) -> bool) -> bool {
         if self.hopeful == 0 || self.changes.is_empty() {
             self.hopeful = 0;

@@ -22,8 +22,8 @@ pub enum Event {
 const WAITING: usize = 1024;
 
 /// A worker's end of its ring; all its nodes share it.
-// Boxed: a context that contains a cell might change with any write, so the compiler would load its table pointers anew for each
-// packet.
+// Boxed: a context that contains a cell might change with any write, so the compiler would load its
+// table pointers anew for each packet.
 pub struct Events(Box<RefCell<Producer<Event>>>);
 
 /// A worker's end of a ring of events, and the control thread's.

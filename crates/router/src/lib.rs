@@ -1,7 +1,8 @@
 //! The router: features, one folder each, on the packet engine.
 //!
-//! [`Router`] owns the [`state::State`] and is driven by one thread. Every change comes in as a [`Change`]; workers read tables and the
-//! [`Snapshot`] and are never stopped. [`nodes`] is the node table.
+//! [`Router`] owns the [`state::State`] and is driven by one thread. Every change comes in as a
+//! [`Change`]; workers read tables and the [`Snapshot`] and are never stopped. [`nodes`] is the
+//! node table.
 
 pub mod arc;
 pub mod arp;

@@ -35,11 +35,13 @@ pub struct Setup {
     pub memory: Memory,
     /// Number of workers, 1 to [`WORKERS`].
     pub workers: usize,
-    /// Waits until nothing but workers can still read what was retired; `None` if only workers read the tables.
+    /// Waits until nothing but workers can still read what was retired; `None` if only workers read
+    /// the tables.
     pub grace: Option<Grace>,
 }
 
-/// Waits for XDP programs that read the tables beside the workers. False if it could not: it is called again then.
+/// Waits for XDP programs that read the tables beside the workers. False if it could not: it is
+/// called again then.
 pub type Grace = Box<dyn Fn() -> bool + Send>;
 
 /// The router, owned by the control thread.
@@ -70,13 +72,14 @@ impl Router {
     /// A router without interfaces, and its workers, to be started or driven by hand.
     ///
     /// # Errors
-    /// The operating system's, when there are no more file descriptors; never [`GraphError`] with the nodes of this crate.
+    /// The operating system's, when there are no more file descriptors; never [`GraphError`] with
+    /// the nodes of this crate.
     pub fn new(setup: Setup) -> Result<(Self, Vec<Idle>), Box<dyn std::error::Error>> {
         Self::with_table(setup, nodes::table)
     }
 
-    /// As [`Router::new`], with other nodes than this crate's: `table` is called for each worker and must return the same each
-    /// time.
+    /// As [`Router::new`], with other nodes than this crate's: `table` is called for each worker
+    /// and must return the same each time.
     ///
     /// # Errors
     /// As [`Router::new`]; [`GraphError`] if the nodes are no graph.
@@ -122,8 +125,8 @@ impl Router {
         self.workers = handles;
     }
 
-    /// Counters for an executor that is no worker, shown beside the workers under `name`; whoever runs it counts. `None` before
-    /// the workers are attached, whose nodes it has.
+    /// Counters for an executor that is no worker, shown beside the workers under `name`; whoever
+    /// runs it counts. `None` before the workers are attached, whose nodes it has.
     pub fn add_executor(&mut self, name: &'static str) -> Option<ExecutorCounters> {
         let counters = self.workers.first()?.counters.anew();
         self.others.push((name, counters.clone()));
@@ -142,8 +145,8 @@ impl Router {
 
     /// Applies a batch: all of it is checked first, then applied, then published.
     ///
-    /// Returns how many changes found a table full. What they were to replace stays until there is room, and then they are applied
-    /// ([`Router::tick`]). [`crate::state::Alarms`] counts them.
+    /// Returns how many changes found a table full. What they were to replace stays until there is
+    /// room, and then they are applied ([`Router::tick`]). [`crate::state::Alarms`] counts them.
     ///
     /// # Errors
     /// [`Rejected`] if a change is not valid: nothing was applied.
@@ -156,7 +159,8 @@ impl Router {
             {
                 self.clear_interface(i.id);
             }
-            // There may be numbers that wait for a grace period: only after that is the table really full.
+            // There may be numbers that wait for a grace period: only after that is the table
+            // really full.
             let alarms = self.state.alarms;
             let applied = self.state.apply(change).or_else(|f| {
                 if self.reclaim_now() {
@@ -202,8 +206,8 @@ impl Router {
             .collect()
     }
 
-    /// Ports that workers have given back since the last call, for the caller to drop. Traces that they have given back are
-    /// dropped.
+    /// Ports that workers have given back since the last call, for the caller to drop. Traces that
+    /// they have given back are dropped.
     pub fn collect(&mut self) -> Vec<Box<WorkerPort>> {
         let workers = self.workers.iter_mut();
         let returned = workers.flat_map(|w| std::iter::from_fn(|| w.returned()));
@@ -220,7 +224,8 @@ impl Router {
         self.deferred.len()
     }
 
-    /// Reclaims what no worker can reach any more, and applies changes that have waited for the room. To be called now and then.
+    /// Reclaims what no worker can reach any more, and applies changes that have waited for the
+    /// room. To be called now and then.
     pub fn tick(&mut self) {
         self.reclaim();
         let alarms = self.state.alarms;
@@ -257,8 +262,8 @@ impl Router {
         }
     }
 
-    /// Waits for the grace period of all that is retired now. False if a worker does not begin another round in time; for XDP
-    /// programs it waits as long as they take.
+    /// Waits for the grace period of all that is retired now. False if a worker does not begin
+    /// another round in time; for XDP programs it waits as long as they take.
     fn reclaim_now(&mut self) -> bool {
         // First for what waits already, then for what was retired since.
         for _ in 0..2 {
@@ -270,7 +275,8 @@ impl Router {
         self.waiting.is_none()
     }
 
-    /// Waits until every worker has begun a round since the numbers that wait were retired. False if that takes too long.
+    /// Waits until every worker has begun a round since the numbers that wait were retired. False
+    /// if that takes too long.
     fn workers_pass(&self) -> bool {
         let Some((generation, ..)) = &self.waiting else {
             return true;

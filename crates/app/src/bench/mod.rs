@@ -1,8 +1,10 @@
-//! `parshall bench dataplane`: how many TSC cycles the router itself costs a packet, on in-process ports.
+//! `parshall bench dataplane`: how many TSC cycles the router itself costs a packet, on in-process
+//! ports.
 //!
-//! One worker, driven by hand, and one port whose receive queue is what it transmitted: receive, every node, transmit and all
-//! counters are in the figure. Packets are rebuilt and outputs checked against a longest-match oracle outside of the timed part.
-//! Scenarios run interleaved, round by round, so that a change of the machine's speed meets all of them.
+//! One worker, driven by hand, and one port whose receive queue is what it transmitted: receive,
+//! every node, transmit and all counters are in the figure. Packets are rebuilt and outputs checked
+//! against a longest-match oracle outside of the timed part. Scenarios run interleaved, round by
+//! round, so that a change of the machine's speed meets all of them.
 
 mod command;
 mod oracle;

@@ -23,7 +23,8 @@ pub struct What {
     packets: usize,
     /// How often each is forwarded in a round.
     passes: usize,
-    /// Source and destination addresses from 16.0.0.4 and 48.0.0.4 on; 0: random destinations inside of random routes.
+    /// Source and destination addresses from 16.0.0.4 and 48.0.0.4 on; 0: random destinations
+    /// inside of random routes.
     flows: u32,
     /// Routes beside the connected one.
     routes: usize,
@@ -198,7 +199,8 @@ impl Scenario {
             .frame()
     }
 
-    /// Every packet: where the oracle says, time to live and checksum right, nothing else changed, none lost or doubled.
+    /// Every packet: where the oracle says, time to live and checksum right, nothing else changed,
+    /// none lost or doubled.
     fn check(&self, packets: &[Desc]) -> Result<(), Box<dyn Error>> {
         let mut seen = vec![false; self.pool.count() as usize];
         if packets.len() != self.what.packets {
@@ -284,7 +286,8 @@ fn shuffled(pool: &Arc<Pool>) -> Buffers {
     bufs
 }
 
-/// Gives the router its interface, neighbors and routes; returns the oracle that knows the same, and the packets' destinations.
+/// Gives the router its interface, neighbors and routes; returns the oracle that knows the same,
+/// and the packets' destinations.
 fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<u32>), Box<dyn Error>> {
     let gateway = |hop: u32| Ipv4Addr::new(10, 0, 0, hop as u8 + 2);
     let path = |gateway| {

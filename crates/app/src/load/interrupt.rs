@@ -3,8 +3,8 @@
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// From now on a signal to end removes `sockets` and ends the process with the exit code that a shell gives for it
-/// (128 + its number). Programs and sockets on interfaces go with the process.
+/// From now on a signal to end removes `sockets` and ends the process with the exit code that a
+/// shell gives for it (128 + its number). Programs and sockets on interfaces go with the process.
 ///
 /// # Errors
 /// If the handler cannot be installed.

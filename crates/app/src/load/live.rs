@@ -1,7 +1,7 @@
 //! XDP live frames as a generator, and the counting XDP program as a receiver.
 //!
-//! A profile that asks for more than the program can send is [`LiveError::DoesNotFit`], and another way of sending is
-//! taken.
+//! A profile that asks for more than the program can send is [`LiveError::DoesNotFit`], and another
+//! way of sending is taken.
 
 use loadgen::device::{Count, Failure, Receiver, Transmitter};
 use loadgen::live_plan;
@@ -15,8 +15,8 @@ use xdp::{Live, LiveError, LivePlan, LiveStream, MAX_ROUND, Rate, Sink, StreamCo
 pub struct Generator(Live);
 
 impl Generator {
-    /// Readies one generator for all these interfaces; it sends nothing yet. The streams of each are addressed and have
-    /// their rates at multiplier 1.
+    /// Readies one generator for all these interfaces; it sends nothing yet. The streams of each
+    /// are addressed and have their rates at multiplier 1.
     ///
     /// # Errors
     /// [`LiveError::DoesNotFit`]: another generator may do it. Otherwise what the kernel refuses.

@@ -28,8 +28,9 @@ use crate::output::{self, write_json};
 
 /// Sends through a device under test and counts what comes back.
 ///
-/// Without --search: a warm-up, a linear ramp up to the rate of -m, and a hold. Ports: live:IF (XDP live frames, sends
-/// only), sink:IF (counts and drops in XDP, receives only), af_xdp:IF, memif:PATH,id=N,role=client|server.
+/// Without --search: a warm-up, a linear ramp up to the rate of -m, and a hold. Ports: live:IF (XDP
+/// live frames, sends only), sink:IF (counts and drops in XDP, receives only), af_xdp:IF,
+/// memif:PATH,id=N,role=client|server.
 #[derive(Args, Debug)]
 pub struct Loadtest {
     /// Port to send by; once for each direction
@@ -38,12 +39,14 @@ pub struct Loadtest {
     /// Port that the direction of the --tx before it comes back by
     #[arg(long, value_name = "PORT", required = true)]
     rx: Vec<Spec>,
-    /// How many directions; both-ways with one pair of ports sends the other way between the same two
+    /// How many directions; both-ways with one pair of ports sends the other way between the same
+    /// two
     #[arg(long, value_enum)]
     direction: Option<Direction>,
     #[command(flatten)]
     traffic: Traffic,
-    /// Rate each way: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the profile's own; the end of the ramp
+    /// Rate each way: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the profile's own; the end of
+    /// the ramp
     #[arg(
         short = 'm',
         long = "rate",
@@ -69,13 +72,15 @@ pub struct Loadtest {
     /// How long the rate of -m is held after the ramp
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     hold: Duration,
-    /// Search instead of a ramp: for the highest rate with no more loss than allowed, or one trial flat out
+    /// Search instead of a ramp: for the highest rate with no more loss than allowed, or one trial
+    /// flat out
     #[arg(long, value_enum)]
     search: Option<Search>,
     /// Loss that a search allows, as a share of what was sent
     #[arg(long, value_name = "SHARE", default_value = "0.001", value_parser = share)]
     loss: f64,
-    /// Length of a trial of a search, a second or more; those that confirm its result take three times as long
+    /// Length of a trial of a search, a second or more; those that confirm its result take three
+    /// times as long
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     trial: Duration,
     /// Time for all trials of a search; more makes the result more precise

@@ -1,7 +1,7 @@
 //! The load tester's commands: `parshall loadtest` and `parshall send`.
 //!
-//! A command line becomes directions ([`traffic`]), directions become open ports ([`ports`]), and crate `loadgen`
-//! does the rest: it knows only transmitters and receivers.
+//! A command line becomes directions ([`traffic`]), directions become open ports ([`ports`]), and
+//! crate `loadgen` does the rest: it knows only transmitters and receivers.
 
 mod interface;
 mod interrupt;

@@ -27,7 +27,8 @@ pub fn of_search(traffic: &Traffic, sender: Sender, ways: &[(Sending, Spec)], fo
         io: Word::Other(io),
         profile: traffic.profile.clone(),
         load: load(ways),
-        // Nothing is known of a device that is tested from outside; usually it has processors of its own.
+        // Nothing is known of a device that is tested from outside; usually it has processors of
+        // its own.
         spread: Spread::Apart,
         round: 1,
         sender: sender.into(),
@@ -35,7 +36,8 @@ pub fn of_search(traffic: &Traffic, sender: Sender, ways: &[(Sending, Spec)], fo
     }
 }
 
-/// A ramp; its result is the rate that as many samples pass as fail, losing no more than `loss` in any direction.
+/// A ramp; its result is the rate that as many samples pass as fail, losing no more than `loss` in
+/// any direction.
 pub fn of_ramp(
     traffic: &Traffic,
     sender: Sender,

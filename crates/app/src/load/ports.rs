@@ -171,7 +171,8 @@ fn receiver(
     }
 }
 
-/// One generator for everything that is to be sent by live frames, in its order; none if it cannot do it all.
+/// One generator for everything that is to be sent by live frames, in its order; none if it cannot
+/// do it all.
 fn live_generators(
     sendings: &[&Sending],
     cpu: Option<usize>,
@@ -298,8 +299,8 @@ impl Receiver for Queues {
     }
 }
 
-/// Opens the ports in software and starts the threads that serve them: one, or with two processors one that sends
-/// (and receives by the ports it sends by) and one that only receives.
+/// Opens the ports in software and starts the threads that serve them: one, or with two processors
+/// one that sends (and receives by the ports it sends by) and one that only receives.
 fn serve(software: Vec<Software>, cpus: &[usize]) -> Result<Served, Box<dyn Error>> {
     let mut served = Served {
         controls: Vec::new(),

@@ -25,13 +25,15 @@ pub struct Send {
     port: Spec,
     #[command(flatten)]
     traffic: Traffic,
-    /// Rate: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the profile's own; max is as fast as the port takes it
+    /// Rate: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the profile's own; max is as fast as
+    /// the port takes it
     #[arg(short = 'm', long = "rate", value_name = "RATE", default_value = "1", value_parser = pace)]
     rate: Pace,
     /// How long [default: until Ctrl-C]
     #[arg(long, short = 'd', value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// Write what was sent as JSON at the end; - is standard output, and the lines then go to standard error
+    /// Write what was sent as JSON at the end; - is standard output, and the lines then go to
+    /// standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
 }

@@ -5,7 +5,8 @@ use std::time::Instant;
 use lab::cpu::Stat;
 use loadgen::device::Sender;
 
-/// Share of a processor's time from which on software interrupts are what holds up a generator on it.
+/// Share of a processor's time from which on software interrupts are what holds up a generator on
+/// it.
 const MUCH: f64 = 0.1;
 
 /// Looks at the processors from the beginning of a test on.

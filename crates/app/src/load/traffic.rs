@@ -1,4 +1,5 @@
-//! What is sent, by which ports and addresses: the part of the command line that all generators share.
+//! What is sent, by which ports and addresses: the part of the command line that all generators
+//! share.
 
 use std::error::Error;
 use std::time::Duration;
@@ -30,7 +31,8 @@ pub struct Traffic {
     /// Source Ethernet address, once for each --tx [default: the interface's]
     #[arg(long, value_name = "MAC")]
     src_mac: Vec<Mac>,
-    /// Destination Ethernet address, once for each --tx [default: the only neighbor's, if there is just one]
+    /// Destination Ethernet address, once for each --tx [default: the only neighbor's, if there is
+    /// just one]
     #[arg(long, value_name = "MAC")]
     dst_mac: Vec<Mac>,
     /// Line rate in bits a second on layer 1, for rates in % [default: the link's speed]
@@ -75,7 +77,8 @@ impl Sending {
 }
 
 impl Traffic {
-    /// The profile's streams for one way, not yet addressed. To be asked before any port is touched.
+    /// The profile's streams for one way, not yet addressed. To be asked before any port is
+    /// touched.
     ///
     /// # Errors
     /// No such profile or setting.

@@ -1,4 +1,5 @@
-//! Answers to operators: the commands of `control::cli`, carried out by the control thread between two batches of news.
+//! Answers to operators: the commands of `control::cli`, carried out by the control thread between
+//! two batches of news.
 
 use std::fmt::Display;
 use std::sync::Arc;

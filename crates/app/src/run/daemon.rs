@@ -21,7 +21,8 @@ use super::interfaces::{self, Interfaces, OpenInterface, Part};
 use super::neighbors::Neighbors;
 use super::slot::{Phase, Slot};
 
-/// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the rings of ports come on top.
+/// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the
+/// rings of ports come on top.
 const BUFFERS: u32 = 16_384;
 /// Between two looks for taps that are to be made again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -48,7 +49,8 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts router, workers and the mirror of the kernel. What goes wrong here leaves nothing behind.
+    /// Starts router, workers and the mirror of the kernel. What goes wrong here leaves nothing
+    /// behind.
     pub fn start(config: Config, sender: SyncSender<Message>) -> Result<Self, Box<dyn Error>> {
         // Each takes an index for itself and one for its twin.
         let most = (router::INTERFACES - 1) / 2;
@@ -106,9 +108,11 @@ impl Daemon {
         })
     }
 
-    /// Opens every port whose device is there; a device that is not is waited for, anything else is an error.
+    /// Opens every port whose device is there; a device that is not is waited for, anything else is
+    /// an error.
     ///
-    /// Not before the kernel's tables have been seen: a packet that comes in by then finds no route.
+    /// Not before the kernel's tables have been seen: a packet that comes in by then finds no
+    /// route.
     pub fn open_all(&mut self) -> Result<(), Box<dyn Error>> {
         self.serving = true;
         for index in 0..self.slots.len() {
@@ -119,7 +123,8 @@ impl Daemon {
         Ok(())
     }
 
-    /// Says what of the kernel's setup will make packets go another way than the operator may expect.
+    /// Says what of the kernel's setup will make packets go another way than the operator may
+    /// expect.
     fn tell_limits(&mut self) {
         if let Ok(false) = control::netlink::request::ip_forward(self.config.netns.as_deref()) {
             warn!(
@@ -163,7 +168,8 @@ impl Daemon {
         self.claim(index);
     }
 
-    /// Spreads the queues of an interface over the workers; a worker without one hands its packets to one that has.
+    /// Spreads the queues of an interface over the workers; a worker without one hands its packets
+    /// to one that has.
     fn serve(&mut self, interface: InterfaceId, queues: Vec<Box<dyn graph::Port>>) {
         let workers = self.router.workers.len();
         let serving = queues.len().min(workers);
@@ -183,7 +189,8 @@ impl Daemon {
         }
     }
 
-    /// Claims a device that will be opened as it is before the kernel's routes come: they need translating once only.
+    /// Claims a device that will be opened as it is before the kernel's routes come: they need
+    /// translating once only.
     fn reserve(&mut self, index: usize, link: u32) {
         let slot = &mut self.slots[index];
         let config = &slot.config;
@@ -201,7 +208,8 @@ impl Daemon {
         self.apply(changes);
     }
 
-    /// Tells the translator that the device of an open port is ours, as soon as the kernel has shown it.
+    /// Tells the translator that the device of an open port is ours, as soon as the kernel has
+    /// shown it.
     fn claim(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let Some(open) = slot.open() else { return };
@@ -286,7 +294,8 @@ impl Daemon {
         }
     }
 
-    /// The device of an interface is gone: it is opened again with the next one of that name. A tap is made again at once.
+    /// The device of an interface is gone: it is opened again with the next one of that name. A tap
+    /// is made again at once.
     fn lost(&mut self, index: usize, part: Part) {
         let slot = &mut self.slots[index];
         warn!("interface {}: its device is gone", slot.config.name);
@@ -363,7 +372,8 @@ impl Daemon {
     /// Looks after workers, links and neighbors.
     ///
     /// # Errors
-    /// A worker has ended. Its packets and ports are gone with it: whoever supervises us starts us again.
+    /// A worker has ended. Its packets and ports are gone with it: whoever supervises us starts us
+    /// again.
     pub fn tick(&mut self) -> Result<(), Box<dyn Error>> {
         dead(&mut self.router.workers)?;
         self.links();
@@ -433,7 +443,8 @@ fn dead(workers: &mut [Handle]) -> Result<(), String> {
     Ok(())
 }
 
-/// The processors of the workers: as configured, else the last ones that we may use, so that the first keeps the system's work.
+/// The processors of the workers: as configured, else the last ones that we may use, so that the
+/// first keeps the system's work.
 fn worker_cpus(workers: &config::Workers, usable: &[usize]) -> Vec<Option<usize>> {
     if !workers.cpus.is_empty() {
         return workers.cpus.iter().map(|c| Some(usize::from(*c))).collect();

@@ -161,7 +161,8 @@ impl Interfaces {
         })
     }
 
-    /// Makes again what somebody has deleted of an interface without a device: its tap, or the tap that is the port itself.
+    /// Makes again what somebody has deleted of an interface without a device: its tap, or the tap
+    /// that is the port itself.
     ///
     /// # Errors
     /// Why it cannot be made.

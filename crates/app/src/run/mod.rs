@@ -1,7 +1,7 @@
 //! `parshall run`: the router daemon.
 //!
-//! One thread, the control thread, owns router, ports and the kernel's mirror; everything reaches it by one channel: what the
-//! kernel says, what operators ask, signals.
+//! One thread, the control thread, owns router, ports and the kernel's mirror; everything reaches
+//! it by one channel: what the kernel says, what operators ask, signals.
 
 mod answer;
 mod daemon;
@@ -97,7 +97,8 @@ fn on_this_machine(config: &Config) -> crate::Outcome {
     Ok(())
 }
 
-/// Serves until the end. Whoever waits for room in the channel then is released: it is dropped here.
+/// Serves until the end. Whoever waits for room in the channel then is released: it is dropped
+/// here.
 fn serve(daemon: &mut Daemon, messages: Receiver<Message>) -> crate::Outcome {
     let mut tick = Instant::now() + TICK;
     let mut open = false;
@@ -131,7 +132,8 @@ fn logging() {
         .with_target(false)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
-        // It would be told on standard error, and a panic is what comes of that when nobody reads it any more.
+        // It would be told on standard error, and a panic is what comes of that when nobody reads
+        // it any more.
         .log_internal_errors(false)
         .try_init();
 }

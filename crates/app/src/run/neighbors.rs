@@ -1,4 +1,5 @@
-//! What the kernel is asked about neighbors: to resolve those that packets wait for, and to keep those in use.
+//! What the kernel is asked about neighbors: to resolve those that packets wait for, and to keep
+//! those in use.
 
 use control::netlink::Requests;
 use std::collections::HashMap;
@@ -16,7 +17,8 @@ const ASK_AGAIN: Duration = Duration::from_millis(900);
 pub struct Neighbors {
     asked: HashMap<(u32, Ipv4Addr), Instant>,
     confirmed: Option<Instant>,
-    /// When a refusal of the kernel was logged, and how many were not since: a scan can make it refuse hundreds a second.
+    /// When a refusal of the kernel was logged, and how many were not since: a scan can make it
+    /// refuse hundreds a second.
     logged: Option<Instant>,
     unlogged: u32,
 }

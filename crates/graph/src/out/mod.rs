@@ -14,8 +14,8 @@ mod ports;
 
 /// The queues between the nodes and behind them, and what a worker's nodes share.
 ///
-/// Its frames hold packets of one pool: packets are checked where they come in, from ports, from other workers and from nodes
-/// that make them.
+/// Its frames hold packets of one pool: packets are checked where they come in, from ports, from
+/// other workers and from nodes that make them.
 pub struct Out {
     bufs: Buffers,
     /// The pool of all packets in the frames, even if a node or port exchanges `bufs`.
@@ -104,7 +104,8 @@ impl Out {
         self.current = node;
     }
 
-    /// Moves the packets of the first node that has any into `work`, and makes that node the current one.
+    /// Moves the packets of the first node that has any into `work`, and makes that node the
+    /// current one.
     #[inline]
     pub(crate) fn next_node(&mut self, work: &mut Frame) -> Option<usize> {
         let node = self.queues.take(work)?;
@@ -116,7 +117,8 @@ impl Out {
         Some(node)
     }
 
-    /// Counts a call of the current node with `packets` packets that began at TSC `start`. Returns the TSC now.
+    /// Counts a call of the current node with `packets` packets that began at TSC `start`. Returns
+    /// the TSC now.
     #[inline]
     pub(crate) fn count_call(&self, packets: u64, start: u64) -> u64 {
         let now = crate::cycles::now();

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 /// Most buffers in a worker's cache: four frames.
 const CACHE: usize = 1024;
-/// Buffers that it takes from the pool or gives back at a time: a frame, so that packets share the cost of a shared write.
+/// Buffers that it takes from the pool or gives back at a time: a frame, so that packets share the
+/// cost of a shared write.
 const BULK: usize = 256;
 
 /// One worker's side of the pool: a cache that is filled and emptied in bulk.
@@ -48,8 +49,8 @@ impl Buffers {
         Some(unsafe { Desc::new(buf, DATA, 0) })
     }
 
-    /// A free buffer as a packet of `len` bytes, whatever is in them, and the address of the first one. `None` when the pool is
-    /// used up, or `len` is more than [`Pool::room`].
+    /// A free buffer as a packet of `len` bytes, whatever is in them, and the address of the first
+    /// one. `None` when the pool is used up, or `len` is more than [`Pool::room`].
     #[inline(always)]
     pub fn alloc_len(&mut self, len: usize) -> Option<(Desc, NonNull<u8>)> {
         if len > usize::from(self.pool.room()) {
@@ -86,8 +87,8 @@ impl Buffers {
         }
     }
 
-    /// Cuts or extends a packet of one buffer to `len` bytes. False, with nothing changed, if that does not fit into the buffer
-    /// or the packet has several.
+    /// Cuts or extends a packet of one buffer to `len` bytes. False, with nothing changed, if that
+    /// does not fit into the buffer or the packet has several.
     pub fn resize(&self, d: &mut Desc, len: usize) -> bool {
         // Another pool may have another stride.
         self.pool.index(d);

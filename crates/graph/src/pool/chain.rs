@@ -1,10 +1,12 @@
-//! Packets that lie in several buffers: the metadata in front of each buffer says where the packet goes on.
+//! Packets that lie in several buffers: the metadata in front of each buffer says where the packet
+//! goes on.
 #![allow(unsafe_code)]
 
 use super::{Buffers, MAX_PACKET, Pool};
 use crate::{Desc, Flag};
 
-/// The first 64 bytes of every buffer: what few packets need. Only what builds, cuts and walks chains, and the trace, uses it.
+/// The first 64 bytes of every buffer: what few packets need. Only what builds, cuts and walks
+/// chains, and the trace, uses it.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Meta {
@@ -54,8 +56,8 @@ impl Pool {
         }
     }
 
-    /// Cuts a chained packet to its first `len` bytes (at least 1) and frees the buffers behind them. Does
-    /// nothing if it is not longer.
+    /// Cuts a chained packet to its first `len` bytes (at least 1) and frees the buffers behind
+    /// them. Does nothing if it is not longer.
     #[cold]
     pub(crate) fn shorten(&self, d: &mut Desc, len: usize) {
         let (mut kept, mut held) = (1, d.len as usize);
@@ -120,8 +122,8 @@ impl Pool {
 }
 
 impl Buffers {
-    /// A packet with these bytes, in several buffers if need be; `None` when buffers are short or it would be longer than
-    /// [`MAX_PACKET`].
+    /// A packet with these bytes, in several buffers if need be; `None` when buffers are short or
+    /// it would be longer than [`MAX_PACKET`].
     pub fn copy_in(&mut self, bytes: &[u8]) -> Option<Desc> {
         if bytes.len() > MAX_PACKET {
             return None;
@@ -150,8 +152,9 @@ impl Buffers {
         }
     }
 
-    /// A second packet like `d`, in as many buffers: the same bytes in the same places, and the same descriptor but for the
-    /// buffer, all flags included. The copy of a traced packet is traced under the same number. `None` when buffers are short.
+    /// A second packet like `d`, in as many buffers: the same bytes in the same places, and the
+    /// same descriptor but for the buffer, all flags included. The copy of a traced packet is
+    /// traced under the same number. `None` when buffers are short.
     ///
     /// # Panics
     /// When `d` is of another pool.
@@ -191,7 +194,8 @@ impl Buffers {
     /// Appends `seg` (one buffer) to the packet `head`.
     ///
     /// # Panics
-    /// When the packet has 65,535 buffers already. (No port takes a packet of more than [`MAX_PACKET`] bytes.)
+    /// When the packet has 65,535 buffers already. (No port takes a packet of more than
+    /// [`MAX_PACKET`] bytes.)
     pub fn chain(&mut self, head: &mut Desc, mut seg: Desc) {
         let pool = &self.pool;
         *pool.meta_mut(&mut seg) = Meta {
@@ -208,7 +212,8 @@ impl Buffers {
             head.mark(Flag::CHAINED);
         }
         assert!(pool.buffers(head) < u16::MAX, "a packet of 65,536 buffers");
-        // SAFETY: the duplicates only reach the metadata of buffers that `head` owns, one at a time.
+        // SAFETY: the duplicates only reach the metadata of buffers that `head` owns, one at a
+        // time.
         let mut last = unsafe { head.duplicate() };
         loop {
             let meta = pool.meta_mut(&mut last);
@@ -247,7 +252,8 @@ impl Buffers {
     pub fn cut_chain(&mut self, d: &mut Desc) {
         if d.is_chained() {
             let meta = *self.pool.meta(d);
-            // SAFETY: the second segment, whose metadata counts the rest; the head gives it up here.
+            // SAFETY: the second segment, whose metadata counts the rest; the head gives it up
+            // here.
             let mut rest = unsafe { meta.next() };
             rest.mark(Flag::CHAINED);
             self.free(rest);

@@ -1,8 +1,9 @@
-//! Packet memory: one mapped pool for all ports and workers, shared with the kernel (AF_XDP umem) where a port asks for it.
+//! Packet memory: one mapped pool for all ports and workers, shared with the kernel (AF_XDP umem)
+//! where a port asks for it.
 //!
-//! A buffer is `stride` bytes: metadata (64 bytes, for what few packets need), headroom up to [`DATA`], then the packet.
-//! A stride of an odd number of cache lines ([`STRIDE`]) spreads headers over all sets of a cache; AF_XDP's aligned chunks
-//! need [`STRIDE_AF_XDP`].
+//! A buffer is `stride` bytes: metadata (64 bytes, for what few packets need), headroom up to
+//! [`DATA`], then the packet. A stride of an odd number of cache lines ([`STRIDE`]) spreads headers
+//! over all sets of a cache; AF_XDP's aligned chunks need [`STRIDE_AF_XDP`].
 #![allow(unsafe_code)]
 
 use crate::Desc;
@@ -49,7 +50,8 @@ pub struct Pool {
     free: FreeList,
 }
 
-/// Numbers per pool. The last number of the last pool stands for no buffer ([`Desc::VACANT`]), so no pool uses its last.
+/// Numbers per pool. The last number of the last pool stands for no buffer ([`Desc::VACANT`]), so
+/// no pool uses its last.
 const SLOT: u32 = 1 << 24;
 
 /// Which of the numbers `0..256 * SLOT` are in use, by pool.
@@ -66,18 +68,21 @@ fn number() -> io::Result<u32> {
     Ok(place * SLOT)
 }
 
-// SAFETY: the pool hands out each buffer to one owner at a time (FreeList); the mapping lives as long as the pool.
+// SAFETY: the pool hands out each buffer to one owner at a time (FreeList); the mapping lives as
+// long as the pool.
 unsafe impl Send for Pool {}
-// SAFETY: as above; all methods that reach packet bytes need the descriptor that owns the buffer, and check that it is of this pool.
+// SAFETY: as above; all methods that reach packet bytes need the descriptor that owns the buffer,
+// and check that it is of this pool.
 unsafe impl Sync for Pool {}
 
 impl Pool {
-    /// Maps `count` buffers, `stride` bytes apart. Huge pages where some are reserved, else transparent ones are asked for.
+    /// Maps `count` buffers, `stride` bytes apart. Huge pages where some are reserved, else
+    /// transparent ones are asked for.
     ///
     /// # Errors
-    /// The operating system's, when memory is short; `InvalidInput` for no buffers or 2^24 and more, or a stride that is not a
-    /// multiple of 64 in 2048..=16384; `Other` when the process has 256 pools already, those included that were dropped before
-    /// all their packets were freed.
+    /// The operating system's, when memory is short; `InvalidInput` for no buffers or 2^24 and
+    /// more, or a stride that is not a multiple of 64 in 2048..=16384; `Other` when the process has
+    /// 256 pools already, those included that were dropped before all their packets were freed.
     pub fn new(count: u32, stride: usize) -> io::Result<Arc<Self>> {
         if !(2048..=16384).contains(&stride)
             || !stride.is_multiple_of(64)
@@ -130,7 +135,8 @@ impl Pool {
     pub fn pages(&self) -> Pages {
         self.pages
     }
-    /// Offsets that a packet may start at: behind the metadata, and where its [`WINDOW`] is within the buffer.
+    /// Offsets that a packet may start at: behind the metadata, and where its [`WINDOW`] is within
+    /// the buffer.
     #[inline(always)]
     pub fn offsets(&self) -> RangeInclusive<u16> {
         size_of::<Meta>() as u16..=(self.stride - WINDOW) as u16
@@ -140,11 +146,12 @@ impl Pool {
         (self.stride - DATA as usize) as u16
     }
 
-    /// A packet of `len` bytes at `off` of a buffer that a port's ring owned, whose index [`Buffers::alloc_index`] gave.
+    /// A packet of `len` bytes at `off` of a buffer that a port's ring owned, whose index
+    /// [`Buffers::alloc_index`] gave.
     ///
     /// # Safety
-    /// The caller owns the buffer and gives it up to the packet; `off` is one of [`Pool::offsets`], and `off + len` at most the
-    /// stride.
+    /// The caller owns the buffer and gives it up to the packet; `off` is one of [`Pool::offsets`],
+    /// and `off + len` at most the stride.
     #[inline(always)]
     pub unsafe fn packet(&self, index: u32, off: u16, len: u16) -> Desc {
         debug_assert!(index < self.count);
@@ -152,7 +159,8 @@ impl Pool {
         unsafe { Desc::new(self.first + index, off, len) }
     }
 
-    /// Whether packets are all of this pool, given their buffers' numbers combined by OR (`any`) and by AND (`all`).
+    /// Whether packets are all of this pool, given their buffers' numbers combined by OR (`any`)
+    /// and by AND (`all`).
     #[inline(always)]
     pub(crate) fn owns(&self, any: u32, all: u32) -> bool {
         (any ^ self.first) < SLOT && (all ^ self.first) < SLOT
@@ -210,7 +218,8 @@ impl Pool {
     /// The packet's first segment.
     #[inline]
     pub fn bytes_of<'a>(&'a self, d: &'a Desc) -> &'a [u8] {
-        // SAFETY: off + len within the stride; the descriptor owns the buffer and is borrowed as long as the slice.
+        // SAFETY: off + len within the stride; the descriptor owns the buffer and is borrowed as
+        // long as the slice.
         unsafe { std::slice::from_raw_parts(self.data(d).as_ptr(), d.len as usize) }
     }
 
@@ -224,7 +233,8 @@ impl Pool {
     /// The metadata of a packet's first buffer.
     #[inline]
     pub(crate) fn meta<'a>(&'a self, d: &'a Desc) -> &'a Meta {
-        // SAFETY: the first 64 bytes of a buffer are its metadata, any bit pattern is a valid one; the descriptor owns the buffer.
+        // SAFETY: the first 64 bytes of a buffer are its metadata, any bit pattern is a valid one;
+        // the descriptor owns the buffer.
         unsafe { self.buffer(d).cast::<Meta>().as_ref() }
     }
 

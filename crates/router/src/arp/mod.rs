@@ -1,4 +1,5 @@
-//! Unresolved neighbors: the kernel is asked to resolve them, and their first packets are held meanwhile.
+//! Unresolved neighbors: the kernel is asked to resolve them, and their first packets are held
+//! meanwhile.
 
 mod resolver;
 pub(crate) use resolver::allowance;

@@ -29,12 +29,14 @@ edges! {
 /// Most neighbors that packets are held for, and most packets held for each.
 const NEIGHBORS: usize = 256;
 const PACKETS: usize = 16;
-/// Milliseconds between two requests for a neighbor, and until its packets are given up. (The kernel gives up after 3 s.)
+/// Milliseconds between two requests for a neighbor, and until its packets are given up. (The
+/// kernel gives up after 3 s.)
 const ASK_AGAIN_MS: u64 = 1000;
 const GIVE_UP_MS: u64 = 3500;
-/// Most neighbors of connected networks that are asked for, a second and at once: of each interface, and of all. The kernel
-/// waits 3 s for each and has room for 1024 neighbors (gc_thresh3), so a scan of one network must leave room for the others.
-/// Gateways do not count: routes name them, so they are few.
+/// Most neighbors of connected networks that are asked for, a second and at once: of each
+/// interface, and of all. The kernel waits 3 s for each and has room for 1024 neighbors
+/// (gc_thresh3), so a scan of one network must leave room for the others. Gateways do not count:
+/// routes name them, so they are few.
 const ASKS: (u64, u64) = (128, 128);
 const ALL_ASKS: (u64, u64) = (300, 300);
 
@@ -124,8 +126,8 @@ impl Resolver {
         }
     }
 
-    /// The index of a place for a neighbor's packets. If all are taken, it is the oldest one's, but a gateway gives way to
-    /// gateways only.
+    /// The index of a place for a neighbor's packets. If all are taken, it is the oldest one's, but
+    /// a gateway gives way to gateways only.
     fn place(&mut self, who: Neighbor, gateway: bool, out: &mut Emit<'_, Next>) -> Option<usize> {
         if self.lists.is_empty() {
             let all = 0..self.waiting.len();

@@ -13,7 +13,8 @@ edges! {
         Ip4 => Node("ip4-input"),
         /// IPv4 for us, at an interface with features.
         Features => Node("ip4-input-features"),
-        /// For the host: ARP, IPv6, broadcast and multicast, answers to its DHCP client, and all else that is not routed here.
+        /// For the host: ARP, IPv6, broadcast and multicast, answers to its DHCP client, and all
+        /// else that is not routed here.
         Punt => Node("punt"),
         /// From a twin: the host sends it out of the interface.
         Host => Interface,
@@ -81,8 +82,9 @@ impl Stage<Cx> for Input {
     }
 }
 
-/// Whether it is an answer to the host's DHCP client (RFC 2131): UDP to port 68, with the interface's own address as the client's.
-/// Its IP destination is an address that nobody has yet. For ports whose netdev is the host's, the XDP program does the same.
+/// Whether it is an answer to the host's DHCP client (RFC 2131): UDP to port 68, with the
+/// interface's own address as the client's. Its IP destination is an address that nobody has yet.
+/// For ports whose netdev is the host's, the XDP program does the same.
 #[inline(always)]
 fn is_dhcp_reply(p: &Pkt<'_>, interface: Hot<'_>) -> bool {
     const UDP_AT: u8 = IP4_AT + ip4::LEN as u8;

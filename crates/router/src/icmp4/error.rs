@@ -12,7 +12,8 @@ edges! {
     pub enum Next {
         /// The error, to its receiver.
         Lookup => Node("ip4-lookup"),
-        /// RFC 1812 section 4.3.2.7: none about an ICMP error, a later fragment, a broadcast, or a packet whose source is no host.
+        /// RFC 1812 section 4.3.2.7: none about an ICMP error, a later fragment, a broadcast, or a
+        /// packet whose source is no host.
         NotAllowed => Drop("no icmp error is sent about such a packet"),
         /// RFC 1812 section 4.3.2.8.
         RateLimited => Drop("icmp error rate limit"),
@@ -107,8 +108,8 @@ fn is_host(address: u32) -> bool {
     address != 0 && address != u32::MAX && address >> 28 != 0xe && address >> 24 != 127
 }
 
-/// The source of the error: the address that the route to the sender names, or one of its interface (RFC 1812 section
-/// 4.3.2.4), or else any own address.
+/// The source of the error: the address that the route to the sender names, or one of its interface
+/// (RFC 1812 section 4.3.2.4), or else any own address.
 fn source(cx: &Cx, pool: &Pool, d: &Desc) -> Option<u32> {
     let packet = pool.bytes_of(d).get(d.l3 as usize..)?;
     let sender = ip4::Header::parse(packet)?.0.src();
@@ -132,7 +133,8 @@ fn write(p: &mut Pkt<'_>, error: Error, source: u32, id: u16) {
         return;
     };
     let mut header = ip4::Header::new(source, about.src(), ip::ICMP, icmp4::LEN + quote.len());
-    // Precedence "internetwork control" (RFC 1812 section 4.3.2.5), type of service as in the packet.
+    // Precedence "internetwork control" (RFC 1812 section 4.3.2.5), type of service as in the
+    // packet.
     header.tos = about.tos & 0x1e | 0xc0;
     header.ttl = TTL;
     header.set_id(id);

@@ -1,11 +1,13 @@
-//! ICMP for IPv4: the errors that a router sends about packets that it forwards (RFC 792, RFC 1812 section 4.3).
+//! ICMP for IPv4: the errors that a router sends about packets that it forwards (RFC 792, RFC 1812
+//! section 4.3).
 
 mod error;
 pub(crate) use error::allowance;
 pub use error::{Errors, Next};
 use wire::icmp4;
 
-/// Type, code and MTU of an error, as a descriptor's [`argument`](graph::Desc::argument) carries it.
+/// Type, code and MTU of an error, as a descriptor's [`argument`](graph::Desc::argument) carries
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Error(u32);
 

@@ -1,4 +1,5 @@
-//! ip4-input: the header checks of RFC 1812 section 5.2.2, and addresses that no packet may have (section 5.3.7).
+//! ip4-input: the header checks of RFC 1812 section 5.2.2, and addresses that no packet may have
+//! (section 5.3.7).
 
 use graph::{Pkt, Stage, edges};
 use wire::ip4::{Header, LEN};

@@ -1,4 +1,5 @@
-//! ip4-input-features: sends packets with a good header through the features of the interface that received them.
+//! ip4-input-features: sends packets with a good header through the features of the interface that
+//! received them.
 
 use super::input::{self, Input};
 use crate::arc::IP4_IN_ARC;
@@ -23,8 +24,8 @@ impl Stage<Cx> for InputFeatures {
     type Next = Next;
     const THRU: Next = Next::Features;
 
-    // ip4-input checks the header once more behind the features. That costs less than going on in nodes that are not fused, and
-    // leaves ip4-input to decide what goes to the host.
+    // ip4-input checks the header once more behind the features. That costs less than going on in
+    // nodes that are not fused, and leaves ip4-input to decide what goes to the host.
     #[inline(always)]
     fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
         match Input.packet(cx, p) {

@@ -1,4 +1,5 @@
-//! ip4-lookup: finds the longest prefix that matches, its next-hop group, and the adjacency for the flow.
+//! ip4-lookup: finds the longest prefix that matches, its next-hop group, and the adjacency for the
+//! flow.
 
 use graph::{Pkt, Stage, edges};
 use tables::ip4::Entry;
@@ -60,7 +61,8 @@ fn destination(p: &Pkt<'_>) -> u32 {
     p.header::<Header>(p.l3).dst()
 }
 
-/// The hash of the packet's flow: addresses, protocol and ports. Fragments, and protocols without ports, are hashed without.
+/// The hash of the packet's flow: addresses, protocol and ports. Fragments, and protocols without
+/// ports, are hashed without.
 #[inline(never)]
 pub fn flow_hash(p: &Pkt<'_>) -> u32 {
     let h = p.header::<Header>(p.l3);

@@ -1,5 +1,5 @@
-//! ip4-output-features: rewrites packets as ip4-rewrite does, and sends them through the features of the interface that they
-//! leave by.
+//! ip4-output-features: rewrites packets as ip4-rewrite does, and sends them through the features
+//! of the interface that they leave by.
 
 use super::rewrite::rewrite;
 use crate::arc::IP4_OUT_ARC;

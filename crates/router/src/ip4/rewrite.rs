@@ -1,4 +1,5 @@
-//! ip4-rewrite: time to live, size against the link, and the neighbor's Ethernet header (RFC 1812 section 5.3.1).
+//! ip4-rewrite: time to live, size against the link, and the neighbor's Ethernet header (RFC 1812
+//! section 5.3.1).
 
 use graph::{Pkt, Stage, edges};
 use tables::adjacency::{Hot, Kind};

@@ -4,12 +4,14 @@ use wire::{eth, icmp6, ip, ip4, ip6, port};
 
 use crate::bucket::Allowance;
 
-/// The class of a frame for the host. Each class has an allowance of its own, so that a flood in one does not starve another.
+/// The class of a frame for the host. Each class has an allowance of its own, so that a flood in
+/// one does not starve another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     /// ARP and IPv6 neighbor discovery: without them nothing is reachable.
     Neighbors,
-    /// Protocols that keep links, addresses and routes alive: BGP, BFD, OSPF, IS-IS, LACP, DHCP and the like.
+    /// Protocols that keep links, addresses and routes alive: BGP, BFD, OSPF, IS-IS, LACP, DHCP and
+    /// the like.
     Control,
     /// All others.
     Rest,
@@ -24,12 +26,12 @@ impl Class {
     }
 }
 
-/// Most packets to the host from each interface, by class: a second, and at once. All interfaces together may send twice as many,
-/// so that a flood on one leaves something to the others.
+/// Most packets to the host from each interface, by class: a second, and at once. All interfaces
+/// together may send twice as many, so that a flood on one leaves something to the others.
 ///
-/// A packet to the host takes a system call that runs the kernel's receive path: 1 to 3 us, where forwarding takes 40 ns. At its
-/// limit, [`Class::Rest`] takes 5 to 15 % of a worker. A BGP peer that sends whole tables as fast as FRR takes them stays far
-/// below the limit of its class.
+/// A packet to the host takes a system call that runs the kernel's receive path: 1 to 3 us, where
+/// forwarding takes 40 ns. At its limit, [`Class::Rest`] takes 5 to 15 % of a worker. A BGP peer
+/// that sends whole tables as fast as FRR takes them stays far below the limit of its class.
 const ALLOWANCES: [(u64, u64); Class::COUNT] = [(10_000, 1000), (20_000, 1000), (50_000, 1000)];
 
 /// The allowances of all workers together, by class.

@@ -1,4 +1,5 @@
-//! punt: sends frames for the host to the interface's twin, unchanged, and no more than the worker has time for.
+//! punt: sends frames for the host to the interface's twin, unchanged, and no more than the worker
+//! has time for.
 
 mod class;
 
@@ -11,7 +12,8 @@ edges! {
     pub enum Next {
         /// To the host.
         Host => Interface,
-        /// The kernel takes its packets from this port before we see them, but did not take this one.
+        /// The kernel takes its packets from this port before we see them, but did not take this
+        /// one.
         NoTwin => Drop("interface has no host twin"),
         /// Made here, without an Ethernet header that the host would accept.
         Own => Drop("own packet for the host"),

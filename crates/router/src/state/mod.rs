@@ -1,4 +1,5 @@
-//! The state: interfaces, addresses, neighbors and routes as they are wanted, and the tables made of them. One thread owns it.
+//! The state: interfaces, addresses, neighbors and routes as they are wanted, and the tables made
+//! of them. One thread owns it.
 
 mod nexthops;
 mod source;
@@ -76,7 +77,8 @@ pub(crate) struct Host {
 /// All that the router knows.
 pub struct State {
     pub(crate) links: Links,
-    /// Neighbors that have a host route of their own in the FIB. All its other routes are the kernel's.
+    /// Neighbors that have a host route of their own in the FIB. All its other routes are the
+    /// kernel's.
     pub(crate) hosts: HashMap<Prefix, Host, BuildMix>,
     pub(crate) interfaces: Interfaces,
     pub(crate) fib: Fib,
@@ -252,8 +254,8 @@ impl State {
             .set(id, &interface.map(line).unwrap_or_default());
     }
 
-    // What can fail is done again by a second call of the same change, once tables have room: nothing below asks whether the
-    // first step had been done before.
+    // What can fail is done again by a second call of the same change, once tables have room:
+    // nothing below asks whether the first step had been done before.
     fn neighbor_set(&mut self, interface: InterfaceId, address: u32, mac: Mac) -> Result<(), Full> {
         let since = std::time::Instant::now();
         self.links
@@ -308,7 +310,8 @@ impl State {
         }
     }
 
-    /// Puts an acquired entry into the FIB and returns the one that was there; without room it is released.
+    /// Puts an acquired entry into the FIB and returns the one that was there; without room it is
+    /// released.
     fn install(&mut self, prefix: Prefix, entry: Entry) -> Result<Option<Entry>, Full> {
         self.fib.insert(prefix, entry).inspect_err(|_| {
             self.alarms.fib_full += 1;
@@ -343,7 +346,8 @@ impl State {
 
     /// Gives a resolved neighbor on a connected network its own route, or takes it away.
     ///
-    /// The kernel resolves destinations of a connected route one by one; so does the FIB, by a /32 under the connected prefix.
+    /// The kernel resolves destinations of a connected route one by one; so does the FIB, by a /32
+    /// under the connected prefix.
     fn host_route(&mut self, address: u32) -> Result<(), Full> {
         let prefix = Prefix::host(address);
         let wanted = self.connected(prefix);
@@ -372,8 +376,8 @@ impl State {
         Ok(())
     }
 
-    /// The paths of the kernel's route that has `host` on its links, with the host itself as the next hop there; `None` if
-    /// it is on no link, or a neighbor on none of them.
+    /// The paths of the kernel's route that has `host` on its links, with the host itself as the
+    /// next hop there; `None` if it is on no link, or a neighbor on none of them.
     fn connected(&self, host: Prefix) -> Option<Vec<Path>> {
         let address = host.addr();
         let cover = || self.fib.cover(host).map(|(_, entry)| entry);

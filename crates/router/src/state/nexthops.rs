@@ -1,7 +1,7 @@
 //! Next hops: path lists shared by routes, the groups and adjacencies made of them.
 //!
-//! A route names a path list, the list owns a group, the group's buckets name adjacencies. When a neighbor or link changes, the buckets
-//! change and not the routes, however many there are.
+//! A route names a path list, the list owns a group, the group's buckets name adjacencies. When a
+//! neighbor or link changes, the buckets change and not the routes, however many there are.
 
 use super::Neighbor;
 use super::source::Sources;
@@ -219,7 +219,8 @@ impl NextHops {
         let new = self.slab.alloc(&wanted)?;
         let old = std::mem::replace(&mut hop.adjacency, new);
         for group in hop.groups.clone() {
-            // In place first, so that flows stay where they are; then the shares, if a link went or came.
+            // In place first, so that flows stay where they are; then the shares, if a link went or
+            // came.
             self.groups.replace(group, old, new);
             let members = self.members(links, self.paths(group));
             self.groups.update(group, &members);

@@ -1,8 +1,8 @@
 //! Source addresses of what the router itself sends.
 //!
-//! A route may name one (RTA_PREFSRC). Without it the choice is Linux's (`inet_select_addr`): of the egress interface's addresses,
-//! secondary ones left out, the first on the network of the next hop, or else the first; of the whole host's if the interface has
-//! none.
+//! A route may name one (RTA_PREFSRC). Without it the choice is Linux's (`inet_select_addr`): of
+//! the egress interface's addresses, secondary ones left out, the first on the network of the next
+//! hop, or else the first; of the whole host's if the interface has none.
 
 use crate::change::{Address, InterfaceId};
 use std::collections::BTreeMap;

@@ -101,7 +101,8 @@ fn a_scan_of_one_network_stops_no_other_resolution() {
     assert_eq!(lab.sent(3).len(), 2);
 }
 
-/// The kernel's table of neighbors is one: scans by several workers, of several networks, may not fill it.
+/// The kernel's table of neighbors is one: scans by several workers, of several networks, may not
+/// fill it.
 #[test]
 fn scans_by_all_workers_share_what_may_be_asked() {
     let mut lab = Lab::sized(2, 64).wired();

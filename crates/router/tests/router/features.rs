@@ -1,4 +1,5 @@
-//! Features: each packet passes those of its interfaces once, in both directions, and is the same packet afterwards.
+//! Features: each packet passes those of its interfaces once, in both directions, and is the same
+//! packet afterwards.
 
 use crate::harness::*;
 use graph::node::node;
@@ -95,7 +96,8 @@ fn take(log: &Log) -> Vec<(u16, Vec<u8>)> {
     std::mem::take(&mut log.lock().unwrap())
 }
 
-/// Packets that come in by interface 1, and whether they are IPv4 for its own Ethernet address with a good header.
+/// Packets that come in by interface 1, and whether they are IPv4 for its own Ethernet address with
+/// a good header.
 fn packets() -> Vec<(&'static str, Vec<u8>, bool)> {
     let own = addr(1, 1);
     let far = || udp(FAR).payload(&[7; 18]);
@@ -133,8 +135,8 @@ fn packets() -> Vec<(&'static str, Vec<u8>, bool)> {
     ]
 }
 
-/// Runs all packets through, one at a time, resolves the neighbor that one waits for, and lets the host send. Returns what each
-/// interface sent.
+/// Runs all packets through, one at a time, resolves the neighbor that one waits for, and lets the
+/// host send. Returns what each interface sent.
 fn traffic(lab: &mut Lab) -> Vec<Vec<Vec<u8>>> {
     let small = Interface {
         mtu: 1400,

@@ -1,6 +1,7 @@
 //! Packets in, packets out, counters and trace: compared with files that are kept beside the tests.
 //!
-//! `PARSHALL_GOLDEN=write cargo test -p router golden` writes them anew; look at the difference before it is committed.
+//! `PARSHALL_GOLDEN=write cargo test -p router golden` writes them anew; look at the difference
+//! before it is committed.
 
 use crate::harness::*;
 use router::Route;

@@ -1,4 +1,5 @@
-//! A router in memory: interfaces are cables, workers are driven by hand, every buffer is accounted for.
+//! A router in memory: interfaces are cables, workers are driven by hand, every buffer is accounted
+//! for.
 
 use graph::cable::Cable;
 use graph::worker::Worker;
@@ -121,7 +122,8 @@ pub fn connected(id: u16) -> Vec<Change> {
 }
 
 impl Lab {
-    /// A router with `workers` workers and no interface; `second` groups in the second level of its FIB, 240 next hops.
+    /// A router with `workers` workers and no interface; `second` groups in the second level of its
+    /// FIB, 240 next hops.
     pub fn sized(workers: usize, second: usize) -> Self {
         Lab::with_buffers(workers, second, 8192)
     }
@@ -172,7 +174,8 @@ impl Lab {
         }
     }
 
-    /// Interfaces 1 to 3 with their networks, host .2 resolved on each, 48.0.0.0/8 via 10.0.2.2. One worker.
+    /// Interfaces 1 to 3 with their networks, host .2 resolved on each, 48.0.0.0/8 via 10.0.2.2.
+    /// One worker.
     pub fn new() -> Self {
         Lab::sized(1, 64).wired()
     }
@@ -201,7 +204,8 @@ impl Lab {
         lab
     }
 
-    /// Adds what [`Lab::new`] describes; interface 1 is the first worker's, 2 the second's if there is one, and so on.
+    /// Adds what [`Lab::new`] describes; interface 1 is the first worker's, 2 the second's if there
+    /// is one, and so on.
     pub fn wired(self) -> Self {
         let mut lab = self;
         for id in 1..=3 {
@@ -264,7 +268,8 @@ impl Lab {
         of_name.map(|e| e.2).sum()
     }
 
-    /// All edges of all stages as stage, edge, count. Inside of fused nodes the through edge counts what is left.
+    /// All edges of all stages as stage, edge, count. Inside of fused nodes the through edge counts
+    /// what is left.
     pub fn edges(&self) -> Vec<(&'static str, &'static str, u64)> {
         let mut all = Vec::new();
         for (_, counters) in self.router.workers.iter().flat_map(|w| &w.counters.nodes) {
@@ -313,7 +318,8 @@ pub fn udp(destination: u32) -> Packet {
 /// An address behind the route 48.0.0.0/8.
 pub const FAR: u32 = 0x3000_0001;
 
-/// The frame as the router is to send it: Ethernet header for host `.host` on `interface`, one hop less.
+/// The frame as the router is to send it: Ethernet header for host `.host` on `interface`, one hop
+/// less.
 pub fn forwarded(frame: &[u8], interface: u16, host: u8) -> Vec<u8> {
     let mut frame = frame.to_vec();
     frame[..6].copy_from_slice(&host_mac(interface, host).0);

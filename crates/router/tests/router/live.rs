@@ -1,4 +1,5 @@
-//! Changes under traffic, with a worker thread: every packet leaves, whole, by a way that was right at some time.
+//! Changes under traffic, with a worker thread: every packet leaves, whole, by a way that was right
+//! at some time.
 
 use crate::harness::*;
 use router::{Change, Route};
@@ -35,7 +36,8 @@ fn change(random: &mut Random) -> Vec<Change> {
     }
 }
 
-/// Takes what has been sent; each frame must be one of ours, for a neighbor, with the right headers.
+/// Takes what has been sent; each frame must be one of ours, for a neighbor, with the right
+/// headers.
 fn collect(lab: &Lab, seen: &mut [bool]) -> usize {
     let mut count = 0;
     for id in 2..=3 {

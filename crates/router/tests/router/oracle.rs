@@ -77,7 +77,8 @@ impl Wanted {
         if ways.is_empty() {
             return BTreeSet::from([Fate::Down]);
         }
-        // The kernel resolves a destination on every link by itself; the first that has it makes its host route.
+        // The kernel resolves a destination on every link by itself; the first that has it makes
+        // its host route.
         let found = paths.iter().any(|p| {
             p.gateway.is_none() && self.neighbors.contains_key(&(destination, p.interface))
         });

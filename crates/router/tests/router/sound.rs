@@ -1,10 +1,12 @@
-//! What must hold whatever a router receives: nothing leaks, and all that leaves is well-formed and was received.
+//! What must hold whatever a router receives: nothing leaks, and all that leaves is well-formed and
+//! was received.
 
 use super::harness::*;
 use router::{Change, Interface, Route};
 use std::collections::HashMap;
 
-/// A router with ways of every kind: a small link, several next hops, decisions, a twin (interface 4, of 1).
+/// A router with ways of every kind: a small link, several next hops, decisions, a twin (interface
+/// 4, of 1).
 pub fn lab() -> Lab {
     let mut lab = Lab::twinned();
     let ecmp = Route::Forward(vec![via(2, 2), via(3, 2)]);
@@ -51,7 +53,8 @@ fn check(frame: &[u8], interface: u16, mtu: usize, seen: &Seen) {
     assert!(ttls.contains(&(ip[8] + 1)), "ttl {} of {ttls:?}", ip[8]);
 }
 
-/// Interface `from` (1 or 4) receives these frames; a neighbor that packets wait for comes and goes.
+/// Interface `from` (1 or 4) receives these frames; a neighbor that packets wait for comes and
+/// goes.
 pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
     let mut seen = Seen::new();
     for frame in received.iter().filter(|frame| frame.len() >= 34) {
@@ -62,7 +65,8 @@ pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
     let (straight, back) = (lab.sent(1), lab.sent(4));
     if from == 4 {
         let whole: Vec<_> = received.into_iter().filter(|f| f.len() >= 14).collect();
-        // Where time is slow, the router may answer meanwhile what waited for a neighbor in an earlier round.
+        // Where time is slow, the router may answer meanwhile what waited for a neighbor in an
+        // earlier round.
         let is_hosts = |frame: &Vec<u8>| whole.contains(frame);
         let (straight, answers): (Vec<_>, Vec<_>) = straight.into_iter().partition(is_hosts);
         assert_eq!(straight, whole, "the host's packets leave as they are");
