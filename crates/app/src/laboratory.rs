@@ -1,4 +1,4 @@
-//! `parshall lab`: router and kernel side by side, under the same loads, on this machine.
+//! `parshall lab`: compares router and kernel under the same loads on this machine.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -14,11 +14,10 @@ use report::{html, text};
 use crate::load::progress;
 use crate::output;
 
-/// Compares devices under test in network namespaces of its own: highest rate without loss, and
-/// what it costs.
+/// Compares devices under test, in network namespaces of its own: the highest rate without loss,
+/// and its cost.
 ///
-/// Takes about three minutes. Without root it measures the router inside one process, which needs
-/// none.
+/// Takes about three minutes. Without root it only measures the router within one process.
 #[derive(Args, Debug)]
 pub struct Lab {
     /// Devices under test, in this order: kernel, parshall
@@ -27,18 +26,18 @@ pub struct Lab {
     /// Kinds of ports between generator and device: veth, memif
     #[arg(long, value_name = "LIST", default_value = "veth,memif")]
     io: String,
-    /// 64 B many flows one way only; under 40 s
+    /// Only 64 B many flows, one way; under 40 s
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// All sizes, one flow too, both ways too, five rounds, both placements on processors; about 20
-    /// minutes a round
+    /// All sizes, also one flow, also both ways, five rounds, both placements on processors; about
+    /// 20 minutes a round
     #[arg(long)]
     full: bool,
-    /// How often everything is repeated, devices interleaved; the table shows medians [default: 1,
-    /// with --full 5]
+    /// How often everything is repeated, with devices interleaved; the table shows medians
+    /// [default: 1, with --full 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: Option<u32>,
-    /// Write all results as JSON; - is standard output, and the table then goes to standard error
+    /// Write all results as JSON; with -, to standard output, and the table to standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
     /// Write a report with graphs as one HTML page
@@ -50,7 +49,8 @@ impl Lab {
     /// Runs the comparison and prints its table.
     ///
     /// # Errors
-    /// Wrong words, a laboratory that cannot be set up, or a device that gave no result at all.
+    /// Unknown devices or ports, a laboratory that cannot be set up, or a device without any
+    /// result.
     pub fn run(self) -> crate::Outcome {
         let depth = match (self.quick, self.full) {
             (true, _) => Depth::Quick,
@@ -94,18 +94,18 @@ impl Lab {
             output::write(file, &json)?;
         }
         if self.output.is_some() {
-            self.say("No report was written: it is of the comparison.\n");
+            self.say("No report was written: it would show the comparison, which needs root.\n");
         }
         Ok(())
     }
 
     fn say(&self, text: &str) {
-        // Who has stopped reading wants no more of it; the files are written all the same.
+        // If nobody reads it anymore, the files are written all the same.
         let _ = output::say(self.json.as_deref(), text);
     }
 }
 
-/// An error if a device has no result at all.
+/// An error if a device has no result at all, with the reason.
 fn complete(result: &LabResult) -> crate::Outcome {
     let same = |a: &Run, b: &Run| (&a.dut, &a.io) == (&b.dut, &b.io);
     let without = |run: &&Run| {
@@ -120,7 +120,7 @@ fn complete(result: &LabResult) -> crate::Outcome {
     }
 }
 
-/// Where the comparison is: a bar on a terminal, else a line for each device and load.
+/// Shows the progress: a bar on a terminal, otherwise a line for each device and load.
 struct Shown {
     bar: Option<ProgressBar>,
     said: String,
@@ -144,7 +144,7 @@ impl Progress for Shown {
             bar.set_message(step.label.clone());
             return;
         }
-        // The rate of each trial is for those who watch.
+        // The rates of trials are left to the bar.
         let what = step
             .label
             .rsplit_once(": ")

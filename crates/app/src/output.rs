@@ -1,18 +1,19 @@
-//! Files that results are written to.
+//! Writes results to files and to standard output.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Whether `-`, which stands for standard output, was given.
+/// Whether the file is `-`, which stands for standard output.
 pub fn is_stdout(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
 
-/// Prints for a person, on standard output unless the JSON of the result goes there.
+/// Prints text for people: to standard output, or to standard error if the result's JSON goes
+/// there.
 ///
 /// # Errors
-/// Nobody reads any more (a closed pipe).
+/// If nobody reads it anymore (a closed pipe).
 pub fn say(json: Option<&Path>, text: &str) -> io::Result<()> {
     if json.is_some_and(is_stdout) {
         io::stderr().lock().write_all(text.as_bytes())
@@ -21,11 +22,10 @@ pub fn say(json: Option<&Path>, text: &str) -> io::Result<()> {
     }
 }
 
-/// Prints a result on standard output. Who has stopped reading (`| head`) wants no more of it: that
-/// is no error.
+/// Prints a result to standard output. It is not an error if nobody reads it anymore (`| head`).
 ///
 /// # Errors
-/// What the system says: a full disk, for one.
+/// What the system reports, such as a full disk.
 pub fn print(text: &str) -> crate::Outcome {
     match say(None, text) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
@@ -35,15 +35,15 @@ pub fn print(text: &str) -> crate::Outcome {
     }
 }
 
-/// Says something on standard error, whether anybody listens or not.
+/// Prints to standard error, whether anybody reads it or not.
 pub fn tell(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Fails now if the file could not be written later, after all the work.
+/// Fails now if the file could not be written after the work is done.
 ///
 /// # Errors
-/// No such directory, or something that is no file is there.
+/// If there is no such directory, or if the path is that of a directory.
 pub fn check(file: &Path) -> crate::Outcome {
     if is_stdout(file) {
         return Ok(());
@@ -69,7 +69,7 @@ pub fn check(file: &Path) -> crate::Outcome {
 /// Writes text to a file, or to standard output as [`print()`] does.
 ///
 /// # Errors
-/// What the system says, with the file's name.
+/// What the system reports, with the file's name.
 pub fn write(file: &Path, text: &str) -> crate::Outcome {
     if is_stdout(file) {
         return print(text);
@@ -77,15 +77,15 @@ pub fn write(file: &Path, text: &str) -> crate::Outcome {
     fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()).into())
 }
 
-/// A value as JSON, indented and with a newline at the end.
+/// The value as JSON, indented, with a newline at the end.
 ///
 /// # Errors
-/// The value is none that JSON has.
+/// If JSON cannot represent the value.
 pub fn json(value: &impl serde::Serialize) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }
 
-/// Writes a value as JSON, indented and with a newline at the end.
+/// Writes a value as JSON, indented, with a newline at the end.
 ///
 /// # Errors
 /// As [`write()`].

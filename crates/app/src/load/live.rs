@@ -1,7 +1,7 @@
 //! XDP live frames as a generator, and the counting XDP program as a receiver.
 //!
-//! A profile that asks for more than the program can send is [`LiveError::DoesNotFit`], and another
-//! way of sending is taken.
+//! A profile that the program cannot send is [`LiveError::DoesNotFit`], and has to be sent another
+//! way.
 
 use loadgen::device::{Count, Failure, Receiver, Transmitter};
 use loadgen::live_plan;
@@ -11,15 +11,16 @@ use loadgen::receive;
 use loadgen::send::BACKLOG;
 use xdp::{Live, LiveError, LivePlan, LiveStream, MAX_ROUND, Rate, Sink, StreamCount, Var};
 
-/// Sends out of one interface by live frames.
+/// Sends live frames through one interface.
 pub struct Generator(Live);
 
 impl Generator {
-    /// Readies one generator for all these interfaces; it sends nothing yet. The streams of each
-    /// are addressed and have their rates at multiplier 1.
+    /// Prepares one generator for all these interfaces, which does not send yet. The streams of
+    /// each are addressed, and have their rates at multiplier 1.
     ///
     /// # Errors
-    /// [`LiveError::DoesNotFit`]: another generator may do it. Otherwise what the kernel refuses.
+    /// [`LiveError::DoesNotFit`] if only another generator can send these streams; otherwise what
+    /// the kernel refuses.
     pub fn open(
         ways: &[(u32, &[(Stream, Pps)])],
         cpu: Option<usize>,
@@ -89,7 +90,7 @@ impl Transmitter for Generator {
     }
 }
 
-/// The program's rate is a whole number of packets a second, and at least one unless it is to rest.
+/// The program's rate is a whole number of packets a second, and 0 only if it is to pause.
 fn whole(rate: Pps) -> Rate {
     if !rate.is_limited() {
         Rate::Unpaced
@@ -107,14 +108,15 @@ fn with_fcs(count: StreamCount) -> Count {
     }
 }
 
-/// Counts in the XDP program of an interface.
+/// Counts packets in the XDP program of an interface.
 pub struct Counter(Sink);
 
 impl Counter {
-    /// Puts the program on an interface. What belongs to none of `streams` is left to the kernel.
+    /// Attaches the program to an interface. Packets of none of the `streams` are left to the
+    /// kernel.
     ///
     /// # Errors
-    /// Another program is there, too many streams, or what the kernel refuses.
+    /// If another program is attached, if there are too many streams, or what the kernel refuses.
     pub fn open(ifindex: u32, streams: &[receive::Match]) -> Result<Counter, xdp::Error> {
         let matches: Vec<xdp::Match> = streams
             .iter()
@@ -133,7 +135,7 @@ impl Counter {
 
 impl Receiver for Counter {
     fn counts(&self) -> Vec<Count> {
-        // The map is ours and its rows exist: reading them does not fail.
+        // The map is ours and its rows exist, so reading them does not fail.
         let counts = self.0.counts().unwrap_or_default();
         counts.into_iter().map(with_fcs).collect()
     }

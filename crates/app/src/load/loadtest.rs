@@ -1,4 +1,5 @@
-//! `parshall loadtest`: what a device forwards, as a ramp or by a search for its highest rate.
+//! `parshall loadtest`: measures what a device forwards, by a ramp or a search for the highest
+//! rate.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -28,25 +29,25 @@ use crate::output::{self, write_json};
 
 /// Sends through a device under test and counts what comes back.
 ///
-/// Without --search: a warm-up, a linear ramp up to the rate of -m, and a hold. Ports: live:IF (XDP
-/// live frames, sends only), sink:IF (counts and drops in XDP, receives only), af_xdp:IF,
+/// Without --search: a warm-up, a linear ramp to the rate of -m, and a hold. Ports: live:IF (XDP
+/// live frames, only sends), sink:IF (counts and drops in XDP, only receives), af_xdp:IF,
 /// memif:PATH,id=N,role=client|server.
 #[derive(Args, Debug)]
 pub struct Loadtest {
-    /// Port to send by; once for each direction
+    /// Port to send by, once for each direction
     #[arg(long, value_name = "PORT", required = true)]
     tx: Vec<Spec>,
-    /// Port that the direction of the --tx before it comes back by
+    /// Port that receives the direction of the --tx before it
     #[arg(long, value_name = "PORT", required = true)]
     rx: Vec<Spec>,
-    /// How many directions; both-ways with one pair of ports sends the other way between the same
-    /// two
+    /// How many directions; both-ways with one pair of ports also sends from the second to the
+    /// first
     #[arg(long, value_enum)]
     direction: Option<Direction>,
     #[command(flatten)]
     traffic: Traffic,
-    /// Rate each way: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the profile's own; the end of
-    /// the ramp
+    /// Rate in each direction, at the end of the ramp: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple
+    /// of the profile's own
     #[arg(
         short = 'm',
         long = "rate",
@@ -69,24 +70,24 @@ pub struct Loadtest {
     /// Steps of the ramp
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000), default_value_t = 100)]
     steps: u32,
-    /// How long the rate of -m is held after the ramp
+    /// Length of the hold at the rate of -m after the ramp
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     hold: Duration,
-    /// Search instead of a ramp: for the highest rate with no more loss than allowed, or one trial
-    /// flat out
+    /// Instead of a ramp, search for the highest rate with no more loss than allowed, or make one
+    /// trial flat out
     #[arg(long, value_enum)]
     search: Option<Search>,
-    /// Loss that a search allows, as a share of what was sent
+    /// Loss that a search allows, as a share of the packets sent
     #[arg(long, value_name = "SHARE", default_value = "0.001", value_parser = share)]
     loss: f64,
-    /// Length of a trial of a search, a second or more; those that confirm its result take three
+    /// Length of a trial of a search, one second or more; those that confirm its result take three
     /// times as long
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     trial: Duration,
-    /// Time for all trials of a search; more makes the result more precise
+    /// Time for all trials of a search; with more time the result is more precise
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
     budget: Duration,
-    /// Write the result as JSON; - is standard output
+    /// Write the result as JSON; with -, to standard output
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
     /// Write a report with graphs as one HTML page
@@ -104,7 +105,7 @@ enum Direction {
     BothWays,
 }
 
-/// What to look for.
+/// What to search for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Search {
     MaxRate,
@@ -115,7 +116,7 @@ impl Loadtest {
     /// Runs the test and prints its result.
     ///
     /// # Errors
-    /// What is wrong with the command line, the ports or the files; nothing is left set up then.
+    /// What is wrong with the command line, the ports or the files. Then nothing is left behind.
     pub fn run(self) -> crate::Outcome {
         let pairs = self.pairs()?;
         let tx: Vec<Spec> = pairs.iter().map(|(tx, _)| tx.clone()).collect();
@@ -269,7 +270,7 @@ impl Loadtest {
         Ok(ramp.samples.iter().any(|sample| !sample.valid))
     }
 
-    /// Writes the files that were asked for.
+    /// Writes the requested files.
     fn write(&self, document: &serde_json::Value, run: impl FnOnce() -> Run) -> crate::Outcome {
         if let Some(file) = &self.json {
             write_json(file, document)?;
@@ -280,16 +281,16 @@ impl Loadtest {
         Ok(())
     }
 
-    /// Prints for a person; nothing where only JSON is wanted.
+    /// Prints text for people, unless only JSON is wanted.
     fn say(&self, text: &str) {
         if self.progress != Style::Json {
-            // Who has stopped reading wants no more of it.
+            // Perhaps nobody reads it anymore.
             let _ = output::say(self.json.as_deref(), text);
         }
     }
 }
 
-/// A trial flat out in the terms of a search.
+/// A trial flat out as the result of a search.
 fn of_flat_out(trial: &Trial, loss: f64) -> Found {
     let kept = trial.received() > 0 && trial.passes(loss);
     let why = match (trial.valid, kept) {
@@ -311,7 +312,7 @@ fn of_flat_out(trial: &Trial, loss: f64) -> Found {
     }
 }
 
-/// A share from 0 to 1, exclusive of 1.
+/// A share from 0 to below 1.
 fn share(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|v| (0.0..1.0).contains(v));
     value.ok_or_else(|| "expected a share from 0 to below 1, for example 0.001".to_owned())

@@ -1,7 +1,7 @@
 //! The load tester's commands: `parshall loadtest` and `parshall send`.
 //!
-//! A command line becomes directions ([`traffic`]), directions become open ports ([`ports`]), and
-//! crate `loadgen` does the rest: it knows only transmitters and receivers.
+//! The command line gives directions ([`traffic`]), for which ports are opened ([`ports`]). Crate
+//! `loadgen` does the rest and knows only transmitters and receivers.
 
 mod interface;
 mod interrupt;

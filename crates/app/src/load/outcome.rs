@@ -1,4 +1,4 @@
-//! A load test in the terms of the comparison's report.
+//! The result of a load test as that of a comparison, for its page.
 
 use loadgen::device::Sender;
 use loadgen::measure::ramp::Ramp;
@@ -10,7 +10,7 @@ use report::setup::{Direction, Flows, Load, Size, Spread, Word};
 use super::spec::Spec;
 use super::traffic::{Sending, Traffic};
 
-/// The page for one run.
+/// The page of one run.
 pub fn html(run: Run) -> String {
     report::html::page(&LabResult {
         machine: lab::machine::describe(),
@@ -19,7 +19,7 @@ pub fn html(run: Run) -> String {
     })
 }
 
-/// What a search found.
+/// The result of a search.
 pub fn of_search(traffic: &Traffic, sender: Sender, ways: &[(Sending, Spec)], found: Found) -> Run {
     let io = ways.first().map_or(String::new(), |(_, rx)| rx.to_string());
     Run {
@@ -27,8 +27,7 @@ pub fn of_search(traffic: &Traffic, sender: Sender, ways: &[(Sending, Spec)], fo
         io: Word::Other(io),
         profile: traffic.profile.clone(),
         load: load(ways),
-        // Nothing is known of a device that is tested from outside; usually it has processors of
-        // its own.
+        // Nothing is known of a device tested from outside. Usually it has processors of its own.
         spread: Spread::Apart,
         round: 1,
         sender: sender.into(),
@@ -36,8 +35,8 @@ pub fn of_search(traffic: &Traffic, sender: Sender, ways: &[(Sending, Spec)], fo
     }
 }
 
-/// A ramp; its result is the rate that as many samples pass as fail, losing no more than `loss` in
-/// any direction.
+/// The result of a ramp: the rate at which as many samples pass as fail. To pass, no direction may
+/// lose more than `loss`.
 pub fn of_ramp(
     traffic: &Traffic,
     sender: Sender,

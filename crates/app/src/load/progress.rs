@@ -1,4 +1,4 @@
-//! What a load test shows while it runs, on standard error.
+//! Shows the progress of a load test on standard error.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use super::text::percent;
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Style {
-    /// A bar on a terminal, else plain lines
+    /// A bar on a terminal, otherwise plain lines
     #[default]
     Auto,
     /// A line for each trial or second
     Plain,
-    /// A JSON object a line
+    /// One JSON object a line
     Json,
     /// Nothing
     None,
@@ -32,7 +32,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// For a test of about this length.
+    /// For a test that takes about this long.
     pub fn new(style: Style, length: Duration) -> Progress {
         let on_terminal = style == Style::Auto && std::io::stderr().is_terminal();
         Progress {
@@ -41,7 +41,7 @@ impl Progress {
         }
     }
 
-    /// A trial of a search begins or ends.
+    /// Shows that a trial of a search begins or ends.
     pub fn event(&self, event: &Event) {
         if self.style == Style::Json {
             return json(event);
@@ -80,7 +80,7 @@ impl Progress {
         }
     }
 
-    /// A second of a ramp has gone by.
+    /// Shows a sample of a ramp.
     pub fn sample(&self, sample: &Sample, plan: &Plan) {
         if self.style == Style::Json {
             return json(sample);
@@ -106,7 +106,7 @@ impl Progress {
         }
     }
 
-    /// Says what is going on, where there is a bar to say it at.
+    /// Shows what is going on, if there is a bar.
     pub fn doing(&self, what: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(what.to_owned());
@@ -130,10 +130,10 @@ impl Drop for Progress {
     }
 }
 
-/// A bar over so many seconds, which moves by itself.
+/// A bar for the given seconds, which moves by itself.
 pub fn bar(seconds: f64) -> ProgressBar {
     let bar = ProgressBar::new((seconds * 1000.0) as u64);
-    // The template is a constant of ours: if it were wrong, the default one serves.
+    // If our template were wrong, the default one would do.
     if let Ok(style) = ProgressStyle::with_template("{elapsed:>4} {bar:24} {wide_msg}") {
         bar.set_style(style.progress_chars("=> "));
     }
@@ -147,7 +147,7 @@ fn json(value: &impl serde::Serialize) {
     }
 }
 
-/// A line on standard error; the test goes on if nobody reads it.
+/// Prints a line to standard error. The test goes on if nobody reads it.
 fn tell(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! `parshall send`: the plain generator.
+//! `parshall send`: only the generator.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::spec::Spec;
 use super::traffic::{Sending, Traffic, duration};
 use crate::output::{self, write_json};
 
-/// Sends a traffic profile by a port, and prints every second what the port took.
+/// Sends a traffic profile through a port, and prints every second what was sent.
 #[derive(Args, Debug)]
 pub struct Send {
     /// Port to send by: live:IF (XDP live frames), af_xdp:IF, memif:PATH,id=N,role=client|server
@@ -26,19 +26,19 @@ pub struct Send {
     #[command(flatten)]
     traffic: Traffic,
     /// Rate: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the profile's own; max is as fast as
-    /// the port takes it
+    /// the port takes packets
     #[arg(short = 'm', long = "rate", value_name = "RATE", default_value = "1", value_parser = pace)]
     rate: Pace,
-    /// How long [default: until Ctrl-C]
+    /// How long to send [default: until Ctrl-C]
     #[arg(long, short = 'd', value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// Write what was sent as JSON at the end; - is standard output, and the lines then go to
+    /// Write what was sent as JSON at the end; with -, to standard output, and the lines to
     /// standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
 }
 
-/// A rate, or none.
+/// A rate, or no limit.
 #[derive(Debug, Clone, Copy)]
 enum Pace {
     Max,
@@ -54,11 +54,11 @@ fn pace(text: &str) -> Result<Pace, String> {
         .map_err(|e: loadgen::model::rate::RateError| e.to_string())
 }
 
-/// How often the end is looked for.
+/// How often to check for the end.
 const TICK: Duration = Duration::from_millis(50);
 
 impl Send {
-    /// Sends until the time is up or a signal comes; both are a success.
+    /// Sends until the time is up or a signal arrives; both are success.
     ///
     /// # Errors
     /// What is wrong with the command line or the port.
@@ -94,14 +94,14 @@ impl Send {
             sent: tx.sent().into_iter().sum::<Count>().since(before),
             seconds,
         };
-        self.line(&format!("in all: {}", amount(all.sent, seconds)));
+        self.line(&format!("in total: {}", amount(all.sent, seconds)));
         if let Some(file) = &self.json {
             write_json(file, &self.result(&sending, &ports, &*tx, &all))?;
         }
         Ok(())
     }
 
-    /// Prints a line a second until the end.
+    /// Prints a line every second until the end.
     fn watch(&self, tx: &dyn Transmitter, begin: Instant, stop: &AtomicBool) {
         let mut last: Count = tx.sent().into_iter().sum();
         let mut last_at = begin;
@@ -126,7 +126,7 @@ impl Send {
         }
     }
 
-    /// False if nobody reads it any more.
+    /// Prints a line. Returns false if nobody reads it anymore.
     fn line(&self, text: &str) -> bool {
         output::say(self.json.as_deref(), &format!("{text}\n")).is_ok()
     }
@@ -158,10 +158,10 @@ impl Send {
     }
 }
 
-/// What was sent from the start to the stop.
+/// What was sent from start to stop.
 struct All {
     rate: Pps,
-    /// Packets that the schedule wanted sent.
+    /// Packets that were due.
     due: u64,
     sent: Count,
     seconds: f64,

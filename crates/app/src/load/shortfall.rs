@@ -1,15 +1,15 @@
-//! What holds up a generator that falls short of its offer, and what to do about it.
+//! Why a generator falls short of its offer, and what to do about it.
 
 use std::time::Instant;
 
 use lab::cpu::Stat;
 use loadgen::device::Sender;
 
-/// Share of a processor's time from which on software interrupts are what holds up a generator on
+/// From this share of a processor's time on, software interrupts are what slows down a generator on
 /// it.
 const MUCH: f64 = 0.1;
 
-/// Looks at the processors from the beginning of a test on.
+/// Watches the processors during a test.
 pub struct Watch {
     sender: Sender,
     cpu: Option<usize>,
@@ -18,7 +18,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// For a sender of this kind, on this processor if it is bound to one.
+    /// Watches from now on, for a sender of this kind, bound to this processor if any.
     pub fn new(sender: Sender, cpu: Option<usize>) -> Watch {
         Watch {
             sender,
@@ -28,12 +28,12 @@ impl Watch {
         }
     }
 
-    /// What to tell whose generator fell short.
+    /// Advice if the generator fell short.
     pub fn advice(&self) -> String {
         let now = Stat::now().unwrap_or_default();
         let seconds = self.began.elapsed().as_secs_f64();
         let softirq = |cpu: usize| now.since(&self.then, |c| c == cpu).softirq / seconds;
-        // A thread that is not bound takes its software interrupts with it.
+        // The software interrupts of a thread that is not bound move with it.
         let cpus = self.cpu.map_or_else(kernel::cpu::usable, |cpu| vec![cpu]);
         let shares = cpus.into_iter().map(|cpu| (cpu, softirq(cpu)));
         let most = shares.max_by(|(_, a), (_, b)| a.total_cmp(b));
@@ -41,22 +41,25 @@ impl Watch {
     }
 }
 
-/// By kind of sender, and where software interrupts took which share of the time.
+/// Advice by kind of sender, and by the processor and share of time that software interrupts took.
 fn advice(sender: Sender, softirq: Option<(usize, f64)>) -> String {
     let what = match (sender, softirq) {
         (Sender::Memif, _) => {
-            "the other side of the memif left no room in its ring. It has to be as fast as what it is offered, on a \
-             processor that the generator does not use (--cpu)"
+            "the other side of the memif left no room in its ring. It has to take packets as fast \
+             as they are offered, on a processor that the generator does not use (--cpu)"
                 .to_owned()
         }
         (_, Some((cpu, share))) if share >= MUCH => format!(
-            "software interrupts took {:.0} % of processor {cpu}. What is sent to a virtual interface is received on the \
-             sender's processor, and a kernel that forwards it does that there too. Give it another one: after `echo 1 > \
-             /sys/class/net/DEVICE/threaded` an interface DEVICE of the device under test receives in a thread of its own \
-             (napi/DEVICE-...), which `taskset` keeps off the generator's processor (--cpu)",
+            "software interrupts took {:.0} % of processor {cpu}. Packets sent to a virtual \
+             interface are received on the sender's processor, and if the kernel forwards them, it \
+             does so there too. Move that to another processor: after `echo 1 > \
+             /sys/class/net/DEVICE/threaded` the interface DEVICE of the device under test receives \
+             in a thread of its own (napi/DEVICE-...), which `taskset` keeps off the generator's \
+             processor (--cpu)",
             share * 100.0
         ),
-        _ => "this is all it can send here. Keep other programs off its processor (--cpu)".to_owned(),
+        _ => "this is all it can send here. Keep other programs off its processor (--cpu)"
+            .to_owned(),
     };
     format!("The generator fell short: {what}.\n")
 }

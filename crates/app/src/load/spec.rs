@@ -1,4 +1,4 @@
-//! What a port of the load tester is, as written on the command line.
+//! A port of the load tester, as on the command line.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,14 +9,14 @@ use loadgen::device::Sender;
 /// The forms, for `--help` and messages.
 pub const FORMS: &str = "live:IF, af_xdp:IF, sink:IF or memif:PATH,id=N,role=client|server";
 
-/// A port to send or to receive by. The same specification given twice is one port.
+/// A port to send or receive by. The same specification given twice is one port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spec {
-    /// XDP live frames out of an interface; sends only.
+    /// XDP live frames through an interface; only sends.
     Live(String),
     /// AF_XDP sockets on an interface.
     AfXdp(String),
-    /// An XDP program on an interface that counts and drops; receives only.
+    /// An XDP program on an interface that counts and drops; only receives.
     Sink(String),
     /// Shared memory.
     Memif {
@@ -30,7 +30,7 @@ pub enum Spec {
 }
 
 impl Spec {
-    /// Name of the network interface that the port is on; None: on none.
+    /// Name of the network interface that the port is on, if any.
     pub fn interface(&self) -> Option<&str> {
         match self {
             Spec::Live(name) | Spec::AfXdp(name) | Spec::Sink(name) => Some(name),
@@ -38,7 +38,7 @@ impl Spec {
         }
     }
 
-    /// How the packets are made that are sent by it; None: it only receives.
+    /// How its packets are made; None if it only receives.
     pub fn sender(&self) -> Option<Sender> {
         match self {
             Spec::Live(_) => Some(Sender::Live),
@@ -48,7 +48,7 @@ impl Spec {
         }
     }
 
-    /// The port to send by where this one received, or the other way round: for the way back.
+    /// The port for the way back: what sent receives, and what received sends.
     pub fn reversed(&self) -> Spec {
         match self.clone() {
             Spec::Live(name) => Spec::Sink(name),
@@ -88,7 +88,7 @@ impl FromStr for Spec {
     }
 }
 
-/// `PATH,id=N,role=client|server`; id is 0 and the role client where not said.
+/// `PATH,id=N,role=client|server`; by default, id is 0 and the role is client.
 fn memif(text: &str) -> Result<Spec, String> {
     let mut words = text.split(',');
     let socket = words.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Results of a load test as text for a person.
+//! Results of a load test as text for people.
 
 use loadgen::measure::ramp::Ramp;
 use loadgen::measure::search::Found;
@@ -6,7 +6,7 @@ use loadgen::measure::trial::Trial;
 use loadgen::model::units::{Bits, Pps};
 use report::model::Run;
 
-/// What a search for the highest rate found.
+/// The result of a search for the highest rate.
 pub fn of_search(found: &Found, loss: f64) -> String {
     let mut text = if found.valid {
         let bound = match found.why.as_str() {
@@ -40,13 +40,13 @@ fn between(interval: Option<(f64, f64)>) -> String {
     })
 }
 
-/// A ramp, and the highest rate in it (as `run` has it) that lost no more than `loss`.
+/// A ramp, and its highest rate with no more loss than `loss`, from `run`.
 pub fn of_ramp(ramp: &Ramp, run: &Run, loss: f64) -> String {
     let best = match run.valid {
         true => format!("{:.3}{}", Pps(run.max_pps), between(run.interval_pps)),
         false => "none was found".to_owned(),
     };
-    let all = of_trial("in all", &ramp.whole);
+    let all = of_trial("in total", &ramp.whole);
     format!(
         "{all}highest rate with no more than {} loss: {best}\n",
         percent(loss)
@@ -69,7 +69,7 @@ pub fn of_trial(what: &str, trial: &Trial) -> String {
     )
 }
 
-/// A share in percent with as many digits as it takes to see that it is not zero.
+/// A share in percent, with enough digits to show that it is not zero.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),

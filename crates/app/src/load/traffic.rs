@@ -1,5 +1,4 @@
-//! What is sent, by which ports and addresses: the part of the command line that all generators
-//! share.
+//! What is sent, by which ports and addresses: the options that all generators share.
 
 use std::error::Error;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use wire::eth::Mac;
 use super::interface::{Interface, Line};
 use super::spec::Spec;
 
-/// Which packets, and where to.
+/// The packets, and where they go.
 #[derive(Args, Debug, Clone)]
 pub struct Traffic {
     /// Traffic profile: bench, imix, udp_1pkt_simple, or a compiled one (FILE.json)
@@ -25,20 +24,20 @@ pub struct Traffic {
         value_name = "NAME|FILE.json"
     )]
     pub profile: String,
-    /// A setting of the profile, as size=64 or vm=var2; may be repeated
+    /// A setting of the profile, such as size=64 or vm=var2; may be repeated
     #[arg(long = "tunable", short = 't', value_name = "KEY=VALUE")]
     tunables: Vec<String>,
     /// Source Ethernet address, once for each --tx [default: the interface's]
     #[arg(long, value_name = "MAC")]
     src_mac: Vec<Mac>,
-    /// Destination Ethernet address, once for each --tx [default: the only neighbor's, if there is
-    /// just one]
+    /// Destination Ethernet address, once for each --tx [default: the neighbor's, if there is only
+    /// one]
     #[arg(long, value_name = "MAC")]
     dst_mac: Vec<Mac>,
-    /// Line rate in bits a second on layer 1, for rates in % [default: the link's speed]
+    /// Line rate on layer 1 in bits a second, for rates in % [default: the link's speed]
     #[arg(long, value_name = "RATE", value_parser = line_rate)]
     line_rate: Option<Bits>,
-    /// Processor of the sending thread, and of the receiving one if it shall have its own
+    /// Processor of the sending thread, and of the receiving one if it is to have its own
     #[arg(long, value_name = "N[,M]", value_delimiter = ',', num_args = 1)]
     pub cpu: Vec<usize>,
 }
@@ -47,7 +46,7 @@ pub struct Traffic {
 pub struct Sending {
     /// Port to send by.
     pub tx: Spec,
-    /// Streams with the right Ethernet addresses, each with its rate at multiplier 1.
+    /// Streams with their Ethernet addresses, each with its rate at multiplier 1.
     pub streams: Vec<(Stream, Pps)>,
     /// What the profile offers at multiplier 1.
     pub load: Load,
@@ -56,10 +55,10 @@ pub struct Sending {
 }
 
 impl Sending {
-    /// The rate of this port. A virtual device's line rate only serves for percentages.
+    /// The rate of this port. The line rate of a virtual device only matters for percentages.
     ///
     /// # Errors
-    /// A share of an unknown line, or more than the line carries.
+    /// If it is a share of an unknown line rate, or more than the line carries.
     pub fn rate(&self, rate: Rate) -> Result<Pps, Box<dyn Error>> {
         let counts = |line: &Line| !line.nominal || matches!(rate, Rate::Percent(_));
         let line = self.line.filter(counts).map(|line| line.rate);
@@ -67,7 +66,7 @@ impl Sending {
             .map_err(|e| format!("{}: {e} (or give --line-rate)", self.tx).into())
     }
 
-    /// The highest rate worth trying: what a real line carries.
+    /// The highest rate worth trying: that of a real line.
     pub fn limit(&self) -> Pps {
         match self.line {
             Some(line) if !line.nominal => line.rate.l1_pps(self.load.size),
@@ -77,20 +76,21 @@ impl Sending {
 }
 
 impl Traffic {
-    /// The profile's streams for one way, not yet addressed. To be asked before any port is
-    /// touched.
+    /// The profile's streams for one direction, not yet addressed. Call this before touching any
+    /// port.
     ///
     /// # Errors
-    /// No such profile or setting.
+    /// If there is no such profile or setting.
     pub fn streams(&self, way: Way) -> Result<Vec<Stream>, Box<dyn Error>> {
         let tunables = Tunables::parse(&self.tunables.join(","))?;
         Ok(profile::open(&self.profile, way, &tunables)?)
     }
 
-    /// What each of the ports `tx` is to send: the first one the way out, the second the way back.
+    /// What each of the ports `tx` is to send: the first one the profile's streams of the way out,
+    /// the second one those of the way back.
     ///
     /// # Errors
-    /// No such profile, no such interface, an address or line rate that is not known.
+    /// If there is no such profile or interface, or if an address or line rate is not known.
     pub fn sendings(&self, tx: &[Spec]) -> Result<Vec<Sending>, Box<dyn Error>> {
         self.check_processors()?;
         let ways = [Way::Out, Way::Back];
@@ -114,7 +114,7 @@ impl Traffic {
         }
         let usable = kernel::cpu::usable();
         match self.cpu.iter().find(|cpu| !usable.contains(cpu)) {
-            Some(cpu) => Err(format!("--cpu {cpu}: usable here are {usable:?}").into()),
+            Some(cpu) => Err(format!("--cpu {cpu}: only {usable:?} can be used here").into()),
             None => Ok(()),
         }
     }
@@ -138,7 +138,7 @@ impl Traffic {
         let bits = line.map(|line| line.rate);
         let unknown = || {
             format!(
-                "profile {}: a stream's rate is a share of the line rate, which {tx} does not tell; give --line-rate",
+                "profile {}: a stream's rate is a share of the line rate, but {tx} has no known speed; give --line-rate",
                 self.profile
             )
         };
@@ -163,7 +163,7 @@ impl Traffic {
         let source = match (self.src_mac.get(index), interface) {
             (Some(mac), _) => *mac,
             (None, Some(interface)) => interface.mac()?,
-            // A port without a device: any address of our own choice (locally administered).
+            // For a port without a device, any locally administered address will do.
             (None, None) => Mac([0x02, 0x70, 0x73, 0, 0xff, index as u8]),
         };
         let destination = match (self.dst_mac.get(index), interface) {
@@ -171,7 +171,9 @@ impl Traffic {
             _ if streams.iter().all(|s| s.macs.keep_destination) => Mac::default(),
             (None, Some(interface)) => interface.neighbor()?,
             (None, None) => {
-                return Err(format!("{tx}: whom to send to is not known; give --dst-mac").into());
+                return Err(
+                    format!("{tx}: the destination address is not known; give --dst-mac").into(),
+                );
             }
         };
         Ok((source, destination))
@@ -186,7 +188,7 @@ fn line_rate(text: &str) -> Result<Bits, String> {
     }
 }
 
-/// A time such as `10`, `10s`, `250ms`, `5m` or `1h`; a number alone is seconds.
+/// A time such as `10s`, `250ms`, `5m` or `1h`; a number without a unit is in seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
