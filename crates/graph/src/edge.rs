@@ -21,6 +21,23 @@ pub struct Edge {
     pub name: &'static str,
     /// Where it leads.
     pub to: To,
+    /// What that means for the packet.
+    pub class: Class,
+}
+
+/// What becomes of the packets that take an edge, for those who read the counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// They go on: the default.
+    Passed,
+    /// The host gets them.
+    Punted,
+    /// Their sender gets an answer instead.
+    Answered,
+    /// Other packets carry on their contents.
+    Done,
+    /// They are lost: the default of `Drop`.
+    Lost,
 }
 
 /// The ways out of a stage; an enum made by [`edges!`](crate::edges!).
@@ -34,10 +51,20 @@ pub trait Edges: Copy + Send + 'static {
 }
 
 /// Declares the edges of a stage: each variant, and where it leads. Errors are edges that end in
-/// `Drop`, with their reason.
+/// `Drop`, with their reason. `as` gives an edge another [`Class`] than the default:
+/// ```
+/// graph::edges! {
+///     enum Next {
+///         Forward => Interface,
+///         TtlExpired => Node("icmp4-error") as Answered,
+///         Malformed => Drop("header is cut off"),
+///         Copied => Drop("packet was copied") as Done,
+///     }
+/// }
+/// ```
 #[macro_export]
 macro_rules! edges {
-    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$vmeta:meta])* $variant:ident => $kind:ident $(($arg:expr))?),+ $(,)? }) => {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$vmeta:meta])* $variant:ident => $kind:ident $(($arg:expr))? $(as $class:ident)?),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
@@ -45,7 +72,11 @@ macro_rules! edges {
         impl $crate::Edges for $name {
             const COUNT: usize = [$(stringify!($variant)),+].len();
             fn table() -> Vec<$crate::Edge> {
-                vec![$($crate::Edge { name: stringify!($variant), to: $crate::To::$kind $(($arg))? }),+]
+                vec![$($crate::Edge {
+                    name: stringify!($variant),
+                    to: $crate::To::$kind $(($arg))?,
+                    class: $crate::edges!(@class $kind $($class)?),
+                }),+]
             }
             #[inline(always)]
             fn index(self) -> u8 {
@@ -53,4 +84,7 @@ macro_rules! edges {
             }
         }
     };
+    (@class $kind:ident $class:ident) => { $crate::Class::$class };
+    (@class Drop) => { $crate::Class::Lost };
+    (@class $kind:ident) => { $crate::Class::Passed };
 }

@@ -43,7 +43,7 @@ mod worker_port;
 
 pub use arc::{FEATURES, FeatureArc, Mask};
 pub use desc::{Desc, Flag};
-pub use edge::{Edge, Edges, To};
+pub use edge::{Class, Edge, Edges, To};
 pub use emit::Emit;
 pub use frame::{Batch, FRAME, Frame};
 pub use fused::Fused;

@@ -58,8 +58,9 @@ fn advice(sender: Sender, softirq: Option<(usize, f64)>) -> String {
              processor (--cpu)",
             share * 100.0
         ),
-        _ => "this is all it can send here. Keep other programs off its processor (--cpu)"
-            .to_owned(),
+        _ => {
+            "this is all it can send here. Keep other programs off its processor (--cpu)".to_owned()
+        }
     };
     format!("The generator fell short: {what}.\n")
 }

@@ -18,7 +18,7 @@ edges! {
         /// Something has changed: try again.
         Lookup => Node("ip4-lookup"),
         /// The neighbor did not answer: send an ICMP error.
-        Unresolved => Node("icmp4-error"),
+        Unresolved => Node("icmp4-error") as Answered,
         /// More packets than are held for one neighbor, or for all of them.
         Full => Drop("more packets than are held for unresolved neighbors"),
         /// Too many new neighbors at once; perhaps somebody scans the network.

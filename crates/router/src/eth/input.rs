@@ -15,7 +15,7 @@ edges! {
         Features => Node("ip4-input-features"),
         /// For the host: ARP, IPv6, broadcast and multicast, answers to its DHCP client, and all
         /// else that is not routed here.
-        Punt => Node("punt"),
+        Punt => Node("punt") as Punted,
         /// From a twin: the host sends it out of the interface.
         Host => Interface,
         /// Somebody else's unicast.

@@ -11,7 +11,7 @@ edges! {
         /// A fragment on its way.
         Rewrite => Node("ip4-rewrite"),
         /// The packet that has been cut.
-        Cut => Drop("ip4 packet was sent in fragments"),
+        Cut => Drop("ip4 packet was sent in fragments") as Done,
         /// There were no buffers for its fragments.
         NoBuffer => Drop("no buffers for ip4 fragments"),
     }

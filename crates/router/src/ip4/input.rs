@@ -13,7 +13,7 @@ edges! {
         /// The header is good.
         Lookup => Node("ip4-lookup"),
         /// Options, multicast or limited broadcast: the host's kernel is the slow path.
-        Punt => Node("punt"),
+        Punt => Node("punt") as Punted,
         /// The header is not all there.
         Truncated => Drop("ip4 header is cut off"),
         /// The version is not 4.

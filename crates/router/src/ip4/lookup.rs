@@ -16,13 +16,13 @@ edges! {
         /// To a neighbor, resolved or not.
         Rewrite => Node("ip4-rewrite"),
         /// An own address, or a route that the kernel is to follow.
-        Punt => Node("punt"),
+        Punt => Node("punt") as Punted,
         /// No route: send an ICMP error.
-        NoRoute => Node("icmp4-error"),
+        NoRoute => Node("icmp4-error") as Answered,
         /// A route of type unreachable: send an ICMP error.
-        Unreachable => Node("icmp4-error"),
+        Unreachable => Node("icmp4-error") as Answered,
         /// A route of type prohibit: send an ICMP error.
-        Prohibited => Node("icmp4-error"),
+        Prohibited => Node("icmp4-error") as Answered,
         /// A route of type blackhole.
         Blackhole => Drop("ip4 route is a blackhole"),
     }

@@ -21,9 +21,9 @@ edges! {
         /// Larger than the link's MTU, and may be cut.
         Fragment => Node("ip4-fragment"),
         /// Larger than the link's MTU, and may not be cut: send an ICMP error.
-        FragmentationNeeded => Node("icmp4-error"),
+        FragmentationNeeded => Node("icmp4-error") as Answered,
         /// Its time to live has run out: send an ICMP error.
-        TtlExpired => Node("icmp4-error"),
+        TtlExpired => Node("icmp4-error") as Answered,
         /// The interface is down or gone.
         Gone => Drop("ip4 next hop's interface is down"),
     }

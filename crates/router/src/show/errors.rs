@@ -3,7 +3,7 @@
 use super::counts::{executors, since};
 use super::text::{center, column, heading, name};
 use crate::Router;
-use graph::{PortCounters, To};
+use graph::{Class, Edge, PortCounters, To};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,11 +38,6 @@ pub enum Severity {
     Info,
 }
 
-/// Reasons under which a packet's buffer ends but not the packet.
-pub(super) const NOT_LOST: &[&str] = &["ip4 packet was sent in fragments"];
-/// The node whose incoming edges are answers to the sender.
-const ANSWER: &str = "icmp4-error";
-
 type Key = (String, String, Severity);
 
 /// Losses since the start or the last `clear errors`. `ports` gives the counters of ports under their names; those are never cleared.
@@ -59,15 +54,13 @@ pub fn errors(router: &Router, ports: &[(String, PortCounters)]) -> Errors {
         for ((_, node), counts) in executor.counters.nodes.iter().zip(&counts.nodes) {
             let edges = node.stages.iter();
             let edges = edges.flat_map(|p| p.edges.iter().map(move |e| (p.name, e)));
-            for ((part, edge), n) in edges.zip(&counts.edges) {
-                match edge.to {
-                    To::Drop(reason) if NOT_LOST.contains(&reason) => {
-                        add(part.into(), reason.into(), Severity::Info, *n);
-                    }
-                    To::Drop(reason) => add(part.into(), reason.into(), Severity::Error, *n),
-                    To::Node(ANSWER) => add(part.into(), words(edge.name), Severity::Info, *n),
-                    _ => {}
-                }
+            for ((stage, edge), n) in edges.zip(&counts.edges) {
+                let severity = match edge.class {
+                    Class::Lost => Severity::Error,
+                    Class::Answered | Class::Done => Severity::Info,
+                    Class::Passed | Class::Punted => continue,
+                };
+                add(stage.into(), reason(edge), severity, *n);
             }
         }
         for (i, c) in counts.interfaces.iter().enumerate() {
@@ -100,16 +93,21 @@ pub fn errors(router: &Router, ports: &[(String, PortCounters)]) -> Errors {
     }
 }
 
-/// `TtlExpired` as "ttl expired: icmp error".
-fn words(variant: &str) -> String {
-    let mut text = String::new();
-    for c in variant.chars() {
-        if c.is_uppercase() && !text.is_empty() {
-            text.push(' ');
-        }
-        text.extend(c.to_lowercase());
+/// Why packets take an edge: the reason that a drop gives; else the edge's name in words and the
+/// node that it leads to, `TtlExpired` as "ttl expired: to icmp4-error".
+fn reason(edge: &Edge) -> String {
+    let words = || {
+        let letters = edge.name.char_indices().flat_map(|(i, letter)| {
+            let space = (letter.is_uppercase() && i > 0).then_some(' ');
+            space.into_iter().chain(letter.to_lowercase())
+        });
+        letters.collect::<String>()
+    };
+    match edge.to {
+        To::Drop(reason) => reason.into(),
+        To::Node(node) => format!("{}: to {node}", words()),
+        To::Arc(_) | To::Interface => words(),
     }
-    text + ": to icmp4-error"
 }
 
 const COLUMNS: [(&str, usize); 4] = [

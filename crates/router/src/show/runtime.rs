@@ -4,7 +4,7 @@ use super::counts::{Executor, executors, since};
 use super::text::{center, column, heading, name, ratio};
 use crate::Router;
 use crate::counts::{ExecutorCounts, InterfaceCounts, NodeCounts};
-use graph::To;
+use graph::Class;
 use graph::counters::NodeCounters;
 use serde::Serialize;
 use std::fmt;
@@ -74,9 +74,6 @@ pub enum RowState {
     Fused,
 }
 
-/// The node whose packets are for the host.
-const PUNT: &str = "punt";
-
 /// What each worker and node did.
 pub fn runtime(router: &Router) -> Runtime {
     let counts = since(router, &router.cleared.runtime);
@@ -103,8 +100,10 @@ fn thread(router: &Router, id: usize, executor: &Executor<'_>, counts: &Executor
         all.fold(0, u64::wrapping_add)
     };
     let named = || executor.counters.nodes.iter().zip(&counts.nodes);
-    let drops = named().map(|((_, n), c)| dropped(n, c));
-    let punt = named().find(|((name, _), _)| *name == PUNT);
+    let of = |class| {
+        let all = named().map(|((_, node), counts)| packets_of(class, node, counts));
+        all.fold(0, u64::wrapping_add)
+    };
     let total = |f: fn(&NodeCounts) -> u64| counts.nodes.iter().map(f).fold(0, u64::wrapping_add);
     Thread {
         id,
@@ -115,8 +114,8 @@ fn thread(router: &Router, id: usize, executor: &Executor<'_>, counts: &Executor
         loops_per_second: rate(counts.loops),
         in_per_second: rate(sum(|i| i.rx_packets)),
         out_per_second: rate(sum(|i| i.tx_packets)),
-        drop_per_second: rate(drops.fold(0, u64::wrapping_add)),
-        punt_per_second: rate(punt.map_or(0, |(_, c)| c.packets)),
+        drop_per_second: rate(of(Class::Lost)),
+        punt_per_second: rate(of(Class::Punted)),
         nodes: rows(router, executor, counts),
     }
 }
@@ -191,13 +190,11 @@ fn row(name: String, state: RowState, calls: u64, vectors: u64, clocks: u64) -> 
     }
 }
 
-/// Packets that ended at this node.
-fn dropped(node: &NodeCounters, counts: &NodeCounts) -> u64 {
-    let edges = node.stages.iter().flat_map(|p| &p.edges);
-    let drops = edges.zip(&counts.edges).filter(
-        |(e, _)| matches!(e.to, To::Drop(reason) if !super::errors::NOT_LOST.contains(&reason)),
-    );
-    drops.map(|(_, n)| *n).fold(0, u64::wrapping_add)
+/// Packets that left a node by edges of this class.
+fn packets_of(class: Class, node: &NodeCounters, counts: &NodeCounts) -> u64 {
+    let edges = node.stages.iter().flat_map(|stage| &stage.edges);
+    let of_class = edges.zip(&counts.edges).filter(|(e, _)| e.class == class);
+    of_class.map(|(_, n)| *n).fold(0, u64::wrapping_add)
 }
 
 impl fmt::Display for Runtime {
