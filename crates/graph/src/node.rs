@@ -4,6 +4,7 @@
 
 use crate::out::Out;
 use crate::stage::StageInfo;
+use crate::trace::{Names, Record};
 use crate::{Desc, Edges, Emit, FRAME, Frame, Pkt, Stage};
 use std::marker::PhantomData;
 
@@ -49,6 +50,11 @@ pub trait Each<C>: Send {
     /// Takes the packet and pushes it along an edge, or keeps it.
     fn packet(&mut self, cx: &C, out: &mut Emit<'_, Self::Next>, d: Desc);
 
+    /// As [`Stage::note`].
+    fn note(_record: &Record, _names: &dyn Names) -> Option<String> {
+        None
+    }
+
     /// Whether [`Each::poll`] is to be called.
     fn polls(&self) -> bool {
         false
@@ -66,6 +72,7 @@ impl<C, E: Each<C>> Node<C> for OneByOne<E> {
             name: E::NAME,
             edges: E::Next::table(),
             thru: 0,
+            note: E::note,
         }]
     }
     unsafe fn frame(&mut self, cx: &C, out: &mut Out, frame: &mut Frame) {

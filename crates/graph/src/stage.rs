@@ -1,6 +1,7 @@
 //! Stages: the work on one packet, written once. A node runs a stage over a frame;
 //! [`Fused`](crate::Fused) makes one node of two stages.
 
+use crate::trace::{Names, Record};
 use crate::{Edge, Edges, Pkt};
 
 /// One stage of a packet's way: a protocol's work on one packet. `C` is the context that the stages
@@ -24,17 +25,24 @@ pub trait Stage<C>: Send + 'static {
     #[inline(always)]
     fn hint(&self, _cx: &C, _p: &Pkt<'_>) {}
 
+    /// A line in the trace of a packet that came to it, beside the packet's own text: what the
+    /// descriptor's word says to this stage.
+    fn note(_record: &Record, _names: &dyn Names) -> Option<String> {
+        None
+    }
+
     /// The stages that it consists of: itself, unless it is [`Fused`](crate::Fused).
     fn stages() -> Vec<StageInfo> {
         vec![StageInfo {
             name: Self::NAME,
             edges: Self::Next::table(),
             thru: Self::THRU.index() as usize,
+            note: Self::note,
         }]
     }
 }
 
-/// A stage within a node, as graph and counters see it.
+/// A stage within a node, as graph, counters and traces see it.
 #[derive(Debug, Clone)]
 pub struct StageInfo {
     /// The stage's name.
@@ -43,4 +51,6 @@ pub struct StageInfo {
     pub edges: Vec<Edge>,
     /// Index of its through edge.
     pub thru: usize,
+    /// As [`Stage::note`].
+    pub note: fn(&Record, &dyn Names) -> Option<String>,
 }

@@ -71,6 +71,12 @@ impl Record {
     };
 }
 
+/// What the numbers in a record stand for: known to whoever prints the trace.
+pub trait Names {
+    /// An adjacency in words; `None` if there is none of this number.
+    fn adjacency(&self, id: u32) -> Option<String>;
+}
+
 /// Room for records; append-only.
 struct Records {
     places: Box<[UnsafeCell<Record>]>,

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use graph::trace::{Names, Record};
 use graph::{Desc, Each, Emit, Pool, edges};
 use tables::adjacency::Kind;
 use wire::ip4;
@@ -183,6 +184,11 @@ impl Each<Cx> for Resolver {
     fn packet(&mut self, cx: &Cx, out: &mut Emit<'_, Next>, d: Desc) {
         self.hold(cx, out, d);
     }
+
+    fn note(record: &Record, names: &dyn Names) -> Option<String> {
+        names.adjacency(record.adjacency())
+    }
+
     fn polls(&self) -> bool {
         true
     }

@@ -1,5 +1,6 @@
 //! icmp4-error: makes the packet into an error about itself and sends it back.
 
+use graph::trace::{Names, Record};
 use graph::{Desc, Each, Emit, Flag, Pkt, Pool, edges};
 use wire::{eth, icmp4, ip, ip4};
 
@@ -54,6 +55,10 @@ impl Each<Cx> for Errors {
     fn packet(&mut self, cx: &Cx, out: &mut Emit<'_, Next>, mut d: Desc) {
         let next = self.answer(cx, out, &mut d);
         out.push(next, d);
+    }
+
+    fn note(record: &Record, _names: &dyn Names) -> Option<String> {
+        Some(Error::from_number(record.argument()).to_string())
     }
 }
 

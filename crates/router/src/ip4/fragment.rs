@@ -1,5 +1,6 @@
 //! ip4-fragment: cuts packets that are larger than the link's MTU (RFC 791 section 3.2).
 
+use graph::trace::{Names, Record};
 use graph::{Desc, Each, Emit, edges};
 use wire::ip4::{FRAGMENT_OFFSET, Header, LEN, MORE_FRAGMENTS};
 
@@ -47,6 +48,10 @@ impl Each<Cx> for Fragment {
         }
         out.count(Next::Cut);
         out.bufs().free(d);
+    }
+
+    fn note(record: &Record, names: &dyn Names) -> Option<String> {
+        names.adjacency(record.adjacency())
     }
 }
 

@@ -1,6 +1,7 @@
 //! ip4-rewrite: time to live, size against the link, and the neighbor's Ethernet header (RFC 1812
 //! section 5.3.1).
 
+use graph::trace::{Names, Record};
 use graph::{Pkt, Stage, edges};
 use tables::adjacency::{Hot, Kind};
 use wire::eth;
@@ -51,6 +52,10 @@ impl Stage<Cx> for Rewrite {
         }
         rewrite(p, &adjacency);
         Next::Output
+    }
+
+    fn note(record: &Record, names: &dyn Names) -> Option<String> {
+        names.adjacency(record.adjacency())
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::adjacency::adjacency;
 use super::text::{name, worker_name};
-use crate::{Router, icmp4};
+use crate::{InterfaceId, Router};
 use graph::counters::NodeCounters;
-use graph::trace::{self, Reader, Record};
+use graph::trace::{self, Names, Reader, Record};
 use graph::{Command, Handle, To};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -165,7 +165,7 @@ fn step(router: &Router, worker: &Handle, r: &Record) -> Step {
     let dropped = r.dropped.map(|edge| reason(worker, r.node, edge));
     let text = match dropped {
         Some(_) => Vec::new(),
-        None => describe(router, worker, &node, r),
+        None => describe(router, worker, r),
     };
     let (stage, dropped) = dropped.unzip();
     Step {
@@ -193,41 +193,49 @@ fn reason(worker: &Handle, node: u16, edge: u8) -> (String, String) {
     }
 }
 
-fn describe(router: &Router, worker: &Handle, node: &str, r: &Record) -> Vec<String> {
+/// What a port or a node was given.
+fn describe(router: &Router, worker: &Handle, r: &Record) -> Vec<String> {
+    let (mut lines, l3) = match r.node {
+        Record::INTERFACE_RX => (vec![of_port(r, r.rx_if)], 0),
+        Record::INTERFACE_TX => (vec![of_port(r, r.tx_if())], 0),
+        _ => (of_node(router, worker, r), usize::from(r.l3)),
+    };
     let bytes = r.packet_bytes();
-    let mut lines = Vec::new();
-    let port = matches!(r.node, Record::INTERFACE_RX | Record::INTERFACE_TX);
-    if port {
-        let interface = if r.node == Record::INTERFACE_RX {
-            u32::from(r.rx_if)
-        } else {
-            u32::from(r.tx_if())
-        };
-        lines.push(format!("{} bytes, sw_if_index {interface}", r.len));
-    }
-    if let Some((_, node)) = worker.counters.nodes.get(usize::from(r.node))
-        && node.stages.len() > 1
-    {
-        let stages: Vec<&str> = node.stages.iter().map(|p| p.name).collect();
-        lines.push(format!("fused stages {}", stages.join(", ")));
-    }
-    match node {
-        "ip4-rewrite" | "ip4-arp" | "ip4-fragment" => {
-            if let Some(adjacency) = adjacency(router, r.adjacency()) {
-                lines.push(format!("adjacency {}: {adjacency}", r.adjacency()));
-            }
-        }
-        "icmp4-error" => lines.push(icmp4::Error::from_number(r.argument()).to_string()),
-        _ => {}
-    }
-    let l3 = usize::from(r.l3);
-    let text = if port || l3 == 0 || l3 > bytes.len() {
+    let text = if l3 == 0 || l3 > bytes.len() {
         format!("{:#}", wire::text::Frame(bytes))
     } else {
         format!("{:#}", wire::text::Ip4(&bytes[l3..]))
     };
     lines.extend(text.lines().map(str::to_owned));
     lines
+}
+
+fn of_port(r: &Record, interface: InterfaceId) -> String {
+    format!("{} bytes, sw_if_index {interface}", r.len)
+}
+
+/// The stages of a node that has several, and what the first one says of the packet.
+fn of_node(router: &Router, worker: &Handle, r: &Record) -> Vec<String> {
+    let Some((_, node)) = worker.counters.nodes.get(usize::from(r.node)) else {
+        return Vec::new();
+    };
+    let fused = (node.stages.len() > 1).then(|| {
+        let stages: Vec<&str> = node.stages.iter().map(|stage| stage.name).collect();
+        format!("fused stages {}", stages.join(", "))
+    });
+    let first = node.stages.first();
+    let note = first.and_then(|stage| (stage.note)(r, &Known(router)));
+    fused.into_iter().chain(note).collect()
+}
+
+/// What the router knows of the numbers in a record.
+struct Known<'a>(&'a Router);
+
+impl Names for Known<'_> {
+    fn adjacency(&self, id: u32) -> Option<String> {
+        let adjacency = adjacency(self.0, id)?;
+        Some(format!("adjacency {id}: {adjacency}"))
+    }
 }
 
 impl fmt::Display for Trace {
