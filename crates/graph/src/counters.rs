@@ -1,9 +1,10 @@
-//! Counters: written by one worker with plain stores, read by any thread. Readers that clear them
-//! keep a baseline.
+//! Counters: written by one worker with plain stores, read by any thread. They only count up; to
+//! count from 0 again, a reader remembers what they were and subtracts that.
 
-use crate::stage::StageInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::stage::StageInfo;
 
 /// A counter with one writer.
 #[derive(Debug, Default)]
@@ -28,6 +29,107 @@ impl Counter {
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// Makes two structs of one list of counters: the counters themselves, and their values at one
+/// moment. A counter that `show` prints on a line of its own has its text there behind it.
+macro_rules! counters {
+    (
+        $(#[$counters_meta:meta])* struct $Counters:ident;
+        $(#[$counts_meta:meta])* struct $Counts:ident;
+        $($(#[$meta:meta])* $counter:ident $($text:literal)?,)+
+    ) => {
+        $(#[$counters_meta])*
+        #[derive(Debug, Default)]
+        #[repr(align(128))]
+        pub struct $Counters {
+            $($(#[$meta])* pub $counter: Counter,)+
+        }
+
+        impl $Counters {
+            /// The values now.
+            pub fn read(&self) -> $Counts {
+                $Counts { $($counter: self.$counter.get(),)+ }
+            }
+        }
+
+        $(#[$counts_meta])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct $Counts {
+            $($(#[$meta])* pub $counter: u64,)+
+        }
+
+        impl $Counts {
+            /// Adds what another executor counted. Counters wrap around, and so do sums.
+            pub fn add(&mut self, other: &Self) {
+                $(self.$counter = self.$counter.wrapping_add(other.$counter);)+
+            }
+
+            /// Subtracts what had been counted before. Counters wrap around, and so do differences.
+            pub fn subtract(&mut self, base: &Self) {
+                $(self.$counter = self.$counter.wrapping_sub(base.$counter);)+
+            }
+
+            /// Those with a text, in order: name, text, value.
+            pub fn texts(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+                [$($((stringify!($counter), $text, self.$counter),)?)+].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// One interface's counters at one worker.
+    struct InterfaceCounters;
+    /// Values of [`InterfaceCounters`], of one executor or of several; the texts are those of
+    /// `show interface`.
+    struct InterfaceCounts;
+
+    /// Packets received.
+    rx_packets "rx packets",
+    /// Bytes received, without FCS.
+    rx_bytes "rx bytes",
+    /// Packets that the port took.
+    tx_packets "tx packets",
+    /// Bytes that the port took, without FCS.
+    tx_bytes "tx bytes",
+    /// Packets received here that ended in a drop.
+    drops "drops",
+    /// Packets for this interface that its port did not take.
+    tx_errors "tx-error",
+    /// Packets for this interface while no port served it.
+    no_port,
+    /// Calls of the port's receive function that brought packets.
+    rx_calls,
+    /// TSC cycles in the port's receive function while it brought packets.
+    rx_clocks,
+    /// Calls of the port's transmit function.
+    tx_calls,
+    /// TSC cycles in the port's transmit function.
+    tx_clocks,
+}
+
+counters! {
+    /// Counters of a worker's loop.
+    struct WorkerCounters;
+    /// Values of [`WorkerCounters`]; the texts are the reasons in `show errors`.
+    struct WorkerCounts;
+
+    /// Rounds of its loop.
+    loops,
+    /// Rounds that moved packets.
+    busy_loops,
+    /// Times it slept.
+    sleeps,
+    /// Packets lost because a node's queue and all spare frames were full.
+    queue_full "node queue full",
+    /// Packets lost on the way to another worker.
+    handoff_full "ring to another worker full",
+    /// Packets handed to another worker.
+    handoffs,
+    /// Buffers in its cache, updated about once a millisecond: a level, so a difference of it says
+    /// nothing.
+    cached,
 }
 
 /// One node's counters: its row in `show runtime`, and its edges.
@@ -58,54 +160,41 @@ impl NodeCounters {
             stages: stages.into(),
         })
     }
+
+    /// The values now.
+    pub fn read(&self) -> NodeCounts {
+        NodeCounts {
+            calls: self.calls.get(),
+            packets: self.packets.get(),
+            clocks: self.clocks.get(),
+            edges: self.edges.iter().map(Counter::get).collect(),
+        }
+    }
 }
 
-/// One interface's counters at one worker.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub struct InterfaceCounters {
-    /// Packets received.
-    pub rx_packets: Counter,
-    /// Bytes received, without FCS.
-    pub rx_bytes: Counter,
-    /// Packets that the port took.
-    pub tx_packets: Counter,
-    /// Bytes that the port took, without FCS.
-    pub tx_bytes: Counter,
-    /// Packets received here that ended in a drop.
-    pub drops: Counter,
-    /// Packets for this interface that its port did not take.
-    pub tx_errors: Counter,
-    /// Packets for this interface while no port served it.
-    pub no_port: Counter,
-    /// Calls of the port's receive function that brought packets.
-    pub rx_calls: Counter,
-    /// TSC cycles in the port's receive function while it brought packets.
-    pub rx_clocks: Counter,
-    /// Calls of the port's transmit function.
-    pub tx_calls: Counter,
-    /// TSC cycles in the port's transmit function.
-    pub tx_clocks: Counter,
+/// Values of [`NodeCounters`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodeCounts {
+    /// Frames that it was given.
+    pub calls: u64,
+    /// Packets that it was given.
+    pub packets: u64,
+    /// TSC cycles spent in it.
+    pub clocks: u64,
+    /// Packets that left by each edge.
+    pub edges: Vec<u64>,
 }
 
-/// Counters of a worker's loop.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub struct WorkerCounters {
-    /// Rounds of its loop.
-    pub loops: Counter,
-    /// Rounds that moved packets.
-    pub busy_loops: Counter,
-    /// Times it slept.
-    pub sleeps: Counter,
-    /// Packets lost because a node's queue and all spare frames were full.
-    pub queue_full: Counter,
-    /// Packets lost on the way to another worker.
-    pub handoff_full: Counter,
-    /// Packets handed to another worker.
-    pub handoffs: Counter,
-    /// Buffers in its cache, updated about once a millisecond.
-    pub cached: Counter,
+impl NodeCounts {
+    /// Subtracts what had been counted before. Counters wrap around, and so do differences.
+    pub fn subtract(&mut self, base: &NodeCounts) {
+        self.calls = self.calls.wrapping_sub(base.calls);
+        self.packets = self.packets.wrapping_sub(base.packets);
+        self.clocks = self.clocks.wrapping_sub(base.clocks);
+        for (edge, base) in self.edges.iter_mut().zip(&base.edges) {
+            *edge = edge.wrapping_sub(*base);
+        }
+    }
 }
 
 /// All counters of one executor: a worker, or an XDP program that takes packets the same way.
@@ -146,5 +235,42 @@ impl ExecutorCounters {
             let at = edges.position(|found| found == (stage, edge))?;
             node.edges.get(at)
         })
+    }
+
+    /// The values now, and the cycles since its start.
+    pub fn read(&self) -> ExecutorCounts {
+        ExecutorCounts {
+            cycles: crate::cycles::now().saturating_sub(self.started),
+            worker: self.worker.read(),
+            nodes: self.nodes.iter().map(|(_, node)| node.read()).collect(),
+            interfaces: self.interfaces.iter().map(|i| i.read()).collect(),
+        }
+    }
+}
+
+/// Values of [`ExecutorCounters`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExecutorCounts {
+    /// TSC cycles in which this was counted.
+    pub cycles: u64,
+    /// Of its loop.
+    pub worker: WorkerCounts,
+    /// Of its nodes, in order.
+    pub nodes: Vec<NodeCounts>,
+    /// Of the interfaces, by interface.
+    pub interfaces: Vec<InterfaceCounts>,
+}
+
+impl ExecutorCounts {
+    /// Subtracts what had been counted before; a node or interface that `base` lacks stays.
+    pub fn subtract(&mut self, base: &ExecutorCounts) {
+        self.cycles = self.cycles.saturating_sub(base.cycles);
+        self.worker.subtract(&base.worker);
+        for (node, base) in self.nodes.iter_mut().zip(&base.nodes) {
+            node.subtract(base);
+        }
+        for (interface, base) in self.interfaces.iter_mut().zip(&base.interfaces) {
+            interface.subtract(base);
+        }
     }
 }

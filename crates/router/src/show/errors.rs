@@ -70,10 +70,9 @@ pub fn errors(router: &Router, ports: &[(String, PortCounters)]) -> Errors {
             add(tx(), full.into(), Severity::Error, c.tx_errors);
             add(tx(), none.into(), Severity::Error, c.no_port);
         }
-        let worker = || executor.name.clone();
-        let (queue, ring) = ("node queue full", "ring to another worker full");
-        add(worker(), queue.into(), Severity::Error, counts.queue_full);
-        add(worker(), ring.into(), Severity::Error, counts.handoff_full);
+        for (_, reason, n) in counts.worker.texts() {
+            add(executor.name.clone(), reason.into(), Severity::Error, n);
+        }
     }
     for (port, counters) in ports {
         for (reason, n) in counters.iter() {

@@ -1,11 +1,13 @@
 //! `show interface` and `show interface addr`: interfaces, their state and counters, their addresses.
 
+use std::fmt;
+
+use graph::counters::InterfaceCounts;
+use serde::{Serialize, Serializer};
+
 use super::counts::since;
 use super::text::{center, column, heading};
-use crate::counts::InterfaceCounts;
 use crate::{Kind, Router};
-use serde::Serialize;
-use std::fmt;
 
 /// Interfaces by name.
 #[derive(Debug, Clone, Serialize)]
@@ -14,7 +16,7 @@ pub struct Interfaces {
     pub interfaces: Vec<Interface>,
 }
 
-/// One interface; counts are since the start or the last `clear interface`, over all workers.
+/// One interface; it counts since the start or the last `clear interface`, over all workers.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub struct Interface {
     /// Name as configured.
@@ -29,18 +31,15 @@ pub struct Interface {
     pub mac: String,
     /// Name of the interface whose packets to and from the host it carries.
     pub twin_of: Option<String>,
-    /// Packets received.
-    pub rx_packets: u64,
-    /// Bytes received, without FCS.
-    pub rx_bytes: u64,
-    /// Packets sent.
-    pub tx_packets: u64,
-    /// Bytes sent, without FCS.
-    pub tx_bytes: u64,
-    /// Packets received here and dropped.
-    pub drops: u64,
-    /// Packets that could not be sent here.
-    pub tx_errors: u64,
+    /// What it has counted; `tx_errors` are all packets that could not be sent here, for want of a
+    /// port too.
+    #[serde(flatten, serialize_with = "by_name")]
+    pub counts: InterfaceCounts,
+}
+
+/// The counts that the text has, too, under their names.
+fn by_name<S: Serializer>(counts: &InterfaceCounts, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(counts.texts().map(|(name, _, n)| (name, n)))
 }
 
 /// There is no interface of this name.
@@ -58,12 +57,12 @@ pub fn interfaces(router: &Router, name: Option<&str>) -> Result<Interfaces, NoI
         .into_iter()
         .map(|i| {
             let mut sum = InterfaceCounts::default();
-            for worker in &counts {
-                if let Some(c) = worker.interfaces.get(usize::from(i.id)) {
-                    sum.add(c);
-                }
-            }
-            interface(router, i, &sum)
+            let executors = counts.iter();
+            executors
+                .filter_map(|e| e.interfaces.get(usize::from(i.id)))
+                .for_each(|counts| sum.add(counts));
+            sum.tx_errors = sum.tx_errors.wrapping_add(sum.no_port);
+            interface(router, i, sum)
         })
         .collect();
     found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -82,7 +81,7 @@ fn selected<'a>(
     }
 }
 
-fn interface(router: &Router, i: &crate::Interface, c: &InterfaceCounts) -> Interface {
+fn interface(router: &Router, i: &crate::Interface, counts: InterfaceCounts) -> Interface {
     Interface {
         name: i.name.clone(),
         index: i.id,
@@ -93,12 +92,7 @@ fn interface(router: &Router, i: &crate::Interface, c: &InterfaceCounts) -> Inte
             Kind::Twin { of } => Some(super::text::name(router, of)),
             Kind::Routed { .. } => None,
         },
-        rx_packets: c.rx_packets,
-        rx_bytes: c.rx_bytes,
-        tx_packets: c.tx_packets,
-        tx_bytes: c.tx_bytes,
-        drops: c.drops,
-        tx_errors: c.tx_errors.wrapping_add(c.no_port),
+        counts,
     }
 }
 
@@ -119,21 +113,13 @@ impl fmt::Display for Interfaces {
                 + &center(&i.index.to_string(), 5)
                 + &center(if i.up { "up" } else { "down" }, 10)
                 + &center(&format!("{}/0/0/0", i.mtu), 21);
-            let counters = [
-                ("rx packets", i.rx_packets),
-                ("rx bytes", i.rx_bytes),
-                ("tx packets", i.tx_packets),
-                ("tx bytes", i.tx_bytes),
-                ("drops", i.drops),
-                ("tx-error", i.tx_errors),
-            ];
-            let mut shown = counters.iter().filter(|(_, n)| *n > 0);
-            match shown.next() {
+            let mut counts = i.counts.texts().filter(|(.., n)| *n > 0);
+            match counts.next() {
                 None => writeln!(f, "{}", line.trim_end())?,
-                Some((name, n)) => writeln!(f, "{line}{name:<16}{n:>16}")?,
+                Some((_, text, n)) => writeln!(f, "{line}{text:<16}{n:>16}")?,
             }
-            for (name, n) in shown {
-                writeln!(f, "{:68}{name:<16}{n:>16}", "")?;
+            for (_, text, n) in counts {
+                writeln!(f, "{:68}{text:<16}{n:>16}", "")?;
             }
         }
         Ok(())

@@ -3,9 +3,8 @@
 use super::counts::{Executor, executors, since};
 use super::text::{center, column, heading, name, ratio};
 use crate::Router;
-use crate::counts::{ExecutorCounts, InterfaceCounts, NodeCounts};
 use graph::Class;
-use graph::counters::NodeCounters;
+use graph::counters::{ExecutorCounts, InterfaceCounts, NodeCounters, NodeCounts};
 use serde::Serialize;
 use std::fmt;
 
@@ -87,7 +86,7 @@ pub fn runtime(router: &Router) -> Runtime {
 }
 
 fn thread(router: &Router, id: usize, executor: &Executor<'_>, counts: &ExecutorCounts) -> Thread {
-    let seconds = counts.at as f64 / graph::cycles::per_second();
+    let seconds = counts.cycles as f64 / graph::cycles::per_second();
     let rate = |n: u64| {
         if seconds > 0.0 {
             n as f64 / seconds
@@ -111,7 +110,7 @@ fn thread(router: &Router, id: usize, executor: &Executor<'_>, counts: &Executor
         cpu: executor.cpu,
         seconds,
         vector_rate: ratio(total(|n| n.packets), total(|n| n.calls)),
-        loops_per_second: rate(counts.loops),
+        loops_per_second: rate(counts.worker.loops),
         in_per_second: rate(sum(|i| i.rx_packets)),
         out_per_second: rate(sum(|i| i.tx_packets)),
         drop_per_second: rate(of(Class::Lost)),

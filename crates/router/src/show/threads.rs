@@ -45,10 +45,10 @@ pub fn threads(router: &Router) -> Threads {
                 name: worker_name(i),
                 cpu: w.cpu,
                 alive: w.alive(),
-                loops: c.loops,
-                busy_loops: c.busy_loops,
-                sleeps: c.sleeps,
-                handoffs: c.handoffs,
+                loops: c.worker.loops,
+                busy_loops: c.worker.busy_loops,
+                sleeps: c.worker.sleeps,
+                handoffs: c.worker.handoffs,
             })
             .collect(),
     }

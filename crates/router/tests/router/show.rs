@@ -151,8 +151,8 @@ fn clearing_counts_from_zero() {
     lab.receive(1, vec![udp(FAR).frame(), udp(0x7f00_0001).frame()]);
     let shown = |lab: &Lab| {
         let interfaces = show::interfaces(&lab.router, Some("eth1")).unwrap();
-        let interface = interfaces.interfaces[0].clone();
-        (interface.rx_packets, interface.rx_bytes, interface.drops)
+        let counts = interfaces.interfaces[0].counts;
+        (counts.rx_packets, counts.rx_bytes, counts.drops)
     };
     assert_eq!(shown(&lab), (2, 120, 1));
     assert_eq!(show::errors(&lab.router, &[]).errors[0].count, 1);
@@ -168,8 +168,32 @@ fn clearing_counts_from_zero() {
     lab.apply(vec![Change::InterfaceDelete(2)]);
     lab.apply(connected(2));
     let two = show::interfaces(&lab.router, Some("eth2")).unwrap();
-    assert_eq!(two.interfaces[0].tx_packets, 0);
+    assert_eq!(two.interfaces[0].counts.tx_packets, 0);
     assert_eq!(shown(&lab), (1, 60, 0));
+}
+
+#[test]
+fn an_interface_has_the_known_keys() {
+    let mut lab = Lab::new();
+    lab.receive(1, vec![udp(FAR).frame(); 2]);
+    // One more that finds no port.
+    lab.router.workers[0].counters.interfaces[2].no_port.add(1);
+    lab.router.workers[0].counters.interfaces[2]
+        .tx_errors
+        .add(4);
+    let shown = show::interfaces(&lab.router, Some("eth2")).unwrap();
+    let json = serde_json::to_value(&shown).unwrap();
+    let expected = serde_json::json!({"interfaces": [{
+        "name": "eth2", "index": 2, "up": true, "mtu": 1500, "mac": "02:fe:00:00:00:02",
+        "twin_of": null, "rx_packets": 0, "rx_bytes": 0, "tx_packets": 2, "tx_bytes": 120,
+        "drops": 0, "tx_errors": 5,
+    }]});
+    assert_eq!(json, expected);
+    assert!(
+        shown
+            .to_string()
+            .ends_with("tx-error                       5\n")
+    );
 }
 
 /// What else moves packets counts in the same rows, and may come late.
@@ -197,7 +221,7 @@ fn another_executor_counts_with_the_workers() {
 
     let interfaces = show::interfaces(&lab.router, None).unwrap().interfaces;
     let (one, two) = (&interfaces[0], &interfaces[1]);
-    assert_eq!((one.rx_packets, two.tx_packets), (42, 31));
+    assert_eq!((one.counts.rx_packets, two.counts.tx_packets), (42, 31));
     let errors = show::errors(&lab.router, &[]).errors;
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert_eq!((errors[0].count, &errors[0].node[..]), (11, "ip4-input"));
@@ -220,7 +244,7 @@ fn another_executor_counts_with_the_workers() {
     let one = &show::interfaces(&lab.router, Some("eth1"))
         .unwrap()
         .interfaces[0];
-    assert_eq!(one.rx_packets, 0);
+    assert_eq!(one.counts.rx_packets, 0);
     assert!(show::errors(&lab.router, &[]).errors.is_empty());
 }
 
