@@ -9,6 +9,7 @@ use std::time::Duration;
 use control::api::{Handler, Output};
 use control::cli::{Command, Verb};
 use router::show::{self, Clear};
+use router::{arp, ip4};
 use serde::Serialize;
 
 use super::daemon::Daemon;
@@ -80,18 +81,18 @@ fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
         Verb::ShowBuffers => give(&show::buffers(router), json),
         Verb::ShowMemory => give(&show::memory(router), json),
         Verb::ShowIpFib => match first {
-            Some(prefix) => give(&show::fib(router, query(prefix)?), json),
-            None => give(&show::fib_list(router, None, ROUTES), json),
+            Some(prefix) => give(&ip4::show::fib(router, query(prefix)?), json),
+            None => give(&ip4::show::fib_list(router, None, ROUTES), json),
         },
         Verb::ShowIpFibAfter => {
             let after = match query(first.unwrap_or_default())? {
-                show::Query::Exact(prefix) => prefix,
-                show::Query::Longest(address) => router::Prefix::host(address.into()),
+                ip4::show::Query::Exact(prefix) => prefix,
+                ip4::show::Query::Longest(address) => router::Prefix::host(address.into()),
             };
-            give(&show::fib_list(router, Some(after), ROUTES), json)
+            give(&ip4::show::fib_list(router, Some(after), ROUTES), json)
         }
-        Verb::ShowNeighbors => give(&show::neighbors(router), json),
-        Verb::ShowAdjacency => give(&show::adjacencies(router), json),
+        Verb::ShowNeighbors => give(&arp::show::neighbors(router), json),
+        Verb::ShowAdjacency => give(&ip4::show::adjacencies(router), json),
         Verb::ShowTrace => give(&show::trace(router), json),
         Verb::ShowThreads => give(&show::threads(router), json),
         Verb::ShowGraph => give(&show::graph(), json),
@@ -120,7 +121,7 @@ fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
     }
 }
 
-fn query(prefix: &str) -> Result<show::Query, String> {
+fn query(prefix: &str) -> Result<ip4::show::Query, String> {
     prefix
         .parse()
         .map_err(|_| format!("`{prefix}' is not an IPv4 prefix or address"))

@@ -2,5 +2,7 @@
 //! meanwhile.
 
 mod resolver;
+pub mod show;
+
 pub(crate) use resolver::allowance;
 pub use resolver::{Next, Resolver};

@@ -3,25 +3,25 @@
 use crate::{InterfaceId, Router};
 
 /// `text` in the middle of `width` columns, the odd space on its left.
-pub(super) fn center(text: &str, width: usize) -> String {
+pub(crate) fn center(text: &str, width: usize) -> String {
     let free = width.saturating_sub(text.chars().count());
     let left = free.div_ceil(2);
     format!("{:left$}{text}{:right$}", "", "", right = free - left)
 }
 
 /// `text` and spaces up to `width` columns, at least one.
-pub(super) fn column(text: &str, width: usize) -> String {
+pub(crate) fn column(text: &str, width: usize) -> String {
     format!("{text:<pad$} ", pad = width.saturating_sub(1))
 }
 
 /// A line of centered headings without trailing spaces.
-pub(super) fn heading(columns: &[(&str, usize)]) -> String {
+pub(crate) fn heading(columns: &[(&str, usize)]) -> String {
     let line: String = columns.iter().map(|(t, w)| center(t, *w)).collect();
     line.trim_end().to_owned()
 }
 
 /// The name of an interface, or its number where it has none.
-pub(super) fn name(router: &Router, interface: InterfaceId) -> String {
+pub(crate) fn name(router: &Router, interface: InterfaceId) -> String {
     match router.state.links.interfaces.get(&interface) {
         Some(i) => i.name.clone(),
         None => format!("interface{interface}"),
@@ -29,12 +29,12 @@ pub(super) fn name(router: &Router, interface: InterfaceId) -> String {
 }
 
 /// Quotient of two counts, 0 of nothing.
-pub(super) fn ratio(a: u64, b: u64) -> f64 {
+pub(crate) fn ratio(a: u64, b: u64) -> f64 {
     if b == 0 { 0.0 } else { a as f64 / b as f64 }
 }
 
 /// Bytes with a binary unit, as 64.00m.
-pub(super) fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     let units = ["", "k", "m", "g", "t", "p", "e"];
     let (mut value, mut unit) = (n as f64, 0);
     while value >= 1024.0 && unit + 1 < units.len() {
@@ -49,6 +49,6 @@ pub(super) fn bytes(n: u64) -> String {
 }
 
 /// Name of the worker of that index (from 0).
-pub(super) fn worker_name(index: usize) -> String {
+pub(crate) fn worker_name(index: usize) -> String {
     format!("parshall_wk_{index}")
 }

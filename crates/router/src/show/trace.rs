@@ -1,14 +1,17 @@
 //! `trace add`, `show trace`, `clear trace`: packets as each node on their way saw them.
 
-use super::adjacency::adjacency;
-use super::text::{name, worker_name};
-use crate::{InterfaceId, Router};
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
 use graph::counters::NodeCounters;
 use graph::trace::{self, Names, Reader, Record};
 use graph::{Command, Handle, To};
-use serde::Serialize;
-use std::collections::BTreeMap;
-use std::fmt;
+
+use super::text::{name, worker_name};
+use crate::ip4::show::adjacency;
+use crate::{InterfaceId, Router};
 
 /// Why no trace was started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

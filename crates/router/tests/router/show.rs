@@ -1,6 +1,8 @@
 //! What the printers print, whatever the counters hold.
 
 use crate::harness::*;
+use router::arp::show::neighbors;
+use router::ip4::show::{Query, adjacencies, fib, fib_list};
 use router::show::{self, Clear, TraceError};
 use router::{Change, Interface, Route, Router};
 use tables::random::Random;
@@ -23,12 +25,12 @@ fn everything(router: &Router) -> Vec<(String, String)> {
         both(show::addresses(router, None).unwrap()),
         both(show::buffers(router)),
         both(show::memory(router)),
-        both(show::fib(router, show::Query::Longest(FAR.into()))),
-        both(show::fib(router, show::Query::Exact(prefix("0.0.0.0/0")))),
-        both(show::fib_list(router, None, 0)),
-        both(show::fib_list(router, None, usize::MAX)),
-        both(show::neighbors(router)),
-        both(show::adjacencies(router)),
+        both(fib(router, Query::Longest(FAR.into()))),
+        both(fib(router, Query::Exact(prefix("0.0.0.0/0")))),
+        both(fib_list(router, None, 0)),
+        both(fib_list(router, None, usize::MAX)),
+        both(neighbors(router)),
+        both(adjacencies(router)),
         both(show::threads(router)),
         both(show::trace(router)),
     ]
@@ -257,7 +259,7 @@ fn routes_are_shown_down_to_the_header() {
     };
     let paths = Route::Forward(vec![weighted(2, 1), weighted(3, 3)]);
     lab.apply(vec![route("48.2.0.0/16", paths)]);
-    let text = show::fib(&lab.router, "48.2.0.0/16".parse().unwrap()).to_string();
+    let text = fib(&lab.router, "48.2.0.0/16".parse().unwrap()).to_string();
     for part in [
         "48.2.0.0/16 fib:0\n",
         "locks:1 flags:\n",
@@ -269,19 +271,19 @@ fn routes_are_shown_down_to_the_header() {
         assert!(text.contains(part), "{part:?} in\n{text}");
     }
     assert_eq!(
-        show::fib(&lab.router, "48.2.3.4".parse().unwrap()).to_string(),
+        fib(&lab.router, "48.2.3.4".parse().unwrap()).to_string(),
         text
     );
-    assert!("48.2.3.4/16".parse::<show::Query>().is_err());
-    let list = show::fib_list(&lab.router, None, 3);
+    assert!("48.2.3.4/16".parse::<Query>().is_err());
+    let list = fib_list(&lab.router, None, 3);
     assert_eq!((list.routes, list.list.len(), list.left_out), (14, 3, 11));
     assert_eq!(list.list[0].prefix, "10.0.1.0/24");
     let last = list.list[2].prefix.clone();
     let next = format!("... and 11 more routes: show ip fib after {last}\n");
     assert!(list.to_string().ends_with(&next));
-    let rest = show::fib_list(&lab.router, Some(last.parse().unwrap()), usize::MAX);
+    let rest = fib_list(&lab.router, Some(last.parse().unwrap()), usize::MAX);
     assert_eq!((rest.list.len(), rest.left_out), (11, 0));
-    let all = show::fib_list(&lab.router, None, usize::MAX).list;
+    let all = fib_list(&lab.router, None, usize::MAX).list;
     assert_eq!(all, [list.list, rest.list].concat());
 }
 

@@ -1,7 +1,8 @@
 //! The state: routes, host routes of neighbors, next hops that are shared, tables that are full.
 
 use crate::harness::*;
-use router::show::{Adjacency, Query, Route as Shown, fib, memory};
+use router::ip4::show::{Adjacency, Query, Route as Shown, fib};
+use router::show::memory;
 use router::state::Rejected;
 use router::{Change, Interface, Route};
 use std::sync::Arc;

@@ -1,12 +1,15 @@
 //! `show adjacency`: where packets go and what is put in front of them.
 
-use super::text::name;
-use crate::Router;
-use serde::Serialize;
 use std::fmt;
 use std::net::Ipv4Addr;
+
+use serde::Serialize;
+
 use tables::adjacency::{AdjacencyId, Kind};
 use tables::special::Special;
+
+use crate::Router;
+use crate::show::text::name;
 
 /// All adjacencies.
 #[derive(Debug, Clone, Serialize)]
@@ -43,7 +46,7 @@ pub fn adjacencies(router: &Router) -> Adjacencies {
 }
 
 /// An adjacency that is live or special.
-pub(super) fn adjacency(router: &Router, id: AdjacencyId) -> Option<Adjacency> {
+pub(crate) fn adjacency(router: &Router, id: AdjacencyId) -> Option<Adjacency> {
     let a = router.state.nexthops.slab.get(id)?;
     let special = Special::of(id);
     let kind = match (special, a.kind) {

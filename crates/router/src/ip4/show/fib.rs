@@ -1,14 +1,17 @@
 //! `show ip fib`: what a destination leads to, from the route to the Ethernet header.
 
-use super::adjacency::{Adjacency, adjacency, decision};
-use super::text::name;
-use crate::{Prefix, Router};
-use serde::Serialize;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
+
+use serde::Serialize;
+
 use tables::ip4::Entry;
 use tables::special::Special;
+
+use super::adjacency::{Adjacency, adjacency, decision};
+use crate::show::text::name;
+use crate::{Prefix, Router};
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,12 @@
 //! `show neighbors`: who is resolved on the links.
 
-use super::text::name;
-use crate::Router;
-use serde::Serialize;
 use std::fmt;
 use std::net::Ipv4Addr;
+
+use serde::Serialize;
+
+use crate::Router;
+use crate::show::text::name;
 
 /// All neighbors.
 #[derive(Debug, Clone, Serialize)]
