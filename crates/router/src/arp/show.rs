@@ -47,13 +47,13 @@ impl fmt::Display for Neighbors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "     Age                       IP                    Flags      Ethernet              Interface"
+            "     Age                       IP                    Ethernet              Interface"
         )?;
         for n in &self.neighbors {
             writeln!(
                 f,
-                "{:>12.4}{:16}{:<27}{:<5}{:<20} {}",
-                n.age_seconds, "", n.address, "D", n.mac, n.interface
+                "{:>12.4}{:16}{:<21}{:<20} {}",
+                n.age_seconds, "", n.address, n.mac, n.interface
             )?;
         }
         Ok(())

@@ -17,8 +17,6 @@ pub struct Buffers {
 pub struct PoolUse {
     /// Name.
     pub name: &'static str,
-    /// Number.
-    pub index: usize,
     /// Distance of two buffers in bytes.
     pub size: usize,
     /// Bytes of packet in one buffer.
@@ -49,7 +47,6 @@ pub fn buffers(router: &Router) -> Buffers {
     Buffers {
         pools: vec![PoolUse {
             name: "default",
-            index: 0,
             size: pool.stride(),
             data_size: pool.stride() - usize::from(DATA),
             total,
@@ -68,21 +65,13 @@ impl fmt::Display for Buffers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "Pool Name            Index  Size  Data Size      Total      Avail     Cached       Used  Pages"
+            "Pool Name             Size  Data Size      Total      Avail     Cached       Used  Pages"
         )?;
         for p in &self.pools {
             writeln!(
                 f,
-                "{:<20} {:>5} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10}  {}",
-                p.name,
-                p.index,
-                p.size,
-                p.data_size,
-                p.total,
-                p.available,
-                p.cached,
-                p.used,
-                p.pages
+                "{:<20} {:>5} {:>10} {:>10} {:>10} {:>10} {:>10}  {}",
+                p.name, p.size, p.data_size, p.total, p.available, p.cached, p.used, p.pages
             )?;
         }
         Ok(())

@@ -100,7 +100,7 @@ const COLUMNS: [(&str, usize); 6] = [
     ("Name", 32),
     ("Idx", 5),
     ("State", 10),
-    ("MTU (L3/IP4/IP6/MPLS)", 21),
+    ("MTU (L3)", 10),
     ("Counter", 16),
     ("Count", 16),
 ];
@@ -112,14 +112,14 @@ impl fmt::Display for Interfaces {
             let line = column(&i.name, 32)
                 + &center(&i.index.to_string(), 5)
                 + &center(if i.up { "up" } else { "down" }, 10)
-                + &center(&format!("{}/0/0/0", i.mtu), 21);
+                + &center(&i.mtu.to_string(), 10);
             let mut counts = i.counts.texts().filter(|(.., n)| *n > 0);
             match counts.next() {
                 None => writeln!(f, "{}", line.trim_end())?,
                 Some((_, text, n)) => writeln!(f, "{line}{text:<16}{n:>16}")?,
             }
             for (_, text, n) in counts {
-                writeln!(f, "{:68}{text:<16}{n:>16}", "")?;
+                writeln!(f, "{:57}{text:<16}{n:>16}", "")?;
             }
         }
         Ok(())

@@ -53,10 +53,9 @@ pub struct Row {
     pub calls: u64,
     /// Packets.
     pub vectors: u64,
-    /// Always 0: nothing here suspends.
-    pub suspends: u64,
-    /// TSC cycles a packet; of a fused node all cycles stand in its first stage's row.
-    pub clocks: f64,
+    /// TSC cycles a packet; none where they are not measured: in an XDP program, and behind the
+    /// first stage of a fused node, whose row has those of the whole node.
+    pub clocks: Option<f64>,
     /// Packets a call.
     pub vectors_per_call: f64,
 }
@@ -183,8 +182,7 @@ fn row(name: String, state: RowState, calls: u64, vectors: u64, clocks: u64) -> 
         state,
         calls,
         vectors,
-        suspends: 0,
-        clocks: ratio(clocks, vectors),
+        clocks: (clocks > 0).then(|| ratio(clocks, vectors)),
         vectors_per_call: ratio(vectors, calls),
     }
 }
@@ -208,12 +206,11 @@ impl fmt::Display for Runtime {
     }
 }
 
-const COLUMNS: [(&str, usize); 7] = [
+const COLUMNS: [(&str, usize); 6] = [
     ("Name", 30),
     ("State", 12),
     ("Calls", 16),
     ("Vectors", 16),
-    ("Suspends", 16),
     ("Packet-Clocks", 16),
     ("Vectors/Call", 16),
 ];
@@ -222,7 +219,7 @@ impl fmt::Display for Thread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Thread {} {}", self.id, self.name)?;
         match self.cpu {
-            Some(cpu) => writeln!(f, " (lcore {cpu})")?,
+            Some(cpu) => writeln!(f, " (cpu {cpu})")?,
             None => writeln!(f)?,
         }
         writeln!(
@@ -244,13 +241,13 @@ impl fmt::Display for Thread {
             };
             writeln!(
                 f,
-                "{}{}{:>16}{:>16}{:>16}{:>16}{:>16.2}",
+                "{}{}{:>16}{:>16}{:>16}{:>16.2}",
                 column(&r.name, 30),
                 center(state, 12),
                 r.calls,
                 r.vectors,
-                r.suspends,
-                format!("{:.2e}", r.clocks),
+                r.clocks
+                    .map_or("-".into(), |clocks| format!("{clocks:.2e}")),
                 r.vectors_per_call
             )?;
         }

@@ -1,4 +1,4 @@
-//! `show ip fib`: what a destination leads to, from the route to the Ethernet header.
+//! `show ip fib PREFIX`: what a destination leads to, from the route to the Ethernet header.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -128,7 +128,11 @@ fn route(router: &Router, prefix: Prefix) -> Option<Route> {
 }
 
 /// Where a route comes from and what it does.
-fn origin(router: &Router, prefix: Prefix, entry: Entry) -> (&'static str, &'static str) {
+pub(super) fn origin(
+    router: &Router,
+    prefix: Prefix,
+    entry: Entry,
+) -> (&'static str, &'static str) {
     let of_neighbor = router.state.hosts.contains_key(&prefix);
     let source = if of_neighbor { "neighbor" } else { "route" };
     (
@@ -137,7 +141,7 @@ fn origin(router: &Router, prefix: Prefix, entry: Entry) -> (&'static str, &'sta
     )
 }
 
-fn path(router: &Router, p: &crate::Path) -> Path {
+pub(super) fn path(router: &Router, p: &crate::Path) -> Path {
     Path {
         interface: name(router, p.interface),
         gateway: p.gateway,
@@ -164,11 +168,12 @@ fn buckets(router: &Router, group: u32, multipath: bool) -> Vec<Buckets> {
     found
 }
 
-const TABLE: &str = "ipv4-VRF:0, fib_index:0, flow hash:[src dst sport dport proto ]";
+/// The fields that choose a flow's bucket.
+pub(super) const HASH: &str = "flow hash:[src dst sport dport proto]";
 
 impl fmt::Display for Fib {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{TABLE} routes:{}", self.routes)?;
+        writeln!(f, "ipv4 {HASH} routes:{}", self.routes)?;
         match &self.route {
             Some(route) => write!(f, "{route}"),
             None => writeln!(f, "no such route"),
@@ -178,40 +183,17 @@ impl fmt::Display for Fib {
 
 impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} fib:0", self.prefix)?;
+        writeln!(f, "{}", self.prefix)?;
         writeln!(f, "  {} {}", self.source, self.kind)?;
         if let Some(list) = self.path_list {
-            let shared = if self.shared_by > 1 { "shared," } else { "" };
-            writeln!(
-                f,
-                "    path-list:[{list}] locks:{} flags:{shared}",
-                self.shared_by
-            )?;
-            for (i, p) in self.paths.iter().enumerate() {
-                let kind = match p.gateway {
-                    Some(_) => "attached-nexthop:",
-                    None => "attached:",
-                };
-                let mtu = p.mtu.map_or(String::new(), |mtu| format!(" mtu={mtu}"));
-                let source = p.source.map_or(String::new(), |a| format!(" src={a}"));
-                writeln!(
-                    f,
-                    "      path:[{i}] pl-index:{list} ip4 weight={}{mtu}{source} {kind}",
-                    p.weight
-                )?;
-                match p.gateway {
-                    Some(gateway) => writeln!(f, "        {gateway} {}", p.interface)?,
-                    None => writeln!(f, "        {}", p.interface)?,
-                }
+            writeln!(f, "    path-list:[{list}] routes:{}", self.shared_by)?;
+            for (i, path) in self.paths.iter().enumerate() {
+                write!(f, "      path:[{i}] {path}")?;
             }
         }
         let count = self.buckets.last().map_or(0, |b| b.last + 1);
-        writeln!(f, "\n forwarding:   unicast-ip4-chain")?;
-        writeln!(
-            f,
-            "  [@0]: dpo-load-balance: [proto:ip4 index:{} buckets:{count}]",
-            self.group
-        )?;
+        writeln!(f, "\n forwarding:")?;
+        writeln!(f, "  next-hop-group:[{}] buckets:{count}", self.group)?;
         for b in &self.buckets {
             let id = b.adjacency.id;
             if b.first == b.last {
@@ -224,109 +206,22 @@ impl fmt::Display for Route {
     }
 }
 
-/// The table's routes in short, up to a limit.
-#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
-pub struct FibList {
-    /// Routes in the table.
-    pub routes: usize,
-    /// Second-level groups in use.
-    pub second_level_groups: usize,
-    /// Routes by address, then length.
-    pub list: Vec<Listed>,
-    /// Routes that follow those in `list`, which was to have no more.
-    pub left_out: usize,
-}
-
-/// A route in short.
-#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
-pub struct Listed {
-    /// Destination.
-    pub prefix: String,
-    /// As [`Route::source`].
-    pub source: &'static str,
-    /// As [`Route::kind`].
-    pub kind: &'static str,
-    /// Its paths.
-    pub paths: Vec<Path>,
-}
-
-/// The first `limit` routes of the table, or the first that follow `after`, by address, then length.
-pub fn fib_list(router: &Router, after: Option<Prefix>, limit: usize) -> FibList {
-    let fib = &router.state.fib;
-    let wanted = |p: &Prefix| after.is_none_or(|a| *p > a);
-    let mut prefixes: Vec<Prefix> = fib.iter().map(|(p, _)| p).filter(wanted).collect();
-    let left_out = prefixes.len().saturating_sub(limit);
-    if left_out > 0 && limit > 0 {
-        prefixes.select_nth_unstable(limit - 1);
-    }
-    prefixes.truncate(limit);
-    prefixes.sort_unstable();
-    let usage = fib.usage();
-    FibList {
-        routes: fib.len(),
-        second_level_groups: usage.total.saturating_sub(usage.free + usage.retired),
-        list: prefixes
-            .into_iter()
-            .filter_map(|p| listed(router, p))
-            .collect(),
-        left_out,
-    }
-}
-
-fn listed(router: &Router, prefix: Prefix) -> Option<Listed> {
-    let entry = router.state.fib.get(prefix)?;
-    let (source, kind) = origin(router, prefix, entry);
-    let paths = router.state.nexthops.paths(entry.group());
-    Some(Listed {
-        prefix: prefix.to_string(),
-        source,
-        kind,
-        paths: paths.iter().map(|p| path(router, p)).collect(),
-    })
-}
-
-impl fmt::Display for FibList {
+impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (routes, groups) = (self.routes, self.second_level_groups);
-        writeln!(f, "{TABLE} routes:{routes} second-level:{groups}")?;
-        for route in &self.list {
-            if route.kind != "forward" {
-                writeln!(f, "{} {}", route.prefix, route.kind)?;
-                continue;
-            }
-            for (i, p) in route.paths.iter().enumerate() {
-                let prefix = if i == 0 { &route.prefix } else { "" };
-                write!(f, "{prefix:<18}")?;
-                if let Some(gateway) = p.gateway {
-                    write!(f, " via {gateway}")?;
-                }
-                write!(f, " {}", p.interface)?;
-                if route.paths.len() > 1 {
-                    write!(f, " weight {}", p.weight)?;
-                }
-                if let Some(mtu) = p.mtu {
-                    write!(f, " mtu {mtu}")?;
-                }
-                if let Some(source) = p.source {
-                    write!(f, " src {source}")?;
-                }
-                writeln!(
-                    f,
-                    "{}",
-                    if route.source == "neighbor" {
-                        " (neighbor)"
-                    } else {
-                        ""
-                    }
-                )?;
-            }
+        write!(f, "ip4 weight={}", self.weight)?;
+        if let Some(mtu) = self.mtu {
+            write!(f, " mtu={mtu}")?;
         }
-        match self.left_out {
-            0 => Ok(()),
-            n => {
-                let last = self.list.last().map_or("0.0.0.0/0", |route| &route.prefix);
-                writeln!(f, "... and {n} more routes: show ip fib after {last}")
-            }
+        if let Some(source) = self.source {
+            write!(f, " src={source}")?;
+        }
+        match self.gateway {
+            Some(gateway) => writeln!(
+                f,
+                " attached-nexthop:\n        {gateway} {}",
+                self.interface
+            ),
+            None => writeln!(f, " attached:\n        {}", self.interface),
         }
     }
 }

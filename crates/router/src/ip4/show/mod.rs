@@ -2,7 +2,9 @@
 
 mod adjacency;
 mod fib;
+mod fib_list;
 
 pub(crate) use adjacency::adjacency;
 pub use adjacency::{Adjacencies, Adjacency, adjacencies};
-pub use fib::{Buckets, Fib, FibList, Listed, Path, Query, Route, fib, fib_list};
+pub use fib::{Buckets, Fib, Path, Query, Route, fib};
+pub use fib_list::{FibList, Listed, fib_list};
