@@ -1,13 +1,14 @@
-//! `show interface` and `show interface addr`: interfaces, their state and counters, their addresses.
+//! `show interface`: interfaces, their state and counters.
 
 use std::fmt;
 
-use graph::counters::InterfaceCounts;
 use serde::{Serialize, Serializer};
+
+use graph::counters::{ExecutorCounts, InterfaceCounts};
 
 use super::counts::since;
 use super::text::{center, column, heading};
-use crate::{Kind, Router};
+use crate::{InterfaceId, Kind, Router};
 
 /// Interfaces by name.
 #[derive(Debug, Clone, Serialize)]
@@ -53,32 +54,29 @@ pub struct NoInterface(pub String);
 /// [`NoInterface`].
 pub fn interfaces(router: &Router, name: Option<&str>) -> Result<Interfaces, NoInterface> {
     let counts = since(router, &router.cleared.interface);
-    let mut found: Vec<Interface> = selected(router, name)?
-        .into_iter()
-        .map(|i| {
-            let mut sum = InterfaceCounts::default();
-            let executors = counts.iter();
-            executors
-                .filter_map(|e| e.interfaces.get(usize::from(i.id)))
-                .for_each(|counts| sum.add(counts));
-            sum.tx_errors = sum.tx_errors.wrapping_add(sum.no_port);
-            interface(router, i, sum)
-        })
+    let all = router.state.links.interfaces.values();
+    let asked = all.filter(|i| name.is_none_or(|name| name == i.name));
+    let mut found: Vec<Interface> = asked
+        .map(|i| interface(router, i, total(&counts, i.id)))
         .collect();
+    if let Some(name) = name
+        && found.is_empty()
+    {
+        return Err(NoInterface(name.into()));
+    }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(Interfaces { interfaces: found })
 }
 
-fn selected<'a>(
-    router: &'a Router,
-    name: Option<&str>,
-) -> Result<Vec<&'a crate::Interface>, NoInterface> {
-    let all = router.state.links.interfaces.values();
-    let found: Vec<_> = all.filter(|i| name.is_none_or(|n| n == i.name)).collect();
-    match name {
-        Some(name) if found.is_empty() => Err(NoInterface(name.into())),
-        _ => Ok(found),
-    }
+/// What all executors have counted of an interface.
+fn total(executors: &[ExecutorCounts], id: InterfaceId) -> InterfaceCounts {
+    let mut total = InterfaceCounts::default();
+    let counts = executors.iter();
+    counts
+        .filter_map(|e| e.interfaces.get(usize::from(id)))
+        .for_each(|counts| total.add(counts));
+    total.tx_errors = total.tx_errors.wrapping_add(total.no_port);
+    total
 }
 
 fn interface(router: &Router, i: &crate::Interface, counts: InterfaceCounts) -> Interface {
@@ -120,57 +118,6 @@ impl fmt::Display for Interfaces {
             }
             for (_, text, n) in counts {
                 writeln!(f, "{:57}{text:<16}{n:>16}", "")?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Addresses of interfaces.
-#[derive(Debug, Clone, Serialize)]
-pub struct Addresses {
-    /// Sorted by interface name.
-    pub interfaces: Vec<Addressed>,
-}
-
-/// One interface with its addresses.
-#[derive(Debug, Clone, Serialize, PartialEq, Eq)]
-pub struct Addressed {
-    /// Name as configured.
-    pub name: String,
-    /// Up and with carrier.
-    pub up: bool,
-    /// `address/length`, in the order in which they were configured.
-    pub addresses: Vec<String>,
-}
-
-/// Addresses of one interface, or of all.
-///
-/// # Errors
-/// [`NoInterface`].
-pub fn addresses(router: &Router, name: Option<&str>) -> Result<Addresses, NoInterface> {
-    let mut found: Vec<Addressed> = selected(router, name)?
-        .into_iter()
-        .map(|i| {
-            let list = router.state.links.sources.addresses.get(&i.id);
-            let list = list.into_iter().flatten();
-            Addressed {
-                name: i.name.clone(),
-                up: i.up,
-                addresses: list.map(ToString::to_string).collect(),
-            }
-        })
-        .collect();
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Addresses { interfaces: found })
-}
-
-impl fmt::Display for Addresses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for i in &self.interfaces {
-            writeln!(f, "{} ({}):", i.name, if i.up { "up" } else { "dn" })?;
-            for address in &i.addresses {
-                writeln!(f, "  L3 {address}")?;
             }
         }
         Ok(())

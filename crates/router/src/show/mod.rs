@@ -21,7 +21,7 @@ pub use buffers::{Buffers, buffers};
 pub use counts::Clear;
 pub use errors::{Errors, Severity, errors};
 pub use graph::{Graph, graph};
-pub use interface::{Addresses, Interface, Interfaces, NoInterface, addresses, interfaces};
+pub use interface::{Interface, Interfaces, NoInterface, interfaces};
 pub use memory::{Memory, memory};
 pub use runtime::{Runtime, runtime};
 pub use threads::{Threads, threads};

@@ -22,7 +22,6 @@ fn everything(router: &Router) -> Vec<(String, String)> {
         both(show::runtime(router)),
         both(show::errors(router, &[("port".into(), ports)])),
         both(show::interfaces(router, None).unwrap()),
-        both(show::addresses(router, None).unwrap()),
         both(show::buffers(router)),
         both(show::memory(router)),
         both(fib(router, Query::Longest(FAR.into()))),
