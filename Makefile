@@ -39,13 +39,14 @@ bench: ## cycles a packet, per node and in all; a million routes from the kernel
 	$(PROGRAM) bench dataplane $(ARGS)
 	scripts/routes.sh
 
-lint: ## formatting, clippy, documentation
+lint: ## formatting, clippy, documentation and its examples
 	@scripts/setup.sh build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- --deny warnings
 	# Programs never unwrap; tests may.
 	cargo clippy --workspace -- --deny warnings --deny clippy::unwrap_used
 	RUSTDOCFLAGS="--deny warnings" cargo doc --workspace --no-deps
+	scripts/doc-tests.sh
 
 deep: ## miri, sanitizers and fuzzers; each says SKIP where its tool is missing
 	scripts/deep.sh

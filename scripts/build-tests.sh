@@ -2,7 +2,7 @@
 # Builds every test program and lists them, and prints the command that runs them, a word a line.
 #
 # The list, TARGET/tests/list, has a line a program: its name, the directory to run it in, the executable, arguments; with
-# tabs between. There are no tests in documentation, which cargo would have to run itself.
+# tabs between. Examples in documentation, which only cargo can run, are not in it: scripts/doc-tests.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
