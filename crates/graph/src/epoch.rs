@@ -5,6 +5,11 @@
 //! thread drops a value when every worker has seen a later one. The same generations are the
 //! workers' grace period for tables: see [`Publisher::mark`]. A sleeping worker is offline and
 //! holds nobody up.
+//!
+//! Orderings: a reader that finds a generation (Acquire) finds the pointer of that generation or a
+//! later one too, and says that it has seen it (Release) when it is done with the value before. One
+//! that goes online says so, then loads the pointer; the publisher swaps the pointer, then looks
+//! who is online. As all four are sequentially consistent, one of the two sees the other.
 #![allow(unsafe_code)]
 
 use crate::ring::Padded;
@@ -172,7 +177,8 @@ impl<T> Reader<T> {
         true
     }
 
-    /// Whether something was published that [`Reader::refresh`] has not taken over yet.
+    /// Whether something was published that [`Reader::refresh`] has not taken over yet. It is the
+    /// sleeper's last look for work, see [`Waker`](crate::waker::Waker).
     pub fn is_stale(&self) -> bool {
         self.shared.generation.0.load(Ordering::SeqCst) != self.seen
     }

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 /// Longest sleep, so that nodes are polled now and then.
 const NAP: Duration = Duration::from_millis(100);
-/// Time between two looks at ports whose wake-ups may get lost ([`crate::Port::forgets`]).
+/// Time between two looks at ports whose wake-ups may get lost ([`crate::Port::forgets`]): how long
+/// a packet waits then.
 const LOOK: Duration = Duration::from_millis(5);
-/// Time between two looks at ports that have no descriptor to wait on.
+/// Time between two looks at ports that have no descriptor to wait on: what it adds to a packet's
+/// delay at most, beside the kernel's timer slack.
 const GLANCE: Duration = Duration::from_micros(50);
 
-/// Most ports whose descriptors a worker waits on; with more ports, it looks at all of them again
-/// and again.
+/// Most ports whose descriptors a worker waits on, as their list lies on its stack. With more ports
+/// it looks at all of them again and again.
 const MOST_PORTS: usize = 64;
 
 /// The file descriptors that a sleeping worker waits on.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counters that a port keeps beside the engine's (ring full, invalid descriptors, ...). Any thread
-/// may read them; only the worker that serves the port writes them.
+/// may read them; each is written by one thread only, so no atomic addition is needed. They order
+/// nothing.
 #[derive(Debug, Clone, Default)]
 pub struct PortCounters(Option<Arc<[(&'static str, AtomicU64)]>>);
 

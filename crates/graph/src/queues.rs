@@ -4,8 +4,8 @@
 
 use crate::{Desc, FRAME, Frame};
 
-/// Frames kept for nodes whose own frame is full. A node that makes packets fills 17 frames before
-/// any is lost.
+/// Frames kept for nodes whose own frame is full. With its own frame a node has room for 17: what a
+/// frame of 9,216-byte packets becomes when it is cut for a link of 576 bytes.
 const SPARE: usize = 16;
 
 /// Packets on their way to nodes.

@@ -7,7 +7,7 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of the packet that a record keeps.
+/// Bytes of the packet that a record keeps: enough for the headers that a trace prints.
 pub const SNAPLEN: usize = 128;
 
 /// One packet at one node.

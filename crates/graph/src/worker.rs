@@ -49,7 +49,8 @@ pub struct Worker<C> {
     next_poll: u64,
 }
 
-/// How long a worker polls without packets before it sleeps.
+/// How long a worker polls without packets before it sleeps, so that short gaps in the traffic cost
+/// no system calls.
 const SPIN: Duration = Duration::from_micros(50);
 
 /// Commands that may wait for a worker, and ports and traces that may wait to be collected: far

@@ -15,7 +15,7 @@ use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
 use kernel::netlink::{Builder, Socket};
 use rustix::fs::{Mode, OFlags, open};
 
-/// Packets that one call reads or writes at most: each is a system call.
+/// Packets that one call reads at most: each is a system call, and other ports wait meanwhile.
 const BURST: usize = 64;
 
 const NAMES: [&str; 4] = ["rx-no-buffer", "rx-error", "tx-error", "tx-down"];

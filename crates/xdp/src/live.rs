@@ -74,7 +74,7 @@ pub struct LiveTotals {
     pub shortfall: u64,
 }
 
-/// How often is looked whether the program has done something.
+/// Between two looks whether the program has done something: far shorter than a measurement.
 const LOOK: Duration = Duration::from_micros(50);
 
 /// What sends out of one interface. Dropping it stops it.

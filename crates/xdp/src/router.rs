@@ -22,7 +22,7 @@ use crate::sys::{self, MapSpec};
 
 /// Bytes of a table's line, which is a map's value.
 const LINE_BYTES: u32 = LINE as u32 * 4;
-/// Lines of the largest table.
+/// Lines of the largest table: 4 GiB.
 const MOST: usize = 1 << 26;
 
 /// Why the programs drop packets: stage and edge of the graph that say the same. `enum drop` of

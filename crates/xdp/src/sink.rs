@@ -10,7 +10,7 @@ use crate::map::Shared;
 use crate::mode::Mode;
 use crate::object::{Loaded, elf};
 
-/// How many streams a sink tells apart.
+/// How many streams a sink tells apart; `MATCHES` of sink.bpf.c.
 pub const MAX_MATCHES: usize = 32;
 
 /// What packets belong to a stream: IPv4 without options in untagged Ethernet, and all of this.

@@ -6,7 +6,8 @@ use crate::Desc;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Most buffers in a worker's cache: four frames.
+/// Most buffers in a worker's cache: four frames. A worker that takes a frame of buffers and frees
+/// one, by turns, stays between empty and full, away from the shared list.
 const CACHE: usize = 1024;
 /// Buffers that it takes from the pool or gives back at a time: a frame, so that packets share the
 /// cost of a shared write.

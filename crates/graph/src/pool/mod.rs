@@ -28,9 +28,10 @@ pub const STRIDE: usize = 2112;
 pub const STRIDE_AF_XDP: usize = 2048;
 /// Offset of a received packet in its buffer, in bytes: the kernel's XDP_PACKET_HEADROOM.
 pub const DATA: u16 = 256;
-/// Bytes that a node may read from a packet's first byte on, whatever the packet's length.
+/// Bytes that a node may read from a packet's first byte on, whatever the packet's length: a header
+/// of 64 bytes at any offset of 8 bits.
 pub const WINDOW: usize = 320;
-/// Longest packet in bytes, in all its buffers: an MTU of 9216, and layer 2 headers.
+/// Longest packet in bytes, in all its buffers: an MTU of 9216, and room for layer 2 headers.
 pub const MAX_PACKET: usize = 9500;
 
 /// The packet memory.

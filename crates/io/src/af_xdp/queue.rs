@@ -12,8 +12,8 @@ use kernel::event::{EventFd, poll, pollfd};
 
 use super::socket::{self, RING, Rings};
 
-/// Calls to the kernel in one flush: it takes 32 packets a call in copy mode, and a worker sends
-/// 256 at a time.
+/// Calls to the kernel in one flush. In copy mode it takes 32 packets a call: 8 calls are a frame,
+/// the others are for what an earlier flush left.
 const KICKS: usize = 12;
 
 pub(super) const NAMES: [&str; 12] = [
@@ -138,7 +138,7 @@ impl Queue {
     fn refill(&mut self, bufs: &mut Buffers) {
         let Some(rings) = &mut self.rings else { return };
         let stride = bufs.pool().stride() as u64;
-        // A few at a time is not worth it.
+        // A few at a time are not worth a store that the kernel reads, and perhaps a system call.
         let free = rings.fill.free(RING / 8).min(RECEIVING - self.receiving);
         if free < RING / 8 {
             return;

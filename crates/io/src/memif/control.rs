@@ -20,7 +20,8 @@ use super::retry::{Arrivals, Retry, is_among};
 use super::socket::{Channel, Listener};
 use super::{Config, Error, Queue, Role, Status};
 
-/// The beat of everything that is timed, but for a client's attempts to connect.
+/// The beat of everything that is timed, but for a client's attempts to connect: fine enough for
+/// limits of seconds.
 const BEAT: Duration = Duration::from_millis(200);
 /// Clients of one socket that have not said yet which interface they want. The oldest gives way:
 /// who knows what he wants says it at once.
@@ -28,7 +29,7 @@ const MAX_STRANGERS: usize = 32;
 /// Clients accepted from one socket in one turn: so few that each has two turns to say what he
 /// wants.
 const MAX_ACCEPTED: usize = MAX_STRANGERS / 2;
-/// Messages taken from one session in one turn.
+/// Messages taken from one session in one turn, so that none keeps the thread from the others.
 const MAX_MESSAGES: usize = 64;
 
 /// The control thread. Dropping it ends all sessions.

@@ -15,7 +15,8 @@ use std::os::fd::AsRawFd;
 const READ: u16 = 0;
 /// `IOCB_FLAG_RESFD` of `linux/aio_abi.h`.
 const SIGNAL: u32 = 1;
-/// Requests that may wait to be forgotten; the kernel rounds up.
+/// Requests that may wait to be forgotten, so that few rings cost a second call; the kernel rounds
+/// up.
 const REQUESTS: u32 = 64;
 
 /// `struct iocb` of `linux/aio_abi.h`.

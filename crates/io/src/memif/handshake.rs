@@ -23,7 +23,7 @@ use super::{Config, Role, lost};
 
 /// A handshake that takes longer is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Regions that a client may add.
+/// Regions that a client may add. Ours adds one.
 const MAX_REGIONS: usize = 64;
 /// What we call ourselves.
 const PROGRAM: &str = concat!("parshall ", env!("CARGO_PKG_VERSION"));

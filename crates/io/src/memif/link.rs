@@ -47,7 +47,8 @@ impl Link {
 }
 
 /// Where a worker finds its current link. The worker looks at `epoch` with one load a call and
-/// takes the lock only when that has changed, that is once a connect or disconnect.
+/// takes the lock only when that has changed, that is once a connect or disconnect. The lock orders
+/// the link; `epoch` and `faulty` are hints that arrive in time.
 #[derive(Debug)]
 pub struct Socket {
     epoch: AtomicU32,

@@ -16,7 +16,7 @@ use std::sync::{Mutex, OnceLock};
 /// Why the connection ends then.
 pub const REASON: &str =
     "shared memory went away (its file was cut short, or no huge pages are left)";
-/// Regions of all connections of the process.
+/// Regions of all connections of the process, a few for each. The handler looks at them all.
 const PLACES: usize = 2048;
 
 /// Where regions lie, for the handler: it may not take locks.
@@ -28,7 +28,9 @@ static LOSSES: AtomicU32 = AtomicU32::new(0);
 /// What was done about SIGBUS before.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// One region's place. Odd versions are being changed.
+/// One region's place, under a sequence lock: odd versions are being changed, and who finds the
+/// same even version before and after has read what belongs together. The fences keep the two
+/// looks at the version around the words.
 #[derive(Debug)]
 struct Place {
     version: AtomicU32,
@@ -89,6 +91,7 @@ impl Place {
         if at == libc::MAP_FAILED {
             return false;
         }
+        // The mark before the count: who sees the count sees the mark.
         self.lost.store(true, Ordering::Release);
         LOSSES.fetch_add(1, Ordering::Release);
         true

@@ -74,7 +74,7 @@ impl Ring {
         self.size
     }
 
-    /// Puts a new ring in order (client).
+    /// Puts a new ring in order (client), before the message that tells the server of it.
     pub fn init(&self) {
         self.cookie().store(COOKIE, Ordering::Relaxed);
         self.flags().store(NO_INTERRUPT, Ordering::Relaxed);
@@ -125,7 +125,7 @@ impl Ring {
         (first, second)
     }
 
-    /// Reads the descriptor at a counter's value, once.
+    /// Reads the descriptor at a counter's value, once. The counters order this, not the words.
     #[inline(always)]
     pub fn read(&self, at: u16) -> Slot {
         let (first, second) = self.words(at);

@@ -2,9 +2,10 @@
 
 use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
 
-/// Batches whose first packet is looked at, from the start on; after them it is one batch of
-/// `EVERY`.
+/// Batches whose first packet is looked at, from the start on, so that little traffic shows early
+/// what is wrong with it.
 const EARLY: u32 = 256;
+/// After them one batch of so many is looked at, so that the look costs next to nothing.
 const EVERY: u32 = 64;
 
 /// The wrapper. Costs a count a batch.

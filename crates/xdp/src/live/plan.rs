@@ -5,6 +5,8 @@ use std::time::Duration;
 use super::LiveError;
 use crate::error::Error;
 
+// The limits are those of live.bpf.c, whose memory and loops have fixed sizes.
+
 /// Interfaces that one generator sends out of.
 pub const MAX_WAYS: usize = 2;
 /// Streams of a plan.
@@ -20,7 +22,8 @@ pub const MAX_FRAME: usize = 3200;
 
 /// Least Ethernet frame without FCS; shorter ones are padded with zeros.
 pub(super) const MIN_FRAME: usize = 60;
-/// How much of each frame the program writes anew: the less if it suffices.
+/// How much of each frame the program writes anew: the less if it suffices. Ethernet, IPv4 and UDP
+/// headers take 42 bytes.
 pub(super) const NARROW: usize = 60;
 pub(super) const WIDE: usize = 124;
 const IP4_LEN: usize = 20;

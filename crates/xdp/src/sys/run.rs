@@ -8,7 +8,7 @@ use super::{bpf, cmd};
 /// `BPF_F_TEST_XDP_LIVE_FRAMES`.
 const TEST_XDP_LIVE_FRAMES: u32 = 1 << 1;
 
-/// Bytes of the longest packet that comes out of a run.
+/// Bytes of the longest packet that comes out of a run: a page, in which the kernel runs it.
 const MOST: usize = 4096;
 
 #[repr(C)]

@@ -15,6 +15,7 @@ use crate::{bpf, memory, seconds};
 /// Memory that may be missing afterwards, in KiB: the kernel loads modules, and keeps pages for the
 /// next process. The smallest set of a router's tables is more.
 const TOLERANCE: u64 = 8 << 10;
+/// Between two counts while the kernel still frees things.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// What there is, each thing with whether a process held it.

@@ -10,8 +10,9 @@ use crate::command;
 use crate::report::say;
 use crate::tasks::{self, Process};
 
-/// The debugger may take so long for a process, and for all.
+/// What the debugger may take for a process.
 const DEBUGGER: Duration = Duration::from_secs(30);
+/// What it may take for all.
 const DEBUGGERS: Duration = Duration::from_secs(120);
 
 /// Prints all that can be found out about the processes that come from this one, then the last

@@ -5,8 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Rows of /proc/meminfo.
+/// Rows of /proc/meminfo: where maps, programs, devices and shared memory show.
 const ROWS: [&str; 4] = ["VmallocUsed", "Slab", "Percpu", "Shmem"];
+/// Between two looks.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// A row of /proc/meminfo in KiB; 0 on a kernel that does not have it.
