@@ -154,7 +154,7 @@ impl<T> Drop for Publisher<T> {
                 .iter()
                 .all(|s| s.0.load(Ordering::SeqCst) >= generation)
             {
-                // SAFETY: as in `reclaim`.
+                // SAFETY: made by Box::into_raw; every reader has since loaded a newer pointer.
                 drop(unsafe { Box::from_raw(old) });
             }
         }

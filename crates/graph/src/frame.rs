@@ -115,7 +115,8 @@ impl Frame {
         let n = run.len().min(self.room());
         // SAFETY: n fits behind len.
         let end = unsafe { self.descs.as_mut_ptr().add(self.len) };
-        // SAFETY: as above; Desc has no drop; the caller gives the originals up.
+        // SAFETY: n places from there are the frame's and hold nobody's packets, so that the two do
+        // not overlap; Desc has no drop; the caller gives the originals up.
         unsafe { std::ptr::copy_nonoverlapping(run.as_ptr(), end, n) };
         self.len += n;
         n

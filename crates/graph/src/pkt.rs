@@ -98,7 +98,9 @@ impl<'a> Pkt<'a> {
     #[inline(always)]
     pub fn header_mut<H: FromBytes + IntoBytes + Unaligned>(&mut self, at: u8) -> &mut H {
         const { assert!(size_of::<H>() <= WINDOW - 256) };
-        // SAFETY: as `header`, the packet is borrowed mutably, and H leaves no byte uninitialized.
+        // SAFETY: at + size <= 255 + 64 < WINDOW bytes, which the buffer has from the first byte on
+        // (`Pool::offsets`); H may lie anywhere and have any bytes, and leaves none uninitialized;
+        // the packet is borrowed mutably.
         unsafe { self.byte(at).cast().as_mut() }
     }
 

@@ -66,12 +66,14 @@ impl Queues {
     #[inline]
     pub(crate) unsafe fn append(&mut self, to: u16, run: &[Desc]) -> usize {
         self.ready |= 1 << to;
-        // SAFETY: as required of the caller.
+        // SAFETY: the caller owns the packets, and gives up the originals of those whose number this
+        // returns.
         let n = unsafe { self.pending[to as usize].append(run) };
         if n == run.len() {
             return n;
         }
-        // SAFETY: as required of the caller; these were not appended.
+        // SAFETY: the caller owns the packets; these were not appended, so their originals are still
+        // good.
         n + unsafe { self.spill(to, &run[n..]) }
     }
 
@@ -85,13 +87,15 @@ impl Queues {
         let mut taken = 0;
         // Nodes that make packets push them one by one: fill the last frame before taking another.
         if let Some((_, frame)) = self.spilled.iter_mut().rev().find(|(t, _)| *t == to) {
-            // SAFETY: as required of the caller.
+            // SAFETY: the caller owns the packets, and gives up the originals of those whose number
+            // this returns.
             taken = unsafe { frame.append(run) };
         }
         if taken < run.len()
             && let Some(mut frame) = self.spare.pop()
         {
-            // SAFETY: as required of the caller; these were not appended.
+            // SAFETY: the caller owns the packets; these were not appended, so their originals are
+            // still good.
             taken += unsafe { frame.append(&run[taken..]) };
             self.spilled.push((to, frame));
         }

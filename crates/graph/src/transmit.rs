@@ -105,7 +105,8 @@ impl Transmit {
         if queue.frame.is_empty() {
             self.outgoing.push(interface as u16);
         }
-        // SAFETY: as required of the caller.
+        // SAFETY: the caller owns the packets, and gives up the originals of those whose number this
+        // returns.
         unsafe { queue.frame.append(&run[..same]) }
     }
 

@@ -141,7 +141,7 @@ pub(crate) struct Mapping {
 
 // SAFETY: the memory is plain shared memory that no thread owns; access goes through atomics.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: shared references give addresses and atomics only.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {

@@ -141,9 +141,9 @@ impl Out {
                     unsafe { self.transmit_run(frame.packets()) };
                 }
             }
-            // SAFETY: as above.
+            // SAFETY: the frame is emptied below.
             Target::Arc { arc, from } => unsafe { self.arc_run(arc, from, edge, frame.packets()) },
-            // SAFETY: as above.
+            // SAFETY: the frame is emptied below.
             Target::Drop => unsafe { self.drop_run(edge, frame.packets()) },
         }
         frame.clear();
@@ -215,7 +215,7 @@ impl Out {
     /// The originals in `run` must not be used again.
     #[inline]
     unsafe fn dispatch(&mut self, edge: u8, run: &[Desc]) {
-        // SAFETY: as required of the caller.
+        // SAFETY: the caller does not use the originals again.
         unsafe { self.deliver(self.target(edge), edge, run) };
     }
 
@@ -224,13 +224,13 @@ impl Out {
     #[inline]
     unsafe fn deliver(&mut self, target: Target, edge: u8, run: &[Desc]) {
         match target {
-            // SAFETY: as required of the caller.
+            // SAFETY: the caller does not use the originals again.
             Target::Node(node) => unsafe { self.enqueue_run(node, run) },
-            // SAFETY: as required of the caller.
+            // SAFETY: the caller does not use the originals again.
             Target::Arc { arc, from } => unsafe { self.arc_run(arc, from, edge, run) },
-            // SAFETY: as required of the caller.
+            // SAFETY: the caller does not use the originals again.
             Target::Interface => unsafe { self.transmit_run(run) },
-            // SAFETY: as required of the caller.
+            // SAFETY: the caller does not use the originals again.
             Target::Drop => unsafe { self.drop_run(edge, run) },
         }
     }
@@ -246,7 +246,7 @@ impl Out {
             let target = self.targets.next(arc, from, first);
             let goes_along = |d: &&Desc| self.targets.next(arc, from, d) == target;
             let n = 1 + others.iter().take_while(goes_along).count();
-            // SAFETY: as required of the caller; each packet is in one run.
+            // SAFETY: the caller does not use the originals again; each packet is in one run.
             unsafe { self.deliver(target, edge, &rest[..n]) };
             rest = &rest[n..];
         }
@@ -266,10 +266,11 @@ impl Out {
     /// The originals in `run` must not be used again.
     #[inline]
     unsafe fn enqueue_run(&mut self, to: u16, run: &[Desc]) {
-        // SAFETY: as required of the caller.
+        // SAFETY: the caller owns the packets and does not use the originals again; those that were
+        // not taken are lost below.
         let n = unsafe { self.queues.append(to, run) };
         if n < run.len() {
-            // SAFETY: as required of the caller; these were not taken.
+            // SAFETY: the caller does not use the originals again; these were not taken.
             unsafe { self.lose(&run[n..]) };
         }
     }
@@ -293,7 +294,8 @@ impl Out {
     unsafe fn transmit_run(&mut self, run: &[Desc]) {
         let mut rest = run;
         while let Some(first) = rest.first() {
-            // SAFETY: as required of the caller; what was taken is not in the rest.
+            // SAFETY: the caller does not use the originals again; what was taken is not in the
+            // rest.
             match unsafe { self.transmit.append(rest) } {
                 0 => self.send(first.tx_if()),
                 n => rest = &rest[n..],

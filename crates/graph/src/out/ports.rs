@@ -77,7 +77,7 @@ impl Out {
             match destination {
                 // SAFETY: d is ours and ends here.
                 Destination::Transmit => unsafe { self.transmit_run(run) },
-                // SAFETY: as above.
+                // SAFETY: d is ours and ends here.
                 Destination::Node(node) => unsafe { self.enqueue_run(node, run) },
             }
         }

@@ -72,8 +72,8 @@ fn number() -> io::Result<u32> {
 // SAFETY: the pool hands out each buffer to one owner at a time (FreeList); the mapping lives as
 // long as the pool.
 unsafe impl Send for Pool {}
-// SAFETY: as above; all methods that reach packet bytes need the descriptor that owns the buffer,
-// and check that it is of this pool.
+// SAFETY: all methods that reach packet bytes need the descriptor that owns the buffer, and check
+// that it is of this pool; a buffer has one owner at a time, and the free list is of atomics.
 unsafe impl Sync for Pool {}
 
 impl Pool {
@@ -156,7 +156,7 @@ impl Pool {
     #[inline(always)]
     pub unsafe fn packet(&self, index: u32, off: u16, len: u16) -> Desc {
         debug_assert!(index < self.count);
-        // SAFETY: as required of the caller.
+        // SAFETY: the caller owns the buffer, and offset and length are within what Desc asks for.
         unsafe { Desc::new(self.first + index, off, len) }
     }
 
@@ -227,7 +227,8 @@ impl Pool {
     /// The packet's first segment, to change.
     #[inline]
     pub fn bytes_of_mut<'a>(&'a self, d: &'a mut Desc) -> &'a mut [u8] {
-        // SAFETY: as `bytes_of`, and the descriptor is borrowed mutably.
+        // SAFETY: off + len within the stride; the descriptor owns the buffer and is borrowed
+        // mutably as long as the slice.
         unsafe { std::slice::from_raw_parts_mut(self.data(d).as_ptr(), d.len as usize) }
     }
 
@@ -243,7 +244,8 @@ impl Pool {
     #[inline]
     #[allow(clippy::mut_from_ref)]
     pub(crate) fn meta_mut<'a>(&'a self, d: &'a mut Desc) -> &'a mut Meta {
-        // SAFETY: as `meta`, and the descriptor is borrowed mutably.
+        // SAFETY: the first 64 bytes of a buffer are its metadata, any bit pattern is a valid one;
+        // the descriptor owns the buffer and is borrowed mutably.
         unsafe { self.buffer(d).cast::<Meta>().as_mut() }
     }
 }

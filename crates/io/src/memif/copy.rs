@@ -31,7 +31,7 @@ pub unsafe fn copy_packet(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
             // SAFETY: the last 32 of `len` bytes.
             unsafe { copy_block::<32>(from, to, len - 32) };
         }
-        // SAFETY: as required of the caller.
+        // SAFETY: the caller vouches for `len` bytes at both, apart from each other.
         _ => unsafe { to.copy_from_nonoverlapping(from, len) },
     }
 }
@@ -40,11 +40,11 @@ pub unsafe fn copy_packet(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
 /// As [`copy_packet`], for `N` bytes from `at` on.
 #[inline(always)]
 unsafe fn copy_block<const N: usize>(from: NonNull<u8>, to: NonNull<u8>, at: usize) {
-    // SAFETY: as required of the caller.
+    // SAFETY: the caller vouches for at + N bytes there.
     let from = unsafe { from.add(at) };
-    // SAFETY: as required of the caller.
+    // SAFETY: the caller vouches for at + N bytes there.
     let to = unsafe { to.add(at) };
-    // SAFETY: as required of the caller.
+    // SAFETY: the caller vouches for N bytes at both, apart from each other.
     unsafe { to.copy_from_nonoverlapping(from, N) };
 }
 

@@ -62,7 +62,7 @@ struct Mapping {
 
 // SAFETY: an address and a length; what it points to is only reached by raw copies and atomics.
 unsafe impl Send for Mapping {}
-// SAFETY: as above.
+// SAFETY: it has no state of its own; what it points to is only reached by raw copies and atomics.
 unsafe impl Sync for Mapping {}
 
 impl Region {
@@ -87,8 +87,8 @@ impl Region {
     /// Maps a client's region of `bytes` bytes; `before` are those that it brought already.
     pub fn map(fd: &OwnedFd, bytes: u64, before: &[Self]) -> Result<Self, Refused> {
         // Only shared memory has seals (tmpfs and hugetlbfs, memfds are on them). It is asked
-        // first, because a call that asks the file's own system may wait for a peer (FUSE). SAFETY:
-        // a plain system call on an open descriptor.
+        // first, because a call that asks the file's own system may wait for a peer (FUSE).
+        // SAFETY: a plain system call on an open descriptor.
         if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) } < 0 {
             return Err(Refused::NotMemory(io::Error::last_os_error()));
         }
@@ -183,9 +183,9 @@ impl Drop for Mapping {
 
 /// Bytes of a huge page of a file that is made of them.
 fn huge_page(fd: &OwnedFd) -> io::Result<Option<u64>> {
-    // SAFETY: all-zero is a valid statfs; fstatfs fills it.
+    // SAFETY: all-zero is a valid statfs.
     let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: as above.
+    // SAFETY: the structure is ours and outlives the call.
     match unsafe { libc::fstatfs(fd.as_raw_fd(), &mut stat) } {
         0 => Ok((stat.f_type == libc::HUGETLBFS_MAGIC).then_some(stat.f_bsize as u64)),
         _ => Err(io::Error::last_os_error()),
@@ -193,9 +193,9 @@ fn huge_page(fd: &OwnedFd) -> io::Result<Option<u64>> {
 }
 
 fn size(fd: &OwnedFd) -> io::Result<u64> {
-    // SAFETY: all-zero is a valid stat; fstat fills it.
+    // SAFETY: all-zero is a valid stat.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: as above.
+    // SAFETY: the structure is ours and outlives the call.
     match unsafe { libc::fstat(fd.as_raw_fd(), &mut stat) } {
         0 => Ok(stat.st_size as u64),
         _ => Err(io::Error::last_os_error()),

@@ -304,8 +304,8 @@ fn assemble(parts: &[(NonNull<u8>, u32)], bufs: &mut Buffers) -> Option<Desc> {
             let from = unsafe { from.add(done as usize) };
             // SAFETY: our buffer holds `room` bytes, and length + n are at most all of them.
             let to = unsafe { to.add(length as usize) };
-            // SAFETY: as above. The peer may write meanwhile: then the packet holds a mixture of
-            // bytes.
+            // SAFETY: both hold n more bytes there, as just said. The peer may write meanwhile: then
+            // the packet holds a mixture of bytes.
             unsafe { to.copy_from_nonoverlapping(from, n as usize) };
             done += n;
             length += n as u16;
