@@ -4,6 +4,9 @@
 //! worker. What opens, connects and watches a port runs on the control side; a port itself never
 //! blocks.
 
+// What a peer or the kernel says is converted or refused, never cut. Tests know their numbers.
+#![cfg_attr(not(test), deny(clippy::cast_possible_truncation))]
+
 pub mod af_xdp;
 pub mod memif;
 pub mod null;

@@ -100,9 +100,10 @@ impl Tap {
         if count > parts.len() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        let count = i32::try_from(count).map_err(io::Error::other)?;
         // SAFETY: the parts are segments of a packet that we own until the call returns; they are
         // only read.
-        match unsafe { libc::writev(self.fd.as_raw_fd(), parts.as_ptr(), count as i32) } {
+        match unsafe { libc::writev(self.fd.as_raw_fd(), parts.as_ptr(), count) } {
             n if n >= 0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
@@ -122,7 +123,10 @@ fn make(fd: &OwnedFd, name: &str) -> io::Result<()> {
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
-    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | IFF_TUN_EXCL) as libc::c_short;
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | IFF_TUN_EXCL;
+    #[expect(clippy::cast_possible_truncation, reason = "all are of 16 bits")]
+    let flags = flags as libc::c_short;
+    request.ifr_ifru.ifru_flags = flags;
     // SAFETY: TUNSETIFF reads and writes an ifreq.
     match unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETIFF as libc::Ioctl, &mut request) } {
         0 => Ok(()),

@@ -163,9 +163,12 @@ impl Queue {
 
     /// A received entry as a packet of one buffer.
     #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the stride is 2048 or 4096, and the length is compared with it"
+    )]
     fn accept(&mut self, entry: libc::xdp_desc) -> Option<Desc> {
         let stride = self.pool.stride() as u64;
-        // The stride is 2048 or 4096.
         let (buf, off) = (entry.addr / stride, (entry.addr % stride) as u16);
         let end = u64::from(off) + u64::from(entry.len);
         let fits = self.pool.offsets().contains(&off) && end <= stride;
@@ -334,6 +337,7 @@ impl Port for Queue {
             return;
         };
         // Far more may wait than a frame holds.
+        #[expect(clippy::cast_possible_truncation, reason = "at most a frame")]
         let room = frame.room() as u32;
         let waiting = rings.rx.filled(room).min(room);
         for _ in 0..waiting {
@@ -366,6 +370,7 @@ impl Port for Queue {
             self.counters.add(TX_GONE, batch.len() as u64);
             return batch.for_each(|d| bufs.free(d));
         }
+        #[expect(clippy::cast_possible_truncation, reason = "at most a frame")]
         let wanted = batch.len() as u32;
         let no_room = SENDING - self.sending < wanted
             || (self.rings.as_mut()).is_some_and(|r| r.tx.free(wanted) < wanted);
@@ -416,12 +421,12 @@ impl Port for Queue {
         if lost {
             return;
         }
-        for (index, word) in self.owned.0.iter_mut().enumerate() {
+        for (first, word) in (0..).step_by(64).zip(&mut self.owned.0) {
             while *word != 0 {
                 let bit = word.trailing_zeros();
                 *word &= *word - 1;
                 // SAFETY: the kernel had it from us and its socket is closed.
-                unsafe { bufs.free_index(index as u32 * 64 + bit) };
+                unsafe { bufs.free_index(first + bit) };
             }
         }
     }

@@ -18,9 +18,11 @@ use rustix::net::xdp::XdpRingOffset;
 pub struct Cursor<T: Copy> {
     map: NonNull<u8>,
     bytes: usize,
-    offsets: XdpRingOffset,
+    /// Where the counters are in the mapping.
+    producer: usize,
+    consumer: usize,
     /// Where the kernel says whether it sleeps.
-    flags: u64,
+    flags: usize,
     size: u32,
     /// Next entry that we write or read.
     pub ours: u32,
@@ -37,7 +39,11 @@ impl<T: Copy> Cursor<T> {
     pub fn map(fd: &OwnedFd, at: u64, offsets: XdpRingOffset, size: u32) -> io::Result<Self> {
         // Linux 5.4 and later have it.
         let flags = offsets.flags.ok_or(io::ErrorKind::Unsupported)?;
-        let bytes = offsets.desc as usize + size as usize * size_of::<T>();
+        let [producer, consumer, flags, first] =
+            [offsets.producer, offsets.consumer, flags, offsets.desc]
+                .map(|offset| usize::try_from(offset).map_err(io::Error::other));
+        let first = first?;
+        let bytes = first + size as usize * size_of::<T>();
         // SAFETY: a new mapping of a ring of the socket, at an address of the kernel's choice.
         let map = unsafe {
             libc::mmap(
@@ -54,12 +60,13 @@ impl<T: Copy> Cursor<T> {
         }
         let map = NonNull::new(map.cast::<u8>()).ok_or(io::ErrorKind::AddrNotAvailable)?;
         // SAFETY: the kernel's offset lies within the mapping.
-        let entries = unsafe { map.add(offsets.desc as usize) }.cast();
+        let entries = unsafe { map.add(first) }.cast();
         Ok(Self {
             map,
             bytes,
-            offsets,
-            flags,
+            producer: producer?,
+            consumer: consumer?,
+            flags: flags?,
             size,
             ours: 0,
             theirs: 0,
@@ -67,9 +74,9 @@ impl<T: Copy> Cursor<T> {
         })
     }
 
-    fn word(&self, offset: u64) -> &AtomicU32 {
+    fn word(&self, offset: usize) -> &AtomicU32 {
         // SAFETY: the kernel's offsets lie within the mapping.
-        let word = unsafe { self.map.add(offset as usize) };
+        let word = unsafe { self.map.add(offset) };
         // SAFETY: they are aligned to 4 bytes; all access is atomic.
         unsafe { word.cast().as_ref() }
     }
@@ -90,7 +97,7 @@ impl<T: Copy> Cursor<T> {
     pub fn free(&mut self, want: u32) -> u32 {
         let free = |theirs: u32, ours: u32| self.size - ours.wrapping_sub(theirs).min(self.size);
         if free(self.theirs, self.ours) < want {
-            self.theirs = self.word(self.offsets.consumer).load(Ordering::Acquire);
+            self.theirs = self.word(self.consumer).load(Ordering::Acquire);
         }
         free(self.theirs, self.ours)
     }
@@ -101,7 +108,7 @@ impl<T: Copy> Cursor<T> {
     pub fn filled(&mut self, want: u32) -> u32 {
         let filled = |theirs: u32, ours: u32| theirs.wrapping_sub(ours).min(self.size);
         if filled(self.theirs, self.ours) < want {
-            self.theirs = self.word(self.offsets.producer).load(Ordering::Acquire);
+            self.theirs = self.word(self.producer).load(Ordering::Acquire);
         }
         filled(self.theirs, self.ours)
     }
@@ -134,15 +141,13 @@ impl<T: Copy> Cursor<T> {
     /// As the producer: shows the kernel what was pushed.
     #[inline(always)]
     pub fn submit(&self) {
-        self.word(self.offsets.producer)
-            .store(self.ours, Ordering::Release);
+        self.word(self.producer).store(self.ours, Ordering::Release);
     }
 
     /// As the consumer: gives the kernel back the places that were popped.
     #[inline(always)]
     pub fn release(&self) {
-        self.word(self.offsets.consumer)
-            .store(self.ours, Ordering::Release);
+        self.word(self.consumer).store(self.ours, Ordering::Release);
     }
 
     /// As the producer: entries that the kernel has not taken yet.

@@ -43,7 +43,7 @@ pub fn register(fd: &OwnedFd, pool: &Pool) -> io::Result<()> {
     let umem = XdpUmemReg {
         addr: pool.base().as_ptr() as u64,
         len: u64::from(pool.count()) * pool.stride() as u64,
-        chunk_size: pool.stride() as u32,
+        chunk_size: u32::try_from(pool.stride()).map_err(io::Error::other)?,
         headroom: 0,
         flags: XdpUmemRegFlags::empty(),
         tx_metadata_len: 0,

@@ -24,7 +24,7 @@ use super::{Config, Role, lost};
 /// A handshake that takes longer is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Regions that a client may add. Ours adds one.
-const MAX_REGIONS: usize = 64;
+const MAX_REGIONS: u16 = 64;
 /// What we call ourselves.
 const PROGRAM: &str = concat!("parshall ", env!("CARGO_PKG_VERSION"));
 
@@ -76,7 +76,7 @@ impl Session {
         session.send(&Message::Hello(Hello {
             name: PROGRAM.to_owned(),
             versions: (VERSION, VERSION),
-            max_region: MAX_REGIONS as u16 - 1,
+            max_region: MAX_REGIONS - 1,
             max_to_client: queues - 1,
             max_to_server: queues - 1,
             max_log2_ring: ring::MAX_LOG2,
@@ -203,7 +203,7 @@ impl Session {
 
     fn add_region(&mut self, index: u16, size: u64, fd: Option<OwnedFd>) -> Result<(), Reason> {
         let fd = fd.ok_or("region without a file descriptor")?;
-        if index as usize != self.regions.len() || self.regions.len() == MAX_REGIONS {
+        if usize::from(index) != self.regions.len() || index >= MAX_REGIONS {
             return Err(format!("region index {index} out of turn"));
         }
         let region = Region::map(&fd, size, &self.regions).map_err(|e| e.to_string())?;
@@ -292,7 +292,8 @@ impl Session {
         }
         self.peer = hello.name;
         let log2 = config.log2_ring.min(hello.max_log2_ring).max(1);
-        let (region, fd) = Region::create(config.memory() as usize).map_err(|e| e.to_string())?;
+        let size = config.memory();
+        let (region, fd) = Region::create(size).map_err(|e| e.to_string())?;
         self.regions.push(region);
         self.outbox.push_back((
             Message::Init(Init {
@@ -304,7 +305,6 @@ impl Session {
             }),
             None,
         ));
-        let size = config.memory();
         self.outbox
             .push_back((Message::AddRegion { index: 0, size }, Some(fd)));
         let mut offset = 0;
@@ -361,7 +361,7 @@ impl Session {
         if self.role == Role::Client {
             lanes.swap(0, 1);
         }
-        let count = |lanes: &[Option<Lane>]| lanes.iter().flatten().count() as u16;
+        let count = |lanes: &[Option<Lane>]| lanes.iter().flatten().map(|_| 1u16).sum();
         let rings = (count(&lanes[0]), count(&lanes[1]));
         let regions: Arc<[Region]> = std::mem::take(&mut self.regions).into();
         let [rx, tx] = lanes;

@@ -187,7 +187,7 @@ mod tests {
     use std::time::Duration;
 
     /// A region, and what cuts its file short.
-    fn region(bytes: usize) -> (Region, impl Fn()) {
+    fn region(bytes: u64) -> (Region, impl Fn()) {
         let (region, fd) = Region::create(bytes).expect("memory");
         // SAFETY: a plain system call.
         let cut = move || assert_eq!(unsafe { libc::ftruncate(fd.as_raw_fd(), 0) }, 0);

@@ -67,7 +67,7 @@ unsafe impl Sync for Mapping {}
 
 impl Region {
     /// Makes a region of our own, and its memfd, which the peer may seal.
-    pub fn create(bytes: usize) -> io::Result<(Self, OwnedFd)> {
+    pub fn create(bytes: u64) -> io::Result<(Self, OwnedFd)> {
         let flags = libc::MFD_ALLOW_SEALING | libc::MFD_CLOEXEC;
         // SAFETY: the name is a zero-terminated string.
         let fd = unsafe { libc::memfd_create(c"memif".as_ptr(), flags) };
@@ -76,11 +76,12 @@ impl Region {
         }
         // SAFETY: memfd_create returned a new descriptor.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let length = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
         // SAFETY: a plain system call on our descriptor.
-        if unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as libc::off_t) } < 0 {
+        if unsafe { libc::ftruncate(fd.as_raw_fd(), length) } < 0 {
             return Err(io::Error::last_os_error());
         }
-        let region = Self::of(&fd, bytes as u64, libc::MAP_POPULATE)?;
+        let region = Self::of(&fd, bytes, libc::MAP_POPULATE)?;
         Ok((region, fd))
     }
 
@@ -115,7 +116,8 @@ impl Region {
         let huge = huge_page(fd)?;
         // Only whole huge pages can be unmapped and replaced.
         let whole = bytes.next_multiple_of(huge.unwrap_or(1));
-        let mapping = Mapping::new(fd, whole as usize, flags)?;
+        let whole = usize::try_from(whole).map_err(io::Error::other)?;
+        let mapping = Mapping::new(fd, whole, flags)?;
         Ok(Self {
             watch: Watch::new(mapping.base.cast(), mapping.bytes)?,
             mapping,

@@ -23,11 +23,11 @@ pub const NO_INTERRUPT: u16 = 1;
 pub const NEXT: u16 = 1;
 
 const TAIL: usize = 64;
-const DESCRIPTORS: usize = 128;
+const DESCRIPTORS: u32 = 128;
 
 /// Bytes of a ring of `1 << log2` descriptors.
 pub const fn bytes(log2: u8) -> u32 {
-    DESCRIPTORS as u32 + (16 << log2)
+    DESCRIPTORS + (16 << log2)
 }
 
 /// What a descriptor said when it was read.
@@ -119,7 +119,7 @@ impl Ring {
     fn words(&self, at: u16) -> (&AtomicU64, &AtomicU64) {
         let index = (at & (self.size - 1)) as usize;
         // SAFETY: the index is masked to the ring's size.
-        let words = unsafe { self.base.add(DESCRIPTORS + index * 16) };
+        let words = unsafe { self.base.add(DESCRIPTORS as usize + index * 16) };
         // SAFETY: mapped and aligned to 16 bytes (see `new`); all access is atomic.
         let [first, second]: &[AtomicU64; 2] = unsafe { words.cast().as_ref() };
         (first, second)
@@ -127,6 +127,10 @@ impl Ring {
 
     /// Reads the descriptor at a counter's value, once. The counters order this, not the words.
     #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "fields are cut out of words"
+    )]
     pub fn read(&self, at: u16) -> Slot {
         let (first, second) = self.words(at);
         let (first, second) = (

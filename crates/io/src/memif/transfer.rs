@@ -236,18 +236,19 @@ impl Link {
                     (slot, filled) = (self.offered(lane, at.wrapping_add(used)), 0);
                     continue;
                 }
-                let n = bytes.len().min((slot.length - filled) as usize);
-                match self.buffer(lane, at.wrapping_add(used), slot, filled + n as u32) {
+                let left = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+                let n = left.min(slot.length - filled);
+                match self.buffer(lane, at.wrapping_add(used), slot, filled + n) {
                     Ok(to) => {
                         // SAFETY: filled + n bytes are within the peer's buffer.
                         let to = unsafe { to.add(filled as usize) };
                         // SAFETY: so are the n from there on, which the segment has too.
-                        unsafe { to.copy_from_nonoverlapping(as_ptr(bytes), n) };
+                        unsafe { to.copy_from_nonoverlapping(as_ptr(bytes), n as usize) };
                     }
                     Err(Fault) => result = Err(Some(Fault)),
                 }
-                filled += n as u32;
-                bytes = &bytes[n..];
+                filled += n;
+                bytes = &bytes[n as usize..];
             }
         });
         match result {
@@ -297,7 +298,8 @@ fn assemble(parts: &[(NonNull<u8>, u32)], bufs: &mut Buffers) -> Option<Desc> {
                 fill(bufs, std::mem::replace(&mut segment, next), length);
                 length = 0;
             }
-            let n = (bytes - done).min(u32::from(room - length));
+            let left = u16::try_from(bytes - done).unwrap_or(u16::MAX);
+            let n = left.min(room - length);
             let to = bufs.pool().data(&segment);
             // SAFETY: `from` holds `bytes` bytes of shared memory, and done + n are at most all of
             // them.
@@ -306,9 +308,9 @@ fn assemble(parts: &[(NonNull<u8>, u32)], bufs: &mut Buffers) -> Option<Desc> {
             let to = unsafe { to.add(length as usize) };
             // SAFETY: both hold n more bytes there, as just said. The peer may write meanwhile: then
             // the packet holds a mixture of bytes.
-            unsafe { to.copy_from_nonoverlapping(from, n as usize) };
-            done += n;
-            length += n as u16;
+            unsafe { to.copy_from_nonoverlapping(from, usize::from(n)) };
+            done += u32::from(n);
+            length += n;
         }
     }
     fill(bufs, segment, length);

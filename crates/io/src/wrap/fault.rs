@@ -63,6 +63,7 @@ impl Fault {
             self.held.extend(bufs.copy_in(&bytes));
         }
         if self.happens(self.odds.corrupt) {
+            #[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
             let random = self.random() as usize;
             let bytes = bufs.pool().bytes_of_mut(&mut d);
             let bits = bytes.len() * 8;

@@ -29,6 +29,7 @@ impl Rate {
     }
 
     /// Packets that may be sent at this time.
+    #[expect(clippy::cast_possible_truncation, reason = "a fraction is cut off")]
     fn allowance(&mut self, now: u64) -> usize {
         let passed = now.saturating_sub(self.last) as f64;
         self.last = now;

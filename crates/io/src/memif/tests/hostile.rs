@@ -49,7 +49,7 @@ fn random_bytes_on_the_socket() {
 #[test]
 fn messages_out_of_turn_or_range() {
     let (mut server, path) = server();
-    let (_region, memory) = Region::create(BYTES as usize).expect("memory");
+    let (_region, memory) = Region::create(BYTES.into()).expect("memory");
     let signal = EventFd::new().expect("eventfd");
     let file = std::fs::File::open("/proc/self/exe").expect("a file");
     let size = u64::from(BYTES);
@@ -129,7 +129,7 @@ fn messages_out_of_turn_or_range() {
 #[test]
 fn a_full_event_counter_holds_nobody() {
     let (mut server, path) = server();
-    let (region, memory) = Region::create(BYTES as usize).expect("memory");
+    let (region, memory) = Region::create(BYTES.into()).expect("memory");
     // One more than write(2) can: now poll(2) calls it ready, and still nobody can write.
     let full = doorbell::tests::blocking(u64::MAX - 1);
     Doorbell::new().expect("AIO").ring(&full);
@@ -285,7 +285,7 @@ fn a_ring_without_the_cookie_is_none() {
     let (_server, path) = server();
     let peer = Peer::new(&path);
     peer.init();
-    let (region, memory) = Region::create(BYTES as usize).expect("memory");
+    let (region, memory) = Region::create(BYTES.into()).expect("memory");
     let add = Message::AddRegion {
         index: 0,
         size: u64::from(BYTES),

@@ -87,7 +87,7 @@ pub fn ring_message(to_server: bool) -> AddRing {
 
 /// Connects properly and returns the rings to play with.
 pub fn connect(path: &str) -> (Peer, Region, [Ring; 2], EventFd) {
-    let (region, memory) = Region::create(BYTES as usize).expect("memory");
+    let (region, memory) = Region::create(BYTES.into()).expect("memory");
     let signal = EventFd::new().expect("eventfd");
     let (peer, rings) = connect_with(path, &region, &memory, &signal);
     (peer, region, rings, signal)
