@@ -16,6 +16,9 @@
 //! Linux 6.1 or later. Interfaces are named by index in the network namespace of the calling
 //! thread.
 
+// What the kernel says is converted or refused, never cut. Tests know their numbers.
+#![cfg_attr(not(test), deny(clippy::cast_possible_truncation))]
+
 mod attach;
 mod device;
 mod error;

@@ -147,7 +147,8 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     fn new(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
         // SAFETY: sysconf has no preconditions.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        let page = usize::try_from(page).map_err(io::Error::other)?;
         let inner = len.next_multiple_of(page);
         let reserved = inner + 2 * page;
         let none = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

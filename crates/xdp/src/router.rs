@@ -21,7 +21,7 @@ use crate::receiver;
 use crate::sys::{self, MapSpec};
 
 /// Bytes of a table's line, which is a map's value.
-const LINE_BYTES: u32 = LINE as u32 * 4;
+const LINE_BYTES: u32 = sys::count(4 * LINE);
 /// Lines of the largest table: 4 GiB.
 const MOST: usize = 1 << 26;
 
@@ -66,7 +66,7 @@ impl Router {
                 kind,
                 key: 4,
                 value,
-                entries: INTERFACES as u32,
+                entries: sys::count(INTERFACES),
                 flags: 0,
             };
             Map::new(spec, name)
@@ -74,7 +74,7 @@ impl Router {
         Ok(Self {
             maps,
             memory,
-            counters: by_interface(PERCPU_ARRAY, WORDS as u32 * 8, "counters")?,
+            counters: by_interface(PERCPU_ARRAY, sys::count(8 * WORDS), "counters")?,
             egress: by_interface(DEVMAP, 4, "egress")?,
         })
     }
@@ -283,7 +283,7 @@ fn table(name: &str, lines: usize) -> Result<MapSpec, Error> {
         kind: ARRAY,
         key: 4,
         value: LINE_BYTES,
-        entries: lines as u32,
+        entries: sys::count(lines),
         flags: MMAPABLE,
     })
 }

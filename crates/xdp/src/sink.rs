@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::map::Shared;
 use crate::mode::Mode;
 use crate::object::{Loaded, elf};
+use crate::sys;
 
 /// How many streams a sink tells apart; `MATCHES` of sink.bpf.c.
 pub const MAX_MATCHES: usize = 32;
@@ -110,7 +111,7 @@ impl Sink {
     }
 
     fn count(&self, row: usize) -> Result<StreamCount, Error> {
-        let sum = self.program.map("counters").sum::<2>(row as u32);
+        let sum = self.program.map("counters").sum::<2>(sys::count(row));
         let [packets, bytes] = sum.map_err(Error::doing("reading the counters of a sink"))?;
         Ok(StreamCount { packets, bytes })
     }
@@ -127,7 +128,7 @@ fn fill(table: &Table, matches: &[Match]) {
         row.dport.store(m.dport, Relaxed);
         row.protocol.store(m.protocol.into(), Relaxed);
     }
-    table.count.store(matches.len() as u32, Relaxed);
+    table.count.store(sys::count(matches.len()), Relaxed);
 }
 
 #[cfg(test)]

@@ -35,6 +35,17 @@ const ATTACH_TYPE_XDP: u32 = 37;
 /// The program can take frames of several buffers.
 pub const XDP_HAS_FRAGS: u32 = 1 << 5;
 
+/// A number of things as the kernel takes it.
+///
+/// # Panics
+/// If it does not fit into 32 bits.
+pub const fn count(n: usize) -> u32 {
+    assert!(n <= u32::MAX as usize);
+    #[expect(clippy::cast_possible_truncation, reason = "it was just compared")]
+    let n = n as u32;
+    n
+}
+
 /// Map names and program names: 15 bytes and a zero.
 type Name = [u8; 16];
 
@@ -72,8 +83,9 @@ unsafe fn bpf<T>(cmd: u32, attr: &mut T) -> io::Result<c_long> {
 unsafe fn bpf_fd<T>(cmd: u32, attr: &mut T) -> io::Result<OwnedFd> {
     // SAFETY: the caller vouches for it.
     let fd = unsafe { bpf(cmd, attr)? };
+    let fd = RawFd::try_from(fd).map_err(io::Error::other)?;
     // SAFETY: the kernel just made this descriptor for us.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// What a map is made of; the fields of `BPF_MAP_CREATE`.
@@ -207,11 +219,11 @@ pub fn prog_load(
     }
     let mut attr = Attr {
         kind: PROG_TYPE_XDP,
-        insn_count: insns.len() as u32,
+        insn_count: count(insns.len()),
         insns: insns.as_ptr() as u64,
         license: license.as_ptr() as u64,
         log_level: u32::from(!log.is_empty()),
-        log_size: log.len() as u32,
+        log_size: count(log.len()),
         log: if log.is_empty() {
             0
         } else {

@@ -278,7 +278,7 @@ pub(super) fn order(streams: &[LiveStream]) -> Result<Vec<u8>, LiveError> {
             .rev()
             .max_by_key(|(_, behind)| **behind)?;
         *most -= total;
-        Some(stream as u8)
+        u8::try_from(stream).ok()
     };
     Ok((0..total).map_while(|_| next()).collect())
 }

@@ -15,6 +15,7 @@ use super::plan::{
     WIDE,
 };
 use crate::map::Shared;
+use crate::sys::count;
 
 /// Room for the beginning of a frame.
 const HEAD: usize = 128;
@@ -98,8 +99,8 @@ impl State {
         for (way, plan) in self.way.iter().zip(plans) {
             way.fill(plan, &frame)?;
         }
-        self.ways.store(plans.len() as u32, Relaxed);
-        self.frame_len.store(frame.len() as u32, Relaxed);
+        self.ways.store(count(plans.len()), Relaxed);
+        self.frame_len.store(count(frame.len()), Relaxed);
         self.wide.store(u32::from(head == WIDE), Relaxed);
         Ok(frame)
     }
@@ -114,7 +115,7 @@ impl WayState {
         for (state, stream) in self.stream.iter().zip(&plan.streams) {
             state.fill(stream, frame);
         }
-        self.order_len.store(order.len() as u32, Relaxed);
+        self.order_len.store(count(order.len()), Relaxed);
         self.ifindex.store(plan.ifindex, Relaxed);
         self.stop();
         Ok(())
@@ -128,10 +129,9 @@ impl WayState {
             Rate::Unpaced => (UNPACED, 0),
             Rate::Pps(pps) => {
                 let pps = pps.min(MAX_RATE);
-                (
-                    u64::from(pps),
-                    (burst.as_secs_f64() * f64::from(pps)) as u64,
-                )
+                #[expect(clippy::cast_possible_truncation, reason = "a fraction is cut off")]
+                let packets = (burst.as_secs_f64() * f64::from(pps)) as u64;
+                (u64::from(pps), packets)
             }
         };
         self.burst.store(packets.max(MIN_BURST), Relaxed);
@@ -187,11 +187,11 @@ impl StreamState {
             state.width.store(var.width, Relaxed);
             state.op.store(op, Relaxed);
         }
-        self.vars.store(stream.vars.len() as u32, Relaxed);
+        self.vars.store(count(stream.vars.len()), Relaxed);
         self.ip4_at
             .store(stream.ip4_checksum_at.unwrap_or(0).into(), Relaxed);
         self.len
-            .store(stream.frame.len().max(MIN_FRAME) as u32, Relaxed);
+            .store(count(stream.frame.len().max(MIN_FRAME)), Relaxed);
     }
 }
 

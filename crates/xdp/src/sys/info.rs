@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-use super::{Name, bpf, bpf_fd, cmd, text_of};
+use super::{Name, bpf, bpf_fd, cmd, count, text_of};
 
 /// `BPF_LINK_TYPE_XDP`.
 const LINK_TYPE_XDP: u32 = 6;
@@ -61,7 +61,7 @@ unsafe fn info<T>(fd: BorrowedFd<'_>, into: &mut T) -> io::Result<()> {
     }
     let mut attr = Attr {
         fd: fd.as_raw_fd() as u32,
-        len: size_of::<T>() as u32,
+        len: count(size_of::<T>()),
         info: std::ptr::from_mut(into) as u64,
     };
     // SAFETY: the kernel writes at most `len` bytes to `into`.

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use super::{bpf, cmd};
+use super::{bpf, cmd, count};
 
 /// `BPF_F_TEST_XDP_LIVE_FRAMES`.
 const TEST_XDP_LIVE_FRAMES: u32 = 1 << 1;
@@ -38,9 +38,9 @@ pub fn run_once(program: BorrowedFd<'_>, packet: &[u8]) -> io::Result<(u32, Vec<
     let mut out = vec![0; MOST];
     let mut attr = RunAttr {
         program: program.as_raw_fd() as u32,
-        data_in_len: packet.len() as u32,
+        data_in_len: count(packet.len()),
         data_in: packet.as_ptr() as u64,
-        data_out_len: MOST as u32,
+        data_out_len: count(MOST),
         data_out: out.as_mut_ptr() as u64,
         repeat: 1,
         ..RunAttr::default()
@@ -62,7 +62,7 @@ pub fn run_once(program: BorrowedFd<'_>, packet: &[u8]) -> io::Result<(u32, Vec<
 pub fn run_live(program: BorrowedFd<'_>, packet: &[u8], batch: u32, slots: u32) -> io::Result<()> {
     let mut attr = RunAttr {
         program: program.as_raw_fd() as u32,
-        data_in_len: packet.len() as u32,
+        data_in_len: count(packet.len()),
         data_in: packet.as_ptr() as u64,
         repeat: slots,
         flags: TEST_XDP_LIVE_FRAMES,
