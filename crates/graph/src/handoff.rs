@@ -30,14 +30,14 @@ pub struct Handoff {
 }
 
 struct Outbound {
-    lane: Lane,
+    sender: Sender,
     /// Packets for node `node` of the other worker, until they are flushed.
     packets: Frame,
     node: u16,
 }
 
 /// The writing end of a ring to another worker.
-struct Lane {
+struct Sender {
     ring: Producer<Desc>,
     waker: Arc<Waker>,
     /// Where the packet goes that is put into the ring next.
@@ -63,13 +63,13 @@ impl Handoff {
                     continue;
                 }
                 let (producer, consumer) = crate::ring::ring(size);
-                let lane = Lane {
+                let sender = Sender {
                     ring: producer,
                     waker: waker.clone(),
                     destination: Destination::Transmit,
                 };
                 all[from].outbound.push(Some(Outbound {
-                    lane,
+                    sender,
                     packets: Frame::default(),
                     node: 0,
                 }));
@@ -90,7 +90,7 @@ impl Handoff {
     /// Gives `worker` packets to transmit; packets that find its ring full stay in the frame.
     pub(crate) fn transmit(&mut self, worker: usize, frame: &mut Frame, counters: &WorkerCounters) {
         if let Some(Some(to)) = self.outbound.get_mut(worker) {
-            to.lane.give(Destination::Transmit, frame, counters);
+            to.sender.give(Destination::Transmit, frame, counters);
         } else {
             counters.handoff_full.add(frame.len() as u64);
         }
@@ -168,12 +168,12 @@ impl Handoff {
 impl Outbound {
     fn flush(&mut self, bufs: &mut Buffers, counters: &WorkerCounters) {
         let to = Destination::Node(self.node);
-        self.lane.give(to, &mut self.packets, counters);
+        self.sender.give(to, &mut self.packets, counters);
         self.packets.drain().for_each(|d| bufs.free(d));
     }
 }
 
-impl Lane {
+impl Sender {
     /// Puts packets into the ring and wakes the worker; those without room stay in the frame.
     fn give(&mut self, to: Destination, frame: &mut Frame, counters: &WorkerCounters) {
         if to != self.destination && self.ring.push(sign(to)).is_ok() {

@@ -11,7 +11,6 @@
 //!   pays.
 
 mod arc;
-pub mod cable;
 pub mod counters;
 pub mod cycles;
 mod desc;
@@ -23,6 +22,7 @@ mod fused;
 mod graph;
 mod handle;
 mod handoff;
+pub mod memory_port;
 mod nap;
 pub mod node;
 mod out;

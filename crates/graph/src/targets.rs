@@ -88,11 +88,11 @@ impl Targets {
             return Err(GraphError::TooMany);
         }
         unique(&names)?;
-        let place = Places {
+        let resolver = Resolver {
             names: &names,
             arcs: &arcs,
         };
-        let edges = nodes.iter().map(|stages| place.edges(stages));
+        let edges = nodes.iter().map(|stages| resolver.edges(stages));
         Ok(Targets {
             edges: edges.collect::<Result<_, _>>()?,
             arcs: resolve(arcs, &names)?,
@@ -149,13 +149,13 @@ fn resolve(arcs: Vec<FeatureArc>, names: &[&'static str]) -> Result<Vec<Arc>, Gr
     resolved.collect()
 }
 
-/// The names that edges may lead to.
-struct Places<'a> {
+/// Resolves edges by the names that they may lead to.
+struct Resolver<'a> {
     names: &'a [&'static str],
     arcs: &'a [FeatureArc],
 }
 
-impl Places<'_> {
+impl Resolver<'_> {
     /// The edges of a node that consists of these stages.
     fn edges(&self, stages: &[StageInfo]) -> Result<Box<[Target]>, GraphError> {
         let mut targets = Vec::new();

@@ -1,6 +1,6 @@
 //! Feature arcs: packets pass the features in their mask, in order, and no others.
 
-use graph::cable::Cable;
+use graph::memory_port::MemoryPort;
 use graph::node::{each, node};
 use graph::pool::STRIDE;
 use graph::waker::Waker;
@@ -100,14 +100,14 @@ fn bufs() -> Buffers {
     Buffers::new(Pool::new(4096, STRIDE).unwrap())
 }
 
-/// A worker with a cable at interface 1.
-fn lab(nodes: Vec<Box<dyn Node<()>>>, arc: FeatureArc) -> (Worker<()>, Handle, Cable) {
+/// A worker with a port at interface 1.
+fn lab(nodes: Vec<Box<dyn Node<()>>>, arc: FeatureArc) -> (Worker<()>, Handle, MemoryPort) {
     let graph = Graph::with_arcs(nodes, vec![arc], bufs(), 2, Arc::default()).unwrap();
     let (worker, mut handle) = Worker::new(graph, (), Waker::new().unwrap(), Handoff::default());
-    let cable = Cable::new("cable");
-    let port = WorkerPort::new(Box::new(cable.clone()), 1, 0);
+    let memory = MemoryPort::new("port");
+    let port = WorkerPort::new(Box::new(memory.clone()), 1, 0);
     assert!(handle.command(Command::AddPort(Box::new(port))).is_ok());
-    (worker, handle, cable)
+    (worker, handle, memory)
 }
 
 #[test]
@@ -128,16 +128,16 @@ fn packets_pass_the_features_of_their_mask_in_order() {
         node(Feature::<0>),
     ];
     for nodes in [staged, kept] {
-        let (mut worker, handle, cable) = lab(nodes, way(&["first", "second", "third"]));
+        let (mut worker, handle, memory) = lab(nodes, way(&["first", "second", "third"]));
         // Runs of one mask and single ones; bits 3 and above mean nothing.
         let masks = (0..1000u32).map(|n| if n < 500 { 7 } else { n * n / 7 % 16 } as u8);
         for (mask, n) in masks.clone().zip(0..1000u16) {
             let [high, low] = n.to_be_bytes();
             let kind = if n % 5 == 0 { b'x' } else { b'.' };
-            cable.put(vec![mask, kind, high, low, 0, 0, 0, 0]);
+            memory.put(vec![mask, kind, high, low, 0, 0, 0, 0]);
         }
         while worker.round() != Some(0) {}
-        let sent = cable.take();
+        let sent = memory.take();
         let mut filtered = 0;
         let mut sent: std::collections::BTreeMap<u16, Vec<u8>> = sent
             .into_iter()
@@ -191,10 +191,10 @@ fn an_arc_may_end_at_the_interface() {
         end: None,
         ..way(&["first"])
     };
-    let (mut worker, _, cable) = lab(nodes, arc);
-    cable.put(vec![0; 8]);
+    let (mut worker, _, memory) = lab(nodes, arc);
+    memory.put(vec![0; 8]);
     while worker.round() != Some(0) {}
-    assert_eq!(cable.take(), [[0, 0, 0, 0, 1, b'0', 0, 0]]);
+    assert_eq!(memory.take(), [[0, 0, 0, 0, 1, b'0', 0, 0]]);
 }
 
 #[test]

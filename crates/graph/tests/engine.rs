@@ -1,8 +1,8 @@
 //! The engine with toy stages: edges, runs, overflow, fused stages, chains, threads.
 
 use graph::GraphError;
-use graph::cable::Cable;
 use graph::counters::WorkerCounters;
+use graph::memory_port::MemoryPort;
 use graph::node::{each, node};
 use graph::pool::STRIDE;
 use graph::waker::Waker;
@@ -128,18 +128,20 @@ struct Lab {
     worker: Worker<()>,
     handle: Handle,
     pool: Arc<Pool>,
-    cables: Vec<Cable>,
+    ports: Vec<MemoryPort>,
 }
 
-/// Cables at interfaces 1 to 3; what they receive enters the first node.
+/// Ports at interfaces 1 to 3; what they receive enters the first node.
 fn lab(nodes: Vec<Box<dyn Node<()>>>) -> Lab {
     let pool = Pool::new(8192, STRIDE).unwrap();
     let graph = Graph::new(nodes, Buffers::new(pool.clone()), 8, Arc::default()).unwrap();
     let waker = Waker::new().unwrap();
     let (worker, mut handle) = Worker::new(graph, (), waker, Handoff::default());
-    let cables: Vec<Cable> = (0..4).map(|i| Cable::new(&format!("cable{i}"))).collect();
+    let ports: Vec<MemoryPort> = (0..4)
+        .map(|i| MemoryPort::new(&format!("port{i}")))
+        .collect();
     for id in 1..4 {
-        let port = Box::new(cables[usize::from(id)].clone());
+        let port = Box::new(ports[usize::from(id)].clone());
         let command = Command::AddPort(Box::new(WorkerPort::new(port, id, 0)));
         assert!(handle.command(command).is_ok());
     }
@@ -147,13 +149,13 @@ fn lab(nodes: Vec<Box<dyn Node<()>>>) -> Lab {
         worker,
         handle,
         pool,
-        cables,
+        ports,
     }
 }
 
 impl Lab {
     fn run(&mut self, packets: impl IntoIterator<Item = Vec<u8>>) {
-        packets.into_iter().for_each(|p| self.cables[1].put(p));
+        packets.into_iter().for_each(|p| self.ports[1].put(p));
         let idle = (0..100_000).any(|_| self.worker.round() == Some(0));
         assert!(idle, "its work has no end");
         let cached = self.worker.graph().bufs().cached();
@@ -178,9 +180,9 @@ fn packets_keep_their_order_on_each_edge() {
             let kept = packets.iter().filter(|p| keep(p[0]));
             kept.cloned().collect::<Vec<_>>()
         };
-        assert_eq!(lab.cables[2].take(), wanted(|b| b % 2 == 1));
+        assert_eq!(lab.ports[2].take(), wanted(|b| b % 2 == 1));
         let small = wanted(|b| b != 0 && b.is_multiple_of(2) && b <= 100);
-        assert_eq!(lab.cables[3].take(), small);
+        assert_eq!(lab.ports[3].take(), small);
         let zero = wanted(|b| b == 0).len() as u64;
         assert_eq!(lab.handle.counters.nodes[0].1.edges[2].get(), zero);
         assert_eq!(lab.handle.counters.nodes[0].1.packets.get(), 1000);
@@ -212,7 +214,7 @@ fn a_node_that_makes_many_packets_overflows_in_order_then_loses() {
         let mut lab = lab(vec![each(Multiplier(made)), node(Copier)]);
         lab.run([vec![1]]);
         let number = |p: &Vec<u8>| usize::from(p[1]) << 8 | usize::from(p[2]);
-        let sent = lab.cables[3].take();
+        let sent = lab.ports[3].take();
         assert!(sent.iter().map(number).eq(0..made - lost), "{made} packets");
         assert_eq!(lab.handle.counters.worker.queue_full.get(), lost as u64);
     }
@@ -266,7 +268,7 @@ fn a_thread_that_sleeps_serves_what_comes() {
     let Lab {
         worker,
         handle,
-        cables,
+        ports,
         pool,
     } = lab(vec![node(Sorter), node(Copier)]);
     let mut handle = worker.start("worker".into(), || Ok(()), handle).unwrap();
@@ -274,10 +276,10 @@ fn a_thread_that_sleeps_serves_what_comes() {
         // Until it has been asleep.
         let slept = handle.counters.worker.sleeps.get();
         wait(|| handle.counters.worker.sleeps.get() > slept);
-        cables[1].put(vec![2, n]);
+        ports[1].put(vec![2, n]);
         let mut sent = Vec::new();
         wait(|| {
-            sent.extend(cables[3].take());
+            sent.extend(ports[3].take());
             !sent.is_empty()
         });
         assert_eq!(sent, [vec![2, n]]);

@@ -1,6 +1,6 @@
 //! Two workers that hand packets to each other's nodes and ports.
 
-use graph::cable::Cable;
+use graph::memory_port::MemoryPort;
 use graph::node::each;
 use graph::pool::STRIDE;
 use graph::waker::Waker;
@@ -71,14 +71,14 @@ struct Lab {
     handles: Vec<Handle>,
     pool: Arc<Pool>,
     /// Interface 1 is worker 0's, interface 2 worker 1's.
-    cables: [Cable; 2],
+    ports: [MemoryPort; 2],
 }
 
 /// Two workers with rings of `size` packets.
 fn lab(size: usize) -> Lab {
     let pool = Pool::new(4096, STRIDE).unwrap();
     let wakers = [0, 1].map(|_| Waker::new().unwrap());
-    let cables = ["one", "two"].map(Cable::new);
+    let ports = ["one", "two"].map(MemoryPort::new);
     let (mut workers, mut handles) = (Vec::new(), Vec::new());
     for (i, handoff) in Handoff::mesh(&wakers, size).into_iter().enumerate() {
         let nodes: Vec<Box<dyn Node<()>>> = vec![
@@ -88,7 +88,7 @@ fn lab(size: usize) -> Lab {
         ];
         let graph = Graph::new(nodes, Buffers::new(pool.clone()), 4, Arc::default()).unwrap();
         let (worker, mut handle) = Worker::new(graph, (), wakers[i].clone(), handoff);
-        let port = WorkerPort::new(Box::new(cables[i].clone()), i as u16 + 1, 0);
+        let port = WorkerPort::new(Box::new(ports[i].clone()), i as u16 + 1, 0);
         let elsewhere = Command::PlaceTx(2 - i as u16, TxPlacement::Worker(1 - i));
         assert!(handle.command(Command::AddPort(Box::new(port))).is_ok());
         assert!(handle.command(elsewhere).is_ok());
@@ -99,7 +99,7 @@ fn lab(size: usize) -> Lab {
         workers,
         handles,
         pool,
-        cables,
+        ports,
     }
 }
 
@@ -139,9 +139,9 @@ fn packets_reach_the_node_of_their_owner() {
     let sent: Vec<Vec<u8>> = (0..800)
         .map(|n| packet(owners[usize::from(n) % 8], n))
         .collect();
-    sent.iter().for_each(|p| lab.cables[0].put(p.clone()));
+    sent.iter().for_each(|p| lab.ports[0].put(p.clone()));
     lab.run();
-    let mut out = lab.cables[1].take();
+    let mut out = lab.ports[1].take();
     assert_eq!(out.len(), 700);
     for p in &mut out {
         let owner = (p[0] & 1) + if p[0] & 0x80 > 0 { 100 } else { 0 };
@@ -169,7 +169,7 @@ fn packets_reach_the_node_of_their_owner() {
 fn what_finds_a_ring_full_is_lost_and_counted() {
     let mut lab = lab(64);
     for n in 0..500 {
-        lab.cables[0].put(packet([1, 0x81][usize::from(n / 40 % 2)], n));
+        lab.ports[0].put(packet([1, 0x81][usize::from(n / 40 % 2)], n));
     }
     // The other worker is busy with something else.
     while lab.workers[0].round() != Some(0) {}
@@ -178,12 +178,12 @@ fn what_finds_a_ring_full_is_lost_and_counted() {
     // Of 64 places one says where the packets go; the next kind finds room for few, or none.
     assert!((60..64).contains(&counters.handoffs.get()));
     lab.run();
-    assert_eq!(lab.cables[1].take().len() as u64, counters.handoffs.get());
+    assert_eq!(lab.ports[1].take().len() as u64, counters.handoffs.get());
     // The ring is as good as before.
-    (0..50).for_each(|n| lab.cables[0].put(packet(0x81, n)));
-    (0..10).for_each(|n| lab.cables[0].put(packet(1, n)));
+    (0..50).for_each(|n| lab.ports[0].put(packet(0x81, n)));
+    (0..10).for_each(|n| lab.ports[0].put(packet(1, n)));
     lab.run();
-    let out = lab.cables[1].take();
+    let out = lab.ports[1].take();
     let by = |worker: u8| out.iter().filter(|p| p[1] == worker).count();
     assert_eq!((out.len(), by(101), by(1)), (60, 50, 10));
 }
@@ -194,7 +194,7 @@ fn threads_hand_over_both_ways() {
         workers,
         handles,
         pool,
-        cables,
+        ports,
     } = lab(4096);
     let started = workers.into_iter().zip(handles);
     let mut handles: Vec<Handle> = started
@@ -202,15 +202,15 @@ fn threads_hand_over_both_ways() {
         .collect();
     let (mut out, start) = (Vec::new(), Instant::now());
     for n in 0..2000 {
-        cables[usize::from(n & 1)].put(packet([1, 0, 0x80, 0x81][usize::from(n / 2 % 4)], n));
+        ports[usize::from(n & 1)].put(packet([1, 0, 0x80, 0x81][usize::from(n / 2 % 4)], n));
         if n % 100 == 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        out.extend(cables[1].take());
+        out.extend(ports[1].take());
     }
     while out.len() < 2000 {
         assert!(start.elapsed() < Duration::from_secs(60), "{}", out.len());
-        out.extend(cables[1].take());
+        out.extend(ports[1].take());
     }
     let mut numbers: Vec<u16> = out
         .iter()
@@ -227,7 +227,7 @@ fn threads_hand_over_both_ways() {
 #[should_panic(expected = "worker 2 of 2")]
 fn a_worker_that_is_not_there_is_a_mistake() {
     let mut lab = lab(64);
-    lab.cables[0].put(packet(2, 0));
+    lab.ports[0].put(packet(2, 0));
     lab.run();
 }
 
@@ -247,11 +247,11 @@ fn workers_of_different_pools_do_not_mix() {
             vec![each(Steer), each(Owner(0)), each(Other(Owner(0)))];
         let graph = Graph::new(nodes, Buffers::new(pool.clone()), 4, Arc::default()).unwrap();
         let (worker, mut handle) = Worker::new(graph, (), waker.clone(), handoff);
-        let port = WorkerPort::new(Box::new(one.cables[i].clone()), 1, 0);
+        let port = WorkerPort::new(Box::new(one.ports[i].clone()), 1, 0);
         assert!(handle.command(Command::AddPort(Box::new(port))).is_ok());
         one.workers[i] = worker;
         one.handles[i] = handle;
     }
-    one.cables[0].put(packet(1, 0));
+    one.ports[0].put(packet(1, 0));
     one.run();
 }

@@ -156,7 +156,7 @@ fn a_worker_that_dies_says_what_of() {
 
 /// A port that gets a packet when it has been looked at often enough, and wakes nobody.
 struct Silent {
-    bell: std::fs::File,
+    fd: std::fs::File,
     forgets: bool,
     looks: Arc<AtomicU32>,
 }
@@ -168,7 +168,7 @@ impl Port for Silent {
     fn rx(&mut self, _: &mut Buffers, _: &mut Frame) {}
     fn tx(&mut self, _: &mut Buffers, _: &mut Batch<'_>) {}
     fn fd(&self) -> Option<std::os::fd::RawFd> {
-        Some(std::os::fd::AsRawFd::as_raw_fd(&self.bell))
+        Some(std::os::fd::AsRawFd::as_raw_fd(&self.fd))
     }
     fn arm(&mut self) -> bool {
         self.looks.fetch_add(1, Ordering::Relaxed) < 4
@@ -198,10 +198,10 @@ fn a_sleeping_worker_looks_after_those_that_may_forget_it() {
         let (mut worker, mut handle) =
             Worker::new(graph, (), Waker::new().unwrap(), Handoff::default());
         // Ready for nothing but writing: an end of a pipe.
-        let (_quiet, bell) = std::io::pipe().unwrap();
+        let (_quiet, fd) = std::io::pipe().unwrap();
         let looks = Arc::<AtomicU32>::default();
         let port = Silent {
-            bell: std::os::fd::OwnedFd::from(bell).into(),
+            fd: std::os::fd::OwnedFd::from(fd).into(),
             forgets,
             looks: looks.clone(),
         };

@@ -1,7 +1,7 @@
 //! A router in memory: interfaces are cables, workers are driven by hand, every buffer is accounted
 //! for.
 
-use graph::cable::Cable;
+use graph::memory_port::MemoryPort;
 use graph::worker::Worker;
 use graph::{Command, Pool, TxPlacement, WorkerPort};
 use router::nodes::{self, Table};
@@ -15,7 +15,7 @@ use wire::craft::Packet;
 pub struct Lab {
     pub router: Router,
     pub workers: Vec<Worker<Cx>>,
-    pub cables: BTreeMap<u16, Cable>,
+    pub cables: BTreeMap<u16, MemoryPort>,
     buffers: u32,
 }
 
@@ -222,7 +222,7 @@ impl Lab {
 
     /// Gives worker `worker` a cable for interface `id`; the others hand its packets over.
     pub fn plug(&mut self, id: u16, worker: usize) {
-        let cable = Cable::new(&format!("cable{id}"));
+        let cable = MemoryPort::new(&format!("cable{id}"));
         self.cables.insert(id, cable.clone());
         for (i, handle) in self.router.workers.iter_mut().enumerate() {
             let command = if i == worker {

@@ -1,73 +1,75 @@
-//! A port without a device, for tests and tools: packets are put in by hand, and collected when
-//! they come out.
+//! A port of packets in memory, for tests: they are put in by hand, and collected when they come
+//! out.
 
 use crate::{Batch, Buffers, Frame, Port, PortCounters};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The far end of a cable.
 #[derive(Debug)]
-struct Ends {
-    to_port: VecDeque<Vec<u8>>,
-    from_port: Vec<Vec<u8>>,
+struct Packets {
+    /// Put in, and not yet received.
+    waiting: VecDeque<Vec<u8>>,
+    /// Sent, and not yet collected.
+    sent: Vec<Vec<u8>>,
+    /// How many more the port sends.
     room: usize,
 }
 
-/// A port of packets in memory; its clones are the same cable.
+/// A port of packets in memory; its clones are the same port.
 #[derive(Debug, Clone)]
-pub struct Cable {
+pub struct MemoryPort {
     name: String,
-    ends: Arc<Mutex<Ends>>,
+    packets: Arc<Mutex<Packets>>,
 }
 
-impl Cable {
-    /// An empty cable that takes any number of packets.
+impl MemoryPort {
+    /// A port without packets that takes any number of them.
     pub fn new(name: &str) -> Self {
-        let ends = Ends {
-            to_port: VecDeque::new(),
-            from_port: Vec::new(),
+        let packets = Packets {
+            waiting: VecDeque::new(),
+            sent: Vec::new(),
             room: usize::MAX,
         };
-        Cable {
+        MemoryPort {
             name: name.into(),
-            ends: Arc::new(Mutex::new(ends)),
+            packets: Arc::new(Mutex::new(packets)),
         }
     }
 
-    fn ends(&self) -> MutexGuard<'_, Ends> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    fn packets(&self) -> MutexGuard<'_, Packets> {
+        self.packets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets the port receive a packet. Packets longer than [`crate::pool::MAX_PACKET`] are lost.
     pub fn put(&self, packet: Vec<u8>) {
-        self.ends().to_port.push_back(packet);
+        self.packets().waiting.push_back(packet);
     }
 
     /// Packets that the port has not received yet.
     pub fn waiting(&self) -> usize {
-        self.ends().to_port.len()
+        self.packets().waiting.len()
     }
 
     /// What the port has sent since the last call.
     pub fn take(&self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.ends().from_port)
+        std::mem::take(&mut self.packets().sent)
     }
 
     /// Limits the port to `room` more packets; then it takes none.
     pub fn set_room(&self, room: usize) {
-        self.ends().room = room;
+        self.packets().room = room;
     }
 }
 
-impl Port for Cable {
+impl Port for MemoryPort {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn rx(&mut self, bufs: &mut Buffers, frame: &mut Frame) {
-        let mut ends = self.ends();
+        let mut packets = self.packets();
         while frame.room() > 0 {
-            let Some(packet) = ends.to_port.pop_front() else {
+            let Some(packet) = packets.waiting.pop_front() else {
                 break;
             };
             if let Some(d) = bufs.copy_in(&packet) {
@@ -77,10 +79,10 @@ impl Port for Cable {
     }
 
     fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) {
-        let mut ends = self.ends();
-        for d in batch.take(ends.room) {
-            ends.room -= 1;
-            ends.from_port.push(bufs.pool().to_vec(&d));
+        let mut packets = self.packets();
+        for d in batch.take(packets.room) {
+            packets.room -= 1;
+            packets.sent.push(bufs.pool().to_vec(&d));
             bufs.free(d);
         }
     }
@@ -99,22 +101,20 @@ mod tests {
     fn packets_go_in_and_come_out_whole() {
         let pool = Pool::new(64, STRIDE).unwrap();
         let mut bufs = Buffers::new(pool.clone());
-        let (mut cable, far) = {
-            let cable = Cable::new("cable");
-            (cable.clone(), cable)
-        };
+        let far = MemoryPort::new("port");
+        let mut port = far.clone();
         let packets: Vec<Vec<u8>> = [0, 1, 60, 1856, 1857, MAX_PACKET, MAX_PACKET + 1]
             .iter()
             .map(|n| (0..*n).map(|i| i as u8).collect())
             .collect();
         packets.iter().for_each(|p| far.put(p.clone()));
         let mut frame = Frame::default();
-        cable.rx(&mut bufs, &mut frame);
+        port.rx(&mut bufs, &mut frame);
         assert_eq!(frame.len(), packets.len() - 1);
         far.set_room(5);
-        assert_eq!(frame.send(&mut cable, &mut bufs), 5);
+        assert_eq!(frame.send(&mut port, &mut bufs), 5);
         far.set_room(5);
-        assert_eq!(frame.send(&mut cable, &mut bufs), 1);
+        assert_eq!(frame.send(&mut port, &mut bufs), 1);
         assert_eq!(far.take(), packets[..6]);
         assert_eq!(
             (far.waiting(), bufs.cached() as u32 + pool.available()),
