@@ -14,7 +14,7 @@ use kernel::event::{EventFd, poll, pollfd};
 
 use super::doorbell::Doorbell;
 use super::handshake::{self, Reason, Session};
-use super::link::{Link, Socket};
+use super::link::{Link, LinkSlot};
 use super::message::Message;
 use super::retry::{Arrivals, Retry, is_among};
 use super::socket::{Channel, Listener};
@@ -70,7 +70,8 @@ struct State {
 struct Endpoint {
     key: u64,
     config: Config,
-    sockets: Vec<Arc<Socket>>,
+    /// By queue.
+    slots: Vec<Arc<LinkSlot>>,
     phase: Phase,
     /// A client's.
     retry: Retry,
@@ -118,15 +119,15 @@ impl Control {
     /// Values out of range, a socket that another process listens on, an id that is taken.
     pub fn add(&self, config: Config) -> Result<(Interface, Vec<Queue>), Error> {
         config.check()?;
-        let mut sockets = Vec::new();
+        let mut slots = Vec::new();
         let mut queues = Vec::new();
         for index in 0..config.queues {
-            let socket = Arc::new(Socket::new(
+            let slot = Arc::new(LinkSlot::new(
                 self.shared.wake.clone(),
                 self.shared.doorbell.clone(),
             )?);
-            sockets.push(socket.clone());
-            queues.push(Queue::new(format!("{}/{index}", config.name), socket)?);
+            slots.push(slot.clone());
+            queues.push(Queue::new(format!("{}/{index}", config.name), slot)?);
         }
         let mut state = self.shared.lock();
         let twin = |e: &Endpoint| {
@@ -149,7 +150,7 @@ impl Control {
         state.endpoints.push(Endpoint {
             key,
             config,
-            sockets,
+            slots,
             phase: Phase::Waiting,
             retry: Retry::new(Instant::now()),
             status: Status::default(),
@@ -398,7 +399,7 @@ impl Endpoint {
 
     /// Hears the peer, and the workers' complaints about it.
     fn serve(&mut self, now: Instant, retired: &mut Vec<Arc<Link>>) -> Result<(), Reason> {
-        if let Some(complaint) = self.sockets.iter().find_map(|s| s.complaint()) {
+        if let Some(complaint) = self.slots.iter().find_map(|s| s.complaint()) {
             return Err(complaint.to_owned());
         }
         for _ in 0..MAX_MESSAGES {
@@ -435,8 +436,8 @@ impl Endpoint {
         };
         self.retry.succeeded();
         let (links, rings) = session.links(&self.config);
-        for (socket, link) in self.sockets.iter().zip(links) {
-            retired.extend(socket.plug(Some(link)));
+        for (slot, link) in self.slots.iter().zip(links) {
+            retired.extend(slot.plug(Some(link)));
         }
         self.status = Status {
             up: true,
@@ -457,8 +458,8 @@ impl Endpoint {
         };
         self.retry.failed(Instant::now());
         session.part(reason);
-        for socket in &self.sockets {
-            retired.extend(socket.plug(None));
+        for slot in &self.slots {
+            retired.extend(slot.plug(None));
         }
         self.status = Status {
             reason: session.blame(reason),

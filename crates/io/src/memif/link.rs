@@ -50,7 +50,7 @@ impl Link {
 /// takes the lock only when that has changed, that is once a connect or disconnect. The lock orders
 /// the link; `epoch` and `faulty` are hints that arrive in time.
 #[derive(Debug)]
-pub struct Socket {
+pub struct LinkSlot {
     epoch: AtomicU32,
     link: Mutex<Option<Arc<Link>>>,
     /// Epoch of the link that the worker complained about.
@@ -62,7 +62,7 @@ pub struct Socket {
     control: Arc<EventFd>,
 }
 
-impl Socket {
+impl LinkSlot {
     /// Without a link; `control` wakes the control thread.
     pub fn new(control: Arc<EventFd>, doorbell: Arc<Doorbell>) -> std::io::Result<Self> {
         Ok(Self {

@@ -10,7 +10,7 @@ use kernel::event::Set;
 use super::Role;
 use super::copy::{prefetch_read, prefetch_write};
 use super::doorbell::Doorbell;
-use super::link::{Lane, Link, Socket};
+use super::link::{Lane, Link, LinkSlot};
 use super::lost;
 use super::ring::{NEXT, NO_INTERRUPT};
 use super::transfer::{Fault, Stop};
@@ -39,7 +39,7 @@ const CONNECTS: usize = 5;
 #[derive(Debug)]
 pub struct Queue {
     name: String,
-    socket: Arc<Socket>,
+    slot: Arc<LinkSlot>,
     epoch: u32,
     /// Lost regions of anybody, as far as this queue knows.
     losses: u32,
@@ -74,12 +74,12 @@ struct Cursor {
 }
 
 impl Queue {
-    pub(super) fn new(name: String, socket: Arc<Socket>) -> std::io::Result<Self> {
+    pub(super) fn new(name: String, slot: Arc<LinkSlot>) -> std::io::Result<Self> {
         let wake = Set::new()?;
-        wake.add(&socket.changed)?;
+        wake.add(&slot.changed)?;
         Ok(Self {
             name,
-            socket,
+            slot,
             epoch: 0,
             losses: lost::losses(),
             live: None,
@@ -91,7 +91,7 @@ impl Queue {
     /// Takes up the link that the control thread plugged in, or lets go of the one it pulled.
     #[cold]
     fn switch(&mut self) {
-        let Some((epoch, link)) = self.socket.current() else {
+        let Some((epoch, link)) = self.slot.current() else {
             return;
         };
         if let Some(lane) = self.live.take().as_ref().and_then(|l| l.link.rx.as_ref()) {
@@ -121,7 +121,7 @@ impl Queue {
 
     #[inline(always)]
     fn refresh(&mut self) {
-        if self.socket.epoch() != self.epoch {
+        if self.slot.epoch() != self.epoch {
             self.switch();
         }
         if lost::losses() != self.losses {
@@ -144,7 +144,7 @@ impl Queue {
         if let Some(lane) = self.live.take().as_ref().and_then(|l| l.link.rx.as_ref()) {
             self.wake.remove(&lane.event);
         }
-        self.socket.accuse(self.epoch);
+        self.slot.accuse(self.epoch);
     }
 }
 
@@ -178,7 +178,7 @@ impl Port for Queue {
 
     fn flush(&mut self, _bufs: &mut Buffers) {
         if let Some(live) = &mut self.live {
-            live.cursor.signal(&live.link, &self.socket.doorbell);
+            live.cursor.signal(&live.link, &self.slot.doorbell);
         }
     }
 

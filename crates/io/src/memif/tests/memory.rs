@@ -4,7 +4,7 @@
 use super::peer::*;
 use super::*;
 use crate::memif::doorbell::Doorbell;
-use crate::memif::link::{Link, Socket};
+use crate::memif::link::{Link, LinkSlot};
 use crate::memif::lost;
 use crate::memif::message::Message;
 use crate::memif::region::Region;
@@ -92,10 +92,10 @@ fn memory_that_is_cut_short_ends_the_connection() {
 /// memory.
 #[test]
 fn memory_that_is_lost_before_the_queue_has_its_link() {
-    let doorbell = Arc::new(Doorbell::new().expect("a thread"));
+    let doorbell = Arc::new(Doorbell::new().expect("AIO"));
     let control = Arc::new(EventFd::new().expect("eventfd"));
-    let socket = Arc::new(Socket::new(control, doorbell).expect("eventfd"));
-    let mut queue = Queue::new("q".into(), socket.clone()).expect("epoll");
+    let slot = Arc::new(LinkSlot::new(control, doorbell).expect("eventfd"));
+    let mut queue = Queue::new("q".into(), slot.clone()).expect("epoll");
     let (mut bufs, mut frame) = (buffers(8), Frame::default());
     let (region, fd) = Region::create(4096).expect("memory");
     empty(&fd);
@@ -112,9 +112,9 @@ fn memory_that_is_lost_before_the_queue_has_its_link() {
         buffer_size: 2048,
         stride: 2048,
     };
-    socket.plug(Some(Arc::new(link)));
+    slot.plug(Some(Arc::new(link)));
     queue.rx(&mut bufs, &mut frame);
-    assert_eq!(socket.complaint(), Some(lost::REASON));
+    assert_eq!(slot.complaint(), Some(lost::REASON));
 }
 
 #[test]
