@@ -1,8 +1,7 @@
 //! Results of a comparison of devices, and how they are shown.
 //!
 //! [`model`] is the data and its JSON, and [`setup`] what was compared. [`text`] is the table for a
-//! terminal and [`html`] the page with graphs; both also show [`published`] figures. [`stats`]
-//! summarizes repeated measurements.
+//! terminal and [`html`] the page with graphs; both also show [`published`] figures.
 
 #![forbid(unsafe_code)]
 
@@ -10,5 +9,5 @@ pub mod html;
 pub mod model;
 pub mod published;
 pub mod setup;
-pub mod stats;
+mod stats;
 pub mod text;

@@ -118,7 +118,7 @@ impl Row<'_> {
 
     /// Summary of a figure over the rounds that have a result.
     pub fn summary(&self, of: impl Fn(&Run) -> Option<f64>) -> Option<Summary> {
-        Summary::of(&self.valid().filter_map(of).collect::<Vec<_>>())
+        Summary::of(self.valid().filter_map(of).collect())
     }
 
     /// The remarks of all rounds, each once.
