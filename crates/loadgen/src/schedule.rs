@@ -25,7 +25,6 @@ pub struct Pacer {
     base: u128,
     /// Packets sent or given up.
     taken: u64,
-    given_up: u64,
     backlog: Duration,
     /// The backlog in packets at the current rate.
     most: u64,
@@ -44,7 +43,6 @@ impl Pacer {
             since: now,
             base: 0,
             taken: 0,
-            given_up: 0,
             backlog,
             most: 0,
         };
@@ -87,7 +85,6 @@ impl Pacer {
         let due = self.scheduled(now).saturating_sub(self.taken);
         let late = due.saturating_sub(self.most);
         self.taken += late;
-        self.given_up += late;
         due - late
     }
 
@@ -106,30 +103,6 @@ impl Pacer {
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         self.rate.is_none()
-    }
-
-    /// Packets that were given up.
-    #[must_use]
-    pub fn given_up(&self) -> u64 {
-        self.given_up
-    }
-
-    /// Time until the next packet is due; zero if one is.
-    #[must_use]
-    pub fn idle(&self, now: Nanos) -> Duration {
-        let Some(rate) = self.rate else {
-            return Duration::ZERO;
-        };
-        let next = u128::from(self.taken + 1) << FRACTION;
-        let missing = next.saturating_sub(self.position(now));
-        match missing {
-            0 => Duration::ZERO,
-            _ if rate == 0 => Duration::MAX,
-            _ => Duration::from_nanos(
-                u64::try_from((missing * 1_000_000_000).div_ceil(u128::from(rate)))
-                    .unwrap_or(u64::MAX),
-            ),
-        }
     }
 }
 
@@ -203,7 +176,6 @@ mod tests {
         let mut pacer = Pacer::new(Nanos(5), Pps(1000.0), BACKLOG);
         assert_eq!(pacer.due(Nanos(5)), 0);
         assert_eq!(pacer.scheduled(Nanos(5 + SECOND)), 1000);
-        assert_eq!(pacer.idle(Nanos(5)), Duration::from_millis(1));
         assert_eq!(pacer.due(Nanos(5 + SECOND / 1000)), 1);
         pacer.take(1);
         assert_eq!(pacer.due(Nanos(5 + SECOND / 1000)), 0);
@@ -226,11 +198,11 @@ mod tests {
     fn what_is_too_late_is_given_up() {
         let mut pacer = Pacer::new(Nanos(0), Pps(1e6), BACKLOG);
         assert_eq!(pacer.due(Nanos(SECOND)), 10_000);
-        assert_eq!(pacer.given_up(), 990_000);
+        assert_eq!(pacer.taken(), 990_000);
         pacer.take(10_000);
         assert_eq!(pacer.due(Nanos(SECOND + 5_000)), 5);
         let mut slow = Pacer::new(Nanos(0), Pps(10.0), BACKLOG);
-        assert_eq!((slow.due(Nanos(SECOND)), slow.given_up()), (10, 0));
+        assert_eq!((slow.due(Nanos(SECOND)), slow.taken()), (10, 0));
     }
 
     #[test]
@@ -238,14 +210,13 @@ mod tests {
         let mut pacer = Pacer::new(Nanos(0), Pps::UNLIMITED, BACKLOG);
         assert_eq!(pacer.due(Nanos(0)), u64::MAX);
         pacer.take(500);
-        assert_eq!((pacer.scheduled(Nanos(9)), pacer.given_up()), (500, 0));
+        assert_eq!((pacer.scheduled(Nanos(9)), pacer.taken()), (500, 500));
         pacer.set_rate(Nanos(SECOND), Pps(50.0));
         assert_eq!(pacer.due(Nanos(SECOND)), 0);
         assert_eq!(pacer.due(Nanos(2 * SECOND)), 50);
         for rate in [0.0, -1.0, f64::NAN] {
             let mut stopped = Pacer::new(Nanos(0), Pps(rate), BACKLOG);
             assert_eq!(stopped.due(Nanos(SECOND)), 0);
-            assert!(stopped.idle(Nanos(SECOND)) > Duration::from_secs(3600));
         }
     }
 
@@ -283,17 +254,6 @@ mod tests {
                     pacer.set_rate(Nanos(now), Pps(rate));
                 }
             }
-        }
-
-        /// A packet is due after `idle`, and none just before.
-        #[test]
-        fn idle_is_exact(rate in 0.1..1e8f64, after in 0u64..SECOND) {
-            let mut pacer = Pacer::new(Nanos(0), Pps(rate), Duration::from_secs(60));
-            let due = pacer.due(Nanos(after));
-            pacer.take(due);
-            let idle = pacer.idle(Nanos(after));
-            prop_assert!(pacer.scheduled(Nanos(after).after(idle)) > due);
-            prop_assert!(pacer.scheduled(Nanos(after + (idle.as_nanos() as u64).saturating_sub(1))) <= due);
         }
 
         #[test]

@@ -13,7 +13,7 @@ use crate::model::units::{Bits, Pps, WIRE_OVERHEAD};
 pub const SHORTFALL: f64 = 0.001;
 
 /// Longest wait for packets still on their way (RFC 2544 section 23: 2 seconds).
-pub const RESIDUAL: Duration = Duration::from_secs(2);
+const RESIDUAL: Duration = Duration::from_secs(2);
 /// Interval of looking for more of them, and the time without any that ends the wait.
 const LOOK: Duration = Duration::from_millis(10);
 const SILENCE: Duration = Duration::from_millis(50);

@@ -31,12 +31,6 @@ impl Pps {
         self.0.is_finite()
     }
 
-    /// Layer 2 bits a second of frames of `size` bytes (with frame check sequence).
-    #[must_use]
-    pub fn l2(self, size: f64) -> Bits {
-        Bits(self.0 * size * 8.0)
-    }
-
     /// Layer 1 bits a second of frames of `size` bytes (with frame check sequence).
     #[must_use]
     pub fn l1(self, size: f64) -> Bits {
@@ -114,10 +108,8 @@ mod tests {
     #[test]
     fn bits_and_packets_are_inverse() {
         assert_eq!(Pps(1e6).l1(64.0), Bits(672e6));
-        assert_eq!(Pps(1e6).l2(64.0), Bits(512e6));
         assert_eq!(Pps(1e6).l1(64.0).l1_pps(64.0), Pps(1e6));
-        assert_eq!(Pps(1e6).l2(64.0).l2_pps(64.0), Pps(1e6));
-        assert!((Pps(1.0).l1(64.0).0 / Pps(1.0).l2(64.0).0 - 1.3125).abs() < 1e-12);
+        assert_eq!(Bits(512e6).l2_pps(64.0), Pps(1e6));
     }
 
     #[test]
