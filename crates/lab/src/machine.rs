@@ -90,7 +90,7 @@ fn versions() -> BTreeMap<String, String> {
 }
 
 /// A time as RFC 3339 in UTC, to the second.
-pub fn rfc3339(time: SystemTime) -> String {
+fn rfc3339(time: SystemTime) -> String {
     let seconds = time
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |d| d.as_secs());

@@ -33,7 +33,7 @@ impl Cpus {
     }
 
     /// Processor that the device runs on when spread like this.
-    pub fn of_device(self, spread: Spread) -> usize {
+    fn of_device(self, spread: Spread) -> usize {
         match spread {
             Spread::Shared => self.generator,
             Spread::Apart => self.device,
