@@ -72,20 +72,20 @@ pub fn of(bytes: &[u8]) -> u16 {
 }
 
 /// The sum of what TCP and UDP checksum beside their segment (RFC 9293 section 3.1, RFC 768).
-/// `length` is the segment's.
+/// `length` is the segment's in bytes, of which no more than 65535 count, as in the headers.
 #[inline]
-pub fn pseudo_header(src: u32, dst: u32, proto: u8, length: u16) -> Sum {
+pub fn pseudo_header(src: u32, dst: u32, proto: u8, length: usize) -> Sum {
     Sum::default()
         .with_u32(src)
         .with_u32(dst)
         .with_u16(proto.into())
-        .with_u16(length)
+        .with_u16(u16::try_from(length).unwrap_or(u16::MAX))
 }
 
 /// The checksum of a TCP or UDP segment whose checksum field is 0; 0 if the field is set and right.
 #[inline]
 pub fn transport(src: u32, dst: u32, proto: u8, segment: &[u8]) -> u16 {
-    pseudo_header(src, dst, proto, segment.len() as u16)
+    pseudo_header(src, dst, proto, segment.len())
         .with(segment)
         .checksum()
 }
@@ -112,7 +112,7 @@ pub fn ip4(header: &[u8; 20]) -> u16 {
 pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
     let sum = !checksum as u32 + !old as u32 + new as u32;
     let sum = (sum & 0xffff) + (sum >> 16);
-    !((sum & 0xffff) + (sum >> 16)) as u16
+    (!((sum & 0xffff) + (sum >> 16)) & 0xffff) as u16
 }
 
 /// The checksum of an IPv4 header whose TTL is one less. Where the sum comes to 0xffff the result
@@ -120,7 +120,7 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
 #[inline(always)]
 pub const fn decrement_ttl(checksum: u16) -> u16 {
     let sum = checksum as u32 + 0x0100;
-    (sum + (sum >= 0xffff) as u32) as u16
+    ((sum + (sum >= 0xffff) as u32) & 0xffff) as u16
 }
 
 /// A number of at most 33 bits with the same ones' complement sum.
@@ -183,6 +183,8 @@ mod tests {
             transport(0x0a00_0001, 0x0a00_0002, 17, &[0, 1, 0, 2, 0, 8, 0, 0]),
             !0x1427
         );
+        // What is too long for a length field counts as the most that it holds.
+        assert_eq!(transport(0, 0, 17, &[0; 70_000]), !17);
     }
 
     proptest! {

@@ -173,8 +173,13 @@ impl Packet {
         let segment = self.segment();
         let mut header = self.header;
         let header_len = ip4::LEN + self.options.len();
-        header.version_ihl = 0x40 | (header_len / 4) as u8;
-        header.set_total_len((header_len + segment.len()).min(usize::from(u16::MAX)) as u16);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "options are cut after 40 bytes"
+        )]
+        let words = (header_len / 4) as u8;
+        header.version_ihl = 0x40 | words;
+        header.set_total_len(u16::try_from(header_len + segment.len()).unwrap_or(u16::MAX));
         header.set_checksum(0);
         let covered = [header.bytes(), &self.options[..]].concat();
         header.set_checksum(crate::checksum::of(&covered));

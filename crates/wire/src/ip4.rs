@@ -62,7 +62,7 @@ impl Header {
     ///
     /// `payload` above 65515 bytes does not fit the length field and is cut.
     pub fn new(src: u32, dst: u32, proto: u8, payload: usize) -> Self {
-        let total = (LEN + payload).min(usize::from(u16::MAX)) as u16;
+        let total = u16::try_from(LEN + payload).unwrap_or(u16::MAX);
         let mut header = Self {
             version_ihl: PLAIN,
             tos: 0,

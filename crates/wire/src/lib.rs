@@ -6,6 +6,7 @@
 //! protocol. Numbers are read by methods in host byte order; IPv4 addresses are host-order `u32`
 //! throughout.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod arp;
 pub mod checksum;

@@ -22,7 +22,7 @@ pub fn unfinished(packet: &[u8]) -> bool {
     if h.version() != 4 || header < ip4::LEN || total < field + 2 || h.is_fragment() {
         return false;
     }
-    let (src, dst, length) = (h.src(), h.dst(), (total - header) as u16);
+    let (src, dst, length) = (h.src(), h.dst(), total - header);
     let partial = checksum::pseudo_header(src, dst, h.proto, length).fold();
     packet.get(field..field + 2) == Some(&partial.to_be_bytes())
         && packet

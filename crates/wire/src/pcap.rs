@@ -201,12 +201,13 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// What writing said.
     pub fn write(&mut self, nanos: u64, wire_len: u32, bytes: &[u8]) -> io::Result<()> {
-        let bytes = &bytes[..bytes.len().min(MAX_LEN as usize)];
-        let (seconds, rest) = (nanos / NANOS_PER_SECOND, nanos % NANOS_PER_SECOND);
-        for number in [seconds as u32, rest as u32, bytes.len() as u32, wire_len] {
+        let seconds = ((nanos / NANOS_PER_SECOND) & 0xffff_ffff) as u32;
+        let rest = (nanos % NANOS_PER_SECOND) as u32;
+        let len = u32::try_from(bytes.len()).map_or(MAX_LEN, |len| len.min(MAX_LEN));
+        for number in [seconds, rest, len, wire_len] {
             self.to.write_all(&number.to_le_bytes())?;
         }
-        self.to.write_all(bytes)
+        self.to.write_all(&bytes[..len as usize])
     }
 
     /// Flushes what lies below.

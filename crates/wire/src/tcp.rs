@@ -48,7 +48,7 @@ impl Header {
             dst_port: dst_port.into(),
             seq: seq.into(),
             ack: ack.into(),
-            offset: (LEN as u8 / 4) << 4,
+            offset: (20 / 4) << 4,
             flags,
             window: U16::MAX_VALUE,
             checksum: U16::ZERO,

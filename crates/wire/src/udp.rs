@@ -26,7 +26,7 @@ impl Header {
     /// A header over `payload` bytes without a checksum, which IPv4 allows. More than 65527 do not
     /// fit and are cut.
     pub fn new(src_port: u16, dst_port: u16, payload: usize) -> Self {
-        let length = (LEN + payload).min(usize::from(u16::MAX)) as u16;
+        let length = u16::try_from(LEN + payload).unwrap_or(u16::MAX);
         Self {
             src_port: src_port.into(),
             dst_port: dst_port.into(),
