@@ -19,6 +19,7 @@
 //! Rates always have a decimal point, and no sample has a `tx_pps` of 0, because `graph.rb` divides
 //! by it. In a test of one direction, from port 0 to port 1, port 0 has no `rx` keys and port 1 no
 //! `tx` keys.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};

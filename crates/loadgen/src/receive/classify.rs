@@ -130,10 +130,8 @@ fn range(stream: &Stream, frame: &[u8], at: usize) -> (u32, u32) {
             None,
         ) if offset == at => {
             let variable = &stream.variables[variable];
-            let (first, last) = (
-                (variable.min as u32).wrapping_add(add as u32),
-                (variable.max as u32).wrapping_add(add as u32),
-            );
+            let written = |value: u64| (value.wrapping_add_signed(add) & 0xffff_ffff) as u32;
+            let (first, last) = (written(variable.min), written(variable.max));
             if variable.size == 4 && first <= last {
                 (first, last)
             } else {

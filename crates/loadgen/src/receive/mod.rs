@@ -1,4 +1,5 @@
 //! Counts received packets by stream, so that only packets of the test count.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 use std::sync::Arc;
 

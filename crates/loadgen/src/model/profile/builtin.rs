@@ -2,8 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use wire::checksum;
-use wire::eth::MIN_FRAME;
+use wire::craft::Packet;
+use wire::eth::{self, MIN_FRAME, Mac};
+use wire::ip4;
 
 use super::{Tunables, Way};
 use crate::model::stream::{Macs, Op, Step, Stream, StreamRate, Variable};
@@ -197,9 +198,9 @@ fn continuous(packet: Vec<u8>, pps: f64, isg: f64) -> Stream {
 }
 
 /// Bytes before the UDP payload: Ethernet, IPv4, UDP.
-const HEADERS: usize = 14 + 20 + 8;
-const SOURCE: usize = 26;
-const DESTINATION: usize = 30;
+const HEADERS: usize = eth::LEN + ip4::LEN + wire::udp::LEN;
+const SOURCE: usize = eth::LEN + ip4::at::SRC;
+const DESTINATION: usize = eth::LEN + ip4::at::DST;
 
 /// Adds the variables that `vm` names.
 fn vary(
@@ -247,7 +248,7 @@ fn vary(
     if both {
         add("dst", to, DESTINATION);
     }
-    stream.steps.push(Step::Checksum4 { offset: 14 });
+    stream.steps.push(Step::Checksum4 { offset: eth::LEN });
     stream.cache = cache;
     Ok(stream)
 }
@@ -261,24 +262,15 @@ fn udp(
     checksum: bool,
     len: usize,
 ) -> Vec<u8> {
-    let len = len.max(HEADERS);
-    let mut p = Vec::with_capacity(len);
+    let (from, to) = (source.to_bits(), destination.to_bits());
+    let mut packet = Packet::udp((from, ports.0), (to, ports.1))
+        .id(1)
+        .payload(&vec![b'x'; len.saturating_sub(HEADERS)]);
+    if !checksum {
+        packet = packet.without_udp_checksum();
+    }
     // T-Rex's placeholders; the port's own addresses replace them.
-    p.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0x08, 0x00]);
-    p.extend_from_slice(&[0x45, 0]);
-    p.extend_from_slice(&((len - 14) as u16).to_be_bytes());
-    p.extend_from_slice(&[0, 1, 0, 0, 64, 17, 0, 0]);
-    p.extend_from_slice(&source.octets());
-    p.extend_from_slice(&destination.octets());
-    let header = checksum::of(&p[14..34]);
-    p[24..26].copy_from_slice(&header.to_be_bytes());
-    for word in [ports.0, ports.1, (len - 34) as u16, 0] {
-        p.extend_from_slice(&word.to_be_bytes());
-    }
-    p.resize(len, b'x');
-    if checksum {
-        let checksum = checksum::transport(source.to_bits(), destination.to_bits(), 17, &p[34..]);
-        p[40..42].copy_from_slice(&checksum.to_be_bytes());
-    }
-    p
+    let [dst, src] = [1, 2].map(|number| Mac([0, 0, 0, number, 0, 0]));
+    let ethernet = eth::Header::new(dst, src, eth::IP4);
+    [&ethernet.bytes()[..], &packet.ip4()].concat()
 }

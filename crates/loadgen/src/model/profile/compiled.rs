@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use base64::Engine;
 use serde::Deserialize;
 use serde_json::Value;
+use wire::eth;
 
 use crate::model::stream::{MAX_VARIABLES, Macs, Op, Step, Stream, StreamRate, Variable};
 use crate::model::units::{Bits, MAX_FRAME, Pps};
@@ -17,9 +18,6 @@ const MAX_STREAMS: usize = 4096;
 
 /// Range of a stream's rate, in any unit: the sum of all streams stays finite and above 0.
 const RATES: RangeInclusive<f64> = 1e-6..=1e15;
-
-/// Length of an Ethernet header.
-const ETHERNET: usize = 14;
 
 #[derive(Deserialize)]
 struct RawStream {
@@ -196,9 +194,10 @@ fn packet(binary: &str) -> Result<Vec<u8>, String> {
         .decode(binary)
         .map_err(|e| format!("packet.binary: {e}"))?;
     match packet.len() {
-        ETHERNET..=MAX_FRAME => Ok(packet),
+        eth::LEN..=MAX_FRAME => Ok(packet),
         len => Err(format!(
-            "a packet of {len} bytes is not between {ETHERNET} and {MAX_FRAME}"
+            "a packet of {len} bytes is not between {} and {MAX_FRAME}",
+            eth::LEN
         )),
     }
 }
@@ -326,9 +325,7 @@ fn variable(raw: RawVariable) -> Result<Variable, String> {
 
 /// Extends the range to a whole number of steps: upwards for inc, downwards for dec.
 fn whole_steps(op: Op, min: u64, max: u64, step: u64, top: u64) -> Option<(u64, u64)> {
-    let count = u128::from(max - min) + 1;
-    let rest = count % u128::from(step);
-    let missing = if rest == 0 { 0 } else { step - rest as u64 };
+    let missing = step - 1 - (max - min) % step;
     match op {
         Op::Dec => Some((min.checked_sub(missing)?, max)),
         _ => Some((min, max.checked_add(missing).filter(|&m| m <= top)?)),

@@ -46,7 +46,7 @@ enum Compiled {
     Write32 {
         variable: usize,
         offset: usize,
-        add: u32,
+        add: u64,
     },
     Write {
         variable: usize,
@@ -233,7 +233,7 @@ impl Fields {
                     offset,
                     add,
                 } => {
-                    let value = (values[variable] as u32).wrapping_add(add);
+                    let value = (values[variable].wrapping_add(add) & 0xffff_ffff) as u32;
                     out[offset..offset + 4].copy_from_slice(&value.to_be_bytes());
                     sum = sum.with_u32(value);
                 }
@@ -291,7 +291,7 @@ fn compile(steps: &[Step], at: usize, variables: &[Variable], frame: &[u8]) -> C
         } if variables[variable].size == 4 => Compiled::Write32 {
             variable,
             offset,
-            add: add as u32,
+            add: add.cast_unsigned(),
         },
         Step::Write {
             variable,
@@ -301,7 +301,7 @@ fn compile(steps: &[Step], at: usize, variables: &[Variable], frame: &[u8]) -> C
         } => Compiled::Write {
             variable,
             offset,
-            add: add as u64,
+            add: add.cast_unsigned(),
             size: variables[variable].size.into(),
             big_endian,
         },
