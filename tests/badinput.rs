@@ -1,7 +1,8 @@
 //! Wrong input: one line that says what, where and what to do, with the lines of the file where
 //! there is one; an exit code that is not 0; nothing half set up.
 
-use std::{process::Output, time::Duration};
+use std::process::Output;
+use std::time::Duration;
 
 use crate::harness::{
     Directory, Hosts, Netns, PARSHALL, Router, Spawn, for_everyone, skipped,

@@ -1,11 +1,9 @@
 //! BIRD and FRR, unmodified, in the router's namespace: they learn routes over BGP from neighbours
 //! beyond the router, and traffic follows.
 
-use std::{
-    net::Ipv4Addr,
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::harness::{
     Hosts, Netns, Process, Raw, Router, Spawn, cleanup, command,

@@ -7,11 +7,9 @@
 
 mod packets;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::Ipv4Addr,
-    time::{Duration, Instant},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
 
 use crate::harness::{
     Hosts, Raw, Router,

@@ -3,13 +3,12 @@
 
 mod circles;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
+
 use testbed::Spawn;
 
 /// Who may use whom of our own crates; nothing else. `app` is where everything comes together.

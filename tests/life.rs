@@ -1,9 +1,7 @@
 //! Life and death: killed at any moment, stopped, started again; devices that come and go.
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::harness::{
     Directory, Hosts, Netns, PARSHALL, Raw, Router, SetOnDrop,

@@ -1,10 +1,8 @@
 //! DPDK's testpmd as the memif peer, in both roles. It copies between the shared memory and a veth
 //! each: `left veth <-> testpmd <-> memif <-> router <-> memif <-> testpmd <-> right veth`.
 
-use std::{
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
-    time::Duration,
-};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use io::memif;
 use lab::veth::{self, End};

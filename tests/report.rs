@@ -1,7 +1,8 @@
 //! The main job from end to end: `parshall lab` compares kernel and router, writes JSON and a page
 //! with graphs, and leaves nothing behind. The page opens in a real browser without any network.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
+use std::time::Duration;
 
 use serde_json::Value;
 

@@ -1,12 +1,10 @@
 //! Many routes, and many changes under traffic.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write,
-    net::Ipv4Addr,
-    sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::harness::{
     Hosts, Netns, Raw, Router, SetOnDrop,

@@ -1,10 +1,8 @@
 //! Real TCP through the router, both ways, with the MTU changed while it runs.
 
-use std::{
-    io::{Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
-    time::{Duration, Instant},
-};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
 
 use crate::harness::{
     Hosts, Netns, Router, lacks_multi_buffer, patience, skipped,

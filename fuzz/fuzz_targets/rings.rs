@@ -13,10 +13,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use graph::pool::{MAX_PACKET, STRIDE};
-use graph::{Buffers, FRAME, Frame, Pool, Port};
-use io::memif::message::{AddRing, Hello, Init, MODE_ETHERNET, Message, SIZE, VERSION};
-use io::memif::{Config, Control, Interface, Queue, Role, SECRET};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::io::{pread, pwrite};
@@ -25,6 +21,11 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind,
     connect, listen, recvmsg, sendmsg, socket_with,
 };
+
+use graph::pool::{MAX_PACKET, STRIDE};
+use graph::{Buffers, FRAME, Frame, Pool, Port};
+use io::memif::message::{AddRing, Hello, Init, MODE_ETHERNET, Message, SIZE, VERSION};
+use io::memif::{Config, Control, Interface, Queue, Role, SECRET};
 
 /// Marks a ring.
 const COOKIE: u32 = 0x03E3_1F20;

@@ -7,7 +7,8 @@ pub mod random;
 pub mod router;
 pub mod topology;
 
-use std::{os::unix::fs::PermissionsExt, time::Duration};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 pub use packet::Raw;
 pub use router::Router;

@@ -1,11 +1,9 @@
 //! Raw frames on an interface of a namespace (packet(7)).
 #![allow(unsafe_code)] // socket(2) and bind(2) for a family that the standard library does not know.
 
-use std::{
-    net::UdpSocket,
-    os::fd::{FromRawFd, OwnedFd},
-    time::Duration,
-};
+use std::net::UdpSocket;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::time::Duration;
 
 use super::{Netns, craft::Mac, patience};
 

@@ -1,10 +1,8 @@
 //! The router's process.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicU32, Ordering},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 

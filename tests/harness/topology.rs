@@ -9,7 +9,6 @@
 use std::net::Ipv4Addr;
 
 use lab::veth::{self, End};
-
 use testbed::Alone;
 
 use super::{Netns, PARSHALL, Raw, Router, alone, craft::Mac, patience, until};

@@ -3,12 +3,10 @@
 //! One thread does both with poll(2). A pipe that a grandchild holds open makes nobody wait: the
 //! end of the child counts, which its pidfd shows.
 
-use std::{
-    io::{self, ErrorKind, Read, Write},
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    process::{Child, ExitStatus, Output},
-    time::{Duration, Instant},
-};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{Child, ExitStatus, Output};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

@@ -6,18 +6,17 @@
 //! becomes of the process, and shows it to all others, also to those that cannot see the process.
 //! What carries the number of a maker whose lock can be had is a leftover.
 
-use std::{
-    collections::BTreeSet,
-    fs::{self, File, TryLockError},
-    io,
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-    sync::{Mutex, Once, PoisonError},
-    time::Duration,
-};
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use kernel::netns;
-use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Error, patience, until};
 

@@ -1,6 +1,8 @@
 //! Describes the machine, for readers to judge the measurements by.
 
-use std::{collections::BTreeMap, fs, time::SystemTime};
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::SystemTime;
 
 use report::model::Machine;
 

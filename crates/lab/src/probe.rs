@@ -5,10 +5,8 @@
 //! by a factor of three to four. So the distance is measured before and after each trial that uses
 //! two, and only trials of one kind are compared.
 
-use std::{
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
-    time::{Duration, Instant},
-};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use kernel::cpu::pin;
 use report::setup::Placement;

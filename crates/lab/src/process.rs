@@ -6,15 +6,13 @@
 //! reaches only us, and we stop the process in order. Every wait has a limit, because the kernel
 //! may keep a killed process (state D) as long as it likes.
 
-use std::{
-    fs::{self, File},
-    io::Read,
-    os::unix::process::CommandExt,
-    path::{Path, PathBuf},
-    process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
-    time::Duration,
-};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 

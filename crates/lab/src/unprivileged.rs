@@ -1,6 +1,8 @@
 //! The part of the laboratory that needs no root: the router within one process.
 
-use std::{fmt::Write, path::Path, time::Duration};
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 

@@ -168,11 +168,12 @@ fn received(port: &mut Map<String, Value>, way: &WaySample, line: Bits) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::clock::Clock;
     use crate::measure::simulated::{Device, Simulation};
     use crate::model::units::Pps;
-    use std::time::Duration;
 
     fn file(ways: usize, line: Option<Bits>) -> Value {
         let simulation = Simulation::new(Device {

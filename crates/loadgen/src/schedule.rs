@@ -165,8 +165,9 @@ impl Interleave {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const SECOND: u64 = 1_000_000_000;
     const BACKLOG: Duration = Duration::from_millis(10);

@@ -8,10 +8,11 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use loadgen::device::Sender;
 use loadgen::measure::point::Point;
 use loadgen::measure::search::Found;
-use serde::{Deserialize, Serialize};
 
 use crate::setup::{Dut, Io, Lane, Load, Placement, Size, Spread, Word};
 

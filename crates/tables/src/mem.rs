@@ -193,8 +193,9 @@ impl Drop for Mapping {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
 
     #[test]
     fn words_are_zero_shared_and_masked() {

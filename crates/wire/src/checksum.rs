@@ -139,8 +139,9 @@ fn fold(sum: u64) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     /// RFC 1071 section 4.1, word by word.
     fn oracle(bytes: &[u8]) -> u16 {

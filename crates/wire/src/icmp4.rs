@@ -92,8 +92,9 @@ pub fn seal(message: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

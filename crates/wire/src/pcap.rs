@@ -221,8 +221,9 @@ impl<W: Write> Writer<W> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn read(file: &[u8]) -> Result<Vec<Packet>, Error> {
         Reader::new(file)?.collect()

@@ -107,8 +107,9 @@ pub fn seal(src: u32, dst: u32, segment: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

@@ -329,9 +329,10 @@ fn names(bits: u16, of: &[(u16, &str)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::craft::{self, Packet};
-    use proptest::prelude::*;
 
     const A: u32 = 0x1000_0001;
     const B: u32 = 0x3000_0001;

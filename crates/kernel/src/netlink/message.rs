@@ -173,8 +173,9 @@ impl Builder {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn what_is_built_is_read_again() {

@@ -1,10 +1,13 @@
 //! The devices under test.
 
-use std::{fs, path::Path, time::Duration};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
 
 use report::model::PortMode;
 use report::setup::{Dut, Io, Lane, Spread};
-use serde::Deserialize;
 
 use super::topology::Topology;
 use crate::{Error, Process, Spawn, cleanup, command, patience, veth};

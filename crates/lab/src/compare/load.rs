@@ -1,15 +1,14 @@
 //! Runs `parshall loadtest` and reads its output.
 
-use std::{
-    io::{BufRead, BufReader, Read},
-    path::Path,
-    sync::mpsc::{self, RecvTimeoutError},
-    time::{Duration, Instant},
-};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
 
 use loadgen::device::Sender;
 use loadgen::measure::search::{Event, Found};
-use serde::Deserialize;
 
 use crate::{
     Error, Netns, Spawn,

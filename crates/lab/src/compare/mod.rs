@@ -7,7 +7,8 @@ pub mod load;
 pub mod plan;
 pub mod topology;
 
-use std::{path::PathBuf, time::Instant};
+use std::path::PathBuf;
+use std::time::Instant;
 
 use loadgen::measure::search::{Event, Found};
 use report::model::{Ceiling, LabResult, PortMode, Run};

@@ -140,8 +140,9 @@ impl Rate {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const SMALL: Load = Load {
         base: Pps(1.0),

@@ -144,10 +144,11 @@ fn range(stream: &Stream, frame: &[u8], at: usize) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::model::profile::{self, Tunables, Way};
     use crate::source::fields::Fields;
-    use proptest::prelude::*;
 
     fn streams(name: &str, way: Way, tunables: &str) -> Vec<Stream> {
         profile::open(name, way, &Tunables::parse(tunables).unwrap()).unwrap()

@@ -1,8 +1,9 @@
 //! The graphs as data for plotly. Colors and sizes that depend on the reader's theme are set in the
 //! page.
 
-use loadgen::measure::point::Point;
 use serde_json::{Value, json};
+
+use loadgen::measure::point::Point;
 
 use super::rows::{Row, Test};
 use crate::model::LabResult;

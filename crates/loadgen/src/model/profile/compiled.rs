@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use base64::Engine;
 use serde::Deserialize;
 use serde_json::Value;
+
 use wire::eth;
 
 use crate::model::stream::{MAX_VARIABLES, Macs, Op, Step, Stream, StreamRate, Variable};

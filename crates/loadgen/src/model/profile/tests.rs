@@ -1,9 +1,10 @@
 //! Built-in profiles compared with compiled ones, and wrong compiled profiles.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::model::stream::load;
 use crate::source::fields::Fields;
-use proptest::prelude::*;
 
 macro_rules! compiled {
     ($name:literal) => {

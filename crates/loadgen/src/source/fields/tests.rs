@@ -1,9 +1,10 @@
 //! The compiled stream compared with a slow implementation of its specification.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::model::stream::{Macs, StreamRate};
 use crate::model::units::Pps;
-use proptest::prelude::*;
 
 fn stream(packet: Vec<u8>, variables: Vec<Variable>, steps: Vec<Step>) -> Stream {
     let rate = StreamRate::Packets(Pps(1.0));
