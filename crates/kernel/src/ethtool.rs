@@ -90,7 +90,7 @@ impl Ethtool {
             }
             _ => error,
         });
-        Ok(Ethtool(family?))
+        Ok(Self(family?))
     }
 
     /// Speed and duplex.

@@ -8,15 +8,13 @@ pub struct Nanos(pub u64);
 
 impl Nanos {
     /// The time from `earlier` to `self`; zero if `earlier` is later.
-    #[must_use]
-    pub fn since(self, earlier: Nanos) -> Duration {
+    pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
     /// This time plus `duration`.
-    #[must_use]
-    pub fn after(self, duration: Duration) -> Nanos {
-        Nanos(
+    pub fn after(self, duration: Duration) -> Self {
+        Self(
             self.0
                 .saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)),
         )
@@ -42,9 +40,8 @@ pub struct Monotonic(Instant);
 
 impl Monotonic {
     /// A clock that starts now.
-    #[must_use]
     pub fn new() -> Self {
-        Monotonic(Instant::now())
+        Self(Instant::now())
     }
 }
 

@@ -36,9 +36,8 @@ pub struct Count {
 
 impl Count {
     /// The packets and bytes counted since `before`.
-    #[must_use]
-    pub fn since(self, before: Count) -> Count {
-        Count {
+    pub fn since(self, before: Self) -> Self {
+        Self {
             packets: self.packets.saturating_sub(before.packets),
             bytes: self.bytes.saturating_sub(before.bytes),
         }
@@ -46,8 +45,8 @@ impl Count {
 }
 
 impl std::iter::Sum for Count {
-    fn sum<I: Iterator<Item = Count>>(counts: I) -> Count {
-        counts.fold(Count::default(), |a, b| Count {
+    fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
+        counts.fold(Self::default(), |a, b| Self {
             packets: a.packets + b.packets,
             bytes: a.bytes + b.bytes,
         })

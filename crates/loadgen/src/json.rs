@@ -45,7 +45,6 @@ pub struct About<'a> {
 }
 
 /// The whole result file as a JSON value.
-#[must_use]
 pub fn result(about: &About<'_>, plan: &Plan, ramp: &Ramp) -> Value {
     let line = about
         .line

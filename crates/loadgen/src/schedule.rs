@@ -36,9 +36,8 @@ const LEAST_BACKLOG: u64 = 64;
 impl Pacer {
     /// A schedule that starts `now` at `rate` and catches up by at most `backlog` (but always by 64
     /// packets).
-    #[must_use]
     pub fn new(now: Nanos, rate: Pps, backlog: Duration) -> Self {
-        let mut pacer = Pacer {
+        let mut pacer = Self {
             rate: None,
             since: now,
             base: 0,
@@ -69,7 +68,6 @@ impl Pacer {
     }
 
     /// Packets scheduled from the start until `now`; without a rate limit, packets taken.
-    #[must_use]
     pub fn scheduled(&self, now: Nanos) -> u64 {
         match self.rate {
             Some(_) => (self.position(now) >> FRACTION) as u64,
@@ -94,13 +92,11 @@ impl Pacer {
     }
 
     /// Packets that were sent or given up.
-    #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
     /// Whether packets are always due.
-    #[must_use]
     pub fn is_unlimited(&self) -> bool {
         self.rate.is_none()
     }
@@ -122,7 +118,6 @@ const UNIT: f64 = (1u64 << 40) as f64;
 impl Interleave {
     /// An order for streams of `(rate, isg in microseconds)`. Streams without a rate are never
     /// next.
-    #[must_use]
     pub fn new(streams: &[(Pps, f64)]) -> Self {
         let total: f64 = streams
             .iter()
@@ -140,7 +135,7 @@ impl Interleave {
                 (u128::MAX, 0)
             }
         };
-        Interleave {
+        Self {
             streams: streams.iter().map(place).collect(),
         }
     }

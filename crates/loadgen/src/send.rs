@@ -121,7 +121,7 @@ pub(crate) struct Sender {
 
 impl Sender {
     /// A sender of `streams`, in proportion to `rates`, and its control.
-    pub fn new(streams: &[Stream], rates: &[Pps], entropy: u32) -> (Sender, Generator) {
+    pub fn new(streams: &[Stream], rates: &[Pps], entropy: u32) -> (Self, Generator) {
         let shared = Arc::new(Shared {
             wanted: AtomicU64::new(0),
             applied: AtomicU64::new(0),
@@ -135,7 +135,7 @@ impl Sender {
             .zip(streams)
             .map(|(&rate, s)| (rate, s.isg))
             .collect();
-        let sender = Sender {
+        let sender = Self {
             fields: streams.iter().map(|s| Fields::new(s, entropy)).collect(),
             order: Interleave::new(&weights),
             state: State::Stopped,

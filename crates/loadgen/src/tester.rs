@@ -47,7 +47,7 @@ impl Tester {
         endpoints: Vec<Endpoint>,
         pool: Arc<Pool>,
         begin: impl FnOnce() + Send + 'static,
-    ) -> io::Result<(Tester, Vec<(Generator, Counters)>)> {
+    ) -> io::Result<(Self, Vec<(Generator, Counters)>)> {
         let entropy = graph::cycles::now() as u32;
         let mut controls = Vec::new();
         let mut lines = Vec::new();
@@ -72,7 +72,7 @@ impl Tester {
                 serve(&mut lines, Buffers::new(pool), &seen);
             })?;
         Ok((
-            Tester {
+            Self {
                 stop,
                 thread: Some(thread),
             },

@@ -178,7 +178,7 @@ pub struct Run {
 impl From<Found> for Run {
     /// The result of a search, without what it is a result of.
     fn from(found: Found) -> Self {
-        Run {
+        Self {
             valid: found.valid,
             max_pps: found.max_pps,
             interval_pps: found.interval_pps,
@@ -188,7 +188,7 @@ impl From<Found> for Run {
             limited_by_generator: found.limited_by_generator,
             why: found.why,
             ramp: found.trials,
-            ..Run::default()
+            ..Self::default()
         }
     }
 }

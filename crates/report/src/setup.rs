@@ -17,21 +17,21 @@ pub enum Word<T> {
 
 impl<T> Default for Word<T> {
     fn default() -> Self {
-        Word::Other(String::new())
+        Self::Other(String::new())
     }
 }
 
 impl<T> From<T> for Word<T> {
     fn from(word: T) -> Self {
-        Word::Ours(word)
+        Self::Ours(word)
     }
 }
 
 impl<T: fmt::Display> fmt::Display for Word<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Word::Ours(word) => word.fmt(f),
-            Word::Other(word) => word.fmt(f),
+            Self::Ours(word) => word.fmt(f),
+            Self::Other(word) => word.fmt(f),
         }
     }
 }
@@ -100,8 +100,8 @@ impl Size {
     /// The size with its unit, as in `64 B`.
     pub(crate) fn in_words(self) -> String {
         match self {
-            Size::Bytes(bytes) => format!("{bytes} B"),
-            Size::Imix => "imix".to_owned(),
+            Self::Bytes(bytes) => format!("{bytes} B"),
+            Self::Imix => "imix".to_owned(),
         }
     }
 }
@@ -109,8 +109,8 @@ impl Size {
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Size::Bytes(bytes) => bytes.fmt(f),
-            Size::Imix => f.pad("imix"),
+            Self::Bytes(bytes) => bytes.fmt(f),
+            Self::Imix => f.pad("imix"),
         }
     }
 }
@@ -120,7 +120,7 @@ impl FromStr for Size {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "imix" => Ok(Size::Imix),
+            "imix" => Ok(Self::Imix),
             _ => text
                 .parse()
                 .map(Size::Bytes)
@@ -156,8 +156,8 @@ pub enum Direction {
 impl fmt::Display for Direction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Direction::OneWay => "one way",
-            Direction::BothWays => "both ways",
+            Self::OneWay => "one way",
+            Self::BothWays => "both ways",
         })
     }
 }

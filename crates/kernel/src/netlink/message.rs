@@ -122,7 +122,7 @@ impl Builder {
         bytes.extend_from_slice(&[0; 10]);
         bytes.extend_from_slice(fixed);
         bytes.resize(align(bytes.len()), 0);
-        Builder(bytes)
+        Self(bytes)
     }
 
     /// Sets flags (`NLM_F_*`), beside those that are set already.
@@ -157,8 +157,8 @@ impl Builder {
     }
 
     /// Adds a nested attribute made of others.
-    pub fn nested(self, kind: u16, fill: impl FnOnce(Builder) -> Builder) -> Self {
-        let inner = fill(Builder(Vec::new())).0;
+    pub fn nested(self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
+        let inner = fill(Self(Vec::new())).0;
         self.attribute(kind | libc::NLA_F_NESTED as u16, &inner)
     }
 

@@ -60,7 +60,7 @@ impl Socket {
             sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
             Ok(socket)
         })?;
-        Ok(Socket {
+        Ok(Self {
             inner,
             buffer: Vec::with_capacity(DATAGRAM),
             sequence: 0,

@@ -30,8 +30,7 @@ pub struct Threshold {
 
 impl Threshold {
     /// Before any trial: from `lowest` to `highest`, most likely near `likely`. All are above 0.
-    #[must_use]
-    pub fn near(likely: f64, lowest: f64, highest: f64) -> Threshold {
+    pub fn near(likely: f64, lowest: f64, highest: f64) -> Self {
         let likely = likely.ln();
         Self::with(lowest, highest, |x| {
             1.0 / (1.0 + ((x - likely) / CLOSE).powi(2))
@@ -39,19 +38,18 @@ impl Threshold {
     }
 
     /// Before any trial: anywhere from `lowest` to `highest`, both above 0.
-    #[must_use]
-    pub fn between(lowest: f64, highest: f64) -> Threshold {
+    pub fn between(lowest: f64, highest: f64) -> Self {
         Self::with(lowest, highest, |_| 1.0)
     }
 
-    fn with(lowest: f64, highest: f64, likely: impl Fn(f64) -> f64) -> Threshold {
+    fn with(lowest: f64, highest: f64, likely: impl Fn(f64) -> f64) -> Self {
         let lowest = lowest.ln();
         let count = ((highest.ln() - lowest) / GRAIN).max(1.0) as usize + 1;
         let share = (0..count).map(|i| {
             let rate = likely(lowest + GRAIN * i as f64);
             [rate; SPREADS.len()]
         });
-        let mut threshold = Threshold {
+        let mut threshold = Self {
             lowest,
             share: share.collect(),
         };
@@ -86,7 +84,6 @@ impl Threshold {
     }
 
     /// The rate that the threshold is below with this probability, from 0.0 to 1.0.
-    #[must_use]
     pub fn quantile(&self, probability: f64) -> f64 {
         let mut below = 0.0;
         for (i, shares) in self.share.iter().enumerate() {
@@ -101,13 +98,11 @@ impl Threshold {
     }
 
     /// The rate that is too high as likely as it is too low.
-    #[must_use]
     pub fn median(&self) -> f64 {
         self.quantile(0.5)
     }
 
     /// The two rates between which the threshold lies with a probability of 95 %.
-    #[must_use]
     pub fn interval(&self) -> (f64, f64) {
         (self.quantile(0.025), self.quantile(0.975))
     }

@@ -33,13 +33,11 @@ pub struct WayResult {
 
 impl WayResult {
     /// Packets sent that did not come back.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.sent.packets.saturating_sub(self.received.packets)
     }
 
     /// Share of the packets sent that was lost, from 0.0 to 1.0.
-    #[must_use]
     pub fn loss(&self) -> f64 {
         loss(self.sent.packets, self.received.packets)
     }
@@ -107,13 +105,11 @@ impl Trial {
     }
 
     /// Packets sent, all directions.
-    #[must_use]
     pub fn sent(&self) -> u64 {
         self.packets(|w| w.sent.packets)
     }
 
     /// Packets that came back, all directions.
-    #[must_use]
     pub fn received(&self) -> u64 {
         self.packets(|w| w.received.packets)
     }
@@ -121,7 +117,7 @@ impl Trial {
     /// Takes the rates of `steady`, the later part of this trial. Flat out there is no schedule to
     /// measure the time by: a generator may have started before we noticed, and the device's queues
     /// fill at first and drain at the end.
-    fn keep_to(&mut self, steady: &Trial) {
+    fn keep_to(&mut self, steady: &Self) {
         let rate = steady.sent_pps().0;
         if rate > 0.0 {
             self.seconds = self.sent() as f64 / rate;
@@ -130,7 +126,6 @@ impl Trial {
     }
 
     /// Rate offered, all directions; flat out, the rate sent.
-    #[must_use]
     pub fn offered_pps(&self) -> Pps {
         if self.rate.is_limited() {
             Pps(self.rate.0 * self.ways.len() as f64)
@@ -140,13 +135,11 @@ impl Trial {
     }
 
     /// Rate sent, all directions.
-    #[must_use]
     pub fn sent_pps(&self) -> Pps {
         self.per_second(self.sent())
     }
 
     /// Bits a second sent, on layer 1, all directions.
-    #[must_use]
     pub fn l1(&self) -> Bits {
         let bytes = self.packets(|w| w.sent.bytes) as f64 + WIRE_OVERHEAD * self.sent() as f64;
         Bits(if self.seconds > 0.0 {
@@ -157,20 +150,17 @@ impl Trial {
     }
 
     /// Share of all packets sent that was lost, from 0.0 to 1.0.
-    #[must_use]
     pub fn loss(&self) -> f64 {
         loss(self.sent(), self.received())
     }
 
     /// Whether the device forwards this rate: the trial is valid, and no direction lost more than
     /// the share `allowed`.
-    #[must_use]
     pub fn passes(&self, allowed: f64) -> bool {
         self.valid && self.ways.iter().all(|way| way.loss() <= allowed)
     }
 
     /// The trial as a point of a result.
-    #[must_use]
     pub fn point(&self) -> Point {
         Point {
             offered_pps: self.offered_pps().0,
@@ -194,9 +184,9 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// Reads the receiver first, so that it never shows more packets than were sent.
-    pub fn of(path: &Path) -> Reading {
+    pub fn of(path: &Path) -> Self {
         let (received, other) = (path.rx.counts().into_iter().sum(), path.rx.other());
-        Reading {
+        Self {
             due: path.tx.due(),
             sent: path.tx.sent().into_iter().sum(),
             received,
@@ -204,11 +194,11 @@ impl Reading {
         }
     }
 
-    pub fn all(paths: &[Path]) -> Vec<Reading> {
-        paths.iter().map(Reading::of).collect()
+    pub fn all(paths: &[Path]) -> Vec<Self> {
+        paths.iter().map(Self::of).collect()
     }
 
-    pub fn since(&self, before: &Reading) -> WayResult {
+    pub fn since(&self, before: &Self) -> WayResult {
         WayResult {
             offered: self.due.saturating_sub(before.due),
             sent: self.sent.since(before.sent),

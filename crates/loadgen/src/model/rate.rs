@@ -99,11 +99,11 @@ impl fmt::Display for Rate {
     /// The shortest text that reads back as the same rate.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Rate::Multiplier(v) => write!(f, "{v}"),
-            Rate::Percent(v) => write!(f, "{v}%"),
-            Rate::Packets(Pps(v)) => write!(f, "{v}pps"),
-            Rate::L2(Bits(v)) => write!(f, "{v}bps"),
-            Rate::L1(Bits(v)) => write!(f, "{v}bpsl1"),
+            Self::Multiplier(v) => write!(f, "{v}"),
+            Self::Percent(v) => write!(f, "{v}%"),
+            Self::Packets(Pps(v)) => write!(f, "{v}pps"),
+            Self::L2(Bits(v)) => write!(f, "{v}bps"),
+            Self::L1(Bits(v)) => write!(f, "{v}bpsl1"),
         }
     }
 }
@@ -117,11 +117,11 @@ impl Rate {
     /// known line cannot carry the rate (beyond 0.01 %, as T-Rex has it).
     pub fn resolve(self, load: &Load, line: Option<Bits>) -> Result<Pps, RateError> {
         let pps = match self {
-            Rate::Multiplier(v) => Pps(load.base.0 * v),
-            Rate::Packets(pps) => pps,
-            Rate::L2(bits) => bits.l2_pps(load.size),
-            Rate::L1(bits) => bits.l1_pps(load.size),
-            Rate::Percent(v) => {
+            Self::Multiplier(v) => Pps(load.base.0 * v),
+            Self::Packets(pps) => pps,
+            Self::L2(bits) => bits.l2_pps(load.size),
+            Self::L1(bits) => bits.l1_pps(load.size),
+            Self::Percent(v) => {
                 let line = line.ok_or(RateError::NoLine(self))?;
                 Bits(line.0 * v / 100.0).l1_pps(load.size)
             }

@@ -111,13 +111,12 @@ pub enum Step {
 impl StreamRate {
     /// Packets a second, for frames of `size` bytes with frame check sequence. None for a
     /// percentage of an unknown line.
-    #[must_use]
     pub fn pps(self, size: f64, line: Option<Bits>) -> Option<Pps> {
         match self {
-            StreamRate::Packets(pps) => Some(pps),
-            StreamRate::L2(bits) => Some(bits.l2_pps(size)),
-            StreamRate::L1(bits) => Some(bits.l1_pps(size)),
-            StreamRate::Percent(v) => line.map(|line| Bits(line.0 * v / 100.0).l1_pps(size)),
+            Self::Packets(pps) => Some(pps),
+            Self::L2(bits) => Some(bits.l2_pps(size)),
+            Self::L1(bits) => Some(bits.l1_pps(size)),
+            Self::Percent(v) => line.map(|line| Bits(line.0 * v / 100.0).l1_pps(size)),
         }
     }
 }
@@ -125,7 +124,6 @@ impl StreamRate {
 impl Stream {
     /// The frame as it is sent: the packet, padded with zeros to the smallest frame; no frame check
     /// sequence.
-    #[must_use]
     pub fn frame(&self) -> Vec<u8> {
         let mut frame = self.packet.clone();
         frame.resize(self.frame_len(), 0);
@@ -133,19 +131,16 @@ impl Stream {
     }
 
     /// Length of [`Stream::frame`] in bytes.
-    #[must_use]
     pub fn frame_len(&self) -> usize {
         self.packet.len().max(MIN_FRAME)
     }
 
     /// Frame size in bytes with frame check sequence, as rates and reports count it.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.frame_len() + FCS
     }
 
     /// Whether `step` names a variable of the stream and lies within its frame.
-    #[must_use]
     pub fn contains(&self, step: &Step) -> bool {
         let within = |offset: usize, len: usize| {
             offset
@@ -168,7 +163,6 @@ impl Stream {
 
     /// Seed of T-Rex's random number generator; `entropy` if the profile asks for a different
     /// sequence every time.
-    #[must_use]
     pub fn seed(&self, entropy: u32) -> u32 {
         match self.random_seed {
             0 => entropy,
@@ -189,7 +183,6 @@ impl Stream {
 }
 
 /// Packets a second of each stream at multiplier 1. None if one is a share of an unknown line.
-#[must_use]
 pub fn base_rates(streams: &[Stream], line: Option<Bits>) -> Option<Vec<Pps>> {
     streams
         .iter()
@@ -199,7 +192,6 @@ pub fn base_rates(streams: &[Stream], line: Option<Bits>) -> Option<Vec<Pps>> {
 
 /// What the streams together offer at multiplier 1. None if one is a share of an unknown line, or
 /// if nothing is offered.
-#[must_use]
 pub fn load(streams: &[Stream], line: Option<Bits>) -> Option<Load> {
     let rates = base_rates(streams, line)?;
     let base: f64 = rates.iter().map(|r| r.0).sum();

@@ -23,16 +23,14 @@ pub struct Pps(pub f64);
 
 impl Pps {
     /// As fast as the port takes packets.
-    pub const UNLIMITED: Pps = Pps(f64::INFINITY);
+    pub const UNLIMITED: Self = Self(f64::INFINITY);
 
     /// False for [`Pps::UNLIMITED`].
-    #[must_use]
     pub fn is_limited(self) -> bool {
         self.0.is_finite()
     }
 
     /// Layer 1 bits a second of frames of `size` bytes (with frame check sequence).
-    #[must_use]
     pub fn l1(self, size: f64) -> Bits {
         Bits(self.0 * (size + WIRE_OVERHEAD) * 8.0)
     }
@@ -50,13 +48,11 @@ pub struct Bits(pub f64);
 
 impl Bits {
     /// Packets a second, if these are layer 2 bits of frames of `size` bytes.
-    #[must_use]
     pub fn l2_pps(self, size: f64) -> Pps {
         Pps(self.0 / (size * 8.0))
     }
 
     /// Packets a second, if these are layer 1 bits of frames of `size` bytes.
-    #[must_use]
     pub fn l1_pps(self, size: f64) -> Pps {
         Pps(self.0 / ((size + WIRE_OVERHEAD) * 8.0))
     }

@@ -54,8 +54,7 @@ fn is_plain(frame: &[u8]) -> bool {
 impl Match {
     /// What the packets of `stream` have in common. None if they are not IPv4 without options, or
     /// if a variable changes length or protocol.
-    #[must_use]
-    pub fn of(stream: &Stream) -> Option<Match> {
+    pub fn of(stream: &Stream) -> Option<Self> {
         let frame = stream.frame();
         let protocol = frame[at::PROTOCOL];
         let varies =
@@ -68,7 +67,7 @@ impl Match {
             return None;
         }
         let has_ports = matches!(protocol, ip::TCP | ip::UDP) && !varies(at::PORTS, at::END);
-        Some(Match {
+        Some(Self {
             total_length: u16::from_be_bytes([
                 frame[at::TOTAL_LENGTH],
                 frame[at::TOTAL_LENGTH + 1],
@@ -81,7 +80,6 @@ impl Match {
     }
 
     /// Whether the Ethernet frame belongs to this stream.
-    #[must_use]
     #[inline]
     pub fn matches(&self, frame: &[u8]) -> bool {
         let within = |value: u32, (first, last): (u32, u32)| first <= value && value <= last;

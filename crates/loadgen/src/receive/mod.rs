@@ -64,8 +64,8 @@ pub(crate) struct Sink {
 
 impl Sink {
     /// A receiver of `streams`.
-    pub fn new(streams: &[Stream]) -> Sink {
-        Sink {
+    pub fn new(streams: &[Stream]) -> Self {
+        Self {
             matches: streams.iter().map(Match::of).collect(),
             frame: Frame::default(),
             batch: vec![Count::default(); streams.len() + 1],

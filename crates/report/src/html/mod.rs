@@ -20,7 +20,6 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// The page for `result`.
-#[must_use]
 pub fn page(result: &LabResult) -> String {
     let rows = rows::rows(&result.runs);
     let charts = chart::charts(result, &rows);

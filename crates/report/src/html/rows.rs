@@ -29,8 +29,8 @@ pub(super) struct Row<'a> {
 }
 
 impl Test {
-    fn of(run: &Run) -> Test {
-        Test {
+    fn of(run: &Run) -> Self {
+        Self {
             profile: run.profile.clone(),
             load: run.load,
         }
@@ -57,8 +57,8 @@ impl Test {
 }
 
 impl Device {
-    fn of(run: &Run) -> Device {
-        Device {
+    fn of(run: &Run) -> Self {
+        Self {
             dut: run.dut.clone(),
             io: run.io.clone(),
             lane: run.lane.clone(),

@@ -39,7 +39,7 @@ impl Default for Plan {
     /// The lengths that T-Rex users know: 30 s warm-up at 1 kpps, 600 s in 100 steps, 30 s hold, a
     /// sample a second.
     fn default() -> Self {
-        Plan {
+        Self {
             warmup_rate: Pps(1000.0),
             warmup: Duration::from_secs(30),
             target: Pps(0.0),
@@ -74,7 +74,6 @@ pub struct Highest {
 
 impl Ramp {
     /// Each sample as a point: totals of all directions.
-    #[must_use]
     pub fn points(&self) -> Vec<Point> {
         let mut before = 0.0;
         let point = |sample: &Sample| {
@@ -97,7 +96,6 @@ impl Ramp {
 
     /// The highest rate at which no direction loses more than the share `allowed`, judged by all
     /// samples together and not by the luckiest. None if no sample passed.
-    #[must_use]
     pub fn max_rate(&self, allowed: f64) -> Option<Highest> {
         let ways = self.whole.ways.len();
         let in_flight: Vec<f64> = (0..ways).map(|way| self.in_flight(way)).collect();
@@ -141,7 +139,6 @@ impl Ramp {
 
 impl Plan {
     /// Rate of each direction at the time `at` after the start of the ramp.
-    #[must_use]
     pub fn rate(&self, at: Duration) -> Pps {
         let steps = self.steps.max(1);
         if at >= self.ramp {
@@ -158,7 +155,6 @@ impl Plan {
     }
 
     /// Warm-up, ramp and hold together.
-    #[must_use]
     pub fn length(&self) -> Duration {
         self.warmup + self.ramp + self.hold
     }

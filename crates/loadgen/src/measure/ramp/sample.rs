@@ -49,20 +49,18 @@ impl Sample {
     }
 
     /// Rate sent, all directions, in packets a second.
-    #[must_use]
     pub fn sent_pps(&self) -> f64 {
         self.sum(|way| way.tx_pps)
     }
 
     /// Rate that came back, all directions, in packets a second.
-    #[must_use]
     pub fn received_pps(&self) -> f64 {
         self.sum(|way| way.rx_pps)
     }
 
     /// Share that a direction lost. Packets are in flight for `in_flight` seconds: when the rate
     /// rises, more of them are, and those are not lost.
-    pub(super) fn loses(&self, way: usize, before: Option<&Sample>, in_flight: f64) -> f64 {
+    pub(super) fn loses(&self, way: usize, before: Option<&Self>, in_flight: f64) -> f64 {
         let slower = before.map_or(0.0, |sample| sample.ways[way].tx_pps);
         let length = self.at - before.map_or(0.0, |sample| sample.at);
         let way = self.ways[way];
@@ -78,11 +76,11 @@ impl Sample {
 const UNDERWAY: u64 = 256;
 
 impl WaySample {
-    fn new(interval: &WayResult, total: WayResult, seconds: f64) -> WaySample {
+    fn new(interval: &WayResult, total: WayResult, seconds: f64) -> Self {
         let per_second = |n: f64| n / seconds.max(1e-9);
         let l1 = |c: Count| (c.bytes as f64 + WIRE_OVERHEAD * c.packets as f64) * 8.0;
         let (sent, received) = (interval.sent, interval.received);
-        WaySample {
+        Self {
             offered_pps: per_second(interval.offered as f64),
             tx_pps: per_second(sent.packets as f64),
             rx_pps: per_second(received.packets as f64),
@@ -96,13 +94,11 @@ impl WaySample {
     }
 
     /// Rate sent in percent of a line rate.
-    #[must_use]
     pub fn tx_util(&self, line: Bits) -> f64 {
         self.tx_l1_bps / line.0 * 100.0
     }
 
     /// Rate that came back in percent of a line rate.
-    #[must_use]
     pub fn rx_util(&self, line: Bits) -> f64 {
         self.rx_l1_bps / line.0 * 100.0
     }

@@ -51,7 +51,7 @@ pub struct Goal {
 
 impl Default for Goal {
     fn default() -> Self {
-        Goal {
+        Self {
             loss: 0.001,
             trial: SHORTEST,
             budget: Duration::from_secs(20),

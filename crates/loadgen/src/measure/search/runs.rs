@@ -26,7 +26,7 @@ impl<'a> Runs<'a> {
         paths: &'a mut [Path],
         clock: &'a dyn Clock,
         watch: &'a mut dyn FnMut(Event),
-    ) -> Runs<'a> {
+    ) -> Self {
         let points = Vec::new();
         Runs {
             paths,

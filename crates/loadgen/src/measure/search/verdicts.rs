@@ -57,7 +57,7 @@ struct Verdict {
 }
 
 impl<'a> Search<'a> {
-    pub fn new(flat: &Trial, in_flight: f64, goal: &'a Goal) -> Search<'a> {
+    pub fn new(flat: &Trial, in_flight: f64, goal: &'a Goal) -> Self {
         let ways = flat.ways.len().max(1) as f64;
         let ceiling = flat.sent_pps().0 / ways;
         // A device without loss up to its capacity forwards that much flat out, too.

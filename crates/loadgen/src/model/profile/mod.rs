@@ -83,18 +83,16 @@ impl Tunables {
             }
             found.push((key.to_owned(), value.to_owned()));
         }
-        Ok(Tunables(found))
+        Ok(Self(found))
     }
 
     /// Adds a setting. The last one of a name counts.
-    #[must_use]
     pub fn with(mut self, name: &str, value: impl ToString) -> Self {
         self.0.push((name.to_owned(), value.to_string()));
         self
     }
 
     /// The last value given for `name`.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0
             .iter()

@@ -109,7 +109,7 @@ impl Running {
         let step = (max - min)
             .checked_add(1)
             .map_or(step, |count| step % count);
-        Running {
+        Self {
             value: init.clamp(min, max),
             op,
             min,
@@ -152,7 +152,6 @@ impl Fields {
     ///
     /// Steps that do not lie within the frame or name no variable of the stream are left out;
     /// streams from [`crate::model::profile`] have none.
-    #[must_use]
     pub fn new(stream: &Stream, entropy: u32) -> Self {
         let frame = stream.frame();
         let variables: Vec<Running> = stream.variables.iter().map(Running::new).collect();
@@ -174,7 +173,7 @@ impl Fields {
                 left: stream.cache,
             })
         });
-        Fields {
+        Self {
             frame,
             variables,
             steps,
@@ -184,14 +183,12 @@ impl Fields {
     }
 
     /// Frame length in bytes, without frame check sequence.
-    #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         self.frame.len()
     }
 
     /// Always false: the smallest frame has 60 bytes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.frame.is_empty()
     }
