@@ -173,7 +173,8 @@ fn strangers_are_others() {
         send: Vec::new(),
         expect: expected,
     };
-    let (_tester, mut controls) = Tester::spawn(vec![near, far], pool, || ()).unwrap();
+    let (tester, mut controls) = Tester::spawn(vec![near, far], pool.clone(), || ()).unwrap();
+    let _whole = Whole(Some(tester), pool);
     let (_, rx) = controls.remove(1);
     let (tx, _) = controls.remove(0);
     let mut paths = [Path {
