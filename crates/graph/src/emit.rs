@@ -1,8 +1,9 @@
 //! The engine as a node sees it.
 
+use std::marker::PhantomData;
+
 use crate::out::Out;
 use crate::{Buffers, Desc, Edges, Pool};
-use std::marker::PhantomData;
 
 /// What an [`Each`](crate::Each) node works with beside its own state: its edges `E`, and the
 /// worker's buffers and clock.

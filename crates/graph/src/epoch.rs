@@ -12,9 +12,10 @@
 //! who is online. As all four are sequentially consistent, one of the two sees the other.
 #![allow(unsafe_code)]
 
+use std::sync::Arc;
+
 use crate::ring::Padded;
 use crate::sync::{AtomicPtr, AtomicU64, Ordering, fence};
-use std::sync::Arc;
 
 const OFFLINE: u64 = u64::MAX;
 
@@ -280,8 +281,9 @@ mod tests {
 
 #[cfg(all(test, loom))]
 mod loom_tests {
-    use super::*;
     use loom::sync::atomic::AtomicUsize;
+
+    use super::*;
 
     /// A value that knows whether it was dropped, without touching freed memory.
     struct Tracked(loom::sync::Arc<AtomicUsize>);

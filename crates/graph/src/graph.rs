@@ -1,11 +1,12 @@
 //! The graph: nodes by name, their edges resolved, and the loop that runs them.
 
+use std::sync::Arc;
+
 use crate::counters::{ExecutorCounters, NodeCounters, WorkerCounters};
 use crate::out::Out;
 use crate::stage::StageInfo;
 use crate::targets::{GraphError, Targets};
 use crate::{Buffers, FeatureArc, Frame, Node};
-use std::sync::Arc;
 
 /// The nodes of one worker. Every worker has a graph of its own; they share tables and snapshots
 /// only.

@@ -1,12 +1,13 @@
 //! The control thread's side of a worker.
 
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
 use crate::counters::ExecutorCounters;
 use crate::ring::{Consumer, Producer};
 use crate::waker::Waker;
 use crate::{TxPlacement, WorkerPort, trace};
-use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// A command from the control thread to a worker.
 pub enum Command {

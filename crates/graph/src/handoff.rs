@@ -4,11 +4,12 @@
 //! A ring holds nothing but 16-byte descriptors; a descriptor without a packet says where those
 //! behind it go.
 
+use std::sync::Arc;
+
 use crate::counters::WorkerCounters;
 use crate::ring::{Consumer, Producer};
 use crate::waker::Waker;
 use crate::{Buffers, Desc, FRAME, Frame};
-use std::sync::Arc;
 
 /// Where a packet goes on at the worker that it was handed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

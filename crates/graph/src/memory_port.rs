@@ -1,9 +1,10 @@
 //! A port of packets in memory, for tests: they are put in by hand, and collected when they come
 //! out.
 
-use crate::{Batch, Buffers, Frame, Port, PortCounters};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::{Batch, Buffers, Frame, Port, PortCounters};
 
 #[derive(Debug)]
 struct Packets {

@@ -1,7 +1,8 @@
 //! A worker's sleep: the file descriptors that it waits for, and for how long.
 
-use crate::WorkerPort;
 use std::time::Duration;
+
+use crate::WorkerPort;
 
 /// Longest sleep, so that nodes are polled now and then.
 const NAP: Duration = Duration::from_millis(100);

@@ -2,11 +2,12 @@
 //! packets are an [`Each`].
 #![allow(unsafe_code)]
 
+use std::marker::PhantomData;
+
 use crate::out::Out;
 use crate::stage::StageInfo;
 use crate::trace::{Names, Record};
 use crate::{Desc, Edges, Emit, FRAME, Frame, Pkt, Stage};
-use std::marker::PhantomData;
 
 /// A node of the graph, made by [`node`] or [`each`].
 pub trait Node<C>: Send {

@@ -1,9 +1,10 @@
 //! Ports: a receive and a transmit queue of an interface, whatever is behind them.
 
-use crate::{Batch, Buffers, FRAME, Frame};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{Batch, Buffers, FRAME, Frame};
 
 /// Counters that a port keeps beside the engine's (ring full, invalid descriptors, ...). Any thread
 /// may read them; each is written by one thread only, so no atomic addition is needed. They order

@@ -2,9 +2,10 @@
 //! pool.
 #![allow(unsafe_code)]
 
-use crate::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
+
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell};
 
 /// Keeps what two threads write on separate pairs of cache lines: processors prefetch the adjacent
 /// line, too.

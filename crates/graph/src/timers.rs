@@ -118,9 +118,11 @@ impl Timers {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::*;
-    use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
 
     const ENTRIES: u32 = 16;
 

@@ -2,10 +2,11 @@
 //! made by the control thread.
 #![allow(unsafe_code)]
 
-use crate::{Desc, Flag, Pool};
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::{Desc, Flag, Pool};
 
 /// Bytes of the packet that a record keeps: enough for the headers that a trace prints.
 pub const SNAPLEN: usize = 128;

@@ -1,10 +1,11 @@
 //! Packets on their way out of a worker's graph: by its ports, or to other workers.
 #![allow(unsafe_code)]
 
+use std::sync::Arc;
+
 use crate::counters::{InterfaceCounters, WorkerCounters};
 use crate::trace::{Record, Tracer};
 use crate::{Buffers, Desc, Frame, Handoff, WorkerPort};
-use std::sync::Arc;
 
 /// Which worker sends an interface's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

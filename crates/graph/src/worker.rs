@@ -1,14 +1,15 @@
 //! The worker: one pinned thread that takes packets from ports, runs the graph and sends what comes
 //! out.
 
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
 use crate::handle::{Command, Handle, Returned};
 use crate::nap::Watched;
 use crate::ring::{Consumer, Producer};
 use crate::waker::Waker;
 use crate::{Frame, Graph, Handoff, WorkerPort};
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
 
 /// The context that the nodes of a graph share, as the worker sees it.
 pub trait Context: Send {

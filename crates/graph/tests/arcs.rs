@@ -1,5 +1,7 @@
 //! Feature arcs: packets pass the features in their mask, in order, and no others.
 
+use std::sync::Arc;
+
 use graph::memory_port::MemoryPort;
 use graph::node::{each, node};
 use graph::pool::STRIDE;
@@ -9,7 +11,6 @@ use graph::{
     Buffers, Command, Desc, Each, Emit, FEATURES, FeatureArc, Fused, Graph, GraphError, Handle,
     Handoff, Node, Pkt, Pool, Stage, WorkerPort, edges,
 };
-use std::sync::Arc;
 
 edges! {
     enum Entered {

@@ -1,5 +1,8 @@
 //! What safe code can do to packets: lose them, and nothing else.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
 use graph::node::{each, node};
 use graph::pool::{MAX_PACKET, STRIDE};
 use graph::waker::Waker;
@@ -8,8 +11,6 @@ use graph::{
     Batch, Buffers, Command, Desc, Each, Emit, FRAME, Frame, Graph, Handoff, Node, Pkt, Pool, Port,
     Stage, WorkerPort, edges,
 };
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
 
 fn pool() -> (Arc<Pool>, Buffers) {
     let pool = Pool::new(512, STRIDE).unwrap();

@@ -1,5 +1,8 @@
 //! The engine with toy stages: edges, runs, overflow, fused stages, chains, threads.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use graph::GraphError;
 use graph::counters::WorkerCounters;
 use graph::memory_port::MemoryPort;
@@ -11,8 +14,6 @@ use graph::{
     Buffers, Command, Desc, Each, Emit, Fused, Graph, Handle, Handoff, Node, Pkt, Pool, Returned,
     Stage, WorkerPort, edges,
 };
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 edges! {
     /// By the packet's first byte.

@@ -1,5 +1,8 @@
 //! Two workers that hand packets to each other's nodes and ports.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use graph::memory_port::MemoryPort;
 use graph::node::each;
 use graph::pool::STRIDE;
@@ -9,8 +12,6 @@ use graph::{
     Buffers, Command, Desc, Each, Emit, Graph, Handle, Handoff, Node, Pool, TxPlacement,
     WorkerPort, edges,
 };
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 edges! {
     enum Steered {

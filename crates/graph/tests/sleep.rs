@@ -1,5 +1,9 @@
 //! A worker that lies down while the control thread publishes; a worker that dies.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
 use graph::epoch::{Publisher, Reader};
 use graph::node::each;
 use graph::pool::STRIDE;
@@ -9,9 +13,6 @@ use graph::{
     Batch, Buffers, Command, Desc, Each, Emit, Frame, Graph, Handle, Handoff, Node, Pool, Port,
     PortCounters, WorkerPort, edges,
 };
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 /// What is published: a number. Going to sleep is replaced by what the control thread does
 /// meanwhile.

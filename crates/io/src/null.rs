@@ -91,8 +91,9 @@ impl Port for Null {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use graph::Pool;
+
+    use super::*;
 
     #[test]
     fn packets_go_round_in_order() {

@@ -92,9 +92,11 @@ impl Port for Pcap {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use graph::Pool;
     use std::sync::{Arc, Mutex};
+
+    use graph::Pool;
+
+    use super::*;
 
     #[test]
     fn what_is_replayed_can_be_captured() {

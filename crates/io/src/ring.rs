@@ -93,11 +93,13 @@ impl Port for Ring {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::testbed::frame_of;
+    use std::time::Duration;
+
     use graph::Pool;
     use kernel::event::{poll, pollfd};
-    use std::time::Duration;
+
+    use super::*;
+    use crate::testbed::frame_of;
 
     #[test]
     fn packets_cross_without_a_copy() {

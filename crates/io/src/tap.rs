@@ -9,11 +9,11 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::{Mode, OFlags, open};
+
 use graph::pool::MAX_PACKET;
 use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
-
 use kernel::netlink::{Builder, Socket};
-use rustix::fs::{Mode, OFlags, open};
 
 /// Packets that one call reads at most: each is a system call, and other ports wait meanwhile.
 const BURST: usize = 64;
@@ -205,12 +205,14 @@ impl Port for Tap {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::testbed::{bytes_of, frame_of, in_namespace, run};
+    use std::time::{Duration, Instant};
+
     use ::testbed::patience;
     use graph::Pool;
     use kernel::event::{poll, pollfd};
-    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::testbed::{bytes_of, frame_of, in_namespace, run};
 
     const HOST: [u8; 6] = [2, 0, 0, 0, 0, 1];
     const OURS: [u8; 6] = [2, 0, 0, 0, 0, 2];

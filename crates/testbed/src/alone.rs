@@ -81,8 +81,9 @@ fn holder() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+    use super::*;
 
     #[test]
     fn threads_take_turns() {

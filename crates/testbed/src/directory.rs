@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use lab::cleanup::{self, Registered};
 use tempfile::TempDir;
+
+use lab::cleanup::{self, Registered};
 
 /// A new directory that goes when dropped. Root's lies below [`cleanup::directory`], so that the
 /// next one who starts removes it if the test was killed.

@@ -16,8 +16,9 @@ impl Drop for SetOnDrop<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::panic::catch_unwind;
+
+    use super::*;
 
     #[test]
     fn a_panic_lets_go_of_the_threads_of_its_scope() {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
 use testbed::{patience, until};
 
 /// A run must be over after this, whatever its programs do. Far more than it takes.

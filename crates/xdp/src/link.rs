@@ -124,8 +124,9 @@ pub fn features(answer: Attributes<'_>) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use kernel::netlink::Messages;
+
+    use super::*;
 
     #[test]
     fn a_link_is_what_its_message_says() {

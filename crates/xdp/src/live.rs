@@ -33,6 +33,7 @@ use crate::error::Error;
 use crate::map::Mapping;
 use crate::object::{Loaded, elf};
 use crate::{StreamCount, inventory};
+
 use registration::Registration;
 use state::{State, WayState};
 use thread::Generator;

@@ -9,16 +9,17 @@ mod wire;
 use std::thread;
 use std::time::Duration;
 
-use net::{index, root, sum, udp};
-use shared::Tables;
 use tables::adjacency::{Adjacency, Slab};
 use tables::interface::{self, Interface, Interfaces, Lane};
 use tables::ip4::{Entry, Fib};
 use tables::nexthop::{Groups, Member};
 use testbed::veth::{self, End};
 use testbed::{Alone, Netns, alone, patience, until};
-use wire::{Flood, Wire};
 use xdp::{DROPS, Device, DeviceCounters, Error, Features, Mode, Receiver, RouterPort};
+
+use net::{index, root, sum, udp};
+use shared::Tables;
+use wire::{Flood, Wire};
 
 /// Interfaces: where packets come in, and where they go out.
 const IN: u16 = 3;

@@ -7,8 +7,6 @@ mod shared;
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};
 
-use net::{LEFT_MAC, RIGHT_MAC, index, root, sum, udp, xsk};
-use shared::Tables;
 use tables::Memory;
 use tables::adjacency::{Adjacency, Slab};
 use tables::hash::flow5;
@@ -19,6 +17,9 @@ use tables::random::Random;
 use tables::special::Special;
 use testbed::Netns;
 use xdp::{Counters, DROPS, Device, Error, RouterPort, Verdict};
+
+use net::{LEFT_MAC, RIGHT_MAC, index, root, sum, udp, xsk};
+use shared::Tables;
 
 /// Interfaces: where packets come in, and where they go out.
 const IN: u16 = 7;

@@ -5,9 +5,10 @@ mod net;
 
 use std::os::fd::AsFd;
 
-use net::{Listener, Pair, RIGHT_MAC, root, send, udp, xsk};
 use testbed::alone;
 use xdp::{Mode, Receiver};
+
+use net::{Listener, Pair, RIGHT_MAC, root, send, udp, xsk};
 
 /// Bytes of kernel memory of the maps that this process has open, as the kernel sums them up.
 fn memory_of_maps() -> u64 {

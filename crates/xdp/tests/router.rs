@@ -8,14 +8,15 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use net::{LEFT_MAC, Pair, RIGHT_MAC, root, udp, xsk};
-use shared::{SIZES, Tables};
 use tables::interface::{self, Interface, Interfaces};
 use tables::ip4::Entry;
 use tables::special::Special;
 use tables::{Memory, Sizes};
 use testbed::{Directory, alone, command, only, patience, root_with, until};
 use xdp::{Mode, Receiver, Router, RouterPort, Verdict};
+
+use net::{LEFT_MAC, Pair, RIGHT_MAC, root, udp, xsk};
+use shared::{SIZES, Tables};
 
 const EXT: u32 = 1 << 31;
 /// Number of the interface whose port the program is on.

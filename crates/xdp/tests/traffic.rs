@@ -5,12 +5,13 @@ mod net;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use net::{Pair, RIGHT_MAC, udp};
 use testbed::veth::{self, End};
 use testbed::{Alone, Netns, only, patience, until};
 use xdp::{
     Live, LiveError, LivePlan, LiveStream, MAX_FRAME, Match, Op, Rate, Sink, StreamCount, Var,
 };
+
+use net::{Pair, RIGHT_MAC, udp};
 
 const SRC: u32 = u32::from_be_bytes([16, 0, 0, 4]);
 const DST: u32 = u32::from_be_bytes([48, 0, 0, 4]);

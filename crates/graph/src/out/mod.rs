@@ -1,14 +1,15 @@
 //! The dispatch of packets along edges, with counters and trace.
 #![allow(unsafe_code)]
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use crate::counters::{NodeCounters, WorkerCounters};
 use crate::queues::Queues;
 use crate::targets::{Target, Targets};
 use crate::trace::Tracer;
 use crate::transmit::Transmit;
 use crate::{Buffers, Desc, FRAME, Frame, Pool};
-use std::sync::Arc;
-use std::time::Duration;
 
 mod ports;
 

@@ -1,10 +1,11 @@
 //! A worker's cache of free buffers.
 #![allow(unsafe_code)]
 
-use super::{DATA, Pool};
-use crate::Desc;
 use std::ptr::NonNull;
 use std::sync::Arc;
+
+use super::{DATA, Pool};
+use crate::Desc;
 
 /// Most buffers in a worker's cache: four frames. A worker that takes a frame of buffers and frees
 /// one, by turns, stays between empty and full, away from the shared list.

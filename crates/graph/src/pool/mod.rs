@@ -6,12 +6,13 @@
 //! over all sets of a cache; AF_XDP's aligned chunks need [`STRIDE_AF_XDP`].
 #![allow(unsafe_code)]
 
-use crate::Desc;
-use crate::ring::FreeList;
 use std::io;
 use std::ops::RangeInclusive;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Desc;
+use crate::ring::FreeList;
 
 mod buffers;
 mod chain;

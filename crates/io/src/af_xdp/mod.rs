@@ -20,10 +20,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
+use rustix::net::xdp::SocketAddrXdpFlags as Flags;
+
 use graph::{Pool, Port, PortCounters};
 use kernel::ethtool::Ethtool;
 use kernel::netdev;
-use rustix::net::xdp::SocketAddrXdpFlags as Flags;
 
 pub use queue::Queue;
 

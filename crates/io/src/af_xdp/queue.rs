@@ -447,11 +447,13 @@ fn close(mut socket: Arc<OwnedFd>) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use rustix::net::xdp::XdpRingOffset;
+
     use super::super::ring::Cursor;
     use super::*;
     use crate::testbed::frame_of;
-    use rustix::net::xdp::XdpRingOffset;
-    use std::os::unix::fs::FileExt;
 
     /// A ring as the kernel makes them, and its side of it.
     struct Kernel(std::fs::File);

@@ -1,11 +1,13 @@
 //! Over veth pairs, with the program that redirects everything to the sockets.
 
-use super::*;
-use crate::testbed::{bytes_of, frame_of, in_namespace, run};
+use std::time::{Duration, Instant};
+
 use ::testbed::{alone, patience, root, until};
 use graph::{Buffers, Frame};
 use kernel::event::{poll, pollfd};
-use std::time::{Duration, Instant};
+
+use super::*;
+use crate::testbed::{bytes_of, frame_of, in_namespace, run};
 
 /// One end of a veth pair with its program and ports.
 struct End {

@@ -119,9 +119,11 @@ impl Drop for Doorbell {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::*;
-    use rustix::event::{EventfdFlags, eventfd};
     use std::os::fd::OwnedFd;
+
+    use rustix::event::{EventfdFlags, eventfd};
+
+    use super::*;
 
     /// An event counter that blocks, as a peer would send it.
     pub(in crate::memif) fn blocking(count: u64) -> OwnedFd {

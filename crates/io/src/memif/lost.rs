@@ -180,11 +180,13 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_
 
 #[cfg(test)]
 mod tests {
-    use crate::memif::region::Region;
-    use ::testbed::only;
     use std::os::fd::AsRawFd;
     use std::os::unix::process::ExitStatusExt;
     use std::time::Duration;
+
+    use ::testbed::only;
+
+    use crate::memif::region::Region;
 
     /// A region, and what cuts its file short.
     fn region(bytes: u64) -> (Region, impl Fn()) {

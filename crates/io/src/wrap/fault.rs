@@ -137,10 +137,11 @@ impl Port for Fault {
 
 #[cfg(test)]
 mod tests {
+    use graph::Pool;
+
     use super::*;
     use crate::pcap::Pcap;
     use crate::testbed::bytes_of;
-    use graph::Pool;
 
     /// Receives 1000 numbered packets through `odds`.
     fn run(odds: Odds, seed: u64) -> Vec<Vec<u8>> {

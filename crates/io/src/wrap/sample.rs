@@ -71,9 +71,10 @@ impl<P: Port> Port for Sample<P> {
 
 #[cfg(test)]
 mod tests {
+    use graph::Pool;
+
     use super::*;
     use crate::null::Null;
-    use graph::Pool;
 
     #[test]
     fn many_at_first_then_one_of_a_batch_of_many() {

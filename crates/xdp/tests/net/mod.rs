@@ -4,6 +4,7 @@
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+
 use testbed::veth::{self, End};
 use testbed::{Netns, command};
 

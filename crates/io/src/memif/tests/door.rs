@@ -1,11 +1,12 @@
 //! Who is let in, on how many queues, and what is said of those who are not.
 
+use std::path::Path;
+
 use super::peer::*;
 use super::*;
 use crate::memif::SECRET;
 use crate::memif::message::{Init, Message};
 use crate::memif::socket::{Channel, Listener};
-use std::path::Path;
 
 fn queues(config: Config, queues: u16) -> Config {
     Config { queues, ..config }

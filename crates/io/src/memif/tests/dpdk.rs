@@ -1,7 +1,8 @@
 //! DPDK's net_memif as the peer: testpmd swaps the addresses of what we send and sends it back.
 
-use super::*;
 use ::testbed::{Process, Spawn, cleanup, root_with};
+
+use super::*;
 
 const TESTPMD: &str = "dpdk-testpmd";
 

@@ -1,13 +1,15 @@
 //! A peer that lies: on the socket, in the rings.
 
+use std::os::fd::{AsFd, BorrowedFd};
+
+use kernel::event::EventFd;
+
 use super::peer::*;
 use super::*;
 use crate::memif::doorbell::{self, Doorbell};
 use crate::memif::message::{AddRing, Message, SIZE};
 use crate::memif::region::Region;
 use crate::memif::ring::{COOKIE, NEXT, Slot};
-use kernel::event::EventFd;
-use std::os::fd::{AsFd, BorrowedFd};
 
 /// xorshift: random enough, and the same every time.
 struct Random(u64);

@@ -1,6 +1,13 @@
 //! A peer that takes its memory away, or brings too much of it.
 #![allow(unsafe_code)]
 
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+use kernel::event::EventFd;
+
 use super::peer::*;
 use super::*;
 use crate::memif::doorbell::Doorbell;
@@ -9,10 +16,6 @@ use crate::memif::lost;
 use crate::memif::message::Message;
 use crate::memif::region::Region;
 use crate::memif::ring::Slot;
-use kernel::event::EventFd;
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 
 /// Memory without a name, as `memfd_create` makes it with these flags; `None` where the kernel has
 /// no huge pages.

@@ -14,11 +14,11 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::testbed::{bytes_of, frame_of};
 use ::testbed::{Directory, patience};
 use graph::{Buffers, FRAME, Frame, Pool, Port};
 
 use super::{Config, Control, Interface, Queue, Role};
+use crate::testbed::{bytes_of, frame_of};
 
 /// A socket path of this test alone; what is left there goes when it is dropped.
 struct Socket {

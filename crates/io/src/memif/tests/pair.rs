@@ -2,9 +2,10 @@
 
 use std::os::unix::net::{UnixListener, UnixStream};
 
+use kernel::event::{poll, pollfd};
+
 use super::*;
 use crate::memif::Error;
-use kernel::event::{poll, pollfd};
 
 /// Sends packets of every kind one way and compares what arrives.
 fn all_arrive(from: &mut End, to: &mut End, queue: usize) {

@@ -1,13 +1,15 @@
 //! A client made by hand, to do what clients do not.
 #![allow(unsafe_code)]
 
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use kernel::event::EventFd;
+
 use super::*;
 use crate::memif::message::{AddRing, Init, MODE_ETHERNET, Message, SIZE, VERSION};
 use crate::memif::region::Region;
 use crate::memif::ring::{self, Ring};
 use crate::memif::socket::Channel;
-use kernel::event::EventFd;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A client made by hand.
 pub struct Peer {

@@ -1,8 +1,10 @@
 //! How fast packets go through, two threads, one of them forwarding.
 
-use super::*;
-use kernel::cpu::pin;
 use std::sync::atomic::AtomicBool;
+
+use kernel::cpu::pin;
+
+use super::*;
 
 /// Packets of 64 bytes, whatever is in them.
 fn blank(bufs: &mut Buffers, count: usize) -> Frame {
