@@ -99,6 +99,17 @@ pub struct Hop {
     pub weight: u32,
 }
 
+impl Hop {
+    /// Straight to the destination on a link.
+    pub const fn on_link(link: u32) -> Self {
+        Hop {
+            link,
+            gateway: Gateway::OnLink,
+            weight: 1,
+        }
+    }
+}
+
 /// The next hops of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Hops {

@@ -126,7 +126,7 @@ impl Daemon {
     /// Says what of the kernel's setup will make packets go another way than the operator may
     /// expect.
     fn tell_limits(&mut self) {
-        if let Ok(false) = control::netlink::request::ip_forward(self.config.netns.as_deref()) {
+        if let Ok(false) = control::netlink::ip_forward(self.config.netns.as_deref()) {
             warn!(
                 "net.ipv4.ip_forward is 0: packets with IP options, and routes by devices that are not ours, are for the kernel, which drops them (sysctl -w net.ipv4.ip_forward=1)"
             );

@@ -22,12 +22,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use kernel::event::{EventFd, poll, pollfd};
-use kernel::netlink::{Builder, Dump, Messages, Socket};
+use kernel::netlink::{Dump, Messages, Socket};
 
 pub use translator::{LinkNews, Owned, Translator};
 
 use crate::facts::{Batch, Event, Section};
-use crate::netlink::decode::{self, GET_NEXTHOP};
+use crate::netlink::{self, decode};
 
 /// Events a batch holds before it is handed on.
 const BATCH: usize = 4096;
@@ -36,10 +36,13 @@ const DEPTH: usize = 64;
 /// How long the kernel is given to finish what an event has begun, before everything is dumped
 /// again.
 const SETTLE: Duration = Duration::from_millis(200);
-/// RTNLGRP_LINK, RTNLGRP_NEIGH, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV4_ROUTE.
-const GROUPS: [u32; 4] = [1, 3, 5, 7];
-/// RTNLGRP_NEXTHOP (kernels from 5.3).
-const NEXTHOP_GROUP: u32 = 32;
+/// What news is subscribed to, beside next-hop objects, which kernels before 5.3 do not have.
+const GROUPS: [u32; 4] = [
+    libc::RTNLGRP_LINK,
+    libc::RTNLGRP_NEIGH,
+    libc::RTNLGRP_IPV4_IFADDR,
+    libc::RTNLGRP_IPV4_ROUTE,
+];
 
 /// What may be chosen about a mirror.
 #[derive(Debug, Clone)]
@@ -111,7 +114,7 @@ impl Mirror {
         for group in GROUPS {
             news.subscribe(group)?;
         }
-        let nexthops = news.subscribe(NEXTHOP_GROUP).is_ok();
+        let nexthops = news.subscribe(libc::RTNLGRP_NEXTHOP).is_ok();
         let stop = Arc::new(EventFd::new()?);
         let counters = Arc::new(Counters::default());
         let follower = Follower {
@@ -282,7 +285,7 @@ impl<T: From<Batch>> Follower<T> {
     fn dump(&mut self, section: Section) -> Result<bool, Gone> {
         self.out.push(Event::DumpBegin(section))?;
         let (out, links, mut gone) = (&mut self.out, &mut self.links, false);
-        let result = self.dumps.dump(request(section), |message| {
+        let result = self.dumps.dump(netlink::dump(section), |message| {
             if let Some(event) = decode::event(message).filter(|_| !gone) {
                 unsettles(links, &event);
                 gone = out.push(event).is_err();
@@ -317,19 +320,4 @@ fn unsettles(links: &mut HashMap<u32, (bool, bool)>, event: &Event) -> bool {
         Event::AddressGone(..) => true,
         _ => false,
     }
-}
-
-/// What asks for a section: the type of the message, and its fixed header, which begins with the
-/// family.
-fn request(section: Section) -> Builder {
-    let (kind, family, length) = match section {
-        Section::Links => (libc::RTM_GETLINK, libc::AF_UNSPEC, 16), // struct ifinfomsg
-        Section::Addresses => (libc::RTM_GETADDR, libc::AF_INET, 8), // struct ifaddrmsg
-        Section::Nexthops => (GET_NEXTHOP, libc::AF_UNSPEC, 8),     // struct nhmsg
-        Section::Neighbors => (libc::RTM_GETNEIGH, libc::AF_INET, 12), // struct ndmsg
-        Section::Routes => (libc::RTM_GETROUTE, libc::AF_INET, 12), // struct rtmsg
-    };
-    let mut header = vec![0; length];
-    header[0] = family as u8;
-    Builder::new(kind, &header)
 }

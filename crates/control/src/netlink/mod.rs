@@ -1,6 +1,10 @@
-//! What the kernel's route messages say, and what is asked of it (linux/rtnetlink.h).
+//! The kernel's route messages (linux/rtnetlink.h): what they say, and what the kernel is asked.
+
+#![warn(clippy::cast_possible_truncation)]
 
 pub mod decode;
-pub mod request;
+mod layout;
+mod request;
 
-pub use request::Requests;
+pub(crate) use request::dump;
+pub use request::{Requests, ip_forward};

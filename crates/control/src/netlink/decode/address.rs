@@ -1,0 +1,41 @@
+//! Addresses.
+
+use std::net::IpAddr;
+
+use router::change::Address;
+
+use super::{ip, ip4};
+use crate::netlink::layout::{AddressHeader, INET, read};
+
+/// What RTM_NEWADDR and RTM_DELADDR say: an address and the index of its device.
+pub fn address(payload: &[u8]) -> Option<(u32, Address)> {
+    let (header, attributes): (AddressHeader, _) = read(payload)?;
+    if header.family != INET || header.length > 32 {
+        return None;
+    }
+    // On a point-to-point link IFA_ADDRESS is the peer and IFA_LOCAL the own address.
+    let find = |kind| ip4(attributes.clone().find(kind)?);
+    let (peer, local) = (find(libc::IFA_ADDRESS), find(libc::IFA_LOCAL));
+    let address = Address {
+        address: local.or(peer)?,
+        peer: peer.or(local)?,
+        length: header.length,
+        scope: header.scope,
+        secondary: u32::from(header.flags) & libc::IFA_F_SECONDARY != 0,
+    };
+    Some((header.link, address))
+}
+
+/// An address of either family that somebody has given a device, and its prefix length; `None` if
+/// it is another device's or the kernel has made it.
+pub fn given_address(link: u32, payload: &[u8]) -> Option<(IpAddr, u8)> {
+    let (header, attributes): (AddressHeader, _) = read(payload)?;
+    let local = attributes.clone().find(libc::IFA_LOCAL);
+    let address = ip(
+        header.family,
+        local.or_else(|| attributes.find(libc::IFA_ADDRESS))?,
+    )?;
+    let permanent = u32::from(header.flags) & libc::IFA_F_PERMANENT != 0;
+    let given = address.is_ipv4() || permanent && header.scope != libc::RT_SCOPE_LINK;
+    (header.link == link && given).then_some((address, header.length))
+}

@@ -1,0 +1,54 @@
+//! From route messages to facts about the kernel, a file for each kind of message.
+
+mod address;
+mod link;
+mod neighbor;
+mod nexthop;
+mod route;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use kernel::netlink::Message;
+
+use super::layout::{INET, INET6, RTM_DELNEXTHOP, RTM_NEWNEXTHOP};
+use crate::facts::Event;
+
+pub(super) use address::given_address;
+pub(super) use link::link;
+pub(super) use neighbor::neighbor;
+
+/// What a message says, or nothing if it is malformed or of no concern here.
+pub fn event(message: &Message<'_>) -> Option<Event> {
+    let payload = message.payload;
+    match message.kind {
+        libc::RTM_NEWLINK => link(payload).map(Event::Link),
+        libc::RTM_DELLINK => link(payload).map(|link| Event::LinkGone(link.index)),
+        libc::RTM_NEWADDR => address::address(payload).map(|(link, a)| Event::Address(link, a)),
+        libc::RTM_DELADDR => address::address(payload).map(|(link, a)| Event::AddressGone(link, a)),
+        libc::RTM_NEWNEIGH => neighbor(payload).map(Event::Neighbor),
+        libc::RTM_DELNEIGH => neighbor(payload).map(Event::NeighborGone),
+        libc::RTM_NEWROUTE => {
+            route::route(payload).map(|route| Event::Route(route, route::place(message.flags)))
+        }
+        libc::RTM_DELROUTE => route::route(payload).map(Event::RouteGone),
+        RTM_NEWNEXTHOP => nexthop::nexthop(payload).map(|(id, hop)| Event::Nexthop(id, hop)),
+        RTM_DELNEXTHOP => nexthop::nexthop(payload).map(|(id, _)| Event::NexthopGone(id)),
+        _ => None,
+    }
+}
+
+/// An address of a family (`AF_*`).
+fn ip(family: u8, bytes: &[u8]) -> Option<IpAddr> {
+    match family {
+        INET => ip4(bytes).map(IpAddr::V4),
+        INET6 => Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).into()),
+        _ => None,
+    }
+}
+
+fn ip4(bytes: &[u8]) -> Option<Ipv4Addr> {
+    Some(<[u8; 4]>::try_from(bytes).ok()?.into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,28 @@
+//! Neighbors.
+
+use super::ip4;
+use crate::facts::Neighbor;
+use crate::netlink::layout::{INET, NeighborHeader, read};
+
+/// The states in which the kernel sends to a neighbor.
+const USABLE: u16 = libc::NUD_REACHABLE
+    | libc::NUD_STALE
+    | libc::NUD_DELAY
+    | libc::NUD_PROBE
+    | libc::NUD_NOARP
+    | libc::NUD_PERMANENT;
+
+/// What RTM_NEWNEIGH and RTM_DELNEIGH say.
+pub fn neighbor(payload: &[u8]) -> Option<Neighbor> {
+    let (header, attributes): (NeighborHeader, _) = read(payload)?;
+    if header.family != INET || header.flags & libc::NTF_PROXY != 0 {
+        return None;
+    }
+    let mac = attributes.clone().find(libc::NDA_LLADDR);
+    let usable = header.state & USABLE != 0;
+    Some(Neighbor {
+        link: header.link,
+        address: ip4(attributes.find(libc::NDA_DST)?)?,
+        mac: mac.and_then(|mac| mac.try_into().ok()).filter(|_| usable),
+    })
+}

@@ -1,0 +1,48 @@
+//! Next-hop objects.
+
+use zerocopy::FromBytes;
+
+use kernel::netlink::u32_at;
+
+use super::ip4;
+use crate::facts::{Gateway, Hop, Nexthop};
+use crate::netlink::layout::{
+    INET, Member, NHA_BLACKHOLE, NHA_ENCAP_TYPE, NHA_FDB, NHA_GATEWAY, NHA_GROUP, NHA_ID, NHA_OIF,
+    NexthopHeader, read,
+};
+
+/// What RTM_NEWNEXTHOP and RTM_DELNEXTHOP say: an object and its number.
+pub fn nexthop(payload: &[u8]) -> Option<(u32, Nexthop)> {
+    let (header, attributes): (NexthopHeader, _) = read(payload)?;
+    let (mut id, mut group, mut blackhole, mut foreign) = (None, None, false, false);
+    let mut hop = Hop::on_link(0);
+    for (kind, value) in attributes {
+        match kind {
+            NHA_ID => id = u32_at(value, 0),
+            NHA_GROUP => group = Some(members(value)),
+            NHA_BLACKHOLE => blackhole = true,
+            NHA_OIF => hop.link = u32_at(value, 0)?,
+            NHA_GATEWAY if header.family == INET => hop.gateway = Gateway::Via(ip4(value)?),
+            NHA_GATEWAY | NHA_ENCAP_TYPE | NHA_FDB => foreign = true,
+            _ => {}
+        }
+    }
+    let nexthop = match group {
+        Some(members) => Nexthop::Group(members),
+        None if blackhole => Nexthop::Blackhole,
+        None if foreign => Nexthop::Foreign,
+        None => Nexthop::Hop(hop),
+    };
+    Some((id?, nexthop))
+}
+
+/// The members of a group, each with its weight.
+fn members(mut bytes: &[u8]) -> Vec<(u32, u32)> {
+    let mut members = Vec::with_capacity(bytes.len() / size_of::<Member>());
+    while let Ok((member, rest)) = Member::read_from_prefix(bytes) {
+        let weight = u16::from_le_bytes([member.weight, member.weight_high]);
+        members.push((member.id, u32::from(weight) + 1));
+        bytes = rest;
+    }
+    members
+}

@@ -1,0 +1,137 @@
+//! Links: finding, renaming, moving and changing them.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use kernel::netlink::Builder;
+use router::change::Mac;
+
+use super::{Requests, dump};
+use crate::facts::{Link, Section};
+use crate::netlink::decode;
+use crate::netlink::layout::{Header, LinkHeader, RTM_DELLINKPROP, RTM_NEWLINKPROP, UNSPEC};
+
+impl Requests {
+    /// All devices.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn links(&mut self) -> io::Result<Vec<Link>> {
+        let mut links = Vec::new();
+        self.0.dump(dump(Section::Links), |message| {
+            links.extend(decode::link(message.payload));
+        })?;
+        Ok(links)
+    }
+
+    /// The device of a name or alternative name.
+    ///
+    /// # Errors
+    /// NotFound: there is none.
+    pub fn link_named(&mut self, name: &str) -> io::Result<Link> {
+        let links = self.links()?;
+        let by_name = |link: &&Link| link.name == name;
+        let by_altname = |link: &&Link| link.altnames.iter().any(|other| other == name);
+        let found = links.iter().find(by_name);
+        let found = found.or_else(|| links.iter().find(by_altname));
+        found.cloned().ok_or_else(|| {
+            let what = format!("there is no network device {name}");
+            io::Error::new(io::ErrorKind::NotFound, what)
+        })
+    }
+
+    /// Sets a device administratively up or down.
+    ///
+    /// # Errors
+    /// What the kernel or the driver reports.
+    pub fn set_up(&mut self, link: u32, up: bool) -> io::Result<()> {
+        let flag = libc::IFF_UP as u32;
+        let header = LinkHeader {
+            flags: if up { flag } else { 0 },
+            change: flag,
+            ..header(link)
+        };
+        self.0.command(header.message(libc::RTM_NEWLINK))
+    }
+
+    /// Sets the MTU in bytes.
+    ///
+    /// # Errors
+    /// EINVAL: the device cannot have it.
+    pub fn set_mtu(&mut self, link: u32, mtu: u32) -> io::Result<()> {
+        self.0.command(change(link).number(libc::IFLA_MTU, mtu))
+    }
+
+    /// Sets the Ethernet address. Some drivers refuse that while the device is up; then it is taken
+    /// down for the moment.
+    ///
+    /// # Errors
+    /// What the driver reports.
+    pub fn set_mac(&mut self, link: u32, mac: Mac) -> io::Result<()> {
+        let request = change(link).attribute(libc::IFLA_ADDRESS, &mac.0);
+        self.change_down_if_busy(link, &request)
+    }
+
+    /// Renames a device. Kernels before 6.2 refuse that while it is up; then it is taken down for
+    /// the moment.
+    ///
+    /// # Errors
+    /// EEXIST: the name is taken; EINVAL: it is not a valid name.
+    pub fn rename(&mut self, link: u32, name: &str) -> io::Result<()> {
+        let request = change(link).string(libc::IFLA_IFNAME, name);
+        self.change_down_if_busy(link, &request)
+    }
+
+    /// Changes a device, if need be while it is down. Its routes and IPv6 addresses do not outlast
+    /// that.
+    fn change_down_if_busy(&mut self, link: u32, request: &Builder) -> io::Result<()> {
+        match self.0.command(request.clone()) {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                self.set_up(link, false)?;
+                let changed = self.0.command(request.clone());
+                self.set_up(link, true)?;
+                changed
+            }
+            other => other,
+        }
+    }
+
+    /// Gives a device an alternative name (`add`) or takes it away.
+    ///
+    /// # Errors
+    /// EEXIST: the name is taken; ENOENT: it has no such name.
+    pub fn altname(&mut self, link: u32, name: &str, add: bool) -> io::Result<()> {
+        let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL | libc::NLM_F_APPEND;
+        let (kind, flags) = match add {
+            true => (RTM_NEWLINKPROP, create),
+            false => (RTM_DELLINKPROP, 0),
+        };
+        let request = header(link).message(kind).flags(flags);
+        self.0.command(request.nested(libc::IFLA_PROP_LIST, |list| {
+            list.string(libc::IFLA_ALT_IFNAME, name)
+        }))
+    }
+
+    /// Moves a device to another network namespace under a name. It is down and without addresses
+    /// there, and may have another index.
+    ///
+    /// # Errors
+    /// EEXIST: the name is taken there; EINVAL: the device cannot be moved.
+    pub fn move_to(&mut self, link: u32, namespace: &File, name: &str) -> io::Result<()> {
+        let namespace = namespace.as_raw_fd().to_ne_bytes();
+        let request = change(link).attribute(libc::IFLA_NET_NS_FD, &namespace);
+        self.0.command(request.string(libc::IFLA_IFNAME, name))
+    }
+}
+
+fn header(link: u32) -> LinkHeader {
+    LinkHeader {
+        index: link,
+        ..LinkHeader::of(UNSPEC)
+    }
+}
+
+fn change(link: u32) -> Builder {
+    header(link).message(libc::RTM_NEWLINK)
+}

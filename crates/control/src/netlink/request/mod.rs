@@ -1,0 +1,54 @@
+//! What is asked of the kernel, a file for each thing that is asked about.
+
+mod address;
+mod link;
+mod neighbor;
+mod rule;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use kernel::netlink::{Builder, Socket};
+use kernel::netns::within;
+
+use super::layout::{
+    AddressHeader, Header, INET, LinkHeader, NeighborHeader, NexthopHeader, RTM_GETNEXTHOP,
+    RouteHeader, UNSPEC,
+};
+use crate::facts::Section;
+
+/// Asks the kernel of one network namespace. Every request waits for the kernel's answer.
+#[derive(Debug)]
+pub struct Requests(Socket);
+
+impl Requests {
+    /// Opens a socket in a namespace (`None`: our own).
+    ///
+    /// # Errors
+    /// The namespace cannot be entered; the process or the system has no more file descriptors.
+    pub fn open(netns: Option<&Path>) -> io::Result<Self> {
+        Ok(Requests(Socket::route(netns)?))
+    }
+}
+
+/// The request for a whole section.
+pub fn dump(section: Section) -> Builder {
+    match section {
+        Section::Links => LinkHeader::of(UNSPEC).message(libc::RTM_GETLINK),
+        Section::Addresses => AddressHeader::of(INET).message(libc::RTM_GETADDR),
+        Section::Nexthops => NexthopHeader::of(UNSPEC).message(RTM_GETNEXTHOP),
+        Section::Neighbors => NeighborHeader::of(INET).message(libc::RTM_GETNEIGH),
+        Section::Routes => RouteHeader::of(INET).message(libc::RTM_GETROUTE),
+    }
+}
+
+/// Whether the kernel of a namespace forwards IPv4 packets by itself.
+///
+/// # Errors
+/// The namespace cannot be entered or /proc is not mounted.
+pub fn ip_forward(netns: Option<&Path>) -> io::Result<bool> {
+    within(netns, || {
+        Ok(fs::read_to_string("/proc/sys/net/ipv4/ip_forward")?.trim() == "1")
+    })
+}

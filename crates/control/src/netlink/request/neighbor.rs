@@ -1,0 +1,74 @@
+//! Neighbors: reading them, and having them resolved.
+
+use std::io;
+use std::net::Ipv4Addr;
+
+use kernel::netlink::Builder;
+
+use super::{Requests, dump};
+use crate::facts::{Neighbor, Section};
+use crate::netlink::decode;
+use crate::netlink::layout::{Header, INET, NeighborHeader, read};
+
+impl Requests {
+    /// The IPv4 neighbors on a device.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn neighbors(&mut self, link: u32) -> io::Result<Vec<Neighbor>> {
+        let mut neighbors = Vec::new();
+        self.0.dump(dump(Section::Neighbors), |message| {
+            let neighbor = decode::neighbor(message.payload);
+            neighbors.extend(neighbor.filter(|neighbor| neighbor.link == link));
+        })?;
+        Ok(neighbors)
+    }
+
+    /// Tells the kernel that a neighbor is in use, so that it resolves an unknown one and confirms
+    /// a stale one as if it had a packet for it (NTF_USE). The kernel does not see what the fast
+    /// path forwards, so this must be repeated for as long as a neighbor is used, well within
+    /// `base_reachable_time` (30 s).
+    ///
+    /// One that an operator has set for good stays as it is: NTF_USE would take its permanence
+    /// away, and its address.
+    ///
+    /// # Errors
+    /// ENODEV: no such device; ENETDOWN: it is down.
+    pub fn use_neighbor(&mut self, link: u32, address: Ipv4Addr) -> io::Result<()> {
+        if self.is_permanent(link, address)? {
+            return Ok(());
+        }
+        let request = request(libc::RTM_NEWNEIGH, link, address, libc::NTF_USE);
+        self.0.command(request.flags(libc::NLM_F_CREATE))
+    }
+
+    /// Whether a neighbor needs no resolution (NUD_PERMANENT, NUD_NOARP). One that is not known
+    /// does.
+    fn is_permanent(&mut self, link: u32, address: Ipv4Addr) -> io::Result<bool> {
+        const SETTLED: u16 = libc::NUD_PERMANENT | libc::NUD_NOARP;
+        let mut state = 0;
+        let request = request(libc::RTM_GETNEIGH, link, address, 0);
+        let asked = self.0.ask(request, |message| {
+            if let Some((header, _)) = read::<NeighborHeader>(message.payload) {
+                state = header.state;
+            }
+        });
+        match asked {
+            Ok(()) => Ok(state & SETTLED != 0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A message about one neighbor.
+fn request(kind: u16, link: u32, address: Ipv4Addr, flags: u8) -> Builder {
+    let header = NeighborHeader {
+        link,
+        flags,
+        ..NeighborHeader::of(INET)
+    };
+    header
+        .message(kind)
+        .attribute(libc::NDA_DST, &address.octets())
+}

@@ -1,0 +1,37 @@
+//! Policy rules.
+
+use std::io;
+
+use kernel::netlink::u32_at;
+
+use super::Requests;
+use crate::netlink::layout::{FRA_PRIORITY, Header, INET, RuleHeader, read};
+
+impl Requests {
+    /// Whether IPv4 routing depends on more than the destination: policy rules (`ip rule`) beside
+    /// the kernel's own three, for tables local, main and default.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn has_policy_rules(&mut self) -> io::Result<bool> {
+        let mut more = false;
+        self.0
+            .dump(RuleHeader::of(INET).message(libc::RTM_GETRULE), |message| {
+                more |= !is_usual(message.payload);
+            })?;
+        Ok(more)
+    }
+}
+
+/// Whether a rule is one of the kernel's own.
+fn is_usual(payload: &[u8]) -> bool {
+    let Some((header, attributes)) = read::<RuleHeader>(payload) else {
+        return false;
+    };
+    let priority = attributes.find(FRA_PRIORITY);
+    let priority = priority.and_then(|value| u32_at(value, 0)).unwrap_or(0);
+    matches!(
+        (priority, header.table),
+        (0, libc::RT_TABLE_LOCAL) | (32766, libc::RT_TABLE_MAIN) | (32767, libc::RT_TABLE_DEFAULT)
+    )
+}
