@@ -13,8 +13,7 @@ use router::{arp, ip4};
 use serde::Serialize;
 
 use super::daemon::Daemon;
-use super::interfaces::OpenInterface;
-use super::slot::Slot;
+use super::interfaces::{OpenInterface, Slot};
 use super::{Message, facts};
 
 /// Routes that `show ip fib` lists at most; those that follow are asked for next.
@@ -70,10 +69,13 @@ impl Ask {
 
 fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
     let first = command.argument(0);
-    let router = &mut daemon.router;
+    let router = &mut daemon.routing.router;
     match command.verb {
         Verb::ShowRuntime => give(&show::runtime(router), json),
-        Verb::ShowErrors => give(&show::errors(&daemon.router, &port_counters(daemon)), json),
+        Verb::ShowErrors => give(
+            &show::errors(&daemon.routing.router, &port_counters(daemon)),
+            json,
+        ),
         Verb::ShowInterface => give(
             &show::interfaces(router, first).map_err(|e| e.to_string())?,
             json,
@@ -128,7 +130,7 @@ fn query(prefix: &str) -> Result<ip4::show::Query, String> {
 }
 
 fn clear(daemon: &mut Daemon, what: Clear, json: bool) -> Answer {
-    daemon.router.clear(what);
+    daemon.routing.router.clear(what);
     done(json)
 }
 
@@ -142,7 +144,7 @@ fn done(json: bool) -> Answer {
 
 /// The counters of all ports, by name.
 fn port_counters(daemon: &Daemon) -> Vec<(String, graph::PortCounters)> {
-    let open = daemon.slots.iter().filter_map(Slot::open);
+    let open = daemon.interfaces.slots.iter().filter_map(Slot::open);
     open.flat_map(OpenInterface::counters).cloned().collect()
 }
 

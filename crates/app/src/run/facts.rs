@@ -9,8 +9,7 @@ use kernel::ethtool::Ethtool;
 use serde::Serialize;
 
 use super::daemon::Daemon;
-use super::interfaces::OpenInterface;
-use super::slot::{Phase, Slot};
+use super::interfaces::{OpenInterface, Phase, Slot};
 
 /// `show version`.
 #[derive(Serialize)]
@@ -101,6 +100,7 @@ pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
     let mut ethtool = Ethtool::open(daemon.config.netns.as_deref()).ok();
     let wanted = |s: &&Slot| name.is_none_or(|n| n == s.config.name);
     let interfaces: Vec<Row> = daemon
+        .interfaces
         .slots
         .iter()
         .filter(wanted)
@@ -114,8 +114,8 @@ pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
 
 fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
     let open = slot.open();
-    let link = open.and_then(|open| daemon.translator.link_named(&open.netdev));
-    let program = daemon.program_counters(slot);
+    let link = open.and_then(|open| daemon.routing.translator.link_named(&open.netdev));
+    let program = daemon.interfaces.program_counters(slot);
     let mut counters = BTreeMap::<_, BTreeMap<_, _>>::new();
     for (queue, counted) in open.into_iter().flat_map(OpenInterface::counters) {
         let queue = counters.entry(queue.clone()).or_default();

@@ -8,7 +8,8 @@ mod daemon;
 mod facts;
 mod interfaces;
 mod neighbors;
-mod slot;
+mod routing;
+mod workers;
 
 use answer::{Ask, Asker};
 use clap::Args;
@@ -110,9 +111,9 @@ fn serve(daemon: &mut Daemon, messages: Receiver<Message>) -> crate::Outcome {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
-        if !open && daemon.translator.synced() {
+        if !open && daemon.routing.translator.synced() {
             open = true;
-            let seconds = daemon.router.started().elapsed().as_secs_f64();
+            let seconds = daemon.routing.router.started().elapsed().as_secs_f64();
             info!("the kernel's tables are here after {seconds:.3} s");
             daemon.open_all()?;
             ready();

@@ -1,10 +1,13 @@
 //! What the kernel is asked about neighbors: to resolve those that packets wait for, and to keep
 //! those in use.
 
-use control::netlink::Requests;
 use std::collections::HashMap;
+use std::io;
+use std::mem;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
+
+use control::netlink::Requests;
 use tracing::warn;
 
 /// Neighbors in use are confirmed this often (the kernel's `base_reachable_time` is 30 s).
@@ -12,9 +15,9 @@ const CONFIRM: Duration = Duration::from_secs(15);
 /// A neighbor is asked for no more often. Workers ask once a second each.
 const ASK_AGAIN: Duration = Duration::from_millis(900);
 
-/// What was asked when.
-#[derive(Default)]
+/// Asks the kernel, and knows what was asked when.
 pub struct Neighbors {
+    requests: Requests,
     asked: HashMap<(u32, Ipv4Addr), Instant>,
     confirmed: Option<Instant>,
     /// When a refusal of the kernel was logged, and how many were not since: a scan can make it
@@ -24,29 +27,45 @@ pub struct Neighbors {
 }
 
 impl Neighbors {
+    /// Nothing has been asked yet.
+    pub fn new(requests: Requests) -> Self {
+        Self {
+            requests,
+            asked: HashMap::new(),
+            confirmed: None,
+            logged: None,
+            unlogged: 0,
+        }
+    }
+
     /// Asks the kernel for a neighbor, unless it was asked just now.
-    pub fn resolve(&mut self, requests: &mut Requests, now: Instant, link: u32, address: Ipv4Addr) {
+    pub fn resolve(&mut self, now: Instant, link: u32, address: Ipv4Addr) {
         let asked = self.asked.get(&(link, address));
         if asked.is_some_and(|asked| now.duration_since(*asked) < ASK_AGAIN) {
             return;
         }
         self.asked.insert((link, address), now);
-        if let Err(e) = requests.use_neighbor(link, address) {
+        if let Err(e) = self.requests.use_neighbor(link, address) {
             self.refused(now, address, &e);
         }
     }
 
-    fn refused(&mut self, now: Instant, address: Ipv4Addr, why: &std::io::Error) {
+    fn refused(&mut self, now: Instant, address: Ipv4Addr, why: &io::Error) {
         if self.logged.is_some_and(|t| now.duration_since(t) < CONFIRM) {
             self.unlogged += 1;
             return;
         }
         self.logged = Some(now);
-        let others = match std::mem::take(&mut self.unlogged) {
+        let others = match mem::take(&mut self.unlogged) {
             0 => String::new(),
             n => format!(" (and {n} others since the last message)"),
         };
         warn!("asking the kernel for neighbor {address}: {why}{others}");
+    }
+
+    /// Tells the kernel that a neighbor is in use; if it refuses, the next round says so again.
+    pub fn confirm(&mut self, link: u32, address: Ipv4Addr) {
+        let _ = self.requests.use_neighbor(link, address);
     }
 
     /// Whether it is time to confirm those in use; they are taken to be confirmed now.

@@ -1,11 +1,13 @@
 //! An interface of the configuration, and how far it has come.
 
 use control::config::{self, Config, PortKind};
+use control::mirror::Owned;
 use io::memif;
 use router::InterfaceId;
-use tracing::warn;
+use tracing::{info, warn};
 
-use super::interfaces::OpenInterface;
+use super::open::OpenInterface;
+use crate::run::routing::Routing;
 
 /// Troubles of a memif that are logged until it is connected again; a peer could make up ever new
 /// ones.
@@ -74,8 +76,52 @@ impl Slot {
         }
     }
 
+    /// Claims a device that will be opened as it is before the kernel's routes come: they need
+    /// translating once only.
+    pub fn reserve(&mut self, link: u32, routing: &mut Routing) {
+        let is_netdev = matches!(self.config.port.kind, PortKind::Netdev(_));
+        if self.config.lcp.is_none() && is_netdev {
+            self.own(link, None, routing);
+        }
+    }
+
+    /// Tells the translator that the device of an open port is ours, as soon as the kernel has
+    /// shown it.
+    pub fn claim(&mut self, routing: &mut Routing) {
+        let Some(open) = self.open() else { return };
+        let (ifindex, has_tap) = (open.ifindex, open.tap.is_some());
+        let shown = routing.translator.link_named(&open.netdev);
+        if self.link.is_none() && shown.is_some_and(|link| link.index == ifindex) {
+            self.own(ifindex, has_tap.then_some(self.ids.twin), routing);
+        }
+    }
+
+    fn own(&mut self, link: u32, twin: Option<InterfaceId>, routing: &mut Routing) {
+        self.link = Some(link);
+        let owned = Owned {
+            id: self.ids.port,
+            name: self.config.name.clone(),
+            twin,
+            port_up: self.up,
+        };
+        routing.own(link, owned);
+    }
+
+    /// Takes note if the peer of its memif has come or gone.
+    pub fn look_at_memif(&mut self, routing: &mut Routing) {
+        let memif = self.open().and_then(|open| open.port.memif());
+        if !memif.is_some_and(|memif| self.take_memif(memif)) {
+            return;
+        }
+        let state = if self.up { "up" } else { "down" };
+        info!("interface {}: link {state}", self.config.name);
+        if let Some(link) = self.link {
+            routing.set_port_up(link, self.up);
+        }
+    }
+
     /// Takes note of the state of its memif. True if it has been connected or disconnected since.
-    pub fn take_memif(&mut self, memif: memif::Status) -> bool {
+    fn take_memif(&mut self, memif: memif::Status) -> bool {
         let reason = memif.reason;
         let new = !reason.is_empty() && !self.logged.contains(&reason);
         if new && self.logged.len() < TROUBLES {

@@ -1,4 +1,4 @@
-//! Opening the interfaces of the configuration: what is to be a port, and the kernel's end of it.
+//! Opening interfaces: what is to be a port, and the kernel's end of it.
 
 use std::error::Error;
 use std::fs;
@@ -11,7 +11,7 @@ use control::config::{self, Config, Mode, PortKind, Role};
 use control::netdev::{self, Devices};
 use control::netlink::Requests;
 use graph::{Pool, PortCounters};
-use ports::{Device, Open, OpenError, Opener, Receive};
+use ports::{Device, Open, OpenError, Receive};
 use router::{Grace, InterfaceId, Mac};
 use tables::{Memory, Sizes};
 use tracing::warn;
@@ -50,14 +50,14 @@ impl OpenInterface {
 }
 
 /// What opens interfaces.
-pub struct Interfaces {
+pub struct Opener {
     netns: Option<PathBuf>,
     devices: Devices,
     programs: Option<xdp::Router>,
-    ports: Opener,
+    ports: ports::Opener,
 }
 
-impl Interfaces {
+impl Opener {
     /// Makes what the interfaces of this configuration share.
     ///
     /// # Errors
@@ -69,9 +69,9 @@ impl Interfaces {
             false => None,
         };
         let netns = config.netns.as_deref();
-        Ok(Interfaces {
+        Ok(Self {
             devices: Devices::new(None, netns, netdev::NOTES.as_ref()),
-            ports: Opener::new(netns),
+            ports: ports::Opener::new(netns),
             netns: config.netns.clone(),
             programs,
         })

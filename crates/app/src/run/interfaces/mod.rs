@@ -1,0 +1,226 @@
+//! The interfaces of the configuration: opened when their devices appear, given up when these
+//! vanish.
+
+mod open;
+mod slot;
+
+use std::mem;
+use std::time::{Duration, Instant};
+
+use control::config::Config;
+use control::mirror::LinkNews;
+use ports::OpenError;
+use router::InterfaceId;
+use tracing::{info, warn};
+
+use super::routing::Routing;
+use super::workers;
+
+pub use open::{OpenInterface, Opener, buffers, grace};
+use open::{Part, stands_for};
+pub use slot::{Phase, Slot};
+
+/// Between two looks for taps that are to be made again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The interfaces of the configuration.
+pub struct Interfaces {
+    /// In the order of the configuration.
+    pub slots: Vec<Slot>,
+    opener: Opener,
+    /// The node that packets of a port enter the graph at.
+    entry: u16,
+    /// When taps that are gone are looked for next.
+    retry: Instant,
+    /// Ports are opened as their devices appear.
+    serving: bool,
+}
+
+impl Interfaces {
+    /// None is open yet.
+    pub fn new(config: &Config, opener: Opener, entry: u16) -> Self {
+        Self {
+            slots: Slot::all(config),
+            opener,
+            entry,
+            retry: Instant::now(),
+            serving: false,
+        }
+    }
+
+    /// Opens every port whose device is there; a device that is not is waited for, anything else is
+    /// an error.
+    ///
+    /// Not before the kernel's tables have been seen: a packet that comes in by then finds no
+    /// route.
+    ///
+    /// # Errors
+    /// The first that cannot be opened, and why.
+    pub fn open_all(&mut self, routing: &mut Routing) -> Result<(), String> {
+        self.serving = true;
+        for index in 0..self.slots.len() {
+            self.open(index, routing)
+                .map_err(|e| format!("interface {}: {e}", self.slots[index].config.name))?;
+        }
+        Ok(())
+    }
+
+    /// Takes note of what has become of a device.
+    pub fn take(&mut self, news: LinkNews, routing: &mut Routing) {
+        match news {
+            LinkNews::Appeared { index, name } => self.appeared(index, &name, routing),
+            LinkNews::Vanished { index, .. } => self.vanished(index, routing),
+        }
+    }
+
+    /// Looks after memifs, taps and checksums.
+    pub fn tick(&mut self, now: Instant, routing: &mut Routing) {
+        for slot in &mut self.slots {
+            slot.look_at_memif(routing);
+            slot.warn_of_checksums();
+        }
+        if self.serving && now >= self.retry {
+            self.retry = now + RETRY;
+            self.reopen(routing);
+        }
+    }
+
+    /// The kernel's index of the device behind an interface of the router.
+    pub fn link_of(&self, interface: InterfaceId) -> Option<u32> {
+        let slot = self.slots.iter().find(|slot| slot.ids.port == interface);
+        slot.and_then(|slot| slot.link)
+    }
+
+    /// What the XDP program did with the packets of an interface; `None` where none is.
+    pub fn program_counters(&self, slot: &Slot) -> Option<xdp::Counters> {
+        slot.open().filter(|open| open.port.program().is_some())?;
+        self.opener.program_counters(slot.ids.port)
+    }
+
+    /// Takes the XDP programs off: from then on the kernel takes every packet.
+    pub fn detach(&mut self) {
+        for slot in &mut self.slots {
+            if let Phase::Open(open) = &mut slot.phase {
+                open.port.detach();
+            }
+        }
+    }
+
+    /// Closes all, and undoes what was done to devices. The workers must have ended.
+    pub fn close(&mut self) {
+        self.slots.clear();
+        self.opener.restore();
+    }
+
+    fn open(&mut self, index: usize, routing: &mut Routing) -> Result<(), OpenError> {
+        let slot = &mut self.slots[index];
+        let id = slot.ids.port;
+        match self.opener.open(&slot.config, id, routing.router.pool()) {
+            Ok(open) => self.put_to_work(index, Box::new(open), routing),
+            Err(OpenError::NotThere(what)) => {
+                info!("interface {}: waiting: {what}", slot.config.name);
+                slot.phase = Phase::Waiting(what);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn open_if_it_can_be(&mut self, index: usize, routing: &mut Routing) {
+        if let Err(e) = self.open(index, routing) {
+            let (slot, why) = (&mut self.slots[index], e.to_string());
+            if !matches!(&slot.phase, Phase::Waiting(known) if *known == why) {
+                warn!("interface {}: {why}", slot.config.name);
+                slot.phase = Phase::Waiting(why);
+            }
+        }
+    }
+
+    /// Gives the workers the parts of an open interface that they do not have yet.
+    fn put_to_work(&mut self, index: usize, mut open: Box<OpenInterface>, routing: &mut Routing) {
+        let slot = &mut self.slots[index];
+        info!("interface {}: {}", slot.config.name, open.describe());
+        let ids = slot.ids;
+        let queues = mem::take(&mut open.port.queues);
+        let tap = open.tap.as_mut().map(|tap| mem::take(&mut tap.queues));
+        slot.phase = Phase::Open(open);
+        for (id, queues) in [(ids.port, queues), (ids.twin, tap.unwrap_or_default())] {
+            if !queues.is_empty() {
+                workers::add_port(&mut routing.router.workers, id, queues, self.entry);
+            }
+        }
+        slot.claim(routing);
+    }
+
+    fn appeared(&mut self, link: u32, name: &str, routing: &mut Routing) {
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            let closed = slot.open().is_none() && stands_for(&slot.config, name);
+            if !self.serving && closed {
+                slot.reserve(link, routing);
+            } else if closed {
+                self.open_if_it_can_be(index, routing);
+            } else {
+                slot.claim(routing);
+            }
+        }
+    }
+
+    fn vanished(&mut self, link: u32, routing: &mut Routing) {
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            if slot.link == Some(link) {
+                slot.link = None;
+            }
+            match slot.open().filter(|open| open.ifindex == link) {
+                Some(open) if open.tap.is_some() => self.lost(index, Part::Tap, routing),
+                Some(_) => self.lost(index, Part::Port, routing),
+                None => {}
+            }
+        }
+    }
+
+    /// The device of an interface is gone: it is opened again with the next one of that name. A tap
+    /// is made again at once.
+    fn lost(&mut self, index: usize, part: Part, routing: &mut Routing) {
+        let slot = &mut self.slots[index];
+        warn!("interface {}: its device is gone", slot.config.name);
+        let gone = Phase::Waiting("its device is gone".into());
+        let Phase::Open(mut open) = mem::replace(&mut slot.phase, gone) else {
+            return;
+        };
+        let (ids, workers) = (slot.ids, &mut routing.router.workers);
+        let lost = match part {
+            Part::Port => ids.port,
+            Part::Tap => ids.twin,
+        };
+        workers::remove_port(workers, lost);
+        if open.tap.is_none() {
+            return;
+        }
+        match self.opener.renew(&slot.config, ids.port, &mut open, part) {
+            Ok(()) => self.put_to_work(index, open, routing),
+            Err(why) => {
+                warn!("interface {}: {why}", slot.config.name);
+                slot.phase = Phase::Waiting(why.to_string());
+                slot.link = None;
+                workers::remove_port(workers, ids.port);
+                workers::remove_port(workers, ids.twin);
+            }
+        }
+    }
+
+    /// Looks for taps that somebody has deleted, and for ports whose tap could not be made again.
+    fn reopen(&mut self, routing: &mut Routing) {
+        for index in 0..self.slots.len() {
+            let slot = &self.slots[index];
+            match slot.open() {
+                None if !slot.config.port.kind.is_device() => {
+                    self.open_if_it_can_be(index, routing);
+                }
+                Some(open) if open.port.is_deleted_tap() => self.lost(index, Part::Port, routing),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The router, kept in step with the kernel: whatever the translator says of the kernel's news is
+//! applied to it.
+
+use control::facts::Batch;
+use control::mirror::{LinkNews, Owned, Translator};
+use router::{Change, Router};
+use tracing::{info, warn};
+
+/// A router, and what the kernel has said.
+pub struct Routing {
+    /// The router.
+    pub router: Router,
+    /// What the kernel has said.
+    pub translator: Translator,
+}
+
+impl Routing {
+    /// Nothing has been said yet.
+    pub fn new(router: Router) -> Self {
+        let translator = Translator::new();
+        Self { router, translator }
+    }
+
+    /// Takes in what the kernel says, and returns what has become of devices.
+    pub fn follow(&mut self, batch: Batch) -> Vec<LinkNews> {
+        let changes = self.translator.apply(batch);
+        self.apply(changes);
+        self.translator.take_news()
+    }
+
+    /// The device of this index of the kernel is ours from now on.
+    pub fn own(&mut self, link: u32, owned: Owned) {
+        let changes = self.translator.own(link, owned);
+        self.apply(changes);
+    }
+
+    /// The port behind one of our devices has gone up or down.
+    pub fn set_port_up(&mut self, link: u32, up: bool) {
+        let changes = self.translator.set_port_up(link, up);
+        self.apply(changes);
+    }
+
+    /// Lets the router do what it puts off.
+    pub fn tick(&mut self) {
+        let deferred = self.router.deferred();
+        self.router.tick();
+        if deferred > 0 && self.router.deferred() == 0 {
+            info!("the tables have room again: all routes are in");
+        }
+        drop(self.router.collect());
+    }
+
+    fn apply(&mut self, changes: Vec<Change>) {
+        if changes.is_empty() {
+            return;
+        }
+        match self.router.apply(changes) {
+            Ok(0) => {}
+            Ok(full) => warn!(
+                "{full} changes do not fit into the tables: the old routes stay until there is room (show memory)"
+            ),
+            Err(e) => warn!("the kernel's news was not taken: {e}"),
+        }
+    }
+}
