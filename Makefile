@@ -1,4 +1,5 @@
-# Parshall: everything a person types. Each target installs what it needs first (scripts/setup.sh says what and why).
+# Parshall: everything a person types. Each target installs what it needs first (scripts/setup.sh
+# says what and why).
 
 SHELL   := /bin/sh
 TARGET  := $(or $(CARGO_TARGET_DIR),target)

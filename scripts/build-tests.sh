@@ -1,8 +1,9 @@
 #!/bin/bash
 # Builds every test program and lists them, and prints the command that runs them, a word a line.
 #
-# The list, TARGET/tests/list, has a line a program: its name, the directory to run it in, the executable, arguments; with
-# tabs between. Examples in documentation, which only cargo can run, are not in it: scripts/doc-tests.sh.
+# The list, TARGET/tests/list, has a line a program: its name, the directory to run it in, the
+# executable, arguments; with tabs between. Examples in documentation, which only cargo can run, are
+# not in it: scripts/doc-tests.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,8 +11,8 @@ target=$(realpath --canonicalize-missing "${CARGO_TARGET_DIR:-target}")
 tests=$target/tests
 mkdir -p "$tests"
 
-# Executables that cargo built, from its messages: package, name (lib for a library's own tests), test or not, directory
-# and path.
+# Executables that cargo built, from its messages: package, name (lib for a library's own tests),
+# test or not, directory and path.
 built() {
     cargo "$@" --message-format=json-render-diagnostics |
         sed -n 's#^{"reason":"compiler-artifact".*"manifest_path":"\([^"]*/\)\([^"/]*\)/Cargo.toml".*"target":{"kind":\["\([^"]*\)"\][^}]*"name":"\([^"]*\)".*"profile":{[^}]*"test":\([a-z]*\)}.*"executable":"\([^"]*\)".*#\2\t\3\t\4\t\5\t\1\2\t\6#p' |
@@ -19,8 +20,8 @@ built() {
 }
 
 built test --workspace --no-run >"$tests/built"
-# Rings and snapshots under every order of their atomics that loom can think of. Another build of the engine, so it has a
-# directory of its own.
+# Rings and snapshots under every order of their atomics that loom can think of. Another build of
+# the engine, so it has a directory of its own.
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$target/loom built test --package graph --release --lib --no-run >"$tests/loom"
 clang -O2 -target bpf -idirafter "/usr/include/$(uname -m)-linux-gnu" -c crates/testbed/src/bin/run-tests/pass.bpf.c \
     -o "$tests/pass.bpf.o"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# What needs a nightly toolchain: undefined behaviour (miri), memory errors (address sanitizer), fuzzers.
-# Each says SKIP where its tool is missing. Usage: scripts/deep.sh [SECONDS PER FUZZER]
+# What needs a nightly toolchain: undefined behaviour (miri), memory errors (address sanitizer),
+# fuzzers. Each says SKIP where its tool is missing.
+# Usage: scripts/deep.sh [SECONDS PER FUZZER]
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +20,8 @@ if ! rustup toolchain list 2>/dev/null | grep -q nightly; then
 fi
 
 if cargo +nightly miri --version >/dev/null 2>&1; then
-    # The crates that touch memory by hand and need few system calls; not the tests that only repeat safe code.
+    # The crates that touch memory by hand and need few system calls; not the tests that only repeat
+    # safe code.
     step "miri" env MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test --package tables --package graph --lib -- \
         --skip ip4::tests --skip random_groups --skip any_ --skip flows_of --skip lengths_are
 else

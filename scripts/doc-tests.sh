@@ -1,10 +1,10 @@
 #!/bin/sh
-# Runs the examples in the documentation of the crates that have some. `cargo test` alone can run
-# them, so they are not in the list of test programs.
+# Runs the examples in the documentation of the crates that have some. Only cargo can run them, so
+# they are not in the list of test programs.
 set -eu
 cd "$(dirname "$0")/.."
 
-# Every other fence opens a block; a block of plain text is no example.
+# Every other fence opens a block; one of plain text is no example.
 crates=$(find crates -path '*/src/*.rs' -exec awk '
     FNR == 1 { inside = 0 }
     /^ *\/\/[\/!] *```/ {

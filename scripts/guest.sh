@@ -1,16 +1,20 @@
 #!/bin/bash
-# Runs a command under another kernel, on this machine's own files: QEMU boots a Debian kernel whose root is this
-# machine's, read only, with a layer of memory above it. What the command writes is gone with the guest.
+# Runs a command under another kernel, on this machine's own files: QEMU boots a Debian kernel whose
+# root is this machine's, read only, with a layer of memory above it. What the command writes is
+# gone with the guest.
 #
 # Usage: scripts/guest.sh KERNEL COMMAND [ARGUMENT...]
 #   KERNEL   6.1 (Debian 12), 6.12 (Debian 13) or newest (Debian unstable)
-# Exit code: that of the command; 125 if the kernel died (its last words are printed) or did not come up; 124 if the
-# guest was ended after PARSHALL_GUEST_LIMIT seconds (3600). Ended itself, even by SIGKILL, it ends its guest.
+# Exit code: that of the command; 125 if the kernel died (its last words are printed) or did not
+# come up; 124 if the guest was ended after PARSHALL_GUEST_LIMIT seconds (3600). The guest ends
+# with this script, even by SIGKILL.
 #
-# Kernels are fetched as Debian packages and unpacked below ${XDG_CACHE_HOME:-~/.cache}/parshall/kernels, never
-# installed. The processors are emulated (KVM is used where PARSHALL_GUEST_ACCEL=kvm asks for it), so time is slow
-# there: tests multiply their limits by PARSHALL_PATIENCE, 8 if it is not set. The command gets all variables that begin
-# with PARSHALL_, and RUST_BACKTRACE. PARSHALL_GUEST_CPUS (2) and PARSHALL_GUEST_MEMORY (8G) are the guest's size.
+# Kernels are fetched as Debian packages and unpacked below
+# ${XDG_CACHE_HOME:-~/.cache}/parshall/kernels, never installed. The processors are emulated (KVM is
+# used where PARSHALL_GUEST_ACCEL=kvm asks for it), so time is slow there: tests multiply their
+# limits by PARSHALL_PATIENCE, 8 if it is not set. The command gets all variables that begin with
+# PARSHALL_, and RUST_BACKTRACE. PARSHALL_GUEST_CPUS (2) and PARSHALL_GUEST_MEMORY (8G) are the
+# guest's size.
 set -euo pipefail
 
 accel=${PARSHALL_GUEST_ACCEL:-tcg,thread=multi}
@@ -51,7 +55,8 @@ unpack() {
     say "fetching the kernel $version"
     rm -rf "$cache/root" "$cache/packages" "$cache/version"
     mkdir -p "$cache/packages" "$cache/root"
-    # From 7 on the kernel and its modules are packages of their own, and the image's package is empty.
+    # From 7 on the kernel and its modules are packages of their own, and the image's package is
+    # empty.
     (
         cd "$cache/packages"
         suite_apt apt-get -qq download "linux-binary-$version" "linux-modules-$version" 2>/dev/null ||
@@ -102,8 +107,8 @@ prepare() {
     [ -e "$kernel" ] || kernel=$modules/vmlinuz
 }
 
-# Puts a module and all that it needs into the first file system, numbered in the order of loading. What the kernel has
-# built in is not named.
+# Puts a module and all that it needs into the first file system, numbered in the order of loading.
+# What the kernel has built in is not named.
 module() {
     local file name
     while read -r file; do
@@ -133,8 +138,8 @@ write_command() {
     echo
 }
 
-# The first program: mounts the machine's files and starts the command on the first serial port. Its own output is the
-# kernel's console, the second one.
+# The first program: mounts the machine's files and starts the command on the first serial port. Its
+# own output is the kernel's console, the second one.
 write_init() {
     cat <<'INIT'
 #!/bin/busybox sh
@@ -188,8 +193,8 @@ write_initramfs() {
     (cd "$work/root" && find . | cpio --quiet -o -H newc | gzip -1) >"$work/initramfs"
 }
 
-# Runs the guest; the command's output is this script's, the console is $work/console. An error of the kernel ends the
-# guest with its trace on the console.
+# Runs the guest; the command's output is this script's, the console is $work/console. An error of
+# the kernel ends the guest with its trace on the console.
 boot() {
     local arguments=(-M q35 -accel "$accel" -cpu 'max,la57=off' -smp "$cpus" -m "$memory" -nodefaults -display none
         -serial stdio -serial "file:$work/console" -no-reboot

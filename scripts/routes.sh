@@ -1,6 +1,7 @@
 #!/bin/bash
-# How long a million routes take from the kernel into the tables, and how many changes a second go by under traffic.
-# Prints the figures of two of the system tests, run with the release binary. Needs root for network namespaces.
+# How long a million routes take from the kernel into the tables, and how many changes a second go
+# by under traffic. Prints the figures of two of the system tests, run with the release binary.
+# Needs root for network namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs what a make target needs from Debian's packages, and says what for. Quick if everything is there.
+# Installs what a make target needs from Debian's packages, and says what for. Quick if everything
+# is there.
 # Usage: scripts/setup.sh build|lab|test|kernels
 set -eu
 
@@ -77,7 +78,7 @@ done <"$list"
 
 if [ -n "$missing" ]; then
     if ! command -v apt-get >/dev/null; then
-        echo "setup: no apt-get here; install by your system's means:$missing" >&2
+        echo "setup: no apt-get here; install these by your system's own means:$missing" >&2
         exit 1
     fi
     sudo=

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs the tests inside other kernels, one after the other, and ends with a line for each: its sum, or that it died.
-# docs/testing.md says how.
+# Runs the tests inside other kernels, one after the other, and ends with a line for each: its sum,
+# or that it died. docs/testing.md says how.
 #
 # Usage: scripts/test-kernels.sh [KERNEL...] [FILTER...]
 #   KERNEL   6.1, 6.12 or newest; all three without one

@@ -1,8 +1,9 @@
 #!/bin/bash
 # Runs every test and ends with one line: N passed, N failed, N skipped. docs/testing.md says how.
 #
-# Built as the user. Tests that make namespaces need root, so the test programs are started by sudo where there is
-# one; without it they print SKIP and why. A test that printed `SKIP name: why` is counted as skipped, not as passed.
+# Built as the user. Tests that make namespaces need root, so the test programs are started by sudo
+# where there is one; without it they print SKIP and why. A test that printed `SKIP name: why` is
+# counted as skipped, not as passed.
 # Usage: scripts/test.sh [FILTER...]      programs whose name contains a FILTER, as in xdp or app/system
 set -uo pipefail
 scripts=$(dirname "$0")

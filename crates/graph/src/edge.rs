@@ -25,7 +25,7 @@ pub struct Edge {
     pub class: Class,
 }
 
-/// What becomes of the packets that take an edge, for those who read the counters.
+/// What becomes of the packets that take an edge, for whoever reads the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// They go on: the default.

@@ -7,9 +7,10 @@
 //! holds nobody up.
 //!
 //! Orderings: a reader that finds a generation (Acquire) finds the pointer of that generation or a
-//! later one too, and says that it has seen it (Release) when it is done with the value before. One
-//! that goes online says so, then loads the pointer; the publisher swaps the pointer, then looks
-//! who is online. As all four are sequentially consistent, one of the two sees the other.
+//! later one too, and says that it has seen it (Release) when it is done with the value before. A
+//! reader that goes online says so, then loads the pointer; the publisher swaps the pointer, then
+//! looks at who is online. All four are sequentially consistent, so one of the two sees what the
+//! other did.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -271,7 +272,7 @@ mod tests {
             });
         });
         std::panic::catch_unwind(asleep).expect_err("it panics");
-        // Compared before anything is read: the value of before is gone.
+        // Compared before anything is read: the earlier value is gone.
         assert!(!r.is_stale(), "it would read what is gone");
         assert_eq!(*r.get(), 2);
         let g = p.mark();

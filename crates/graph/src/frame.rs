@@ -3,8 +3,8 @@
 
 use crate::Desc;
 
-/// Descriptors in a frame. Measured on a model of this engine, a frame of 64 costs 2 cycles a packet
-/// more, one of 32 costs 5.5.
+/// Descriptors in a frame. Measured on a model of this engine, a frame of 64 costs 2 cycles a
+/// packet more, one of 32 costs 5.5.
 pub const FRAME: usize = 256;
 
 /// Up to [`FRAME`] packets on their way from one node to the next.

@@ -66,14 +66,14 @@ impl Queues {
     #[inline]
     pub(crate) unsafe fn append(&mut self, to: u16, run: &[Desc]) -> usize {
         self.ready |= 1 << to;
-        // SAFETY: the caller owns the packets, and gives up the originals of those whose number this
-        // returns.
+        // SAFETY: the caller owns the packets, and gives up the originals of those whose number
+        // this returns.
         let n = unsafe { self.pending[to as usize].append(run) };
         if n == run.len() {
             return n;
         }
-        // SAFETY: the caller owns the packets; these were not appended, so their originals are still
-        // good.
+        // SAFETY: the caller owns the packets; these were not appended, so their originals are
+        // still good.
         n + unsafe { self.spill(to, &run[n..]) }
     }
 

@@ -152,8 +152,9 @@ struct Cell {
 /// The free buffers of a pool: a bounded queue for many producers and consumers, without locks.
 ///
 /// Each cell carries the position it is good for (the bounded queue of D. Vyukov, 2010), so that
-/// one store publishes an index. The value goes over with it: who finds its turn there (Acquire)
-/// sees what was stored before the turn was (Release). The two positions order nothing.
+/// one store publishes an index. The value goes over with it: a thread that finds its turn there
+/// (Acquire) sees what was stored before the turn was set (Release). The two positions order
+/// nothing.
 pub(crate) struct FreeList {
     take: Padded<AtomicU32>,
     give: Padded<AtomicU32>,

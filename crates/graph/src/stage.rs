@@ -13,9 +13,9 @@ pub trait Stage<C>: Send + 'static {
     type Next: Edges;
     /// Its through edge: the one that nearly all packets take.
     const THRU: Self::Next;
-    /// Packets ahead whose headers are prefetched; 0 where they have been touched before.
-    /// Measured on a model of this engine with cold buffers, 32 costs 6 cycles a packet less than 8,
-    /// and 64 is no better.
+    /// Packets ahead whose headers are prefetched; 0 where they have been touched before. Measured
+    /// on a model of this engine with cold buffers, 32 costs 6 cycles a packet less than 8, and 64
+    /// is no better.
     const HEADERS_AHEAD: usize = 0;
     /// Packets ahead for which [`Stage::hint`] is called; 0 for never. The hint reads the header:
     /// where that has to be prefetched, this is less than [`HEADERS_AHEAD`](Self::HEADERS_AHEAD).

@@ -5,7 +5,8 @@
 //! expired when it is polled ([`Each::poll`](crate::Each::poll)), with
 //! [`Emit::tick`](crate::Emit::tick) as the time. Only [`Timers::new`] allocates.
 
-/// Slots of a wheel: entries that are due so many ticks apart share one. About a second.
+/// Slots of a wheel, a tick each: about a second. Entries that are due a whole number of rounds
+/// apart share one.
 const SLOTS: u64 = 1024;
 
 /// No entry.

@@ -106,8 +106,8 @@ impl Transmit {
         if queue.frame.is_empty() {
             self.outgoing.push(interface as u16);
         }
-        // SAFETY: the caller owns the packets, and gives up the originals of those whose number this
-        // returns.
+        // SAFETY: the caller owns the packets, and gives up the originals of those whose number
+        // this returns.
         unsafe { queue.frame.append(&run[..same]) }
     }
 
@@ -145,7 +145,7 @@ impl Transmit {
         frame.drain().for_each(|d| bufs.free(d));
     }
 
-    /// Changes who sends the packets of an interface.
+    /// Changes which worker sends the packets of an interface.
     pub(crate) fn place(&mut self, interface: u16, placement: TxPlacement) {
         if let Some(queue) = self.queues.get_mut(usize::from(interface)) {
             queue.placement = placement;

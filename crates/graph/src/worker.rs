@@ -181,8 +181,7 @@ impl<C: Context + 'static> Worker<C> {
         }
     }
 
-    /// If the ring is full, it is dropped here: the control thread does not collect what it is
-    /// given.
+    /// If the ring is full, it is dropped here: the control thread no longer collects anything.
     fn give_back(&mut self, returned: Returned) {
         let _ = self.returned.push(returned);
     }
@@ -190,7 +189,7 @@ impl<C: Context + 'static> Worker<C> {
     /// Starts the thread. It calls `begin` first, which may pin it to a processor, for example.
     ///
     /// # Errors
-    /// The operating system's, when there is no thread to be had; that of `begin`, after which the
+    /// The operating system's, when it starts no thread; that of `begin`, after which the
     /// thread has ended.
     pub fn start(
         mut self,

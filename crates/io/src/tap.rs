@@ -24,7 +24,7 @@ const RX_ERROR: usize = 1;
 const TX_ERROR: usize = 2;
 const TX_DOWN: usize = 3;
 
-/// What the interface shall be like.
+/// What the interface is to be like.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Its name, 1 to 15 characters.
@@ -52,7 +52,7 @@ impl Tap {
     /// Makes the interface.
     ///
     /// # Errors
-    /// A name that is taken or is none, an address or MTU that the kernel refuses, no permission
+    /// A name that is taken or not valid, an address or MTU that the kernel refuses, no permission
     /// (CAP_NET_ADMIN), no /dev/net/tun.
     pub fn new(config: &Config) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use lab::cleanup::{self, Registered};
 
 /// A new directory that goes when dropped. Root's lies below [`cleanup::directory`], so that the
-/// next one who starts removes it if the test was killed.
+/// next run removes it if the test was killed.
 #[derive(Debug)]
 pub struct Directory {
     directory: TempDir,

@@ -24,8 +24,8 @@ pub fn root(test: &str) -> bool {
     root
 }
 
-/// This test program, to be started once more with one of its tests alone, ignored or not: for what
-/// a test wants a process of its own to do, or to die of.
+/// This test program, to be started again with one of its tests alone, ignored or not: for a test
+/// that needs a process of its own, perhaps one that dies.
 ///
 /// # Panics
 /// If the program has no path.

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Compiles the XDP programs beside this script into $1 (default: here). The objects are committed, so that a
-# build of the workspace needs no clang; CLANG_VERSION says which major version made them.
-# Of the debug information only the types stay, which say what the maps are; so the objects are the same wherever they
-# are built.
+# Compiles the XDP programs beside this script into $1 (default: here). The objects are committed,
+# so that a build of the workspace needs no clang; CLANG_VERSION says which major version made them.
+# Of the debug information only the types stay, which say what the maps are; so the objects are the
+# same wherever they are built.
 # Debian packages: clang, llvm, libbpf-dev, linux-libc-dev.
 set -eu
 cd "$(dirname "$0")"

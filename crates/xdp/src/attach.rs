@@ -48,15 +48,14 @@ impl Attachment {
         self.ifindex
     }
 
-    /// The mode that it came to.
+    /// The mode that worked.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 }
 
 impl Drop for Attachment {
-    /// Closing the descriptor would do, were there not child processes that hold a copy until they
-    /// exec.
+    /// Closing the descriptor would do, but child processes hold a copy until they exec.
     fn drop(&mut self) {
         // It fails if the interface is gone, and the program with it.
         drop(sys::link_detach(self.link.as_fd()));

@@ -36,7 +36,7 @@ impl Device {
         })
     }
 
-    /// Why the calling thread would take another device for it, if so.
+    /// Fails if the calling thread would take another device for it, and says why.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let other = |why: &str| Error::AnotherDevice {
             ifindex: self.ifindex,

@@ -8,8 +8,8 @@ use crate::sys::MapSpec;
 
 /// Waits until no XDP program runs any more that began before, on any processor.
 ///
-/// The kernel does so when an element of a map of maps is set, that userspace may know who still
-/// uses the old one (`maybe_wait_bpf_programs` in kernel/bpf/syscall.c: `synchronize_rcu`).
+/// The kernel does so when an element of a map of maps is set, so that afterwards no program uses
+/// the old one (`maybe_wait_bpf_programs` in kernel/bpf/syscall.c: `synchronize_rcu`).
 /// membarrier(2) would do as well, but not on a machine booted with `nohz_full`.
 #[derive(Debug)]
 pub struct Grace {

@@ -69,7 +69,7 @@ pub fn attached(ifindex: u32) -> Result<Option<Attached>, Error> {
     }))
 }
 
-/// A device's XDP features; None where the kernel does not tell (before Linux 6.3).
+/// A device's XDP features; None where the kernel does not say (before Linux 6.3).
 ///
 /// # Errors
 /// [`Error::NoInterface`], or what the kernel says.

@@ -32,10 +32,10 @@ pub struct Link {
 /// What a device's driver counts of frames that programs redirect to it, among all others: what the
 /// programs cannot see, because it happens after them.
 ///
-/// What the device has no room for, or what is too long for the other end, most drivers count in
-/// `tx_dropped`. A frame that the kernel refuses before it comes to the device (which is down, or
-/// no longer takes redirected frames) is counted where it came in, in `rx_dropped`. Both as the
-/// drivers please: veth does, in generic mode nobody does.
+/// Most drivers count in `tx_dropped` what the device has no room for and what is too long for the
+/// other end. A frame that the kernel refuses before it comes to the device (which is down, or no
+/// longer takes redirected frames) is counted where it came in, in `rx_dropped`. Drivers differ:
+/// veth counts both, in generic mode nothing does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
     /// Sent.

@@ -6,7 +6,7 @@
 //! scheduler's slices, and each would send the packets of a slice in a burst.
 //!
 //! The runs, one after the other, are on a thread of their own, from the first start to the last
-//! stop. The thread takes its CPU wholly: a slot that is not due is dropped and the next is tried.
+//! stop. The thread takes all of its CPU: a slot that is not due is dropped and the next is tried.
 //! A run ends after [`SLOTS`] slots; then the next begins at once, and what became due in between
 //! goes late, as after any other moment without the CPU. The program is registered
 //! ([`registration`]), or each end of a run would take tens of milliseconds.
@@ -126,9 +126,9 @@ impl Run {
 
 impl Live {
     /// Readies a generator for interfaces of the calling thread's network namespace, one for each
-    /// of up to [`MAX_WAYS`] plans; nothing is sent yet. While any of them sends it occupies the
-    /// processor `cpu` wholly (None: wherever the scheduler puts it), and those that are behind
-    /// take turns.
+    /// of up to [`MAX_WAYS`] plans; nothing is sent yet. While any of them sends it takes all of
+    /// the processor `cpu` (None: wherever the scheduler puts it), and those that are behind take
+    /// turns.
     ///
     /// The frames go by the interface's `ndo_xdp_xmit`. On a veth that needs an XDP program or GRO
     /// at its peer, which must stay there: frames that the interface refuses later on are counted
@@ -141,7 +141,7 @@ impl Live {
         Self::with_runs_of(SLOTS, plans, cpu)
     }
 
-    /// [`open`](Self::open) with runs that end after so many slots.
+    /// [`open`](Self::open) with runs of `slots` slots.
     fn with_runs_of(
         slots: u32,
         plans: &[LivePlan],
@@ -268,7 +268,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // Who wants to know how it ended has asked before.
+        // Whoever wants to know how it ended has called `stop` before.
         let _ = self.stop();
     }
 }

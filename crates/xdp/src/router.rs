@@ -85,8 +85,8 @@ impl Router {
         &self.memory
     }
 
-    /// Puts the program on a device, in the first of `modes` that works. What it does with packets
-    /// says the line of `interface` in the table of interfaces; until that is up and sockets are
+    /// Puts the program on a device, in the first of `modes` that works. The line of `interface` in
+    /// the table of interfaces says what it does with packets; until that is up and sockets are
     /// registered, the kernel gets everything.
     ///
     /// # Errors
@@ -122,8 +122,8 @@ impl Router {
 
     /// The device by which programs send what is for an interface; it must be in the calling
     /// thread's namespace. They do once the interface's [`Lane`](tables::interface::Lane) says that
-    /// they may. Gives what the kernel says that the device can do; None if it does not tell
-    /// (before Linux 6.3): then it is for the caller to know that it takes redirected frames.
+    /// they may. Returns what the kernel says that the device can do; None if it does not say
+    /// (before Linux 6.3): then the caller has to know that it takes redirected frames.
     ///
     /// The kernel forgets a device that is deleted or goes to another namespace
     /// ([`has_egress`](Self::has_egress)).
@@ -160,8 +160,8 @@ impl Router {
         has.map_err(Error::doing("asking for a device to send by"))
     }
 
-    /// Takes it back. What a program had on its way there is lost: end the interface's lane first,
-    /// and wait for a grace period ([`Grace`](crate::Grace)).
+    /// Takes the device back. What a program had on its way there is lost: end the interface's lane
+    /// first, and wait for a grace period ([`Grace`](crate::Grace)).
     ///
     /// # Errors
     /// What the kernel says.

@@ -1,12 +1,12 @@
 //! AF_XDP: packets of any Linux interface in shared memory, with the kernel's driver in place.
 //!
 //! [`Interface::open`] binds one socket to each queue and returns a [`Queue`] (a port) for each.
-//! The packet memory is the workers' pool itself. What packets come is decided by the XDP program
-//! on the interface, which redirects to the sockets ([`Interface::each_socket`]); sending needs no
+//! The packet memory is the workers' pool itself. The XDP program on the interface decides which
+//! packets come: it redirects them to the sockets ([`Interface::each_socket`]). Sending needs no
 //! program.
 //!
-//! Modes are tried one by one with explicit flags, since the kernel never falls back from what was
-//! asked for. Generic mode is the program's matter: for the socket it is a copy mode.
+//! Modes are tried one by one with explicit flags, from which the kernel never falls back. Generic
+//! mode is the program's matter: for the socket it is a copy mode.
 
 mod queue;
 mod ring;
@@ -28,7 +28,7 @@ use kernel::netdev;
 
 pub use queue::Queue;
 
-/// How packets shall get from the driver to the sockets.
+/// How packets are to get from the driver to the sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// The best that works: zero-copy, else copy.

@@ -409,10 +409,9 @@ impl Port for Queue {
     fn drain(&mut self, bufs: &mut Buffers) {
         self.check(bufs);
         self.partial.take().into_iter().for_each(|d| bufs.free(d));
-        // With the socket closed the kernel lets go of the queue, and what it had is ours again.
-        // Not so in zero-copy mode: the driver is told some time later, and may write to those
-        // buffers until then. So nobody gets them again, unless the device is gone and the driver
-        // with it.
+        // With the socket closed the kernel lets go of the queue, and what it had is ours again. In
+        // zero-copy mode the driver learns of that some time later, and may write to those buffers
+        // until then: nobody gets them again, unless the device is gone and the driver with it.
         let lost = self.zero_copy && !self.looks_gone();
         self.rings = None;
         if let Some(socket) = self.socket.take() {

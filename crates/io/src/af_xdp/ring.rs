@@ -1,7 +1,7 @@
 //! The four rings of an AF_XDP socket, mapped from the kernel (linux/if_xdp.h).
 //!
-//! Producer and consumer count entries for ever, modulo 2^32; one of them is ours. Entries go over
-//! with the counters: each side writes its counter behind the entries (Release) and reads the
+//! Producer and consumer count entries without end, modulo 2^32; one of them is ours. Entries go
+//! over with the counters: each side writes its counter behind the entries (Release) and reads the
 //! other's before it touches them (Acquire). The kernel is trusted not to be malicious, still a
 //! count that cannot be is cut to the ring's size.
 #![allow(unsafe_code)]

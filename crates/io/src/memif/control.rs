@@ -23,10 +23,10 @@ use super::{Config, Error, Queue, Role, Status};
 /// The beat of everything that is timed, but for a client's attempts to connect: fine enough for
 /// limits of seconds.
 const BEAT: Duration = Duration::from_millis(200);
-/// Clients of one socket that have not said yet which interface they want. The oldest gives way:
-/// who knows what he wants says it at once.
+/// Clients of one socket that have not said yet which interface they want. The oldest gives way: a
+/// client that knows what it wants says so at once.
 const MAX_STRANGERS: usize = 32;
-/// Clients accepted from one socket in one turn: so few that each has two turns to say what he
+/// Clients accepted from one socket in one turn: so few that each has two turns to say what it
 /// wants.
 const MAX_ACCEPTED: usize = MAX_STRANGERS / 2;
 /// Messages taken from one session in one turn, so that none keeps the thread from the others.
@@ -309,7 +309,7 @@ impl State {
                     handshake::TOO_SLOW,
                 ),
                 Ok(Some((message, _))) => self.introduce(&path, session, &message),
-                // One that only looks whether somebody listens.
+                // It only looked whether somebody listens.
                 Err(reason) if reason == handshake::CLOSED => {}
                 Err(reason) => refuse(&mut self.endpoints, &path, None, &session, &reason),
             }
@@ -346,7 +346,8 @@ impl State {
     }
 }
 
-/// Sends a client away, and tells so at the interface that it wanted, or at all of the socket.
+/// Sends a client away, and notes why at the interface that it wanted, or at all interfaces of the
+/// socket.
 fn refuse(
     endpoints: &mut [Endpoint],
     path: &str,
@@ -370,7 +371,7 @@ fn offered(endpoints: &[Endpoint], path: &str) -> u16 {
 }
 
 impl Endpoint {
-    /// Whether it is one for the clients of this socket.
+    /// Whether it is there for the clients of this socket.
     fn serves(&self, path: &str) -> bool {
         self.config.role == Role::Server && self.config.socket == path
     }

@@ -65,8 +65,8 @@ impl Doorbell {
         Ok(Self { context, null })
     }
 
-    /// Wakes who waits on an event counter, in bounded time whatever its owner does. Nothing
-    /// happens if it is none.
+    /// Wakes whoever waits on an event counter, in bounded time whatever the counter's owner does.
+    /// Any other file is left alone.
     pub fn ring(&self, event: &impl AsRawFd) {
         if !self.submit(event) {
             self.forget();

@@ -70,7 +70,7 @@ impl Session {
         Self::new(channel, Role::Client)
     }
 
-    /// Server: greets a client and offers it so many queues.
+    /// Server: greets a client and offers it `queues` queues.
     pub fn with_client(channel: Channel, queues: u16) -> io::Result<Self> {
         let session = Self::new(channel, Role::Server);
         session.send(&Message::Hello(Hello {

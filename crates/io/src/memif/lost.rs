@@ -21,16 +21,16 @@ const PLACES: usize = 2048;
 
 /// Where regions lie, for the handler: it may not take locks.
 static PLACED: [Place; PLACES] = [const { Place::empty() }; PLACES];
-/// Held by who changes [`PLACED`].
+/// Held while [`PLACED`] is being changed.
 static CHANGING: Mutex<()> = Mutex::new(());
 /// Counts lost regions.
 static LOSSES: AtomicU32 = AtomicU32::new(0);
 /// What was done about SIGBUS before.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// One region's place, under a sequence lock: odd versions are being changed, and who finds the
-/// same even version before and after has read what belongs together. The fences keep the two
-/// looks at the version around the words.
+/// One region's place, under a sequence lock: odd versions are being changed, and a reader that
+/// finds the same even version before and after has words that belong together. The fences keep its
+/// two looks at the version around the words.
 #[derive(Debug)]
 struct Place {
     version: AtomicU32,
@@ -91,7 +91,7 @@ impl Place {
         if at == libc::MAP_FAILED {
             return false;
         }
-        // The mark before the count: who sees the count sees the mark.
+        // The mark before the count: a thread that sees the count sees the mark.
         self.lost.store(true, Ordering::Release);
         LOSSES.fetch_add(1, Ordering::Release);
         true
@@ -134,8 +134,8 @@ impl Drop for Watch {
     }
 }
 
-/// Counts the regions that were lost since the start; one load. Who sees a higher count also sees
-/// which region it was.
+/// Counts the regions that were lost since the start; one load. A thread that sees a higher count
+/// also sees which region it was.
 #[inline(always)]
 pub fn losses() -> u32 {
     LOSSES.load(Ordering::Acquire)
@@ -166,8 +166,8 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_
     if code > 0 && PLACED.iter().any(|p| p.replace(address)) {
         return;
     }
-    // Not ours. A fault comes again by itself and meets who was here before, what somebody sent
-    // does not.
+    // Not ours. With the earlier handler back, a fault comes again by itself; a signal that
+    // somebody sent has to be raised again.
     if let Some(before) = BEFORE.get() {
         // SAFETY: what sigaction(2) gave us.
         unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };

@@ -8,7 +8,7 @@
 //! The peer is a stranger. What it says on the socket is checked before use; what it writes to
 //! shared memory is read once and checked; memory that it takes away reads as zeros; waking it
 //! never waits for it. A peer that breaks the rules is disconnected and counted, and may come back.
-//! The interface reconnects for ever.
+//! The interface keeps reconnecting.
 //!
 //! A server offers its clients as many queues as it has; where several interfaces share a socket,
 //! as many as every one of them has, for a client is greeted before it says which it wants. A queue
@@ -62,7 +62,7 @@ impl fmt::Display for Role {
 /// What an interface is to be.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Our name for it; the peer is told.
+    /// Our name for it, which the peer gets to know.
     pub name: String,
     /// Path of the unix socket; `@name` is in the abstract namespace.
     pub socket: String,
@@ -146,11 +146,11 @@ pub struct Status {
     /// Receive and transmit rings in use.
     pub rings: (u16, u16),
     /// What last went wrong, with the peer's name: why it is down, or whom it has refused since it
-    /// is up. Empty if nothing did.
+    /// came up. Empty if nothing did.
     pub reason: String,
 }
 
-/// Why an interface cannot be.
+/// Why an interface cannot be added.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A value out of range.

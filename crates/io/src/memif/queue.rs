@@ -16,7 +16,8 @@ use super::ring::{NEXT, NO_INTERRUPT};
 use super::transfer::{Fault, Stop};
 
 /// How many packets ahead shared memory is fetched. A line that the peer's processor has written
-/// takes 290 to 960 cycles to come, a packet that is received and sent about 47 in cache (measured).
+/// takes 290 to 960 cycles to come, a packet that is received and sent about 47 in cache
+/// (measured).
 const AHEAD: u16 = 16;
 
 const NAMES: [&str; 6] = [
@@ -100,7 +101,7 @@ impl Queue {
         self.epoch = epoch;
         if let Some(link) = link {
             if let Some(lane) = &link.rx {
-                // Without it the queue still works for who polls.
+                // Without it the queue still works by polling.
                 let _ = self.wake.add(&lane.event);
             }
             // Its memory may have gone before we had it: that loss was nobody's then.
@@ -440,7 +441,7 @@ impl Cursor {
         self.kick = false;
         if let Some(lane) = &link.tx {
             // Our counter is stored before we look at the peer's flag; the sleeper clears its flag,
-            // then looks at our counter. So one of the two sees the other.
+            // then looks at our counter. So one of the two sees what the other did.
             fence(Ordering::SeqCst);
             if lane.ring.flags().load(Ordering::Relaxed) & NO_INTERRUPT == 0 {
                 doorbell.ring(&lane.event);

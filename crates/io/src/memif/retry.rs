@@ -76,8 +76,9 @@ impl Arrivals {
         inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).map(Self)
     }
 
-    /// Watches the directory of a socket. Where that cannot be (it is not there, or the socket has
-    /// no file) only time tells. Watching again is nothing new.
+    /// Watches the directory of a socket. Where that is not possible (it is not there, or the
+    /// socket has no file) the pauses alone decide. To watch it
+    /// again changes nothing.
     pub fn watch(&self, socket: &str) {
         let directory = Path::new(socket).parent();
         if let Some(directory) = directory.filter(|_| !socket.starts_with('@')) {
@@ -86,7 +87,7 @@ impl Arrivals {
                 false => directory,
             };
             let appears = WatchFlags::CREATE | WatchFlags::MOVED_TO;
-            // Time tells, too.
+            // Without the watch the pauses decide.
             let _ = inotify::add_watch(&self.0, directory, appears);
         }
     }

@@ -3,11 +3,11 @@
 //! ```text
 //! byte 0    u32 cookie, u16 flags, u16 head       written by the client (flags: by the receiver)
 //! byte 64   u16 tail                              written by the server
-//! byte 128  16 bytes for each descriptor: u16 flags, u16 region, u32 length, u32 offset, u32 metadata
+//! byte 128  16 bytes a descriptor: u16 flags, u16 region, u32 length, u32 offset, u32 metadata
 //! ```
-//! Head and tail count for ever, modulo 2^16. Towards the server the client fills descriptors and
-//! moves the head, the server empties them and moves the tail. Back, the client offers buffers and
-//! moves the head, the server fills them and moves the tail.
+//! Head and tail count without end, modulo 2^16. Towards the server the client fills descriptors
+//! and moves the head, the server empties them and moves the tail. Back, the client offers buffers
+//! and moves the head, the server fills them and moves the tail.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;

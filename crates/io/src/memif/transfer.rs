@@ -16,12 +16,12 @@ use super::ring::{NEXT, Slot};
 /// every call.
 const MAX_CHAIN: u16 = 256;
 
-/// The peer wrote something into shared memory that cannot be.
+/// The peer wrote something into shared memory that cannot be right.
 pub struct Fault;
 
 /// Why a packet was not received.
 pub enum Stop {
-    /// It is none: go past so many descriptors.
+    /// It is no packet: go past this many descriptors.
     Skip(u16),
     /// Its last part is not there yet.
     Incomplete,
@@ -306,8 +306,8 @@ fn assemble(parts: &[(NonNull<u8>, u32)], bufs: &mut Buffers) -> Option<Desc> {
             let from = unsafe { from.add(done as usize) };
             // SAFETY: our buffer holds `room` bytes, and length + n are at most all of them.
             let to = unsafe { to.add(length as usize) };
-            // SAFETY: both hold n more bytes there, as just said. The peer may write meanwhile: then
-            // the packet holds a mixture of bytes.
+            // SAFETY: both hold n more bytes there, as just said. The peer may write meanwhile:
+            // then the packet holds a mixture of bytes.
             unsafe { to.copy_from_nonoverlapping(from, usize::from(n)) };
             done += u32::from(n);
             length += n;

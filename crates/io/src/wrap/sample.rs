@@ -2,10 +2,10 @@
 
 use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
 
-/// Batches whose first packet is looked at, from the start on, so that little traffic shows early
-/// what is wrong with it.
+/// Batches at the start whose first packet is looked at, so that a fault shows early even in little
+/// traffic.
 const EARLY: u32 = 256;
-/// After them one batch of so many is looked at, so that the look costs next to nothing.
+/// After them one batch in this many is looked at, which costs next to nothing.
 const EVERY: u32 = 64;
 
 /// The wrapper. Costs a count a batch.

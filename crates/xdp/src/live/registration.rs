@@ -2,10 +2,10 @@
 //!
 //! The kernel has a list of the XDP programs in use, compiled into a jump through which every
 //! processor calls them (`kernel/bpf/dispatcher.c`). A program that comes or goes makes it rewrite
-//! that jump, in its own text and under the feet of whoever forwards packets, and wait for an RCU
-//! grace period, which takes long beside running traffic. A run of live frames adds its program to
-//! the list and takes it out at its end. One that is in the list already is only counted up and
-//! down: so it is attached to an idle device.
+//! that jump, in its own text and while other processors run through it, and wait for an RCU grace
+//! period, which takes long beside running traffic. A run of live frames adds its program to the
+//! list and takes it out at its end. One that is in the list already is only counted up and down:
+//! so it is attached to an idle device.
 //!
 //! The device is one end of a veth pair that stays down. In the driver's mode, because generic XDP
 //! anywhere makes the kernel look for a program at every packet that it receives.
@@ -34,7 +34,7 @@ pub(super) struct Registration {
 }
 
 impl Registration {
-    /// Registers `program`. None where it is not to be had (no CAP_SYS_ADMIN for a namespace, a
+    /// Registers `program`. None where that is not possible (no CAP_SYS_ADMIN for a namespace, a
     /// kernel without veths): the program runs all the same, but each start and stop costs what
     /// this saves.
     pub fn new(program: &Loaded) -> Result<Option<Self>, Error> {

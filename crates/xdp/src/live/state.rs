@@ -1,9 +1,9 @@
 //! The memory that the generator's program and userspace share: the plan one way, the counters the
 //! other.
 //!
-//! Orderings: a rate is stored behind what belongs to it (Release). The program tells that it has
-//! seen a stop behind a full barrier, so that who reads that (Acquire) reads its last counters. All
-//! else is Relaxed: the program does not run yet, or a value stands for itself.
+//! Orderings: a rate is stored behind what belongs to it (Release). The program says that it has
+//! seen a stop behind a full barrier, so that a thread that reads that (Acquire) reads the last
+//! counters. All else is Relaxed: the program does not run yet, or a value stands for itself.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};

@@ -56,9 +56,9 @@ pub fn run_once(program: BorrowedFd<'_>, packet: &[u8]) -> io::Result<(u32, Vec<
 /// is 2^32 - 1), a signal comes (`EINTR`) or something fails.
 ///
 /// To the program they come in on the loopback interface of the calling thread's namespace, and
-/// that is where the interfaces are that it redirects to. An interface that were named here would
-/// be referred to until the run ends: deleting it, or a namespace with its peer, would wait that
-/// long, and so would the deletion of any other namespace.
+/// that is where the interfaces are that it redirects to. An interface named here would be held
+/// until the run ends: deleting it, or a namespace with its peer, would take that long, and so
+/// would the deletion of any other namespace.
 pub fn run_live(program: BorrowedFd<'_>, packet: &[u8], batch: u32, slots: u32) -> io::Result<()> {
     let mut attr = RunAttr {
         program: program.as_raw_fd() as u32,

@@ -27,7 +27,7 @@ pub struct Census {
 }
 
 impl Census {
-    /// What there is once the kernel has freed what was let go of before.
+    /// What there is, once the kernel has freed what was released before.
     ///
     /// # Errors
     /// bpftool is missing; only root asks it.

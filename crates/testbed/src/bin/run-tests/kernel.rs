@@ -1,4 +1,4 @@
-//! What the kernel says of errors while tests run. A machine that dies of a test has often said
+//! What the kernel says of errors while tests run. A machine that a test brings down has often said
 //! something before.
 
 use std::fs::File;

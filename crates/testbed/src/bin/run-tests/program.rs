@@ -14,9 +14,9 @@ use crate::report::{Report, say};
 use crate::tasks::{self, TICK};
 use crate::{command, dump, seconds};
 
-/// What a program leaves behind may take so long to end by itself.
+/// How long what a program leaves behind may take to end by itself.
 const GRACE: Duration = Duration::from_secs(3);
-/// Exit code of a test program of which tests failed.
+/// Exit code of a test program with failed tests.
 const FAILED: i32 = 101;
 
 /// A line of the list.
@@ -71,7 +71,7 @@ impl Program {
         format!("== {name}: {passed} passed, {failed} failed, {seconds:.1} s")
     }
 
-    /// Starts it. Its output goes to a file, which nobody who keeps it open can make us wait for.
+    /// Starts it. Its output goes to a file: a process that keeps that open cannot make us wait.
     fn start(&self) -> Result<(u32, File), String> {
         let directory = tempfile::tempdir().map_err(|e| format!("no place for its output: {e}"))?;
         let path = directory.path().join("output");
