@@ -1,8 +1,10 @@
-/* The generator: run over live frames (BPF_PROG_TEST_RUN), it turns each into the next packet that is due on one of
- * two ways, and drops it if none is. If both are behind they take turns, packet by packet.
+/* The generator: run over live frames (BPF_PROG_TEST_RUN), it turns each into the next packet that
+ * is due on one of two ways, and drops it if none is. If both are behind they take turns, packet by
+ * packet.
  *
- * The kernel recycles the frames, and whoever received one may have written into it. So the beginning of every
- * frame is written anew; what lies behind it is the same in all streams and is left alone.
+ * The kernel recycles the frames, and whoever received one may have written into it. So the
+ * beginning of every frame is written anew; what lies behind it is the same in all streams and is
+ * left alone.
  *
  * One thread runs this program, on one CPU: plain stores are enough. */
 #include "common.bpf.h"
@@ -50,7 +52,8 @@ struct way {
 	/* Written by userspace at any time. */
 	__u64 rate;
 	__u64 burst;
-	/* The schedule: packets asked for, of these given up, and allowed now; due = sent + lost + credit. */
+	/* The schedule: packets asked for, of these given up, and allowed now:
+	 * due = sent + lost + credit. */
 	__u64 due;
 	__u64 lost;
 	__u64 credit;

@@ -1,5 +1,5 @@
-/* The program of a port that only receives: every frame goes to the AF_XDP socket of its queue, whatever it is; where there
- * is no socket, the kernel gets it. */
+/* The program of a port that only receives: every frame goes to the AF_XDP socket of its queue,
+ * whatever it is; where there is no socket, the kernel gets it. */
 #include "common.bpf.h"
 
 AF_XDP_SOCKETS(xsks);

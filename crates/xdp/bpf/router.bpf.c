@@ -1,16 +1,19 @@
-/* The router's program on a device: it forwards what it can, gives what the router must do to the graph, and
- * leaves the rest to the kernel.
+/* The router's program on a device: it forwards what it can, gives what the router must do to the
+ * graph, and leaves the rest to the kernel.
  *
- * The kernel keeps: everything while the interface is down, frames that are not for its own address, everything that is not untagged
- * IPv4, IPv4 with options (the kernel is the slow path), multicast and limited broadcast, what a DHCP server
- * answers to the interface's own client (its destination is an address that nobody has yet), and destinations
- * whose next-hop group says local or punt.
+ * The kernel keeps: everything while the interface is down, frames that are not for its own
+ * address, everything that is not untagged IPv4, IPv4 with options (the kernel is the slow path),
+ * multicast and limited broadcast, what a DHCP server answers to the interface's own client (its
+ * destination is an address that nobody has yet), and destinations whose next-hop group says local
+ * or punt.
  *
- * All else is the router's. Where the interface's line says so, the program forwards as the graph's stages ip4-input,
- * ip4-lookup and ip4-rewrite do, out of the same tables; whatever needs more than that, and all that is broken in
- * another way than its checksum, goes to the graph by the AF_XDP socket of the queue.
+ * All else is the router's. Where the interface's line says so, the program forwards as the graph's
+ * stages ip4-input, ip4-lookup and ip4-rewrite do, out of the same tables; whatever needs more than
+ * that, and all that is broken in another way than its checksum, goes to the graph by the AF_XDP
+ * socket of the queue.
  *
- * Every port runs its own instance, with its own sockets; tables, counters and ways out are shared. */
+ * Every port runs its own instance, with its own sockets; tables, counters and ways out are
+ * shared. */
 #include "common.bpf.h"
 #include "tables.h"
 
@@ -22,7 +25,7 @@
 #define FRAGMENT 0x3fff
 /* Shortest Ethernet frame without its checksum: shorter packets are padded to it. */
 #define SHORTEST 60
-/* Of so many packets one is looked at for an unfinished checksum. */
+/* One packet in this many is looked at for an unfinished checksum. */
 #define SAMPLE 64
 
 /* One cache line of a table. */
@@ -101,7 +104,8 @@ static __always_inline __u32 word(void *map, __u32 line, __u32 at)
 	return l ? load(l, at) : 0;
 }
 
-/* DIR-24-8: bits 31..8 of the address choose the entry, which may name a group of 256 for bits 7..0. */
+/* DIR-24-8: bits 31..8 of the address choose the entry, which may name a group of 256 for bits
+ * 7..0. */
 static __always_inline __u32 entry_of(__u32 dst)
 {
 	__u32 entry = word(&ip4_first, dst >> 12, dst >> 8);
@@ -197,8 +201,8 @@ static __always_inline int is_plain(const struct packet *p)
 	return (__u8)(ip[12] - 1) < 223 && ip[12] != 127 && (__u8)(ip[16] - 1) < 223 && ip[16] != 127;
 }
 
-/* The TCP or UDP checksum field holds the sum of the pseudo-header alone: the sender left the rest to hardware that never
- * saw the packet (CHECKSUM_PARTIAL), or it is right by chance. */
+/* The TCP or UDP checksum field holds the sum of the pseudo-header alone: the sender left the rest
+ * to hardware that never saw the packet (CHECKSUM_PARTIAL), or it is right by chance. */
 static __always_inline int looks_unfinished(const struct packet *p)
 {
 	const __u8 *ip = p->data + ETH_LEN, *field;

@@ -1,4 +1,5 @@
-/* The receiving end of a load test: counts and drops what belongs to a stream, leaves the rest to the kernel. */
+/* The receiving end of a load test: counts and drops what belongs to a stream, leaves the rest to
+ * the kernel. */
 #include "common.bpf.h"
 
 #define MATCHES 32
