@@ -36,7 +36,7 @@ pub fn check(bytes: &[u8]) {
     let mut heard = Vec::new();
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Who sends too much is not heard to the end.
+            // A client that sends too much is not heard out.
             let _ = (&stream).write_all(bytes);
             let _ = stream.shutdown(Shutdown::Write);
         });

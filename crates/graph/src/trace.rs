@@ -30,7 +30,7 @@ pub struct Record {
     pub l3: u8,
     /// Length of the whole packet in bytes.
     pub len: u32,
-    /// The first bytes, if the packet has so many; see [`Record::packet_bytes`].
+    /// The first bytes, zeros beyond the packet's end; see [`Record::packet_bytes`].
     pub bytes: [u8; SNAPLEN],
 }
 

@@ -32,7 +32,7 @@ const OTHER_MAC: [u8; 6] = [2, 0, 0, 0, 2, 3];
 const FAR: [u8; 4] = [10, 1, 0, 1];
 const OTHER: [u8; 4] = [10, 2, 0, 1];
 const SRC: [u8; 4] = [192, 0, 2, 1];
-/// So many packets at once are fewer than a virtual link holds (256).
+/// Packets sent at once: fewer than a virtual link holds (256).
 const WINDOW: usize = 200;
 /// Far longer than a packet needs.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -121,8 +121,8 @@ impl Line {
         }
     }
 
-    /// Sends the packets, so many at a time, and takes them at the other end: all of them, each
-    /// once, as they are to be, and nothing else.
+    /// Sends the packets, a few at a time, and takes them at the other end: all of them, each once,
+    /// as they should be, and nothing else.
     fn cross(&self, packets: &[Vec<u8>], at_once: usize) {
         for packets in packets.chunks(at_once) {
             for packet in packets {

@@ -244,7 +244,7 @@ impl Expected {
     }
 }
 
-/// Rates change under way, a stop ends the sending wholly, and nothing is asked for meanwhile.
+/// Rates change under way, after a stop nothing is sent, and nothing is asked for meanwhile.
 #[test]
 fn rates_and_stops() {
     let Some((_alone, pair)) = alone_with_pair("stops") else {
@@ -357,7 +357,7 @@ fn two_ways_take_turns() {
         // One stops: the other goes on.
         let one = ways[0].stop().expect("stops");
         more(1);
-        // The rate of one that has stopped is nobody's business.
+        // The rate of one that has stopped does not matter.
         ways[0].set_rate(Rate::Unpaced);
         more(1);
         assert_eq!(sent(0), one.sent[0].packets);
@@ -464,8 +464,8 @@ fn longest_frame() {
     assert_eq!(settled(&sink, totals.sent[0].packets), totals.sent);
 }
 
-/// The kernel knows the program for as long as the generator lives, not only while it sends; nobody
-/// sees by what.
+/// The kernel knows the program for as long as the generator lives, not only while it sends; the
+/// device that sees to that is not in sight.
 #[test]
 fn the_program_is_registered_from_open_to_drop() {
     let Some((_alone, pair)) = alone_with_pair("registered") else {

@@ -1,5 +1,5 @@
-//! The tables of all tests of a program: made once, and lent to one test at a time, for their first
-//! level alone is 64 MiB of memory of the kernel's.
+//! The tables of all tests of a program: made once, and lent to one test at a time, because their
+//! first level alone takes 64 MiB of kernel memory.
 
 use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;

@@ -56,7 +56,7 @@ impl Wire {
         false
     }
 
-    /// The next packet to this address; None if none comes for so long.
+    /// The next packet to this address; None if none comes within the limit.
     pub fn next(&self, to: &[u8; 6]) -> Option<Vec<u8>> {
         let mut packet = vec![0; LONGEST];
         loop {
@@ -134,7 +134,7 @@ impl Flood {
         self.sent.load(Relaxed)
     }
 
-    /// Waits until it has sent so many more.
+    /// Waits until it has sent `packets` more.
     pub fn goes_on(&self, packets: u64) {
         let end = self.sent() + packets;
         let limit = patience(Duration::from_secs(60));

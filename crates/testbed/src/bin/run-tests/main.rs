@@ -33,15 +33,18 @@ use report::{Report, say};
 
 const USAGE: &str = "usage: run-tests [--cleanup PROGRAM] [--full-dispatcher OBJECT] LIST [FILTER...]
 
-Runs the test programs of LIST, those whose name contains a FILTER if there is one. A line of LIST is a program's name,
-the directory to run it in, the executable and its arguments, with a tab between each two.
+Runs the test programs of LIST, those whose name contains a FILTER if there is one. A line of LIST is
+a program's name, the directory to run it in, the executable and its arguments, separated by tabs.
 
-  --cleanup PROGRAM          as root, runs `PROGRAM cleanup` first, and after each program that had to be ended
-  --full-dispatcher OBJECT   as root, keeps the kernel's XDP dispatcher full, by programs of this object file
+  --cleanup PROGRAM          as root, runs `PROGRAM cleanup` first, and after each program that had
+                             to be ended
+  --full-dispatcher OBJECT   as root, keeps the kernel's XDP dispatcher full, by programs of this
+                             object file
 
 PARSHALL_TEST_LIMIT    seconds that a program may take (600), times PARSHALL_PATIENCE
-PARSHALL_TEST_SETTLE   seconds that the kernel may take to free what was used (10), times PARSHALL_PATIENCE
-RUST_TEST_THREADS      threads of a program; as many as processors, and at least 2, if it is not set";
+PARSHALL_TEST_SETTLE   seconds that the kernel may take to free what was used (10), times
+                       PARSHALL_PATIENCE
+RUST_TEST_THREADS      threads of a program; if not set, one for each processor, at least 2";
 
 #[derive(Default)]
 struct Arguments {

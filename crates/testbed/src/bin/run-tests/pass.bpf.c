@@ -1,4 +1,5 @@
-// A program that lets every packet pass: 48 of it keep the kernel's XDP dispatcher full (dispatcher.rs).
+// A program that lets every packet pass: 48 of these keep the kernel's XDP dispatcher full
+// (dispatcher.rs).
 #include <linux/bpf.h>
 
 __attribute__((section("xdp"), used)) int parshall_full(struct xdp_md *packet) {
