@@ -10,7 +10,7 @@ const NAP: Duration = Duration::from_millis(100);
 /// a packet waits then.
 const LOOK: Duration = Duration::from_millis(5);
 /// Time between two looks at ports that have no descriptor to wait on: what it adds to a packet's
-/// delay at most, beside the kernel's timer slack.
+/// delay at most, besides the kernel's timer slack.
 const GLANCE: Duration = Duration::from_micros(50);
 
 /// Most ports whose descriptors a worker waits on, as their list lies on its stack. With more ports

@@ -1,4 +1,5 @@
-//! null: receives what it transmitted. For benches, and to stand where no port is.
+//! null: receives what it transmitted. For benches, and to take the place of a port that is not
+//! there.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;

@@ -68,8 +68,8 @@ impl Tap {
         })
     }
 
-    /// Becomes true once somebody has deleted the interface, soon after. One that was moved to
-    /// another namespace is not gone.
+    /// Becomes true soon after somebody has deleted the interface. One that was moved to another
+    /// namespace is not gone.
     pub fn gone(&self) -> Arc<AtomicBool> {
         self.gone.clone()
     }

@@ -267,7 +267,8 @@ pub fn link_detach(link: BorrowedFd<'_>) -> io::Result<()> {
     unsafe { bpf(cmd::LINK_DETACH, &mut attr) }.map(drop)
 }
 
-/// Lifts the limit of locked memory, which kernels before 5.11 charge maps to; best effort.
+/// Lifts the limit of locked memory, which AF_XDP's packet memory counts towards without
+/// CAP_IPC_LOCK (maps no longer do, since Linux 5.11); best effort.
 pub fn unlimit_locked_memory() {
     let limit = libc::rlimit {
         rlim_cur: libc::RLIM_INFINITY,

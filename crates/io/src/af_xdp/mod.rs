@@ -267,7 +267,8 @@ impl Interface {
     }
 
     /// Whether the driver uses the packet memory itself, as the kernel reports it. If not, packets
-    /// are copied; whether in the driver or on socket buffers is the program's attachment.
+    /// are copied; where, in the driver or on socket buffers, depends on how the program is
+    /// attached.
     pub fn zero_copy(&self) -> bool {
         self.zero_copy
     }

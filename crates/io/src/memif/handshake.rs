@@ -392,7 +392,7 @@ pub fn said(reason: &str) -> Reason {
     format!("disconnected, saying \"{reason}\"")
 }
 
-/// Compares secrets without telling by its time how much of one is right.
+/// Compares secrets in a time that does not tell how much of one is right.
 fn same(a: &[u8; message::SECRET], b: &[u8; message::SECRET]) -> bool {
     let different = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
     std::hint::black_box(different) == 0

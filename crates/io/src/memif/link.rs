@@ -97,7 +97,7 @@ impl LinkSlot {
         Some((self.epoch.load(Ordering::Relaxed), place.clone()))
     }
 
-    /// A worker found the peer breaking the rules: the control thread shall disconnect it.
+    /// A worker found the peer breaking the rules: the control thread is to disconnect it.
     pub fn accuse(&self, epoch: u32) {
         self.faulty.store(epoch, Ordering::Release);
         self.control.signal();

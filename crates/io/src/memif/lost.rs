@@ -3,8 +3,8 @@
 //! A peer may cut the file behind a region short, punch holes into it, or leave no huge page for
 //! them: whoever touches such a page gets SIGBUS. The handler here maps zero pages over the whole
 //! region and marks it lost; the thread goes on with zeros, which are checked like all that a peer
-//! writes, and the connection is ended. (Display servers treat the buffers of their clients alike.)
-//! A SIGBUS of anything else does what it did before.
+//! writes, and the connection is ended. (Display servers treat their clients' buffers in the same
+//! way.) A SIGBUS of anything else does what it did before.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};

@@ -29,10 +29,10 @@ pub enum Refused {
         /// Bytes of the file.
         file: u64,
     },
-    /// Nothing.
+    /// It has no bytes.
     #[error("region of no bytes")]
     Empty,
-    /// Together with the regions before it.
+    /// It has too many bytes, together with the regions before it.
     #[error("regions of {0} bytes, more than {MAX_NORMAL}: use huge pages or fewer buffers")]
     Large(u64),
     /// Neither a memfd nor on tmpfs or hugetlbfs.
@@ -98,7 +98,7 @@ impl Region {
             return Err(Refused::Empty);
         }
         if file < bytes {
-            // It may also become so later, then the region is lost.
+            // If the file is cut short later, the region is lost.
             return Err(Refused::Short {
                 announced: bytes,
                 file,

@@ -15,7 +15,8 @@ use rustix::net::{
 use super::Error;
 use super::message::SIZE;
 
-/// File descriptors that one message may carry before it counts as abuse; the protocol uses one.
+/// File descriptors that are taken with one message. The protocol uses one; the kernel drops what
+/// is beyond these.
 const MAX_FDS: usize = 4;
 
 /// Bytes of `sun_path`, less the zero at its end (unix(7)).

@@ -1,9 +1,9 @@
 //! Keeps the kernel's XDP dispatcher full.
 //!
-//! The kernel calls XDP programs by a piece of code that it writes again with each attach and
-//! detach, while other processors run through it; kernels on emulated processors die of that. The
-//! code has places for 48 programs, and nothing is written while all are taken. So 24 veth pairs,
-//! which are down, in a network namespace without a name carry a program each on both ends.
+//! The kernel calls XDP programs by a piece of code that it rewrites with each attach and detach,
+//! while other processors run through it; kernels on emulated processors die of that. The code has
+//! places for 48 programs, and nothing is written while all are taken. So 24 veth pairs, which are
+//! down, in a network namespace without a name carry a program each on both ends.
 //!
 //! They belong to all runs on the machine that go on at the same time: each run shares a lock, and
 //! the process in that namespace waits until it can have this lock alone, then ends. The kernel
