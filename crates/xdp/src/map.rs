@@ -78,9 +78,9 @@ impl Map {
         let mut words = vec![0u8; possible_cpus()? * N * 8];
         // SAFETY: the key is 4 bytes; the value has room for `N` words for each possible CPU.
         unsafe { sys::map_lookup(self.fd.as_fd(), &key.to_ne_bytes(), &mut words)? };
-        let mut sum = [0u64; N];
-        for (i, word) in words.chunks_exact(8).enumerate() {
-            sum[i % N] += u64::from_ne_bytes(word.try_into().expect("chunks of 8"));
+        let mut sum = [0; N];
+        for (i, word) in words.as_chunks().0.iter().enumerate() {
+            sum[i % N] += u64::from_ne_bytes(*word);
         }
         Ok(sum)
     }
