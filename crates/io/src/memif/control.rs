@@ -13,11 +13,12 @@ use std::{io, thread};
 use kernel::event::{EventFd, poll, pollfd};
 
 use super::doorbell::Doorbell;
-use super::handshake::{self, Reason, Session};
+use super::endpoint::{Endpoint, Phase};
+use super::handshake::{self, Session};
 use super::link::{Link, LinkSlot};
 use super::message::Message;
-use super::retry::{Arrivals, Retry, is_among};
-use super::socket::{Channel, Listener};
+use super::retry::{Arrivals, is_among};
+use super::socket::Listener;
 use super::{Config, Error, Queue, Role, Status};
 
 /// The beat of everything that is timed, but for a client's attempts to connect: fine enough for
@@ -29,8 +30,6 @@ const MAX_STRANGERS: usize = 32;
 /// Clients accepted from one socket in one turn: so few that each has two turns to say what it
 /// wants.
 const MAX_ACCEPTED: usize = MAX_STRANGERS / 2;
-/// Messages taken from one session in one turn, so that none keeps the thread from the others.
-const MAX_MESSAGES: usize = 64;
 
 /// The control thread. Dropping it ends all sessions.
 #[derive(Debug)]
@@ -65,31 +64,6 @@ struct State {
     next_key: u64,
     /// Accepting failed: the listeners rest for a beat.
     resting: bool,
-}
-
-struct Endpoint {
-    key: u64,
-    config: Config,
-    /// By queue.
-    slots: Vec<Arc<LinkSlot>>,
-    phase: Phase,
-    /// A client's.
-    retry: Retry,
-    status: Status,
-}
-
-#[derive(Debug)]
-enum Phase {
-    /// Not connected.
-    Waiting,
-    Handshake(Session),
-    Up(Session),
-}
-
-impl std::fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Endpoint({}, {:?})", self.config.name, self.phase)
-    }
 }
 
 impl Control {
@@ -147,14 +121,7 @@ impl Control {
         }
         let key = state.next_key;
         state.next_key += 1;
-        state.endpoints.push(Endpoint {
-            key,
-            config,
-            slots,
-            phase: Phase::Waiting,
-            retry: Retry::new(Instant::now()),
-            status: Status::default(),
-        });
+        state.endpoints.push(Endpoint::new(key, config, slots));
         drop(state);
         self.shared.wake.signal();
         let shared = self.shared.clone();
@@ -368,103 +335,4 @@ fn refuse(
 fn offered(endpoints: &[Endpoint], path: &str) -> u16 {
     let served = endpoints.iter().filter(|e| e.serves(path));
     served.map(|e| e.config.queues).min().unwrap_or(1)
-}
-
-impl Endpoint {
-    /// Whether it is there for the clients of this socket.
-    fn serves(&self, path: &str) -> bool {
-        self.config.role == Role::Server && self.config.socket == path
-    }
-
-    fn turn(&mut self, now: Instant, arrivals: &Arrivals, retired: &mut Vec<Arc<Link>>) {
-        if let Phase::Waiting = self.phase {
-            if self.config.role == Role::Client && self.retry.is_due(now) {
-                self.connect(now, arrivals);
-            }
-        } else if let Err(reason) = self.serve(now, retired) {
-            self.end(&reason, retired);
-        }
-    }
-
-    fn connect(&mut self, now: Instant, arrivals: &Arrivals) {
-        match Channel::connect(&self.config.socket) {
-            Ok(channel) => self.phase = Phase::Handshake(Session::with_server(channel)),
-            Err(e) => {
-                self.status.reason = format!("no server at {}: {e}", self.config.socket);
-                self.retry.failed(now);
-                // Its directory may be there by now.
-                arrivals.watch(&self.config.socket);
-            }
-        }
-    }
-
-    /// Hears the peer, and the workers' complaints about it.
-    fn serve(&mut self, now: Instant, retired: &mut Vec<Arc<Link>>) -> Result<(), Reason> {
-        if let Some(complaint) = self.slots.iter().find_map(|s| s.complaint()) {
-            return Err(complaint.to_owned());
-        }
-        for _ in 0..MAX_MESSAGES {
-            match &mut self.phase {
-                Phase::Waiting => return Ok(()),
-                Phase::Up(session) => match session.receive()? {
-                    None => return Ok(()),
-                    Some((Message::Disconnect { reason, .. }, _)) => {
-                        return Err(handshake::said(&reason));
-                    }
-                    Some(_) => return Err(handshake::UNEXPECTED.to_owned()),
-                },
-                Phase::Handshake(session) => match session.receive()? {
-                    None if now >= session.deadline => {
-                        return Err(handshake::TOO_SLOW.to_owned());
-                    }
-                    None => return Ok(()),
-                    Some((message, fd)) => {
-                        if session.step(&self.config, message, fd)? {
-                            self.up(retired);
-                        }
-                    }
-                },
-            }
-        }
-        Ok(())
-    }
-
-    /// Hands the finished connection to the workers.
-    fn up(&mut self, retired: &mut Vec<Arc<Link>>) {
-        let Phase::Handshake(mut session) = std::mem::replace(&mut self.phase, Phase::Waiting)
-        else {
-            return;
-        };
-        self.retry.succeeded();
-        let (links, rings) = session.links(&self.config);
-        for (slot, link) in self.slots.iter().zip(links) {
-            retired.extend(slot.plug(Some(link)));
-        }
-        self.status = Status {
-            up: true,
-            peer: session.peer.clone(),
-            peer_interface: session.peer_interface.clone(),
-            rings,
-            reason: String::new(),
-        };
-        self.phase = Phase::Up(session);
-    }
-
-    /// Ends the session, if there is one, and takes the link from the workers.
-    fn end(&mut self, reason: &str, retired: &mut Vec<Arc<Link>>) {
-        let (Phase::Handshake(session) | Phase::Up(session)) =
-            std::mem::replace(&mut self.phase, Phase::Waiting)
-        else {
-            return;
-        };
-        self.retry.failed(Instant::now());
-        session.part(reason);
-        for slot in &self.slots {
-            retired.extend(slot.plug(None));
-        }
-        self.status = Status {
-            reason: session.blame(reason),
-            ..Status::default()
-        };
-    }
 }

@@ -17,7 +17,9 @@
 
 mod control;
 mod copy;
+mod cursor;
 mod doorbell;
+mod endpoint;
 mod handshake;
 mod link;
 mod lost;
