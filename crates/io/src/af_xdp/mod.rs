@@ -8,6 +8,8 @@
 //! Modes are tried one by one with explicit flags, from which the kernel never falls back. Generic
 //! mode is the program's matter: for the socket it is a copy mode.
 
+mod counters;
+mod owned;
 mod queue;
 mod ring;
 mod socket;
@@ -294,7 +296,7 @@ impl Interface {
 
     /// Whether the interface has vanished. Its queues are dead then; open it again when it is back.
     pub fn gone(&self) -> bool {
-        self.gone.load(Ordering::Acquire)
+        self.gone.load(Ordering::Relaxed)
     }
 
     /// Reads the kernel's counters into those of the ports. Call it now and then from the control

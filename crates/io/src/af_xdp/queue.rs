@@ -1,6 +1,9 @@
 //! One queue of an interface: an AF_XDP socket and its rings, a [`Port`].
 #![allow(unsafe_code)]
 
+#[cfg(test)]
+mod tests;
+
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -10,33 +13,15 @@ use graph::pool::MAX_PACKET;
 use graph::{Batch, Buffers, Desc, Frame, Pool, Port, PortCounters};
 use kernel::event::{EventFd, poll, pollfd};
 
+use super::counters::{
+    NAMES, RX_BAD, RX_NO_BUFFER, RX_TOO_LONG, TX_CHAINED, TX_DOWN, TX_GONE, TX_KICK_ERROR,
+};
+use super::owned::Owned;
 use super::socket::{self, RING, Rings};
 
 /// Calls to the kernel in one flush. In copy mode it takes 32 packets a call: 8 calls are a frame,
 /// the others are for what an earlier flush left.
 const KICKS: usize = 12;
-
-pub(super) const NAMES: [&str; 12] = [
-    "rx-dropped",
-    "rx-ring-full",
-    "rx-fill-empty",
-    "rx-invalid",
-    "tx-invalid",
-    "rx-bad-descriptor",
-    "rx-too-long",
-    "rx-no-buffer",
-    "tx-chained",
-    "tx-gone",
-    "tx-kick-error",
-    "tx-down",
-];
-const RX_BAD: usize = 5;
-const RX_TOO_LONG: usize = 6;
-const RX_NO_BUFFER: usize = 7;
-const TX_CHAINED: usize = 8;
-const TX_GONE: usize = 9;
-const TX_KICK_ERROR: usize = 10;
-const TX_DOWN: usize = 11;
 
 /// Buffers to receive into that the kernel has at most: a full ring of empty ones, and a full ring
 /// of received ones.
@@ -71,35 +56,11 @@ pub struct Queue {
     unsent: bool,
     /// The interface was down at the last attempt to send.
     down: bool,
+    /// Shared by all queues and the control side; it orders nothing else.
     gone: Arc<AtomicBool>,
     /// Stands for the socket once the interface is gone: it never wakes.
     quiet: EventFd,
     counters: PortCounters,
-}
-
-/// The set of buffers that are in the kernel's hands.
-#[derive(Debug)]
-struct Owned(Box<[u64]>);
-
-impl Owned {
-    #[inline(always)]
-    fn insert(&mut self, buf: u32) {
-        if let Some(word) = self.0.get_mut(buf as usize / 64) {
-            *word |= 1 << (buf % 64);
-        }
-    }
-
-    /// False if it was not in.
-    #[inline(always)]
-    fn remove(&mut self, buf: u32) -> bool {
-        let Some(word) = self.0.get_mut(buf as usize / 64) else {
-            return false;
-        };
-        let bit = 1 << (buf % 64);
-        let was = *word & bit != 0;
-        *word &= !bit;
-        was
-    }
 }
 
 impl Queue {
@@ -118,7 +79,7 @@ impl Queue {
             name,
             socket: Some(socket),
             rings: Some(rings),
-            owned: Owned(vec![0; pool.count().div_ceil(64) as usize].into()),
+            owned: Owned::new(pool.count()),
             receiving: 0,
             sending: 0,
             zero_copy,
@@ -298,7 +259,7 @@ impl Queue {
                 // Down, not away: it is tried again when there is more to send.
                 Err(libc::ENETDOWN) => return self.down = true,
                 Err(libc::ENXIO | libc::ENODEV | libc::EBADF) => {
-                    return self.gone.store(true, Ordering::Release);
+                    return self.gone.store(true, Ordering::Relaxed);
                 }
                 Err(_) => return self.counters.add(TX_KICK_ERROR, 1),
             }
@@ -316,7 +277,7 @@ impl Queue {
             let mut state = [pollfd(&**socket, 0)];
             poll(&mut state, Some(std::time::Duration::ZERO));
             if state[0].revents & (libc::POLLERR | libc::POLLNVAL) != 0 {
-                self.gone.store(true, Ordering::Release);
+                self.gone.store(true, Ordering::Relaxed);
             }
         }
         self.is_gone()
@@ -415,158 +376,18 @@ impl Port for Queue {
         let lost = self.zero_copy && !self.looks_gone();
         self.rings = None;
         if let Some(socket) = self.socket.take() {
-            close(socket);
+            socket::close(socket);
         }
         if lost {
             return;
         }
-        for (first, word) in (0..).step_by(64).zip(&mut self.owned.0) {
-            while *word != 0 {
-                let bit = word.trailing_zeros();
-                *word &= *word - 1;
-                // SAFETY: the kernel had it from us and its socket is closed.
-                unsafe { bufs.free_index(first + bit) };
-            }
-        }
+        self.owned.drain(|buf| {
+            // SAFETY: the kernel had it from us and its socket is closed.
+            unsafe { bufs.free_index(buf) };
+        });
     }
 
     fn counters(&self) -> PortCounters {
         self.counters.clone()
-    }
-}
-
-/// Closes a socket, after the control thread if that is just using it (for the time of a system
-/// call).
-fn close(mut socket: Arc<OwnedFd>) {
-    while let Err(shared) = Arc::try_unwrap(socket) {
-        std::thread::yield_now();
-        socket = shared;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::FileExt;
-
-    use rustix::net::xdp::XdpRingOffset;
-
-    use super::super::ring::Cursor;
-    use super::*;
-    use crate::testbed::frame_of;
-
-    /// A ring as the kernel makes them, and its side of it.
-    struct Kernel(std::fs::File);
-
-    const OFFSETS: XdpRingOffset = XdpRingOffset {
-        producer: 0,
-        consumer: 64,
-        flags: Some(128),
-        desc: 192,
-    };
-
-    impl Kernel {
-        fn ring<T: Copy>() -> (Self, Cursor<T>) {
-            let file = tempfile::tempfile().expect("a file");
-            file.set_len(1 << 20).expect("room");
-            let fd = OwnedFd::from(file.try_clone().expect("its descriptor"));
-            let cursor = Cursor::map(&fd, 0, OFFSETS, RING).expect("a mapping");
-            (Self(file), cursor)
-        }
-
-        fn get(&self, at: u64) -> u32 {
-            let mut word = [0; 4];
-            self.0.read_exact_at(&mut word, at).expect("a word");
-            u32::from_ne_bytes(word)
-        }
-
-        fn set(&self, at: u64, word: u32) {
-            self.0
-                .write_all_at(&word.to_ne_bytes(), at)
-                .expect("a word");
-        }
-
-        /// Takes all that was submitted; says how much that was since the beginning.
-        fn take(&self) -> u32 {
-            let submitted = self.get(OFFSETS.producer);
-            self.set(OFFSETS.consumer, submitted);
-            submitted
-        }
-    }
-
-    /// A driver that takes all it is offered and gives nothing back for long: what the queue has
-    /// lent it stays within the bound that the pool is made for, and in zero-copy mode nobody else
-    /// gets it while the driver may still use it.
-    fn lends_no_more_than_it_may(zero_copy: bool) {
-        let (fill, fill_ring) = Kernel::ring();
-        let (done, done_ring) = Kernel::ring();
-        let (_, rx_ring) = Kernel::ring();
-        let (tx, tx_ring) = Kernel::ring();
-        let rings = Rings {
-            fill: fill_ring,
-            done: done_ring,
-            rx: rx_ring,
-            tx: tx_ring,
-        };
-        let pool = Pool::new(4 * RING, 2048).expect("a pool");
-        let mut bufs = Buffers::new(pool.clone());
-        let socket = Arc::new(OwnedFd::from(EventFd::new().expect("an eventfd")));
-        let modes = [zero_copy, false];
-        let mut port = Queue::new(
-            "q".into(),
-            socket,
-            rings,
-            pool.clone(),
-            modes,
-            Arc::default(),
-        )
-        .expect("a queue");
-        let send = |port: &mut Queue, bufs: &mut Buffers, count: usize| {
-            let mut frame = frame_of(bufs, &vec![vec![7; 60]; count]);
-            let sent = frame.send(port, bufs);
-            frame.drain().for_each(|d| bufs.free(d));
-            port.flush(bufs);
-            (sent, tx.take())
-        };
-        for _ in 0..40 {
-            port.rx(&mut bufs, &mut Frame::default());
-            fill.take();
-            send(&mut port, &mut bufs, 256);
-        }
-        assert_eq!(fill.take(), RECEIVING);
-        assert_eq!(send(&mut port, &mut bufs, 1), (0, SENDING));
-        // Sent packets come back: there is room for as many.
-        for index in 0..3u64 {
-            // Where the entries of the transmit ring begin with their address.
-            let mut address = [0; 8];
-            let read = tx.0.read_exact_at(&mut address, OFFSETS.desc + 16 * index);
-            read.expect("an entry");
-            let wrote = done.0.write_all_at(&address, OFFSETS.desc + 8 * index);
-            wrote.expect("an entry");
-        }
-        done.set(OFFSETS.producer, 3);
-        assert_eq!(send(&mut port, &mut bufs, 5), (3, SENDING + 3));
-        port.drain(&mut bufs);
-        drop((port, bufs));
-        let lost = if zero_copy { Queue::HOLDS } else { 0 };
-        assert_eq!(pool.available(), pool.count() - lost);
-    }
-
-    #[test]
-    fn a_slow_driver_is_lent_no_more_than_it_may() {
-        lends_no_more_than_it_may(false);
-        lends_no_more_than_it_may(true);
-    }
-
-    #[test]
-    fn a_buffer_is_owned_once() {
-        let mut owned = Owned(vec![0; 2].into());
-        for buf in [0, 63, 64, 127] {
-            assert!(!owned.remove(buf));
-            owned.insert(buf);
-            assert!(owned.remove(buf));
-            assert!(!owned.remove(buf));
-        }
-        owned.insert(128);
-        assert!(!owned.remove(128), "beyond the pool");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::net::xdp::{
     SocketAddrXdp, SocketAddrXdpFlags, SocketAddrXdpWithSharedUmem, XDP_PGOFF_RX_RING,
@@ -103,4 +104,13 @@ pub fn kick_tx(fd: &OwnedFd) -> io::Result<()> {
 pub fn kick_rx(fd: &OwnedFd) -> io::Result<()> {
     net::recv(fd, &mut [0; 0], RecvFlags::DONTWAIT)?;
     Ok(())
+}
+
+/// Closes a socket, after the control thread if that is just using it (for the time of a system
+/// call).
+pub fn close(mut socket: Arc<OwnedFd>) {
+    while let Err(shared) = Arc::try_unwrap(socket) {
+        std::thread::yield_now();
+        socket = shared;
+    }
 }
