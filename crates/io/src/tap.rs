@@ -117,7 +117,7 @@ fn make(fd: &OwnedFd, name: &str) -> io::Result<()> {
     // SAFETY: all-zero is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.is_empty() || name.len() >= request.ifr_name.len() || name.contains(['/', '\0']) {
-        let what = format!("{name:?} is not a name of an interface (1 to 15 characters, no slash)");
+        let what = format!("{name:?} is not an interface name (1 to 15 characters, no slash)");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
@@ -184,7 +184,7 @@ impl Port for Tap {
     fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) {
         for d in batch {
             if let Err(e) = self.write(bufs, &d) {
-                // The interface is down, or the kernel does not like the packet: it is lost either
+                // The interface is down, or the kernel refuses the packet: it is lost either
                 // way.
                 self.failed(&e);
                 let down = e.raw_os_error() == Some(libc::EIO);

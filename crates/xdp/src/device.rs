@@ -47,7 +47,7 @@ impl Device {
         }
         let now = Self::here(self.ifindex)?;
         if now.mac != self.mac {
-            return Err(other("its address is another one"));
+            return Err(other("its address has changed"));
         }
         Ok(())
     }

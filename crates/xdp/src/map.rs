@@ -119,7 +119,7 @@ fn possible_cpus() -> io::Result<usize> {
         .next()
         .and_then(|last| last.parse::<usize>().ok());
     last.map(|last| last + 1)
-        .ok_or_else(|| io::Error::other(format!("odd list of CPUs {text:?}")))
+        .ok_or_else(|| io::Error::other(format!("not a list of CPUs: {text:?}")))
 }
 
 /// A type that may lie in memory shared with a program: made of atomics only, so that any bytes are

@@ -236,7 +236,7 @@ impl Session {
             rings.resize_with(index + 1, || None);
         }
         if rings[index].is_some() {
-            return Err(format!("ring {index} twice"));
+            return Err(format!("ring {index} was added twice"));
         }
         rings[index] = Some(Offer {
             ring,
