@@ -7,7 +7,7 @@ use graph::{Batch, Buffers, Desc, Frame, PortCounters};
 use super::Role;
 use super::copy::{prefetch_read, prefetch_write};
 use super::doorbell::Doorbell;
-use super::link::{Lane, Link};
+use super::link::{Link, RingEnd};
 use super::ring::{NEXT, NO_INTERRUPT};
 use super::transfer::{Fault, Stop};
 
@@ -58,13 +58,13 @@ pub struct Cursor {
 impl Cursor {
     /// Descriptors that the peer filled and we have not emptied.
     #[inline(always)]
-    fn filled(&self, role: Role, lane: &Lane) -> Result<u16, Fault> {
+    fn filled(&self, role: Role, end: &RingEnd) -> Result<u16, Fault> {
         let counter = match role {
-            Role::Server => lane.ring.head(),
-            Role::Client => lane.ring.tail(),
+            Role::Server => end.ring.head(),
+            Role::Client => end.ring.tail(),
         };
         let filled = counter.load(Ordering::Acquire).wrapping_sub(self.rx);
-        if filled > lane.ring.size() {
+        if filled > end.ring.size() {
             Err(Fault)
         } else {
             Ok(filled)
@@ -74,11 +74,11 @@ impl Cursor {
     /// Descriptors that we may fill; looks at the peer's counter only when fewer than `want` are
     /// known of.
     #[inline(always)]
-    fn room(&mut self, role: Role, lane: &Lane, want: usize) -> Result<u16, Fault> {
-        let size = lane.ring.size();
+    fn room(&mut self, role: Role, end: &RingEnd, want: usize) -> Result<u16, Fault> {
+        let size = end.ring.size();
         let (counter, ahead) = match role {
-            Role::Server => (lane.ring.head(), 0),
-            Role::Client => (lane.ring.tail(), size),
+            Role::Server => (end.ring.head(), 0),
+            Role::Client => (end.ring.tail(), size),
         };
         let tx = self.tx;
         let room = |seen: u16| seen.wrapping_add(ahead).wrapping_sub(tx);
@@ -101,39 +101,39 @@ impl Cursor {
         frame: &mut Frame,
         counters: &PortCounters,
     ) -> Result<(), Fault> {
-        let Some(lane) = &link.rx else {
+        let Some(end) = &link.rx else {
             return Ok(());
         };
-        let mut filled = self.filled(link.role, lane)?;
+        let mut filled = self.filled(link.role, end)?;
         if filled == 0 {
             return Ok(());
         }
         let start = self.rx;
         for i in 0..filled.min(AHEAD) {
-            link.hint(lane, self.rx.wrapping_add(i), prefetch_read);
+            link.hint(end, self.rx.wrapping_add(i), prefetch_read);
         }
         let mut result = Ok(());
         while frame.room() > 0 && filled > 0 {
             if filled > AHEAD {
-                link.hint(lane, self.rx.wrapping_add(AHEAD), prefetch_read);
+                link.hint(end, self.rx.wrapping_add(AHEAD), prefetch_read);
             }
-            let slot = lane.ring.read(self.rx);
+            let slot = end.ring.read(self.rx);
             let taken = if slot.flags & NEXT == 0
                 && slot.length.wrapping_sub(1) < u32::from(bufs.pool().room())
             {
-                link.copy_one(lane, self.rx, slot, bufs).map(|d| (d, 1))
+                link.copy_one(end, self.rx, slot, bufs).map(|d| (d, 1))
             } else {
-                link.copy_chain(lane, self.rx, filled, bufs)
+                link.copy_chain(end, self.rx, filled, bufs)
             };
             match taken {
                 Ok((d, slots)) => {
                     frame.put(d);
-                    self.release(link, lane, slots);
+                    self.release(link, end, slots);
                     filled -= slots;
                 }
                 Err(Stop::Skip(slots)) => {
                     counters.add(RX_BAD_PACKET, 1);
-                    self.release(link, lane, slots);
+                    self.release(link, end, slots);
                     filled -= slots;
                 }
                 Err(Stop::NoBuffer) => {
@@ -148,30 +148,30 @@ impl Cursor {
             }
         }
         if self.rx != start {
-            self.publish_rx(link.role, lane);
+            self.publish_rx(link.role, end);
         }
         result
     }
 
     /// Goes past `slots` descriptors. The client offers their buffers again.
     #[inline(always)]
-    fn release(&mut self, link: &Link, lane: &Lane, slots: u16) {
+    fn release(&mut self, link: &Link, end: &RingEnd, slots: u16) {
         for _ in 0..slots {
             if link.role == Role::Client {
-                let slot = link.own(lane, self.rx, link.buffer_size, 0);
-                lane.ring.write(self.rx, slot);
+                let slot = link.own(end, self.rx, link.buffer_size, 0);
+                end.ring.write(self.rx, slot);
             }
             self.rx = self.rx.wrapping_add(1);
         }
     }
 
     /// Shows the peer what was released.
-    fn publish_rx(&self, role: Role, lane: &Lane) {
+    fn publish_rx(&self, role: Role, end: &RingEnd) {
         match role {
-            Role::Server => lane.ring.tail().store(self.rx, Ordering::Release),
+            Role::Server => end.ring.tail().store(self.rx, Ordering::Release),
             Role::Client => {
-                let head = self.rx.wrapping_add(lane.ring.size());
-                lane.ring.head().store(head, Ordering::Release);
+                let head = self.rx.wrapping_add(end.ring.size());
+                end.ring.head().store(head, Ordering::Release);
             }
         }
     }
@@ -185,13 +185,13 @@ impl Cursor {
         batch: &mut Batch<'_>,
         counters: &PortCounters,
     ) -> Result<(), Fault> {
-        let Some(lane) = &link.tx else {
+        let Some(end) = &link.tx else {
             drop_all(bufs, batch, counters);
             return Ok(());
         };
-        let mut room = self.room(link.role, lane, batch.len())?;
+        let mut room = self.room(link.role, end, batch.len())?;
         for i in 0..room.min(AHEAD) {
-            link.hint(lane, self.tx.wrapping_add(i), prefetch_write);
+            link.hint(end, self.tx.wrapping_add(i), prefetch_write);
         }
         let start = self.tx;
         let mut result = Ok(());
@@ -199,7 +199,7 @@ impl Cursor {
             if room == 0 {
                 // Long packets take several descriptors each: more may have become free than the
                 // batch has packets.
-                match self.room(link.role, lane, 1) {
+                match self.room(link.role, end, 1) {
                     Ok(0) => break,
                     Ok(more) => room = more,
                     Err(Fault) => {
@@ -209,9 +209,9 @@ impl Cursor {
                 }
             }
             if room > AHEAD {
-                link.hint(lane, self.tx.wrapping_add(AHEAD), prefetch_write);
+                link.hint(end, self.tx.wrapping_add(AHEAD), prefetch_write);
             }
-            let slots = match self.put(link, lane, &mut room, d, bufs) {
+            let slots = match self.put(link, end, &mut room, d, bufs) {
                 Ok(Some(slots)) => slots,
                 Ok(None) => break,
                 Err(Fault) => {
@@ -228,8 +228,8 @@ impl Cursor {
         }
         if self.tx != start {
             match link.role {
-                Role::Server => lane.ring.tail().store(self.tx, Ordering::Release),
-                Role::Client => lane.ring.head().store(self.tx, Ordering::Release),
+                Role::Server => end.ring.tail().store(self.tx, Ordering::Release),
+                Role::Client => end.ring.head().store(self.tx, Ordering::Release),
             }
             self.kick = true;
         }
@@ -242,19 +242,19 @@ impl Cursor {
     fn put(
         &mut self,
         link: &Link,
-        lane: &Lane,
+        end: &RingEnd,
         room: &mut u16,
         d: &Desc,
         bufs: &Buffers,
     ) -> Result<Option<u16>, Fault> {
-        let slots = link.put(lane, self.tx, *room, d, bufs)?;
+        let slots = link.put(end, self.tx, *room, d, bufs)?;
         if slots > 0 {
             return Ok(Some(slots));
         }
         // A long packet: more descriptors may have become free than were known of.
-        *room = self.room(link.role, lane, usize::MAX)?;
-        let slots = link.put(lane, self.tx, *room, d, bufs)?;
-        Ok((slots > 0 || *room >= lane.longest_chain()).then_some(slots))
+        *room = self.room(link.role, end, usize::MAX)?;
+        let slots = link.put(end, self.tx, *room, d, bufs)?;
+        Ok((slots > 0 || *room >= end.longest_chain()).then_some(slots))
     }
 
     /// Wakes the peer if it sleeps.
@@ -263,23 +263,23 @@ impl Cursor {
             return;
         }
         self.kick = false;
-        if let Some(lane) = &link.tx {
+        if let Some(end) = &link.tx {
             // Our counter is stored before we look at the peer's flag; the sleeper clears its flag,
             // then looks at our counter. So one of the two sees what the other did.
             fence(Ordering::SeqCst);
-            if lane.ring.flags().load(Ordering::Relaxed) & NO_INTERRUPT == 0 {
-                doorbell.ring(&lane.event);
+            if end.ring.flags().load(Ordering::Relaxed) & NO_INTERRUPT == 0 {
+                doorbell.ring(&end.event);
             }
         }
     }
 
     /// Asks the peer for signals; false if packets are here already.
     pub fn arm(&self, link: &Link) -> bool {
-        let Some(lane) = &link.rx else { return true };
-        lane.ring.flags().store(0, Ordering::Relaxed);
+        let Some(end) = &link.rx else { return true };
+        end.ring.flags().store(0, Ordering::Relaxed);
         // The other half of what `signal` does.
         fence(Ordering::SeqCst);
-        matches!(self.filled(link.role, lane), Ok(0))
+        matches!(self.filled(link.role, end), Ok(0))
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use kernel::event::EventFd;
 
-use super::link::{Lane, Link};
+use super::link::{Link, RingEnd};
 use super::message::{self, AddRing, Hello, Init, MODE_ETHERNET, Message, SIZE, VERSION};
 use super::region::{Region, is_eventfd};
 use super::ring::{self, Ring};
@@ -352,19 +352,20 @@ impl Session {
     /// Turns what was agreed on into a link for each queue, and the number of receive and transmit
     /// rings.
     pub fn links(&mut self, config: &Config) -> (Vec<Arc<Link>>, (u16, u16)) {
-        let mut lanes = [0, 1].map(|direction| {
+        let mut ends = [0, 1].map(|direction| {
             let offers = std::mem::take(&mut self.rings[direction]);
-            let mut lanes: Vec<Option<Lane>> = offers.into_iter().map(|o| self.lane(o?)).collect();
-            lanes.resize_with(config.queues as usize, || None);
-            lanes
+            let mut ends: Vec<Option<RingEnd>> =
+                offers.into_iter().map(|o| self.ring_end(o?)).collect();
+            ends.resize_with(config.queues as usize, || None);
+            ends
         });
         if self.role == Role::Client {
-            lanes.swap(0, 1);
+            ends.swap(0, 1);
         }
-        let count = |lanes: &[Option<Lane>]| lanes.iter().flatten().map(|_| 1u16).sum();
-        let rings = (count(&lanes[0]), count(&lanes[1]));
+        let count = |ends: &[Option<RingEnd>]| ends.iter().flatten().map(|_| 1u16).sum();
+        let rings = (count(&ends[0]), count(&ends[1]));
         let regions: Arc<[Region]> = std::mem::take(&mut self.regions).into();
-        let [rx, tx] = lanes;
+        let [rx, tx] = ends;
         let links = rx.into_iter().zip(tx).map(|(rx, tx)| {
             Arc::new(Link {
                 role: self.role,
@@ -378,8 +379,8 @@ impl Session {
         (links.collect(), rings)
     }
 
-    fn lane(&self, offer: Offer) -> Option<Lane> {
-        Some(Lane {
+    fn ring_end(&self, offer: Offer) -> Option<RingEnd> {
+        Some(RingEnd {
             ring: self.ring(&offer.ring)?,
             event: offer.event,
             buffers: offer.buffers,

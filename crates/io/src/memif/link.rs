@@ -11,9 +11,9 @@ use super::region::Region;
 use super::ring::Ring;
 use super::{Role, lost};
 
-/// One direction of a queue.
+/// Our end of a ring, which is one direction of a queue.
 #[derive(Debug)]
-pub struct Lane {
+pub struct RingEnd {
     /// The descriptors.
     pub ring: Ring,
     /// Signals the receiver.
@@ -30,9 +30,9 @@ pub struct Link {
     /// The shared memory, by region index.
     pub regions: Arc<[Region]>,
     /// What we receive from.
-    pub rx: Option<Lane>,
+    pub rx: Option<RingEnd>,
     /// What we send to.
-    pub tx: Option<Lane>,
+    pub tx: Option<RingEnd>,
     /// Bytes of a buffer (client: of our own making).
     pub buffer_size: u32,
     /// Client: distance of two buffers.

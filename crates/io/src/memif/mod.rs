@@ -130,9 +130,9 @@ impl Config {
 
     /// Bytes of a client's region.
     fn memory(&self) -> u64 {
-        let lane =
+        let ring =
             u64::from(ring::bytes(self.log2_ring)) + (u64::from(self.stride()) << self.log2_ring);
-        2 * u64::from(self.queues) * lane + 64
+        2 * u64::from(self.queues) * ring + 64
     }
 }
 

@@ -57,14 +57,14 @@ impl Queue {
         let Some((epoch, link)) = self.slot.current() else {
             return;
         };
-        if let Some(lane) = self.live.take().as_ref().and_then(|l| l.link.rx.as_ref()) {
-            self.wake.remove(&lane.event);
+        if let Some(end) = self.live.take().as_ref().and_then(|l| l.link.rx.as_ref()) {
+            self.wake.remove(&end.event);
         }
         self.epoch = epoch;
         if let Some(link) = link {
-            if let Some(lane) = &link.rx {
+            if let Some(end) = &link.rx {
                 // Without it the queue still works by polling.
-                let _ = self.wake.add(&lane.event);
+                let _ = self.wake.add(&end.event);
             }
             // Its memory may have gone before we had it: that loss was nobody's then.
             let lost = link.is_lost();
@@ -104,8 +104,8 @@ impl Queue {
     #[cold]
     fn fault(&mut self) {
         self.counters.add(PEER_FAULT, 1);
-        if let Some(lane) = self.live.take().as_ref().and_then(|l| l.link.rx.as_ref()) {
-            self.wake.remove(&lane.event);
+        if let Some(end) = self.live.take().as_ref().and_then(|l| l.link.rx.as_ref()) {
+            self.wake.remove(&end.event);
         }
         self.slot.accuse(self.epoch);
     }
@@ -164,8 +164,8 @@ impl Port for Queue {
 
     fn disarm(&mut self) {
         self.wake.clear();
-        if let Some(lane) = self.live.as_ref().and_then(|l| l.link.rx.as_ref()) {
-            lane.ring.flags().store(NO_INTERRUPT, Ordering::Relaxed);
+        if let Some(end) = self.live.as_ref().and_then(|l| l.link.rx.as_ref()) {
+            end.ring.flags().store(NO_INTERRUPT, Ordering::Relaxed);
         }
     }
 
@@ -176,14 +176,14 @@ impl Port for Queue {
 
 impl Live {
     fn start(link: Arc<Link>) -> Self {
-        if let Some(lane) = &link.rx {
-            lane.ring.flags().store(NO_INTERRUPT, Ordering::Relaxed);
+        if let Some(end) = &link.rx {
+            end.ring.flags().store(NO_INTERRUPT, Ordering::Relaxed);
             if link.role == Role::Client {
                 // Every buffer of the ring is on offer from the start.
-                for at in 0..lane.ring.size() {
-                    lane.ring.write(at, link.own(lane, at, link.buffer_size, 0));
+                for at in 0..end.ring.size() {
+                    end.ring.write(at, link.own(end, at, link.buffer_size, 0));
                 }
-                lane.ring.head().store(lane.ring.size(), Ordering::Release);
+                end.ring.head().store(end.ring.size(), Ordering::Release);
             }
         }
         Self {

@@ -9,7 +9,7 @@ use graph::{Buffers, Desc};
 
 use super::Role;
 use super::copy::copy_packet;
-use super::link::{Lane, Link};
+use super::link::{Link, RingEnd};
 use super::ring::{NEXT, Slot};
 
 /// Descriptors of one packet: enough for the longest in buffers of 64 bytes, few enough to walk at
@@ -31,7 +31,7 @@ pub enum Stop {
     Fault,
 }
 
-impl Lane {
+impl RingEnd {
     /// Descriptors that one packet may take.
     #[inline(always)]
     pub fn longest_chain(&self) -> u16 {
@@ -42,24 +42,30 @@ impl Lane {
 impl Link {
     /// A descriptor of our own ring as it should be, whatever shared memory says now.
     #[inline(always)]
-    pub fn own(&self, lane: &Lane, at: u16, length: u32, flags: u16) -> Slot {
-        let index = u32::from(at & (lane.ring.size() - 1));
+    pub fn own(&self, end: &RingEnd, at: u16, length: u32, flags: u16) -> Slot {
+        let index = u32::from(at & (end.ring.size() - 1));
         Slot {
             flags,
             region: 0,
             length,
-            offset: lane.buffers + index * self.stride,
+            offset: end.buffers + index * self.stride,
         }
     }
 
     /// The buffer of a descriptor of which `length` bytes are to be touched. A client knows its
     /// buffers and does not believe shared memory; a server believes what stays within the regions.
     #[inline(always)]
-    fn buffer(&self, lane: &Lane, at: u16, slot: Slot, length: u32) -> Result<NonNull<u8>, Fault> {
+    fn buffer(
+        &self,
+        end: &RingEnd,
+        at: u16,
+        slot: Slot,
+        length: u32,
+    ) -> Result<NonNull<u8>, Fault> {
         match self.role {
             Role::Client if length > self.buffer_size => Err(Fault),
             Role::Client => {
-                let own = self.own(lane, at, length, 0);
+                let own = self.own(end, at, length, 0);
                 self.regions
                     .first()
                     .and_then(|r| r.at(own.offset, length))
@@ -74,10 +80,10 @@ impl Link {
 
     /// Fetches the buffer of a descriptor ahead of its use. Any address will do.
     #[inline(always)]
-    pub fn hint(&self, lane: &Lane, at: u16, fetch: impl Fn(*const u8)) {
+    pub fn hint(&self, end: &RingEnd, at: u16, fetch: impl Fn(*const u8)) {
         let slot = match self.role {
-            Role::Client => self.own(lane, at, 0, 0),
-            Role::Server => lane.ring.read(at),
+            Role::Client => self.own(end, at, 0, 0),
+            Role::Server => end.ring.read(at),
         };
         if let Some(region) = self.regions.get(slot.region as usize) {
             fetch(region.hint(slot.offset));
@@ -88,13 +94,13 @@ impl Link {
     #[inline(always)]
     pub fn copy_one(
         &self,
-        lane: &Lane,
+        end: &RingEnd,
         at: u16,
         slot: Slot,
         bufs: &mut Buffers,
     ) -> Result<Desc, Stop> {
         let from = self
-            .buffer(lane, at, slot, slot.length)
+            .buffer(end, at, slot, slot.length)
             .map_err(|Fault| Stop::Fault)?;
         let length = slot.length as usize;
         let (d, to) = bufs.alloc_len(length).ok_or(Stop::NoBuffer)?;
@@ -108,7 +114,7 @@ impl Link {
     #[cold]
     pub fn copy_chain(
         &self,
-        lane: &Lane,
+        end: &RingEnd,
         at: u16,
         filled: u16,
         bufs: &mut Buffers,
@@ -117,9 +123,9 @@ impl Link {
         let (mut slots, mut total) = (0, 0);
         loop {
             let here = at.wrapping_add(slots);
-            let slot = lane.ring.read(here);
+            let slot = end.ring.read(here);
             let from = self
-                .buffer(lane, here, slot, slot.length)
+                .buffer(end, here, slot, slot.length)
                 .map_err(|Fault| Stop::Fault)?;
             parts[slots as usize] = (from, slot.length);
             slots += 1;
@@ -127,7 +133,7 @@ impl Link {
             if slot.flags & NEXT == 0 {
                 break;
             }
-            if slots == lane.longest_chain() {
+            if slots == end.longest_chain() {
                 return Err(Stop::Fault);
             }
             if slots == filled {
@@ -141,17 +147,17 @@ impl Link {
             Ok((assemble(parts, bufs).ok_or(Stop::NoBuffer)?, slots))
         };
         if self.role == Role::Server {
-            self.clear_chain(lane, at, slots);
+            self.clear_chain(end, at, slots);
         }
         taken
     }
 
     /// Takes the flag off descriptors that go back to the client: some set it and never clear it
     /// again.
-    fn clear_chain(&self, lane: &Lane, at: u16, slots: u16) {
+    fn clear_chain(&self, end: &RingEnd, at: u16, slots: u16) {
         for at in (0..slots).map(|i| at.wrapping_add(i)) {
-            let slot = lane.ring.read(at);
-            lane.ring.write(at, Slot { flags: 0, ..slot });
+            let slot = end.ring.read(at);
+            end.ring.write(at, Slot { flags: 0, ..slot });
         }
     }
 
@@ -159,30 +165,30 @@ impl Link {
     #[inline(always)]
     pub fn put(
         &self,
-        lane: &Lane,
+        end: &RingEnd,
         at: u16,
         room: u16,
         d: &Desc,
         bufs: &Buffers,
     ) -> Result<u16, Fault> {
-        if !d.is_chained() && self.put_one(lane, at, d, bufs)? {
+        if !d.is_chained() && self.put_one(end, at, d, bufs)? {
             return Ok(1);
         }
-        self.put_chain(lane, at, room, d, bufs)
+        self.put_chain(end, at, room, d, bufs)
     }
 
     /// Sends a packet of one buffer with one descriptor; false if it does not fit into it.
     #[inline(always)]
-    fn put_one(&self, lane: &Lane, at: u16, d: &Desc, bufs: &Buffers) -> Result<bool, Fault> {
+    fn put_one(&self, end: &RingEnd, at: u16, d: &Desc, bufs: &Buffers) -> Result<bool, Fault> {
         let length = u32::from(d.len());
-        let slot = self.offered(lane, at);
+        let slot = self.offered(end, at);
         if length > slot.length {
             return Ok(false);
         }
-        let to = self.buffer(lane, at, slot, length)?;
+        let to = self.buffer(end, at, slot, length)?;
         // SAFETY: `length` bytes are within our buffer and within the peer's.
         unsafe { copy_packet(bufs.pool().data(d), to, length as usize) };
-        lane.ring.write(
+        end.ring.write(
             at,
             Slot {
                 flags: 0,
@@ -195,10 +201,10 @@ impl Link {
 
     /// The buffer on offer at a transmit descriptor.
     #[inline(always)]
-    fn offered(&self, lane: &Lane, at: u16) -> Slot {
+    fn offered(&self, end: &RingEnd, at: u16) -> Slot {
         match self.role {
-            Role::Client => self.own(lane, at, self.buffer_size, 0),
-            Role::Server => lane.ring.read(at),
+            Role::Client => self.own(end, at, self.buffer_size, 0),
+            Role::Server => end.ring.read(at),
         }
     }
 
@@ -207,15 +213,15 @@ impl Link {
     #[cold]
     fn put_chain(
         &self,
-        lane: &Lane,
+        end: &RingEnd,
         at: u16,
         room: u16,
         d: &Desc,
         bufs: &Buffers,
     ) -> Result<u16, Fault> {
-        let room = room.min(lane.longest_chain());
+        let room = room.min(end.longest_chain());
         let (mut used, mut filled) = (0u16, 0u32);
-        let mut slot = self.offered(lane, at);
+        let mut slot = self.offered(end, at);
         let mut result = Ok(());
         bufs.pool().segments(d, |mut bytes| {
             while !bytes.is_empty() && result.is_ok() {
@@ -226,19 +232,19 @@ impl Link {
                         return;
                     }
                     let before = at.wrapping_add(used - 1);
-                    lane.ring.write(
+                    end.ring.write(
                         before,
                         Slot {
                             flags: NEXT,
                             ..slot
                         },
                     );
-                    (slot, filled) = (self.offered(lane, at.wrapping_add(used)), 0);
+                    (slot, filled) = (self.offered(end, at.wrapping_add(used)), 0);
                     continue;
                 }
                 let left = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
                 let n = left.min(slot.length - filled);
-                match self.buffer(lane, at.wrapping_add(used), slot, filled + n) {
+                match self.buffer(end, at.wrapping_add(used), slot, filled + n) {
                     Ok(to) => {
                         // SAFETY: filled + n bytes are within the peer's buffer.
                         let to = unsafe { to.add(filled as usize) };
@@ -258,7 +264,7 @@ impl Link {
                     length: filled,
                     ..slot
                 };
-                lane.ring.write(at.wrapping_add(used), last);
+                end.ring.write(at.wrapping_add(used), last);
                 Ok(used + 1)
             }
             Err(None) => Ok(0),

@@ -168,14 +168,14 @@ fn a_chain_without_end_is_a_fault() {
     server.receive(0);
     client.receive(0);
     let link = client.queues[0].link().expect("a link");
-    let lane = link.tx.as_ref().expect("a ring");
+    let end = link.tx.as_ref().expect("a ring");
     for at in 0..600 {
-        lane.ring.write(at, link.own(lane, at, 0, NEXT));
+        end.ring.write(at, link.own(end, at, 0, NEXT));
     }
-    lane.ring.head().store(200, Ordering::Release);
+    end.ring.head().store(200, Ordering::Release);
     assert!(server.receive(0).is_empty());
     assert_eq!(server.counter(0, "peer-fault"), 0, "the rest may come yet");
-    lane.ring.head().store(600, Ordering::Release);
+    end.ring.head().store(600, Ordering::Release);
     assert!(server.receive(0).is_empty());
     assert_eq!(server.counter(0, "peer-fault"), 1);
 }
@@ -253,22 +253,22 @@ fn the_clients_own_rings_may_be_scribbled_on() {
     let link = server.queues[0].link().expect("a link");
     let mut random = Random(3);
     for round in 0..2000u32 {
-        for lane in [&link.rx, &link.tx].into_iter().flatten() {
+        for end in [&link.rx, &link.tx].into_iter().flatten() {
             let slot = Slot {
                 flags: random.next() as u16 & NEXT,
                 region: random.next() as u16,
                 length: random.next() as u32 % 4096,
                 offset: random.next() as u32,
             };
-            lane.ring.write(random.next() as u16, slot);
-            lane.ring
+            end.ring.write(random.next() as u16, slot);
+            end.ring
                 .flags()
                 .store(random.next() as u16, Ordering::Relaxed);
             if round % 50 == 49 {
-                lane.ring
+                end.ring
                     .tail()
                     .store(random.next() as u16, Ordering::Release);
-                lane.ring
+                end.ring
                     .head()
                     .store(random.next() as u16, Ordering::Release);
             }
