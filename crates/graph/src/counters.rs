@@ -146,18 +146,21 @@ pub struct NodeCounters {
     pub edges: Box<[Counter]>,
     /// The stages it is made of.
     pub stages: Box<[StageInfo]>,
+    /// The nodes that each edge may lead to, `None` standing for an interface. By an edge without
+    /// any, packets end there or go on to the node's next stage.
+    pub next: Box<[Vec<Option<&'static str>>]>,
 }
 
 impl NodeCounters {
-    /// Counters for a node of these stages.
-    pub fn new(stages: Vec<StageInfo>) -> Arc<Self> {
-        let edges = stages.iter().map(|p| p.edges.len()).sum();
+    /// Counters for a node of these stages, whose edges lead to these nodes.
+    pub fn new(stages: Vec<StageInfo>, next: Vec<Vec<Option<&'static str>>>) -> Arc<Self> {
         Arc::new(NodeCounters {
             calls: Counter::default(),
             packets: Counter::default(),
             clocks: Counter::default(),
-            edges: (0..edges).map(|_| Counter::default()).collect(),
+            edges: next.iter().map(|_| Counter::default()).collect(),
             stages: stages.into(),
+            next: next.into(),
         })
     }
 
@@ -186,13 +189,22 @@ pub struct NodeCounts {
 }
 
 impl NodeCounts {
+    /// Adds what another executor counted. Counters wrap around, and so do sums.
+    pub fn add(&mut self, other: &NodeCounts) {
+        self.combine(other, u64::wrapping_add);
+    }
+
     /// Subtracts what had been counted before. Counters wrap around, and so do differences.
     pub fn subtract(&mut self, base: &NodeCounts) {
-        self.calls = self.calls.wrapping_sub(base.calls);
-        self.packets = self.packets.wrapping_sub(base.packets);
-        self.clocks = self.clocks.wrapping_sub(base.clocks);
-        for (edge, base) in self.edges.iter_mut().zip(&base.edges) {
-            *edge = edge.wrapping_sub(*base);
+        self.combine(base, u64::wrapping_sub);
+    }
+
+    fn combine(&mut self, other: &NodeCounts, f: fn(u64, u64) -> u64) {
+        self.calls = f(self.calls, other.calls);
+        self.packets = f(self.packets, other.packets);
+        self.clocks = f(self.clocks, other.clocks);
+        for (edge, other) in self.edges.iter_mut().zip(&other.edges) {
+            *edge = f(*edge, *other);
         }
     }
 }
@@ -213,7 +225,7 @@ pub struct ExecutorCounters {
 impl ExecutorCounters {
     /// Counters of the same nodes and interfaces for another executor, which starts now.
     pub fn anew(&self) -> Self {
-        let node = |n: &NodeCounters| NodeCounters::new(n.stages.to_vec());
+        let node = |n: &NodeCounters| NodeCounters::new(n.stages.to_vec(), n.next.to_vec());
         ExecutorCounters {
             started: crate::cycles::now(),
             worker: Arc::default(),

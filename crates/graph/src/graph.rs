@@ -45,9 +45,12 @@ impl<C> Graph<C> {
         worker: Arc<WorkerCounters>,
     ) -> Result<Self, GraphError> {
         let stages: Vec<Vec<StageInfo>> = nodes.iter().map(|n| n.stages()).collect();
-        let names = stages.iter().map(|s| s[0].name).collect();
+        let names: Vec<_> = stages.iter().map(|s| s[0].name).collect();
         let targets = Targets::new(&stages, arcs)?;
-        let counters = stages.into_iter().map(NodeCounters::new).collect();
+        let next = (0..names.len()).map(|node| targets.nodes_behind(node, &names));
+        let counters = stages.into_iter().zip(next);
+        let counters = counters.map(|(stages, next)| NodeCounters::new(stages, next));
+        let counters = counters.collect();
         let pollers = (0..nodes.len()).filter(|i| nodes[*i].polls()).collect();
         Ok(Graph {
             nodes,

@@ -110,6 +110,33 @@ impl Targets {
         self.edges[node][edge as usize]
     }
 
+    /// The names of the nodes that each edge of a node may lead to, as [`NodeCounters::next`].
+    ///
+    /// [`NodeCounters::next`]: crate::counters::NodeCounters::next
+    pub(crate) fn nodes_behind(
+        &self,
+        node: usize,
+        names: &[&'static str],
+    ) -> Vec<Vec<Option<&'static str>>> {
+        let name = |target| match target {
+            Target::Node(node) => Some(Some(names[usize::from(node)])),
+            Target::Interface => Some(None),
+            Target::Arc { .. } | Target::Drop => None,
+        };
+        let next = |target: &Target| {
+            let (features, end) = match *target {
+                Target::Arc { arc, from } => {
+                    let arc = &self.arcs[usize::from(arc)];
+                    (&arc.features[usize::from(from)..], arc.end)
+                }
+                target => (&[][..], target),
+            };
+            let features = features.iter().map(|node| Target::Node(*node));
+            features.chain([end]).filter_map(name).collect()
+        };
+        self.edges[node].iter().map(next).collect()
+    }
+
     /// Where a packet goes along arc `arc`, from feature `from` on.
     pub(crate) fn next(&self, arc: u8, from: u8, d: &Desc) -> Target {
         let arc = &self.arcs[arc as usize];
