@@ -37,6 +37,7 @@ const COMMANDS: &[&[&str]] = &[
     &["neighbors"],
     &["adjacency"],
     &["trace"],
+    &["graph"],
 ];
 
 /// Commands that change something.

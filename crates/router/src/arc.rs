@@ -55,32 +55,15 @@ impl Arcs {
             FeatureArc {
                 name: IP4_IN_ARC,
                 features: self.ip4_in,
-                end: end(IP4_IN_ARC),
+                end: Some("ip4-input"),
                 mask: Box::new(move |d| input.load(d.rx_if).features().input),
             },
             FeatureArc {
                 name: IP4_OUT_ARC,
                 features: self.ip4_out,
-                end: end(IP4_OUT_ARC),
+                end: None,
                 mask: Box::new(move |d| output.load(d.tx_if()).features().output),
             },
         ]
     }
-
-    /// The nodes that packets of node `from` may go to along an arc: the features behind it and the
-    /// arc's end, which is `None` where they leave by an interface.
-    pub(crate) fn along(&self, arc: &str, from: &str) -> Vec<Option<&'static str>> {
-        let features = match arc {
-            IP4_IN_ARC => &self.ip4_in,
-            _ => &self.ip4_out,
-        };
-        let own = features.iter().position(|name| *name == from);
-        let behind = features[own.map_or(0, |own| own + 1)..].iter().copied();
-        behind.map(Some).chain([end(arc)]).collect()
-    }
-}
-
-/// The node behind the last feature of an arc; `None` where packets leave by an interface.
-fn end(arc: &str) -> Option<&'static str> {
-    (arc == IP4_IN_ARC).then_some("ip4-input")
 }

@@ -97,7 +97,7 @@ fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
         Verb::ShowAdjacency => give(&ip4::show::adjacencies(router), json),
         Verb::ShowTrace => give(&show::trace(router), json),
         Verb::ShowThreads => give(&show::threads(router), json),
-        Verb::ShowGraph => give(&show::graph(), json),
+        Verb::ShowGraph => give(&show::graph(router), json),
         Verb::ShowHardware => give(&facts::hardware(daemon, first)?, json),
         Verb::ShowCpu => give(&facts::or_say(control::machine::cpu::Cpu::read())?, json),
         Verb::ShowPci => give(&facts::or_say(control::machine::pci::Bus::read())?, json),

@@ -216,7 +216,7 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ShowGraph,
         &["show", "graph"],
-        "the nodes, and where their packets go",
+        "the nodes, where their packets go and how many",
     ),
     row(
         Verb::TraceAdd,

@@ -1,6 +1,10 @@
 //! The counters of everything that moves packets, and how they are cleared.
 
-use graph::counters::{ExecutorCounters, ExecutorCounts, InterfaceCounts};
+use graph::Edge;
+use graph::counters::{
+    ExecutorCounters, ExecutorCounts, InterfaceCounts, NodeCounters, NodeCounts,
+};
+use graph::stage::StageInfo;
 
 use super::text::worker_name;
 use crate::{InterfaceId, Router};
@@ -75,4 +79,47 @@ pub(crate) fn since(router: &Router, cleared: &[ExecutorCounts]) -> Vec<Executor
         now.subtract(base);
     }
     all
+}
+
+/// What one stage of a node has counted.
+pub(crate) struct StageCounts<'a> {
+    pub info: &'a StageInfo,
+    /// Packets that came to it.
+    pub packets: u64,
+    edges: Vec<u64>,
+}
+
+impl<'a> StageCounts<'a> {
+    /// Its edges, in order, with the packets that took each.
+    pub fn edges(&self) -> impl Iterator<Item = (&'a Edge, u64)> {
+        self.info.edges.iter().zip(self.edges.iter().copied())
+    }
+}
+
+/// What each stage of a node has counted. The engine does not count the edge to the next stage of
+/// the same node: all packets take it that took no other.
+pub(crate) fn stages<'a>(node: &'a NodeCounters, counts: &NodeCounts) -> Vec<StageCounts<'a>> {
+    let (mut packets, mut counted) = (counts.packets, counts.edges.iter().copied());
+    let stages = node.stages.iter().enumerate();
+    stages
+        .map(|(i, info)| {
+            let mut edges: Vec<u64> = counted.by_ref().take(info.edges.len()).collect();
+            let came = packets;
+            if i + 1 < node.stages.len() {
+                let others = edges
+                    .iter()
+                    .enumerate()
+                    .filter(|(edge, _)| *edge != info.thru);
+                packets = others.fold(packets, |n, (_, left)| n.saturating_sub(*left));
+                if let Some(within) = edges.get_mut(info.thru) {
+                    *within = packets;
+                }
+            }
+            StageCounts {
+                info,
+                packets: came,
+                edges,
+            }
+        })
+        .collect()
 }

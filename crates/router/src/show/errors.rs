@@ -1,12 +1,15 @@
 //! `show errors`: every edge that packets ended on, and every other place where packets are lost.
 
-use super::counts::{executors, since};
-use super::text::{center, column, heading, name};
-use crate::Router;
-use graph::{Class, Edge, PortCounters, To};
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+
+use serde::Serialize;
+
+use graph::{Class, Edge, PortCounters, To};
+
+use super::counts::{executors, since, stages};
+use super::text::{center, column, heading, name};
+use crate::Router;
 
 /// What was lost or answered, by node and reason.
 #[derive(Debug, Clone, Serialize)]
@@ -52,15 +55,15 @@ pub fn errors(router: &Router, ports: &[(String, PortCounters)]) -> Errors {
     let counts = since(router, &router.cleared.errors);
     for (executor, counts) in executors(router).iter().zip(&counts) {
         for ((_, node), counts) in executor.counters.nodes.iter().zip(&counts.nodes) {
-            let edges = node.stages.iter();
-            let edges = edges.flat_map(|p| p.edges.iter().map(move |e| (p.name, e)));
-            for ((stage, edge), n) in edges.zip(&counts.edges) {
-                let severity = match edge.class {
-                    Class::Lost => Severity::Error,
-                    Class::Answered | Class::Done => Severity::Info,
-                    Class::Passed | Class::Punted => continue,
-                };
-                add(stage.into(), reason(edge), severity, *n);
+            for stage in stages(node, counts) {
+                for (edge, n) in stage.edges() {
+                    let severity = match edge.class {
+                        Class::Lost => Severity::Error,
+                        Class::Answered | Class::Done => Severity::Info,
+                        Class::Passed | Class::Punted => continue,
+                    };
+                    add(stage.info.name.into(), reason(edge), severity, n);
+                }
             }
         }
         for (i, c) in counts.interfaces.iter().enumerate() {

@@ -20,7 +20,7 @@ mod trace;
 pub use buffers::{Buffers, buffers};
 pub use counts::Clear;
 pub use errors::{Errors, Severity, errors};
-pub use graph::{Graph, graph};
+pub use graph::{Edge, Graph, Node, graph};
 pub use interface::{Interface, Interfaces, NoInterface, interfaces};
 pub use memory::{Memory, memory};
 pub use runtime::{Runtime, runtime};

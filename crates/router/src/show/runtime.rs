@@ -1,12 +1,15 @@
 //! `show runtime`: what each worker and each of its nodes did.
 
-use super::counts::{Executor, executors, since};
-use super::text::{center, column, heading, name, ratio};
-use crate::Router;
+use std::fmt;
+
+use serde::Serialize;
+
 use graph::Class;
 use graph::counters::{ExecutorCounts, InterfaceCounts, NodeCounters, NodeCounts};
-use serde::Serialize;
-use std::fmt;
+
+use super::counts::{Executor, StageCounts, executors, since, stages};
+use super::text::{center, column, heading, name, ratio};
+use crate::Router;
 
 /// All workers, then what else moves packets.
 #[derive(Debug, Clone, Serialize)]
@@ -121,7 +124,7 @@ fn thread(router: &Router, id: usize, executor: &Executor<'_>, counts: &Executor
 fn rows(router: &Router, executor: &Executor<'_>, counts: &ExecutorCounts) -> Vec<Row> {
     let mut groups: Vec<Vec<Row>> = Vec::new();
     for ((_, node), counts) in executor.counters.nodes.iter().zip(&counts.nodes) {
-        groups.push(parts(node, counts));
+        groups.push(stage_rows(node, counts));
     }
     for (i, c) in counts.interfaces.iter().enumerate() {
         let name = || name(router, i as u16);
@@ -153,27 +156,19 @@ fn rows(router: &Router, executor: &Executor<'_>, counts: &ExecutorCounts) -> Ve
     groups.into_iter().flatten().collect()
 }
 
-/// The rows of a node's stages: what the first does not send elsewhere is the second's.
-fn parts(node: &NodeCounters, counts: &NodeCounts) -> Vec<Row> {
-    let (mut packets, mut clocks, mut edge) = (counts.packets, counts.clocks, 0);
-    let mut rows = Vec::new();
-    for (i, part) in node.stages.iter().enumerate() {
-        let state = if i == 0 {
-            RowState::Active
-        } else {
-            RowState::Fused
-        };
-        rows.push(row(part.name.into(), state, counts.calls, packets, clocks));
-        clocks = 0;
-        for j in 0..part.edges.len() {
-            let left = counts.edges.get(edge + j).copied().unwrap_or(0);
-            if j != part.thru {
-                packets = packets.saturating_sub(left);
-            }
-        }
-        edge += part.edges.len();
-    }
-    rows
+/// The rows of a node's stages.
+fn stage_rows(node: &NodeCounters, counts: &NodeCounts) -> Vec<Row> {
+    let stages = stages(node, counts).into_iter().enumerate();
+    stages
+        .map(|(i, stage)| {
+            let (state, clocks) = match i {
+                0 => (RowState::Active, counts.clocks),
+                _ => (RowState::Fused, 0),
+            };
+            let name = stage.info.name.into();
+            row(name, state, counts.calls, stage.packets, clocks)
+        })
+        .collect()
 }
 
 fn row(name: String, state: RowState, calls: u64, vectors: u64, clocks: u64) -> Row {
@@ -189,9 +184,10 @@ fn row(name: String, state: RowState, calls: u64, vectors: u64, clocks: u64) -> 
 
 /// Packets that left a node by edges of this class.
 fn packets_of(class: Class, node: &NodeCounters, counts: &NodeCounts) -> u64 {
-    let edges = node.stages.iter().flat_map(|stage| &stage.edges);
-    let of_class = edges.zip(&counts.edges).filter(|(e, _)| e.class == class);
-    of_class.map(|(_, n)| *n).fold(0, u64::wrapping_add)
+    let stages = stages(node, counts);
+    let edges = stages.iter().flat_map(StageCounts::edges);
+    let of_class = edges.filter(|(edge, _)| edge.class == class);
+    of_class.map(|(_, n)| n).fold(0, u64::wrapping_add)
 }
 
 impl fmt::Display for Runtime {

@@ -35,6 +35,17 @@ fn echo_requests_are_counted() {
     lab.receive(1, [udp(FAR).frame()]);
     assert_eq!(lab.edge("icmp4-echo-count", "EchoRequest"), 2);
     assert_eq!(lab.edge("icmp4-echo-count", "Other"), 1);
+    // An operator sees what the page shows.
+    let page = include_str!("../../../../docs/add-a-node.md");
+    let graph = router::show::graph(&lab.router).to_string();
+    let mut lines = graph.lines();
+    let heading = lines.next().unwrap();
+    let node: Vec<_> = lines
+        .skip_while(|line| !line.starts_with("icmp4-echo-count"))
+        .take(2)
+        .collect();
+    let shown = [&[heading][..], &node].concat().join("\n");
+    assert!(page.contains(&shown), "docs/add-a-node.md:\n{shown}");
     // They go on: one to its receiver each time, one to the host, for which there is no port here.
     assert_eq!(lab.sent(2).len(), 3);
     lab.check_buffers(0);

@@ -130,6 +130,8 @@ fn golden() {
     );
     let interfaces = router::show::interfaces(&lab.router, None).unwrap();
     compare("interfaces.txt", interfaces.to_string().as_bytes());
+    let graph = router::show::graph(&lab.router).to_string();
+    compare("graph.txt", graph.as_bytes());
     let trace = router::show::trace(&lab.router).to_string();
     compare("trace.txt", timeless(&trace).as_bytes());
     lab.check_buffers(0);

@@ -32,6 +32,7 @@ fn everything(router: &Router) -> Vec<(String, String)> {
         both(adjacencies(router)),
         both(show::threads(router)),
         both(show::trace(router)),
+        both(show::graph(router)),
     ]
 }
 
@@ -218,6 +219,7 @@ fn another_executor_counts_with_the_workers() {
     xdp.interfaces[1].rx_calls.set(40);
     xdp.interfaces[2].tx_packets.set(30);
     xdp.edge("ip4-input", "BadChecksum").unwrap().set(10);
+    xdp.edge("ip4-rewrite", "Output").unwrap().set(30);
     assert!(xdp.edge("ip4-input", "GoodChecksum").is_none());
     let (_, node) = xdp.nodes.iter().find(|n| n.0 == "ip4-input").unwrap();
     node.calls.set(40);
@@ -242,6 +244,17 @@ fn another_executor_counts_with_the_workers() {
     assert_eq!(rows.collect::<Vec<_>>(), expected);
     assert_eq!((&threads[1].name[..], threads[1].cpu), ("xdp", None));
     assert!(threads[1].in_per_second > 0.0 && threads[1].drop_per_second > 0.0);
+    let took = |lab: &Lab| {
+        let nodes = show::graph(&lab.router).nodes;
+        let mut edges = nodes.into_iter().flat_map(|node| node.edges);
+        ["Lookup", "BadChecksum", "Rewrite", "Output"].map(|name| {
+            let edge = edges.find(|edge| edge.name == name).unwrap();
+            edge.packets
+        })
+    };
+    assert_eq!(took(&lab), [32, 12, 32, 32]);
+    lab.router.clear(Clear::Runtime);
+    assert_eq!(took(&lab), [0; 4]);
     assert_eq!(show::threads(&lab.router).threads.len(), 1);
 
     lab.router.clear(Clear::Interface);
