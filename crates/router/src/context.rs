@@ -1,13 +1,15 @@
 //! The context that the nodes of a worker share: table readers, the snapshot, limits and events.
 
+use std::sync::Arc;
+
+use graph::epoch::Reader;
+use graph::worker::Context;
+use tables::{adjacency, interface, ip4, nexthop};
+
 use crate::event::Events;
 use crate::limits::Limits;
 use crate::snapshot::Snapshot;
 use crate::state::State;
-use graph::epoch::Reader;
-use graph::worker::Context;
-use std::sync::Arc;
-use tables::{adjacency, interface, ip4, nexthop};
 
 /// A worker's context.
 pub struct Cx {

@@ -1,10 +1,12 @@
 //! Changes that have found a table full: kept, and tried again when there is room.
 
-use crate::change::{Change, InterfaceId};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::ops::Bound;
+
 use tables::ip4::Prefix;
+
+use crate::change::{Change, InterfaceId};
 
 /// Changes that one call tries again.
 const AT_ONCE: usize = 1024;

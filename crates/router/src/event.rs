@@ -1,9 +1,11 @@
 //! Events from workers to the control thread, by one ring from each worker.
 
-use crate::change::InterfaceId;
-use graph::ring::{Consumer, Producer, ring};
 use std::cell::RefCell;
 use std::net::Ipv4Addr;
+
+use graph::ring::{Consumer, Producer, ring};
+
+use crate::change::InterfaceId;
 
 /// Something that a worker has found out, for the control thread to act on.
 // The place for addresses that a bridge learns, and for table entries that expire.

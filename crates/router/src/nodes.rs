@@ -1,10 +1,11 @@
 //! The node table: the nodes of a worker's graph, in the order of a packet's way.
 
+use graph::node::{each, node};
+use graph::{Fused, Node};
+
 use crate::arc::Arcs;
 use crate::context::Cx;
 use crate::{arp, eth, icmp4, ip4, punt};
-use graph::node::{each, node};
-use graph::{Fused, Node};
 
 /// The node that packets from ports enter.
 pub const ENTRY: &str = "ethernet-input";

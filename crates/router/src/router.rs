@@ -1,5 +1,21 @@
 //! The router: holds state, tables and workers together.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use graph::GraphError;
+use graph::counters::ExecutorCounters;
+use graph::epoch::Publisher;
+use graph::ring::Consumer;
+use graph::trace::Reader;
+use graph::waker::Waker;
+use graph::worker::Worker;
+use graph::{Buffers, Graph, Handle, Handoff, Pool, Returned, WorkerPort};
+use tables::Memory;
+use tables::ids::Retired;
+use tables::interface::INTERFACES;
+use tables::ip4::Fib;
+
 use crate::change::Change;
 use crate::context::Cx;
 use crate::counts::Cleared;
@@ -9,20 +25,6 @@ use crate::limits::Limits;
 use crate::nodes::{self, Table};
 use crate::snapshot::Snapshot;
 use crate::state::{Garbage, Rejected, State};
-use graph::GraphError;
-use graph::counters::ExecutorCounters;
-use graph::epoch::Publisher;
-use graph::ring::Consumer;
-use graph::trace::Reader;
-use graph::waker::Waker;
-use graph::worker::Worker;
-use graph::{Buffers, Graph, Handle, Handoff, Pool, Returned, WorkerPort};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tables::Memory;
-use tables::ids::Retired;
-use tables::interface::INTERFACES;
-use tables::ip4::Fib;
 
 /// Most workers that a router can have.
 pub const WORKERS: usize = 64;

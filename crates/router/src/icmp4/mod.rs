@@ -2,8 +2,10 @@
 //! section 4.3).
 
 mod error;
+
 pub(crate) use error::allowance;
 pub use error::{Errors, Next};
+
 use wire::icmp4;
 
 /// Type, code and MTU of an error, as a descriptor's [`argument`](graph::Desc::argument) carries

@@ -1,10 +1,11 @@
 //! ip4-input-features: sends packets with a good header through the features of the interface that
 //! received them.
 
+use graph::{Pkt, Stage, edges};
+
 use super::input::{self, Input};
 use crate::arc::IP4_IN_ARC;
 use crate::context::Cx;
-use graph::{Pkt, Stage, edges};
 
 edges! {
     /// Ways out of ip4-input-features.

@@ -1,10 +1,11 @@
 //! ip4-output-features: rewrites packets as ip4-rewrite does, and sends them through the features
 //! of the interface that they leave by.
 
+use graph::{Pkt, Stage, edges};
+
 use super::rewrite::rewrite;
 use crate::arc::IP4_OUT_ARC;
 use crate::context::Cx;
-use graph::{Pkt, Stage, edges};
 
 edges! {
     /// Ways out of ip4-output-features.

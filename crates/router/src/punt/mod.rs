@@ -3,9 +3,11 @@
 
 mod class;
 
-use crate::context::Cx;
 pub(crate) use class::{Class, allowances};
+
 use graph::{Desc, Each, Emit, Flag, edges};
+
+use crate::context::Cx;
 
 edges! {
     /// Ways out of punt.

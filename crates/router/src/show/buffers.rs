@@ -1,9 +1,12 @@
 //! `show buffers`: where the packet memory is.
 
-use crate::Router;
-use graph::pool::{DATA, Pages};
-use serde::Serialize;
 use std::fmt;
+
+use serde::Serialize;
+
+use graph::pool::{DATA, Pages};
+
+use crate::Router;
 
 /// The packet memory.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]

@@ -43,7 +43,8 @@ pub enum Severity {
 
 type Key = (String, String, Severity);
 
-/// Losses since the start or the last `clear errors`. `ports` gives the counters of ports under their names; those are never cleared.
+/// Losses since the start or the last `clear errors`. `ports` are the counters of ports with their
+/// names; these are never cleared.
 pub fn errors(router: &Router, ports: &[(String, PortCounters)]) -> Errors {
     let mut found: BTreeMap<Key, u64> = BTreeMap::new();
     let mut add = |node: String, reason: String, severity, n: u64| {

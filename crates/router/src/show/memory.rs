@@ -1,10 +1,13 @@
 //! `show memory`: how full the tables are, and what did not fit.
 
+use std::fmt;
+
+use serde::Serialize;
+
+use tables::ids::Usage;
+
 use super::text::{bytes, column};
 use crate::Router;
-use serde::Serialize;
-use std::fmt;
-use tables::ids::Usage;
 
 /// All tables.
 #[derive(Debug, Clone, Serialize)]
@@ -17,7 +20,8 @@ pub struct Memory {
     pub fib_full: u64,
     /// Routes that were not installed because next-hop groups or adjacencies were used up.
     pub next_hops_full: u64,
-    /// Changes that found no room yet: the kernel's routes, neighbors or links differ from the tables by so many.
+    /// Changes that have found no room yet: so far, the tables differ from the kernel's routes,
+    /// neighbors or links.
     pub waiting: usize,
     /// Bytes of packet memory.
     pub packet_bytes: u64,

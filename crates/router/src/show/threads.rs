@@ -1,10 +1,12 @@
 //! `show threads`: the workers.
 
+use std::fmt;
+
+use serde::Serialize;
+
 use super::counts::since;
 use super::text::{column, worker_name};
 use crate::Router;
-use serde::Serialize;
-use std::fmt;
 
 /// All threads that move packets.
 #[derive(Debug, Clone, Serialize)]

@@ -33,8 +33,8 @@ pub enum TraceError {
 }
 
 impl Router {
-    /// Traces the next `packets` packets of each worker that come to `node`: the name of a node, or of an interface with `-rx`.
-    /// An earlier trace is forgotten.
+    /// Traces the next `packets` packets of each worker that come to `node`: a node's name, or an
+    /// interface's with `-rx`. Forgets an earlier trace.
     ///
     /// # Errors
     /// [`TraceError`].

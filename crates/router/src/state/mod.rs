@@ -4,10 +4,10 @@
 mod nexthops;
 mod source;
 
-use crate::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac, Path, Prefix, Route};
-use crate::snapshot::Snapshot;
 pub use nexthops::{Garbage, Links, NextHops};
+
 use std::collections::HashMap;
+
 use tables::Memory;
 use tables::adjacency::Slab;
 use tables::ids::Full;
@@ -16,6 +16,9 @@ use tables::ip4::{Entry, Fib};
 use tables::nexthop::Groups;
 use tables::rib::BuildMix;
 use tables::special::Special;
+
+use crate::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac, Path, Prefix, Route};
+use crate::snapshot::Snapshot;
 
 /// Why a batch of changes was refused; nothing of it was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

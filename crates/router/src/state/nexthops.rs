@@ -3,20 +3,22 @@
 //! A route names a path list, the list owns a group, the group's buckets name adjacencies. When a
 //! neighbor or link changes, the buckets change and not the routes, however many there are.
 
-use super::Neighbor;
-use super::source::Sources;
-use crate::change::{Features, Interface, InterfaceId, MTUS, Path};
 use std::collections::btree_map::Entry::{Occupied, Vacant};
 use std::collections::hash_map::Entry as ListEntry;
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
+
 use tables::adjacency::{Adjacency, AdjacencyId, Slab};
 use tables::ids::{Full, Retired};
 use tables::ip4::Entry;
 use tables::nexthop::{GroupId, Groups, Member};
 use tables::rib::BuildMix;
 use wire::eth;
+
+use super::Neighbor;
+use super::source::Sources;
+use crate::change::{Features, Interface, InterfaceId, MTUS, Path};
 
 /// What adjacencies are made of.
 #[derive(Default)]

@@ -4,9 +4,10 @@
 //! the egress interface's addresses, secondary ones left out, the first on the network of the next
 //! hop, or else the first; of the whole host's if the interface has none.
 
-use crate::change::{Address, InterfaceId};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+
+use crate::change::{Address, InterfaceId};
 
 /// RT_SCOPE_UNIVERSE: what a gateway's route demands of its source address.
 const UNIVERSE: u8 = 0;

@@ -1,10 +1,11 @@
 //! The node of docs/add-a-node.md, added as that page says.
 
-use crate::echo_count::EchoCount;
-use crate::harness::*;
 use graph::node::node;
 use router::{Change, Features, nodes};
 use wire::craft::Packet;
+
+use crate::echo_count::EchoCount;
+use crate::harness::*;
 
 fn ping(from: u32, to: u32) -> Packet {
     Packet::echo_request(from, to, 1, 1).macs(host_mac(1, 2), own_mac(1))

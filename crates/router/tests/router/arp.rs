@@ -1,8 +1,10 @@
 //! ip4-arp: packets wait for their neighbor.
 
-use crate::harness::*;
-use router::Event;
 use std::time::{Duration, Instant};
+
+use router::Event;
+
+use crate::harness::*;
 
 fn to(host: u8, n: u16) -> Vec<u8> {
     udp(addr(2, host)).id(n).frame()

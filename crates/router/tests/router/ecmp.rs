@@ -1,7 +1,8 @@
 //! Flows over several next hops.
 
-use crate::harness::*;
 use router::{Change, Interface, Path, Route};
+
+use crate::harness::*;
 
 fn flows() -> Vec<Vec<u8>> {
     let flow = |i: u16| {

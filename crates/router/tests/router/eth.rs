@@ -1,8 +1,9 @@
 //! ethernet-input and punt.
 
-use crate::harness::*;
 use router::{Change, Interface};
 use wire::eth::{self, Mac};
+
+use crate::harness::*;
 
 #[test]
 fn frames_for_us_are_routed_and_others_dropped() {

@@ -1,13 +1,15 @@
 //! Features: each packet passes those of its interfaces once, in both directions, and is the same
 //! packet afterwards.
 
-use crate::harness::*;
+use std::sync::{Arc, Mutex};
+
 use graph::node::node;
 use graph::{Pkt, Stage, edges};
 use router::arc::{IP4_IN_ARC, IP4_OUT_ARC};
 use router::nodes::{self, Table};
 use router::{Change, Cx, Features, Interface, Route};
-use std::sync::{Arc, Mutex};
+
+use crate::harness::*;
 
 /// Interfaces and the packets that passed there, in their order.
 type Log = Arc<Mutex<Vec<(u16, Vec<u8>)>>>;

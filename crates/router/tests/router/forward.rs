@@ -1,7 +1,8 @@
 //! ip4-lookup and ip4-rewrite.
 
-use crate::harness::*;
 use router::{Change, Interface, Route};
+
+use crate::harness::*;
 
 #[test]
 fn a_packet_leaves_with_a_new_header_and_one_hop_less() {

@@ -1,7 +1,8 @@
 //! ip4-fragment.
 
-use crate::harness::*;
 use router::{Change, Interface};
+
+use crate::harness::*;
 
 /// The payload of fragments in the order in which they came, after checks of their headers.
 fn reassembled(fragments: &[Vec<u8>], mtu: usize) -> (Vec<u8>, u16) {

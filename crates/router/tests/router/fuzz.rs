@@ -2,10 +2,11 @@
 //!
 //! `PARSHALL_FUZZ_ROUNDS` and `PARSHALL_FUZZ_SEED` make a run longer or another one.
 
-use crate::harness::*;
-use crate::sound::{lab, round};
 use tables::random::Random;
 use wire::craft::Packet;
+
+use crate::harness::*;
+use crate::sound::{lab, round};
 
 fn number(variable: &str, default: u64) -> u64 {
     let value = std::env::var(variable).ok();

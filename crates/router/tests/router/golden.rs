@@ -3,11 +3,13 @@
 //! `PARSHALL_GOLDEN=write cargo test -p router golden` writes them anew; look at the difference
 //! before it is committed.
 
-use crate::harness::*;
-use router::Route;
 use std::path::{Path, PathBuf};
+
+use router::Route;
 use wire::craft::Packet;
 use wire::pcap;
+
+use crate::harness::*;
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/router/golden")

@@ -1,6 +1,8 @@
 //! A router in memory: interfaces are cables, workers are driven by hand, every buffer is accounted
 //! for.
 
+use std::collections::BTreeMap;
+
 use graph::memory_port::MemoryPort;
 use graph::worker::Worker;
 use graph::{Command, Pool, TxPlacement, WorkerPort};
@@ -8,7 +10,6 @@ use router::nodes::{self, Table};
 use router::{
     Address, Change, Cx, Grace, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup,
 };
-use std::collections::BTreeMap;
 use tables::{Memory, Sizes};
 use wire::craft::Packet;
 

@@ -1,9 +1,11 @@
 //! icmp4-error against RFC 1812 section 4.3.
 
-use crate::harness::*;
-use router::{Address, Change, Path, Prefix, Route};
 use std::net::Ipv4Addr;
+
+use router::{Address, Change, Path, Prefix, Route};
 use wire::craft::Packet;
+
+use crate::harness::*;
 
 fn to_us(packet: Packet) -> Vec<u8> {
     packet.macs(host_mac(1, 2), own_mac(1)).ttl(1).frame()

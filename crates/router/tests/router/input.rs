@@ -1,8 +1,9 @@
 //! ip4-input: every reason to refuse a packet.
 
-use crate::harness::*;
 use router::{Change, Interface};
 use wire::craft::Packet;
+
+use crate::harness::*;
 
 fn from_to(source: u32, destination: u32) -> Packet {
     Packet::udp((source, 1), (destination, 2)).macs(host_mac(1, 2), own_mac(1))

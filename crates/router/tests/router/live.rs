@@ -1,10 +1,12 @@
 //! Changes under traffic, with a worker thread: every packet leaves, whole, by a way that was right
 //! at some time.
 
-use crate::harness::*;
-use router::{Change, Route};
 use std::time::{Duration, Instant};
+
+use router::{Change, Route};
 use tables::random::Random;
+
+use crate::harness::*;
 
 /// The next change: ways, prefixes and neighbors of what the packets are sent to.
 fn change(random: &mut Random) -> Vec<Change> {

@@ -1,11 +1,13 @@
 //! Random changes, and every look-up compared with a few lines that say what is wanted.
 
-use crate::harness::*;
-use router::{Change, Interface, Kind, Mac, Path, Prefix, Route};
 use std::collections::{BTreeMap, BTreeSet};
+
+use router::{Change, Interface, Kind, Mac, Path, Prefix, Route};
 use tables::adjacency::Kind as AdjacencyKind;
 use tables::random::Random;
 use tables::special::Special;
+
+use crate::harness::*;
 
 /// What is wanted, as the changes said it.
 #[derive(Default)]

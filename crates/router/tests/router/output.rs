@@ -1,8 +1,9 @@
 //! Ways out: ports that are full or gone, other workers.
 
-use crate::harness::*;
 use graph::Command;
 use router::Route;
+
+use crate::harness::*;
 
 #[test]
 fn what_a_full_port_does_not_take_is_counted() {

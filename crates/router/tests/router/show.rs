@@ -1,11 +1,12 @@
 //! What the printers print, whatever the counters hold.
 
-use crate::harness::*;
 use router::arp::show::neighbors;
 use router::ip4::show::{Query, adjacencies, fib, fib_list};
 use router::show::{self, Clear, TraceError};
 use router::{Change, Interface, Route, Router};
 use tables::random::Random;
+
+use crate::harness::*;
 
 /// Everything that can be shown, as text and as JSON.
 fn everything(router: &Router) -> Vec<(String, String)> {

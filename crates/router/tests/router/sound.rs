@@ -1,9 +1,11 @@
 //! What must hold whatever a router receives: nothing leaks, and all that leaves is well-formed and
 //! was received.
 
-use super::harness::*;
-use router::{Change, Interface, Route};
 use std::collections::HashMap;
+
+use router::{Change, Interface, Route};
+
+use super::harness::*;
 
 /// A router with ways of every kind: a small link, several next hops, decisions, a twin (interface
 /// 4, of 1).

@@ -1,13 +1,15 @@
 //! The state: routes, host routes of neighbors, next hops that are shared, tables that are full.
 
-use crate::harness::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
 use router::ip4::show::{Adjacency, Query, Route as Shown, fib};
 use router::show::memory;
 use router::state::Rejected;
 use router::{Change, Interface, Route};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+
+use crate::harness::*;
 
 fn exact(lab: &Lab, text: &str) -> Option<Shown> {
     fib(&lab.router, Query::Exact(prefix(text))).route

@@ -33,7 +33,8 @@ pub struct Listed {
     pub paths: Vec<Path>,
 }
 
-/// The first `limit` routes of the table, or the first that follow `after`, by address, then length.
+/// The first `limit` routes of the table, or the first that follow `after`, by address, then
+/// length.
 pub fn fib_list(router: &Router, after: Option<Prefix>, limit: usize) -> FibList {
     let fib = &router.state.fib;
     let wanted = |p: &Prefix| after.is_none_or(|a| *p > a);
