@@ -33,13 +33,13 @@ pub struct Thread {
     pub vector_rate: f64,
     /// Rounds a second.
     pub loops_per_second: f64,
-    /// Packets received, a second.
+    /// Packets received a second.
     pub in_per_second: f64,
-    /// Packets given to ports, a second.
+    /// Packets given to ports a second.
     pub out_per_second: f64,
-    /// Packets dropped, a second.
+    /// Packets dropped a second.
     pub drop_per_second: f64,
-    /// Packets for the host, a second.
+    /// Packets for the host a second.
     pub punt_per_second: f64,
     /// Nodes and ports that had packets, by name.
     pub nodes: Vec<Row>,
@@ -96,62 +96,47 @@ fn thread(router: &Router, id: usize, executor: &Executor<'_>, counts: &Executor
             0.0
         }
     };
-    let sum = |f: fn(&InterfaceCounts) -> u64| {
-        let all = counts.interfaces.iter().map(f);
-        all.fold(0, u64::wrapping_add)
-    };
-    let named = || executor.counters.nodes.iter().zip(&counts.nodes);
+    let (mut nodes, mut ports) = (NodeCounts::default(), InterfaceCounts::default());
+    counts.nodes.iter().for_each(|node| nodes.add(node));
+    counts.interfaces.iter().for_each(|port| ports.add(port));
     let of = |class| {
-        let all = named().map(|((_, node), counts)| packets_of(class, node, counts));
+        let named = executor.counters.nodes.iter().zip(&counts.nodes);
+        let all = named.map(|((_, node), counts)| packets_of(class, node, counts));
         all.fold(0, u64::wrapping_add)
     };
-    let total = |f: fn(&NodeCounts) -> u64| counts.nodes.iter().map(f).fold(0, u64::wrapping_add);
     Thread {
         id,
         name: executor.name.clone(),
         cpu: executor.cpu,
         seconds,
-        vector_rate: ratio(total(|n| n.packets), total(|n| n.calls)),
+        vector_rate: ratio(nodes.packets, nodes.calls),
         loops_per_second: rate(counts.worker.loops),
-        in_per_second: rate(sum(|i| i.rx_packets)),
-        out_per_second: rate(sum(|i| i.tx_packets)),
+        in_per_second: rate(ports.rx_packets),
+        out_per_second: rate(ports.tx_packets),
         drop_per_second: rate(of(Class::Lost)),
         punt_per_second: rate(of(Class::Punted)),
         nodes: rows(router, executor, counts),
     }
 }
 
+/// The rows of nodes and ports that were called.
 fn rows(router: &Router, executor: &Executor<'_>, counts: &ExecutorCounts) -> Vec<Row> {
-    let mut groups: Vec<Vec<Row>> = Vec::new();
-    for ((_, node), counts) in executor.counters.nodes.iter().zip(&counts.nodes) {
-        groups.push(stage_rows(node, counts));
-    }
-    for (i, c) in counts.interfaces.iter().enumerate() {
-        let name = || name(router, i as u16);
-        if c.rx_calls > 0 {
-            let (calls, vectors, clocks) = (c.rx_calls, c.rx_packets, c.rx_clocks);
-            let state = RowState::Polling;
-            groups.push(vec![row(
-                format!("{}-rx", name()),
-                state,
-                calls,
-                vectors,
-                clocks,
-            )]);
-        }
-        if c.tx_calls > 0 {
-            let (calls, vectors, clocks) = (c.tx_calls, c.tx_packets, c.tx_clocks);
-            let state = RowState::Active;
-            groups.push(vec![row(
-                format!("{}-tx", name()),
-                state,
-                calls,
-                vectors,
-                clocks,
-            )]);
-        }
-    }
-    groups.retain(|g| g.first().is_some_and(|r| r.calls > 0));
+    let nodes = executor.counters.nodes.iter().zip(&counts.nodes);
+    let nodes = nodes.map(|((_, node), counts)| stage_rows(node, counts));
+    let ports = counts.interfaces.iter().enumerate();
+    let ports = ports.flat_map(|(i, c)| {
+        let direction = |direction, state, calls, packets, clocks| {
+            let name = format!("{}-{direction}", name(router, i as u16));
+            vec![row(name, state, calls, packets, clocks)]
+        };
+        let (polled, active) = (RowState::Polling, RowState::Active);
+        [
+            direction("rx", polled, c.rx_calls, c.rx_packets, c.rx_clocks),
+            direction("tx", active, c.tx_calls, c.tx_packets, c.tx_clocks),
+        ]
+    });
+    let mut groups: Vec<Vec<Row>> = nodes.chain(ports).collect();
+    groups.retain(|rows| rows.first().is_some_and(|row| row.calls > 0));
     groups.sort_by(|a, b| a[0].name.cmp(&b[0].name));
     groups.into_iter().flatten().collect()
 }
