@@ -86,8 +86,8 @@ pub struct Address {
     pub peer: Ipv4Addr,
     /// Prefix length of the link, 0 to 32.
     pub length: u8,
-    /// What the address is good for; the fewer, the wider (`RT_SCOPE_*`: 0 anywhere, 253 on its
-    /// link, 254 in the host).
+    /// Where the address is good; the lower, the wider (`RT_SCOPE_*`: 0 anywhere, 253 on its link,
+    /// 254 in the host).
     pub scope: u8,
     /// Another address of the same network came first (IFA_F_SECONDARY): never chosen as a source.
     pub secondary: bool,
@@ -141,8 +141,8 @@ pub enum Change {
     InterfaceDelete(InterfaceId),
     /// The own addresses of an interface, in place of those it had.
     ///
-    /// What the router sends along a path without a source of its own comes from the first of them
-    /// on the network of the next hop, or else from the first; as Linux chooses.
+    /// The router's own packets, on a path without a source of its own, come from the first of them
+    /// on the next hop's network, or else from the first, as Linux chooses.
     AddressesSet {
         /// Interface they are configured on.
         interface: InterfaceId,

@@ -8,11 +8,11 @@ use tables::ip4::Prefix;
 
 use crate::change::{Change, InterfaceId};
 
-/// Changes that one call tries again.
+/// Most changes that one call tries again.
 const AT_ONCE: usize = 1024;
 
-/// The thing that a change is about; a later change of the same thing replaces it. In the order in
-/// which they are tried again.
+/// What a change is about; a later change of the same replaces it. They are tried again in this
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Interface(InterfaceId),

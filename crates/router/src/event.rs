@@ -8,7 +8,6 @@ use graph::ring::{Consumer, Producer, ring};
 use crate::change::InterfaceId;
 
 /// Something that a worker has found out, for the control thread to act on.
-// The place for addresses that a bridge learns, and for table entries that expire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// Packets wait for a neighbor: resolve it.

@@ -16,7 +16,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Limits of which nothing is used up.
+    /// Limits with nothing used up.
     pub(crate) fn new() -> Self {
         Limits {
             asks: arp::allowance(),

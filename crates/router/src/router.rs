@@ -42,7 +42,7 @@ pub struct Setup {
     pub grace: Option<Grace>,
 }
 
-/// Waits for XDP programs that read the tables beside the workers. False if it could not: it is
+/// Waits for XDP programs that read the tables beside the workers. False if that failed: it is
 /// called again then.
 pub type Grace = Box<dyn Fn() -> bool + Send>;
 

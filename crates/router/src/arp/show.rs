@@ -1,4 +1,4 @@
-//! `show neighbors`: who is resolved on the links.
+//! `show neighbors`: the neighbors whose Ethernet addresses are known.
 
 use std::fmt;
 use std::net::Ipv4Addr;

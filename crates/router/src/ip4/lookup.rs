@@ -82,7 +82,7 @@ pub fn flow_hash(p: &Pkt<'_>) -> u32 {
 
 #[cold]
 fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
-    // The buckets of an ordinary group whose members are all gone are the special adjacency, too.
+    // Where an ordinary group has lost all its members, its buckets name a special adjacency, too.
     let number = if entry.is_special() {
         entry.group()
     } else {

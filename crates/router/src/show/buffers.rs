@@ -20,7 +20,7 @@ pub struct Buffers {
 pub struct PoolUse {
     /// Name.
     pub name: &'static str,
-    /// Distance of two buffers in bytes.
+    /// Distance between two buffers in bytes.
     pub size: usize,
     /// Bytes of packet in one buffer.
     pub data_size: usize,
@@ -30,7 +30,7 @@ pub struct PoolUse {
     pub available: u64,
     /// In the workers' caches, as each last said (at most a millisecond ago while it runs).
     pub cached: u64,
-    /// In ports' rings and packets on their way.
+    /// In the rings of ports, or in packets on their way.
     pub used: u64,
     /// `huge` or `transparent`.
     pub pages: &'static str,
@@ -45,7 +45,7 @@ pub fn buffers(router: &Router) -> Buffers {
     let cached = workers
         .map(|w| w.counters.worker.cached.get())
         .fold(0, u64::saturating_add);
-    // Counts of different moments: kept from exceeding the total.
+    // The counts are of different moments; together they must not exceed the total.
     let cached = cached.min(total.saturating_sub(available));
     Buffers {
         pools: vec![PoolUse {

@@ -97,7 +97,7 @@ impl<'a> StageCounts<'a> {
 }
 
 /// What each stage of a node has counted. The engine does not count the edge to the next stage of
-/// the same node: all packets take it that took no other.
+/// the same node: every packet took it that took no other.
 pub(crate) fn stages<'a>(node: &'a NodeCounters, counts: &NodeCounts) -> Vec<StageCounts<'a>> {
     let (mut packets, mut counted) = (counts.packets, counts.edges.iter().copied());
     let stages = node.stages.iter().enumerate();

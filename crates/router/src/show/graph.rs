@@ -47,8 +47,7 @@ pub struct Edge {
     pub stage: &'static str,
     /// Its name.
     pub name: &'static str,
-    /// Packets that took it, at all workers and others, since the start or the last
-    /// `clear runtime`.
+    /// Packets that took it since the start or the last `clear runtime`, over all executors.
     pub packets: u64,
     /// The nodes that it may lead to, as [`Node::next`]; several along an arc of features.
     pub next: Vec<&'static str>,

@@ -32,13 +32,13 @@ pub struct Interface {
     pub mac: String,
     /// Name of the interface whose packets to and from the host it carries.
     pub twin_of: Option<String>,
-    /// What it has counted; `tx_errors` are all packets that could not be sent here, for want of a
-    /// port too.
+    /// What it has counted; `tx_errors` are all packets that could not be sent here, also for want
+    /// of a port.
     #[serde(flatten, serialize_with = "by_name")]
     pub counts: InterfaceCounts,
 }
 
-/// The counts that the text has, too, under their names.
+/// The counts that the text has, by their names.
 fn by_name<S: Serializer>(counts: &InterfaceCounts, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(counts.texts().map(|(name, _, n)| (name, n)))
 }

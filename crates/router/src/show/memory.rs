@@ -12,7 +12,7 @@ use crate::Router;
 /// All tables.
 #[derive(Debug, Clone, Serialize)]
 pub struct Memory {
-    /// One by one.
+    /// In the order of a look-up.
     pub tables: Vec<Table>,
     /// IPv4 routes in the FIB, host routes of neighbors included.
     pub ip4_routes: usize,

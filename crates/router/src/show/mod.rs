@@ -3,8 +3,8 @@
 //!
 //! They are serde structs, one file a command: `Display` is the text, the serialization the JSON.
 //! Columns are those of VPP where we have a value for them. A name longer than its column moves the
-//! rest of its line; nothing is cut off. Only workers write counters, so that [`Clear`] remembers
-//! what they were.
+//! rest of its line; nothing is cut off. Only workers write counters; [`Clear`] remembers what
+//! they were.
 
 mod buffers;
 mod counts;

@@ -28,7 +28,7 @@ pub(crate) fn name(router: &Router, interface: InterfaceId) -> String {
     }
 }
 
-/// Quotient of two counts, 0 of nothing.
+/// Quotient of two counts; 0 if `b` is 0.
 pub(crate) fn ratio(a: u64, b: u64) -> f64 {
     if b == 0 { 0.0 } else { a as f64 / b as f64 }
 }

@@ -257,8 +257,8 @@ impl State {
             .set(id, &interface.map(line).unwrap_or_default());
     }
 
-    // What can fail is done again by a second call of the same change, once tables have room:
-    // nothing below asks whether the first step had been done before.
+    // If a step fails for want of room, the same change is applied again once tables have room. So
+    // nothing below asks whether the first step was done before.
     fn neighbor_set(&mut self, interface: InterfaceId, address: u32, mac: Mac) -> Result<(), Full> {
         let since = std::time::Instant::now();
         self.links

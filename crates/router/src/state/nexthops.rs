@@ -161,7 +161,7 @@ impl NextHops {
         }
     }
 
-    /// A route less has this entry; with the last one its list goes. Decisions are not counted.
+    /// One route fewer has this entry; its list goes with the last one. Decisions are not counted.
     pub fn release(&mut self, entry: Entry) {
         let ListEntry::Occupied(mut list) = self.lists.entry(entry.group()) else {
             return;

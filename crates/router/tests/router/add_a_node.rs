@@ -55,7 +55,7 @@ fn echo_requests_are_counted() {
 #[test]
 fn the_page_shows_this_node() {
     let page = include_str!("../../../../docs/add-a-node.md");
-    // Within the crate it is `crate` what is `router` here.
+    // `router` here is `crate` within the crate.
     let node = include_str!("echo_count.rs").replace("use router::", "use crate::");
     assert!(page.contains(&node), "docs/add-a-node.md");
 }

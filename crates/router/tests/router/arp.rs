@@ -103,7 +103,7 @@ fn a_scan_of_one_network_stops_no_other_resolution() {
     assert_eq!(lab.sent(3).len(), 2);
 }
 
-/// The kernel's table of neighbors is one: scans by several workers, of several networks, may not
+/// The kernel has one table of neighbors: scans of several networks, by several workers, may not
 /// fill it.
 #[test]
 fn scans_by_all_workers_share_what_may_be_asked() {
@@ -150,7 +150,7 @@ fn the_oldest_place_is_given_up_but_never_a_gateways_for_a_host() {
     lab.check_buffers(256);
     lab.apply(vec![neighbor(2, 3), neighbor(2, 4)]);
     assert_eq!(lab.sent(2), [forwarded(&udp(addr(2, 4)).frame(), 2, 4)]);
-    // Who was resolved has left its place.
+    // A neighbor that was resolved has left its place.
     std::thread::sleep(Duration::from_millis(3));
     lab.run();
     lab.receive(1, [udp(addr(1, 4)).frame()]);

@@ -204,7 +204,7 @@ fn every_packet_passes_once_and_unchanged() {
 fn interfaces_without_features_have_nothing_to_do_with_them() {
     let want = traffic(&mut Lab::twinned());
     let none = Features::default();
-    // Never any, those of one interface, and such as were switched off again.
+    // None ever, those of one interface, and some that were switched off again.
     let cases = [(vec![], 0), (vec![LOGGED], 300), (vec![LOGGED, none], 0)];
     for (set, count) in cases {
         let (lab, [input, output]) = logging(1);

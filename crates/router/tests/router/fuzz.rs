@@ -1,6 +1,6 @@
 //! Random packets through the graph: nothing panics, nothing leaks, all that leaves is well-formed.
 //!
-//! `PARSHALL_FUZZ_ROUNDS` and `PARSHALL_FUZZ_SEED` make a run longer or another one.
+//! `PARSHALL_FUZZ_ROUNDS` and `PARSHALL_FUZZ_SEED` make a run longer, or a different one.
 
 use tables::random::Random;
 use wire::craft::Packet;

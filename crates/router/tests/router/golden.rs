@@ -1,7 +1,7 @@
 //! Packets in, packets out, counters and trace: compared with files that are kept beside the tests.
 //!
 //! `PARSHALL_GOLDEN=write cargo test -p router golden` writes them anew; look at the difference
-//! before it is committed.
+//! before you commit it.
 
 use std::path::{Path, PathBuf};
 

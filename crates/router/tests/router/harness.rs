@@ -134,7 +134,8 @@ impl Lab {
         Lab::with(workers, second, buffers, None)
     }
 
-    /// One worker's, beside which something else reads the tables: `grace` waits for that.
+    /// A router with one worker, beside which something else reads the tables: `grace` waits for
+    /// that.
     pub fn with_grace(second: usize, grace: impl Fn() -> bool + Send + 'static) -> Self {
         Lab::with(1, second, 8192, Some(Box::new(grace)))
     }
@@ -143,7 +144,7 @@ impl Lab {
         Lab::with_table(workers, second, buffers, grace, nodes::table)
     }
 
-    /// One with other nodes.
+    /// A router with other nodes.
     pub fn with_table(
         workers: usize,
         second: usize,
@@ -290,7 +291,7 @@ impl Lab {
         all
     }
 
-    /// Every buffer is in the pool or in a worker's cache, but for `held`.
+    /// Every buffer is in the pool or in a worker's cache, except for `held`.
     pub fn check_buffers(&mut self, held: usize) {
         let workers = self.workers.iter();
         let cached: usize = workers.map(|w| w.graph().bufs().cached()).sum();

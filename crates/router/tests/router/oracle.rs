@@ -158,7 +158,7 @@ fn path(random: &mut Random) -> Path {
 
 fn change(random: &mut Random) -> Change {
     let interface = 1 + random.below(4) as u16;
-    // The default route rarely: it takes its time to be painted.
+    // The default route rarely: painting it takes a while.
     let length = match random.below(200) {
         0 => 0,
         n => [8, 16, 22, 23, 24, 25, 30, 31, 32, 32, 32][n as usize % 11],

@@ -67,8 +67,8 @@ pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
     let (straight, back) = (lab.sent(1), lab.sent(4));
     if from == 4 {
         let whole: Vec<_> = received.into_iter().filter(|f| f.len() >= 14).collect();
-        // Where time is slow, the router may answer meanwhile what waited for a neighbor in an
-        // earlier round.
+        // On a slow machine the router may meanwhile answer packets that have waited for a neighbor
+        // since an earlier round.
         let is_hosts = |frame: &Vec<u8>| whole.contains(frame);
         let (straight, answers): (Vec<_>, Vec<_>) = straight.into_iter().partition(is_hosts);
         assert_eq!(straight, whole, "the host's packets leave as they are");

@@ -13,7 +13,7 @@ use super::adjacency::{Adjacency, adjacency, decision};
 use crate::show::text::name;
 use crate::{Prefix, Router};
 
-/// What is asked for.
+/// What to look up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
     /// The route of exactly this prefix.
@@ -37,7 +37,7 @@ impl FromStr for Query {
     }
 }
 
-/// A route in full, or that there is none.
+/// A route in full, if there is one.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub struct Fib {
     /// Routes in the table.
@@ -69,7 +69,7 @@ pub struct Route {
     pub buckets: Vec<Buckets>,
 }
 
-/// One way of a route.
+/// One path of a route.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub struct Path {
     /// Interface.

@@ -16,7 +16,7 @@ pub struct FibList {
     pub second_level_groups: usize,
     /// Routes by address, then length.
     pub list: Vec<Listed>,
-    /// Routes that follow those in `list`, which was to have no more.
+    /// Routes that follow those in `list`, beyond the limit.
     pub left_out: usize,
 }
 
