@@ -111,7 +111,7 @@ pub struct Packet {
 /// One packet at one node.
 #[derive(Debug, Clone, Serialize, PartialEq)]
 pub struct Step {
-    /// Seconds since the router's start.
+    /// Seconds since the worker's start.
     pub seconds: f64,
     /// Node, `<interface>-rx` or `<interface>-tx`.
     pub node: String,
