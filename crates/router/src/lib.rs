@@ -29,6 +29,6 @@ pub use change::{
 pub use context::Cx;
 pub use event::{Event, Events};
 pub use limits::Limits;
-pub use router::{Grace, Idle, Router, Setup, WORKERS};
+pub use router::{Grace, Idle, Router, Setup, WORKERS, worker_name};
 pub use snapshot::Snapshot;
 pub use tables::interface::INTERFACES;

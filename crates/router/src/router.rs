@@ -29,6 +29,11 @@ use crate::state::{Garbage, Rejected, State};
 /// Most workers that a router can have.
 pub const WORKERS: usize = 64;
 
+/// The name of a worker's thread, by the worker's index from 0.
+pub fn worker_name(index: usize) -> String {
+    format!("worker-{index}")
+}
+
 /// The parts of a router.
 pub struct Setup {
     /// Packet memory.

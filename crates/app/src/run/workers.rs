@@ -27,7 +27,7 @@ pub fn cpus(workers: &config::Workers, usable: &[usize]) -> Vec<Option<usize>> {
 pub fn start(idle: Vec<Idle>, cpus: &[Option<usize>]) -> Result<Vec<Handle>, String> {
     let start = |(i, ((worker, handle), &cpu)): (usize, (Idle, &Option<usize>))| {
         let begin = move || cpu.map_or(Ok(()), kernel::cpu::pin);
-        let started = worker.start(format!("worker-{i}"), begin, handle);
+        let started = worker.start(router::worker_name(i), begin, handle);
         let mut handle = started.map_err(|e| format!("worker {i}: {e}"))?;
         handle.cpu = cpu;
         Ok(handle)

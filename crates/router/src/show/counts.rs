@@ -6,8 +6,7 @@ use graph::counters::{
 };
 use graph::stage::StageInfo;
 
-use super::text::worker_name;
-use crate::{InterfaceId, Router};
+use crate::{InterfaceId, Router, worker_name};
 
 /// What can be cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

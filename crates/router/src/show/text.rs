@@ -47,8 +47,3 @@ pub(crate) fn bytes(n: u64) -> String {
         format!("{value:.2}{}", units[unit])
     }
 }
-
-/// Name of the worker of that index (from 0).
-pub(crate) fn worker_name(index: usize) -> String {
-    format!("parshall_wk_{index}")
-}

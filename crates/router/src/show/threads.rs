@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Serialize;
 
 use super::counts::since;
-use super::text::{column, worker_name};
-use crate::Router;
+use super::text::column;
+use crate::{Router, worker_name};
 
 /// All threads that move packets.
 #[derive(Debug, Clone, Serialize)]

@@ -9,9 +9,9 @@ use graph::counters::NodeCounters;
 use graph::trace::{self, Names, Reader, Record};
 use graph::{Command, Handle, To};
 
-use super::text::{name, worker_name};
+use super::text::name;
 use crate::ip4::show::adjacency;
-use crate::{InterfaceId, Router};
+use crate::{InterfaceId, Router, worker_name};
 
 /// Why no trace was started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

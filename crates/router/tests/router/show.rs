@@ -114,7 +114,7 @@ fn runtime_has_the_known_columns() {
     let shown = show::runtime(&lab.router);
     let text = shown.to_string();
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[0].starts_with("Thread 1 parshall_wk_0"));
+    assert!(lines[0].starts_with("Thread 1 worker-0"));
     assert!(
         lines[1].starts_with("Time ")
             && lines[1].contains("internal node vector rate 256.00 loops/sec")
