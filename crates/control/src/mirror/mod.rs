@@ -8,8 +8,9 @@
 
 mod addresses;
 mod entry;
-mod resolve;
 mod rib;
+mod routes;
+mod topology;
 mod translator;
 
 use std::collections::HashMap;
@@ -125,7 +126,7 @@ impl Mirror {
             interval: options.interval,
             due: Instant::now(),
             rested: Instant::now(),
-            out: Out {
+            batches: Batches {
                 sender,
                 batch: Batch::default(),
                 counters: counters.clone(),
@@ -162,13 +163,14 @@ impl Drop for Mirror {
 /// Nobody takes the events any more, or the mirror was told to stop.
 struct Gone;
 
-struct Out<T> {
+/// Gathers events into batches and hands these on.
+struct Batches<T> {
     sender: SyncSender<T>,
     batch: Batch,
     counters: Arc<Counters>,
 }
 
-impl<T: From<Batch>> Out<T> {
+impl<T: From<Batch>> Batches<T> {
     fn push(&mut self, event: Event) -> Result<(), Gone> {
         self.batch.events.push(event);
         if self.batch.events.len() >= BATCH {
@@ -205,7 +207,7 @@ struct Follower<T> {
     due: Instant,
     /// Not before this, lest a link that flaps keeps us dumping.
     rested: Instant,
-    out: Out<T>,
+    batches: Batches<T>,
     stop: Arc<EventFd>,
 }
 
@@ -246,17 +248,20 @@ impl<T: From<Batch>> Follower<T> {
                         if unsettles(&mut self.links, &event) {
                             self.due = self.due.min(self.rested.max(Instant::now() + SETTLE));
                         }
-                        self.out.push(event)?;
+                        self.batches.push(event)?;
                     }
                 }
-                Ok(None) => return self.out.flush(),
+                Ok(None) => return self.batches.flush(),
                 Err(_) => {
                     // ENOBUFS: what is lost is not known, so all is read again. What still waits is
                     // older than that.
-                    self.out.counters.overflows.fetch_add(1, Ordering::Relaxed);
+                    self.batches
+                        .counters
+                        .overflows
+                        .fetch_add(1, Ordering::Relaxed);
                     while matches!(self.news.receive(false), Ok(Some(_))) {}
                     self.due = self.due.min(self.rested.max(Instant::now()));
-                    return self.out.flush();
+                    return self.batches.flush();
                 }
             }
         }
@@ -264,15 +269,15 @@ impl<T: From<Batch>> Follower<T> {
 
     fn dump_all(&mut self) -> Result<(), Gone> {
         let begun = Instant::now();
-        self.out.batch.resync = true;
+        self.batches.batch.resync = true;
         let mut again = false;
         for section in Section::ALL {
             if section != Section::Nexthops || self.nexthops {
                 again |= !self.dump(section)?;
             }
         }
-        self.out.batch.resync = false;
-        self.out.counters.dumps.fetch_add(1, Ordering::Relaxed);
+        self.batches.batch.resync = false;
+        self.batches.counters.dumps.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
         self.rested = now + 2 * (now - begun);
         self.due = self
@@ -283,24 +288,27 @@ impl<T: From<Batch>> Follower<T> {
 
     /// Dumps a section; false if it must be done again.
     fn dump(&mut self, section: Section) -> Result<bool, Gone> {
-        self.out.push(Event::DumpBegin(section))?;
-        let (out, links, mut gone) = (&mut self.out, &mut self.links, false);
+        self.batches.push(Event::DumpBegin(section))?;
+        let (batches, links, mut gone) = (&mut self.batches, &mut self.links, false);
         let result = self.dumps.dump(netlink::dump(section), |message| {
             if let Some(event) = decode::event(message).filter(|_| !gone) {
                 unsettles(links, &event);
-                gone = out.push(event).is_err();
+                gone = batches.push(event).is_err();
             }
         });
         if gone {
             return Err(Gone);
         }
         if result.is_err() {
-            self.out.counters.failures.fetch_add(1, Ordering::Relaxed);
+            self.batches
+                .counters
+                .failures
+                .fetch_add(1, Ordering::Relaxed);
         }
         let complete = matches!(result, Ok(Dump::Complete));
-        self.out.push(Event::DumpEnd { section, complete })?;
+        self.batches.push(Event::DumpEnd { section, complete })?;
         // Whoever waits for a device may take it over before its routes come.
-        self.out.flush()?;
+        self.batches.flush()?;
         Ok(complete)
     }
 }

@@ -12,7 +12,7 @@ use router::change::{Prefix, Route as Action};
 use tables::rib::{self, BuildMix};
 
 use super::entry::{Entry, Need};
-use super::resolve::World;
+use super::topology::Topology;
 use crate::facts::{Place, Table};
 
 type Prefixes = HashSet<Prefix, BuildMix>;
@@ -152,9 +152,9 @@ impl Rib {
     }
 
     /// What is to be done with packets of a prefix; `None`: nothing by this prefix.
-    pub fn effective(&self, world: &World, prefix: Prefix) -> Option<Action> {
-        let (table, action) = self.best(world, prefix)?;
-        (table != Table::Default || !self.covered(world, prefix)).then_some(action)
+    pub fn effective(&self, topology: &Topology, prefix: Prefix) -> Option<Action> {
+        let (table, action) = self.best(topology, prefix)?;
+        (table != Table::Default || !self.covered(topology, prefix)).then_some(action)
     }
 
     /// Whether there is any route of table default.
@@ -171,22 +171,23 @@ impl Rib {
         within.filter(|other| **other != prefix).copied().collect()
     }
 
-    fn best(&self, world: &World, prefix: Prefix) -> Option<(Table, Action)> {
-        best(world, self.routes.get(prefix)?)
+    fn best(&self, topology: &Topology, prefix: Prefix) -> Option<(Table, Action)> {
+        best(topology, self.routes.get(prefix)?)
     }
 
-    fn covered(&self, world: &World, prefix: Prefix) -> bool {
+    fn covered(&self, topology: &Topology, prefix: Prefix) -> bool {
         let mut covers = self.routes.covers(prefix);
-        covers.any(|(_, list)| best(world, list).is_some_and(|(table, _)| table != Table::Default))
+        covers
+            .any(|(_, list)| best(topology, list).is_some_and(|(table, _)| table != Table::Default))
     }
 }
 
 /// The first of a prefix's routes that can be used.
-fn best(world: &World, list: &[Marked]) -> Option<(Table, Action)> {
+fn best(topology: &Topology, list: &[Marked]) -> Option<(Table, Action)> {
     let entries = list.iter().map(|known| &known.entry);
     let usable = entries.filter(|entry| entry.tos == 0);
     usable
-        .map(|entry| (entry.table, world.action(entry)))
+        .map(|entry| (entry.table, topology.action(entry)))
         .find_map(|(table, action)| Some((table, action?)))
 }
 
@@ -198,27 +199,27 @@ fn need(users: &mut HashMap<Need, Prefixes>, prefix: Prefix, entry: &Entry) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::resolve::LinkState;
+    use super::super::topology::LinkState;
     use super::*;
     use crate::facts::{Gateway, Hop, Hops, RouteKind};
     use proptest::prelude::*;
     use router::change::Path;
 
     /// The links 1 to 4 are ours; the last two are down.
-    fn world() -> World {
-        let mut world = World::default();
+    fn topology() -> Topology {
+        let mut topology = Topology::default();
         for link in 1..=4 {
             let up = link <= 2;
-            world.links.insert(
+            topology.links.insert(
                 link,
                 LinkState {
                     admin_up: up,
                     carrier: up,
                 },
             );
-            world.owned.insert(link, link as u16);
+            topology.owned.insert(link, link as u16);
         }
-        world
+        topology
     }
 
     fn prefix(text: &str) -> Prefix {
@@ -332,7 +333,7 @@ mod tests {
             steps in prop::collection::vec((0..4u8, entry(), place(), 0..8u8), 0..60),
         ) {
             let prefixes = ["0.0.0.0/0", "10.0.0.0/8", "10.1.0.0/16", "11.0.0.0/8"].map(prefix);
-            let (mut rib, mut list, world) = (Rib::default(), Vec::new(), world());
+            let (mut rib, mut list, topology) = (Rib::default(), Vec::new(), topology());
             let mut lost = false;
             for (at, entry, place, what) in steps {
                 let prefix = prefixes[usize::from(at)];
@@ -361,7 +362,7 @@ mod tests {
                 }
                 if !lost {
                     for prefix in prefixes {
-                        prop_assert_eq!(rib.effective(&world, prefix), oracle(&list, prefix));
+                        prop_assert_eq!(rib.effective(&topology, prefix), oracle(&list, prefix));
                     }
                 }
                 prop_assert_eq!(&rib.users, &users(&rib));
@@ -373,16 +374,16 @@ mod tests {
             steps in prop::collection::vec((entry(), place()), 0..20),
         ) {
             let prefix = prefix("10.0.0.0/8");
-            let (mut rib, mut list, world) = (Rib::default(), Vec::new(), world());
+            let (mut rib, mut list, topology) = (Rib::default(), Vec::new(), topology());
             for (entry, place) in steps {
                 rib.insert(prefix, entry.clone(), place);
                 insert(&mut list, prefix, entry, place);
             }
-            let before = rib.effective(&world, prefix);
+            let before = rib.effective(&topology, prefix);
             rib.begin();
             for (prefix, entry) in in_order(&list) {
                 rib.insert(prefix, entry, Place::Last);
-                prop_assert_eq!(rib.effective(&world, prefix), before.clone());
+                prop_assert_eq!(rib.effective(&topology, prefix), before.clone());
             }
         }
     }

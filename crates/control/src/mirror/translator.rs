@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
-use router::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac, Prefix, Route as Action};
+use router::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac};
 
 use super::addresses::Addresses;
-use super::entry::Entry;
-use super::resolve::{LinkState, World};
-use super::rib::Rib;
-use crate::facts::{Batch, Event, Link, Neighbor, Nexthop, Place, Route, RouteKind, Section};
+use super::routes::Routes;
+use super::topology::LinkState;
+use crate::facts::{Batch, Event, Link, Neighbor, Section};
 
 /// An interface of the router that stands for a device of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,17 +45,19 @@ pub enum LinkNews {
 
 /// Knows everything the kernel has said and yields what it means to the router.
 ///
-/// The interfaces that are ours are told to it by [`Translator::own`] and [`Translator::disown`] at
-/// any time; routes are translated anew then.
+/// [`Translator::own`] and [`Translator::disown`] say which interfaces are ours, at any time;
+/// routes are translated anew then.
 #[derive(Debug, Default)]
 pub struct Translator {
+    /// Each with the dump that was the last when it was seen, as are neighbors and next-hop
+    /// objects.
     links: HashMap<u32, (Link, u32)>,
     addresses: Addresses,
     neighbors: HashMap<(u32, Ipv4Addr), (Option<Mac>, u32)>,
-    nexthop_marks: HashMap<u32, u32>,
-    rib: Rib,
-    world: World,
+    nexthops: HashMap<u32, u32>,
+    routes: Routes,
     owned: HashMap<u32, Owned>,
+    /// Number of the last dump that began.
     generation: u32,
     synced: bool,
     news: Vec<LinkNews>,
@@ -128,10 +129,7 @@ impl Translator {
                 });
             }
         }
-        let prefixes = self.prefixes_by(link);
-        self.edit(prefixes, &mut out, |_, world| {
-            world.owned.insert(link, id);
-        });
+        self.routes.own(link, id, &mut out);
         out
     }
 
@@ -141,10 +139,7 @@ impl Translator {
         let Some(owned) = self.owned.remove(&link) else {
             return out;
         };
-        let prefixes = self.prefixes_by(link);
-        self.edit(prefixes, &mut out, |_, world| {
-            world.owned.remove(&link);
-        });
+        self.routes.disown(link, &mut out);
         delete_interfaces(&owned, &mut out);
         out
     }
@@ -152,11 +147,8 @@ impl Translator {
     /// The port behind one of our devices has gone up or down.
     pub fn set_port_up(&mut self, link: u32, up: bool) -> Vec<Change> {
         let mut out = Vec::new();
-        if let Some(owned) = self
-            .owned
-            .get_mut(&link)
-            .filter(|owned| owned.port_up != up)
-        {
+        let owned = self.owned.get_mut(&link);
+        if let Some(owned) = owned.filter(|owned| owned.port_up != up) {
             owned.port_up = up;
             self.interfaces(link, &mut out);
         }
@@ -177,25 +169,25 @@ impl Translator {
             Event::NeighborGone(neighbor) => {
                 self.neighbor_gone((neighbor.link, neighbor.address), out)
             }
-            Event::Nexthop(id, nexthop) => self.nexthop(id, nexthop, out),
-            Event::NexthopGone(id) => self.nexthop_gone(id, out),
-            Event::Route(route, place) => self.route(route, place, out),
-            Event::RouteGone(route) => {
-                let (prefix, entry) = Entry::split(route);
-                self.edit_one(prefix, out, |rib| rib.remove(prefix, &entry));
+            Event::Nexthop(id, nexthop) => {
+                self.nexthops.insert(id, self.generation);
+                self.routes.set_nexthop(id, nexthop, out);
             }
+            Event::NexthopGone(id) => self.nexthop_gone(id, out),
+            Event::Route(route, place) => self.routes.insert(route, place, out),
+            Event::RouteGone(route) => self.routes.remove(route, out),
             Event::DumpBegin(section) => {
                 self.generation = self.generation.wrapping_add(1);
                 match section {
                     Section::Addresses => self.addresses.begin(),
-                    Section::Routes => self.rib.begin(),
+                    Section::Routes => self.routes.begin(),
                     _ => {}
                 }
             }
             Event::DumpEnd { section, complete } => {
                 match section {
                     Section::Addresses => self.addresses.end(),
-                    Section::Routes => self.rib.end(),
+                    Section::Routes => self.routes.end(),
                     _ => {}
                 }
                 if complete {
@@ -221,7 +213,7 @@ impl Translator {
                 }
             }
             Section::Nexthops => {
-                let gone = keys_where(&self.nexthop_marks, |mark| *mark != now);
+                let gone = keys_where(&self.nexthops, |mark| *mark != now);
                 gone.into_iter().for_each(|id| self.nexthop_gone(id, out));
             }
             Section::Neighbors => {
@@ -229,13 +221,7 @@ impl Translator {
                 gone.into_iter()
                     .for_each(|key| self.neighbor_gone(key, out));
             }
-            Section::Routes => {
-                let prefixes = self.rib.unseen();
-                let sweep = prefixes.clone();
-                self.edit(prefixes, out, |rib, _| {
-                    sweep.into_iter().for_each(|prefix| rib.sweep(prefix))
-                });
-            }
+            Section::Routes => self.routes.sweep(out),
         }
     }
 
@@ -253,25 +239,7 @@ impl Translator {
         if before.as_ref().is_none_or(|before| before.name != name) {
             self.news.push(LinkNews::Appeared { index, name });
         }
-        let was = self.world.links.get(&index).copied();
-        if was != Some(state) {
-            let prefixes = self.prefixes_by(index);
-            let purged = if state.admin_up {
-                Vec::new()
-            } else {
-                prefixes.clone()
-            };
-            self.edit(prefixes, out, |rib, world| {
-                world.links.insert(index, state);
-                // The kernel drops the routes of a link that goes down, all but the host's own
-                // addresses.
-                for prefix in purged {
-                    rib.retain(prefix, |entry| {
-                        entry.kind == RouteKind::Local || world.any_alive(&entry.hops)
-                    });
-                }
-            });
-        }
+        self.routes.set_link(index, state, out);
         let changed = before.is_none_or(|before| differs(&before, &self.links[&index].0));
         if changed {
             self.interfaces(index, out);
@@ -283,15 +251,7 @@ impl Translator {
             return;
         }
         self.neighbors.retain(|(link, _), _| *link != index);
-        let prefixes = self.prefixes_by(index);
-        let purged = prefixes.clone();
-        self.edit(prefixes, out, |rib, world| {
-            world.links.remove(&index);
-            world.owned.remove(&index);
-            for prefix in purged {
-                rib.retain(prefix, |entry| world.any_alive(&entry.hops));
-            }
-        });
+        self.routes.remove_link(index, out);
         let owned = self.owned.remove(&index);
         if let Some(owned) = &owned {
             delete_interfaces(owned, out);
@@ -355,6 +315,11 @@ impl Translator {
         }
     }
 
+    fn nexthop_gone(&mut self, id: u32, out: &mut Vec<Change>) {
+        self.nexthops.remove(&id);
+        self.routes.remove_nexthop(id, out);
+    }
+
     fn neighbor(&mut self, neighbor: Neighbor, out: &mut Vec<Change>) {
         let Neighbor { link, address, mac } = neighbor;
         if address.is_multicast() || address.is_broadcast() {
@@ -364,14 +329,10 @@ impl Translator {
             .neighbors
             .insert((link, address), (mac, self.generation))
             .and_then(|(mac, _)| mac);
-        let Some(interface) = self
-            .owned
-            .get(&link)
-            .map(|owned| owned.id)
-            .filter(|_| before != mac)
-        else {
+        let Some(owned) = self.owned.get(&link).filter(|_| before != mac) else {
             return;
         };
+        let interface = owned.id;
         out.push(match mac {
             Some(mac) => Change::NeighborSet {
                 interface,
@@ -393,88 +354,6 @@ impl Translator {
                 address: key.1,
             });
         }
-    }
-
-    fn nexthop(&mut self, id: u32, nexthop: Nexthop, out: &mut Vec<Change>) {
-        self.nexthop_marks.insert(id, self.generation);
-        if self.world.nexthop(id) != Some(&nexthop) {
-            let prefixes = self.rib.users(&self.world.leading_to_object(id));
-            self.edit(prefixes, out, |_, world| world.set_nexthop(id, nexthop));
-        }
-    }
-
-    /// The kernel drops the routes that use the object itself; groups lose a member, and an empty
-    /// group is gone too.
-    fn nexthop_gone(&mut self, id: u32, out: &mut Vec<Change>) {
-        self.nexthop_marks.remove(&id);
-        let prefixes = self.rib.users(&self.world.leading_to_object(id));
-        let purged = prefixes.clone();
-        self.edit(prefixes, out, |rib, world| {
-            world.remove_nexthop(id);
-            for prefix in purged {
-                rib.retain(prefix, |entry| entry.hops != crate::facts::Hops::Object(id));
-            }
-        });
-    }
-
-    fn route(&mut self, route: Route, place: Place, out: &mut Vec<Change>) {
-        let (prefix, entry) = Entry::split(route);
-        self.edit_one(prefix, out, |rib| rib.insert(prefix, entry, place));
-    }
-
-    fn prefixes_by(&self, link: u32) -> Vec<Prefix> {
-        self.rib.users(&self.world.leading_to_link(link))
-    }
-
-    /// Changes one prefix and says what that changes.
-    fn edit_one(&mut self, prefix: Prefix, out: &mut Vec<Change>, change: impl FnOnce(&mut Rib)) {
-        if self.rib.has_last_resort() {
-            return self.edit(vec![prefix], out, |rib, _| change(rib));
-        }
-        let before = self.rib.effective(&self.world, prefix);
-        change(&mut self.rib);
-        difference(prefix, before, self.rib.effective(&self.world, prefix), out);
-    }
-
-    /// Changes prefixes, or what their routes depend on, and says what that changes.
-    fn edit(
-        &mut self,
-        mut prefixes: Vec<Prefix>,
-        out: &mut Vec<Change>,
-        change: impl FnOnce(&mut Rib, &mut World),
-    ) {
-        if self.rib.has_last_resort() {
-            let more: Vec<Prefix> = prefixes
-                .iter()
-                .flat_map(|&prefix| self.rib.dependents(prefix))
-                .collect();
-            prefixes.extend(more);
-            prefixes.sort_unstable();
-            prefixes.dedup();
-        }
-        let before: Vec<_> = prefixes
-            .iter()
-            .map(|&prefix| self.rib.effective(&self.world, prefix))
-            .collect();
-        change(&mut self.rib, &mut self.world);
-        for (prefix, before) in prefixes.into_iter().zip(before) {
-            difference(prefix, before, self.rib.effective(&self.world, prefix), out);
-        }
-    }
-}
-
-fn difference(
-    prefix: Prefix,
-    before: Option<Action>,
-    after: Option<Action>,
-    out: &mut Vec<Change>,
-) {
-    match after {
-        Some(route) if before.as_ref() != Some(&route) => {
-            out.push(Change::RouteSet { prefix, route })
-        }
-        None if before.is_some() => out.push(Change::RouteDelete { prefix }),
-        _ => {}
     }
 }
 

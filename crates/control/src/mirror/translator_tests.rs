@@ -1,6 +1,7 @@
+use router::change::{Address, Path, Prefix, Route as Action};
+
 use super::*;
-use crate::facts::{Gateway, Hop, Hops, Table};
-use router::change::{Address, Path};
+use crate::facts::{Gateway, Hop, Hops, Nexthop, Place, Route, RouteKind, Table};
 
 fn link(index: u32, name: &str, up: bool) -> Event {
     Event::Link(Link {

@@ -1,5 +1,5 @@
-//! What a route of the kernel means to the router, given the links that are up, the next-hop
-//! objects and the interfaces that are ours.
+//! Links, next-hop objects and the interfaces that are ours: what a route of the kernel is resolved
+//! against.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,7 +20,7 @@ pub(super) struct LinkState {
 
 /// All that the meaning of a route depends on.
 #[derive(Debug, Clone, Default)]
-pub(super) struct World {
+pub(super) struct Topology {
     pub links: HashMap<u32, LinkState>,
     nexthops: HashMap<u32, Nexthop>,
     /// The groups that each object is a member of.
@@ -28,7 +28,7 @@ pub(super) struct World {
     pub owned: HashMap<u32, InterfaceId>,
 }
 
-impl World {
+impl Topology {
     /// What a route does; `None` while it cannot be used (all its links are down), so that the next
     /// one counts.
     pub fn action(&self, entry: &Entry) -> Option<Action> {
