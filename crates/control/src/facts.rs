@@ -73,7 +73,7 @@ pub enum RouteKind {
     Unreachable,
     /// Drop, ICMP administratively prohibited.
     Prohibit,
-    /// A type that only the kernel knows how to treat (throw, nat ...).
+    /// A type that only the kernel can handle (throw, nat ...).
     Other,
 }
 
@@ -93,7 +93,7 @@ pub enum Gateway {
 pub struct Hop {
     /// Interface index of the device it leaves by; 0: none given.
     pub link: u32,
-    /// Whom it is handed to.
+    /// The router that it is handed to.
     pub gateway: Gateway,
     /// Share of the flows, 1 to 65536.
     pub weight: u32,
@@ -128,7 +128,7 @@ pub struct Route {
     pub destination: u32,
     /// Prefix length, 0 to 32.
     pub length: u8,
-    /// Table that it is in.
+    /// The table that it is in.
     pub table: Table,
     /// Type of service; only 0 takes part in forwarding here.
     pub tos: u8,
@@ -138,7 +138,7 @@ pub struct Route {
     pub kind: RouteKind,
     /// Largest IP packet in bytes (RTAX_MTU); `None`: that of the link.
     pub mtu: Option<u16>,
-    /// Where the host's own packets come from (RTA_PREFSRC); `None`: any address of the device.
+    /// Source address of the host's own packets (RTA_PREFSRC); `None`: any address of the device.
     pub source: Option<Ipv4Addr>,
     /// Where it leads.
     pub hops: Hops,

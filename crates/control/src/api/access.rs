@@ -1,8 +1,9 @@
 //! Who may do what.
 //!
-//! Root may everything. Without a second group the file mode of the socket lets in root and the
-//! group, and who is in may everything. With one, everyone may connect, and is then judged by user
-//! and group as the kernel states them, and by the member lists of /etc/group.
+//! Root may do anything. Without a group that may only ask, the file mode of the socket admits root
+//! and the group that may change things, and whoever gets in may do anything. With one, everyone
+//! may connect, and is then judged by the user and group that the kernel reports, and by the member
+//! lists in /etc/group.
 
 use std::fs;
 

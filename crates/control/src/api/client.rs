@@ -16,8 +16,8 @@ pub enum Failure {
     /// Nobody listens.
     #[error("no router is running (nobody answers at {}); start one with `parshall run -c FILE`", .0.display())]
     NotRunning(PathBuf),
-    /// The socket is not for us.
-    #[error("you may not use {}; be root, or a member of the group that the configuration names in control", .0.display())]
+    /// We may not use the socket.
+    #[error("you may not use {}; be root, or a member of the group that the configuration names under `control:`", .0.display())]
     Forbidden(PathBuf),
     /// The connection failed.
     #[error("the router does not answer at {}: {}", .0.display(), .1)]
@@ -38,7 +38,7 @@ impl Client {
     /// Connects to the router that listens at `path`.
     ///
     /// # Errors
-    /// There is none, or it is not for us.
+    /// There is none, or we may not ask it.
     pub fn connect(path: &Path) -> Result<Client, Failure> {
         let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
@@ -89,7 +89,7 @@ impl Client {
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         match self.reader.get_mut().write_all(&line) {
-            // A server that wants no requests of ours has said why before it closed.
+            // A server that refuses us has said why before it closed.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
             written => written?,
         }

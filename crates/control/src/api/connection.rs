@@ -10,8 +10,8 @@ use super::access::Access;
 use super::{Answer, Handler, Output, REQUEST, Request};
 use crate::cli;
 
-/// A stream on which all must be done by some time. A limit for each read or write would let a peer
-/// that sends or takes a byte now and then stay for ever.
+/// A stream with a deadline for everything done on it. A limit for each read or write would let a
+/// peer that sends or takes a byte now and then stay forever.
 struct Timely<'a> {
     /// Does not block.
     stream: &'a UnixStream,
@@ -48,8 +48,8 @@ impl Write for Timely<'_> {
     }
 }
 
-/// Answers requests until the peer has no more. Each request must be there within `patience` of the
-/// answer before it, and each answer be taken within as much.
+/// Answers requests until the peer has no more. Each request must arrive within `patience` of the
+/// answer before it, and the peer must take each answer within the same time.
 ///
 /// # Errors
 /// The peer is gone or too slow.
@@ -95,10 +95,10 @@ pub(super) fn send(to: &mut impl Write, answer: Result<Output, String>) -> io::R
     to.write_all(&line)
 }
 
-/// What somebody is told who may not do it: `verb` names what.
+/// The refusal of something that the peer may not do, which `verb` names.
 pub(super) fn forbidden(verb: &str) -> String {
     format!(
-        "you may not {verb} this; root may, and the groups that the configuration names in control"
+        "you may not {verb} this; root may, and the groups that the configuration names under `control:`"
     )
 }
 
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_or_takes_a_little_now_and_then_does_not_stay() {
+    fn a_peer_that_sends_or_takes_a_little_now_and_then_does_not_stay() {
         let sender = lasts("", |peer| peer.write_all(b" "));
         assert!(sender < 5 * PATIENCE, "{sender:?}");
         let question = "{\"command\":[\"show\",\"errors\"]}\n";
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_only_ask_may_not_change() {
+    fn a_peer_that_may_only_ask_may_not_change() {
         let line = br#"{"command":["clear","errors"]}"#;
         assert!(answer(line, Access::Show, &Echo).is_err());
         assert!(answer(line, Access::Change, &Echo).is_ok());

@@ -11,13 +11,13 @@ pub enum StartError {
         "parshall is already running (pid {0}); stop it first, or give this one another control socket"
     )]
     Running(String),
-    /// The file that would be the lock is somebody else's.
-    #[error("{} is not our lock but a file of somebody else; remove it, or choose another path", .0.display())]
+    /// The file in the lock's place belongs to somebody else.
+    #[error("{} is somebody else's file, not our lock; remove it, or choose another control socket", .0.display())]
     NotOurs(PathBuf),
     /// Something that is not a socket is in the way.
-    #[error("{} is not a socket; remove it, or choose another path", .0.display())]
+    #[error("{} is not a socket; remove it, or choose another control socket", .0.display())]
     NotASocket(PathBuf),
-    /// A group that may ask does not exist.
+    /// A group that the configuration names does not exist.
     #[error("there is no group {0}; make it (`groupadd --system {0}`) or correct `control:`")]
     NoGroup(String),
     /// The file system refuses.

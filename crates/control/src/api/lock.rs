@@ -1,9 +1,9 @@
-//! The lock that only one server of a socket can have: a file beside the socket.
+//! The lock that only one server of a socket can hold: a file beside the socket.
 //!
-//! It is made once and never removed. So everyone who opens it, in whatever order starts and ends
-//! come, has the same file, and of those the kernel lets one hold it. (Who removes it takes it from
-//! somebody who has opened it and is about to lock; the next start would make a second one and lock
-//! that.) Only who holds it makes, replaces or removes the socket.
+//! It is made once and never removed. So everyone who opens it, in whatever order servers start and
+//! end, has the same file, and the kernel lets one of them hold it. (Removing it would take it from
+//! a server that has opened it and is about to lock it; the next one to start would make a second
+//! file and lock that.) Only the holder makes, replaces or removes the socket.
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Read, Write};
@@ -14,7 +14,7 @@ use rustix::process::{geteuid, getpid};
 
 use super::error::StartError;
 
-/// Who may open it can hold it, and nobody but us should.
+/// Whoever may open it can hold it, and nobody but us should.
 const MODE: u32 = 0o600;
 
 /// The lock, held until this is dropped; the kernel lets go of it whatever becomes of the process.
@@ -25,7 +25,7 @@ impl Lock {
     /// Takes the lock of the socket at `path`.
     ///
     /// # Errors
-    /// Somebody holds it; what is at its place is not ours; the file system refuses.
+    /// Somebody holds it; what is in its place is not ours; the file system refuses.
     pub fn take(path: &Path) -> Result<Lock, StartError> {
         let path = path.with_added_extension("lock");
         let failed = |error| StartError::Io(path.clone(), error);
@@ -46,7 +46,7 @@ impl Lock {
         if !found.is_file() || found.uid() != geteuid().as_raw() || found.nlink() != 1 {
             return Err(not_ours());
         }
-        // It may be there with another mode.
+        // An old one may have another mode.
         file.set_permissions(Permissions::from_mode(MODE))
             .map_err(failed)?;
         match file.try_lock() {
@@ -72,7 +72,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // A child between fork and exec has the file open, too: closing it would not be enough.
+        // A child between fork and exec has the file open too: closing it would not be enough.
         let _ = self.0.unlock();
     }
 }

@@ -1,4 +1,4 @@
-//! Connections at a time: those who may do less cannot keep out those who may do more.
+//! Limits on connections at a time: those who may do less cannot keep out those who may do more.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,11 +6,11 @@ use super::access::Access;
 
 /// Connections at a time.
 pub(super) const ALL: usize = 32;
-/// Those that others than root have.
+/// For users other than root there is room up to this many.
 const OTHERS: usize = 24;
-/// Those that users have who may only ask.
+/// For users who may only ask there is room up to this many.
 const SHOW: usize = 16;
-/// Those that one user has who is not root.
+/// A single user other than root has this many at most.
 const EACH: usize = 8;
 
 /// The users that are connected, once for each connection.

@@ -20,9 +20,9 @@ use super::lock::Lock;
 use super::seats::Seats;
 use crate::config::Control;
 
-/// How long a connection may be without a request, or a request or its answer may take on its way.
+/// How long a connection may lie idle, and how long a request or its answer may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long nobody is accepted when the system has no room for another connection.
+/// How long to accept nobody after the system had no room for another connection.
 const REST: Duration = Duration::from_millis(200);
 
 /// A running server; dropping it removes the socket.
@@ -36,11 +36,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the socket and answers from threads of its own. What a dead predecessor left is
-    /// replaced.
+    /// Opens the socket and answers from threads of its own. It replaces what a dead predecessor
+    /// left.
     ///
     /// # Errors
-    /// Another one is running; a group is not there; the socket cannot be made.
+    /// Another one is running; a group does not exist; the socket cannot be made.
     pub fn start(control: &Control, handler: Arc<dyn Handler>) -> Result<Server, StartError> {
         if let Some(group) = missing_group(control) {
             return Err(StartError::NoGroup(group.clone()));
@@ -85,7 +85,7 @@ impl Drop for Server {
     }
 }
 
-/// A group that is named and does not exist. The usual one need not.
+/// A group that is named but does not exist. The default one need not exist.
 fn missing_group(control: &Control) -> Option<&String> {
     let usual = Control::default().group;
     let group = control
@@ -98,13 +98,13 @@ fn missing_group(control: &Control) -> Option<&String> {
         .find(|group| access::group_id(group).is_none())
 }
 
-/// Removes the socket that a killed server has left at `path`. False if there is none, or somebody
-/// listens or starts.
+/// Removes the socket that a killed server has left at `path`. False if there is none, or if a
+/// server listens there or is about to.
 ///
 /// # Errors
 /// As [`Server::start`], for what is in the way.
 pub fn remove_dead(path: &Path) -> Result<bool, StartError> {
-    // Whoever is alive needs no lock of ours.
+    // A server that is alive is not disturbed by our taking its lock.
     if !is_dead(path) {
         return Ok(false);
     }
@@ -112,7 +112,7 @@ pub fn remove_dead(path: &Path) -> Result<bool, StartError> {
         Err(StartError::Running(_)) => return Ok(false),
         taken => taken?,
     };
-    // Another one may have been here since; now nobody can.
+    // A server may have started before we had the lock; now none can.
     if !is_dead(path) {
         return Ok(false);
     }
@@ -120,7 +120,8 @@ pub fn remove_dead(path: &Path) -> Result<bool, StartError> {
     Ok(true)
 }
 
-/// Whether this is a socket whose owner is gone. One of another kind than ours is alive.
+/// Whether this is a socket whose owner is gone. A socket of another type than ours counts as
+/// alive.
 fn is_dead(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
         && UnixStream::connect(path)
@@ -138,8 +139,8 @@ fn listen(path: &Path, control: &Control) -> io::Result<UnixListener> {
         (None, Some(_)) => 0o660,
         (None, None) => 0o600,
     };
-    // By a descriptor: whoever else may write to the directory could put a link to some other file
-    // there.
+    // By a descriptor: somebody else who may write to the directory could put a link to another
+    // file there.
     let flags = libc::O_PATH | libc::O_NOFOLLOW;
     let made = File::options()
         .read(true)

@@ -208,8 +208,8 @@ fn those_who_may_only_ask_do_not_keep_root_out() {
 }
 
 #[test]
-fn those_who_may_nothing_are_sent_away_at_once() {
-    if skipped("those_who_may_nothing_are_sent_away_at_once") {
+fn those_who_may_do_nothing_are_sent_away_at_once() {
+    if skipped("those_who_may_do_nothing_are_sent_away_at_once") {
         return;
     }
     let (_directory, control, _server) = shown();

@@ -17,7 +17,7 @@ pub struct Command {
     pub verb: Verb,
     /// Its row.
     pub spec: &'static Spec,
-    /// Its arguments, each of the form that the table demands.
+    /// Its arguments, each in the form that the table demands.
     pub arguments: Vec<String>,
 }
 
@@ -31,13 +31,13 @@ impl Command {
 /// Why words are not a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Misunderstood {
-    /// Nothing begins like this: what was understood before it, and it.
+    /// No command begins like this: the words understood before it, and it.
     Unknown(String, String),
     /// Several could be meant.
     Ambiguous(String, Vec<String>),
     /// More is needed: one of these.
     Incomplete(String, Vec<String>),
-    /// An argument is not what it must be: which, and what that is.
+    /// An argument is not what it must be: the argument, and what it must be.
     Argument(String, String),
 }
 
@@ -67,7 +67,7 @@ impl std::error::Error for Misunderstood {}
 /// Understands words.
 ///
 /// # Errors
-/// [`Misunderstood`], in words for whoever typed them.
+/// [`Misunderstood`], whose text is for whoever typed the words.
 pub fn parse(words: &[impl AsRef<str>]) -> Result<Command, Misunderstood> {
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     let (rows, used) = narrow(&words)?;
@@ -124,7 +124,7 @@ pub fn complete(words: &[impl AsRef<str>]) -> Vec<String> {
     }
 }
 
-/// All commands with what they are good for, a line each.
+/// All commands and what they do, a line each.
 pub fn help() -> String {
     let width = COMMANDS
         .iter()
@@ -137,7 +137,7 @@ pub fn help() -> String {
         .collect()
 }
 
-/// The rows that the words lead to, and how many of the words it took. All rows left have these
+/// The rows that the words lead to, and how many of the words that took. All these rows have those
 /// words in common.
 fn narrow(words: &[&str]) -> Result<(Vec<&'static Spec>, usize), Misunderstood> {
     let mut rows: Vec<&'static Spec> = COMMANDS.iter().collect();

@@ -89,7 +89,7 @@ impl Checker {
             self.say(
                 given.referenced,
                 format!("{what}: not supported yet"),
-                "remove it, or wait for a version that does it",
+                "remove it, or wait for a version that supports it",
             );
         }
     }
@@ -280,7 +280,7 @@ impl Checker {
                 self.say(
                     text.referenced,
                     message,
-                    "the same address is to be written in the same way everywhere",
+                    "an address must be written in the same way everywhere",
                 );
             }
             self.places.push(Placed {
@@ -309,7 +309,7 @@ impl Checker {
         for (at, (interface, device, place)) in netdevs.iter().enumerate() {
             if let Some((other, ..)) = netdevs[..at].iter().find(|(_, d, _)| d == device) {
                 let message = format!("interface {interface} stands for {device}, as {other} does");
-                self.say(*place, message, "a device can be one interface only");
+                self.say(*place, message, "a device can be only one interface");
             }
         }
     }

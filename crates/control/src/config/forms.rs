@@ -37,7 +37,7 @@ pub(super) fn mac(text: &str) -> Option<Mac> {
     Mac::try_from(&bits[2..]).ok()
 }
 
-/// The address, and whether it is spelled in the one canonical way.
+/// The address, and whether its spelling is the canonical one.
 pub(super) fn address(text: &str) -> Option<(Address, bool)> {
     let (host, length) = text.split_once('/')?;
     let address: IpAddr = host.parse().ok()?;

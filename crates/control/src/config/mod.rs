@@ -2,7 +2,7 @@
 //! behind them.
 //!
 //! `schema` is the language as data; `check` turns it into the plain [`Config`] or says what is
-//! wrong and where. The kernel stays the truth about what is: this is only what is wanted.
+//! wrong and where. The kernel stays the truth about what is there: this is only what is wanted.
 
 mod check;
 mod forms;
@@ -22,11 +22,11 @@ pub use problem::{Problem, Problems};
 /// A whole configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Config {
-    /// The interfaces in the order of the file; those that only `ports` names come last.
+    /// The interfaces in the order of the file; those named only in `ports` come last.
     pub interfaces: Vec<Interface>,
     /// Who does the work.
     pub workers: Workers,
-    /// Network namespace in which the network devices and routes live, as a path; `None`: that of
+    /// Path of the network namespace in which the network devices and routes live; `None`: that of
     /// the process.
     pub netns: Option<PathBuf>,
     /// Where the router is asked.
@@ -135,7 +135,7 @@ pub enum PortKind {
 }
 
 impl PortKind {
-    /// Whether it is a network device of the kernel, which then is the host's end itself; all
+    /// Whether it is a network device of the kernel, which is then the host's end itself; all
     /// others have a twin.
     pub fn is_device(&self) -> bool {
         matches!(self, PortKind::Netdev(_) | PortKind::Pci(_))
@@ -263,8 +263,8 @@ impl Config {
     /// Reads a text; `name` is what messages call it.
     ///
     /// # Errors
-    /// All that is wrong. If the text is not of the language at all, only the first place where it
-    /// is not.
+    /// All that is wrong. If the text is not of the language at all, only the first place that is
+    /// not.
     pub fn parse(name: &str, text: &str) -> Result<Config, Problems> {
         let (config, problems) = match schema::read(text) {
             Ok(document) => check::check(document),

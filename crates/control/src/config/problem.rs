@@ -60,7 +60,7 @@ pub struct Problems {
     found: Vec<Shown>,
 }
 
-/// A problem with the source that it is in, which [`miette`] wants of each.
+/// A problem and the source that it is in, as [`miette`] wants them.
 #[derive(Debug)]
 struct Shown {
     problem: Problem,
@@ -70,8 +70,8 @@ struct Shown {
 impl Problems {
     pub(super) fn new(name: &str, text: &str, problems: Vec<Problem>) -> Self {
         let show = |mut problem: Problem| {
-            // What goes beyond the line (a whole section) is marked by its first line, what is
-            // empty by a character.
+            // Of what goes beyond a line (a whole section), the first line is marked; of what is
+            // empty, a character.
             if let Some((offset, length)) = problem.span.as_mut() {
                 let start = text.floor_char_boundary((*offset).min(text.len()));
                 let rest = &text[start..];
@@ -112,7 +112,7 @@ impl Problems {
         let renderer = GraphicalReportHandler::new_themed(theme).with_wrap_lines(false);
         let mut text = format!("the configuration {} cannot be used\n", self.name);
         for shown in &self.found {
-            // Writing to a string cannot fail, and what cannot be shown is still told.
+            // Writing to a string cannot fail, and what cannot be shown is still said.
             if renderer.render_report(&mut text, shown).is_err() {
                 text += &format!("{shown}\n");
             }

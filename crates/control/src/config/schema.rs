@@ -1,5 +1,5 @@
-//! The language: every section, field and type. Unknown fields are errors, so is a field without a
-//! value; ranges and what depends on other parts of the file are checked afterwards.
+//! The language: every section, field and type. Unknown fields are errors, and so is a field without
+//! a value; ranges, and what depends on other parts of the file, are checked afterwards.
 //!
 //! `interfaces` is the vppcfg dialect. Values are read as YAML 1.1 has them: `yes` and `on` are
 //! booleans, `0x5dc`, `02734` and `1_500` integers. A key that is there twice is an error.
@@ -63,7 +63,7 @@ pub(super) enum State {
     Down,
 }
 
-/// Only of use to plan for a machine that is not there.
+/// Only of use in planning for a machine that is not there.
 #[derive(Debug, Clone, Copy, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum DeviceType {
@@ -133,7 +133,7 @@ pub(super) struct Control {
     pub show_group: Given<String>,
 }
 
-/// Reads a document; an empty one is one in which everything is left out.
+/// Reads a document; an empty text is a document that leaves everything out.
 pub(super) fn read(text: &str) -> Result<Document, Problem> {
     let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false };
     let document: Result<Option<Document>, _> = serde_saphyr::from_str_with_options(text, options);
@@ -145,7 +145,7 @@ pub(super) fn read(text: &str) -> Result<Document, Problem> {
 fn problem(error: &serde_saphyr::Error) -> Problem {
     let at = error.location().unwrap_or(Location::UNKNOWN);
     let text = error.to_string();
-    // The place is told separately.
+    // The place is reported separately.
     let message = text
         .find(" at line ")
         .map_or(text.as_str(), |end| &text[..end]);

@@ -6,7 +6,7 @@ use std::io;
 
 use serde::Serialize;
 
-/// Capabilities worth showing: as the kernel names them, as people do.
+/// Capabilities worth showing: the kernel's names, and the usual ones.
 const FLAGS: &[(&str, &str)] = &[
     ("pni", "sse3"),
     ("pclmulqdq", "pclmulqdq"),

@@ -1,4 +1,4 @@
-//! Facts about a device's hardware: by ethtool and sysfs.
+//! Facts about a device's hardware, from ethtool and sysfs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::facts::Link;
 
-/// What `show hardware` says about a device beside what every device has.
+/// What `show hardware` says about a device beyond what every device has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Hardware {
     /// Driver (`mlx5_core`, `veth` ...).
@@ -69,7 +69,7 @@ fn driver(link: &Link) -> Option<String> {
     by_bus.or_else(|| link.kind.clone())
 }
 
-/// The PCI function that the device is on, itself or (virtio) by its parent.
+/// The PCI function that the device is on, directly or (virtio) by its parent.
 pub fn pci_address(link: &Link) -> Option<String> {
     let directory = bus_directory(link)?;
     let is_pci = |path: &&Path| {

@@ -12,13 +12,13 @@ use serde::Serialize;
 pub struct Function {
     /// Where, as in `0000:03:00.0`.
     pub address: String,
-    /// Memory node, if it is near one.
+    /// The NUMA node that it is near, if any.
     pub numa: Option<u32>,
     /// Vendor and device, as in `15b3:1019`.
     pub id: String,
     /// Link of the card, as in `8.0 GT/s PCIe x16`.
     pub link: Option<String>,
-    /// Driver that has it.
+    /// Driver that is bound to it.
     pub driver: Option<String>,
     /// Names of its network devices in our namespace.
     pub netdevs: Vec<String>,
@@ -32,7 +32,7 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// Reads the bus. Without a bus there is nothing on it.
+    /// Reads the bus. A machine without one has nothing on it.
     ///
     /// # Errors
     /// It is there but cannot be read.

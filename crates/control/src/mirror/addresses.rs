@@ -1,5 +1,5 @@
-//! The host's own addresses by device, in the kernel's order: from it follows which one the host
-//! sends from.
+//! The host's own addresses by device, in the kernel's order, which decides which one the host sends
+//! from.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -27,16 +27,16 @@ impl Addresses {
         list.map(|known| known.address).collect()
     }
 
-    /// What is sent from by a device that has no suitable one: the first of the first device, `lo`
-    /// before all others.
+    /// The source address for devices that have no suitable one of their own: the first of the first
+    /// device, `lo` before all others.
     pub fn source(&self) -> Option<Ipv4Addr> {
         let mut all = self.by_link.values().flatten().map(|known| known.address);
         all.find(|a| !a.secondary && a.scope == 0)
             .map(|a| a.address)
     }
 
-    /// Puts an address in, in place of what was known of it. News are put where the kernel puts a
-    /// new address (`__inet_insert_ifa`); a dump shows the order as it is.
+    /// Inserts an address, in place of what was known of it. News goes where the kernel puts a new
+    /// address (`__inet_insert_ifa`); a dump shows the order as it is.
     pub fn insert(&mut self, link: u32, address: Address) {
         let generation = self.generation;
         let list = self.by_link.entry(link).or_default();
@@ -64,12 +64,12 @@ impl Addresses {
         );
     }
 
-    /// Takes an address out.
+    /// Removes an address.
     pub fn remove(&mut self, link: u32, address: &Address) {
         self.retain(link, |known| !same(&known.address, address));
     }
 
-    /// Takes all addresses of a device out.
+    /// Removes all addresses of a device.
     pub fn remove_link(&mut self, link: u32) {
         self.by_link.remove(&link);
     }
@@ -92,7 +92,7 @@ impl Addresses {
         links.map(|(link, _)| *link).collect()
     }
 
-    /// Takes those addresses of a device out that the dump has not shown.
+    /// Removes the addresses of a device that the dump has not shown.
     pub fn sweep(&mut self, link: u32) {
         let generation = self.generation;
         self.retain(link, |known| known.generation == generation);
@@ -108,7 +108,7 @@ impl Addresses {
     }
 }
 
-/// Whether the kernel takes two for the same address.
+/// Whether the kernel takes the two for the same address.
 fn same(a: &Address, b: &Address) -> bool {
     (a.address, a.peer, a.length) == (b.address, b.peer, b.length)
 }

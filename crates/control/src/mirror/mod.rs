@@ -1,10 +1,10 @@
 //! The mirror of the kernel: a thread that follows its tables, and the translation of what it sees
 //! for the router.
 //!
-//! The thread dumps everything once, then follows the news. If news was lost (the socket's buffer
-//! was full), if the kernel has changed routes in a way that it does not announce (it drops the
-//! routes of a link that goes down silently), and every so often in any case, it dumps again;
-//! [`Translator`] yields only the differences.
+//! The thread dumps everything once, then follows the news. It dumps again if news was lost (the
+//! socket's buffer was full), if the kernel has changed routes without announcing it (it drops the
+//! routes of a link that goes down silently), and every so often in any case; [`Translator`] yields
+//! only the differences.
 
 mod addresses;
 mod entry;
@@ -32,10 +32,9 @@ use crate::netlink::{self, decode};
 
 /// Events a batch holds before it is handed on.
 const BATCH: usize = 4096;
-/// Batches under way before the mirror waits for whoever takes them.
+/// Batches under way before the mirror waits for its receiver.
 const DEPTH: usize = 64;
-/// How long the kernel is given to finish what an event has begun, before everything is dumped
-/// again.
+/// How long to let the kernel finish what an event has begun before everything is dumped again.
 const SETTLE: Duration = Duration::from_millis(200);
 /// What news is subscribed to, beside next-hop objects, which kernels before 5.3 do not have.
 const GROUPS: [u32; 4] = [
@@ -69,9 +68,9 @@ impl Default for Options {
 /// What a mirror has done so far.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Times that news was lost because the buffer was full.
+    /// How often news was lost because the buffer was full.
     pub overflows: AtomicU64,
-    /// Times that everything was dumped.
+    /// How often everything was dumped.
     pub dumps: AtomicU64,
     /// Events handed on.
     pub events: AtomicU64,
@@ -88,10 +87,11 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Starts a mirror of a namespace with the usual options; its batches come by the channel.
+    /// Starts a mirror of a namespace with the default options; its batches come by the channel.
     ///
     /// # Errors
-    /// The namespace cannot be entered, or netlink is not to be had.
+    /// The namespace cannot be entered; the process or the system has no more file descriptors or
+    /// threads.
     pub fn open(netns: Option<&Path>) -> io::Result<(Mirror, Receiver<Batch>)> {
         let (sender, receiver) = sync_channel(DEPTH);
         let options = Options {
@@ -253,8 +253,8 @@ impl<T: From<Batch>> Follower<T> {
                 }
                 Ok(None) => return self.batches.flush(),
                 Err(_) => {
-                    // ENOBUFS: what is lost is not known, so all is read again. What still waits is
-                    // older than that.
+                    // ENOBUFS: nobody knows what was lost, so everything is read again. What still
+                    // waits is older than that.
                     self.batches
                         .counters
                         .overflows
@@ -307,7 +307,7 @@ impl<T: From<Batch>> Follower<T> {
         }
         let complete = matches!(result, Ok(Dump::Complete));
         self.batches.push(Event::DumpEnd { section, complete })?;
-        // Whoever waits for a device may take it over before its routes come.
+        // The interface that waits for a device may take it over before its routes come.
         self.batches.flush()?;
         Ok(complete)
     }

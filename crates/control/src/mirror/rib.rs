@@ -1,4 +1,4 @@
-//! The kernel's routes by prefix, and which of those of one prefix counts.
+//! The kernel's routes by prefix, and which one of each prefix counts.
 //!
 //! Within a prefix the kernel asks table local, then main, then default; within a table the lowest
 //! metric wins, and of equal ones the first. A route whose links are all down does not count. A
@@ -36,7 +36,7 @@ pub(super) struct Rib {
 }
 
 impl Rib {
-    /// Puts a route in. News about a route that is there already change nothing; a dump shows the
+    /// Inserts a route. News about a route that is there already changes nothing; a dump shows the
     /// order as it is, and a route that stands elsewhere is moved.
     pub fn insert(&mut self, prefix: Prefix, entry: Entry, place: Place) {
         let generation = self.generation;
@@ -70,12 +70,12 @@ impl Rib {
         }
     }
 
-    /// Takes a route out.
+    /// Removes a route.
     pub fn remove(&mut self, prefix: Prefix, entry: &Entry) {
         self.retain(prefix, |known| known != entry);
     }
 
-    /// Keeps those routes of a prefix that `keep` says.
+    /// Keeps those routes of a prefix for which `keep` is true.
     pub fn retain(&mut self, prefix: Prefix, mut keep: impl FnMut(&Entry) -> bool) {
         self.retain_marked(prefix, |known| keep(&known.entry));
     }
@@ -112,13 +112,13 @@ impl Rib {
         stale.map(|(prefix, _)| prefix).collect()
     }
 
-    /// Takes out those routes of a prefix that the dump has not shown.
+    /// Removes the routes of a prefix that the dump has not shown.
     pub fn sweep(&mut self, prefix: Prefix) {
         let generation = self.generation;
         self.retain_marked(prefix, |known| known.generation == generation);
     }
 
-    /// Routes of a prefix are gone, which needed this: what remains may need less.
+    /// Routes of a prefix that needed these are gone: what remains may need less.
     fn tidy(&mut self, prefix: Prefix, lost: Vec<Need>) {
         let list = self.routes.get(prefix).map_or(&[][..], Vec::as_slice);
         if !list.iter().any(|known| known.entry.table == Table::Default) {

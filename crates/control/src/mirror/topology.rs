@@ -8,7 +8,7 @@ use router::change::{InterfaceId, Path, Route as Action};
 use super::entry::{Entry, Need};
 use crate::facts::{Gateway, Hop, Hops, Nexthop, RouteKind};
 
-/// Groups of groups are not allowed by the kernel; deeper nesting than this is not followed.
+/// How deeply groups of groups are followed; the kernel allows no nesting.
 const NESTING: u8 = 2;
 
 /// The state of a link as far as routes are concerned.
@@ -57,7 +57,7 @@ impl Topology {
         self.nexthops.insert(id, nexthop);
     }
 
-    /// A next-hop object is gone, and groups have a member less.
+    /// A next-hop object is gone, and its groups have one member less.
     pub fn remove_nexthop(&mut self, id: u32) {
         self.leave_members(id);
         self.nexthops.remove(&id);
@@ -79,7 +79,7 @@ impl Topology {
         }
     }
 
-    /// All that routes by a link name: the link itself and next-hop objects that lead to it.
+    /// What routes by a link name: the link itself, and next-hop objects that lead to it.
     pub fn leading_to_link(&self, link: u32) -> Vec<Need> {
         let by_link = |id: &&u32| {
             let hops = self.flat(&Hops::Object(**id));
@@ -90,7 +90,7 @@ impl Topology {
         objects.chain([Need::Link(link)]).collect()
     }
 
-    /// All that routes by a next-hop object name: the object itself and groups that it is in.
+    /// What routes by a next-hop object name: the object itself, and groups that it is in.
     pub fn leading_to_object(&self, id: u32) -> Vec<Need> {
         let groups = self.groups.get(&id).into_iter().flatten();
         groups.chain([&id]).map(|id| Need::Object(*id)).collect()
@@ -134,7 +134,7 @@ impl Topology {
             Gateway::Via(address) => Some(address),
             Gateway::Foreign => return None,
         };
-        // The kernel takes no more than these for a member of a next-hop object.
+        // The kernel allows members of a next-hop object no more than this.
         let weight = hop.weight.clamp(1, u16::MAX.into()) as u16;
         Some(Path {
             interface: *self.owned.get(&hop.link)?,

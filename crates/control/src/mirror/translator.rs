@@ -17,24 +17,24 @@ pub struct Owned {
     pub id: InterfaceId,
     /// Name as configured.
     pub name: String,
-    /// The router's index of the tap, where the device is a tap that stands for a port without one
-    /// of its own.
+    /// The router's index of the tap, where the device is a tap that stands for a port without a
+    /// device of its own.
     pub twin: Option<InterfaceId>,
     /// Whether the port itself is up, where the device cannot tell (a tap always has carrier).
     pub port_up: bool,
 }
 
-/// What becomes of devices, for whoever waits for one.
+/// What becomes of devices, for those who wait for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkNews {
-    /// A device is there, or has got another name.
+    /// A device is there, or has another name now.
     Appeared {
         /// The kernel's index.
         index: u32,
         /// Its name now.
         name: String,
     },
-    /// A device is gone; if it was ours, our interface went with it.
+    /// A device is gone, and with it our interface on it.
     Vanished {
         /// The kernel's index.
         index: u32,
@@ -106,8 +106,8 @@ impl Translator {
         out
     }
 
-    /// A device is ours from now on: the interface, its addresses and neighbors, and the routes by
-    /// it.
+    /// A device is ours from now on: yields the interface, its addresses and neighbors, and the
+    /// routes by it.
     pub fn own(&mut self, link: u32, owned: Owned) -> Vec<Change> {
         let mut out = Vec::new();
         let id = owned.id;
@@ -263,7 +263,7 @@ impl Translator {
         });
     }
 
-    /// Says what our interface (and its twin) on a device are like now.
+    /// Says what our interface on a device, and its twin, are like now.
     fn interfaces(&self, link: u32, out: &mut Vec<Change>) {
         let (Some(owned), Some((link, _))) = (self.owned.get(&link), self.links.get(&link)) else {
             return;

@@ -1,13 +1,13 @@
 //! Preparing network devices for the router, and putting everything back.
 //!
 //! `lcp: NAME` renames a device to NAME (its old name stays as an alternative name) and moves it
-//! into the configured namespace, before anything is attached to it. What was changed is written
-//! down first, so that an orderly stop, a cleanup or the next start can undo it or go on from it,
-//! whatever became of the process.
+//! into the configured namespace, before anything is attached to it. Every change is written down
+//! first, so that an orderly stop, a cleanup or the next start can undo it or go on from it, whatever
+//! became of the process.
 //!
 //! A device that stays in its namespace gets its name back and keeps its settings, as if `ip` had
 //! made them: the kernel goes on forwarding with them. One that was moved comes back as it was.
-//! Either takes VLAN tags out of its frames again, if it did before.
+//! Either takes VLAN tags out of its frames again if it did before.
 
 mod note;
 mod vlan;
@@ -38,8 +38,9 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Devices come from the namespace `home` (`None`: our own) and live in `netns` (`None`: they
-    /// stay). What is changed about them is written down in a directory, [`NOTES`].
+    /// For devices that come from the namespace `home` (`None`: our own) and are to live in `netns`
+    /// (`None`: they stay). What is changed about them is written down in `directory`, usually
+    /// [`NOTES`].
     pub fn new(home: Option<&Path>, netns: Option<&Path>, directory: &Path) -> Self {
         let id = fs::metadata(home.unwrap_or(Path::new(OWN))).map_or(0, |metadata| metadata.ino());
         Devices {
@@ -53,8 +54,8 @@ impl Devices {
         }
     }
 
-    /// Takes over what dead routers of this home have changed; for what a living one has, its error
-    /// is given.
+    /// Takes over what dead routers of this home have changed. Returns what could not be taken over,
+    /// and why: living routers hold theirs.
     pub fn take_over(&mut self) -> Vec<(Record, io::Error)> {
         let mut kept = Vec::new();
         for record in self.notes.read() {
@@ -66,9 +67,9 @@ impl Devices {
         kept
     }
 
-    /// Readies the device of an interface: under the name that `lcp` gives it (`None`: its own),
-    /// where it is to live. One that a predecessor has readied is taken as it is; so is one that is
-    /// where it is to live.
+    /// Prepares the device of an interface: moves it to where it is to live, under the name that
+    /// `lcp` gives it (`None`: its own). A device that a predecessor has prepared is taken as it is;
+    /// so is one that is in its place already.
     ///
     /// # Errors
     /// NotFound: there is no such device (yet); AlreadyExists: its new name is taken; ResourceBusy:
@@ -102,7 +103,7 @@ impl Devices {
         self.hold(note, name)
     }
 
-    /// What is written down about a device as it is now, before it is changed.
+    /// The record of a device as it is now, before it is changed.
     fn record(
         &self,
         from: Option<PathBuf>,
@@ -127,8 +128,8 @@ impl Devices {
         }
     }
 
-    /// Keeps the note of a device that is where it is to live, and leaves its old name there as an
-    /// alternative one.
+    /// Keeps the note of a device that is in its place, and gives it its old name as an alternative
+    /// one.
     fn hold(&mut self, note: Note, name: &str) -> io::Result<Link> {
         let original = note.record.original.clone();
         self.held.push(note);
@@ -141,8 +142,8 @@ impl Devices {
         there.link_named(name)
     }
 
-    /// A device that was readied before, by us or by a router that is dead. What was readied
-    /// otherwise than it is wanted now is put back.
+    /// A device that was prepared before, by us or by a router that is dead. One that was prepared
+    /// in another way than is wanted now is put back.
     fn adopt(&mut self, wanted: &Interface) -> io::Result<Option<Link>> {
         for record in self.records() {
             let there = self.open(record.netns.as_deref());
@@ -173,15 +174,14 @@ impl Devices {
         Ok(None)
     }
 
-    /// What was written down about devices that come from where ours do: home, or where they are to
-    /// live.
+    /// The records of devices that come from where ours do: home, or where they are to live.
     fn records(&self) -> Vec<Record> {
         let mut records = self.notes.read();
         records.retain(|record| [&None, &self.netns].contains(&&record.from));
         records
     }
 
-    /// The note with this record, ours or a dead router's.
+    /// The note of this record, ours or a dead router's.
     fn take(&mut self, record: Record) -> io::Result<Option<Note>> {
         let ours = |note: &Note| note.record.original == record.original;
         match self.held.iter().position(ours) {
@@ -220,12 +220,12 @@ impl Devices {
                 "no network device is at PCI address {address}; `parshall show pci` lists them"
             ),
             PortKind::Netdev(name) => format!("there is no network device {name}"),
-            _ => "the port is no network device".to_owned(),
+            _ => "the port is not a network device".to_owned(),
         };
         Err(io::Error::new(io::ErrorKind::NotFound, what))
     }
 
-    /// Puts everything back that we hold, and tells how that went. A device that is gone is
+    /// Puts back everything that we hold, and says how that went. A device that is gone is
     /// forgotten. What could not be put back stays written down.
     pub fn restore(&mut self) -> Vec<(Record, io::Result<()>)> {
         let held = std::mem::take(&mut self.held).into_iter();
@@ -248,14 +248,14 @@ impl Devices {
         let Some((place, there, link)) = found else {
             return Ok(());
         };
-        // Its name and place matter more: it gets them whatever becomes of this.
+        // Its name and place matter more: it gets them back whether this works or not.
         let parsing = self.parse_vlan_again(record, place.as_deref(), &link);
         self.put_home(record, place, there, link)?;
         parsing
     }
 
-    /// Gives a device that was found somewhere its name back and, if it was moved, all else that it
-    /// had.
+    /// Gives a device that was found somewhere its name back and, if it was moved, everything else
+    /// that it had.
     fn put_home(
         &self,
         record: &Record,
@@ -266,7 +266,7 @@ impl Devices {
         if record.name != record.original && link.altnames.contains(&record.original) {
             there.altname(link.index, &record.original, false)?;
         }
-        // A name that somebody else has given it since is his.
+        // A name that somebody else has given it since stays.
         let name = match link.name == record.name {
             true => &record.original,
             false => &link.name,
@@ -319,10 +319,10 @@ fn stands_for(kind: &PortKind, link: &Link) -> bool {
 }
 
 /// Gives a device what the configuration wants: Ethernet address, MTU, addresses, up or down. What
-/// the configuration does not name is left as it is.
+/// the configuration does not name stays as it is.
 ///
 /// # Errors
-/// What the kernel refuses, with what it was.
+/// What the kernel refuses, and why.
 pub fn configure(requests: &mut Requests, link: &Link, wanted: &Interface) -> io::Result<()> {
     let told = |what: String| {
         let name = link.name.clone();

@@ -1,10 +1,11 @@
-//! What was changed about devices, written down: a file for each device, which the router that uses
-//! it holds locked.
+//! Notes of what was changed about devices: a file for each device, which the router that uses the
+//! device holds locked.
 //!
-//! The kernel lets go of a lock whatever becomes of the process, and shows it to everybody, in
+//! The kernel releases a lock whatever becomes of the process, and shows it to everybody, in
 //! whatever process namespace and with whatever rights. So a note that can be locked is a dead
 //! router's, and nobody needs to guess from process numbers. A note is replaced as a whole, by one
-//! that is locked already; who has locked one looks whether it is still the one at its place.
+//! that is locked already; whoever has locked a note then checks that it is still the one in its
+//! place.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -25,7 +26,7 @@ pub const NOTES: &str = "/run/parshall/devices";
 /// What was changed about a device, and how it was before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// Process number of the router, as that sees itself.
+    /// Process number of the router in its own process namespace.
     pub router: u32,
     /// The router's namespace, by its inode: a router looks after the devices of its own.
     pub(super) home: u64,
@@ -37,7 +38,7 @@ pub struct Record {
     pub original: String,
     /// Its name now.
     pub name: String,
-    /// What it is, by which it is known again.
+    /// What it is recognized by.
     pub(super) identity: Identity,
     /// It was administratively up.
     pub up: bool,
@@ -76,9 +77,9 @@ impl Identity {
 
 impl Record {
     /// Whether a device is the one that this is about: the same piece of hardware or kind of
-    /// virtual device, with our mark (its old name as an alternative one) or, where it has not come
-    /// so far, under one of the two names with its place on the bus or its Ethernet address. A name
-    /// alone proves nothing: the device may be gone, and somebody has made another.
+    /// virtual device, with our mark (its old name as an alternative one) or, if it was not marked
+    /// yet, under one of the two names and with its place on the bus or its Ethernet address. A name
+    /// alone proves nothing: the device may be gone, and somebody may have made another.
     pub fn is_about(&self, link: &Link) -> bool {
         let Identity {
             kind,
@@ -137,7 +138,7 @@ impl Notes {
     /// Writes a new note.
     ///
     /// # Errors
-    /// ResourceBusy: there is one about this device; the file system refuses.
+    /// ResourceBusy: there is a note about this device already; the file system refuses.
     pub fn write(&self, record: Record) -> io::Result<Note> {
         fs::create_dir_all(&self.directory)?;
         let path = self.path(&record);
@@ -146,8 +147,8 @@ impl Notes {
     }
 
     fn path(&self, record: &Record) -> PathBuf {
-        // One that stays as it is may have a namesake in another namespace. No name of a device has
-        // a colon.
+        // A device that stays as it is may have a namesake in another namespace. Names of devices
+        // have no colons.
         let place = match &record.from {
             Some(place) if !record.is_moved() && record.name == record.original => {
                 place.to_string_lossy().replace('/', ":") + ":"
@@ -171,7 +172,7 @@ impl Note {
     /// Writes it anew.
     ///
     /// # Errors
-    /// The file system refuses; then the old one stands.
+    /// The file system refuses; the old one then stays.
     pub fn replace(&mut self, record: Record) -> io::Result<()> {
         self.lock = put(&self.path, &record, RenameFlags::empty())?;
         self.record = record;
@@ -187,7 +188,7 @@ impl Note {
     }
 }
 
-/// Puts a note to its place, locked from the beginning.
+/// Puts a note in its place, locked from the beginning.
 fn put(path: &Path, record: &Record, flags: RenameFlags) -> io::Result<Lock> {
     let fresh = path.with_added_extension("new");
     let mut lock = loop {
@@ -211,7 +212,7 @@ fn put(path: &Path, record: &Record, flags: RenameFlags) -> io::Result<Lock> {
 struct Lock(File);
 
 impl Lock {
-    /// `None`: meanwhile another file, or none, is at the path.
+    /// `None`: by now another file, or none, is at the path.
     fn take(file: File, path: &Path) -> io::Result<Option<Lock>> {
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => in_use(path),
@@ -226,7 +227,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // A child between fork and exec has the file open, too: closing it would not be enough.
+        // A child between fork and exec has the file open too: closing it would not be enough.
         let _ = self.0.unlock();
     }
 }
@@ -237,7 +238,10 @@ fn in_use(path: &Path) -> io::Error {
             "device {} is in use by the router with process number {}",
             record.original, record.router
         ),
-        None => format!("{} is just being written by another router", path.display()),
+        None => format!(
+            "another router is just writing {}; try again",
+            path.display()
+        ),
     };
     io::Error::new(io::ErrorKind::ResourceBusy, what)
 }

@@ -1,4 +1,4 @@
-//! VLAN tags stay in the frames of a device while the router has it.
+//! VLAN tags stay in the frames of a device while the router uses it.
 //!
 //! With receive offload a device takes the tag out of a frame and hands it over beside the packet.
 //! Neither an XDP program nor an AF_XDP socket gets it from there: the packet looks as if it had
@@ -13,8 +13,8 @@ use super::{Devices, Record};
 use crate::config::Interface;
 use crate::facts::Link;
 
-/// The features by which a device takes VLAN tags out of the frames that it receives: C-tags,
-/// S-tags. Such a tag comes beside the packet.
+/// The features by which a device takes VLAN tags (C-tags, S-tags) out of the frames that it
+/// receives. Such a tag comes beside the packet.
 pub const VLAN_PARSE: [&str; 2] = ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"];
 
 impl Devices {
@@ -22,7 +22,7 @@ impl Devices {
     /// receives. A device that does so already is left alone.
     ///
     /// # Errors
-    /// NotFound: the device is gone meanwhile; Unsupported: it cannot do without the offload;
+    /// NotFound: the device is gone by now; Unsupported: it cannot do without the offload;
     /// ResourceBusy: another router uses it; PermissionDenied.
     pub fn keep_vlan_tags(&mut self, wanted: &Interface, link: &Link) -> io::Result<()> {
         let mut ethtool = self.ethtool(self.netns.as_deref())?;
@@ -63,8 +63,8 @@ impl Devices {
         Ok(())
     }
 
-    /// Switches on again what was switched off about a device, which is at a place now. What
-    /// somebody else has switched on since is on already.
+    /// Switches on again what was switched off about a device, which is in the namespace `place`
+    /// now. What somebody else has switched on since is on already.
     pub(super) fn parse_vlan_again(
         &self,
         record: &Record,
@@ -124,8 +124,8 @@ fn changeable(link: &Link, features: Vec<Feature>) -> io::Result<Vec<String>> {
 fn needed(link: &Link, feature: &str) -> io::Error {
     let name = &link.name;
     let what = format!(
-        "{name}: {feature} cannot be switched off: VLAN tags would be invisible to the router, and tagged packets routed as \
-         untagged ones; use a device whose driver can switch it off (no [fixed] there in `ethtool -k`)"
+        "{name}: {feature} cannot be switched off: the router would not see VLAN tags and would route tagged packets as \
+         untagged; use a device whose driver can switch it off (`ethtool -k` does not say [fixed])"
     );
     io::Error::new(io::ErrorKind::Unsupported, what)
 }

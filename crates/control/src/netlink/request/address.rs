@@ -24,7 +24,7 @@ impl Requests {
         Ok(addresses)
     }
 
-    /// Adds an address to a device; one that it has already is no error.
+    /// Adds an address to a device; it is no error if the device has it already.
     ///
     /// # Errors
     /// What the kernel reports.

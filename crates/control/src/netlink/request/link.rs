@@ -63,7 +63,7 @@ impl Requests {
         self.0.command(change(link).number(libc::IFLA_MTU, mtu))
     }
 
-    /// Sets the Ethernet address. Some drivers refuse that while the device is up; then it is taken
+    /// Sets the Ethernet address. Some drivers refuse that while the device is up; it is then taken
     /// down for the moment.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl Requests {
         self.change_down_if_busy(link, &request)
     }
 
-    /// Renames a device. Kernels before 6.2 refuse that while it is up; then it is taken down for
+    /// Renames a device. Kernels before 6.2 refuse that while it is up; it is then taken down for
     /// the moment.
     ///
     /// # Errors
@@ -83,8 +83,8 @@ impl Requests {
         self.change_down_if_busy(link, &request)
     }
 
-    /// Changes a device, if need be while it is down. Its routes and IPv6 addresses do not outlast
-    /// that.
+    /// Changes a device, taking it down for the moment if need be. Its routes and IPv6 addresses do
+    /// not survive that.
     fn change_down_if_busy(&mut self, link: u32, request: &Builder) -> io::Result<()> {
         match self.0.command(request.clone()) {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
