@@ -1,9 +1,12 @@
 //! `parshall show|trace|clear ...`: asks the running router.
 
-use crate::output;
-use clap::Args;
-use control::api::{Client, Output};
 use std::path::PathBuf;
+
+use clap::Args;
+
+use control::api::{Client, Output};
+
+use crate::output;
 
 /// Words of a command to the running router.
 #[derive(Args)]

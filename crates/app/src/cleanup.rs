@@ -91,10 +91,12 @@ fn sockets(done: &mut Done, directory: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::os::unix::net::{UnixListener, UnixStream};
     use std::time::Duration;
+
     use testbed::{patience, until};
+
+    use super::*;
 
     #[test]
     fn what_belongs_to_a_start_is_left_alone() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::ProgressBar;
+
 use lab::compare::plan::{self, Depth};
 use lab::compare::{self, Options, Progress, Step};
 use lab::{cleanup, invocation, unprivileged};

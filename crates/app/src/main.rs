@@ -8,8 +8,9 @@ mod load;
 mod output;
 mod run;
 
-use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
 
 /// How a subcommand ends: done, or an error that says what, where and what to do.
 pub type Outcome = Result<(), Box<dyn std::error::Error>>;

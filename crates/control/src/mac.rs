@@ -1,7 +1,8 @@
 //! Ethernet addresses in JSON: their six bytes.
 
-use router::change::Mac;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use router::change::Mac;
 
 pub fn serialize<S: Serializer>(mac: &Option<Mac>, to: S) -> Result<S::Ok, S::Error> {
     mac.map(|mac| mac.0).serialize(to)

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use control::mirror::{LinkNews, Mirror, Options};
 use router::change::{Address, Mac, Path, Route};
+
 use support::{Follower, Netns};
 
 /// A namespace with two connected veth interfaces `pa` (10.0.1.1/24) and `pb` (10.0.2.1/24), ours

@@ -7,6 +7,7 @@ use control::machine::hardware::Hardware;
 use control::netdev::{Devices, VLAN_PARSE, configure};
 use control::netlink::Requests;
 use kernel::ethtool::Ethtool;
+
 use support::Netns;
 
 /// The interface that a line of the configuration describes.

@@ -1,7 +1,8 @@
 //! The command line of `parshall bench`.
 
-use crate::output;
 use clap::Subcommand;
+
+use crate::output;
 
 /// What can be measured without root.
 #[derive(Subcommand)]

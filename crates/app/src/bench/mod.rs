@@ -10,10 +10,13 @@ mod command;
 mod oracle;
 mod scenario;
 
-pub use command::Bench;
-use scenario::{SCENARIOS, Scenario};
-use serde::Serialize;
 use std::error::Error;
+
+use serde::Serialize;
+
+use scenario::{SCENARIOS, Scenario};
+
+pub use command::Bench;
 
 /// Median, minimum and maximum over the rounds.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -1,7 +1,8 @@
 //! Longest match by trying every length: slow, short and right.
 
-use router::Prefix;
 use std::collections::HashMap;
+
+use router::Prefix;
 
 /// Prefixes and the number of their next hop.
 #[derive(Default)]

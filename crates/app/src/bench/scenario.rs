@@ -1,17 +1,19 @@
 //! One scenario: routes, flows and packets, and its rounds.
 
-use super::oracle::Oracle;
-use super::{NodeRow, Row, Spread};
+use std::error::Error;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
 use graph::pool::{Pages, STRIDE};
 use graph::worker::Worker;
 use graph::{Buffers, Command, Desc, Handle, Pool, WorkerPort};
 use io::null::{Collected, Null};
 use router::{Change, Cx, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup};
-use std::error::Error;
-use std::net::Ipv4Addr;
-use std::sync::Arc;
 use tables::random::Random;
 use wire::craft::Packet;
+
+use super::oracle::Oracle;
+use super::{NodeRow, Row, Spread};
 
 /// What is measured.
 pub struct What {

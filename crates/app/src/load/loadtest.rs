@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use serde_json::json;
+
 use loadgen::clock::Monotonic;
 use loadgen::json::{self, About};
 use loadgen::measure::point::Point;
@@ -15,7 +17,6 @@ use loadgen::measure::trial::Trial;
 use loadgen::model::rate::Rate;
 use loadgen::model::units::Pps;
 use report::model::Run;
-use serde_json::json;
 
 use super::interrupt;
 use super::outcome;
@@ -320,9 +321,11 @@ fn share(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use clap::Parser;
+
     use report::setup::{Flows, Size};
+
+    use super::*;
 
     #[derive(Parser)]
     struct Command {

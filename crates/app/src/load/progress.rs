@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
+
 use loadgen::measure::ramp::{Plan, Sample};
 use loadgen::measure::search::Event;
 use loadgen::model::units::Pps;

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use serde_json::{Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
 use loadgen::device::{Count, Transmitter};
 use loadgen::model::rate::Rate;
 use loadgen::model::units::{Pps, WIRE_OVERHEAD};
-use serde_json::{Value, json};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::ports::{self, TestPorts};
 use super::spec::Spec;

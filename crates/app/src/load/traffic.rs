@@ -4,6 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use clap::Args;
+
 use loadgen::model::profile::{self, Tunables, Way};
 use loadgen::model::rate::{Load, Rate};
 use loadgen::model::stream::{self, Stream};

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
+use serde::Serialize;
+
 use control::api::{Handler, Output};
 use control::cli::{Command, Verb};
 use router::show::{self, Clear};
 use router::{arp, ip4};
-use serde::Serialize;
 
 use super::daemon::Daemon;
 use super::interfaces::{OpenInterface, Slot};

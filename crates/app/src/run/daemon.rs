@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
+use tracing::warn;
+
 use control::config::Config;
 use control::facts::Batch;
 use control::mirror::{Mirror, Options};
@@ -12,7 +14,6 @@ use control::netlink::{Requests, ip_forward};
 use graph::Pool;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
 use router::{Event, Router, Setup};
-use tracing::warn;
 
 use super::interfaces::{self, Interfaces, Opener};
 use super::neighbors::Neighbors;

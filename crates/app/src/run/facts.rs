@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::Serialize;
+
 use control::config::Config;
 use control::machine::hardware::Hardware;
 use kernel::ethtool::Ethtool;
-use serde::Serialize;
 
 use super::daemon::Daemon;
 use super::interfaces::{OpenInterface, Phase, Slot};

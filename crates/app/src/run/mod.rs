@@ -11,16 +11,19 @@ mod neighbors;
 mod routing;
 mod workers;
 
-use answer::{Ask, Asker};
-use clap::Args;
-use control::config::Config;
-use control::facts::Batch;
-use daemon::Daemon;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
+
+use clap::Args;
 use tracing::{error, info};
+
+use control::config::Config;
+use control::facts::Batch;
+
+use answer::{Ask, Asker};
+use daemon::Daemon;
 
 /// The router.
 #[derive(Args)]

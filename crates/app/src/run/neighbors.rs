@@ -7,8 +7,9 @@ use std::mem;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use control::netlink::Requests;
 use tracing::warn;
+
+use control::netlink::Requests;
 
 /// Neighbors in use are confirmed this often (the kernel's `base_reachable_time` is 30 s).
 const CONFIRM: Duration = Duration::from_secs(15);

@@ -1,10 +1,11 @@
 //! The router, kept in step with the kernel: whatever the translator says of the kernel's news is
 //! applied to it.
 
+use tracing::{info, warn};
+
 use control::facts::Batch;
 use control::mirror::{LinkNews, Owned, Translator};
 use router::{Change, Router};
-use tracing::{info, warn};
 
 /// A router, and what the kernel has said.
 pub struct Routing {

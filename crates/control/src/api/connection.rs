@@ -118,9 +118,10 @@ fn answer(line: &[u8], access: Access, handler: &dyn Handler) -> Result<Output, 
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::super::tests::Echo;
     use super::*;
-    use std::thread;
 
     const PATIENCE: Duration = Duration::from_millis(300);
 

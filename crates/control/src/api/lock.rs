@@ -79,9 +79,10 @@ impl Drop for Lock {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::fs;
     use std::os::unix::fs::symlink;
+
+    use super::*;
 
     #[test]
     fn nobody_else_may_open_it_and_nobody_elses_is_taken() {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{Gid, Uid, set_thread_gid, set_thread_uid};
+
 use testbed::{only, patience, until};
 
 use super::seats::ALL;

@@ -193,8 +193,9 @@ fn fits(given: &str, form: Form) -> Result<(), Misunderstood> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn said(line: &str) -> Result<Verb, String> {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -2,8 +2,9 @@
 
 use std::fmt::Display;
 
-use router::change::{Kind, Mac};
 use serde_saphyr::{Location, Spanned};
+
+use router::change::{Kind, Mac};
 
 use super::problem::Problem;
 use super::schema::{self, Document, Given, State};

@@ -14,8 +14,9 @@ use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use router::change::Mac;
 use serde::Serialize;
+
+use router::change::Mac;
 
 pub use problem::{Problem, Problems};
 

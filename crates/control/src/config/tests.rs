@@ -1,5 +1,6 @@
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 fn parse(text: &str) -> Result<Config, String> {
     Config::parse("test.yaml", text).map_err(|problems| problems.to_string())

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kernel::ethtool::{Count, Ethtool};
 use serde::Serialize;
+
+use kernel::ethtool::{Count, Ethtool};
 
 use crate::facts::Link;
 

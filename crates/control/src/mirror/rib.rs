@@ -199,11 +199,13 @@ fn need(users: &mut HashMap<Need, Prefixes>, prefix: Prefix, entry: &Entry) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
+    use router::change::Path;
+
     use super::super::topology::LinkState;
     use super::*;
     use crate::facts::{Gateway, Hop, Hops, RouteKind};
-    use proptest::prelude::*;
-    use router::change::Path;
 
     /// The links 1 to 4 are ours; the last two are down.
     fn topology() -> Topology {

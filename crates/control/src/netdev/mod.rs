@@ -19,14 +19,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use kernel::netns::OWN;
-use note::{Identity, Note, Notes};
-pub use note::{NOTES, Record};
-pub use vlan::VLAN_PARSE;
 
 use crate::config::{Interface, PortKind};
 use crate::facts::Link;
 use crate::machine::hardware::pci_address;
 use crate::netlink::Requests;
+use note::{Identity, Note, Notes};
+
+pub use note::{NOTES, Record};
+pub use vlan::VLAN_PARSE;
 
 /// The devices that were changed, each with its note.
 #[derive(Debug)]

@@ -7,17 +7,18 @@ mod slot;
 use std::mem;
 use std::time::{Duration, Instant};
 
+use tracing::{info, warn};
+
 use control::config::Config;
 use control::mirror::LinkNews;
 use ports::OpenError;
 use router::InterfaceId;
-use tracing::{info, warn};
 
 use super::routing::Routing;
 use super::workers;
+use open::{Part, stands_for};
 
 pub use open::{OpenInterface, Opener, buffers, grace};
-use open::{Part, stands_for};
 pub use slot::{Phase, Slot};
 
 /// Between two looks for taps that are to be made again.

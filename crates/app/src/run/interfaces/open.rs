@@ -6,6 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tracing::warn;
+
 use ::io::{af_xdp, memif, tap};
 use control::config::{self, Config, Mode, PortKind, Role};
 use control::netdev::{self, Devices};
@@ -14,7 +16,6 @@ use graph::{Pool, PortCounters};
 use ports::{Device, Open, OpenError, Receive};
 use router::{Grace, InterfaceId, Mac};
 use tables::{Memory, Sizes};
-use tracing::warn;
 
 /// MTU of an interface whose configuration names none and whose port has none of its own.
 const MTU: u16 = 1500;

@@ -1,10 +1,11 @@
 //! An interface of the configuration, and how far it has come.
 
+use tracing::{info, warn};
+
 use control::config::{self, Config, PortKind};
 use control::mirror::Owned;
 use io::memif;
 use router::InterfaceId;
-use tracing::{info, warn};
 
 use super::open::OpenInterface;
 use crate::run::routing::Routing;

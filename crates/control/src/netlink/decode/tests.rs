@@ -1,5 +1,6 @@
-use kernel::netlink::{Builder, Messages};
 use proptest::prelude::*;
+
+use kernel::netlink::{Builder, Messages};
 use router::change::Address;
 
 use super::route::route_mtu;
