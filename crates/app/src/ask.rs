@@ -11,7 +11,7 @@ use crate::output;
 /// Words of a command to the running router.
 #[derive(Args)]
 pub struct Ask {
-    /// The command's further words; any unique beginning of each is enough
+    /// The command's further words; any unique beginning of a word is enough
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
     /// Control socket of the router
@@ -28,7 +28,7 @@ impl Ask {
         let words: Vec<&str> = std::iter::once(verb)
             .chain(self.words.iter().map(String::as_str))
             .collect();
-        // What is not understood here is not understood there: say so without a router.
+        // The router would not understand it either: say so without asking.
         control::cli::parse(&words)?;
         match Client::connect(&self.socket)?.call(&words, self.json)? {
             Output::Text(text) => output::print(&text),

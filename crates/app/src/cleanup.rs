@@ -1,5 +1,5 @@
-//! `parshall cleanup`: removes what killed predecessors left. What belongs to the living is left
-//! alone.
+//! `parshall cleanup`: removes what killed predecessors left, and leaves alone what belongs to the
+//! living.
 
 use std::path::Path;
 use std::{fs, io};
@@ -12,12 +12,12 @@ use crate::output;
 const RUN: &str = "/run/parshall";
 
 /// Removes namespaces, directories and processes of laboratories, puts network devices back, and
-/// removes sockets that nobody listens on. Prints what it did. XDP programs are not looked for: the
-/// kernel takes one off when the process that holds it ends, so one that is there belongs to a
-/// living one.
+/// removes sockets that nobody listens on. Prints what it did. It does not look for XDP programs:
+/// the kernel takes a program off when the process that holds it ends, so one that is there belongs
+/// to a living process.
 ///
 /// # Errors
-/// Not root; something that could not be removed, which does not keep the rest from being removed.
+/// Not root; something could not be removed, which does not keep the rest from being removed.
 pub fn run() -> crate::Outcome {
     if !lab::cleanup::is_root() {
         return Err("cleanup: needs root; run it with sudo".into());
@@ -26,7 +26,7 @@ pub fn run() -> crate::Outcome {
     done.removed.extend(lab::cleanup::leftovers());
     devices(&mut done);
     sockets(&mut done, Path::new(RUN));
-    // Whether anybody reads it or not, it is done.
+    // It is done, whether anybody reads this or not.
     let _ = output::say(None, &done.text());
     match done.failed.is_empty() {
         true => Ok(()),

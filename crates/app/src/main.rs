@@ -36,12 +36,12 @@ enum Command {
     Show(ask::Ask),
     /// Trace packets in the running router: trace add NODE N
     Trace(ask::Ask),
-    /// Set counters of the running router back: runtime, errors, interface, trace
+    /// Start counters of the running router anew: runtime, errors, interface, trace
     Clear(ask::Ask),
     /// Send through a device under test and count what comes back: a ramp, or a search for its
     /// highest rate
     Loadtest(Box<load::Loadtest>),
-    /// Send a traffic profile by a port
+    /// Send a traffic profile through a port
     Send(Box<load::Send>),
     /// Compare router and kernel in a laboratory of network namespaces
     Lab(laboratory::Lab),

@@ -2,9 +2,9 @@
 //! ports.
 //!
 //! One worker, driven by hand, and one port whose receive queue is what it transmitted: receive,
-//! every node, transmit and all counters are in the figure. Packets are rebuilt and outputs checked
-//! against a longest-match oracle outside of the timed part. Scenarios run interleaved, round by
-//! round, so that a change of the machine's speed meets all of them.
+//! every node, transmit and all counters are in the figure. Packets are rebuilt, and outputs
+//! checked against a longest-match oracle, outside the timed part. Scenarios run interleaved, round
+//! by round, so that a change of the machine's speed meets all of them.
 
 mod command;
 mod oracle;
@@ -85,7 +85,7 @@ pub struct Report {
 /// # Errors
 /// No memory, or a packet came out wrong.
 pub fn dataplane(rounds: usize, only: Option<&str>) -> Result<Report, Box<dyn Error>> {
-    // Not being allowed to is no reason not to measure.
+    // Where pinning is not allowed, measure all the same.
     let _ = kernel::cpu::pin(last_cpu());
     let chosen: Vec<_> = SCENARIOS
         .iter()

@@ -26,7 +26,7 @@ pub struct What {
     /// How often each is forwarded in a round.
     passes: usize,
     /// Source and destination addresses from 16.0.0.4 and 48.0.0.4 on; 0: random destinations
-    /// inside of random routes.
+    /// within random routes.
     flows: u32,
     /// Routes beside the connected one.
     routes: usize,

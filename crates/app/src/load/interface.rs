@@ -16,7 +16,7 @@ pub struct Interface(Link);
 pub struct Line {
     /// Bits a second.
     pub rate: Bits,
-    /// A virtual device made it up: good for percentages, but no bound of what the device can do.
+    /// A virtual device made it up: good for percentages, but no limit to what the device can do.
     pub nominal: bool,
 }
 

@@ -26,7 +26,7 @@ use super::traffic::Sending;
 /// Packet buffers for what the threads hold themselves, in caches and frames, and for packets under
 /// way in a memif. What the rings of AF_XDP sockets hold comes on top.
 const BUFFERS: u32 = 1 << 13;
-/// How long is waited for the other side of a memif.
+/// How long to wait for the other side of a memif.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The open ports of a load test. Generators stop before what they send through goes away.
@@ -333,7 +333,7 @@ fn serve(software: Vec<Software>, cpus: &[usize]) -> Result<Served, Box<dyn Erro
         let (places, endpoints): (Vec<_>, Vec<_>) = endpoints.into_iter().unzip();
         let cpu = cpu.copied();
         let begin = move || {
-            // Not being allowed to is no reason not to measure.
+            // Where pinning is not allowed, measure all the same.
             let _ = cpu.map(kernel::cpu::pin);
         };
         let (tester, controls) = Tester::spawn(endpoints, pool.clone(), begin)?;

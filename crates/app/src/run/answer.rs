@@ -17,9 +17,9 @@ use super::daemon::Daemon;
 use super::interfaces::{OpenInterface, Slot};
 use super::{Message, facts};
 
-/// Routes that `show ip fib` lists at most; those that follow are asked for next.
+/// Routes that one answer to `show ip fib` lists at most; the client asks for the rest.
 const ROUTES: usize = 10_000;
-/// How long somebody who asks waits for the control thread.
+/// How long a client waits for the control thread.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 type Answer = Result<Output, String>;
@@ -56,14 +56,14 @@ impl Handler for Asker {
             .map_err(|_| "the router is stopping".to_string())?;
         answer
             .recv_timeout(PATIENCE)
-            .map_err(|_| "the router is busy, try again".to_string())?
+            .map_err(|_| "the router is busy; try again".to_string())?
     }
 }
 
 impl Ask {
     /// Carries the command out and sends the answer.
     pub fn answer(self, daemon: &mut Daemon) {
-        // Who asked may have gone away.
+        // Whoever asked may have gone away.
         let _ = self.reply.send(answer(daemon, &self.command, self.json));
     }
 }
@@ -108,7 +108,7 @@ fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
             let packets = command
                 .argument(1)
                 .and_then(|n| n.parse().ok())
-                .ok_or("how many packets?")?;
+                .ok_or("trace add: how many packets? give a number after the node")?;
             router
                 .trace_add(first.unwrap_or_default(), packets)
                 .map_err(|e| e.to_string())?;
@@ -127,7 +127,7 @@ fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
 fn query(prefix: &str) -> Result<ip4::show::Query, String> {
     prefix
         .parse()
-        .map_err(|_| format!("`{prefix}' is not an IPv4 prefix or address"))
+        .map_err(|_| format!("`{prefix}` is not an IPv4 prefix or address, as in 192.0.2.0/24"))
 }
 
 fn clear(daemon: &mut Daemon, what: Clear, json: bool) -> Answer {

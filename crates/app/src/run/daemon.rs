@@ -37,13 +37,12 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts router, workers and the mirror of the kernel. What goes wrong here leaves nothing
-    /// behind.
+    /// Starts router, workers and the mirror of the kernel. A failure leaves nothing behind.
     ///
     /// # Errors
     /// There are too many interfaces, or the machine does not have what they need.
     pub fn start(config: Config, sender: SyncSender<Message>) -> Result<Self, Box<dyn Error>> {
-        // Each takes an index for itself and one for its twin.
+        // Each takes an index of its own and one for its twin.
         let most = (router::INTERFACES - 1) / 2;
         if config.interfaces.len() > most {
             let found = config.interfaces.len();
@@ -85,7 +84,7 @@ impl Daemon {
     /// Looks after workers, interfaces and neighbors.
     ///
     /// # Errors
-    /// A worker has ended. Its packets and ports are gone with it: whoever supervises us starts us
+    /// A worker has ended. Its packets and ports are gone with it: our supervisor is to start us
     /// again.
     pub fn tick(&mut self) -> Result<(), String> {
         workers::all_alive(&mut self.routing.router.workers)?;
@@ -115,7 +114,7 @@ impl Daemon {
 
     /// Ends workers and ports, and undoes what was done to devices.
     pub fn stop(&mut self) {
-        // First the programs: from then on the kernel takes every packet.
+        // The programs first: from then on the kernel gets every packet.
         self.interfaces.detach();
         let router = &mut self.routing.router;
         for worker in &mut router.workers {
@@ -149,17 +148,17 @@ fn start_router(config: &Config, opener: &Opener) -> Result<(Router, u16), Box<d
     Ok((router, entry))
 }
 
-/// Says what of the kernel's setup will make packets go another way than the operator may expect.
+/// Says what in the kernel's setup will make packets go another way than the operator may expect.
 fn tell_limits(netns: Option<&Path>) {
     if let Ok(false) = ip_forward(netns) {
         warn!(
-            "net.ipv4.ip_forward is 0: packets with IP options, and routes by devices that are not ours, are for the kernel, which drops them (sysctl -w net.ipv4.ip_forward=1)"
+            "net.ipv4.ip_forward is 0: the kernel drops packets that only it can forward, those with IP options or routed by devices that are not ours (sysctl -w net.ipv4.ip_forward=1)"
         );
     }
     let rules = Requests::open(netns).and_then(|mut requests| requests.has_policy_rules());
     if let Ok(true) = rules {
         warn!(
-            "there are policy rules (ip rule): they are not followed, the main table is (ip rule show)"
+            "there are policy rules (ip rule): the router ignores them and follows the main table (ip rule show)"
         );
     }
 }

@@ -76,7 +76,7 @@ pub struct Row {
     port: String,
     /// zero-copy, copy, generic, memif, tap, pcap, null.
     mode: Option<&'static str>,
-    /// What forwards the packets: userspace, the workers.
+    /// What forwards the packets: `userspace`, the workers.
     lane: Option<&'static str>,
     mac: Option<String>,
     mtu: Option<u32>,
@@ -96,7 +96,7 @@ pub struct Rows {
     interfaces: Vec<Row>,
 }
 
-/// What is known of the interfaces' devices; of one if `name` is given.
+/// What is known of the interfaces' devices, or of one if `name` is given.
 pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
     let mut ethtool = Ethtool::open(daemon.config.netns.as_deref()).ok();
     let wanted = |s: &&Slot| name.is_none_or(|n| n == s.config.name);
@@ -108,7 +108,9 @@ pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
         .map(|s| row(daemon, s, ethtool.as_mut()))
         .collect();
     match name {
-        Some(name) if interfaces.is_empty() => Err(format!("unknown interface `{name}'")),
+        Some(name) if interfaces.is_empty() => Err(format!(
+            "unknown interface `{name}`; `show interface` lists them"
+        )),
         _ => Ok(Rows { interfaces }),
     }
 }
@@ -209,7 +211,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// A fact, or why it cannot be had, for people.
+/// A fact, or why it cannot be found out, for people.
 pub fn or_say<T>(fact: std::io::Result<T>) -> Result<T, String> {
     fact.map_err(|e| e.to_string())
 }

@@ -42,7 +42,7 @@ pub enum Message {
     Kernel(Batch),
     /// Somebody asks.
     Ask(Ask),
-    /// End in order.
+    /// Stop in good order.
     Stop,
 }
 
@@ -86,7 +86,7 @@ impl Run {
     }
 }
 
-/// What the file names must be there.
+/// Checks that what the file names is there.
 fn on_this_machine(config: &Config) -> crate::Outcome {
     if let Some(netns) = config.netns.as_deref().filter(|path| !path.exists()) {
         let path = netns.display();
@@ -101,8 +101,7 @@ fn on_this_machine(config: &Config) -> crate::Outcome {
     Ok(())
 }
 
-/// Serves until the end. Whoever waits for room in the channel then is released: it is dropped
-/// here.
+/// Serves until the end. The channel is dropped here, which releases whoever waits for room in it.
 fn serve(daemon: &mut Daemon, messages: Receiver<Message>) -> crate::Outcome {
     let mut tick = Instant::now() + TICK;
     let mut open = false;
@@ -136,8 +135,7 @@ fn logging() {
         .with_target(false)
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
-        // It would be told on standard error, and a panic is what comes of that when nobody reads
-        // it any more.
+        // It would report them to standard error, and panic if nobody reads that any more.
         .log_internal_errors(false)
         .try_init();
 }
@@ -150,7 +148,7 @@ fn stop_on_signals(sender: SyncSender<Message>) -> std::io::Result<()> {
         .spawn(move || {
             for signal in &mut signals {
                 match signal {
-                    SIGHUP => info!("SIGHUP: the configuration is read at start only"),
+                    SIGHUP => info!("SIGHUP: restart to use a changed configuration"),
                     _ if sender.send(Message::Stop).is_err() => return,
                     _ => {}
                 }
@@ -159,10 +157,10 @@ fn stop_on_signals(sender: SyncSender<Message>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Tells systemd (and whoever reads the log) that packets are taken.
+/// Tells systemd, and the reader of the log, that packets are forwarded.
 fn ready() {
     if let Err(e) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
-        error!("telling the service manager that we are ready: {e}");
+        error!("cannot tell the service manager that we are ready: {e}");
     }
     info!("ready");
 }

@@ -13,7 +13,7 @@ use control::netlink::Requests;
 
 /// Neighbors in use are confirmed this often (the kernel's `base_reachable_time` is 30 s).
 const CONFIRM: Duration = Duration::from_secs(15);
-/// A neighbor is asked for no more often. Workers ask once a second each.
+/// A neighbor is asked for no more often than this. Each worker asks once a second.
 const ASK_AGAIN: Duration = Duration::from_millis(900);
 
 /// Asks the kernel, and knows what was asked when.
@@ -21,8 +21,8 @@ pub struct Neighbors {
     requests: Requests,
     asked: HashMap<(u32, Ipv4Addr), Instant>,
     confirmed: Option<Instant>,
-    /// When a refusal of the kernel was logged, and how many were not since: a scan can make it
-    /// refuse hundreds a second.
+    /// When a refusal of the kernel was last logged, and how many have not been since: a scan can
+    /// make it refuse hundreds a second.
     logged: Option<Instant>,
     unlogged: u32,
 }
@@ -61,7 +61,7 @@ impl Neighbors {
             0 => String::new(),
             n => format!(" (and {n} others since the last message)"),
         };
-        warn!("asking the kernel for neighbor {address}: {why}{others}");
+        warn!("the kernel refuses to resolve neighbor {address}: {why}{others}");
     }
 
     /// Tells the kernel that a neighbor is in use; if it refuses, the next round says so again.
@@ -69,7 +69,7 @@ impl Neighbors {
         let _ = self.requests.use_neighbor(link, address);
     }
 
-    /// Whether it is time to confirm those in use; they are taken to be confirmed now.
+    /// Whether it is time to confirm those in use; the next time is counted from then on.
     pub fn are_to_be_confirmed(&mut self, now: Instant) -> bool {
         let last = *self.confirmed.get_or_insert(now);
         let due = now.duration_since(last) > CONFIRM;

@@ -1,4 +1,4 @@
-//! The router, kept in step with the kernel: whatever the translator says of the kernel's news is
+//! The router, kept in step with the kernel: what the translator makes of the kernel's news is
 //! applied to it.
 
 use tracing::{info, warn};
@@ -41,7 +41,7 @@ impl Routing {
         self.apply(changes);
     }
 
-    /// Lets the router do what it puts off.
+    /// Lets the router do what it has put off.
     pub fn tick(&mut self) {
         let deferred = self.router.deferred();
         self.router.tick();
@@ -60,7 +60,7 @@ impl Routing {
             Ok(full) => warn!(
                 "{full} changes do not fit into the tables: the old routes stay until there is room (show memory)"
             ),
-            Err(e) => warn!("the kernel's news was not taken: {e}"),
+            Err(e) => warn!("the router refuses the kernel's news: {e}"),
         }
     }
 }

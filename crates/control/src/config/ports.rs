@@ -18,7 +18,8 @@ impl Checker {
             256,
         );
         let mode = raw.mode.0.map(|mode| mode.value).unwrap_or_default();
-        // A kind with a mistake in it has been reported already, and still is the one that was meant.
+        // A kind with a mistake in it has been reported already, and still is the one that was
+        // meant.
         let kinds = [
             raw.netdev.0.map(|netdev| self.netdev(netdev)),
             raw.pci.0.map(|pci| self.pci(pci)),

@@ -1,5 +1,5 @@
-//! The language: every section, field and type. Unknown fields are errors, and so is a field without
-//! a value; ranges, and what depends on other parts of the file, are checked afterwards.
+//! The language: every section, field and type. Unknown fields are errors, and so is a field
+//! without a value; ranges, and what depends on other parts of the file, are checked afterwards.
 //!
 //! `interfaces` is the vppcfg dialect. Values are read as YAML 1.1 has them: `yes` and `on` are
 //! booleans, `0x5dc`, `02734` and `1_500` integers. A key that is there twice is an error.

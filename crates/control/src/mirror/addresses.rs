@@ -1,5 +1,5 @@
-//! The host's own addresses by device, in the kernel's order, which decides which one the host sends
-//! from.
+//! The host's own addresses by device, in the kernel's order, which decides which one the host
+//! sends from.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -27,8 +27,8 @@ impl Addresses {
         list.map(|known| known.address).collect()
     }
 
-    /// The source address for devices that have no suitable one of their own: the first of the first
-    /// device, `lo` before all others.
+    /// The source address for devices that have no suitable one of their own: the first of the
+    /// first device, `lo` before all others.
     pub fn source(&self) -> Option<Ipv4Addr> {
         let mut all = self.by_link.values().flatten().map(|known| known.address);
         all.find(|a| !a.secondary && a.scope == 0)

@@ -2,8 +2,8 @@
 //!
 //! `lcp: NAME` renames a device to NAME (its old name stays as an alternative name) and moves it
 //! into the configured namespace, before anything is attached to it. Every change is written down
-//! first, so that an orderly stop, a cleanup or the next start can undo it or go on from it, whatever
-//! became of the process.
+//! first, so that an orderly stop, a cleanup or the next start can undo it or go on from it,
+//! whatever became of the process.
 //!
 //! A device that stays in its namespace gets its name back and keeps its settings, as if `ip` had
 //! made them: the kernel goes on forwarding with them. One that was moved comes back as it was.
@@ -55,8 +55,8 @@ impl Devices {
         }
     }
 
-    /// Takes over what dead routers of this home have changed. Returns what could not be taken over,
-    /// and why: living routers hold theirs.
+    /// Takes over what dead routers of this home have changed. Returns what could not be taken
+    /// over, and why: living routers hold theirs.
     pub fn take_over(&mut self) -> Vec<(Record, io::Error)> {
         let mut kept = Vec::new();
         for record in self.notes.read() {
@@ -69,8 +69,8 @@ impl Devices {
     }
 
     /// Prepares the device of an interface: moves it to where it is to live, under the name that
-    /// `lcp` gives it (`None`: its own). A device that a predecessor has prepared is taken as it is;
-    /// so is one that is in its place already.
+    /// `lcp` gives it (`None`: its own). A device that a predecessor has prepared is taken as it
+    /// is; so is one that is in its place already.
     ///
     /// # Errors
     /// NotFound: there is no such device (yet); AlreadyExists: its new name is taken; ResourceBusy:

@@ -79,8 +79,8 @@ impl Identity {
 impl Record {
     /// Whether a device is the one that this is about: the same piece of hardware or kind of
     /// virtual device, with our mark (its old name as an alternative one) or, if it was not marked
-    /// yet, under one of the two names and with its place on the bus or its Ethernet address. A name
-    /// alone proves nothing: the device may be gone, and somebody may have made another.
+    /// yet, under one of the two names and with its place on the bus or its Ethernet address. A
+    /// name alone proves nothing: the device may be gone, and somebody may have made another.
     pub fn is_about(&self, link: &Link) -> bool {
         let Identity {
             kind,

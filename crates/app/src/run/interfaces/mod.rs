@@ -21,7 +21,7 @@ use open::{Part, stands_for};
 pub use open::{OpenInterface, Opener, buffers, grace};
 pub use slot::{Phase, Slot};
 
-/// Between two looks for taps that are to be made again.
+/// How often to look for taps that must be made again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The interfaces of the configuration.
@@ -31,9 +31,9 @@ pub struct Interfaces {
     opener: Opener,
     /// The node that packets of a port enter the graph at.
     entry: u16,
-    /// When taps that are gone are looked for next.
+    /// When to look next for taps that are gone.
     retry: Instant,
-    /// Ports are opened as their devices appear.
+    /// Whether ports are opened as their devices appear.
     serving: bool,
 }
 
@@ -49,10 +49,10 @@ impl Interfaces {
         }
     }
 
-    /// Opens every port whose device is there; a device that is not is waited for, anything else is
+    /// Opens every port whose device is there. A device that is not is waited for; anything else is
     /// an error.
     ///
-    /// Not before the kernel's tables have been seen: a packet that comes in by then finds no
+    /// Not to be called before the kernel's tables have been seen: until then a packet finds no
     /// route.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl Interfaces {
         self.opener.program_counters(slot.ids.port)
     }
 
-    /// Takes the XDP programs off: from then on the kernel takes every packet.
+    /// Takes the XDP programs off: from then on the kernel gets every packet.
     pub fn detach(&mut self) {
         for slot in &mut self.slots {
             if let Phase::Open(open) = &mut slot.phase {
@@ -107,7 +107,7 @@ impl Interfaces {
         }
     }
 
-    /// Closes all, and undoes what was done to devices. The workers must have ended.
+    /// Closes everything, and undoes what was done to devices. The workers must have ended.
     pub fn close(&mut self) {
         self.slots.clear();
         self.opener.restore();

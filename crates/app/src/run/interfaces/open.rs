@@ -1,4 +1,4 @@
-//! Opening interfaces: what is to be a port, and the kernel's end of it.
+//! Opens interfaces: ports, and the kernel's ends of them.
 
 use std::error::Error;
 use std::fs;
@@ -50,7 +50,7 @@ impl OpenInterface {
     }
 }
 
-/// What opens interfaces.
+/// Opens interfaces.
 pub struct Opener {
     netns: Option<PathBuf>,
     devices: Devices,
@@ -78,7 +78,7 @@ impl Opener {
         })
     }
 
-    /// The tables' memory: what the XDP programs share, where there are some.
+    /// The tables' memory: the one that the XDP programs share, where there are some.
     ///
     /// # Errors
     /// The operating system's, when there is not enough.
@@ -102,7 +102,7 @@ impl Opener {
     /// Opens an interface.
     ///
     /// # Errors
-    /// NotThere: its device is not there yet; else why it cannot be.
+    /// NotThere: its device is not there yet. Otherwise why it cannot be opened.
     pub fn open(
         &mut self,
         config: &config::Interface,
@@ -137,11 +137,11 @@ impl Opener {
         self.devices.keep_vlan_tags(config, &link).map_err(there)?;
         let missing = |what: String| OpenError::Setup(io::Error::other(what));
         let programs = self.programs.as_ref();
-        let programs = programs.ok_or_else(|| missing("no XDP programs were made".into()))?;
+        let programs = programs.ok_or_else(|| missing("no XDP programs were loaded".into()))?;
         // The settings first: a program may make the driver refuse some.
         netdev::configure(&mut Requests::open(self.netns.as_deref())?, &link, config)?;
         if link.mac.is_none() {
-            return Err(missing(format!("{} is no Ethernet device", link.name)));
+            return Err(missing(format!("{} is not an Ethernet device", link.name)));
         }
         let device = Device {
             name: &link.name,
@@ -204,7 +204,7 @@ impl Opener {
         Ok((name, link.index, tap))
     }
 
-    /// A port that is no device.
+    /// A port that is not a device.
     fn port(&mut self, config: &config::Interface) -> Result<Open, OpenError> {
         match &config.port.kind {
             PortKind::Memif(m) => self.ports.memif(memif_config(config, m)?),
@@ -226,7 +226,10 @@ impl Opener {
     pub fn restore(&mut self) {
         for (device, done) in self.devices.restore() {
             if let Err(e) = done {
-                warn!("putting {} back as it was: {e}", device.name);
+                warn!(
+                    "cannot put {} back as it was: {e} (parshall cleanup tries again)",
+                    device.name
+                );
             }
         }
     }
@@ -253,7 +256,7 @@ pub fn stands_for(config: &config::Interface, name: &str) -> bool {
 /// Waits until no XDP program on any processor reads what was there before.
 ///
 /// # Errors
-/// What the kernel says.
+/// What the kernel reports.
 pub fn grace() -> Result<Grace, xdp::Error> {
     let grace = xdp::Grace::new()?;
     Ok(Box::new(move || {
@@ -268,7 +271,7 @@ pub fn buffers(config: &Config) -> u32 {
     devices.map(queues).sum::<u32>() * af_xdp::Queue::HOLDS
 }
 
-/// Queues that a device will have; one that is not there yet, as many as there are processors.
+/// Queues that a device will have. For one that is not there yet: as many as there are processors.
 fn queues(config: &config::Interface) -> u32 {
     let present = match &config.port.kind {
         PortKind::Netdev(name) => af_xdp::queues(name),
@@ -279,7 +282,7 @@ fn queues(config: &config::Interface) -> u32 {
     configured.or(present).unwrap_or_else(processors)
 }
 
-// What the language allows is what a memif can be.
+// The language allows just what a memif can be.
 const _: () =
     assert!(config::Secret::MEMIF == memif::SECRET && config::Memif::RINGS == memif::QUEUES);
 
@@ -289,7 +292,10 @@ fn memif_config(config: &config::Interface, m: &config::Memif) -> io::Result<mem
     let directory = m.socket.parent().filter(|d| !d.as_os_str().is_empty());
     if let Some(directory) = directory.filter(|_| !socket.starts_with('@')) {
         fs::create_dir_all(directory).map_err(|e| {
-            io::Error::new(e.kind(), format!("making {}: {e}", directory.display()))
+            io::Error::new(
+                e.kind(),
+                format!("cannot make directory {}: {e}", directory.display()),
+            )
         })?;
     }
     let role = match m.role {
@@ -315,7 +321,7 @@ fn device_name(name: &str) -> String {
     name.chars().take(15).map(allowed).collect()
 }
 
-/// A locally administered address that stays the same over restarts: of the name and the index.
+/// A locally administered address made of name and index, so that restarts do not change it.
 fn own_mac(name: &str, id: InterfaceId) -> Mac {
     // FNV-1a.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {

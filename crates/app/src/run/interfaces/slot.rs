@@ -10,8 +10,8 @@ use router::InterfaceId;
 use super::open::OpenInterface;
 use crate::run::routing::Routing;
 
-/// Troubles of a memif that are logged until it is connected again; a peer could make up ever new
-/// ones.
+/// How many troubles of a memif are logged until it is connected again: a peer could make up ever
+/// new ones.
 const TROUBLES: usize = 16;
 
 /// An interface of the configuration.
@@ -28,7 +28,7 @@ pub struct Slot {
     pub up: bool,
     /// It has been logged that packets come with unfinished checksums.
     warned: bool,
-    /// Troubles of its memif that have been logged since that was last connected.
+    /// Troubles of its memif that have been logged since it was last connected.
     logged: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct Slot {
 pub struct Ids {
     /// Of the port.
     pub port: InterfaceId,
-    /// Of the tap that is its host's end, where it has one.
+    /// Of the tap that is the host's end of it, where there is one.
     pub twin: InterfaceId,
 }
 
@@ -77,8 +77,8 @@ impl Slot {
         }
     }
 
-    /// Claims a device that will be opened as it is before the kernel's routes come: they need
-    /// translating once only.
+    /// Claims a device that will be opened as it is, before the kernel's routes come, so that these
+    /// are translated only once.
     pub fn reserve(&mut self, link: u32, routing: &mut Routing) {
         let is_netdev = matches!(self.config.port.kind, PortKind::Netdev(_));
         if self.config.lcp.is_none() && is_netdev {
@@ -108,7 +108,7 @@ impl Slot {
         routing.own(link, owned);
     }
 
-    /// Takes note if the peer of its memif has come or gone.
+    /// Says so if the peer of its memif has come or gone.
     pub fn look_at_memif(&mut self, routing: &mut Routing) {
         let memif = self.open().and_then(|open| open.port.memif());
         if !memif.is_some_and(|memif| self.take_memif(memif)) {
@@ -144,7 +144,7 @@ impl Slot {
             return;
         };
         warn!(
-            "interface {}: packets come with unfinished TCP or UDP checksums and will be dropped by their receivers: \
+            "interface {}: packets come with unfinished TCP or UDP checksums, and their receivers will drop them: \
              run `ethtool -K DEVICE tx off` at the other end of {}, DEVICE being that end",
             self.config.name, open.netdev
         );
