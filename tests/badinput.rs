@@ -9,10 +9,10 @@ use crate::harness::{
     topology::CONFIGURATION,
 };
 
-/// A router that accepts what is wrong would run for ever.
+/// A router that accepted wrong input would run for ever.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Runs the binary inside a namespace, or outside of all.
+/// Runs the binary inside a namespace, or in ours.
 fn run(netns: Option<&Netns>, arguments: &[&str]) -> Output {
     let spawn = Spawn::new(PARSHALL).args(arguments);
     let spawn = match netns {
@@ -31,13 +31,12 @@ fn assert_refused(output: &Output, words: &[&str]) {
         "exit code {code:?}: {text}"
     );
     assert!(!text.contains("panicked"), "{text}");
-    // What was done before is in the log; the error is one line of its own, with what belongs to it
-    // indented.
-    let told = |line: &&str| !line.trim().is_empty() && !line.contains(" INFO ");
-    let told: Vec<&str> = text.lines().filter(told).collect();
-    let heads = told.iter().filter(|line| !line.starts_with(' ')).count();
+    // The log comes first. The error is one line of its own; its details are indented.
+    let said = |line: &&str| !line.trim().is_empty() && !line.contains(" INFO ");
+    let lines: Vec<&str> = text.lines().filter(said).collect();
+    let heads = lines.iter().filter(|line| !line.starts_with(' ')).count();
     assert_eq!(heads, 1, "one error: {text}");
-    let text = told.join("\n");
+    let text = lines.join("\n");
     let missing: Vec<&&str> = words.iter().filter(|word| !text.contains(**word)).collect();
     assert!(missing.is_empty(), "{missing:?} not in: {text}");
 }
@@ -62,7 +61,7 @@ fn refuses(netns: &Netns, yaml: &str, words: &[&str]) {
 }
 
 #[test]
-fn commands_that_are_wrong() {
+fn wrong_commands_are_refused() {
     assert_refused(
         &run(None, &["run", "-c", "/nonexistent/router.yaml"]),
         &["/nonexistent/router.yaml"],
@@ -96,8 +95,8 @@ fn commands_that_are_wrong() {
 }
 
 #[test]
-fn configurations_that_are_wrong() {
-    if skipped("configurations_that_are_wrong", &["ip", "ethtool"]) {
+fn wrong_configurations_are_refused() {
+    if skipped("wrong_configurations_are_refused", &["ip", "ethtool"]) {
         return;
     }
     let hosts = Hosts::new(1500, false);
@@ -109,7 +108,7 @@ fn configurations_that_are_wrong() {
         "interfaces:\n  r1: {}\n  r0: { colour: red }\n",
         &[".yaml:3:", "3 │   r0: { colour: red }", "───"],
     );
-    // All of them, with advice.
+    // All mistakes of a file at once, with advice.
     refuses(
         "interfaces:\n  r0: { mtu: 100000 }\n  r1: { lcp: X }\nsflow: {}\n",
         &[
@@ -141,8 +140,11 @@ fn configurations_that_are_wrong() {
 
 /// The first interface is ready when the second one fails: nothing may be left of it.
 #[test]
-fn ports_that_cannot_be() {
-    if skipped("ports_that_cannot_be", &["ip", "ethtool"]) {
+fn a_port_that_cannot_open_takes_the_others_back() {
+    if skipped(
+        "a_port_that_cannot_open_takes_the_others_back",
+        &["ip", "ethtool"],
+    ) {
         return;
     }
     let hosts = Hosts::new(1500, false);
@@ -191,10 +193,10 @@ fn ports_that_cannot_be() {
     );
 }
 
-/// An interface that is not there is waited for by the router; whoever needs it now says so.
+/// The router waits for a missing interface; commands that need it at once name it.
 #[test]
-fn interfaces_that_are_not_there() {
-    if skipped("interfaces_that_are_not_there", &["ip"]) {
+fn missing_interfaces_are_named() {
+    if skipped("missing_interfaces_are_named", &["ip"]) {
         return;
     }
     let netns = Netns::create("missing").unwrap();
@@ -213,8 +215,11 @@ fn interfaces_that_are_not_there() {
 }
 
 #[test]
-fn interface_taken_by_another_router() {
-    if skipped("interface_taken_by_another_router", &["ip", "ethtool"]) {
+fn an_interface_of_another_router_is_refused() {
+    if skipped(
+        "an_interface_of_another_router_is_refused",
+        &["ip", "ethtool"],
+    ) {
         return;
     }
     let hosts = Hosts::new(1500, false);
@@ -238,8 +243,8 @@ fn interface_taken_by_another_router() {
 }
 
 #[test]
-fn memif_socket_in_use() {
-    if skipped("memif_socket_in_use", &["ip"]) {
+fn a_memif_socket_in_use_is_refused() {
+    if skipped("a_memif_socket_in_use_is_refused", &["ip"]) {
         return;
     }
     let netns = Netns::create("taken").unwrap();
@@ -254,8 +259,8 @@ fn memif_socket_in_use() {
 }
 
 #[test]
-fn without_permission() {
-    if skipped("without_permission", &["setpriv"]) {
+fn root_is_asked_for() {
+    if skipped("root_is_asked_for", &["setpriv"]) {
         return;
     }
     let (_directory, program) = for_everyone();

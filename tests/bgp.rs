@@ -15,11 +15,11 @@ use crate::harness::{
     until,
 };
 
-/// What the neighbour announces, and an address in it.
+/// The prefix that the neighbour announces, and an address in it.
 const PREFIX: &str = "203.0.113.0/24";
 const INSIDE: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 7);
 
-/// What the daemon beside the router announces to the neighbour.
+/// The prefix that the daemon beside the router announces to the neighbour.
 const OURS: &str = "16.0.0.0/8";
 
 fn write(path: &Path, text: &str) -> String {
@@ -55,8 +55,8 @@ impl Bird {
     }
 }
 
-/// The neighbour on the left (0) or right (1) host; the left one announces nothing until it is told
-/// to.
+/// The neighbour on the left (0) or right (1) host; the left one's announcement is disabled at
+/// first.
 fn neighbour(hosts: &Hosts, side: usize) -> Bird {
     let netns = [&hosts.left, &hosts.right][side];
     let configuration = format!(
@@ -70,7 +70,7 @@ fn neighbour(hosts: &Hosts, side: usize) -> Bird {
     Bird::start(netns, &format!("{}-peer", netns.name()), &configuration)
 }
 
-/// A session, up to its channels, that is tried again at once and whose end is taken at its word.
+/// A session without its channels. It is retried at once and ends without a graceful restart.
 fn bird_session(name: &str, me: (Ipv4Addr, u32), peer: (Ipv4Addr, u32)) -> String {
     format!(
         "protocol bgp {name} {{ local {} as {}; neighbor {} as {};\n\
@@ -125,7 +125,7 @@ fn frr(hosts: &Hosts) -> Vec<Process> {
             .start()
             .unwrap()
     };
-    // What a killed one left does not say that the new one is there.
+    // A socket left by a killed zebra must not pass for the new one's.
     let _ = std::fs::remove_file(directory.join("zserv.api"));
     let zebra = start("zebra", &zebra);
     assert!(
@@ -159,8 +159,8 @@ fn follows(left: &Raw, right: &Raw) -> bool {
     })
 }
 
-/// Whether the router says that it knows no way (ICMP destination unreachable: net unreachable, RFC
-/// 792).
+/// Whether the router answers that there is no route (ICMP destination unreachable: net
+/// unreachable, RFC 792).
 fn refused(left: &Raw) -> bool {
     left.send(&packet(0));
     let refusal = |frame: &[u8]| {
@@ -169,7 +169,7 @@ fn refused(left: &Raw) -> bool {
     left.expect(Duration::from_millis(5), refusal).is_some()
 }
 
-/// Sends a packet each of many flows; how many came out on the left and on the right.
+/// Sends one packet of each of many flows; returns how many came out on the left and on the right.
 fn spread(left: &Raw, right: &Raw, flows: u16) -> [usize; 2] {
     for side in [left, right] {
         side.drain(Duration::from_millis(20));
@@ -195,12 +195,12 @@ fn traffic_follows(name: &str, daemon: fn(&Hosts) -> Vec<Process>) {
         peer.control("show protocols all")
     );
     assert!(follows(&left, &right), "{}", router.process.log());
-    let told = |peer: &Bird| until(patience(), || peer.control("show route").contains(OURS));
-    assert!(told(&peer), "the neighbour learned nothing");
+    let learned = |peer: &Bird| until(patience(), || peer.control("show route").contains(OURS));
+    assert!(learned(&peer), "the neighbour learned nothing");
     goes_and_comes(name, &hosts, &peer, (&left, &right));
 
     // Two neighbours with the same prefix: flows take both ways.
-    assert!(told(&other), "the other neighbour learned nothing");
+    assert!(learned(&other), "the other neighbour learned nothing");
     other.control("enable announced");
     assert!(until(patience(), || paths(&hosts) == 2), "one path only");
     let flows = 256;
@@ -215,17 +215,14 @@ fn traffic_follows(name: &str, daemon: fn(&Hosts) -> Vec<Process>) {
     }));
 
     own.iter_mut().for_each(Process::kill);
-    assert!(
-        follows(&left, &right),
-        "what a dead daemon has told the kernel stands"
-    );
+    assert!(follows(&left, &right), "the routes of a dead daemon stay");
     assert!(
         until(patience(), || !peer.control("show route").contains(OURS)),
         "the neighbour has not noticed"
     );
     drop(own);
     let again = daemon(&hosts);
-    assert!(told(&peer), "{name} after a restart: {}", log(&again));
+    assert!(learned(&peer), "{name} after a restart: {}", log(&again));
     goes_and_comes(name, &hosts, &peer, (&left, &right));
     assert!(
         forwards_to(&left, &right, [48, 0, 0, 1].into()),

@@ -1,216 +1,35 @@
 //! The same packets through the Linux kernel and through the router; what comes out is compared
 //! byte for byte.
 //!
-//! Made equal before: padding of short frames, and the identification and header checksum of
-//! packets that the device itself made. Where the router differs knowingly (docs/differences.md),
-//! the packets are left out, and that they still differ is shown by [`known_differences`].
+//! Not compared are the padding of short frames, and identification and header checksum of packets
+//! that the device itself made. Packets that are known to differ (docs/differences.md) are left
+//! out; [`known_differences`] shows that they still do.
 
+mod device;
 mod packets;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use crate::harness::{
-    Hosts, Raw, Router,
-    craft::{ICMP, Ip4, Mac, checksum},
-    lacks_multi_buffer, patience,
-    random::Random,
-    router::{forwards, is_to},
-    skipped,
-    topology::{CONFIGURATION, H0, H1, HOST, R0, ROUTER, text},
-    until,
-};
+use crate::harness::craft::{ICMP, Ip4, Mac};
+use crate::harness::random::Random;
+use crate::harness::router::is_to;
+use crate::harness::topology::{H0, H1, HOST, R0, ROUTER, text};
+use crate::harness::{Raw, lacks_multi_buffer, patience, skipped, until};
+
+use self::device::{Device, Kind, NARROW, OWN, Output, Outputs, count};
 
 /// Packets in all, and how many are under way at a time.
 const PACKETS: usize = 4000;
 const BATCH: usize = 40;
 
-/// MTU on the left, twice, and on the right.
+/// MTU on the left.
 const NORMAL: u16 = 1500;
 const JUMBO: u16 = 9000;
-const NARROW: u16 = 1400;
 
-/// Further addresses on the left: one of the same network as the first, one of another with a
-/// neighbor in it.
-const SECONDARY: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 77);
-const OTHER: Ipv4Addr = Ipv4Addr::new(198, 18, 10, 1);
-const NEAR_OTHER: Ipv4Addr = Ipv4Addr::new(198, 18, 10, 2);
-/// All that the device may send from.
-const OWN: [Ipv4Addr; 4] = [ROUTER[0], ROUTER[1], SECONDARY, OTHER];
-
-/// The router may send a thousand ICMP errors a second; a batch has no more than this time is
-/// worth.
+/// Least time for a batch: the router sends at most a thousand ICMP errors a second.
 const PACE: Duration = Duration::from_millis(40);
-
-/// Where a packet came out, and what it was, with everything that may differ made equal.
-type Output = (&'static str, Vec<u8>);
-type Outputs = BTreeMap<Output, usize>;
-
-/// What forwards.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Kernel,
-    /// The router on veth, by AF_XDP: the netdev itself is the host's.
-    Veth,
-    /// The router on ports without a netdev: a tap is the host's.
-    Tap,
-}
-
-/// A device with a socket on each side.
-struct Device {
-    hosts: Hosts,
-    left: Raw,
-    right: Raw,
-    router: Option<Router>,
-    markers: u16,
-}
-
-impl Device {
-    /// A new one with an MTU of `mtu` on the left and [`NARROW`] on the right.
-    fn new(kind: Kind, mtu: u16) -> Self {
-        let (hosts, router) = if kind == Kind::Tap {
-            let (hosts, router) = Hosts::on_taps([mtu, NARROW]);
-            (hosts, Some(router))
-        } else {
-            let hosts = Hosts::new(mtu, false);
-            let narrow = format!("link set r1 mtu {NARROW}");
-            hosts.router.ip(&narrow).unwrap();
-            (hosts, None)
-        };
-        let h1 = HOST[1];
-        hosts
-            .router
-            .ip_batch(&format!(
-                "route add blackhole 60.0.0.0/8\nroute add unreachable 61.0.0.0/8\nroute add prohibit 62.0.0.0/8\n\
-                 route add 49.0.0.0/8 via {h1} dev r1 mtu 1300\n\
-                 route add 50.0.0.1/32 nexthop dev r1 nexthop dev r1 weight 2\n\
-                 route add 51.0.0.1/32 mtu 1200 dev r1\n\
-                 neigh replace 50.0.0.1 lladdr {mac} dev r1 nud permanent\n\
-                 neigh replace 51.0.0.1 lladdr {mac} dev r1 nud permanent\n\
-                 address add {SECONDARY}/24 dev r0\naddress add {OTHER}/24 dev r0\n\
-                 neigh replace {NEAR_OTHER} lladdr {left} dev r0 nud permanent\n\
-                 route add 17.0.0.0/8 via {NEAR_OTHER} dev r0\nroute add 18.0.0.0/8 via {h0} dev r0 src {SECONDARY}\n",
-                mac = text(H1),
-                left = text(H0),
-                h0 = HOST[0]
-            ))
-            .unwrap();
-        // Packets with options are the kernel's also where the router forwards.
-        hosts.router.set_forwarding(true).unwrap();
-        let router = router
-            .or_else(|| (kind == Kind::Veth).then(|| Router::start(&hosts.router, CONFIGURATION)));
-        let (left, right) = hosts.raw();
-        assert!(forwards(&left, &right), "it does not forward");
-        Self {
-            hosts,
-            left,
-            right,
-            router,
-            markers: 0,
-        }
-    }
-
-    /// Sends a batch from the left and returns what comes out.
-    fn run(&mut self, frames: &[Vec<u8>]) -> Outputs {
-        for frame in frames {
-            self.left.send(frame);
-        }
-        let mut outputs = Outputs::new();
-        self.mark(&mut outputs);
-        outputs
-    }
-
-    /// Collects what comes out until it has all come: behind it go a packet to the right and then
-    /// one that brings an ICMP error back, each until it is seen.
-    fn mark(&mut self, outputs: &mut Outputs) {
-        self.markers += 1;
-        let src = Ipv4Addr::from(0x10ff_0000 | u32::from(self.markers));
-        let through = Ip4::udp(src, [48, 255, 255, 255].into(), 0, 8);
-        let back = Ip4 {
-            ttl: 1,
-            ..through.clone()
-        };
-        let seen = |frame: &[u8]| is_to(frame, through.dst) && frame[26..30] == src.octets();
-        let answered = |frame: &[u8]| is_to(frame, src) && frame[23] == ICMP;
-        collect(&self.left, "right", &self.right, &through, seen, outputs);
-        collect(&self.left, "left", &self.left, &back, answered, outputs);
-        for (side, socket) in [("left", &self.left), ("right", &self.right)] {
-            for frame in socket.drain(Duration::from_millis(1)) {
-                if !seen(&frame) && !answered(&frame) {
-                    count(side, frame, outputs);
-                }
-            }
-        }
-    }
-
-    /// How often the router's error of this reason was counted.
-    fn errors(&self, reason: &str) -> u64 {
-        let Some(router) = &self.router else { return 0 };
-        let shown = router.show(&["errors"]);
-        let rows = shown["errors"].as_array().expect("a list");
-        rows.iter()
-            .filter(|row| row["reason"].as_str().is_some_and(|r| r.contains(reason)))
-            .filter_map(|row| row["count"].as_u64())
-            .sum()
-    }
-
-    /// Packets that the router itself has sent by an interface.
-    fn sent_by(&self, interface: &str) -> u64 {
-        let Some(router) = &self.router else { return 0 };
-        let shown = router.show(&["interface", interface]);
-        shown["interfaces"][0]["tx_packets"]
-            .as_u64()
-            .expect("a number")
-    }
-}
-
-/// Sends `packet` from `left` until `wanted` comes out at `at`; what comes out before is counted.
-fn collect(
-    left: &Raw,
-    side: &'static str,
-    at: &Raw,
-    packet: &Ip4,
-    wanted: impl Fn(&[u8]) -> bool,
-    outputs: &mut Outputs,
-) {
-    let end = Instant::now() + patience();
-    while Instant::now() < end {
-        left.send(&packet.frame(H0, R0));
-        while let Some(frame) = at.receive(Duration::from_millis(500)) {
-            if wanted(&frame) {
-                return;
-            }
-            count(side, frame, outputs);
-            assert!(
-                Instant::now() < end,
-                "what comes out on the {side} has no end"
-            );
-        }
-    }
-    panic!("nothing comes out on the {side} any more");
-}
-
-/// Counts an IPv4 packet, made equal.
-fn count(side: &'static str, mut frame: Vec<u8>, outputs: &mut Outputs) {
-    if frame[12..14] != [8, 0] || frame.len() < 34 {
-        return;
-    }
-    let total = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
-    frame.truncate(14 + total);
-    let src: [u8; 4] = frame[26..30].try_into().unwrap();
-    if OWN.iter().any(|own| own.octets() == src) {
-        let header = usize::from(frame[14] & 15) * 4;
-        assert_eq!(
-            checksum(&frame[14..14 + header]),
-            0,
-            "header checksum of {frame:02x?}"
-        );
-        frame[18..20].fill(0);
-        frame[24..26].fill(0);
-    }
-    *outputs.entry((side, frame)).or_default() += 1;
-}
 
 /// The ICMP error that an output is, as type and code.
 fn error_kind((_, frame): &Output) -> Option<(u8, u8)> {
@@ -241,7 +60,7 @@ fn describe(device: &str, (side, frame): &Output, count: usize) -> String {
     )
 }
 
-/// The MTUs that senders were told of.
+/// The MTUs that ICMP errors reported to senders.
 fn mtus(outputs: &Outputs) -> impl Iterator<Item = u16> {
     let needed = outputs.keys().filter(|o| error_kind(o) == Some((3, 4)));
     needed.map(|(_, frame)| u16::from_be_bytes([frame[40], frame[41]]))
@@ -283,7 +102,7 @@ fn compare(name: &str, kind: Kind, mtu: u16) -> BTreeSet<(u8, u8)> {
     assert_eq!(mtus_seen, BTreeSet::from([1200, 1300, NARROW]));
     let sends = |own: &Ipv4Addr| senders.contains(&own.octets());
     assert!(OWN.iter().all(sends), "errors from {senders:?}");
-    // Or the kernel had done it all, and the comparison were one with itself.
+    // If the kernel had forwarded them, it would have been compared with itself.
     let forwarded = parshall.sent_by("r1") - before;
     assert!(
         forwarded * 10 > through * 8,
@@ -328,13 +147,16 @@ fn kernel_and_router_do_the_same_to_jumbo_packets() {
 
 /// A neighbor that does not answer: both ask for it, and tell the sender after a while.
 #[test]
-fn sender_is_told_of_a_silent_neighbor() {
-    if skipped("sender_is_told_of_a_silent_neighbor", &["ip", "ethtool"]) {
+fn a_silent_neighbor_is_reported_to_the_sender() {
+    if skipped(
+        "a_silent_neighbor_is_reported_to_the_sender",
+        &["ip", "ethtool"],
+    ) {
         return;
     }
     let dst = Ipv4Addr::new(198, 18, 1, 77);
     let packet = Ip4::udp([16, 0, 0, 1].into(), dst, 7, 100);
-    let told = [Kind::Kernel, Kind::Veth].map(|kind| {
+    let errors = [Kind::Kernel, Kind::Veth].map(|kind| {
         let device = Device::new(kind, NORMAL);
         device.left.send(&packet.frame(H0, R0));
         let asked = device.right.expect(patience(), |frame| {
@@ -344,7 +166,7 @@ fn sender_is_told_of_a_silent_neighbor() {
         let frame = device
             .left
             .expect(patience(), |frame| is_to(frame, packet.src))
-            .expect("the sender is told");
+            .expect("the sender gets an error");
         let mut outputs = Outputs::new();
         count("left", frame, &mut outputs);
         let (output, _) = outputs.pop_first().expect("it is there");
@@ -359,7 +181,7 @@ fn sender_is_told_of_a_silent_neighbor() {
         frame[42 + 10..42 + 12].fill(0);
         frame
     };
-    assert_eq!(same(&told[0]), same(&told[1]));
+    assert_eq!(same(&errors[0]), same(&errors[1]));
 }
 
 /// A link without addresses of its own: errors come from the router's only one, on its loopback
@@ -437,8 +259,7 @@ fn dhcp_client_gets_its_answer() {
     }
 }
 
-/// What docs/differences.md says: the kernel drops packets that claim to come from its own
-/// addresses.
+/// As docs/differences.md says, the kernel drops packets that claim to come from its own addresses.
 #[test]
 fn known_differences() {
     if skipped("known_differences", &["ip", "ethtool"]) {
@@ -449,7 +270,7 @@ fn known_differences() {
         [Kind::Kernel, Kind::Veth].map(|kind| Device::new(kind, NORMAL));
     assert_eq!(kernel.run(std::slice::from_ref(&spoofed)).len(), 0);
     assert_eq!(parshall.run(&[spoofed]).len(), 1);
-    // No redirects: a packet goes back to where it came from, and nothing is said.
+    // No redirects: a packet goes back to where it came from, without a word to its sender.
     for device in [&mut kernel, &mut parshall] {
         let back = Ip4::udp(HOST[0], [16, 1, 2, 3].into(), 8, 100).frame(H0, R0);
         assert_eq!(device.run(&[back]).len(), 1);

@@ -26,8 +26,7 @@ fn used(pid: u32) -> f64 {
     (ticks(14) + ticks(15)) / 100.0
 }
 
-/// Fails if one of the processes works while nothing is to be done; shares of a processor are over
-/// three seconds.
+/// Fails if an idle router keeps a processor busy, measured over three seconds.
 fn assert_idle(routers: &[&Router]) {
     const SECONDS: f64 = 3.0;
     let pids: Vec<u32> = routers.iter().map(|router| router.process.pid()).collect();
@@ -68,8 +67,8 @@ fn idle_router_sleeps_and_first_packet_is_not_lost() {
     assert_idle(&[&router]);
     for round in 0..5 {
         assert_first_arrives(&left, &right, round);
-        // Long enough for a worker to fall asleep again; should it not have, the packet arrives all
-        // the same.
+        // Long enough for a worker to fall asleep again; if it has not, the packet arrives all the
+        // same.
         std::thread::sleep(Duration::from_millis(100));
     }
 }

@@ -24,7 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("control", &["router", "kernel", "tables"]),
     ("router", &["graph", "tables", "wire"]),
     ("lab", &["loadgen", "report", "kernel"]),
-    // What tests stand on; nobody else uses it.
+    // For tests only.
     ("testbed", &["lab"]),
     ("report", &["loadgen"]),
     ("loadgen", &["graph", "wire"]),
@@ -38,8 +38,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &[]),
 ];
 
-/// What workers run is written with these and the standard library; loom only in its own tests of
-/// order.
+/// Crates that run on workers, and all that they may use beside the standard library; loom only in
+/// tests.
 const ENGINE: &[&str] = &["graph", "tables", "wire"];
 const ENGINE_MAY_USE: &[&str] = &["libc", "zerocopy", "loom"];
 

@@ -123,9 +123,9 @@ fn cleanup_leaves_the_living_alone() {
     assert!(router.process.stop().unwrap().success());
 }
 
-/// The devices of [`renaming`] are where they were before, and what: those that were moved. The
-/// others have only got their names back.
-fn is_as_before(hosts: &Hosts, moved: bool) {
+/// Fails unless the devices of [`renaming`] are as before: names and addresses in any case, the MTU
+/// if they were moved.
+fn assert_as_before(hosts: &Hosts, moved: bool) {
     let mtu = if moved { "mtu 1500" } else { "mtu 1450" };
     for (name, own) in ["r0", "r1"].into_iter().zip(ROUTER) {
         let shown = hosts
@@ -179,7 +179,7 @@ fn comes_and_goes(netns: Option<&Netns>) {
     router.wait();
     works(&router);
     assert!(router.process.stop().unwrap().success());
-    is_as_before(&hosts, netns.is_some());
+    assert_as_before(&hosts, netns.is_some());
 
     router.relaunch(&hosts.router);
     router.wait();
@@ -187,7 +187,7 @@ fn comes_and_goes(netns: Option<&Netns>) {
     router.process.kill();
     let done = hosts.router.exec(&[PARSHALL, "cleanup"]).unwrap();
     assert!(done.contains("e0 (was r0)"), "{done}");
-    is_as_before(&hosts, netns.is_some());
+    assert_as_before(&hosts, netns.is_some());
     // And there is nothing left to do.
     hosts.add_routes();
     forwards_again(&hosts, &left, &right);
@@ -218,7 +218,7 @@ fn killed_while_it_moves_devices() {
     let inner = Netns::create("inner").unwrap();
     let mut router = Router::launch(&hosts.router, &renaming(Some(&inner)));
     for round in 0..8 {
-        // From the first record of a change on, by which its end is a few milliseconds away.
+        // From the first record of a change on, which ends a few milliseconds later.
         let begun = until(patience(), || {
             let notes = std::fs::read_dir(control::netdev::NOTES);
             let mut texts = notes
@@ -238,7 +238,7 @@ fn killed_while_it_moves_devices() {
             router.process.kill();
         }
         hosts.router.exec(&[PARSHALL, "cleanup"]).unwrap();
-        is_as_before(&hosts, true);
+        assert_as_before(&hosts, true);
         if round < 7 {
             router.relaunch(&hosts.router);
         }
@@ -301,31 +301,4 @@ fn devices_come_and_go() {
             assert!(seen, "nobody noticed: {}", router.process.log());
         });
     }
-}
-
-/// What of the kernel's setup makes packets go another way than expected stands in the log.
-#[test]
-fn limits_are_told() {
-    if skipped("limits_are_told", &[]) {
-        return;
-    }
-    let hosts = Hosts::new(1500, false);
-    let before = Router::start(&hosts.router, CONFIGURATION);
-    assert!(
-        !before.process.log().contains("policy rules"),
-        "{}",
-        before.process.log()
-    );
-    drop(before);
-    hosts.router.set_forwarding(false).expect("root may set it");
-    hosts
-        .router
-        .ip("rule add from 192.0.2.0/24 lookup 100")
-        .expect("root may add rules");
-    let router = Router::start(&hosts.router, CONFIGURATION);
-    let told = || {
-        let log = router.process.log();
-        log.contains("ip_forward is 0") && log.contains("policy rules (ip rule)")
-    };
-    assert!(until(patience(), told), "{}", router.process.log());
 }

@@ -1,11 +1,12 @@
 //! Whole-program tests: the binary on real interfaces, in network namespaces of their own.
 //!
-//! A file is a scenario. What cannot run here (no root) prints `SKIP name: why` and returns.
-//! Scenarios that attach XDP programs or send live frames run one at a time on the whole machine:
+//! One file a topic. A test that cannot run here (no root) prints `SKIP name: why` and returns.
+//! Tests that attach XDP programs or send live frames run one at a time on the whole machine:
 //! whoever makes their links holds the lock.
 
 mod harness;
 
+mod advice;
 mod badinput;
 mod bgp;
 mod differential;
@@ -17,4 +18,6 @@ mod overload;
 mod report;
 mod routes;
 mod show;
+mod taps;
 mod tcp;
+mod testpmd;

@@ -1,4 +1,4 @@
-//! What is printed where nobody reads any more (`| head`), or where there is no room.
+//! Output that nobody reads any more (`| head`), or that there is no room for.
 
 use std::fs::File;
 use std::io::pipe;
@@ -57,7 +57,7 @@ fn a_closed_pipe_ends_it_quietly() {
             );
         }
     }
-    // A disk that is full is no pipe.
+    // A full disk is an error.
     let full = File::options()
         .write(true)
         .open("/dev/full")
@@ -76,8 +76,8 @@ fn nobody_has_to_read_its_errors() {
 }
 
 #[test]
-fn the_router_outlives_who_reads_its_log() {
-    if skipped("the_router_outlives_who_reads_its_log", &["ip"]) {
+fn the_router_outlives_the_reader_of_its_log() {
+    if skipped("the_router_outlives_the_reader_of_its_log", &["ip"]) {
         return;
     }
     let netns = Netns::create("unread").expect("root may");

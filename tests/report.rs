@@ -43,9 +43,8 @@ fn open(page: &Path, profile: &Path) -> (String, String) {
     (dom, of_page.collect())
 }
 
-/// Fails unless the result has what is documented for the device. Whether a rate was found is the
-/// machine's matter: a busy one disturbs every trial of a short search, and then the reason is
-/// there.
+/// Fails unless the result has what is documented for the device. A busy machine may disturb every
+/// trial of a short search; then no rate is found, and the result says why.
 fn assert_run(result: &Value, dut: &str) {
     let runs = result["runs"].as_array().expect("runs");
     let run = runs

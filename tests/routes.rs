@@ -1,6 +1,8 @@
 //! Many routes, and many changes under traffic.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod table;
+
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,24 +19,17 @@ use crate::harness::{
     until,
 };
 
-/// Routes of a test that runs always, and of one that runs when asked.
+use self::table::{differences, kernels, routers, routers_route, way_fits};
+
+/// Routes of the test that always runs, and of the one that runs when asked.
 const MANY: usize = 100_000;
 const FULL: usize = 1_000_000;
 
 /// Destinations that are asked of kernel and router one by one.
 const SAMPLES: usize = 100;
 
-/// First octets of what the topology and the host have themselves.
+/// First octets of the topology's and the host's own networks.
 const OURS: [u32; 4] = [16, 48, 127, 198];
-
-/// Gateway, if there is one, device and weight.
-type Path = (String, String, u64);
-
-/// What a route leads to: the kind, and the paths in order.
-type Target = (String, Vec<Path>);
-
-/// Routes by prefix.
-type Table = BTreeMap<String, Target>;
 
 /// Random prefixes of which most have lengths as in the Internet's table, none of them the
 /// topology's own.
@@ -82,109 +77,6 @@ fn lines(random: &mut Random, prefixes: &[(Ipv4Addr, u8)]) -> String {
     text
 }
 
-/// The kernel's table, as `ip` prints it: of several routes of a prefix the one of the lowest
-/// metric is first and counts.
-fn kernels(netns: &Netns) -> Table {
-    let text = netns.ip("-4 -o route show table all").unwrap();
-    let mut table = Table::new();
-    for (prefix, target) in text.lines().map(kernels_route) {
-        table.entry(prefix).or_insert(target);
-    }
-    table
-}
-
-fn kernels_route(line: &str) -> (String, Target) {
-    let mut words = line.split_whitespace().peekable();
-    let kinds = ["local", "broadcast", "blackhole", "unreachable", "prohibit"];
-    let kind = words.next_if(|word| kinds.contains(word));
-    let prefix = match words.next().unwrap() {
-        "default" => "0.0.0.0/0".to_owned(),
-        prefix if prefix.contains('/') => prefix.to_owned(),
-        host => format!("{host}/32"),
-    };
-    if let Some(kind) = kind {
-        return (prefix, (kind.to_owned(), Vec::new()));
-    }
-    let (mut gateway, mut paths, mut idle) = (String::new(), Vec::<Path>::new(), Vec::new());
-    while let Some(word) = words.next() {
-        match word {
-            "via" => gateway = words.next().unwrap().to_owned(),
-            "dev" => {
-                let device = words.next().unwrap().to_owned();
-                paths.push((std::mem::take(&mut gateway), device, 1));
-            }
-            "weight" => {
-                let weight = words.next().unwrap().parse().unwrap();
-                paths.last_mut().unwrap().2 = weight;
-            }
-            // The path before it has gone down with its link.
-            "dead" => {
-                paths.pop();
-                words.next_if_eq(&"linkdown");
-            }
-            "linkdown" => idle.extend(paths.pop()),
-            _ => {}
-        }
-    }
-    // The router takes paths without carrier only where there is no other; the kernel takes them in
-    // any case.
-    if paths.is_empty() {
-        paths = idle;
-    }
-    paths.sort();
-    (prefix, ("forward".to_owned(), paths))
-}
-
-/// The router's table, page by page.
-fn routers(router: &Router) -> Table {
-    let mut table = Table::new();
-    let mut words = vec!["ip".to_owned(), "fib".to_owned()];
-    loop {
-        let words_: Vec<&str> = words.iter().map(String::as_str).collect();
-        let page = router.show(&words_);
-        let list = page["list"].as_array().unwrap();
-        for route in list.iter().filter(|route| route["source"] == "route") {
-            let prefix = route["prefix"].as_str().unwrap().to_owned();
-            table.insert(prefix, routers_route(route));
-        }
-        if page["left_out"] == 0 {
-            return table;
-        }
-        let last = list.last().unwrap()["prefix"].as_str().unwrap();
-        words = ["ip", "fib", "after", last].map(str::to_owned).to_vec();
-    }
-}
-
-fn routers_route(route: &serde_json::Value) -> Target {
-    let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let paths = route["paths"].as_array().unwrap().iter();
-    let mut paths: Vec<_> = paths
-        .map(|path| {
-            let weight = path["weight"].as_u64().unwrap();
-            (word(&path["gateway"]), word(&path["interface"]), weight)
-        })
-        .collect();
-    paths.sort();
-    (word(&route["kind"]), paths)
-}
-
-/// Where the two tables differ, in words; empty if they are the same.
-fn differences(kernel: &Table, router: &Table) -> Vec<String> {
-    let prefixes: BTreeSet<&String> = kernel.keys().chain(router.keys()).collect();
-    let differing = prefixes
-        .into_iter()
-        .filter(|prefix| kernel.get(*prefix) != router.get(*prefix));
-    differing
-        .map(|p| {
-            format!(
-                "{p}: kernel {:?}, router {:?}",
-                kernel.get(p),
-                router.get(p)
-            )
-        })
-        .collect()
-}
-
 /// Waits until the router's table is the kernel's.
 fn assert_same(netns: &Netns, router: &Router) {
     let kernel = kernels(netns);
@@ -223,29 +115,13 @@ fn assert_same_ways(random: &mut Random, netns: &Netns, router: &Router, known: 
     }
 }
 
-/// Whether the way that the kernel takes is one of a route's.
-fn way_fits(answer: &str, (kind, paths): &Target) -> bool {
-    let said = match kind.as_str() {
-        "forward" => {
-            let (_, ways) = kernels_route(answer).1;
-            let way = |path: &Path| (path.0.clone(), path.1.clone());
-            return paths.iter().any(|p| ways.iter().any(|w| way(w) == way(p)));
-        }
-        "blackhole" => "Invalid argument",
-        "unreachable" => "No route to host",
-        "prohibit" => "Permission denied",
-        own => own,
-    };
-    answer.contains(said)
-}
-
 /// A router beside a kernel with `count` routes of which some come later.
 fn learn(name: &str, count: usize, later: usize) {
     let mut random = Random::new(name);
     let hosts = Hosts::new(1500, false);
     let (left, right) = hosts.raw();
     let prefixes = prefixes(&mut random, count);
-    // Taken from the whole table: what comes later is not all at its end.
+    // From all over the table, not only its end.
     let (late, early): (Vec<_>, Vec<_>) = prefixes
         .iter()
         .partition(|(a, _)| u32::from(*a) % 9973 < (9973 * later / count) as u32);
@@ -334,8 +210,7 @@ fn the_table_follows_links_and_next_hops() {
     assert!(forwards(&left, &right), "{}", router.process.log());
 }
 
-/// Sends packets to one destination until it is told that all is over, and counts what arrives:
-/// sent, received.
+/// Sends packets to one destination until `over`; returns how many were sent and how many arrived.
 fn count_through(left: &Raw, right: &Raw, over: &AtomicBool) -> (u32, u32) {
     let dst = [48, 2, 0, 1].into();
     let arrived = |limit| right.expect(limit, |frame| is_to(frame, dst)).is_some();

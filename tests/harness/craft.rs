@@ -1,5 +1,5 @@
 //! IPv4 packets, right and wrong. Built here and not with the router's own code, so that a mistake
-//! there is seen.
+//! there shows.
 
 use std::net::Ipv4Addr;
 
@@ -15,7 +15,7 @@ pub const DF: u16 = 0x4000;
 /// More fragments, in the flags and offset field.
 pub const MF: u16 = 0x2000;
 
-/// An IPv4 packet; what is `None` is computed.
+/// An IPv4 packet; fields that are `None` are computed.
 #[derive(Debug, Clone)]
 pub struct Ip4 {
     pub version: u8,

@@ -1,4 +1,4 @@
-//! What the scenarios stand on: two hosts with a router between them, raw packets, and the router's
+//! The ground of all tests: two hosts with a router between them, raw packets, and the router's
 //! process.
 
 pub mod craft;
@@ -23,8 +23,8 @@ pub fn patience() -> Duration {
     testbed::patience(Duration::from_secs(30))
 }
 
-/// True, after printing the line that the summary counts, if the scenario cannot run here: not as
-/// root.
+/// Whether the test is skipped, because it does not run as root. Then the line that the summary
+/// counts is printed.
 ///
 /// # Panics
 /// As root, if one of the programs is not installed.
@@ -32,14 +32,14 @@ pub fn skipped(name: &str, programs: &[&str]) -> bool {
     !testbed::root_with(name, programs)
 }
 
-/// True, after printing the line that the summary counts, where AF_XDP sockets take no packets of
-/// several buffers: before Linux 6.6.
+/// Whether AF_XDP sockets take no packets of several buffers: before Linux 6.6. Then the line that
+/// the summary counts is printed.
 pub fn lacks_multi_buffer(name: &str) -> bool {
     testbed::lacks(name, (6, 6), "has no AF_XDP with several buffers")
 }
 
-/// A copy of the binary under test that everyone may run, with its directory, which goes when
-/// dropped.
+/// A copy of the binary under test that every user may run, and its directory, which is removed
+/// when dropped.
 pub fn for_everyone() -> (tempfile::TempDir, String) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let open = std::fs::Permissions::from_mode(0o755);

@@ -10,7 +10,7 @@ use super::{Netns, craft::Mac, patience};
 /// A socket that sends and receives whole Ethernet frames on one interface. What the interface
 /// itself sends is not received.
 pub struct Raw {
-    // Only its send, receive and timeout are used, which do not care for the family.
+    // Only send, receive and timeout are used, which work with any family.
     socket: UdpSocket,
     mac: Mac,
 }

@@ -1,5 +1,5 @@
-//! Random numbers that can be had again: the seed is printed, and taken from `PARSHALL_SEED` if
-//! that is set.
+//! Random numbers that can be repeated: the seed is printed, and taken from `PARSHALL_SEED` if that
+//! is set.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

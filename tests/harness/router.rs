@@ -66,19 +66,19 @@ impl Router {
         );
     }
 
-    /// What `parshall show WORDS --json` prints.
+    /// The output of `parshall show WORDS --json`.
     pub fn show(&self, words: &[&str]) -> Value {
         let words = [&["show"], words, &["--json"]].concat();
         let text = self.ask(&words).expect("the router answers");
         serde_json::from_str(&text).expect("what it prints is JSON")
     }
 
-    /// What `parshall show WORDS` prints.
+    /// The output of `parshall show WORDS`.
     pub fn show_text(&self, words: &[&str]) -> String {
         show(&self.socket, words).expect("the router answers")
     }
 
-    /// What `parshall WORDS` prints, the first of which is the subcommand.
+    /// The output of `parshall WORDS`; the first word is the subcommand.
     pub fn ask(&self, words: &[&str]) -> Result<String, lab::Error> {
         ask(&self.socket, words)
     }

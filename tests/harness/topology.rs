@@ -30,13 +30,13 @@ pub const HOST: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 2), Ipv4Addr::new(198
 /// The configuration of the router for these links.
 pub const CONFIGURATION: &str = "interfaces:\n  r0: {}\n  r1: {}\n";
 
-/// The three namespaces. They go, with the processes in them, before another test may disturb the
-/// machine.
+/// The three namespaces. They are deleted, with the processes in them, before the lock on the
+/// machine is released.
 pub struct Hosts {
     pub left: Netns,
     pub router: Netns,
     pub right: Netns,
-    /// On these links programs are attached and live frames sent; taps know neither.
+    /// The lock; none on taps, which know neither XDP programs nor live frames.
     _alone: Option<Alone>,
 }
 
@@ -100,7 +100,7 @@ impl Hosts {
         }
     }
 
-    /// The same answers to the same packets whatever the machine's settings are.
+    /// Settings with which the kernel answers alike on every machine.
     fn settle(&self) {
         self.router
             .sh("cd /proc/sys/net/ipv4; echo 0 > icmp_ratelimit; echo 0 > icmp_ratemask
@@ -110,7 +110,7 @@ impl Hosts {
     }
 
     /// Sends for two seconds, from the left to the right, far more than anything can forward;
-    /// returns what the load tester says of it.
+    /// returns what the load tester prints.
     pub fn overload(&self) -> String {
         assert!(self._alone.is_some(), "live frames are sent");
         // Both ends in one namespace: the load tester sends by one and counts at the other.

@@ -1,0 +1,94 @@
+//! Settings of the machine that are in the way: router and load tester say which, and what to do.
+
+use std::net::UdpSocket;
+
+use crate::harness::topology::{CONFIGURATION, HOST};
+use crate::harness::{Hosts, Router, patience, skipped, until};
+
+/// A host that leaves checksums to its virtual link sends them unfinished. The router sees that and
+/// says what to do.
+#[test]
+fn unfinished_checksums_are_reported() {
+    if skipped("unfinished_checksums_are_reported", &["ip", "ethtool"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, true);
+    let router = Router::start(&hosts.router, CONFIGURATION);
+    let socket = hosts
+        .left
+        .inside(|| UdpSocket::bind((HOST[0], 0)).expect("an address of its own"));
+    let seen = || {
+        let shown = router.show(&["errors"]).to_string();
+        shown.contains("rx-checksum-unfinished")
+    };
+    let send = || {
+        for _ in 0..5 {
+            socket.send_to(&[7; 100], (HOST[1], 5001)).expect("a route");
+        }
+    };
+    // The lab's hosts finish theirs: nothing to report.
+    for _ in 0..20 {
+        send();
+    }
+    assert!(!seen(), "{}", router.show_text(&["errors"]));
+    hosts
+        .left
+        .exec(&["ethtool", "-K", "h0", "tx", "on"])
+        .expect("a veth has that");
+    let reported = until(patience(), || {
+        send();
+        seen() && router.process.log().contains("ethtool -K")
+    });
+    assert!(reported, "{}", router.process.log());
+    assert!(
+        router
+            .show_text(&["hardware", "r0"])
+            .contains("rx-checksum-unfinished")
+    );
+    let log = router.process.log();
+    let lines = log.lines().filter(|line| line.contains("ethtool -K"));
+    assert_eq!(lines.count(), 1, "{log}");
+}
+
+/// Kernel settings that send packets another way than expected are in the log.
+#[test]
+fn kernel_settings_in_the_way_are_logged() {
+    if skipped("kernel_settings_in_the_way_are_logged", &[]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, false);
+    let before = Router::start(&hosts.router, CONFIGURATION);
+    assert!(
+        !before.process.log().contains("policy rules"),
+        "{}",
+        before.process.log()
+    );
+    drop(before);
+    hosts.router.set_forwarding(false).expect("root may set it");
+    hosts
+        .router
+        .ip("rule add from 192.0.2.0/24 lookup 100")
+        .expect("root may add rules");
+    let router = Router::start(&hosts.router, CONFIGURATION);
+    let logged = || {
+        let log = router.process.log();
+        log.contains("ip_forward is 0") && log.contains("policy rules (ip rule)")
+    };
+    assert!(until(patience(), logged), "{}", router.process.log());
+}
+
+/// The kernel forwards between virtual interfaces on the generator's processor. The load tester
+/// says so, and what to do about it.
+#[test]
+fn a_generator_that_falls_short_says_why() {
+    if skipped("a_generator_that_falls_short_says_why", &["ip", "ethtool"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, false);
+    hosts.router.set_forwarding(true).expect("forwarding");
+    let said = hosts.overload();
+    assert!(
+        said.contains("The generator fell short: software interrupts took"),
+        "{said}"
+    );
+}

@@ -1,0 +1,190 @@
+//! A kernel or a router between two raw sockets, and what comes out of it.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use crate::harness::craft::{ICMP, Ip4, checksum};
+use crate::harness::router::{forwards, is_to};
+use crate::harness::topology::{CONFIGURATION, H0, H1, HOST, R0, ROUTER, text};
+use crate::harness::{Hosts, Raw, Router, patience};
+
+/// MTU on the right.
+pub const NARROW: u16 = 1400;
+
+/// Further addresses on the left: one of the same network as the first, one of another with a
+/// neighbor in it.
+const SECONDARY: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 77);
+const OTHER: Ipv4Addr = Ipv4Addr::new(198, 18, 10, 1);
+const NEAR_OTHER: Ipv4Addr = Ipv4Addr::new(198, 18, 10, 2);
+/// All addresses that the device may send from.
+pub const OWN: [Ipv4Addr; 4] = [ROUTER[0], ROUTER[1], SECONDARY, OTHER];
+
+/// Where a packet came out, and what it was, without what may differ.
+pub type Output = (&'static str, Vec<u8>);
+pub type Outputs = BTreeMap<Output, usize>;
+
+/// The kind of a device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Kernel,
+    /// The router on veth, by AF_XDP: the netdev itself is the host's.
+    Veth,
+    /// The router on ports without a netdev: a tap is the host's.
+    Tap,
+}
+
+/// A device with a socket on each side.
+pub struct Device {
+    pub hosts: Hosts,
+    pub left: Raw,
+    pub right: Raw,
+    pub router: Option<Router>,
+    markers: u16,
+}
+
+impl Device {
+    /// A new one with an MTU of `mtu` on the left and [`NARROW`] on the right.
+    pub fn new(kind: Kind, mtu: u16) -> Self {
+        let (hosts, router) = if kind == Kind::Tap {
+            let (hosts, router) = Hosts::on_taps([mtu, NARROW]);
+            (hosts, Some(router))
+        } else {
+            let hosts = Hosts::new(mtu, false);
+            let narrow = format!("link set r1 mtu {NARROW}");
+            hosts.router.ip(&narrow).unwrap();
+            (hosts, None)
+        };
+        let h1 = HOST[1];
+        hosts
+            .router
+            .ip_batch(&format!(
+                "route add blackhole 60.0.0.0/8\nroute add unreachable 61.0.0.0/8\nroute add prohibit 62.0.0.0/8\n\
+                 route add 49.0.0.0/8 via {h1} dev r1 mtu 1300\n\
+                 route add 50.0.0.1/32 nexthop dev r1 nexthop dev r1 weight 2\n\
+                 route add 51.0.0.1/32 mtu 1200 dev r1\n\
+                 neigh replace 50.0.0.1 lladdr {mac} dev r1 nud permanent\n\
+                 neigh replace 51.0.0.1 lladdr {mac} dev r1 nud permanent\n\
+                 address add {SECONDARY}/24 dev r0\naddress add {OTHER}/24 dev r0\n\
+                 neigh replace {NEAR_OTHER} lladdr {left} dev r0 nud permanent\n\
+                 route add 17.0.0.0/8 via {NEAR_OTHER} dev r0\nroute add 18.0.0.0/8 via {h0} dev r0 src {SECONDARY}\n",
+                mac = text(H1),
+                left = text(H0),
+                h0 = HOST[0]
+            ))
+            .unwrap();
+        // Packets with options are the kernel's also where the router forwards.
+        hosts.router.set_forwarding(true).unwrap();
+        let router = router
+            .or_else(|| (kind == Kind::Veth).then(|| Router::start(&hosts.router, CONFIGURATION)));
+        let (left, right) = hosts.raw();
+        assert!(forwards(&left, &right), "it does not forward");
+        Self {
+            hosts,
+            left,
+            right,
+            router,
+            markers: 0,
+        }
+    }
+
+    /// Sends a batch from the left and returns what comes out.
+    pub fn run(&mut self, frames: &[Vec<u8>]) -> Outputs {
+        for frame in frames {
+            self.left.send(frame);
+        }
+        let mut outputs = Outputs::new();
+        self.mark(&mut outputs);
+        outputs
+    }
+
+    /// Collects what comes out until all of it has come. Behind the batch go a packet to the right,
+    /// then one that brings an ICMP error back, each until it is seen.
+    fn mark(&mut self, outputs: &mut Outputs) {
+        self.markers += 1;
+        let src = Ipv4Addr::from(0x10ff_0000 | u32::from(self.markers));
+        let through = Ip4::udp(src, [48, 255, 255, 255].into(), 0, 8);
+        let back = Ip4 {
+            ttl: 1,
+            ..through.clone()
+        };
+        let seen = |frame: &[u8]| is_to(frame, through.dst) && frame[26..30] == src.octets();
+        let answered = |frame: &[u8]| is_to(frame, src) && frame[23] == ICMP;
+        collect(&self.left, "right", &self.right, &through, seen, outputs);
+        collect(&self.left, "left", &self.left, &back, answered, outputs);
+        for (side, socket) in [("left", &self.left), ("right", &self.right)] {
+            for frame in socket.drain(Duration::from_millis(1)) {
+                if !seen(&frame) && !answered(&frame) {
+                    count(side, frame, outputs);
+                }
+            }
+        }
+    }
+
+    /// The router's count of errors whose reason contains `reason`.
+    pub fn errors(&self, reason: &str) -> u64 {
+        let Some(router) = &self.router else { return 0 };
+        let shown = router.show(&["errors"]);
+        let rows = shown["errors"].as_array().expect("a list");
+        rows.iter()
+            .filter(|row| row["reason"].as_str().is_some_and(|r| r.contains(reason)))
+            .filter_map(|row| row["count"].as_u64())
+            .sum()
+    }
+
+    /// Packets that the router itself has sent by an interface.
+    pub fn sent_by(&self, interface: &str) -> u64 {
+        let Some(router) = &self.router else { return 0 };
+        let shown = router.show(&["interface", interface]);
+        shown["interfaces"][0]["tx_packets"]
+            .as_u64()
+            .expect("a number")
+    }
+}
+
+/// Sends `packet` from `left` until `wanted` comes out at `at`; what comes out before is counted.
+fn collect(
+    left: &Raw,
+    side: &'static str,
+    at: &Raw,
+    packet: &Ip4,
+    wanted: impl Fn(&[u8]) -> bool,
+    outputs: &mut Outputs,
+) {
+    let end = Instant::now() + patience();
+    while Instant::now() < end {
+        left.send(&packet.frame(H0, R0));
+        while let Some(frame) = at.receive(Duration::from_millis(500)) {
+            if wanted(&frame) {
+                return;
+            }
+            count(side, frame, outputs);
+            assert!(
+                Instant::now() < end,
+                "what comes out on the {side} has no end"
+            );
+        }
+    }
+    panic!("nothing comes out on the {side} any more");
+}
+
+/// Counts an IPv4 packet, without what may differ.
+pub fn count(side: &'static str, mut frame: Vec<u8>, outputs: &mut Outputs) {
+    if frame[12..14] != [8, 0] || frame.len() < 34 {
+        return;
+    }
+    let total = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
+    frame.truncate(14 + total);
+    let src: [u8; 4] = frame[26..30].try_into().unwrap();
+    if OWN.iter().any(|own| own.octets() == src) {
+        let header = usize::from(frame[14] & 15) * 4;
+        assert_eq!(
+            checksum(&frame[14..14 + header]),
+            0,
+            "header checksum of {frame:02x?}"
+        );
+        frame[18..20].fill(0);
+        frame[24..26].fill(0);
+    }
+    *outputs.entry((side, frame)).or_default() += 1;
+}
