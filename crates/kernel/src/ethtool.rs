@@ -45,7 +45,7 @@ const BIT_VALUE: u16 = 3;
 /// How many a device has now, and how many it can have at most.
 pub type Count = (u32, u32);
 
-/// What the link is like while it is up.
+/// The state of a link that is up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LinkMode {
     /// Mbit/s, if the driver says.
@@ -68,7 +68,7 @@ pub struct Counts {
 pub struct Feature {
     /// The kernel's name.
     pub name: String,
-    /// It can be switched off.
+    /// Whether it can be switched off.
     pub changeable: bool,
 }
 
@@ -96,7 +96,7 @@ impl Ethtool {
     /// Speed and duplex.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn link_mode(&mut self, device: u32) -> io::Result<LinkMode> {
         self.get(device, LINKMODES_GET, |answer| {
             let known = |&speed: &u32| speed != u32::MAX && speed != 0;
@@ -113,7 +113,7 @@ impl Ethtool {
     /// The rings: their descriptors.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn rings(&mut self, device: u32) -> io::Result<Counts> {
         self.get(device, RINGS_GET, |answer| Counts {
             rx: count(&answer, RINGS_RX, RINGS_RX_MAX),
@@ -124,7 +124,7 @@ impl Ethtool {
     /// The queues. Those that do both count in either direction.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn queues(&mut self, device: u32) -> io::Result<Counts> {
         self.get(device, CHANNELS_GET, |answer| {
             let both = count(&answer, CHANNELS_COMBINED_COUNT, CHANNELS_COMBINED_MAX);
@@ -143,15 +143,15 @@ impl Ethtool {
     /// The features that are active.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn features(&mut self, device: u32) -> io::Result<Vec<Feature>> {
         self.get(device, FEATURES_GET, |answer| active(&answer))
     }
 
-    /// Switches features on or off, and gives those that have stayed as they were.
+    /// Switches features on or off, and returns those that stayed as they were.
     ///
     /// # Errors
-    /// EINVAL: the kernel knows no such feature; what else it reports.
+    /// EINVAL: the kernel knows no such feature; the kernel's other errors.
     pub fn set_features(
         &mut self,
         device: u32,
@@ -163,7 +163,7 @@ impl Ethtool {
             .nested(FEATURES_WANTED, |set| set_request(set, names, on));
         let mut refused = Vec::new();
         self.0.ask(request, |answer| {
-            // The mask says what has not become as it was wanted.
+            // The mask has the features that did not become as wanted.
             refused = bits(&answer, FEATURES_WANTED)
                 .map(|(name, _)| name)
                 .collect();

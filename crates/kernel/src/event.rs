@@ -72,7 +72,7 @@ pub fn pollfd(fd: &impl AsRawFd, events: i16) -> libc::pollfd {
 /// signal came first.
 pub fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> bool {
     let timeout = timeout.map(|timeout| libc::timespec {
-        // What does not fit is as good as no limit.
+        // A time that does not fit is as good as no limit.
         tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
     });
@@ -82,8 +82,8 @@ pub fn poll(fds: &mut [libc::pollfd], timeout: Option<Duration>) -> bool {
     unsafe { libc::ppoll(array, count, timeout, ptr::null()) > 0 }
 }
 
-/// A set of descriptors that is itself one to wait for. It reports each signal once, without
-/// anybody having to read the counters: one that a peer shares cannot make us block.
+/// A set of descriptors that is itself one to wait for. It reports each signal once, and nobody has
+/// to read the counters: one shared with a peer cannot make us block.
 #[derive(Debug)]
 pub struct Set(OwnedFd);
 

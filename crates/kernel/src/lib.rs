@@ -1,7 +1,7 @@
 //! What we ask of Linux, asked in one place: [`netlink`] and [`ethtool`], network namespaces
 //! ([`netns`]), names of devices ([`netdev`]), processors ([`cpu`]) and event counters ([`event`]).
 //!
-//! This crate knows messages and system calls. What an answer means is for its callers to say.
+//! This crate knows messages and system calls. The meaning of an answer is for its callers.
 
 pub mod cpu;
 pub mod ethtool;

@@ -16,7 +16,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 pub const OWN: &str = "/proc/thread-self/ns/net";
 
 /// Runs `work` in the network namespace of the file `path` (as under /run/netns; `None`: the
-/// present one), on a thread of its own. A panic goes on in the caller.
+/// present one), on a thread of its own. A panic continues in the caller.
 ///
 /// # Errors
 /// The namespace cannot be opened or entered (which needs CAP_SYS_ADMIN); whatever `work` reports.
@@ -69,13 +69,13 @@ pub fn processes(path: &Path) -> io::Result<Vec<i32>> {
         .collect())
 }
 
-/// Takes a namespace's name away, the file `path` that `ip netns add` has made. It ends with the
-/// last process in it.
+/// Removes a namespace's name, the file `path` that `ip netns add` made. The namespace ends with
+/// the last process in it.
 ///
 /// # Errors
 /// There is no such file; EPERM: this needs CAP_SYS_ADMIN.
 pub fn delete(path: &Path) -> io::Result<()> {
-    // One that is not mounted is a file that was left behind.
+    // A file that is not mounted was left behind.
     let _ = unmount(path, UnmountFlags::DETACH);
     fs::remove_file(path)
 }

@@ -1,7 +1,7 @@
 //! Reads what a child prints while writing its input, within a time limit.
 //!
-//! One thread does both with poll(2). A pipe that a grandchild holds open makes nobody wait: the
-//! end of the child counts, which its pidfd shows.
+//! One thread does both with poll(2). A pipe that a grandchild holds open keeps nobody waiting:
+//! reading stops when the child ends, which its pidfd shows.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -45,7 +45,7 @@ impl Captured {
 pub(crate) fn capture(child: &mut Child, input: &[u8], limit: Duration) -> io::Result<Captured> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let carried = carry(child, input, limit, &mut stdout, &mut stderr);
-    // Whatever went wrong, neither the child nor its children are left.
+    // Neither the child nor its children may be left, whatever went wrong.
     let status = match carried {
         Ok(true) => {
             kill_group(child);

@@ -1,10 +1,10 @@
-//! Leaves nothing behind: what was made is removed at the end, on a signal, and, if the maker was
-//! killed, by the next one that starts.
+//! Leaves nothing behind. A process removes what it made when it ends, also by a signal; if it was
+//! killed, the next one that starts does so.
 //!
-//! A maker is known by its process number, which is in the names of what it makes, and holds a lock
-//! on `/run/parshall/lab-<pid>.lock` as long as it lives. The kernel lets go of the lock whatever
-//! becomes of the process, and shows it to all others, also to those that cannot see the process.
-//! What carries the number of a maker whose lock can be had is a leftover.
+//! The process number of a maker is in the names of everything it makes, and it holds a lock on
+//! `/run/parshall/lab-<pid>.lock` as long as it lives. The kernel releases the lock however the
+//! process ends, and shows it to all others, also to those that cannot see the process. Everything
+//! that carries the number of a maker whose lock is free is a leftover.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -41,18 +41,19 @@ fn directory_of(pid: u32) -> PathBuf {
     Path::new(RUN).join(format!("lab-{pid}"))
 }
 
-/// Something of ours is there. Dropped with the last one of this process, [`directory`] goes.
+/// Says that something of ours exists. When the last one of this process is dropped, [`directory`]
+/// is removed.
 #[derive(Debug)]
 pub struct Registered(());
 
-/// A lock may be held for a moment by one that looks whether its maker lives.
+/// How long to wait for our lock: another process may hold it for a moment to see whether we live.
 const LOOKING: Duration = Duration::from_secs(5);
 
-/// How many there are, and the lock that says that we live.
+/// The number of [`Registered`], and the lock that says that we live.
 static REGISTERED: Mutex<(usize, Option<File>)> = Mutex::new((0, None));
 
-/// Makes [`directory`] and takes our lock. Called by whatever makes something, and held as long as
-/// that is there. The first one of a process removes what makers left that were killed.
+/// Makes [`directory`] and takes our lock. Call it before making something, and keep the result as
+/// long as that exists. The first call of a process removes what killed makers left.
 ///
 /// # Errors
 /// Needs root; a process of another container has our number.
@@ -112,7 +113,7 @@ fn lock(pid: u32) -> io::Result<Option<File>> {
             Err(TryLockError::Error(error)) => return Err(error),
             Ok(()) => {}
         }
-        // Who held it may have removed it meanwhile, and another one made a new one.
+        // The last holder may have removed the file meanwhile, and another process made a new one.
         let inode = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
         let now = fs::metadata(&path).map(inode).ok();
         if now == Some(inode(file.metadata()?)) {
@@ -121,7 +122,8 @@ fn lock(pid: u32) -> io::Result<Option<File>> {
     }
 }
 
-/// The lock of a maker that is dead. One that left none is believed to be alive if its number is.
+/// The lock of a dead maker. One without a lock file counts as alive if its process number is in
+/// use.
 fn of_the_dead(pid: u32) -> Option<File> {
     let alive = !lock_of(pid).exists() && Path::new(&format!("/proc/{pid}")).exists();
     if alive {
@@ -150,8 +152,8 @@ fn made(directory: &str, prefix: &str) -> Vec<(String, u32)> {
         .collect()
 }
 
-/// Ends every process inside the namespace and deletes it; its links go with it. One that is gone
-/// already is fine.
+/// Ends every process inside the namespace and deletes it; its links go with it. One that is
+/// already gone is no error.
 pub fn delete_netns(name: &str) {
     let path = Path::new(NETNS).join(name);
     for process in netns::processes(&path).unwrap_or_default() {
@@ -162,8 +164,8 @@ pub fn delete_netns(name: &str) {
     let _ = netns::delete(&path);
 }
 
-/// Removes what makers left that were killed: their namespaces with all processes and links in
-/// them, and their directories. Returns a line for each thing removed.
+/// Removes what killed makers left: their namespaces with all processes and links in them, and
+/// their directories. Returns a line for each thing removed.
 pub fn leftovers() -> Vec<String> {
     let all = [made(NETNS, PREFIX), made(RUN, "lab-")].concat();
     let makers: BTreeSet<u32> = all.into_iter().map(|(_, pid)| pid).collect();
@@ -219,7 +221,7 @@ pub fn on_signal() -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// One takes away what another one has left.
+    /// These tests would remove each other's leftovers.
     static ONE: Mutex<()> = Mutex::new(());
 
     #[test]
@@ -276,12 +278,12 @@ mod tests {
         // No process has the highest number: pid_max is at most 2^22.
         let name = format!("{PREFIX}4194304-0-left");
         crate::command::run(&["ip", "netns", "add", &name]).unwrap();
-        // Or another process has done it meanwhile.
+        // Unless another process has done it meanwhile.
         leftovers();
         assert!(!Path::new(NETNS).join(&name).exists());
     }
 
-    /// What the other process of the next test is told to do.
+    /// Makes the other process of the next test a maker.
     const MAKE: &str = "PARSHALL_TEST_MAKE_NETNS";
 
     /// A process that makes a namespace, a file and a child, says so, and stays.

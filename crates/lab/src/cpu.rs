@@ -1,4 +1,4 @@
-//! Processor time by kind, of the whole machine, out of `/proc/stat`.
+//! Processor time by kind, of the whole machine, from `/proc/stat`.
 
 use std::ops::Sub;
 
@@ -25,7 +25,7 @@ pub struct Time {
 }
 
 impl Time {
-    /// All time that somebody used, in seconds.
+    /// All time in use, in seconds.
     pub fn busy(&self) -> f64 {
         self.user + self.system + self.irq + self.softirq
     }
@@ -89,14 +89,14 @@ impl Stat {
                 softirq: at(6),
                 steal: at(7),
             };
-            // "cpu" alone, the sum, has no number and parses as a count of ticks: its line begins
-            // with a blank.
+            // The line of the sum, `cpu` and a blank, has no number: its first count would be taken
+            // for one.
             (!line.starts_with("cpu ")).then_some((number, time))
         });
         Self(lines.collect())
     }
 
-    /// Time spent since `then`, of the processors that `which` picks, in sum.
+    /// Total time since `then` of the processors that `which` picks.
     pub fn since(&self, then: &Self, which: impl Fn(usize) -> bool) -> Time {
         let picked = self.0.iter().filter(|(cpu, _)| which(*cpu));
         picked.fold(Time::default(), |sum, (cpu, now)| {

@@ -10,7 +10,7 @@ pub enum Error {
         program: String,
         /// Debian package that has it.
         package: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A program ended with an exit code other than 0.
@@ -24,7 +24,7 @@ pub enum Error {
     /// A program did not get ready, or did not end, in time.
     #[error("{what} after {seconds} s; its last words: {log}")]
     Timeout {
-        /// What did not happen.
+        /// The event that did not happen.
         what: String,
         /// How long it was given.
         seconds: u64,
@@ -36,7 +36,7 @@ pub enum Error {
     File {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A program printed something unexpected.
@@ -44,7 +44,7 @@ pub enum Error {
     Output {
         /// The program.
         program: String,
-        /// What is wrong with its output.
+        /// The mistake in its output.
         message: String,
     },
     /// The user asked for something that does not exist or is not possible.

@@ -19,7 +19,7 @@ pub(crate) enum Ended {
     Left,
 }
 
-/// Kills the process group that a child leads which has not been reaped.
+/// Kills the process group of a child that leads it and has not been reaped.
 pub(crate) fn kill_group(child: &Child) {
     if let Some(group) = Pid::from_raw(child.id() as i32) {
         let _ = kill_process_group(group, Signal::KILL);
@@ -28,7 +28,7 @@ pub(crate) fn kill_group(child: &Child) {
 
 /// Kills a child with its process group, which it leads, and waits for its end.
 pub(crate) fn end(child: &mut Child) -> Ended {
-    // The number of one that has been reaped may be somebody else's.
+    // The number of a reaped child may be somebody else's.
     if child.try_wait().is_ok_and(|status| status.is_none()) {
         kill_group(child);
     }

@@ -67,7 +67,7 @@ pub struct Loadtest<'a> {
     pub cpus: &'a [usize],
     /// Processors that the other threads may use; empty: any.
     pub others: &'a [usize],
-    /// What to search for.
+    /// The search.
     pub search: Search,
 }
 

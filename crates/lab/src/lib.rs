@@ -1,10 +1,10 @@
 //! The laboratory: network namespaces, virtual links, processes, and the head-to-head comparison of
 //! routers.
 //!
-//! Whatever is made here has the process number of its maker in its name, so that what a killed
-//! laboratory leaves can be removed by the next one ([`cleanup::leftovers`]). Nothing outside the
-//! namespaces made here is ever touched. The laboratory runs the binary `parshall`; it links
-//! neither the router nor its ports.
+//! Everything made here has its maker's process number in its name, so that the next laboratory can
+//! remove what a killed one left ([`cleanup::leftovers`]). Nothing outside the namespaces made here
+//! is ever touched. The laboratory runs the binary `parshall`; it links neither the router nor its
+//! ports.
 
 mod capture;
 pub mod cleanup;

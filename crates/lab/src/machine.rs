@@ -8,7 +8,7 @@ use report::model::Machine;
 
 use crate::command;
 
-/// Describes this machine. What cannot be found out is left empty.
+/// Describes this machine. Unknown facts are left empty.
 pub fn describe() -> Machine {
     let cpuinfo = read("/proc/cpuinfo");
     let mut machine = Machine {

@@ -10,8 +10,9 @@ use crate::{Error, Spawn, command};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A network namespace of our own with loopback up and, but for [`Netns::with_ipv6`], IPv6 off (no
-/// router solicitations between measurements). Dropped, it is deleted with all links in it.
+/// A network namespace of our own with loopback up and, except by [`Netns::with_ipv6`], IPv6 off
+/// (no router solicitations between measurements). When dropped, it is deleted with all links in
+/// it.
 #[derive(Debug)]
 pub struct Netns {
     name: String,
@@ -57,8 +58,8 @@ impl Netns {
         Path::new("/run/netns").join(&self.name)
     }
 
-    /// Runs `work` on a thread of its own inside and returns what it returns; a panic goes on in
-    /// the caller.
+    /// Runs `work` on a thread of its own inside and returns its result; a panic continues in the
+    /// caller.
     ///
     /// # Panics
     /// If the namespace is gone.

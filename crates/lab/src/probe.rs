@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use kernel::cpu::pin;
 use report::setup::Placement;
 
-/// Cycles of a round trip from which on two processors are far apart. Near ones take about 290, far
-/// ones about 960.
+/// From this many cycles a round trip on, two processors are far apart. Near ones take about 290,
+/// far ones about 960.
 const FAR_CYCLES: f64 = 600.0;
 
 /// A measurement lasts this long.
@@ -41,7 +41,7 @@ impl RoundTrip {
     }
 }
 
-/// What a trial between two measurements is to be called.
+/// The placement of a trial between two measurements.
 pub fn between(before: RoundTrip, after: RoundTrip) -> Placement {
     if before.placement() == after.placement() {
         before.placement()
@@ -120,8 +120,7 @@ fn answer(line: &Line, stop: &AtomicBool) {
 }
 
 /// Rate of the time stamp counter in GHz: the kernel derives the BogoMIPS of an x86 processor from
-/// it (two loops a cycle). Elsewhere, or where it is not told, 1.0, which makes cycles out of
-/// nanoseconds.
+/// it (two loops a cycle). Elsewhere, or if it is unknown, 1.0: then cycles are nanoseconds.
 pub fn tsc_ghz() -> f64 {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("bogomips"));
@@ -141,7 +140,7 @@ mod tests {
             return;
         }
         assert_eq!(round_trip(cpus[0], cpus[0]), None);
-        // Other tests run beside this one: both processors must be had at the same moment.
+        // Other tests run beside this one: both processors must be free at the same moment.
         let end = Instant::now() + Duration::from_secs(60);
         let trip = loop {
             match round_trip(cpus[0], cpus[1]) {

@@ -1,5 +1,5 @@
-//! Processes that die with us: some run beside us and write a log, of others we wait for the end
-//! and the output.
+//! Processes that die with us. Some run beside us and write a log; of others we await the end and
+//! take the output.
 //!
 //! Each is started by `setpriv --pdeathsig KILL`, so that the kernel kills it when the thread that
 //! started it ends in any way. Each has a process group of its own, so that Ctrl-C on a terminal
@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::group::{Ended, end};
 use crate::{Error, capture, cleanup, patience, programs, until};
 
-/// What to start, and where.
+/// A command to start, and its surroundings.
 #[derive(Debug)]
 pub struct Spawn {
     program: String,
@@ -196,8 +196,8 @@ pub fn check() -> Result<(), Error> {
 }
 
 fn can_tie(can: bool) -> Result<(), Error> {
-    let message = "setpriv does not know --pdeathsig, without which processes would outlive what started them; \
-                   BusyBox's is such a one: install that of util-linux (apt-get install util-linux)";
+    let message = "setpriv does not know --pdeathsig (BusyBox's does not), without which processes would outlive their starter; \
+                   install that of util-linux (apt-get install util-linux)";
     can.then_some(())
         .ok_or_else(|| Error::Asked(message.to_owned()))
 }
@@ -224,7 +224,7 @@ impl Process {
         &self.log
     }
 
-    /// What it has printed so far; nothing if it is piped.
+    /// Its output so far; nothing if it is piped.
     pub fn log(&self) -> String {
         let mut text = Vec::new();
         if let Ok(mut file) = File::open(&self.log) {

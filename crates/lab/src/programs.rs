@@ -1,4 +1,4 @@
-//! The programs that the laboratory runs: whether one is there, and what has it.
+//! The programs that the laboratory runs: whether one is there, and which package has it.
 
 use crate::Error;
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::{Error, command};
 
-/// What root would add; printed after the figures.
+/// Printed after the figures: the measurements that root would add.
 pub const WITH_ROOT: &str = "\
 With root (sudo parshall lab) the laboratory also makes network namespaces and links and compares the forwarding of
 the Linux kernel with the router over veth and memif: highest rate without loss, and packets a processor second.";
@@ -16,7 +16,7 @@ the Linux kernel with the router over veth and memif: highest rate without loss,
 /// The bench takes a minute or two.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// What `parshall bench dataplane --json` prints.
+/// The output of `parshall bench dataplane --json`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Bench {
     /// One entry a case.

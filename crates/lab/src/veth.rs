@@ -13,7 +13,7 @@ pub struct End<'a> {
     pub name: &'a str,
     /// Ethernet address as `ip` writes it.
     pub mac: &'a str,
-    /// Address with prefix length, if it shall have one.
+    /// Address with prefix length, if it has one.
     pub address: Option<&'a str>,
 }
 
@@ -59,9 +59,8 @@ pub fn device_end(netns: &Netns, name: &str) -> Result<(), Error> {
     netns.exec(&["ethtool", "-K", name, "gro", "on"]).map(drop)
 }
 
-/// Gives the interface's packet polling a kernel thread of its own, pinned to `cpu`. To be repeated
-/// after an XDP program was attached to or taken from the interface, because that makes a new
-/// thread.
+/// Gives the interface's packet polling a kernel thread of its own, pinned to `cpu`. Repeat this
+/// after an XDP program was attached to the interface or detached, because that makes a new thread.
 ///
 /// # Errors
 /// Needs root and a kernel with threaded NAPI (5.12).

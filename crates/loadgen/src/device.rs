@@ -1,5 +1,5 @@
-//! What a measurement needs of a generator and of a receiver, whichever they are: software on a
-//! port, XDP live frames, an XDP program that counts.
+//! Generators and receivers as measurements see them, whichever they are: software on a port, XDP
+//! live frames, an XDP program that counts.
 
 use std::fmt;
 
@@ -72,7 +72,7 @@ pub trait Transmitter: Send {
     /// Packets that were due up to now, or up to the stop. Without a limit: packets sent.
     fn due(&self) -> u64;
 
-    /// What the port took, for each stream.
+    /// Packets that the port took, for each stream.
     fn sent(&self) -> Vec<Count>;
 
     /// How many attempts found the port full.
@@ -89,7 +89,7 @@ pub trait Transmitter: Send {
 
 /// Counts what comes back at one port. Counts only ever grow.
 pub trait Receiver: Send {
-    /// What came back, for each stream expected here.
+    /// Packets that came back, for each stream expected here.
     fn counts(&self) -> Vec<Count>;
 
     /// Everything else that was received.

@@ -28,7 +28,7 @@ use crate::measure::ramp::{Plan, Ramp, Sample, WaySample};
 use crate::model::rate::Rate;
 use crate::model::units::Bits;
 
-/// What the result file says about the test besides the measurement.
+/// The part of the result file that is not measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct About<'a> {
     /// Profile as the user named it; built-in ones are written as their T-Rex file names

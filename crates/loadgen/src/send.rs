@@ -23,7 +23,7 @@ const BURST: usize = 128;
 /// last packets.
 pub const BACKLOG: Duration = Duration::from_millis(20);
 
-/// What the controller and the sending thread share.
+/// State shared by the controller and the sending thread.
 #[derive(Debug)]
 struct Shared {
     /// Rate wanted, as the bits of an f64; 0.0: stopped.

@@ -19,7 +19,7 @@ use crate::setup::{Dut, Io, Lane, Load, Placement, Size, Spread, Word};
 /// Everything that one run of the lab measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LabResult {
-    /// What the load generator could do by itself.
+    /// The load generator by itself.
     pub generator: Generator,
     /// The machine that measured it.
     #[serde(default)]
@@ -104,7 +104,7 @@ pub struct Machine {
 /// A port of a device under test or of the generator.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PortMode {
-    /// Who used it: `generator`, `kernel`, `parshall` ...
+    /// Its user: `generator`, `kernel`, `parshall` ...
     pub user: String,
     /// Interface name or a pattern of names.
     pub name: String,
@@ -122,7 +122,7 @@ pub struct Run {
     pub dut: Word<Dut>,
     /// Kind of its ports.
     pub io: Word<Io>,
-    /// What forwarded.
+    /// The part of the device that forwarded.
     pub lane: Word<Lane>,
     /// Traffic profile: `bench`, `imix`.
     pub profile: String,

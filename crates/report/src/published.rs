@@ -2,7 +2,7 @@
 
 /// A published table: its title, where it is from, and its cells.
 pub struct Published {
-    /// What was measured, and on which machine.
+    /// The measurement, and its machine.
     pub title: &'static str,
     /// Publisher and date.
     pub source: &'static str,

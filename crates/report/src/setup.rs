@@ -1,4 +1,4 @@
-//! What a result describes: the device, its ports, the load, and the processors used.
+//! The setup that a result describes: the device, its ports, the load, and the processors used.
 
 use std::fmt;
 use std::str::FromStr;
@@ -173,7 +173,7 @@ pub enum Flows {
     One,
 }
 
-/// What is sent through a device.
+/// The traffic sent through a device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
     /// Frame size with frame check sequence.

@@ -35,7 +35,7 @@ const SOURCE: Field = Field::word("SOURCE", 7);
 
 pub(crate) const FIELDS: &[Field] = &[KIND, TX_IF, MTU, FAST_MTU, HEADER, NEXT_HOP, SOURCE];
 
-/// What an adjacency is.
+/// The kind of an adjacency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum Kind {
@@ -80,7 +80,7 @@ impl Kind {
 /// An adjacency as the writer knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adjacency {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Interface to send by.
     pub tx_if: u16,
@@ -200,7 +200,7 @@ impl Adjacency {
     }
 }
 
-/// What a packet needs of an adjacency.
+/// The part of an adjacency that packets need.
 #[derive(Debug, Clone, Copy)]
 pub struct Hot {
     head: u32,
@@ -211,7 +211,7 @@ pub struct Hot {
 }
 
 impl Hot {
-    /// What it is.
+    /// Its kind.
     #[inline(always)]
     pub const fn kind(&self) -> Kind {
         Kind::of(KIND.of(self.head))
@@ -386,7 +386,7 @@ impl Reader {
         self.cells.line(id as usize)[SOURCE.word].load(Relaxed)
     }
 
-    /// Asks for the line of an adjacency.
+    /// Prefetches the line of an adjacency.
     #[inline(always)]
     pub fn prefetch(&self, id: AdjacencyId) {
         self.cells.prefetch(id as usize * LINE);

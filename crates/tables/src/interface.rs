@@ -1,7 +1,8 @@
 //! Interface lines: what the packet path asks of an interface before anything else.
 //!
 //! A line is edited while readers read it, word by word. Each word stands by itself; while an
-//! interface gets another address a packet may be judged by half of each, and is then for nobody.
+//! interface gets another address a packet may be compared with half of each, and then matches
+//! neither.
 //!
 //! | word | |
 //! | --- | --- |
@@ -90,7 +91,7 @@ impl Mode {
     }
 }
 
-/// What XDP programs may do with an interface; the default is nothing: the workers do it all.
+/// Permissions of XDP programs on an interface; by default none: the workers do everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lane {
     /// Forward what arrives here, where its way out allows it.
@@ -123,7 +124,7 @@ pub struct Interface {
     /// The tap by which the host is reached; of such a tap the interface that it stands for. 0 for
     /// none.
     pub twin: u16,
-    /// What XDP programs may do.
+    /// Permissions of XDP programs.
     pub lane: Lane,
     /// Features that its packets pass.
     pub features: Features,
@@ -162,7 +163,7 @@ impl Interfaces {
     /// No interface yet, over zeroed memory.
     ///
     /// # Panics
-    /// If `cells` has not exactly [`INTERFACES`] lines.
+    /// If `cells` does not have exactly [`INTERFACES`] lines.
     pub fn new(cells: Cells) -> Self {
         assert_eq!(cells.len(), INTERFACES * LINE, "words of the interfaces");
         Self { cells }
@@ -173,7 +174,7 @@ impl Interfaces {
     pub fn set(&mut self, interface: u16, to: &Interface) {
         let words = to.encode();
         let line = self.cells.line(usize::from(interface));
-        // The mode last: what comes up is complete.
+        // The mode last: an interface that comes up is complete.
         let others = (0..LINE).filter(|&word| word != MODE.word);
         for word in others.chain([MODE.word]) {
             if line[word].load(Relaxed) != words[word] {
@@ -206,7 +207,7 @@ impl Reader {
     }
 }
 
-/// What a packet needs of an interface, read when it is asked for.
+/// The part of an interface that packets need; each field is read when it is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Hot<'a> {
     line: &'a Line,
@@ -261,7 +262,7 @@ impl Hot<'_> {
         TWIN.of(self.word(TWIN)) as u16
     }
 
-    /// What XDP programs may do.
+    /// Permissions of XDP programs.
     pub fn lane(self) -> Lane {
         let has = |field: Field| field.of(self.word(field)) != 0;
         Lane {

@@ -12,8 +12,8 @@
 //! is written by [`layout`].
 //!
 //! The way of a packet: [`ip4::Reader::lookup`] gives an entry, that names a group of [`nexthop`],
-//! its bucket names an [`adjacency`]; where it came in, [`interface`] has said how it is taken.
-//! Numbers below [`special::FIRST_FREE`] mean the same in all three: see [`special`].
+//! its bucket names an [`adjacency`]; before that, [`interface`] has said how the packet is taken
+//! in. Numbers below [`special::FIRST_FREE`] mean the same in all three: see [`special`].
 
 pub mod adjacency;
 pub mod field;

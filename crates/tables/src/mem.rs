@@ -58,7 +58,7 @@ impl Cells {
     /// are first written.
     ///
     /// # Errors
-    /// What mmap(2) says, usually `ENOMEM`.
+    /// The error of mmap(2), usually `ENOMEM`.
     ///
     /// # Panics
     /// If `words` is not a power of two of at least [`LINE`].

@@ -1,4 +1,4 @@
-//! The memory of all tables, whatever it lies in.
+//! The memory of all tables, wherever it lies.
 
 use std::io;
 
@@ -45,7 +45,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Memory that `make` gives for each table: its name and its length in words.
+    /// Memory from `make`, which gets the name of each table and its length in words.
     ///
     /// # Errors
     /// The first error of `make`.
@@ -62,7 +62,7 @@ impl Memory {
             nexthop_groups: lines("nexthop_groups", sizes.nexthop_groups as usize)?,
             adjacencies: lines("adjacencies", sizes.adjacencies as usize)?,
             interfaces: lines("interfaces", INTERFACES)?,
-            // The largest last: sizes that are refused have cost little then.
+            // The largest last, so that refused sizes cost little.
             ip4_first: lines("ip4_first", FIRST_WORDS / LINE)?,
         })
     }
@@ -70,7 +70,7 @@ impl Memory {
     /// Memory of this process's own, in huge pages where there are some.
     ///
     /// # Errors
-    /// What mmap(2) says, usually `ENOMEM`.
+    /// The error of mmap(2), usually `ENOMEM`.
     ///
     /// # Panics
     /// If a size is not a power of two.

@@ -21,7 +21,7 @@ pub type GroupId = u32;
 /// One way out of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
-    /// Where to.
+    /// Its adjacency.
     pub adjacency: AdjacencyId,
     /// Share of the flows, relative to the other members. 0: none.
     pub weight: u16,
@@ -84,7 +84,7 @@ impl Groups {
         live
     }
 
-    /// Puts `new` into every bucket of a live group that is `old`; returns how many those were.
+    /// Puts `new` into every bucket of a live group that is `old`; returns how many there were.
     pub fn replace(&mut self, group: GroupId, old: AdjacencyId, new: AdjacencyId) -> usize {
         if !self.ids.is_live(group) {
             return 0;
@@ -143,7 +143,7 @@ impl Reader {
         self.cells.line(group as usize)[(hash >> 28) as usize].load(Acquire)
     }
 
-    /// Asks for the line of `group`.
+    /// Prefetches the line of `group`.
     #[inline(always)]
     pub fn prefetch(&self, group: GroupId) {
         self.cells.prefetch(group as usize * LINE);

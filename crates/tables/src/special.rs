@@ -7,7 +7,7 @@
 /// The first number of an ordinary next-hop group or adjacency.
 pub const FIRST_FREE: u32 = 16;
 
-/// What to do with a packet that is not simply forwarded.
+/// A decision about a packet that is not simply forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Special {

@@ -43,7 +43,7 @@ fn network(number: u32) -> u32 {
     0x0a00_0000 | number << 8
 }
 
-/// An adjacency whose every field tells the network and `version`.
+/// An adjacency with the network and `version` in every field.
 fn marked(network: u32, version: u32) -> Adjacency {
     let [a, b, c, d] = version.to_be_bytes();
     let n = network as u8;
@@ -55,7 +55,7 @@ fn marked(network: u32, version: u32) -> Adjacency {
     )
 }
 
-/// What the writer has made for one network.
+/// The writer's objects for one network.
 struct Network {
     number: u32,
     group: GroupId,
@@ -186,7 +186,7 @@ struct Readers {
 }
 
 impl Readers {
-    /// Looks up until told to stop; returns how many packets were looked up, and the first fault.
+    /// Looks up until stopped; returns how many packets were looked up, and the first fault.
     fn run(&self, seed: u64, loops: &AtomicU64, stop: &AtomicBool) -> (u64, Option<String>) {
         let mut random = Random::new(seed);
         let (mut packets, mut fault) = (0, None);

@@ -64,7 +64,7 @@ impl Header {
         )
     }
 
-    /// It speaks of IPv4 addresses on Ethernet; else its fields mean something else.
+    /// Whether it is about IPv4 addresses on Ethernet; if not, its fields mean something else.
     pub fn is_ip4_over_ethernet(&self) -> bool {
         let of = (
             self.hardware.get(),

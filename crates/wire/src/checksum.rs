@@ -1,10 +1,10 @@
 //! The Internet checksum: RFC 1071, updated by RFC 1624.
 //!
-//! A checksum is the number that stands in the header, read in network order.
+//! A checksum is the number in the header, read in network order.
 
 /// A ones' complement sum that has not been folded yet.
 ///
-/// Pieces are put in in any order, each starting at an even offset of what is summed.
+/// Pieces are added in any order; each starts at an even offset of the whole.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sum {
     /// At most 33 bits: sum of the pieces in native byte order, which makes no difference until it
@@ -13,7 +13,7 @@ pub struct Sum {
 }
 
 impl Sum {
-    /// With more bytes; an odd last one is taken as followed by a zero.
+    /// With more bytes; an odd last one counts as followed by a zero.
     #[inline]
     pub fn with(self, bytes: &[u8]) -> Self {
         let (chunks, rest) = bytes.as_chunks::<8>();
@@ -71,8 +71,9 @@ pub fn of(bytes: &[u8]) -> u16 {
     Sum::default().with(bytes).checksum()
 }
 
-/// The sum of what TCP and UDP checksum beside their segment (RFC 9293 section 3.1, RFC 768).
-/// `length` is the segment's in bytes, of which no more than 65535 count, as in the headers.
+/// The sum of the pseudo-header, which TCP and UDP checksum beside their segment (RFC 9293 section
+/// 3.1, RFC 768). `length` is the segment's in bytes, of which no more than 65535 count, as in the
+/// headers.
 #[inline]
 pub fn pseudo_header(src: u32, dst: u32, proto: u8, length: usize) -> Sum {
     Sum::default()
@@ -116,7 +117,7 @@ pub const fn update(checksum: u16, old: u16, new: u16) -> u16 {
 }
 
 /// The checksum of an IPv4 header whose TTL is one less. Where the sum comes to 0xffff the result
-/// is 0, as Linux has it: the two stand for the same sum, and [`update`] gives the same.
+/// is 0, as in Linux: the two stand for the same sum, and [`update`] gives the same.
 #[inline(always)]
 pub const fn decrement_ttl(checksum: u16) -> u16 {
     let sum = checksum as u32 + 0x0100;
@@ -129,8 +130,8 @@ fn fold32(sum: u64) -> u64 {
     (sum >> 32) + (sum & 0xffff_ffff)
 }
 
-/// Adds the halves of the number, then the halves of that: in the upper half of a number plus
-/// itself with halves swapped stands the sum of the halves and the carry that comes from below.
+/// Adds the halves of the number, then the halves of that: the upper half of a number plus itself
+/// with its halves swapped holds the sum of the halves and the carry from below.
 #[inline(always)]
 fn fold(sum: u64) -> u16 {
     let sum = (sum.wrapping_add(sum.rotate_right(32)) >> 32) as u32;
@@ -184,7 +185,7 @@ mod tests {
             transport(0x0a00_0001, 0x0a00_0002, 17, &[0, 1, 0, 2, 0, 8, 0, 0]),
             !0x1427
         );
-        // What is too long for a length field counts as the most that it holds.
+        // A segment too long for a length field counts as the longest.
         assert_eq!(transport(0, 0, 17, &[0; 70_000]), !17);
     }
 

@@ -14,7 +14,7 @@ fn padded(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// What an IPv4 packet carries.
+/// The payload of an IPv4 packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Transport {
     Udp {
@@ -37,7 +37,7 @@ enum Transport {
     Raw,
 }
 
-/// An Ethernet frame with an IPv4 packet, which is right in all that is not said otherwise.
+/// An Ethernet frame with an IPv4 packet, correct except where a method says otherwise.
 #[derive(Debug, Clone)]
 pub struct Packet {
     ethernet: eth::Header,
@@ -98,36 +98,36 @@ impl Packet {
         )
     }
 
-    /// A packet whose payload is all that follows the IPv4 header.
+    /// A packet whose payload follows the IPv4 header without a transport header.
     pub fn raw(src: u32, dst: u32, proto: u8) -> Self {
         Self::new(src, dst, proto, Transport::Raw)
     }
 
-    /// Ethernet source and destination; else 02:00:00:00:00:01 and :02.
+    /// Ethernet source and destination; by default 02:00:00:00:00:01 and :02.
     pub fn macs(mut self, src: Mac, dst: Mac) -> Self {
         (self.ethernet.src, self.ethernet.dst) = (src, dst);
         self
     }
 
-    /// Hops left; else 64.
+    /// Hops left; by default 64.
     pub fn ttl(mut self, ttl: u8) -> Self {
         self.header.ttl = ttl;
         self
     }
 
-    /// Type of service; else 0.
+    /// Type of service; by default 0.
     pub fn tos(mut self, tos: u8) -> Self {
         self.header.tos = tos;
         self
     }
 
-    /// Identification; else 0.
+    /// Identification; by default 0.
     pub fn id(mut self, id: u16) -> Self {
         self.header.set_id(id);
         self
     }
 
-    /// The fragment word (see [`ip4::Header::fragment`]); else 0.
+    /// The fragment word (see [`ip4::Header::fragment`]); by default 0.
     pub fn fragment(mut self, word: u16) -> Self {
         self.header.set_fragment(word);
         self
@@ -146,7 +146,7 @@ impl Packet {
         self
     }
 
-    /// A UDP packet goes without its checksum.
+    /// Leaves out the checksum of a UDP packet.
     pub fn without_udp_checksum(mut self) -> Self {
         if let Transport::Udp { checksum, .. } = &mut self.transport {
             *checksum = false;
@@ -161,7 +161,7 @@ impl Packet {
     }
 
     /// Cuts the data or fills it with zeros so that the frame has `bytes` bytes without its
-    /// checksum (a "64 byte packet" has 60). Less than the headers need is as much as they need.
+    /// checksum (a "64 byte packet" has 60). It is never shorter than its headers.
     pub fn frame_len(mut self, bytes: usize) -> Self {
         let headers = eth::LEN + ip4::LEN + self.options.len() + self.transport_len();
         self.payload.resize(bytes.saturating_sub(headers), 0);

@@ -33,7 +33,7 @@ pub const MAX_LLC_LEN: u16 = 1500;
 /// Where the type is in a frame without tags.
 pub const ETHERTYPE_AT: usize = offset_of!(Header, ethertype);
 
-/// The least bytes of a frame without its checksum: what is shorter is padded.
+/// Least length of a frame without its checksum, in bytes; a shorter one is padded.
 pub const MIN_FRAME: usize = 60;
 
 /// A 48-bit address.
@@ -155,7 +155,7 @@ impl Header {
         }
     }
 
-    /// What follows; below 1536 it is a length (IEEE 802.3).
+    /// Type of the payload; below 1536 it is a length (IEEE 802.3).
     #[inline(always)]
     pub fn ethertype(&self) -> u16 {
         self.ethertype.get()

@@ -32,8 +32,8 @@ pub const PROHIBITED: u8 = 13;
 /// Code of "time exceeded": the TTL has run out in transit.
 pub const IN_TRANSIT: u8 = 0;
 
-/// The most bytes of the offending packet that an error quotes: the error is not to exceed 576
-/// bytes (RFC 1812 section 4.3.2.3).
+/// The most bytes of the offending packet that an error quotes: the error must not exceed 576 bytes
+/// (RFC 1812 section 4.3.2.3).
 pub const MAX_QUOTE: usize = 576 - ip4::LEN - LEN;
 
 /// Queries and their answers, about which errors may be sent (RFC 1122 section 3.2.2). Router
@@ -81,7 +81,7 @@ impl Header {
     }
 }
 
-/// Computes the checksum of a whole message and puts it in; too short a message is left alone.
+/// Computes and sets the checksum of a whole message; one that is too short is left alone.
 pub fn seal(message: &mut [u8]) {
     if let Some((header, _)) = Header::parse_mut(message) {
         header.checksum = U16::ZERO;

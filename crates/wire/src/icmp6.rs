@@ -1,4 +1,4 @@
-//! ICMP for IPv6 (RFC 4443): which message belongs to what.
+//! ICMP for IPv6 (RFC 4443): the protocols that its messages belong to.
 
 /// Neighbor and router discovery, redirects among it (RFC 4861).
 pub const fn is_neighbor_discovery(kind: u8) -> bool {

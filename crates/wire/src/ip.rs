@@ -1,4 +1,4 @@
-//! What IPv4 and IPv6 share: the numbers of the protocols above them (IANA, "Protocol Numbers").
+//! Numbers of the protocols above IPv4 and IPv6 (IANA, "Protocol Numbers").
 
 /// Hop-by-hop options of IPv6 (RFC 8200 section 4.3).
 pub const HOP_BY_HOP: u8 = 0;

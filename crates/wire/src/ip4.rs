@@ -31,7 +31,7 @@ pub struct Header {
     fragment: U16,
     /// Hops left.
     pub ttl: u8,
-    /// What follows ([`crate::ip`]).
+    /// Protocol of the payload ([`crate::ip`]).
     pub proto: u8,
     checksum: U16,
     src: U32,
@@ -40,7 +40,7 @@ pub struct Header {
 
 view!(Header, 20);
 
-/// Where the fields are, for those who compare or change single bytes of a packet.
+/// Where the fields are, for code that compares or changes single bytes of a packet.
 pub mod at {
     use std::mem::offset_of;
 
@@ -85,8 +85,8 @@ impl Header {
         self.version_ihl >> 4
     }
 
-    /// Length of the header with its options in bytes, as it says: 0 to 60, of which less than 20
-    /// is wrong.
+    /// Length of the header with its options in bytes, as the field says: 0 to 60; less than 20 is
+    /// wrong.
     #[inline(always)]
     pub const fn header_len(&self) -> usize {
         (self.version_ihl & 0xf) as usize * 4
@@ -122,7 +122,7 @@ impl Header {
         usize::from(self.fragment() & FRAGMENT_OFFSET) * 8
     }
 
-    /// A part of a packet: the transport header is not there, or not all of what it covers.
+    /// Whether it is a part of a packet: the transport header is missing, or some of the data.
     #[inline(always)]
     pub fn is_fragment(&self) -> bool {
         self.fragment() & (MORE_FRAGMENTS | FRAGMENT_OFFSET) != 0
@@ -156,24 +156,24 @@ impl Header {
         self.tos & 3
     }
 
-    /// The checksum of these 20 bytes is right. Of a header with options use [`checksum::of`] over
-    /// all its bytes: 0 is right.
+    /// Whether the checksum of these 20 bytes is right. For a header with options use
+    /// [`checksum::of`] over all its bytes: 0 is right.
     #[inline(always)]
     pub fn checksum_ok(&self) -> bool {
         checksum::ip4(self.bytes()) == 0
     }
 
-    /// Sets the length field; the checksum is to be renewed.
+    /// Sets the length field; renew the checksum afterwards.
     pub fn set_total_len(&mut self, bytes: u16) {
         self.total_len.set(bytes);
     }
 
-    /// Sets the identification; the checksum is to be renewed.
+    /// Sets the identification; renew the checksum afterwards.
     pub fn set_id(&mut self, id: u16) {
         self.id.set(id);
     }
 
-    /// Sets the fragment word; the checksum is to be renewed.
+    /// Sets the fragment word; renew the checksum afterwards.
     pub fn set_fragment(&mut self, word: u16) {
         self.fragment.set(word);
     }

@@ -13,7 +13,7 @@ use crate::view;
 pub struct Header {
     version_class_flow: U32,
     payload_len: U16,
-    /// What follows: an extension or a protocol ([`crate::ip`]).
+    /// The next header: an extension or a protocol ([`crate::ip`]).
     pub next_header: u8,
     /// Hops left.
     pub hop_limit: u8,

@@ -2,8 +2,8 @@
 //!
 //! Every protocol's file has one skeleton: the constants of its fields, a `Header` that lies over
 //! the bytes of a packet without a copy, and what the protocol computes. `Header::parse` and
-//! `Header::parse_mut` check nothing but the length; what a field may hold is the caller's
-//! protocol. Numbers are read by methods in host byte order; IPv4 addresses are host-order `u32`
+//! `Header::parse_mut` check nothing but the length; whether a field makes sense is for the caller
+//! to check. Numbers are read by methods in host byte order; IPv4 addresses are host-order `u32`
 //! throughout.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]

@@ -20,11 +20,11 @@ pub struct Packet {
     pub nanos: u64,
     /// Length it had on the wire, in bytes; at least `bytes.len()` unless the file says otherwise.
     pub wire_len: u32,
-    /// What was captured of it.
+    /// The captured bytes.
     pub bytes: Vec<u8>,
 }
 
-/// Why a file cannot be read on.
+/// Why reading stops.
 #[derive(Debug)]
 pub enum Error {
     /// Reading failed.
@@ -110,7 +110,7 @@ impl<R: Read> Reader<R> {
         Ok(this)
     }
 
-    /// What the packets begin with; [`ETHERNET`] usually.
+    /// Type of the header that packets begin with; usually [`ETHERNET`].
     pub fn link_type(&self) -> u32 {
         self.link_type
     }
@@ -186,7 +186,7 @@ impl<W: Write> Writer<W> {
     /// Writes the file's header.
     ///
     /// # Errors
-    /// What writing said.
+    /// The error of writing.
     pub fn new(mut to: W, link_type: u32) -> io::Result<Self> {
         // Version 2.4: two 16-bit numbers.
         for number in [NANOS, 2 | 4 << 16, 0, 0, MAX_LEN, link_type] {
@@ -199,7 +199,7 @@ impl<W: Write> Writer<W> {
     /// [`MAX_LEN`] bytes are cut; the seconds wrap in 2106.
     ///
     /// # Errors
-    /// What writing said.
+    /// The error of writing.
     pub fn write(&mut self, nanos: u64, wire_len: u32, bytes: &[u8]) -> io::Result<()> {
         let seconds = ((nanos / NANOS_PER_SECOND) & 0xffff_ffff) as u32;
         let rest = (nanos % NANOS_PER_SECOND) as u32;
@@ -210,10 +210,10 @@ impl<W: Write> Writer<W> {
         self.to.write_all(&bytes[..len as usize])
     }
 
-    /// Flushes what lies below.
+    /// Flushes the sink.
     ///
     /// # Errors
-    /// What flushing said.
+    /// The error of flushing.
     pub fn flush(&mut self) -> io::Result<()> {
         self.to.flush()
     }
@@ -317,7 +317,7 @@ mod tests {
             let magic = if nanos { NANOS } else { MICROS };
             for magic in [&[][..], &magic.to_le_bytes()] {
                 bytes.splice(0..0, magic.iter().copied());
-                // What is read stands in the file.
+                // Everything read is in the file.
                 let packets = read(&bytes).unwrap_or_default();
                 let sum: usize = packets.iter().map(|packet| 16 + packet.bytes.len()).sum();
                 prop_assert!(sum <= bytes.len());

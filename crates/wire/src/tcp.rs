@@ -78,8 +78,8 @@ impl Header {
         self.ack.get()
     }
 
-    /// Length of the header with its options in bytes, as it says: 0 to 60, of which less than 20
-    /// is wrong.
+    /// Length of the header with its options in bytes, as the field says: 0 to 60; less than 20 is
+    /// wrong.
     pub const fn header_len(&self) -> usize {
         (self.offset >> 4) as usize * 4
     }
@@ -95,8 +95,8 @@ impl Header {
     }
 }
 
-/// Computes the checksum of a whole segment between two addresses and puts it in; too short a
-/// segment is left alone.
+/// Computes and sets the checksum of a whole segment between two addresses; one that is too short
+/// is left alone.
 pub fn seal(src: u32, dst: u32, segment: &mut [u8]) {
     if let Some((header, _)) = Header::parse_mut(segment) {
         header.checksum = U16::ZERO;

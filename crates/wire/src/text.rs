@@ -1,7 +1,7 @@
 //! Packets as text: several lines for traces, one line for lists.
 //!
-//! Any bytes may be given; what is cut off or makes no sense is said to be so. A text of several
-//! lines has no newline at its end, and its inner lines are indented from the first by two spaces a
+//! Any bytes are accepted; the text says what is cut off or makes no sense. A text of several lines
+//! has no newline at its end, and its inner lines are indented from the first by two spaces a
 //! level.
 
 use std::fmt::{self, Display, Formatter};
@@ -47,7 +47,8 @@ impl Display for Ip4<'_> {
 }
 
 impl Ip4<'_> {
-    /// What follows header and options, without link padding; empty in all fragments but the first.
+    /// The payload after header and options, without link padding; empty in all fragments but the
+    /// first.
     fn segment(&self, header: &ip4::Header) -> &[u8] {
         let end = self.0.len().min(usize::from(header.total_len()));
         if header.fragment_offset() > 0 {
@@ -225,7 +226,7 @@ fn line(f: &mut Formatter<'_>, header: &ip4::Header, segment: &[u8]) -> fmt::Res
 /// The checksum that a header should have, if it has another. One that is cut off is not judged.
 fn corrected(header: &ip4::Header, packet: &[u8]) -> Option<u16> {
     let covered = packet.get(..header.header_len().max(ip4::LEN))?;
-    // What is left over when the field's own share is taken back out.
+    // The sum without the field's own share.
     let right = checksum::Sum::default()
         .with(covered)
         .with_u16(!header.checksum())

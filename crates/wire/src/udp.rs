@@ -58,8 +58,8 @@ impl Header {
     }
 }
 
-/// Computes the checksum of a whole segment between two addresses and puts it in; too short a
-/// segment is left alone.
+/// Computes and sets the checksum of a whole segment between two addresses; one that is too short
+/// is left alone.
 pub fn seal(src: u32, dst: u32, segment: &mut [u8]) {
     if let Some((header, _)) = Header::parse_mut(segment) {
         header.checksum = U16::ZERO;

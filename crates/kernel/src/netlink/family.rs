@@ -20,8 +20,8 @@ impl Family {
     /// The family of that name, in a namespace (`None`: our own).
     ///
     /// # Errors
-    /// Unsupported: this kernel has no such family; the namespace cannot be entered, or there can
-    /// be no socket.
+    /// Unsupported: this kernel has no such family; the namespace cannot be entered, or no socket
+    /// can be opened.
     pub fn open(netns: Option<&Path>, name: &str) -> io::Result<Self> {
         let mut family = Self {
             socket: Socket::generic(netns)?,

@@ -17,7 +17,7 @@ pub struct Message<'a> {
     pub flags: u16,
     /// nlmsg_seq.
     pub sequence: u32,
-    /// What follows the header.
+    /// The bytes after the header.
     pub payload: &'a [u8],
 }
 
@@ -133,7 +133,7 @@ impl Builder {
         self
     }
 
-    /// Adds an attribute. Values longer than 65,531 bytes cannot be expressed and are cut off.
+    /// Adds an attribute. Values longer than 65,531 bytes do not fit and are cut off.
     pub fn attribute(mut self, kind: u16, value: &[u8]) -> Self {
         let value = &value[..value.len().min(usize::from(u16::MAX) - 4)];
         self.0

@@ -2,8 +2,8 @@
 //! generic families.
 //!
 //! Messages are read by a walk over their attributes that allocates nothing: a full Internet table
-//! is a million messages, and is to be read as fast as the kernel writes it (docs/adr/0005).
-//! Whatever is malformed is skipped, never trusted.
+//! is a million messages, and must be read as fast as the kernel writes it (docs/adr/0005).
+//! Malformed parts are skipped, never trusted.
 
 mod family;
 mod message;

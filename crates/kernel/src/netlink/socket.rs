@@ -17,12 +17,12 @@ const DATAGRAM: usize = 64 << 10;
 /// How long to wait for an answer, which the kernel should give at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the end of a dump says.
+/// How complete a dump is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dump {
     /// Everything was in it.
     Complete,
-    /// The table changed meanwhile: entries may be missing, or be there twice (NLM_F_DUMP_INTR).
+    /// The table changed meanwhile: entries may be missing, or appear twice (NLM_F_DUMP_INTR).
     Interrupted,
 }
 
@@ -109,13 +109,13 @@ impl Socket {
     /// Asks the kernel and waits until it has answered; `each` sees the messages of the answer.
     ///
     /// # Errors
-    /// What the kernel answers (EPERM, EEXIST, ENODEV ...); TimedOut: nothing within 10 s.
+    /// The kernel's error (EPERM, EEXIST, ENODEV ...); TimedOut: nothing within 10 s.
     pub fn ask(&mut self, request: Builder, each: impl FnMut(&Message<'_>)) -> io::Result<()> {
         self.exchange(request.flags(libc::NLM_F_ACK), each)
             .map(drop)
     }
 
-    /// Has the kernel do something, of which nothing more is to be said than whether it went well.
+    /// Sends a command that the kernel answers with success or failure only.
     ///
     /// # Errors
     /// As [`Socket::ask`].

@@ -47,7 +47,7 @@ impl Cpus {
 /// A device in its namespace, ready to forward.
 #[derive(Debug)]
 pub struct Running {
-    /// What forwards.
+    /// The lane that forwards.
     pub lane: Lane,
     /// Its ports and their modes.
     pub ports: Vec<PortMode>,
@@ -73,7 +73,7 @@ impl Running {
         }
     }
 
-    /// Stops it in order. The topology can be used again.
+    /// Stops it in an orderly way. The topology can be used again.
     ///
     /// # Errors
     /// If the router does not end.

@@ -20,12 +20,12 @@ use crate::{
 /// A process that has closed its standard error ends within this time.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// What `parshall loadtest --search ... --json -` prints.
+/// The output of `parshall loadtest --search ... --json -`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Outcome {
     /// How packets were made.
     pub sender: Sender,
-    /// What the search found.
+    /// The result of the search.
     pub search: Found,
 }
 
@@ -79,7 +79,7 @@ pub fn run(
     std::thread::spawn(move || {
         let mut text = String::new();
         let read = stdout.read_to_string(&mut text).map(|_| text);
-        // Perhaps nobody is waiting for it anymore.
+        // Perhaps nobody is waiting for it any more.
         let _ = sender.send(read);
     });
     let budget = match test.search {

@@ -29,7 +29,7 @@ use crate::{
     probe::{self, RoundTrip},
 };
 
-/// What to compare.
+/// The devices to compare, and how.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Devices, in this order.
@@ -47,7 +47,7 @@ pub struct Options {
 /// How far the comparison has come.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// What is being measured, in a few words.
+    /// The present measurement, in a few words.
     pub label: String,
     /// Seconds since the start.
     pub elapsed: f64,
@@ -166,7 +166,7 @@ impl Candidate {
         }
     }
 
-    /// What forwards once it has started.
+    /// The lane that forwards once it has started.
     fn lane(self) -> Lane {
         match self.dut {
             Dut::Kernel => Lane::Kernel,

@@ -1,4 +1,4 @@
-//! What is measured: loads, devices, rounds, and how long it takes.
+//! The plan of a comparison: loads, devices, rounds, and their duration.
 
 use std::fmt;
 
@@ -78,7 +78,7 @@ impl Depth {
 /// Reads a list such as `kernel,parshall`.
 ///
 /// # Errors
-/// [`Error::Asked`] naming the word that is none.
+/// [`Error::Asked`] with the unknown word.
 pub fn duts(list: &str) -> Result<Vec<Dut>, Error> {
     choose(list, "device", &[Dut::Kernel, Dut::Parshall])
 }
@@ -86,7 +86,7 @@ pub fn duts(list: &str) -> Result<Vec<Dut>, Error> {
 /// Reads a list such as `veth,memif`.
 ///
 /// # Errors
-/// [`Error::Asked`] naming the word that is none.
+/// [`Error::Asked`] with the unknown word.
 pub fn ios(list: &str) -> Result<Vec<Io>, Error> {
     choose(list, "I/O", &[Io::Veth, Io::Memif])
 }

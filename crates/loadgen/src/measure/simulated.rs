@@ -8,7 +8,7 @@ use crate::clock::{Clock, Nanos};
 use crate::device::{Count, Failure, Path, Receiver, Transmitter};
 use crate::model::units::Pps;
 
-/// What the simulated device and generator can do, in each direction.
+/// The simulated device and generator, in each direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Device {
     /// Packets a second that the device forwards.

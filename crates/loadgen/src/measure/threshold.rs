@@ -19,7 +19,8 @@ const ODD: f64 = 0.02;
 /// steps.
 const CLOSE: f64 = 0.03;
 
-/// What is known of the highest rate that passes. All rates have the same unit, whichever it is.
+/// The highest rate that passes, as far as it is known. All rates have the same unit, whichever it
+/// is.
 #[derive(Debug, Clone)]
 pub struct Threshold {
     /// Logarithm of the lowest rate considered.

@@ -23,9 +23,9 @@ const SILENCE: Duration = Duration::from_millis(50);
 pub struct WayResult {
     /// Packets that were due.
     pub offered: u64,
-    /// What the port took.
+    /// Packets that the port took.
     pub sent: Count,
-    /// What came back.
+    /// Packets that came back.
     pub received: Count,
     /// Received packets that are not of this test.
     pub other: Count,

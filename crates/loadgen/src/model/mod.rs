@@ -1,4 +1,4 @@
-//! What is to be sent, as plain data: profiles, streams, rates and their units.
+//! Traffic as plain data: profiles, streams, rates and their units.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod profile;

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::model::units::{Bits, Pps};
 
-/// What a profile offers at multiplier 1. Every rate is resolved against it.
+/// The load of a profile at multiplier 1. Every rate is resolved against it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Load {
     /// Sum of the streams' own rates.

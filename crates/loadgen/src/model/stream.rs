@@ -27,7 +27,7 @@ pub struct Stream {
     pub macs: Macs,
     /// Variables, in the order in which they step.
     pub variables: Vec<Variable>,
-    /// What is done in every packet, in order.
+    /// Writes into every packet, in order.
     pub steps: Vec<Step>,
     /// Seed of the random variables; 0 gives a different sequence every time.
     pub random_seed: u32,
@@ -190,7 +190,7 @@ pub fn base_rates(streams: &[Stream], line: Option<Bits>) -> Option<Vec<Pps>> {
         .collect()
 }
 
-/// What the streams together offer at multiplier 1. None if one is a share of an unknown line, or
+/// The load of all streams together at multiplier 1. None if one is a share of an unknown line, or
 /// if nothing is offered.
 pub fn load(streams: &[Stream], line: Option<Bits>) -> Option<Load> {
     let rates = base_rates(streams, line)?;

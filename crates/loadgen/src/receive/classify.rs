@@ -1,4 +1,4 @@
-//! Tells the stream that a packet belongs to.
+//! Finds the stream that a packet belongs to.
 
 use wire::{eth, ip, ip4};
 
@@ -52,7 +52,7 @@ fn is_plain(frame: &[u8]) -> bool {
 }
 
 impl Match {
-    /// What the packets of `stream` have in common. None if they are not IPv4 without options, or
+    /// The parts that all packets of `stream` share. None if they are not IPv4 without options, or
     /// if a variable changes length or protocol.
     pub fn of(stream: &Stream) -> Option<Self> {
         let frame = stream.frame();

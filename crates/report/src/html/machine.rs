@@ -90,7 +90,7 @@ fn facts(result: &LabResult) -> Vec<(&'static str, String)> {
                 format!("<code>{}</code>", escape(&m.command))
             },
         ),
-        ("begin", escape(&m.started)),
+        ("start", escape(&m.started)),
         (
             "duration",
             if m.seconds > 0.0 {

@@ -65,7 +65,7 @@ const METHOD: &str = "<section id=\"method\">
 <li><strong>Max rate</strong>: the highest rate sent in a trial of at least one second of which no more than 0.1 % was lost. It is found by a search: first flat out, then up and down until passing and failing rates are about 1 % apart or time is up.</li>
 <li><strong>Flat out</strong>: what the device forwarded while the generator sent as fast as it could, whatever was lost. A device that collapses under overload shows less here than its max rate.</li>
 <li><strong>Sent in full</strong>: a trial in which the generator sent less than 99.9 % of what it was asked for says nothing about the device. It is never counted as loss; it is marked, and drawn hollow.</li>
-<li><strong>Mpps per CPU-second</strong>: packets forwarded for each second of processor time the device used. How the time was attributed stands in the machine table.</li>
+<li><strong>Mpps per CPU-second</strong>: packets forwarded for each second of processor time the device used. The machine table says how the time was attributed.</li>
 <li><strong>On the wire</strong>: frame with check sequence, preamble and inter-frame gap (20 bytes more than the frame). Sizes count the check sequence: 64 is the smallest frame.</li>
 <li><strong>Near, far</strong>: whether the two processors share a cache, by a ping-pong on one cache line before and after the run; <em>flipped</em>: the two probes disagree. Compare runs of one kind only.</li>
 </ul>

@@ -1,4 +1,4 @@
-//! What a prefix leads to.
+//! Entries of the table: the next-hop group or decision that a prefix leads to.
 
 use crate::special::{FIRST_FREE, Special};
 
@@ -7,7 +7,7 @@ pub(super) const EXT: u32 = 1 << 31;
 const MULTI: u32 = 1 << 30;
 const GROUP: u32 = MULTI - 1;
 
-/// What C calls the bits of an entry.
+/// Names of an entry's bits in C.
 pub(crate) const ENTRY_BITS: [(&str, u32); 3] = [("EXT", EXT), ("MULTI", MULTI), ("GROUP", GROUP)];
 
 /// A next-hop group and whether its buckets differ, in 32 bits: bit 30 is set if the group needs

@@ -3,10 +3,10 @@
 //! The first level has a 32-bit [`Entry`] for every /24. Where a prefix longer than /24 exists, the
 //! entry names a second-level group of 256 entries, one an address. A look-up is one load, or two.
 //!
-//! Memory: 64 MiB of first level whatever the number of routes, 1 KiB for each /24 with something
-//! longer in it; on the writer's side one byte for each of these entries (the length of the prefix
+//! Memory: 64 MiB of first level whatever the number of routes, 1 KiB for each /24 with a longer
+//! prefix in it; on the writer's side one byte for each of these entries (the length of the prefix
 //! it comes from) and 9 to 21 bytes a route. A million routes of the Internet's mix take about 64 +
-//! 30 + 16 + 8 + 18 MiB; pages of the tables that nothing was written to take none.
+//! 30 + 16 + 8 + 18 MiB; pages that were never written take none.
 
 mod entry;
 mod fib;

@@ -35,7 +35,7 @@ impl Reader {
         Entry::from_bits(self.second.at(second_index(bits, dst)).load(Acquire))
     }
 
-    /// Asks for the first-level line of `dst`: call it some packets ahead of
+    /// Prefetches the first-level line of `dst`: call it some packets ahead of
     /// [`lookup`](Self::lookup).
     #[inline(always)]
     pub fn prefetch(&self, dst: u32) {

@@ -233,8 +233,8 @@ fn a_full_second_level_changes_nothing() {
     );
 }
 
-/// What the grace period is for: a look-up that holds a group's number while another /24 gets the
-/// group.
+/// The reason for the grace period: a look-up that holds a group's number while another /24 gets
+/// the group.
 #[test]
 fn without_grace_a_lookup_gives_another_networks_entry() {
     for grace in [true, false] {

@@ -16,7 +16,7 @@ pub use self::sample::{Sample, WaySample};
 
 mod sample;
 
-/// What to do. Rates are those of each direction.
+/// The plan of a ramp. Rates are those of each direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     /// Rate of the warm-up.
@@ -60,7 +60,7 @@ pub struct Ramp {
     pub whole: Trial,
 }
 
-/// What a ramp says about the highest rate. Rates are totals of all directions, in packets a
+/// The verdict of a ramp on the highest rate. Rates are totals of all directions, in packets a
 /// second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Highest {

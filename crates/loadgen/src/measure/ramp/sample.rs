@@ -1,4 +1,4 @@
-//! What a ramp saw in one interval.
+//! One interval of a ramp.
 
 use std::time::Duration;
 

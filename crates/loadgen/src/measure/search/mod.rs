@@ -33,7 +33,7 @@ pub const SHORTEST: Duration = Duration::from_secs(1);
 /// How many times longer a confirming trial is than a searching one.
 const LONGER: u32 = 3;
 
-/// What to search for, and for how long.
+/// The goal of a search, and its limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Goal {
     /// Loss allowed, as a share of what was sent.
@@ -73,7 +73,7 @@ impl Goal {
     }
 }
 
-/// What a search reports while it runs, as one JSON object a line.
+/// A report of a running search, as one JSON object a line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
@@ -103,7 +103,7 @@ pub enum Event {
     },
 }
 
-/// What a search found. Rates are totals of all directions, in packets a second.
+/// The result of a search. Rates are totals of all directions, in packets a second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Found {
     /// Whether a rate was found.

@@ -1,4 +1,4 @@
-//! What the trials of a search say, and at which rate the next one is made.
+//! The verdicts of a search's trials, and the rate of the next one.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ const HELD_UP: f64 = 0.9;
 /// Packets of each direction in flight in batches; they are not a queue.
 const BATCH: f64 = 64.0;
 
-/// What is known so far. Rates are those of each direction.
+/// The verdicts so far. Rates are those of each direction.
 pub struct Search<'a> {
     goal: &'a Goal,
     ways: f64,

@@ -39,7 +39,7 @@ pub enum ProfileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
     /// The file is not a profile.
