@@ -26,7 +26,7 @@ const LEGEND: &[(char, &str)] = &[
     ('f', "processors far from each other"),
     (
         'x',
-        "processors changed their distance during the trial: do not compare",
+        "processors changed their distance during the trial: not to be compared",
     ),
     ('s', "generator and device on one processor"),
     ('g', "bounded by the generator: the device may be faster"),
