@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use graph::counters::{NodeCounters, NodeCounts};
 use graph::{Class, Edge, PortCounters, To};
 
 use super::counts::{executors, since, stages};
@@ -41,58 +42,72 @@ pub enum Severity {
     Info,
 }
 
-type Key = (String, String, Severity);
-
 /// Losses since the start or the last `clear errors`. `ports` are the counters of ports with their
 /// names; these are never cleared.
 pub fn errors(router: &Router, ports: &[(String, PortCounters)]) -> Errors {
-    let mut found: BTreeMap<Key, u64> = BTreeMap::new();
-    let mut add = |node: String, reason: String, severity, n: u64| {
-        if n > 0 {
-            let count = found.entry((node, reason, severity)).or_default();
-            *count = count.wrapping_add(n);
-        }
-    };
+    let mut found = Found::default();
     let counts = since(router, &router.cleared.errors);
     for (executor, counts) in executors(router).iter().zip(&counts) {
         for ((_, node), counts) in executor.counters.nodes.iter().zip(&counts.nodes) {
-            for stage in stages(node, counts) {
-                for (edge, n) in stage.edges() {
-                    let severity = match edge.class {
-                        Class::Lost => Severity::Error,
-                        Class::Answered | Class::Done => Severity::Info,
-                        Class::Passed | Class::Punted => continue,
-                    };
-                    add(stage.info.name.into(), reason(edge), severity, n);
-                }
-            }
+            found.add_edges(node, counts);
         }
         for (i, c) in counts.interfaces.iter().enumerate() {
             let tx = || format!("{}-tx", name(router, i as u16));
-            let full = "port took no more packets";
-            let none = "no port serves the interface";
-            add(tx(), full.into(), Severity::Error, c.tx_errors);
-            add(tx(), none.into(), Severity::Error, c.no_port);
+            found.lost(tx, "port took no more packets", c.tx_errors);
+            found.lost(tx, "no port serves the interface", c.no_port);
         }
         for (_, reason, n) in counts.worker.texts() {
-            add(executor.name.clone(), reason.into(), Severity::Error, n);
+            found.lost(|| executor.name.clone(), reason, n);
         }
     }
     for (port, counters) in ports {
         for (reason, n) in counters.iter() {
-            add(port.clone(), reason.into(), Severity::Error, n);
+            found.lost(|| port.clone(), reason, n);
         }
     }
-    let errors = found.into_iter();
-    Errors {
-        errors: errors
-            .map(|((node, reason, severity), count)| Error {
-                count,
-                node,
-                reason,
-                severity,
-            })
-            .collect(),
+    found.errors()
+}
+
+/// Packets by node, reason and severity; those of several executors together.
+#[derive(Default)]
+struct Found(BTreeMap<(String, String, Severity), u64>);
+
+impl Found {
+    fn add(&mut self, node: String, reason: String, severity: Severity, n: u64) {
+        let count = self.0.entry((node, reason, severity)).or_default();
+        *count = count.wrapping_add(n);
+    }
+
+    fn lost(&mut self, node: impl Fn() -> String, reason: &str, n: u64) {
+        if n > 0 {
+            self.add(node(), reason.into(), Severity::Error, n);
+        }
+    }
+
+    fn add_edges(&mut self, node: &NodeCounters, counts: &NodeCounts) {
+        for stage in stages(node, counts) {
+            for (edge, n) in stage.edges().filter(|(_, n)| *n > 0) {
+                let severity = match edge.class {
+                    Class::Lost => Severity::Error,
+                    Class::Answered | Class::Done => Severity::Info,
+                    Class::Passed | Class::Punted => continue,
+                };
+                self.add(stage.info.name.into(), reason(edge), severity, n);
+            }
+        }
+    }
+
+    fn errors(self) -> Errors {
+        let found = self.0.into_iter();
+        let errors = found.map(|((node, reason, severity), count)| Error {
+            count,
+            node,
+            reason,
+            severity,
+        });
+        Errors {
+            errors: errors.collect(),
+        }
     }
 }
 
