@@ -6,8 +6,8 @@
 //! workers' grace period for tables: see [`Publisher::mark`]. A sleeping worker is offline and
 //! holds nobody up.
 //!
-//! Orderings: a reader that finds a generation (Acquire) finds the pointer of that generation or a
-//! later one too, and says that it has seen it (Release) when it is done with the value before. A
+//! Orderings: a reader that finds a generation (Acquire) also finds the pointer of that generation
+//! or a later one. It says that it has seen it (Release) when it is done with the value before. A
 //! reader that goes online says so, then loads the pointer; the publisher swaps the pointer, then
 //! looks at who is online. All four are sequentially consistent, so one of the two sees what the
 //! other did.
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use crate::ring::Padded;
 use crate::sync::{AtomicPtr, AtomicU64, Ordering, fence};
 
+/// What a reader that holds nothing has seen: later than every generation.
 const OFFLINE: u64 = u64::MAX;
 
 #[derive(Debug)]

@@ -99,9 +99,10 @@ pub struct Writer {
 /// The control thread's end of a trace: reads records while the worker goes on.
 pub struct Reader(Arc<Records>);
 
-/// A trace of `packets` packets (at most 10,000) with room for about 12 records each. Packets are
-/// traced from `node` on: the index of a node, or [`Record::INTERFACE_RX`] for those that
-/// `interface` receives, 0 for all interfaces.
+/// A trace of `packets` packets (at most 10,000, which take 20 MB) with room for about 12 records
+/// each, more than there are nodes on a packet's way. Packets are traced from `node` on: the index
+/// of a node, or [`Record::INTERFACE_RX`] for those that `interface` receives, 0 for all
+/// interfaces.
 pub fn trace(node: u16, interface: u16, packets: u32) -> (Writer, Reader) {
     let packets = packets.min(10_000);
     let places = (0..packets as usize * 12)
