@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use crate::out::Out;
 use crate::{Buffers, Desc, Edges, Pool};
 
-/// What an [`Each`](crate::Each) node works with besides its own state: its edges `E`, and the
+/// The tools of an [`Each`](crate::Each) node, besides its own state: its edges `E`, and the
 /// worker's buffers and clock.
 ///
 /// A node pushes packets along its own edges only:

@@ -85,7 +85,7 @@ impl<C> Graph<C> {
         self.out.bufs()
     }
 
-    /// What lies between the nodes.
+    /// The queues between the nodes and behind them.
     #[inline]
     pub(crate) fn out(&mut self) -> &mut Out {
         &mut self.out

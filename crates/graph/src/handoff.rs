@@ -41,13 +41,13 @@ struct Outbound {
 struct Sender {
     ring: Producer<Desc>,
     waker: Arc<Waker>,
-    /// Where the packet goes that is put into the ring next.
+    /// The destination of the packet that is put into the ring next.
     destination: Destination,
 }
 
 struct Inbound {
     ring: Consumer<Desc>,
-    /// Where the packet goes that comes out of the ring next.
+    /// The destination of the packet that comes out of the ring next.
     destination: Destination,
 }
 

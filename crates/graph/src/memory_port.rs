@@ -12,7 +12,7 @@ struct Packets {
     waiting: VecDeque<Vec<u8>>,
     /// Sent, and not yet collected.
     sent: Vec<Vec<u8>>,
-    /// How many more the port sends.
+    /// Packets that the port still sends.
     room: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Where edges lead: the names in the edges and arcs of a graph, resolved.
+//! The targets of edges: the names in the edges and arcs of a graph, resolved.
 
 use crate::arc::{FEATURES, FeatureArc, Mask};
 use crate::stage::StageInfo;
@@ -70,7 +70,7 @@ struct Arc {
     mask: Mask,
 }
 
-/// Where all edges of a graph lead.
+/// The targets of all edges of a graph.
 pub(crate) struct Targets {
     /// By node, then by edge.
     edges: Vec<Box<[Target]>>,

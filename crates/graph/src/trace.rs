@@ -72,7 +72,7 @@ impl Record {
     };
 }
 
-/// What the numbers in a record stand for: known to whoever prints the trace.
+/// Words for the numbers in a record, given by whoever prints the trace.
 pub trait Names {
     /// An adjacency in words; `None` if there is none of this number.
     fn adjacency(&self, id: u32) -> Option<String>;

@@ -74,7 +74,7 @@ impl Waker {
         self.disarm();
     }
 
-    /// What a sleeper waits for.
+    /// The descriptor that a sleeper waits for.
     pub fn fd(&self) -> RawFd {
         self.event.fd()
     }

@@ -24,7 +24,7 @@ const RX_ERROR: usize = 1;
 const TX_ERROR: usize = 2;
 const TX_DOWN: usize = 3;
 
-/// What the interface is to be like.
+/// The interface to be made.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Its name, 1 to 15 characters.

@@ -1,4 +1,4 @@
-//! What several tests need: frames of packets, a network namespace of their own.
+//! Common to several tests: frames of packets, a network namespace of their own.
 
 use graph::{Buffers, Frame};
 

@@ -14,7 +14,7 @@ use wire::{eth, offload};
 use crate::open::{Kind, Program, UNFINISHED};
 use crate::{Open, OpenError, Opener};
 
-/// How the names of our XDP programs begin, as the kernel shows them.
+/// The beginning of our XDP programs' names, as the kernel shows them.
 const PROGRAMS: &str = "parshall_";
 /// How long a predecessor that was killed may hold its sockets and programs: the kernel frees them
 /// a moment after its end.
@@ -22,7 +22,7 @@ const LETTING_GO: Duration = Duration::from_secs(2);
 /// Between two tries meanwhile.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What comes in by a device, and whose it is.
+/// The packets that a port receives from its device.
 #[derive(Clone, Copy)]
 pub enum Receive<'a> {
     /// Nothing is received: the port only sends.
@@ -40,9 +40,9 @@ pub struct Device<'a> {
     pub name: &'a str,
     /// Queues; `None`: all that it has.
     pub queues: Option<u32>,
-    /// How packets get from the driver to the sockets.
+    /// The way of packets from the driver to the sockets.
     pub mode: Mode,
-    /// What is received.
+    /// The packets to receive.
     pub receive: Receive<'a>,
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ::io::{af_xdp, memif};
 
-/// What is wrong, with what, and what to do about it.
+/// The reason, with the name of what is wrong and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The device is not there: the port can be opened when it is.

@@ -1,7 +1,7 @@
 //! Opens ports, for the router and the load tester alike: network devices by AF_XDP with the
 //! program that feeds the sockets, memif, taps, capture files.
 //!
-//! What is open is an [`Open`]: queues for workers to serve, and what control keeps of the port.
+//! An open port is an [`Open`]: queues for workers to serve, and control's part of it.
 
 mod device;
 mod error;

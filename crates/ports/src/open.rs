@@ -19,7 +19,7 @@ pub struct Open {
     kind: Kind,
 }
 
-/// What is behind it.
+/// The kind of port behind it.
 pub(crate) enum Kind {
     AfXdp {
         device: String,
@@ -34,7 +34,7 @@ pub(crate) enum Kind {
     Null,
 }
 
-/// What gives a device's packets to the sockets.
+/// The program that gives a device's packets to the sockets.
 pub(crate) enum Program {
     Router(xdp::RouterPort),
     Receiver(xdp::Receiver),
@@ -69,7 +69,7 @@ impl Open {
         }
     }
 
-    /// What it is, for log and `show hardware`.
+    /// A description, for log and `show hardware`.
     pub fn describe(&self) -> String {
         match &self.kind {
             Kind::AfXdp {

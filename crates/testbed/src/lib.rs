@@ -1,4 +1,4 @@
-//! What tests of several crates stand on: whether a test can run here, network namespaces and
+//! Shared by the tests of several crates: whether a test can run here, network namespaces and
 //! processes that end with it ([`lab`]'s), patience, and a lock that keeps what disturbs the whole
 //! machine to one test at a time.
 //!

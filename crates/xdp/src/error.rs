@@ -1,4 +1,4 @@
-//! What can go wrong between this crate and the kernel.
+//! Errors between this crate and the kernel.
 
 use std::io;
 

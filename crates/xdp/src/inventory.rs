@@ -1,4 +1,4 @@
-//! What XDP programs are there, and what a device can do.
+//! The XDP programs on devices, and the features of a device.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -33,7 +33,8 @@ pub struct LinkInfo {
     pub ifindex: u32,
 }
 
-/// What a device's driver says it can do with XDP now (`enum netdev_xdp_act`, linux/netdev.h).
+/// The XDP features of a device, as its driver states them now (`enum netdev_xdp_act`,
+/// linux/netdev.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features(u64);
 

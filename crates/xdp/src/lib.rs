@@ -62,7 +62,7 @@ pub struct StreamCount {
     pub bytes: u64,
 }
 
-/// What a program did with a packet in a dry run; the numbers are those of `enum xdp_action`
+/// The verdict of a program on a packet in a dry run; the numbers are those of `enum xdp_action`
 /// (linux/bpf.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {

@@ -17,7 +17,7 @@ const NETDEV_CMD_DEV_GET: u8 = 1;
 const NETDEV_A_DEV_IFINDEX: u16 = 1;
 const NETDEV_A_DEV_XDP_FEATURES: u16 = 3;
 
-/// What the kernel says of a link (`RTM_NEWLINK`).
+/// A link as the kernel describes it (`RTM_NEWLINK`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Its address, if it has one of Ethernet.
@@ -25,12 +25,12 @@ pub struct Link {
     /// Id of its XDP program, and whether that runs in generic mode. With programs in both modes,
     /// the kernel names none and the id is 0.
     pub program: Option<(u32, bool)>,
-    /// What its driver counts.
+    /// Its driver's counters.
     pub counters: DeviceCounters,
 }
 
-/// What a device's driver counts of frames that programs redirect to it, among all others: what the
-/// programs cannot see, because it happens after them.
+/// A device's counters, as its driver keeps them, of all frames. They tell what becomes of frames
+/// that programs redirect to the device, which the programs cannot see.
 ///
 /// Most drivers count in `tx_dropped` what the device has no room for and what is too long for the
 /// other end. A frame that the kernel refuses before it comes to the device (which is down, or no

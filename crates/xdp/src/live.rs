@@ -64,7 +64,7 @@ pub enum LiveError {
     Run(io::Error),
 }
 
-/// What the schedule asked for and what became of it.
+/// The packets that the schedule asked for, and what became of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LiveTotals {
     /// By stream, in the order of the plan.
@@ -78,7 +78,7 @@ pub struct LiveTotals {
 /// Between two looks whether the program has done something: far shorter than a measurement.
 const LOOK: Duration = Duration::from_micros(50);
 
-/// What sends out of one interface. Dropping it stops it.
+/// The generator of one interface. Dropping it stops it.
 #[derive(Debug)]
 pub struct Live {
     run: Arc<Run>,

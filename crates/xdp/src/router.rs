@@ -170,7 +170,7 @@ impl Router {
         unset.map_err(Error::doing("removing a device to send by"))
     }
 
-    /// What the programs did with an interface's packets, summed over CPUs.
+    /// Counts of an interface's packets, by what the programs did with them, summed over CPUs.
     ///
     /// # Errors
     /// The number is too large, or what the kernel says.
@@ -198,8 +198,8 @@ impl Router {
     }
 }
 
-/// What the programs did with an interface's packets. Bytes are without the frame check sequence
-/// (FCS).
+/// Counts of an interface's packets, by what the programs did with them. Bytes are without the
+/// frame check sequence (FCS).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Received by it and left to the kernel (also when there is no socket on the queue).

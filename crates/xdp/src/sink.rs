@@ -11,11 +11,11 @@ use crate::mode::Mode;
 use crate::object::{Loaded, elf};
 use crate::sys;
 
-/// How many streams a sink tells apart; `MATCHES` of sink.bpf.c.
+/// Most streams that a sink tells apart; `MATCHES` of sink.bpf.c.
 pub const MAX_MATCHES: usize = 32;
 
-/// What packets belong to a stream: IPv4 without options in untagged Ethernet, and all of this.
-/// Addresses are in host order, ranges inclusive.
+/// The packets of a stream: IPv4 without options in untagged Ethernet, and all of this. Addresses
+/// are in host order, ranges inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
     /// Total length in the IPv4 header, bytes; 0: any.
@@ -93,8 +93,8 @@ impl Sink {
         &self.attachment
     }
 
-    /// What has come in by stream, in the order of the matches. Bytes are frame lengths without
-    /// FCS.
+    /// Packets and bytes received by stream, in the order of the matches. Bytes are frame lengths
+    /// without FCS.
     ///
     /// # Errors
     /// What the kernel says.

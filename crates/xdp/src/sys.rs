@@ -88,7 +88,7 @@ unsafe fn bpf_fd<T>(cmd: u32, attr: &mut T) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// What a map is made of; the fields of `BPF_MAP_CREATE`.
+/// A map to be made; the fields of `BPF_MAP_CREATE`.
 #[derive(Clone, Copy, Debug)]
 pub struct MapSpec {
     /// `enum bpf_map_type`.

@@ -83,7 +83,7 @@ impl Out {
     pub(crate) fn node_counters(&self) -> &[Arc<NodeCounters>] {
         &self.counters
     }
-    /// What leaves this worker, and by which ports.
+    /// Packets that leave this worker, and its ports.
     #[inline]
     pub(crate) fn transmit(&mut self) -> &mut Transmit {
         &mut self.transmit

@@ -30,7 +30,7 @@ use kernel::netdev;
 
 pub use queue::Queue;
 
-/// How packets are to get from the driver to the sockets.
+/// The way of packets from the driver to the sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// The best that works: zero-copy, else copy.

@@ -1,4 +1,4 @@
-//! Where a worker stands in a connection's rings: packets are received and sent here.
+//! A worker's place in a connection's rings: packets are received and sent here.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -11,7 +11,7 @@ use super::link::{Link, RingEnd};
 use super::ring::{NEXT, NO_INTERRUPT};
 use super::transfer::{Fault, Stop};
 
-/// How many packets ahead shared memory is fetched. A line that the peer's processor has written
+/// Packets ahead for which shared memory is fetched. A line that the peer's processor has written
 /// takes 290 to 960 cycles to come, a packet that is received and sent about 47 in cache
 /// (measured).
 const AHEAD: u16 = 16;
@@ -38,8 +38,8 @@ pub const PEER_FAULT: usize = 4;
 /// Links taken up.
 pub const CONNECTS: usize = 5;
 
-/// Where the worker stands in its rings. Our own counters are kept here; in shared memory they are
-/// only written.
+/// A worker's place in its rings. Our own counters are kept here; in shared memory they are only
+/// written.
 ///
 /// Descriptors and packets go over with the counters: ours is stored when they are written or no
 /// longer needed (Release), the peer's is loaded before they are touched (Acquire).

@@ -41,7 +41,7 @@ struct Request {
 #[derive(Clone, Copy, Default)]
 struct Done([u64; 4]);
 
-/// What rings at peers; one for all threads of a control thread's interfaces.
+/// Rings at peers; one for all workers of a control thread's interfaces.
 #[derive(Debug)]
 pub struct Doorbell {
     /// The kernel's handle (`aio_context_t`).

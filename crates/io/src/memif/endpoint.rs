@@ -15,7 +15,7 @@ const MAX_MESSAGES: usize = 64;
 
 /// A configured interface.
 pub struct Endpoint {
-    /// What its handle knows it by.
+    /// Its handle's key.
     pub key: u64,
     /// As it was configured.
     pub config: Config,

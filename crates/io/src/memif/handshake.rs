@@ -25,7 +25,7 @@ use super::{Config, Role, lost};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Regions that a client may add. Ours adds one.
 const MAX_REGIONS: u16 = 64;
-/// What we call ourselves.
+/// Our name for ourselves.
 const PROGRAM: &str = concat!("parshall ", env!("CARGO_PKG_VERSION"));
 
 /// Why a session ends, in words for the peer and the operator.

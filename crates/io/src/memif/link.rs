@@ -29,9 +29,9 @@ pub struct Link {
     pub role: Role,
     /// The shared memory, by region index.
     pub regions: Arc<[Region]>,
-    /// What we receive from.
+    /// The ring that we receive from.
     pub rx: Option<RingEnd>,
-    /// What we send to.
+    /// The ring that we send to.
     pub tx: Option<RingEnd>,
     /// Bytes of a buffer (client: of our own making).
     pub buffer_size: u32,

@@ -13,19 +13,19 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, OnceLock};
 
-/// Why the connection ends then.
+/// The reason for the end of the connection then.
 pub const REASON: &str =
     "shared memory went away (its file was cut short, or no huge pages are left)";
 /// Regions of all connections of the process, a few for each. The handler looks at them all.
 const PLACES: usize = 2048;
 
-/// Where regions lie, for the handler: it may not take locks.
+/// The places of regions, for the handler: it may not take locks.
 static PLACED: [Place; PLACES] = [const { Place::empty() }; PLACES];
 /// Held while [`PLACED`] is being changed.
 static CHANGING: Mutex<()> = Mutex::new(());
 /// Counts lost regions.
 static LOSSES: AtomicU32 = AtomicU32::new(0);
-/// What was done about SIGBUS before.
+/// The action for SIGBUS before ours.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// One region's place, under a sequence lock: odd versions are being changed, and a reader that

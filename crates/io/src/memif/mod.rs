@@ -61,7 +61,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// What an interface is to be.
+/// An interface to be added.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Our name for it, which the peer gets to know.
@@ -147,8 +147,8 @@ pub struct Status {
     pub peer_interface: String,
     /// Receive and transmit rings in use.
     pub rings: (u16, u16),
-    /// What last went wrong, with the peer's name: why it is down, or whom it has refused since it
-    /// came up. Empty if nothing did.
+    /// The last thing that went wrong, with the peer's name: why it is down, or whom it has refused
+    /// since it came up. Empty if nothing did.
     pub reason: String,
 }
 

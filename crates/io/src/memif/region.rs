@@ -12,7 +12,7 @@ use std::ptr::{self, NonNull};
 
 use super::lost::Watch;
 
-/// What descriptors can name: their offsets have 32 bits.
+/// Bytes that descriptors can name: their offsets have 32 bits.
 const REACH: u64 = 1 << 32;
 /// Bytes that a client may bring in normal pages: whoever touches one first pays for it, and that
 /// may be us.

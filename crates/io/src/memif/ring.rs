@@ -30,7 +30,7 @@ pub const fn bytes(log2: u8) -> u32 {
     DESCRIPTORS + (16 << log2)
 }
 
-/// What a descriptor said when it was read.
+/// A descriptor as it was when it was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
     /// [`NEXT`].

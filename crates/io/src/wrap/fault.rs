@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 
 use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
 
-/// How probable each fault is for a packet, from 0 (never) to 1 (always).
+/// The probability of each fault for a packet, from 0 (never) to 1 (always).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Odds {
     /// The packet is lost.

@@ -1,6 +1,6 @@
 //! Wrappers over any port.
 
-/// What a wrapper leaves to its `inner` port: everything but the name, receive and transmit.
+/// The methods that a wrapper leaves to its `inner` port: all but name, receive and transmit.
 macro_rules! pass_on {
     () => {
         fn flush(&mut self, bufs: &mut graph::Buffers) {

@@ -1,4 +1,4 @@
-//! What the generator is to send, and whether its program can.
+//! The generator's plan, and whether its program can carry it out.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ pub const MAX_FRAME: usize = 3200;
 
 /// Least Ethernet frame without FCS; shorter ones are padded with zeros.
 pub(super) const MIN_FRAME: usize = 60;
-/// How much of each frame the program writes anew: the less if it suffices. Ethernet, IPv4 and UDP
-/// headers take 42 bytes.
+/// Bytes at the beginning of each frame that the program writes anew: the fewer if those suffice.
+/// Ethernet, IPv4 and UDP headers take 42 bytes.
 pub(super) const NARROW: usize = 60;
 pub(super) const WIDE: usize = 124;
 const IP4_LEN: usize = 20;

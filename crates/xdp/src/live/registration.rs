@@ -1,4 +1,4 @@
-//! What lets the kernel know the generator's program for as long as the generator lives.
+//! Keeps the generator's program known to the kernel for as long as the generator lives.
 //!
 //! The kernel has a list of the XDP programs in use, compiled into a jump through which every
 //! processor calls them (`kernel/bpf/dispatcher.c`). A program that comes or goes makes it rewrite

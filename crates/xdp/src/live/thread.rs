@@ -19,7 +19,7 @@ const BATCH: u32 = 64;
 /// call.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// What the thread is to do, and what it does.
+/// The thread's task, and its state.
 #[derive(Debug)]
 struct Phase {
     wanted: Wanted,

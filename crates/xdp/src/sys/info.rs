@@ -1,4 +1,4 @@
-//! What the kernel knows of programs and links.
+//! Information from the kernel on programs and links.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};

@@ -8,7 +8,8 @@ use crate::command;
 
 /// Name of the programs that keep the dispatcher full.
 pub const FILLING: &str = "parshall_full";
-/// What bpftool and libbpf load themselves to look at the kernel is named like this.
+/// Beginnings of the names of programs that bpftool and libbpf load themselves to look at the
+/// kernel, and of ours.
 const OWN: &[&str] = &["pid_iter", "libbpf_", FILLING];
 
 /// Something in the kernel.

@@ -1,4 +1,4 @@
-//! What is on the machine that tests could leave behind, counted before and after.
+//! The things on the machine that tests could leave behind, counted before and after.
 //!
 //! What a living process holds belongs to somebody else: all processes of the tests are ended when
 //! it is counted. So does what carries the number of a living process in its name, as all that is

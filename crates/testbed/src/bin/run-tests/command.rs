@@ -28,8 +28,8 @@ pub fn start(words: &[&str], prepare: impl FnOnce(&mut Command)) -> Result<u32, 
     Ok(child.id())
 }
 
-/// What a command prints, its standard output, if it succeeds. One that is not done after `limit`
-/// is killed, and not waited for if that does not end it.
+/// A command's standard output, if it succeeds. One that is not done after `limit` is killed, and
+/// not waited for if that does not end it.
 ///
 /// # Errors
 /// It cannot be started, fails (with what it says), or takes too long.

@@ -25,7 +25,7 @@ const RUNS: &str = "/run/parshall/tests.lock";
 const HOLDER: &str = "/run/parshall/dispatcher.lock";
 /// Places of the dispatcher: BPF_DISPATCHER_MAX in include/linux/bpf.h.
 const PLACES: usize = 48;
-/// How long it may take to fill it, and to empty it.
+/// Time to fill it, and to empty it.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Between two looks whether that is done.
 const EVERY: Duration = Duration::from_millis(100);

@@ -1,5 +1,5 @@
-//! What a program does that does not end: states and stacks of all its tasks, network namespaces,
-//! its last lines.
+//! The state of a program that does not end: states and stacks of all its tasks, network
+//! namespaces, its last lines.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -10,9 +10,9 @@ use crate::command;
 use crate::report::say;
 use crate::tasks::{self, Process};
 
-/// What the debugger may take for a process.
+/// The debugger's time for a process.
 const DEBUGGER: Duration = Duration::from_secs(30);
-/// What it may take for all.
+/// Its time for all.
 const DEBUGGERS: Duration = Duration::from_secs(120);
 
 /// Prints all that can be found out about the processes that come from this one, then the last

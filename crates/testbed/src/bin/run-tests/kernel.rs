@@ -1,4 +1,4 @@
-//! What the kernel says of errors while tests run. A machine that a test brings down has often said
+//! Errors in the kernel's log while tests run. A machine that a test brings down has often said
 //! something before.
 
 use std::fs::File;

@@ -67,7 +67,7 @@ impl Follower {
     }
 }
 
-/// What the lines of a program say about its tests.
+/// The results of a program's tests, as its lines say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Results {
     /// The program has said what came of all its tests.
@@ -115,7 +115,7 @@ impl Results {
     }
 }
 
-/// What stands after `word` if that begins the line, or a part of it after a blank.
+/// The rest behind `word`, if that begins the line or a part of it after a blank.
 fn after<'l>(line: &'l str, word: &str) -> Option<&'l str> {
     match line.strip_prefix(word) {
         Some(rest) => Some(rest),

@@ -14,7 +14,7 @@ use crate::report::{Report, say};
 use crate::tasks::{self, TICK};
 use crate::{command, dump, seconds};
 
-/// How long what a program leaves behind may take to end by itself.
+/// Time for what a program leaves behind to end by itself.
 const GRACE: Duration = Duration::from_secs(3);
 /// Exit code of a test program with failed tests.
 const FAILED: i32 = 101;

@@ -1,4 +1,4 @@
-//! What came of the programs, and the end of the log.
+//! The results of the programs, and the end of the log.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
