@@ -12,6 +12,7 @@ mod ports;
 pub mod progress;
 mod send;
 mod shortfall;
+mod software;
 mod spec;
 mod text;
 mod traffic;
