@@ -4,8 +4,9 @@ use std::fmt::Display;
 
 use serde_saphyr::{Location, Spanned};
 
-use router::change::{Kind, Mac};
+use router::change::Mac;
 
+use super::conflicts::{Claim, Claims};
 use super::problem::Problem;
 use super::schema::{self, Document, Given, State};
 use super::{Address, Config, Control, Interface, Mode, Port, PortKind, Workers, forms};
@@ -43,10 +44,8 @@ pub(super) fn check(document: Document) -> (Config, Vec<Problem>) {
     for (name, port) in ports {
         interfaces.push(checker.interface(&name, schema::Interface::default(), Some(port)));
     }
-    checker.lcps_unique();
-    checker.netdevs_unique();
-    checker.twins_apart();
-    checker.addresses_apart();
+    let conflicts = checker.claims.conflicts();
+    checker.problems.extend(conflicts);
     let config = Config {
         interfaces,
         workers: checker.workers(document.workers),
@@ -56,23 +55,10 @@ pub(super) fn check(document: Document) -> (Config, Vec<Problem>) {
     (config, checker.problems)
 }
 
-/// An address, where it stands and on which interface.
-struct Placed {
-    interface: String,
-    address: Address,
-    at: Location,
-}
-
 #[derive(Default)]
 pub(super) struct Checker {
     problems: Vec<Problem>,
-    places: Vec<Placed>,
-    /// Interface, LCP name, where.
-    lcps: Vec<(String, String, Location)>,
-    /// Interface, its device, where.
-    netdevs: Vec<(String, String, Location)>,
-    /// Interface, whether it has a twin, where.
-    names: Vec<(String, bool, Location)>,
+    claims: Claims,
 }
 
 impl Checker {
@@ -135,19 +121,8 @@ impl Checker {
         raw: schema::Interface,
         port: Option<Option<Port>>,
     ) -> Interface {
-        let mut known = port.is_some();
         let name_text = name.value.clone();
-        for (prefix, section) in [("BondEthernet", "bondethernets"), ("tap", "taps")] {
-            if name_text.starts_with(prefix) && !known {
-                known = true;
-                let message = format!("interface {name_text} does not exist in {section}");
-                self.say(
-                    name.referenced,
-                    message,
-                    format!("{section} is not supported yet; name a port for it in ports"),
-                );
-            }
-        }
+        let known = port.is_some() || self.refuse_name(name);
         self.unsupported(&name_text, &raw);
         let fallback = || Port {
             kind: PortKind::Netdev(name_text.clone()),
@@ -159,11 +134,17 @@ impl Checker {
         }
         let port = port.flatten().unwrap_or_else(fallback);
         let has_twin = !port.kind.is_device();
-        self.names
-            .push((name_text.clone(), has_twin, name.referenced));
+        self.claims.names.push(Claim {
+            interface: name_text.clone(),
+            what: has_twin,
+            at: name.referenced,
+        });
         if let PortKind::Netdev(device) = &port.kind {
-            self.netdevs
-                .push((name_text.clone(), device.clone(), name.referenced));
+            self.claims.netdevs.push(Claim {
+                interface: name_text.clone(),
+                what: device.clone(),
+                at: name.referenced,
+            });
         }
         Interface {
             description: raw.description.0.and_then(|text| text.value),
@@ -179,6 +160,19 @@ impl Checker {
             port,
             name: name_text,
         }
+    }
+
+    /// Refuses a name that belongs to a section which is not supported yet. True if it does.
+    fn refuse_name(&mut self, name: &Spanned<String>) -> bool {
+        let sections = [("BondEthernet", "bondethernets"), ("tap", "taps")];
+        let mut sections = sections.into_iter();
+        let Some((_, section)) = sections.find(|(begin, _)| name.value.starts_with(begin)) else {
+            return false;
+        };
+        let message = format!("interface {} does not exist in {section}", name.value);
+        let help = format!("{section} is not supported yet; name a port for it in ports");
+        self.say(name.referenced, message, help);
+        true
     }
 
     fn unsupported(&mut self, name: &str, raw: &schema::Interface) {
@@ -233,8 +227,11 @@ impl Checker {
             );
             return None;
         }
-        self.lcps
-            .push((name.to_owned(), lcp.value.clone(), lcp.referenced));
+        self.claims.lcps.push(Claim {
+            interface: name.to_owned(),
+            what: lcp.value.clone(),
+            at: lcp.referenced,
+        });
         Some(lcp.value)
     }
 
@@ -284,71 +281,14 @@ impl Checker {
                     "an address must be written in the same way everywhere",
                 );
             }
-            self.places.push(Placed {
+            self.claims.addresses.push(Claim {
                 interface: name.to_owned(),
-                address,
+                what: address,
                 at: text.referenced,
             });
             read.push(address);
         }
         read
-    }
-
-    fn lcps_unique(&mut self) {
-        let lcps = std::mem::take(&mut self.lcps);
-        for (interface, lcp, at) in &lcps {
-            if lcps.iter().filter(|(_, other, _)| other == lcp).count() > 1 {
-                let message =
-                    format!("interface {interface} does not have a unique LCP name {lcp}");
-                self.say(*at, message, "give each interface its own");
-            }
-        }
-    }
-
-    fn netdevs_unique(&mut self) {
-        let netdevs = std::mem::take(&mut self.netdevs);
-        for (at, (interface, device, place)) in netdevs.iter().enumerate() {
-            if let Some((other, ..)) = netdevs[..at].iter().find(|(_, d, _)| d == device) {
-                let message = format!("interface {interface} stands for {device}, as {other} does");
-                self.say(*place, message, "a device can be only one interface");
-            }
-        }
-    }
-
-    fn twins_apart(&mut self) {
-        let names = std::mem::take(&mut self.names);
-        for (of, ..) in names.iter().filter(|(_, has_twin, _)| *has_twin) {
-            let twin = Kind::twin_name(of);
-            if let Some((.., at)) = names.iter().find(|(name, ..)| *name == twin) {
-                let message = format!("interface {twin} has the name of the host's end of {of}");
-                self.say(*at, message, "give it another");
-            }
-        }
-    }
-
-    /// No network may overlap that of another interface; within one, hosts of the same network are
-    /// fine.
-    fn addresses_apart(&mut self) {
-        let mut problems = Vec::new();
-        for (index, one) in self.places.iter().enumerate() {
-            let clash = self.places.iter().enumerate().find(|(at, other)| {
-                let elsewhere = other.interface != one.interface;
-                let nested = *at < index && !other.address.same_network(&one.address);
-                *at != index && (elsewhere || nested) && other.address.overlaps(&one.address)
-            });
-            if let Some((_, other)) = clash {
-                let message = format!(
-                    "interface {} IP address {} conflicts with another",
-                    one.interface, one.address
-                );
-                let help = format!(
-                    "its network overlaps that of {} on interface {}",
-                    other.address, other.interface
-                );
-                problems.push(Problem::new(one.at, message).help(help));
-            }
-        }
-        self.problems.append(&mut problems);
     }
 
     fn workers(&mut self, given: Given<schema::Workers>) -> Workers {

@@ -5,6 +5,7 @@
 //! wrong and where. The kernel stays the truth about what is there: this is only what is wanted.
 
 mod check;
+mod conflicts;
 mod forms;
 mod ports;
 mod problem;
