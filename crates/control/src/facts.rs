@@ -35,6 +35,21 @@ pub struct Link {
     pub bus_address: Option<String>,
 }
 
+impl Link {
+    /// The link of this name among several; if there is none, the one of this alternative name.
+    pub fn named<'a>(
+        links: impl Iterator<Item = &'a Link> + Clone,
+        name: &str,
+    ) -> Option<&'a Link> {
+        let has_altname = |link: &&Link| link.altnames.iter().any(|other| other == name);
+        let by_altname = || links.clone().find(has_altname);
+        links
+            .clone()
+            .find(|link| link.name == name)
+            .or_else(by_altname)
+    }
+}
+
 /// An entry of the IPv4 neighbor table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbor {

@@ -64,7 +64,7 @@ fn a_client_is_answered() {
     );
     assert_eq!(
         refused(&["bogus", "command"], &mut client),
-        "unknown input `bogus command'"
+        "unknown input `bogus command`"
     );
 }
 

@@ -45,11 +45,11 @@ impl fmt::Display for Misunderstood {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Misunderstood::Unknown(before, rest) if before.is_empty() => {
-                write!(f, "unknown input `{rest}'")
+                write!(f, "unknown input `{rest}`")
             }
-            Misunderstood::Unknown(before, rest) => write!(f, "{before}: unknown input `{rest}'"),
+            Misunderstood::Unknown(before, rest) => write!(f, "{before}: unknown input `{rest}`"),
             Misunderstood::Ambiguous(word, candidates) => {
-                write!(f, "`{word}' could be {}", candidates.join(", "))
+                write!(f, "`{word}` could be {}", candidates.join(", "))
             }
             Misunderstood::Incomplete(before, next) if before.is_empty() => {
                 write!(f, "one of {} is needed", next.join(", "))
@@ -57,7 +57,7 @@ impl fmt::Display for Misunderstood {
             Misunderstood::Incomplete(before, next) => {
                 write!(f, "{before}: one of {} must follow", next.join(", "))
             }
-            Misunderstood::Argument(given, must) => write!(f, "`{given}' is not {must}"),
+            Misunderstood::Argument(given, must) => write!(f, "`{given}` is not {must}"),
         }
     }
 }
@@ -219,26 +219,26 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_said() {
         let no = |line: &str| said(line).unwrap_err();
-        assert_eq!(no("bogus command"), "unknown input `bogus command'");
-        assert_eq!(no("show lcp"), "show: unknown input `lcp'");
-        assert_eq!(no("show t"), "`t' could be trace, threads");
-        assert_eq!(no("show i"), "`i' could be interface, ip");
+        assert_eq!(no("bogus command"), "unknown input `bogus command`");
+        assert_eq!(no("show lcp"), "show: unknown input `lcp`");
+        assert_eq!(no("show t"), "`t` could be trace, threads");
+        assert_eq!(no("show i"), "`i` could be interface, ip");
         assert_eq!(no("show ip"), "show ip: one of fib, neighbors must follow");
         assert_eq!(no(""), "one of show, trace, clear is needed");
-        assert_eq!(no("show version now"), "show version: unknown input `now'");
+        assert_eq!(no("show version now"), "show version: unknown input `now`");
         assert_eq!(no("trace add ip4-input"), "trace add: one of N must follow");
         assert_eq!(
             no("trace add ip4-input 0"),
-            "`0' is not a number from 1 to 10000"
+            "`0` is not a number from 1 to 10000"
         );
         // An empty word, as a shell passes on an empty variable, stands for none.
         for (words, expected) in [
-            (&["show", "ip", ""][..], "show ip: unknown input `'"),
-            (&["show", "version", ""], "show version: unknown input `'"),
+            (&["show", "ip", ""][..], "show ip: unknown input ``"),
+            (&["show", "version", ""], "show version: unknown input ``"),
             (&["show", "interface", ""], ""),
             (
                 &["show", "ip", "fib", "", "0.0.0.0/0"],
-                "show ip fib: unknown input `0.0.0.0/0'",
+                "show ip fib: unknown input `0.0.0.0/0`",
             ),
         ] {
             let said = parse(words).err().map_or(String::new(), |e| e.to_string());
@@ -246,7 +246,7 @@ mod tests {
         }
         assert_eq!(
             no("show ip fib all"),
-            "`all' is not an IPv4 prefix as in 192.0.2.0/24"
+            "`all` is not an IPv4 prefix as in 192.0.2.0/24"
         );
     }
 

@@ -81,10 +81,7 @@ impl Translator {
 
     /// The device of a name or alternative name.
     pub fn link_named(&self, name: &str) -> Option<&Link> {
-        self.links().find(|link| link.name == name).or_else(|| {
-            self.links()
-                .find(|link| link.altnames.iter().any(|a| a == name))
-        })
+        Link::named(self.links.values().map(|(link, _)| link), name)
     }
 
     /// Our interfaces with the kernel's index of their device.

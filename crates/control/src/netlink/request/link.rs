@@ -31,11 +31,7 @@ impl Requests {
     /// NotFound: there is none.
     pub fn link_named(&mut self, name: &str) -> io::Result<Link> {
         let links = self.links()?;
-        let by_name = |link: &&Link| link.name == name;
-        let by_altname = |link: &&Link| link.altnames.iter().any(|other| other == name);
-        let found = links.iter().find(by_name);
-        let found = found.or_else(|| links.iter().find(by_altname));
-        found.cloned().ok_or_else(|| {
+        Link::named(links.iter(), name).cloned().ok_or_else(|| {
             let what = format!("there is no network device {name}");
             io::Error::new(io::ErrorKind::NotFound, what)
         })
