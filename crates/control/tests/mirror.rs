@@ -319,10 +319,7 @@ fn interfaces_appear_leave_and_vanish() {
         !memory.interfaces.contains_key(&3)
     });
     assert_eq!(follower.memory.route("198.51.100.0/24"), None);
-    let vanished = LinkNews::Vanished {
-        index: link,
-        owned: Some(3),
-    };
+    let vanished = LinkNews::Vanished { index: link };
     assert!(follower.translator.take_news().contains(&vanished));
 }
 

@@ -135,7 +135,7 @@ impl Topology {
             Gateway::Foreign => return None,
         };
         // The kernel allows members of a next-hop object no more than this.
-        let weight = hop.weight.clamp(1, u16::MAX.into()) as u16;
+        let weight = u16::try_from(hop.weight).unwrap_or(u16::MAX).max(1);
         Some(Path {
             interface: *self.owned.get(&hop.link)?,
             gateway,

@@ -34,12 +34,10 @@ pub enum LinkNews {
         /// Its name now.
         name: String,
     },
-    /// A device is gone, and with it our interface on it.
+    /// A device is gone; if it was ours, our interface went with it.
     Vanished {
         /// The kernel's index.
         index: u32,
-        /// Our interface on it.
-        owned: Option<InterfaceId>,
     },
 }
 
@@ -72,11 +70,6 @@ impl Translator {
     /// Whether everything has been seen once.
     pub fn synced(&self) -> bool {
         self.synced
-    }
-
-    /// The devices that there are.
-    pub fn links(&self) -> impl Iterator<Item = &Link> {
-        self.links.values().map(|(link, _)| link)
     }
 
     /// The device of a name or alternative name.
@@ -249,15 +242,11 @@ impl Translator {
         }
         self.neighbors.retain(|(link, _), _| *link != index);
         self.routes.remove_link(index, out);
-        let owned = self.owned.remove(&index);
-        if let Some(owned) = &owned {
-            delete_interfaces(owned, out);
+        if let Some(owned) = self.owned.remove(&index) {
+            delete_interfaces(&owned, out);
         }
         self.edit_addresses(index, out, |all| all.remove_link(index));
-        self.news.push(LinkNews::Vanished {
-            index,
-            owned: owned.map(|owned| owned.id),
-        });
+        self.news.push(LinkNews::Vanished { index });
     }
 
     /// Says what our interface on a device, and its twin, are like now.
@@ -270,7 +259,9 @@ impl Translator {
             name: name.to_owned(),
             kind,
             mac: link.mac.unwrap_or_default(),
-            mtu: (link.mtu.min(u32::from(u16::MAX)) as u16).clamp(*MTUS.start(), *MTUS.end()),
+            mtu: u16::try_from(link.mtu)
+                .unwrap_or(u16::MAX)
+                .clamp(*MTUS.start(), *MTUS.end()),
             up,
         };
         let up = link.admin_up && link.carrier;

@@ -70,7 +70,7 @@ impl Interfaces {
     pub fn take(&mut self, news: LinkNews, routing: &mut Routing) {
         match news {
             LinkNews::Appeared { index, name } => self.appeared(index, &name, routing),
-            LinkNews::Vanished { index, .. } => self.vanished(index, routing),
+            LinkNews::Vanished { index } => self.vanished(index, routing),
         }
     }
 
