@@ -141,56 +141,33 @@ fn details(f: &mut Formatter<'_>, header: &ip4::Header, packet: &[u8]) -> fmt::R
 /// The lines of the header in `segment`, if all of it is there.
 fn transport(f: &mut Formatter<'_>, proto: u8, segment: &[u8]) -> fmt::Result {
     match proto {
-        ip::UDP => {
-            let Some((header, _)) = udp::Header::parse(segment) else {
-                return Ok(());
-            };
-            write!(f, "\nUDP: {} -> {}", header.src_port(), header.dst_port())?;
-            write!(
-                f,
-                "\n  length {}, checksum {:#06x}",
-                header.length(),
-                header.checksum()
-            )
-        }
-        ip::TCP => {
-            let Some((header, _)) = tcp::Header::parse(segment) else {
-                return Ok(());
-            };
-            write!(f, "\nTCP: {} -> {}", header.src_port(), header.dst_port())?;
-            write!(
-                f,
-                "\n  seq. {:#010x} ack {:#010x}",
-                header.seq(),
-                header.ack()
-            )?;
-            let flags = names(header.flags.into(), &TCP_FLAGS);
-            write!(
-                f,
-                "\n  flags {:#04x} {flags}, header: {} bytes",
-                header.flags,
-                header.header_len()
-            )?;
-            write!(
-                f,
-                "\n  window {}, checksum {:#06x}",
-                header.window(),
-                header.checksum()
-            )
-        }
-        ip::ICMP => {
-            let Some((header, _)) = icmp4::Header::parse(segment) else {
-                return Ok(());
-            };
-            write!(
-                f,
-                "\nICMP {}, checksum {:#06x}",
-                Icmp(header),
-                header.checksum()
-            )
-        }
+        ip::UDP => udp::Header::parse(segment).map_or(Ok(()), |(header, _)| udp_lines(f, header)),
+        ip::TCP => tcp::Header::parse(segment).map_or(Ok(()), |(header, _)| tcp_lines(f, header)),
+        ip::ICMP => icmp4::Header::parse(segment).map_or(Ok(()), |(header, _)| {
+            let checksum = header.checksum();
+            write!(f, "\nICMP {}, checksum {checksum:#06x}", Icmp(header))
+        }),
         _ => Ok(()),
     }
+}
+
+fn udp_lines(f: &mut Formatter<'_>, header: &udp::Header) -> fmt::Result {
+    let (length, checksum) = (header.length(), header.checksum());
+    writeln!(f, "\nUDP: {} -> {}", header.src_port(), header.dst_port())?;
+    write!(f, "  length {length}, checksum {checksum:#06x}")
+}
+
+fn tcp_lines(f: &mut Formatter<'_>, header: &tcp::Header) -> fmt::Result {
+    let (seq, ack, flags) = (header.seq(), header.ack(), header.flags);
+    let (names, header_len) = (names(flags.into(), &TCP_FLAGS), header.header_len());
+    let (window, checksum) = (header.window(), header.checksum());
+    writeln!(f, "\nTCP: {} -> {}", header.src_port(), header.dst_port())?;
+    writeln!(f, "  seq. {seq:#010x} ack {ack:#010x}")?;
+    writeln!(
+        f,
+        "  flags {flags:#04x} {names}, header: {header_len} bytes"
+    )?;
+    write!(f, "  window {window}, checksum {checksum:#06x}")
 }
 
 /// `UDP 16.0.0.1:1025 -> 48.0.0.1:12, length 46, ttl 64`
