@@ -1,5 +1,6 @@
 //! The section about the machine, the ports and the generator.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::escape;
@@ -28,76 +29,44 @@ pub(super) fn section(result: &LabResult) -> String {
     out
 }
 
-/// Names and values, as HTML.
-fn facts(result: &LabResult) -> Vec<(&'static str, String)> {
+/// Names and values, as HTML; the value of an unknown fact is empty.
+fn facts(result: &LabResult) -> [(&'static str, String); 12] {
     let m = &result.machine;
-    let versions: Vec<String> = m
-        .versions
-        .iter()
-        .map(|(name, version)| escape(&format!("{name} {version}")))
-        .collect();
-    let mut methods: Vec<&str> = result
-        .runs
-        .iter()
-        .map(|r| r.cpu_method.as_str())
-        .filter(|m| !m.is_empty())
-        .collect();
-    methods.sort_unstable();
-    methods.dedup();
-    vec![
+    let known = |known: bool, text: String| if known { text } else { String::new() };
+    let gib = m.memory_bytes as f64 / (1u64 << 30) as f64;
+    let distance = m.round_trip_ns.map_or(String::new(), |(low, high)| {
+        format!("{low:.0} to {high:.0} ns for a cache line's round trip")
+    });
+    let steal = format!(
+        "{:.1} % of the processor time was taken by the hypervisor",
+        m.steal_percent
+    );
+    let methods: BTreeSet<&str> = result.runs.iter().map(|r| r.cpu_method.as_str()).collect();
+    let methods = methods.into_iter().filter(|m| !m.is_empty()).map(escape);
+    let versions = m.versions.iter();
+    let versions = versions.map(|(name, version)| escape(&format!("{name} {version}")));
+    let command = format!("<code>{}</code>", escape(&m.command));
+    [
         ("machine", escape(&m.product)),
         (
             "processor",
-            escape(&format!("{} ({} online)", m.cpu, m.cpus)),
+            format!("{} ({} online)", escape(&m.cpu), m.cpus),
         ),
-        (
-            "memory",
-            if m.memory_bytes > 0 {
-                format!("{:.1} GiB", m.memory_bytes as f64 / (1u64 << 30) as f64)
-            } else {
-                String::new()
-            },
-        ),
+        ("memory", known(m.memory_bytes > 0, format!("{gib:.1} GiB"))),
         ("system", escape(&m.os)),
         ("kernel", escape(&m.kernel)),
-        (
-            "processors' distance",
-            m.round_trip_ns.map_or(String::new(), |(low, high)| {
-                format!("{low:.0} to {high:.0} ns for a cache line's round trip")
-            }),
-        ),
-        (
-            "steal",
-            format!(
-                "{:.1} % of the processor time was taken by the hypervisor",
-                m.steal_percent
-            ),
-        ),
+        ("processors' distance", distance),
+        ("steal", steal),
         (
             "processor time of a device",
-            methods
-                .iter()
-                .map(|m| escape(m))
-                .collect::<Vec<_>>()
-                .join("<br>"),
+            methods.collect::<Vec<_>>().join("<br>"),
         ),
-        ("versions", versions.join(", ")),
-        (
-            "command",
-            if m.command.is_empty() {
-                String::new()
-            } else {
-                format!("<code>{}</code>", escape(&m.command))
-            },
-        ),
+        ("versions", versions.collect::<Vec<_>>().join(", ")),
+        ("command", known(!m.command.is_empty(), command)),
         ("start", escape(&m.started)),
         (
             "duration",
-            if m.seconds > 0.0 {
-                format!("{:.0} s", m.seconds)
-            } else {
-                String::new()
-            },
+            known(m.seconds > 0.0, format!("{:.0} s", m.seconds)),
         ),
     ]
 }
