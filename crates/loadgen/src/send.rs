@@ -268,12 +268,12 @@ impl Drop for Sender {
 /// The next packet of a stream, in buffers of the pool. None if there are none left.
 #[inline]
 fn packet(fields: &mut Fields, scratch: &mut Vec<u8>, bufs: &mut Buffers) -> Option<Desc> {
-    if fields.len() > usize::from(bufs.pool().room()) {
+    if fields.frame_len() > usize::from(bufs.pool().room()) {
         scratch.clear();
         fields.append(scratch);
         return bufs.copy_in(scratch);
     }
-    let (mut desc, _) = bufs.alloc_len(fields.len())?;
+    let (mut desc, _) = bufs.alloc_len(fields.frame_len())?;
     fields.write(bufs.pool().bytes_of_mut(&mut desc));
     Some(desc)
 }

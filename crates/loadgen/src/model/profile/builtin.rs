@@ -1,6 +1,7 @@
 //! The built-in profiles. They send the same packets as the T-Rex profiles of the same name.
 
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 
 use wire::craft::Packet;
 use wire::eth::{self, MIN_FRAME, Mac};
@@ -88,20 +89,7 @@ fn bench(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
             KNOWN.join(", ")
         ));
     }
-    match tunables.get("flow") {
-        None | Some("no-fs") => {}
-        Some(flow @ ("fs" | "fsl")) => {
-            return Err(format!(
-                "flow={flow} (flow statistics) is not supported yet; leave it out"
-            ));
-        }
-        Some(flow) => return Err(format!("flow={flow}: expected no-fs")),
-    }
-    if tunables.get("pg_id").is_some() {
-        return Err(
-            "pg_id numbers flow statistics, which are not supported yet; leave it out".to_owned(),
-        );
-    }
+    no_flow_statistics(tunables)?;
     let [from, to] = facing(BENCH, way);
     let stream = |size: usize, pps, isg| {
         let packet = udp(from.0, to.0, (1025, 12), false, size - FCS);
@@ -121,21 +109,37 @@ fn bench(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
                 .map(|(size, (pps, isg))| stream(size, pps, isg))
                 .collect()
         }
-        size => {
-            let size = size
-                .parse()
-                .ok()
-                .filter(|s| (64..=MAX_FRAME + FCS).contains(s));
-            let size = size.ok_or_else(|| {
-                format!(
-                    "size={}: expected imix or 64 to {}",
-                    tunables.get("size").unwrap_or(""),
-                    MAX_FRAME + FCS
-                )
-            })?;
-            Ok(vec![stream(size, 1.0, 0.0)?])
-        }
+        size => Ok(vec![stream(frame_size(size)?, 1.0, 0.0)?]),
     }
+}
+
+/// A frame size with its check sequence.
+fn frame_size(text: &str) -> Result<usize, String> {
+    const SIZES: RangeInclusive<usize> = MIN_FRAME + FCS..=MAX_FRAME + FCS;
+    let size = text.parse().ok().filter(|size| SIZES.contains(size));
+    size.ok_or_else(|| {
+        let (least, most) = SIZES.into_inner();
+        format!("size={text}: expected imix or {least} to {most}")
+    })
+}
+
+/// Refuses flow statistics.
+fn no_flow_statistics(tunables: &Tunables) -> Result<(), String> {
+    match tunables.get("flow") {
+        None | Some("no-fs") => {}
+        Some(flow @ ("fs" | "fsl")) => {
+            return Err(format!(
+                "flow={flow} (flow statistics) is not supported yet; leave it out"
+            ));
+        }
+        Some(flow) => return Err(format!("flow={flow}: expected no-fs")),
+    }
+    if tunables.get("pg_id").is_some() {
+        return Err(
+            "pg_id numbers flow statistics, which are not supported yet; leave it out".to_owned(),
+        );
+    }
+    Ok(())
 }
 
 fn imix(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {

@@ -135,32 +135,12 @@ fn stream(index: usize, value: Value) -> Result<Option<Stream>, String> {
     if !raw.enabled {
         return Ok(None);
     }
-    let unsupported = |what: String| Err(format!("{what} is not supported yet"));
-    match raw.mode.kind.as_str() {
-        "continuous" => {}
-        "single_burst" | "multi_burst" => return unsupported(format!("mode {}", raw.mode.kind)),
-        other => {
-            return Err(format!(
-                "mode `{other}` is not continuous, single_burst or multi_burst"
-            ));
-        }
-    }
+    continuous(&raw.mode.kind)?;
     if !raw.self_start {
         // Only the end of a burst starts another stream, and there are no bursts.
         return Ok(None);
     }
-    if raw.start_paused {
-        return unsupported("start_paused".to_owned());
-    }
-    if raw.flags & 8 != 0 {
-        return unsupported("a dummy stream (flags bit 3)".to_owned());
-    }
-    if raw.flow_stats.is_some_and(|f| f.enabled) {
-        return unsupported("flow_stats".to_owned());
-    }
-    if !(raw.isg.is_finite() && raw.isg >= 0.0) {
-        return Err(format!("isg {} is not a time in microseconds", raw.isg));
-    }
+    supported(&raw)?;
     let mut stream = Stream {
         name: raw.name.unwrap_or_else(|| format!("stream {index}")),
         packet: packet(&raw.packet.binary)?,
@@ -188,6 +168,38 @@ fn stream(index: usize, value: Value) -> Result<Option<Stream>, String> {
         }
     }
     Ok(Some(stream))
+}
+
+/// Refuses modes other than continuous.
+fn continuous(mode: &str) -> Result<(), String> {
+    match mode {
+        "continuous" => Ok(()),
+        "single_burst" | "multi_burst" => unsupported(&format!("mode {mode}")),
+        other => Err(format!(
+            "mode `{other}` is not continuous, single_burst or multi_burst"
+        )),
+    }
+}
+
+/// Refuses a stream that would have to be sent differently.
+fn supported(raw: &RawStream) -> Result<(), String> {
+    if raw.start_paused {
+        return unsupported("start_paused");
+    }
+    if raw.flags & 8 != 0 {
+        return unsupported("a dummy stream (flags bit 3)");
+    }
+    if raw.flow_stats.as_ref().is_some_and(|f| f.enabled) {
+        return unsupported("flow_stats");
+    }
+    if !(raw.isg.is_finite() && raw.isg >= 0.0) {
+        return Err(format!("isg {} is not a time in microseconds", raw.isg));
+    }
+    Ok(())
+}
+
+fn unsupported(what: &str) -> Result<(), String> {
+    Err(format!("{what} is not supported yet"))
 }
 
 fn packet(binary: &str) -> Result<Vec<u8>, String> {
@@ -228,18 +240,7 @@ fn rate(raw: Option<RawRate>) -> Result<StreamRate, String> {
 
 fn instruction(stream: &mut Stream, kind: &str, value: Value) -> Result<(), String> {
     let step = match kind {
-        "flow_var" => {
-            let raw = serde_json::from_value(value).map_err(|e| e.to_string())?;
-            let variable = variable(raw)?;
-            if stream.variables.iter().any(|v| v.name == variable.name) {
-                return Err(format!("variable `{}` is defined twice", variable.name));
-            }
-            if stream.variables.len() == MAX_VARIABLES {
-                return Err(format!("more than {MAX_VARIABLES} variables"));
-            }
-            stream.variables.push(variable);
-            return Ok(());
-        }
+        "flow_var" => return define(stream, value),
         "write_flow_var" => {
             let raw: RawWrite = serde_json::from_value(value).map_err(|e| e.to_string())?;
             let variable = stream.variables.iter().position(|v| v.name == raw.name);
@@ -275,6 +276,19 @@ fn instruction(stream: &mut Stream, kind: &str, value: Value) -> Result<(), Stri
         ));
     }
     stream.steps.push(step);
+    Ok(())
+}
+
+/// Adds a variable to the stream.
+fn define(stream: &mut Stream, value: Value) -> Result<(), String> {
+    let variable = variable(serde_json::from_value(value).map_err(|e| e.to_string())?)?;
+    if stream.variables.iter().any(|v| v.name == variable.name) {
+        return Err(format!("variable `{}` is defined twice", variable.name));
+    }
+    if stream.variables.len() == MAX_VARIABLES {
+        return Err(format!("more than {MAX_VARIABLES} variables"));
+    }
+    stream.variables.push(variable);
     Ok(())
 }
 

@@ -184,13 +184,8 @@ impl Fields {
 
     /// Frame length in bytes, without frame check sequence.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub fn frame_len(&self) -> usize {
         self.frame.len()
-    }
-
-    /// Always false: the smallest frame has 60 bytes.
-    pub fn is_empty(&self) -> bool {
-        self.frame.is_empty()
     }
 
     /// Writes the next packet to the start of `out` and returns its length. Returns 0, and stays at
