@@ -26,76 +26,114 @@ fn host_answers(netns: &Netns) -> bool {
     .is_some()
 }
 
+/// A router with a memif `m0`, to which a client is connected, and with a tap port `t0`.
+struct Lab {
+    memif: memif::Interface,
+    _queues: Vec<memif::Queue>,
+    _control: memif::Control,
+    router: Router,
+    _directory: Directory,
+    netns: Netns,
+}
+
+impl Lab {
+    fn start() -> Self {
+        let netns = Netns::create("router").unwrap();
+        let directory = Directory::new();
+        let socket = directory.path().join("m0.sock").display().to_string();
+        let yaml = format!(
+            "interfaces:\n  m0: {{ lcp: m0, addresses: [ 10.9.0.1/24 ] }}\n  t0: {{ lcp: t0, addresses: [ 10.9.1.1/24 ] }}\n\
+             ports:\n  m0: {{ memif: {{ socket: {socket}, role: server }} }}\n  t0: {{ tap: {{ name: t0-port }} }}\n"
+        );
+        let router = Router::start(&netns, &yaml);
+        let control = memif::Control::start().unwrap();
+        let config = memif::Config::new("theirs", &socket, memif::Role::Client);
+        let (memif, queues) = control.add(config).unwrap();
+        let lab = Self {
+            memif,
+            _queues: queues,
+            _control: control,
+            router,
+            _directory: directory,
+            netns,
+        };
+        assert!(until(patience(), || lab.memif.status().up));
+        lab.assert_host_answers();
+        lab
+    }
+
+    fn assert_host_answers(&self) {
+        let answers = until(patience(), || host_answers(&self.netns));
+        assert!(answers, "{}", self.router.process.log());
+    }
+
+    /// Fails unless a device is up and has an address, soon.
+    fn assert_has_address(&self, device: &str, address: &str) {
+        let shown = || self.netns.ip(&format!("-4 address show dev {device} up"));
+        let has = until(patience(), || {
+            shown().is_ok_and(|shown| shown.contains(address))
+        });
+        assert!(has, "{}", self.router.process.log());
+    }
+
+    /// The port of `m0`, as the router shows it.
+    fn port(&self) -> String {
+        let hardware = self.router.show(&["hardware", "m0"]);
+        hardware["interfaces"][0]["port"].to_string()
+    }
+}
+
 #[test]
-fn a_tap_that_somebody_deletes_is_made_again() {
-    if skipped("a_tap_that_somebody_deletes_is_made_again", &["ip"]) {
+fn a_deleted_host_tap_is_made_again_and_its_port_stays_up() {
+    const NAME: &str = "a_deleted_host_tap_is_made_again_and_its_port_stays_up";
+    if skipped(NAME, &["ip"]) {
         return;
     }
-    let netns = Netns::create("router").unwrap();
-    let directory = Directory::new();
-    let socket = directory.path().join("m0.sock").display().to_string();
-    let yaml = format!(
-        "interfaces:\n  m0: {{ lcp: m0, addresses: [ 10.9.0.1/24 ] }}\n  t0: {{ lcp: t0, addresses: [ 10.9.1.1/24 ] }}\n\
-         ports:\n  m0: {{ memif: {{ socket: {socket}, role: server }} }}\n  t0: {{ tap: {{ name: t0-port }} }}\n"
-    );
-    let router = Router::start(&netns, &yaml);
-    let control = memif::Control::start().unwrap();
-    let config = memif::Config::new("theirs", &socket, memif::Role::Client);
-    let (interface, _queues) = control.add(config).unwrap();
-    assert!(until(patience(), || interface.status().up));
-    assert!(until(patience(), || host_answers(&netns)));
-
-    // The host's end of a port: the port itself stays as it is.
-    let index = |name: &str| netns.ip(&format!("-o link show dev {name}")).unwrap();
-    let has_address = |name: &str, address: &str| {
-        until(patience(), || {
-            let shown = netns.ip(&format!("-4 address show dev {name} up"));
-            shown.is_ok_and(|shown| shown.contains(address))
-        })
+    let lab = Lab::start();
+    let index = |name: &str| {
+        let shown = lab.netns.ip(&format!("-o link show dev {name}"));
+        shown.unwrap()
     };
     for (name, address) in [("m0", "10.9.0.1/24"), ("t0", "10.9.1.1/24")] {
         let before = index(name);
-        netns.ip(&format!("link del {name}")).unwrap();
-        assert!(has_address(name, address), "{}", router.process.log());
+        lab.netns.ip(&format!("link del {name}")).unwrap();
+        lab.assert_has_address(name, address);
         assert_ne!(before, index(name));
     }
-    assert!(interface.status().up);
-    assert!(!router.process.log().contains("interface m0: link down"));
-    assert!(
-        until(patience(), || host_answers(&netns)),
-        "{}",
-        router.process.log()
-    );
+    assert!(lab.memif.status().up);
+    let log = lab.router.process.log();
+    assert!(!log.contains("interface m0: link down"), "{log}");
+    lab.assert_host_answers();
+}
 
-    // The tap that is the port.
-    netns.ip("link del t0-port").unwrap();
-    assert!(
-        until(patience(), || host_answers(&netns)),
-        "{}",
-        router.process.log()
-    );
+#[test]
+fn a_deleted_port_tap_is_made_again() {
+    if skipped("a_deleted_port_tap_is_made_again", &["ip"]) {
+        return;
+    }
+    let lab = Lab::start();
+    lab.netns.ip("link del t0-port").unwrap();
+    lab.assert_host_answers();
+}
 
-    // Another device takes the name: the port waits until it is free.
-    router.process.signal(rustix::process::Signal::STOP);
-    netns.ip("link del m0").unwrap();
-    netns.ip("link add m0 type veth peer name other").unwrap();
-    router.process.signal(rustix::process::Signal::CONT);
-    let port = || {
-        let hardware = router.show(&["hardware", "m0"]);
-        hardware["interfaces"][0]["port"].to_string()
-    };
-    assert!(
-        until(patience(), || port().contains("waiting: making tap m0")),
-        "{}",
-        port()
-    );
-    assert!(until(patience(), || !interface.status().up));
-    netns.ip("link del m0").unwrap();
-    assert!(until(patience(), || interface.status().up), "{}", port());
-    assert!(
-        until(patience(), || port().contains("connected to theirs")),
-        "{}",
-        port()
-    );
-    assert!(has_address("m0", "10.9.0.1/24"));
+#[test]
+fn a_port_waits_until_the_name_of_its_tap_is_free() {
+    if skipped("a_port_waits_until_the_name_of_its_tap_is_free", &["ip"]) {
+        return;
+    }
+    let lab = Lab::start();
+    lab.router.process.signal(rustix::process::Signal::STOP);
+    lab.netns.ip("link del m0").unwrap();
+    let taken = "link add m0 type veth peer name other";
+    lab.netns.ip(taken).unwrap();
+    lab.router.process.signal(rustix::process::Signal::CONT);
+    let waits = until(patience(), || lab.port().contains("waiting: making tap m0"));
+    assert!(waits, "{}", lab.port());
+    assert!(until(patience(), || !lab.memif.status().up));
+    lab.netns.ip("link del m0").unwrap();
+    let up = until(patience(), || lab.memif.status().up);
+    assert!(up, "{}", lab.port());
+    let connected = until(patience(), || lab.port().contains("connected to theirs"));
+    assert!(connected, "{}", lab.port());
+    lab.assert_has_address("m0", "10.9.0.1/24");
 }

@@ -69,35 +69,52 @@ fn testpmd(netns: &Netns, role: &str, sockets: &[String; 2]) -> Spawn {
         .inside(netns)
 }
 
-fn through_testpmd(role: &str, theirs: &str) {
-    let create = |label| Netns::create(label).unwrap();
-    let (ends, wire, router_ns) = (create("ends"), create("wire"), create("router"));
+/// The veths between the hosts' ends and testpmd.
+fn links(ends: &Netns, wire: &Netns) {
     for (i, mac) in [H0, H1].into_iter().enumerate() {
         let (name, wire_name, mac) = (format!("h{i}"), format!("w{i}"), text(mac));
         let end = End {
-            netns: &ends,
+            netns: ends,
             name: &name,
             mac: &mac,
             address: None,
         };
         let far = End {
-            netns: &wire,
+            netns: wire,
             name: &wire_name,
             mac: WIRE[i],
             address: None,
         };
         veth::pair(end, far, 1500).unwrap();
-        veth::host_end(&ends, &name).unwrap();
+        veth::host_end(ends, &name).unwrap();
         wire.ip(&format!("link set {wire_name} promisc on"))
             .unwrap();
     }
-    let directory = cleanup::directory();
-    let sockets = [0, 1].map(|i| {
-        directory
-            .join(format!("{role}{i}.sock"))
-            .display()
-            .to_string()
+}
+
+/// Routes by the twins, once they are there.
+fn routes(netns: &Netns, router: &Router) {
+    let twins = until(patience(), || {
+        let link = |twin| netns.ip(&format!("link show {twin}"));
+        ["r0", "r1"].into_iter().all(|twin| link(twin).is_ok())
     });
+    assert!(twins, "{}", router.process.log());
+    for (i, (host, mac)) in [(HOST[0], H0), (HOST[1], H1)].into_iter().enumerate() {
+        let behind = ["16.0.0.0/8", "48.0.0.0/8"][i];
+        let lines = format!(
+            "neigh replace {host} lladdr {} dev r{i} nud permanent\nroute replace {behind} via {host} dev r{i}\n",
+            text(mac)
+        );
+        netns.ip_batch(&lines).unwrap();
+    }
+}
+
+fn through_testpmd(role: &str, theirs: &str) {
+    let create = |label| Netns::create(label).unwrap();
+    let (ends, wire, router_ns) = (create("ends"), create("wire"), create("router"));
+    links(&ends, &wire);
+    let socket = |i: usize| cleanup::directory().join(format!("{role}{i}.sock"));
+    let sockets = [0, 1].map(|i| socket(i).display().to_string());
     let start_peer = || testpmd(&wire, theirs, &sockets).start().unwrap();
     // The listening side goes first. testpmd as the server dies of a client that gives up before
     // its ports run.
@@ -108,24 +125,7 @@ fn through_testpmd(role: &str, theirs: &str) {
     }
     let router = Router::start(&router_ns, &configuration(role, &sockets));
     let peer = peer.get_or_insert_with(start_peer);
-    let twins = until(patience(), || {
-        ["r0", "r1"]
-            .iter()
-            .all(|twin| router_ns.ip(&format!("link show {twin}")).is_ok())
-    });
-    assert!(twins, "{}", router.process.log());
-    for (i, (host, mac)) in [(HOST[0], H0), (HOST[1], H1)].into_iter().enumerate() {
-        router_ns
-            .ip(&format!(
-                "neigh replace {host} lladdr {} dev r{i} nud permanent",
-                text(mac)
-            ))
-            .unwrap();
-        let behind = ["16.0.0.0/8", "48.0.0.0/8"][i];
-        router_ns
-            .ip(&format!("route replace {behind} via {host} dev r{i}"))
-            .unwrap();
-    }
+    routes(&router_ns, &router);
     let (left, right) = (Raw::open(&ends, "h0", H0), Raw::open(&ends, "h1", H1));
     let passes = until(patience(), || echo(&left, &right, 0, 26));
     assert!(
