@@ -4,10 +4,8 @@
 use std::process::Output;
 use std::time::Duration;
 
-use crate::harness::{
-    Directory, Hosts, Netns, PARSHALL, Router, Spawn, for_everyone, skipped,
-    topology::CONFIGURATION,
-};
+use crate::harness::topology::CONFIGURATION;
+use crate::harness::{Directory, Hosts, Netns, PARSHALL, Router, Spawn, for_everyone, skipped};
 
 /// A router that accepted wrong input would run for ever.
 const LIMIT: Duration = Duration::from_secs(20);

@@ -5,14 +5,11 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::harness::craft::Ip4;
+use crate::harness::router::{forwards_to, is_to};
+use crate::harness::topology::{CONFIGURATION, H0, HOST, R0, ROUTER};
 use crate::harness::{
-    Hosts, Netns, Process, Raw, Router, Spawn, cleanup, command,
-    craft::Ip4,
-    patience,
-    router::{forwards_to, is_to},
-    skipped,
-    topology::{CONFIGURATION, H0, HOST, R0, ROUTER},
-    until,
+    Hosts, Netns, Process, Raw, Router, Spawn, cleanup, command, patience, skipped, until,
 };
 
 /// The prefix that the neighbour announces, and an address in it.

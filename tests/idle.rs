@@ -2,15 +2,10 @@
 
 use std::time::Duration;
 
-use crate::harness::{
-    Directory, Hosts, Netns, Raw, Router,
-    craft::{Ip4, Mac},
-    patience,
-    router::{forwards, is_to},
-    skipped,
-    topology::{CONFIGURATION, H0, H1, HOST, R0, ROUTER, text},
-    until,
-};
+use crate::harness::craft::{Ip4, Mac};
+use crate::harness::router::{forwards, is_to};
+use crate::harness::topology::{CONFIGURATION, H0, H1, HOST, R0, ROUTER, text};
+use crate::harness::{Directory, Hosts, Netns, Raw, Router, patience, skipped, until};
 
 /// Processor seconds that a process has used (`/proc/<pid>/stat`, fields 14 and 15, hundredths of a
 /// second).

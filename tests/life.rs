@@ -3,15 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::harness::craft::Ip4;
+use crate::harness::random::Random;
+use crate::harness::router::forwards;
+use crate::harness::topology::{CONFIGURATION, H0, R0, ROUTER};
 use crate::harness::{
-    Directory, Hosts, Netns, PARSHALL, Raw, Router, SetOnDrop,
-    craft::Ip4,
-    patience,
-    random::Random,
-    router::forwards,
-    skipped,
-    topology::{CONFIGURATION, H0, R0, ROUTER},
-    until,
+    Directory, Hosts, Netns, PARSHALL, Raw, Router, SetOnDrop, patience, skipped, until,
 };
 
 /// Whether an XDP program is on the router's interfaces.

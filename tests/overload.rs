@@ -1,6 +1,7 @@
 //! More packets than anything can forward.
 
-use crate::harness::{Hosts, Router, patience, skipped, topology::CONFIGURATION, until};
+use crate::harness::topology::CONFIGURATION;
+use crate::harness::{Hosts, Router, patience, skipped, until};
 
 /// The kernel drops the excess; all buffers come back.
 #[test]

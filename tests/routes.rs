@@ -8,16 +8,11 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::harness::{
-    Hosts, Netns, Raw, Router, SetOnDrop,
-    craft::Ip4,
-    patience,
-    random::Random,
-    router::{forwards, forwards_to, is_to},
-    skipped,
-    topology::{CONFIGURATION, H0, HOST, R0},
-    until,
-};
+use crate::harness::craft::Ip4;
+use crate::harness::random::Random;
+use crate::harness::router::{forwards, forwards_to, is_to};
+use crate::harness::topology::{CONFIGURATION, H0, HOST, R0};
+use crate::harness::{Hosts, Netns, Raw, Router, SetOnDrop, patience, skipped, until};
 
 use self::table::{differences, kernels, routers, routers_route, way_fits};
 

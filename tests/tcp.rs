@@ -4,11 +4,8 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::harness::{
-    Hosts, Netns, Router, lacks_multi_buffer, patience, skipped,
-    topology::{CONFIGURATION, HOST},
-    until,
-};
+use crate::harness::topology::{CONFIGURATION, HOST};
+use crate::harness::{Hosts, Netns, Router, lacks_multi_buffer, patience, skipped, until};
 
 /// Bytes in each direction, in chunks.
 const CHUNK: usize = 64 * 1024;

@@ -2,11 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use crate::harness::{
-    craft::{DF, ICMP, Ip4, MF, Mac, checksum},
-    random::Random,
-    topology::{H0, HOST, R0, ROUTER},
-};
+use crate::harness::craft::{DF, ICMP, Ip4, MF, Mac, checksum};
+use crate::harness::random::Random;
+use crate::harness::topology::{H0, HOST, R0, ROUTER};
 
 /// A frame from the left, of a link that takes packets of `mtu` bytes; `id` is different for each,
 /// so that no two packets are the same.

@@ -5,7 +5,8 @@ use std::net::UdpSocket;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::Duration;
 
-use super::{Netns, craft::Mac, patience};
+use super::craft::Mac;
+use super::{Netns, patience};
 
 /// A socket that sends and receives whole Ethernet frames on one interface. What the interface
 /// itself sends is not received.

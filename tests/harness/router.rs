@@ -6,12 +6,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{
-    Netns, PARSHALL, Process, Raw, Spawn, cleanup, command,
-    craft::Ip4,
-    patience,
-    topology::{H0, R0},
-};
+use super::craft::Ip4;
+use super::topology::{H0, R0};
+use super::{Netns, PARSHALL, Process, Raw, Spawn, cleanup, command, patience};
 
 /// A running `parshall run`, with a configuration and a socket of its own.
 pub struct Router {

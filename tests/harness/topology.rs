@@ -11,7 +11,8 @@ use std::net::Ipv4Addr;
 use lab::veth::{self, End};
 use testbed::Alone;
 
-use super::{Netns, PARSHALL, Raw, Router, alone, craft::Mac, patience, until};
+use super::craft::Mac;
+use super::{Netns, PARSHALL, Raw, Router, alone, patience, until};
 
 /// Ethernet address of the left host.
 pub const H0: Mac = [2, 0x70, 0x73, 1, 0, 2];

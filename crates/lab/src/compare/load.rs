@@ -10,12 +10,9 @@ use serde::Deserialize;
 use loadgen::device::Sender;
 use loadgen::measure::search::{Event, Found};
 
-use crate::{
-    Error, Netns, Spawn,
-    cpu::{Stat, Time},
-    invocation::{Loadtest, Search},
-    patience,
-};
+use crate::cpu::{Stat, Time};
+use crate::invocation::{Loadtest, Search};
+use crate::{Error, Netns, Spawn, patience};
 
 /// A process that has closed its standard error ends within this time.
 const ENDING: Duration = Duration::from_secs(10);

@@ -14,20 +14,15 @@ use loadgen::measure::search::{Event, Found};
 use report::model::{Ceiling, LabResult, PortMode, Run};
 use report::setup::{Direction, Dut, Io, Lane, Load, Spread};
 
-use self::{
-    attribution::Alone,
-    device::{Cpus, Running},
-    load::{FlatOut, Outcome},
-    plan::Depth,
-    topology::Topology,
-};
-use crate::{
-    Error, cleanup,
-    cpu::Stat,
-    invocation::{self, Loadtest, Search},
-    machine,
-    probe::{self, RoundTrip},
-};
+use self::attribution::Alone;
+use self::device::{Cpus, Running};
+use self::load::{FlatOut, Outcome};
+use self::plan::Depth;
+use self::topology::Topology;
+use crate::cpu::Stat;
+use crate::invocation::{self, Loadtest, Search};
+use crate::probe::{self, RoundTrip};
+use crate::{Error, cleanup, machine};
 
 /// The devices to compare, and how.
 #[derive(Debug, Clone)]

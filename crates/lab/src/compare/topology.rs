@@ -12,12 +12,10 @@
 
 use report::setup::Io;
 
-use crate::{
-    Error, Netns,
-    cleanup::directory,
-    invocation::Pair,
-    veth::{self, End},
-};
+use crate::cleanup::directory;
+use crate::invocation::Pair;
+use crate::veth::{self, End};
+use crate::{Error, Netns};
 
 /// Largest IP packet on the links, in bytes.
 const MTU: u16 = 1500;
