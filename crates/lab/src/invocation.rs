@@ -27,6 +27,7 @@
 //! process.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use report::setup::{Direction, Flows, Size};
 
@@ -48,8 +49,8 @@ pub struct Pair {
 /// The kind of search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Search {
-    /// For the highest rate with no more than 0.1 % loss, within this many milliseconds.
-    MaxRate(u64),
+    /// For the highest rate with no more than 0.1 % loss, within this time.
+    MaxRate(Duration),
     /// One trial as fast as the generator can.
     FlatOut,
 }
@@ -114,7 +115,7 @@ impl Loadtest<'_> {
             Search::MaxRate(budget) => {
                 flag("search", "max-rate");
                 flag("loss", "0.001");
-                flag("budget", &format!("{budget}ms"));
+                flag("budget", &format!("{}ms", budget.as_millis()));
             }
             Search::FlatOut => flag("search", "flat-out"),
         }
@@ -164,7 +165,7 @@ mod tests {
             flows: Flows::One,
             cpus: &[0, 1],
             others: &[],
-            search: Search::MaxRate(9000),
+            search: Search::MaxRate(Duration::from_secs(9)),
         };
         let line = test.args().join(" ");
         assert!(

@@ -353,7 +353,7 @@ mod tests {
             pair("memif:/x,id=0,role=client", "memif:/y,id=0,role=client"),
         ];
         for search in [
-            lab::invocation::Search::MaxRate(9000),
+            lab::invocation::Search::MaxRate(Duration::from_secs(9)),
             lab::invocation::Search::FlatOut,
         ] {
             let asked = lab::invocation::Loadtest {

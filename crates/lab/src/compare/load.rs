@@ -80,7 +80,7 @@ pub fn run(
         let _ = sender.send(read);
     });
     let budget = match test.search {
-        Search::MaxRate(budget) => Duration::from_millis(budget),
+        Search::MaxRate(budget) => budget,
         Search::FlatOut => Duration::ZERO,
     };
     let limit = patience(2 * budget + Duration::from_secs(60));

@@ -100,7 +100,7 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, 
         ));
     }
     let loads = options.depth.loads();
-    let per_load = options.depth.budget() as f64 / 1000.0 + SETUP_SECONDS;
+    let per_load = options.depth.budget().as_secs_f64() + SETUP_SECONDS;
     let per_round: f64 =
         candidates.len() as f64 * (SETUP_SECONDS + loads.len() as f64 * (per_load + 2.0));
     let mut comparison = Comparison {

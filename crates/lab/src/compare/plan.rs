@@ -1,6 +1,7 @@
 //! The plan of a comparison: loads, devices, rounds, and their duration.
 
 use std::fmt;
+use std::time::Duration;
 
 use report::setup::{Direction, Dut, Flows, Io, Load, Size, Spread};
 
@@ -54,12 +55,12 @@ impl Depth {
         if self == Self::Full { 5 } else { 1 }
     }
 
-    /// Time for one search in milliseconds, warm-up and ramp included.
-    pub fn budget(self) -> u64 {
-        match self {
-            Self::Quick => 8_000,
-            Self::Default | Self::Full => 26_000,
-        }
+    /// Time for one search, warm-up and ramp included.
+    pub fn budget(self) -> Duration {
+        Duration::from_secs(match self {
+            Self::Quick => 8,
+            Self::Default | Self::Full => 26,
+        })
     }
 
     /// Placements to try: the one at which the device does better, or both.
