@@ -123,7 +123,7 @@ impl FromStr for Size {
             "imix" => Ok(Self::Imix),
             _ => text
                 .parse()
-                .map(Size::Bytes)
+                .map(Self::Bytes)
                 .map_err(|_| format!("size `{text}`: expected bytes or imix")),
         }
     }

@@ -52,7 +52,7 @@ pub struct Attributes<'a>(pub &'a [u8]);
 impl<'a> Attributes<'a> {
     /// The attributes after a fixed header of `skip` bytes; none if the payload is shorter.
     pub fn behind(payload: &'a [u8], skip: usize) -> Self {
-        Attributes(payload.get(skip..).unwrap_or_default())
+        Self(payload.get(skip..).unwrap_or_default())
     }
 
     /// The value of the first attribute of a type.

@@ -41,7 +41,7 @@ pub(crate) struct Device {
 impl Default for Device {
     fn default() -> Self {
         let delay = Duration::from_millis(30);
-        Device {
+        Self {
             capacity: 1e6,
             collapse: 1.0,
             background: 0.0,
@@ -191,7 +191,7 @@ impl Simulation {
             random: device.seed,
             ..State::default()
         };
-        Simulation {
+        Self {
             device,
             state: Arc::new(Mutex::new(state)),
         }

@@ -28,7 +28,7 @@ impl<'a> Runs<'a> {
         watch: &'a mut dyn FnMut(Event),
     ) -> Self {
         let points = Vec::new();
-        Runs {
+        Self {
             paths,
             clock,
             watch,

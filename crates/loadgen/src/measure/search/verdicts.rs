@@ -62,7 +62,7 @@ impl<'a> Search<'a> {
         let ceiling = flat.sent_pps().0 / ways;
         // A device without loss up to its capacity forwards that much flat out, too.
         let likely = (flat.forwarded.0 / ways).max(1.0);
-        let mut search = Search {
+        let mut search = Self {
             goal,
             ways,
             threshold: Threshold::near(likely, likely / FAR, likely.max(ceiling) * FAR),
