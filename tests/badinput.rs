@@ -152,7 +152,7 @@ fn a_port_that_cannot_open_takes_the_others_back() {
         "interfaces:\n  r0: {}\n  r1: {}\nports:\n  r1: { netdev: r1, mode: zero-copy }\n",
         &["r1", "zero-copy"],
     );
-    // A macvlan takes no larger packets than what it stands on.
+    // A macvlan takes no larger packets than the device below it.
     hosts
         .router
         .ip("link add link r1 name m1 type macvlan")

@@ -3,8 +3,8 @@
 //!
 //! Each is started by `setpriv --pdeathsig KILL`, so that the kernel kills it when the thread that
 //! started it ends in any way. Each has a process group of its own, so that Ctrl-C on a terminal
-//! reaches only us, and we stop the process in order. Every wait has a limit, because the kernel
-//! may keep a killed process (state D) as long as it likes.
+//! reaches only us, and we stop the process in an orderly way. Every wait has a limit, because the
+//! kernel may keep a killed process (state D) as long as it likes.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -43,7 +43,7 @@ pub enum Kind {
     Free = 0,
     /// Put the Ethernet header in front and send.
     Rewrite = 1,
-    /// The destination itself is on the link and is to be resolved.
+    /// The destination itself is on the link and must be resolved.
     Glean = 2,
     /// The next hop is being resolved.
     Incomplete = 3,
@@ -86,8 +86,8 @@ pub struct Adjacency {
     pub tx_if: u16,
     /// Largest IP packet of that interface, in bytes.
     pub mtu: u16,
-    /// Packets up to this many bytes need nothing but the header in front of them. 0 where more is
-    /// to be done, such as a feature on the way out: then the slower path decides.
+    /// Packets up to this many bytes need nothing but the header in front of them. 0 where there is
+    /// more to do, such as a feature on the way out: then the slower path decides.
     pub fast_mtu: u16,
     /// Destination and source address and type.
     pub header: [u8; 14],

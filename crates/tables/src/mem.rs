@@ -54,7 +54,7 @@ impl Cells {
         unsafe { Self::from_raw(ptr, words, Arc::new(lines)) }
     }
 
-    /// Zeroed words in a private mapping that asks for huge pages; pages come into being when they
+    /// Zeroed words in a private mapping that asks for huge pages; pages are allocated when they
     /// are first written.
     ///
     /// # Errors

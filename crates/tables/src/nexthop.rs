@@ -156,7 +156,7 @@ struct Share {
     weight: u64,
     /// Buckets it had.
     held: u64,
-    /// Buckets it is to have.
+    /// Buckets it gets.
     quota: u64,
 }
 
@@ -166,7 +166,8 @@ fn assign(old: [AdjacencyId; BUCKETS], members: &[Member]) -> [AdjacencyId; BUCK
     if shares.is_empty() {
         return [0; BUCKETS];
     }
-    // First what stays; the quotas that are left then go to the buckets that are left, in order.
+    // First the buckets that stay; the quotas that are left then go to the buckets that are left,
+    // in order.
     let kept = old.map(|adjacency| {
         let share = shares
             .iter_mut()
@@ -180,8 +181,8 @@ fn assign(old: [AdjacencyId; BUCKETS], members: &[Member]) -> [AdjacencyId; BUCK
     kept.map(|bucket| bucket.or_else(|| rest.next()).unwrap_or(0))
 }
 
-/// The members with a weight, each adjacency once, and how many of the buckets each is to have; in
-/// all [`BUCKETS`].
+/// The members with a weight, each adjacency once, and how many of the buckets each gets; in all
+/// [`BUCKETS`].
 fn shares(old: [AdjacencyId; BUCKETS], members: &[Member]) -> Vec<Share> {
     let mut shares: Vec<Share> = Vec::with_capacity(members.len());
     for &Member { adjacency, weight } in members.iter().filter(|member| member.weight > 0) {

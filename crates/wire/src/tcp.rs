@@ -7,11 +7,11 @@ use crate::{checksum, ip, view};
 
 /// Flag: no more data from the sender.
 pub const FIN: u8 = 0x01;
-/// Flag: a connection is to be made.
+/// Flag: opens a connection.
 pub const SYN: u8 = 0x02;
-/// Flag: the connection is no more.
+/// Flag: aborts the connection.
 pub const RST: u8 = 0x04;
-/// Flag: to be handed up at once.
+/// Flag: asks to deliver the data at once.
 pub const PSH: u8 = 0x08;
 /// Flag: the acknowledgment field counts.
 pub const ACK: u8 = 0x10;

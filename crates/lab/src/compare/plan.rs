@@ -106,8 +106,8 @@ fn choose<T: Copy + PartialEq + fmt::Display>(
         let Some(value) = known.iter().find(|value| value.to_string() == word) else {
             let names: Vec<String> = known.iter().map(T::to_string).collect();
             return Err(Error::Asked(format!(
-                "no {what} `{word}`; there is {}",
-                names.join(", ")
+                "no {what} `{word}`; choose {}",
+                names.join(" or ")
             )));
         };
         if !chosen.contains(value) {
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(ios("memif").unwrap(), [Io::Memif]);
         assert_eq!(
             ios("dpdk").unwrap_err().to_string(),
-            "no I/O `dpdk`; there is veth, memif"
+            "no I/O `dpdk`; choose veth or memif"
         );
         assert!(duts(",").is_err());
     }

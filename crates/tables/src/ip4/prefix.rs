@@ -107,7 +107,7 @@ impl rib::Key for Prefix {
 
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // `pad` keeps widths working: prefixes stand in columns.
+        // `pad` keeps widths working: prefixes are printed in columns.
         f.pad(&format!("{}/{}", Ipv4Addr::from(self.addr), self.len))
     }
 }
