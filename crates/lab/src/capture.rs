@@ -4,7 +4,7 @@
 //! reading stops when the child ends, which its pidfd shows.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::process::{Child, ExitStatus, Output};
 use std::time::{Duration, Instant};
 
@@ -74,7 +74,7 @@ fn carry(
     stderr: &mut Vec<u8>,
 ) -> io::Result<bool> {
     let deadline = Instant::now() + limit;
-    let pidfd = pidfd(child)?;
+    let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
     let mut stdin = child.stdin.take();
     let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
     for pipe in [fd(&stdin), fd(&out), fd(&err)].into_iter().flatten() {
@@ -92,7 +92,7 @@ fn carry(
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
         polled.extend(fd(&stdin).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
-        let timeout = Timespec::try_from(left).expect("limits are minutes");
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
         match poll(&mut polled, Some(&timeout)) {
             Err(Errno::INTR) | Ok(_) => {}
             Err(error) => return Err(error.into()),
@@ -104,11 +104,6 @@ fn carry(
             return Ok(ended);
         }
     }
-}
-
-fn pidfd(child: &Child) -> io::Result<OwnedFd> {
-    let pid = Pid::from_raw(child.id() as i32).expect("a process has a number");
-    Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
 fn fd<T: AsFd>(pipe: &Option<T>) -> Option<BorrowedFd<'_>> {

@@ -21,9 +21,7 @@ pub(crate) enum Ended {
 
 /// Kills the process group of a child that leads it and has not been reaped.
 pub(crate) fn kill_group(child: &Child) {
-    if let Some(group) = Pid::from_raw(child.id() as i32) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
+    let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
 }
 
 /// Kills a child with its process group, which it leads, and waits for its end.

@@ -245,9 +245,7 @@ impl Process {
 
     /// Sends a signal. It is not an error if the process has ended.
     pub fn signal(&self, signal: Signal) {
-        if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
-            let _ = kill_process(pid, signal);
-        }
+        let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
     /// Kills it and its process group, and waits for up to 10 s until it is gone.
