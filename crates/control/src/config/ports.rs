@@ -89,30 +89,8 @@ impl Checker {
             );
             return None;
         };
-        if let Some(size) = raw
-            .ring_size
-            .0
-            .as_ref()
-            .filter(|size| !(size.value > 0 && size.value.count_ones() == 1))
-        {
-            self.say(
-                size.referenced,
-                format!("ring-size is {}", size.value),
-                "it must be a power of two",
-            );
-        }
-        if let Some(secret) = raw
-            .secret
-            .0
-            .as_ref()
-            .filter(|secret| secret.value.len() > Secret::MEMIF)
-        {
-            self.say(
-                secret.referenced,
-                "this secret is too long",
-                format!("{} bytes at most", Secret::MEMIF),
-            );
-        }
+        self.ring_size_fits(&raw.ring_size);
+        self.secret_fits(&raw.secret);
         Some(PortKind::Memif(Memif {
             socket: socket.value.into(),
             id: self
@@ -127,6 +105,22 @@ impl Checker {
                 .unwrap_or(1024),
             secret: raw.secret.0.map(|secret| Secret(secret.value)),
         }))
+    }
+
+    fn ring_size_fits(&mut self, given: &Given<i64>) {
+        let Some(size) = &given.0 else { return };
+        if size.value <= 0 || size.value.count_ones() != 1 {
+            let message = format!("ring-size is {}", size.value);
+            self.say(size.referenced, message, "it must be a power of two");
+        }
+    }
+
+    fn secret_fits(&mut self, given: &Given<String>) {
+        let Some(secret) = &given.0 else { return };
+        if secret.value.len() > Secret::MEMIF {
+            let help = format!("{} bytes at most", Secret::MEMIF);
+            self.say(secret.referenced, "this secret is too long", help);
+        }
     }
 }
 

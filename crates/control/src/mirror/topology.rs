@@ -21,10 +21,12 @@ pub(super) struct LinkState {
 /// All that the meaning of a route depends on.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Topology {
+    /// By the kernel's index.
     pub links: HashMap<u32, LinkState>,
     nexthops: HashMap<u32, Nexthop>,
     /// The groups that each object is a member of.
     groups: HashMap<u32, BTreeSet<u32>>,
+    /// Our interfaces, by the kernel's index of their link.
     pub owned: HashMap<u32, InterfaceId>,
 }
 
