@@ -95,27 +95,16 @@ fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
 fn cell(result: &LabResult, load: &Load, (dut, io): &Column) -> Option<Cell> {
     let fits = |run: &&Run| run.valid && run.load == *load && (&run.dut, &run.io) == (dut, io);
     let runs: Vec<&Run> = result.runs.iter().filter(fits).collect();
+    let placements = [
+        None,
+        Some(Placement::Near),
+        Some(Placement::Far),
+        Some(Placement::Flipped),
+    ];
     let of = |spread: Spread| {
-        let of_spread: Vec<&Run> = runs
-            .iter()
-            .copied()
-            .filter(|run| run.spread == spread)
-            .collect();
-        [
-            None,
-            Some(Placement::Near),
-            Some(Placement::Far),
-            Some(Placement::Flipped),
-        ]
-        .into_iter()
-        .find_map(|placement| {
-            summary(
-                &of_spread
-                    .iter()
-                    .copied()
-                    .filter(|run| run.placement == placement)
-                    .collect::<Vec<_>>(),
-            )
+        placements.iter().find_map(|placement| {
+            let alike = |run: &&Run| run.spread == spread && run.placement == *placement;
+            summary(&runs.iter().copied().filter(alike).collect::<Vec<_>>())
         })
     };
     let both = of(Spread::Shared).into_iter().chain(of(Spread::Apart));
