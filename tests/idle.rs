@@ -108,7 +108,7 @@ fn idle_memif_sleeps_and_first_packet_is_not_lost() {
             "neigh replace {peer} lladdr {} dev m0 nud permanent\nroute replace {prefix} via {peer} dev m0\n",
             text(mac)
         );
-        // A twin has carrier only once its memif is connected.
+        // A host interface has carrier only once its memif is connected.
         let up = until(patience(), || netns.ip_batch(&lines).is_ok());
         assert!(up, "no route by the memif");
     };

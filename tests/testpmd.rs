@@ -92,13 +92,13 @@ fn links(ends: &Netns, wire: &Netns) {
     }
 }
 
-/// Routes by the twins, once they are there.
+/// Routes by the host interfaces, once they are there.
 fn routes(netns: &Netns, router: &Router) {
-    let twins = until(patience(), || {
-        let link = |twin| netns.ip(&format!("link show {twin}"));
-        ["r0", "r1"].into_iter().all(|twin| link(twin).is_ok())
+    let there = until(patience(), || {
+        let link = |name| netns.ip(&format!("link show {name}"));
+        ["r0", "r1"].into_iter().all(|name| link(name).is_ok())
     });
-    assert!(twins, "{}", router.process.log());
+    assert!(there, "{}", router.process.log());
     for (i, (host, mac)) in [(HOST[0], H0), (HOST[1], H1)].into_iter().enumerate() {
         let behind = ["16.0.0.0/8", "48.0.0.0/8"][i];
         let lines = format!(
@@ -148,7 +148,7 @@ fn through_testpmd(role: &str, theirs: &str) {
     }
 }
 
-/// The host beside the router is reached through the port and its twin: ARP and ping in both
+/// The host beside the router is reached through the port and its host interface: ARP and ping in both
 /// directions.
 fn host_is_reached(ends: &Netns, router: &Netns) {
     ends.ip(&format!("addr add {}/24 dev h0", HOST[0])).unwrap();

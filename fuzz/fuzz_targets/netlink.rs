@@ -15,7 +15,7 @@ pub fn check(bytes: &[u8]) {
     let owned = Owned {
         id: 1,
         name: "eth1".into(),
-        twin: None,
+        host: None,
         port_up: true,
     };
     let _ = translator.own(2, owned);

@@ -60,7 +60,7 @@ impl Hosts {
     }
 
     /// Makes them with a router that has taps for ports: the hosts' ends are the taps, mute, and
-    /// the router's own interfaces are twins.
+    /// the router's own ones are host interfaces.
     pub fn on_taps(mtus: [u16; 2]) -> (Self, Router) {
         let hosts = Self::unlinked(None);
         let (mut interfaces, mut ports) = (String::new(), String::new());
@@ -85,7 +85,7 @@ impl Hosts {
         let ready = until(patience(), || {
             hosts.router.ip("link set r0 up").is_ok() && hosts.router.ip("link set r1 up").is_ok()
         });
-        assert!(ready, "no twins");
+        assert!(ready, "no host interfaces");
         hosts.add_routes();
         hosts.settle();
         (hosts, router)

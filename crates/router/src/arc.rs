@@ -22,7 +22,7 @@ pub const IP4_IN: &[&str] = &[];
 /// They see each packet that would leave ip4-rewrite for the interface once, with its new Ethernet
 /// header and its [`tx_if`](graph::Desc::tx_if), which they must not change: forwarded packets, the
 /// router's own errors, fragments (but not the packet that was cut), and packets that were held,
-/// when they leave in the end. They do not see what the host sends by a twin.
+/// when they leave in the end. They do not see what the host sends by its interface.
 pub const IP4_OUT: &[&str] = &[];
 
 /// Name of the arc of [`IP4_IN`].

@@ -21,23 +21,23 @@ pub const MTUS: std::ops::RangeInclusive<u16> = 68..=9216;
 /// What an interface is to the packet path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A routed interface whose packets enter `ethernet-input`. `twin` is the interface (a tap) by
-    /// which the host is reached; `None` where the kernel's netdev is the port itself and the host
-    /// takes its packets before us.
+    /// A routed interface whose packets enter `ethernet-input`.
     Routed {
-        /// The tap that stands for this interface in the kernel.
-        twin: Option<InterfaceId>,
+        /// Its host interface: the tap that stands for it in the kernel. `None` where the kernel's
+        /// netdev is the port itself and the host takes its packets before us.
+        host: Option<InterfaceId>,
     },
-    /// The kernel's end of another interface: what the host sends by it leaves by `of` untouched.
-    Twin {
-        /// The interface whose twin this is.
+    /// A host interface, the kernel's end of another one: what the host sends by it leaves by `of`
+    /// untouched.
+    Host {
+        /// The interface that it stands for.
         of: InterfaceId,
     },
 }
 
 impl Kind {
-    /// Name of the twin of an interface of this name.
-    pub fn twin_name(of: &str) -> String {
+    /// Name of the host interface of an interface of this name.
+    pub fn host_name(of: &str) -> String {
         format!("{of}-host")
     }
 }
@@ -47,7 +47,7 @@ impl Kind {
 pub struct Interface {
     /// Our index.
     pub id: InterfaceId,
-    /// Name as configured; a twin's is [`Kind::twin_name`].
+    /// Name as configured; a host interface's is [`Kind::host_name`].
     pub name: String,
     /// What it is.
     pub kind: Kind,

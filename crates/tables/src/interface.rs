@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | 0 | Ethernet address, its first 4 bytes, the first lowest |
 //! | 1 | its last 2 bytes, the first lowest, mode << 16, whether there are features on what comes in << 31 |
-//! | 2 | MTU in bytes of IP packet, twin << 16 |
+//! | 2 | MTU in bytes of IP packet, peer << 16 |
 //! | 3 | what XDP programs may do: forward what arrives here (bit 0), send here (1), also packets of several buffers (2) |
 //! | 4 | features on what comes in |
 //! | 5 | features on what leaves |
@@ -29,7 +29,7 @@ const MODE: Field = Field::bits("MODE", 1, 16, 15);
 /// more to do.
 const FEATURED: Field = Field::bits("FEATURED", 1, 31, 1);
 const MTU: Field = Field::low("MTU", 2);
-const TWIN: Field = Field::high("TWIN", 2);
+const PEER: Field = Field::high("PEER", 2);
 
 const XDP_FORWARD: Field = Field::bits("XDP_FORWARD", 3, 0, 1);
 const XDP_SEND: Field = Field::bits("XDP_SEND", 3, 1, 1);
@@ -44,7 +44,7 @@ pub(crate) const FIELDS: &[Field] = &[
     MODE,
     FEATURED,
     MTU,
-    TWIN,
+    PEER,
     XDP_FORWARD,
     XDP_SEND,
     XDP_SEND_LONG,
@@ -61,10 +61,11 @@ pub enum Mode {
     Down = 0,
     /// Routed.
     Routed = 1,
-    /// Routed, has a twin, and no address yet: the host may be asking a DHCP server for one.
+    /// Routed, has a host interface, and no address yet: the host may be asking a DHCP server for
+    /// one.
     Unaddressed = 2,
-    /// The kernel's end of another interface.
-    Twin = 3,
+    /// The host interface of a routed one: the kernel's end of it.
+    Host = 3,
     /// Everything is the packet path's: an XDP program leaves nothing to the kernel.
     L2 = 4,
 }
@@ -75,7 +76,7 @@ impl Mode {
         Self::Down,
         Self::Routed,
         Self::Unaddressed,
-        Self::Twin,
+        Self::Host,
         Self::L2,
     ];
 
@@ -84,7 +85,7 @@ impl Mode {
         match number {
             1 => Self::Routed,
             2 => Self::Unaddressed,
-            3 => Self::Twin,
+            3 => Self::Host,
             4 => Self::L2,
             _ => Self::Down,
         }
@@ -121,9 +122,8 @@ pub struct Interface {
     pub mode: Mode,
     /// Largest IP packet in bytes.
     pub mtu: u16,
-    /// The tap by which the host is reached; of such a tap the interface that it stands for. 0 for
-    /// none.
-    pub twin: u16,
+    /// The host interface of a routed one, the routed one of a host interface; 0 for none.
+    pub peer: u16,
     /// Permissions of XDP programs.
     pub lane: Lane,
     /// Features that its packets pass.
@@ -140,7 +140,7 @@ impl Interface {
             (MODE, self.mode as u32),
             (FEATURED, (self.features.input != 0).into()),
             (MTU, u32::from(self.mtu)),
-            (TWIN, u32::from(self.twin)),
+            (PEER, u32::from(self.peer)),
             (XDP_FORWARD, self.lane.forward.into()),
             (XDP_SEND, self.lane.send.into()),
             (XDP_SEND_LONG, self.lane.send_long.into()),
@@ -256,10 +256,10 @@ impl Hot<'_> {
         MTU.of(self.word(MTU)) as u16
     }
 
-    /// See [`Interface::twin`].
+    /// See [`Interface::peer`].
     #[inline(always)]
-    pub fn twin(self) -> u16 {
-        TWIN.of(self.word(TWIN)) as u16
+    pub fn peer(self) -> u16 {
+        PEER.of(self.word(PEER)) as u16
     }
 
     /// Permissions of XDP programs.
@@ -295,7 +295,7 @@ mod tests {
                 mac: std::array::from_fn(|_| random.word() as u8),
                 mode: Mode::ALL[random.below(5) as usize],
                 mtu: random.word() as u16,
-                twin: random.word() as u16,
+                peer: random.word() as u16,
                 lane: Lane {
                     forward: random.below(2) > 0,
                     send: random.below(2) > 0,
@@ -312,7 +312,7 @@ mod tests {
                 mac: interface.mac,
                 mode: hot.mode(),
                 mtu: hot.mtu(),
-                twin: hot.twin(),
+                peer: hot.peer(),
                 lane: hot.lane(),
                 features: hot.features(),
             };

@@ -19,7 +19,7 @@
 #define MODE_DOWN 0
 #define MODE_ROUTED 1
 #define MODE_UNADDRESSED 2
-#define MODE_TWIN 3
+#define MODE_HOST 3
 #define MODE_L2 4
 #define KIND_FREE 0
 #define KIND_REWRITE 1
@@ -37,8 +37,8 @@
 #define INTERFACE_FEATURED(word) ((word) >> 31 & 0x1)
 #define INTERFACE_MTU_WORD 2
 #define INTERFACE_MTU(word) ((word) >> 0 & 0xffff)
-#define INTERFACE_TWIN_WORD 2
-#define INTERFACE_TWIN(word) ((word) >> 16 & 0xffff)
+#define INTERFACE_PEER_WORD 2
+#define INTERFACE_PEER(word) ((word) >> 16 & 0xffff)
 #define INTERFACE_XDP_FORWARD_WORD 3
 #define INTERFACE_XDP_FORWARD(word) ((word) >> 0 & 0x1)
 #define INTERFACE_XDP_SEND_WORD 3

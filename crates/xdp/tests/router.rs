@@ -257,7 +257,7 @@ fn ports_are_their_own() {
         (Routed, LEFT_MAC, Verdict::Pass, Verdict::Pass),
         (Unaddressed, RIGHT_MAC, Verdict::Redirect, Verdict::Pass),
         (Down, RIGHT_MAC, Verdict::Pass, Verdict::Pass),
-        (Twin, RIGHT_MAC, Verdict::Pass, Verdict::Pass),
+        (Host, RIGHT_MAC, Verdict::Pass, Verdict::Pass),
         (L2, LEFT_MAC, Verdict::Redirect, Verdict::Redirect),
     ] {
         set(router.memory(), mode, mac);

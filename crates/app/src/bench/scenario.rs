@@ -304,7 +304,7 @@ fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<u32>), Box<dy
     let mut changes = vec![Change::InterfaceSet(Interface {
         id: INTERFACE,
         name: "null0".into(),
-        kind: Kind::Routed { twin: None },
+        kind: Kind::Routed { host: None },
         mac: OWN,
         mtu: 1500,
         up: true,

@@ -42,7 +42,7 @@ impl Daemon {
     /// # Errors
     /// There are too many interfaces, or the machine does not have what they need.
     pub fn start(config: Config, sender: SyncSender<Message>) -> Result<Self, Box<dyn Error>> {
-        // Each takes an index of its own and one for its twin.
+        // Each takes an index of its own and one for its host interface.
         let most = (router::INTERFACES - 1) / 2;
         if config.interfaces.len() > most {
             let found = config.interfaces.len();

@@ -133,10 +133,10 @@ impl Checker {
             self.device_name(name, "interface");
         }
         let port = port.flatten().unwrap_or_else(fallback);
-        let has_twin = !port.kind.is_device();
+        let has_host_interface = !port.kind.is_device();
         self.claims.names.push(Claim {
             interface: name_text.clone(),
-            what: has_twin,
+            what: has_host_interface,
             at: name.referenced,
         });
         if let PortKind::Netdev(device) = &port.kind {

@@ -17,7 +17,7 @@ pub(super) struct Claim<T> {
 /// What the interfaces of a file have, in its order.
 #[derive(Default)]
 pub(super) struct Claims {
-    /// Their own names, and whether each has a twin.
+    /// Their own names, and whether each has a host interface.
     pub names: Vec<Claim<bool>>,
     /// LCP names.
     pub lcps: Vec<Claim<String>>,
@@ -33,7 +33,7 @@ impl Claims {
         let mut problems = Vec::new();
         self.lcps_unique(&mut problems);
         self.netdevs_unique(&mut problems);
-        self.twins_apart(&mut problems);
+        self.host_interfaces_apart(&mut problems);
         self.addresses_apart(&mut problems);
         problems
     }
@@ -67,12 +67,12 @@ impl Claims {
         }
     }
 
-    fn twins_apart(&self, problems: &mut Vec<Problem>) {
+    fn host_interfaces_apart(&self, problems: &mut Vec<Problem>) {
         for claim in self.names.iter().filter(|claim| claim.what) {
             let of = &claim.interface;
-            let twin = Kind::twin_name(of);
-            if let Some(other) = self.names.iter().find(|other| other.interface == twin) {
-                let message = format!("interface {twin} has the name of the host's end of {of}");
+            let host = Kind::host_name(of);
+            if let Some(other) = self.names.iter().find(|other| other.interface == host) {
+                let message = format!("interface {host} has the name of the host's end of {of}");
                 problems.push(Problem::new(other.at, message).help("give it another"));
             }
         }

@@ -138,7 +138,7 @@ pub enum PortKind {
 
 impl PortKind {
     /// Whether it is a network device of the kernel, which is then the host's end itself; all
-    /// others have a twin.
+    /// others have a host interface.
     pub fn is_device(&self) -> bool {
         matches!(self, PortKind::Netdev(_) | PortKind::Pci(_))
     }

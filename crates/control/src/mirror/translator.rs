@@ -17,9 +17,9 @@ pub struct Owned {
     pub id: InterfaceId,
     /// Name as configured.
     pub name: String,
-    /// The router's index of the tap, where the device is a tap that stands for a port without a
-    /// device of its own.
-    pub twin: Option<InterfaceId>,
+    /// The router's index of the host interface, where the device is a tap that stands for a port
+    /// without a device of its own.
+    pub host: Option<InterfaceId>,
     /// Whether the port itself is up, where the device cannot tell (a tap always has carrier).
     pub port_up: bool,
 }
@@ -249,7 +249,7 @@ impl Translator {
         self.news.push(LinkNews::Vanished { index });
     }
 
-    /// Says what our interface on a device, and its twin, are like now.
+    /// Says what our interface on a device, and its host interface, are like now.
     fn interfaces(&self, link: u32, out: &mut Vec<Change>) {
         let (Some(owned), Some((link, _))) = (self.owned.get(&link), self.links.get(&link)) else {
             return;
@@ -265,18 +265,18 @@ impl Translator {
             up,
         };
         let up = link.admin_up && link.carrier;
-        let routed = Kind::Routed { twin: owned.twin };
+        let routed = Kind::Routed { host: owned.host };
         out.push(Change::InterfaceSet(interface(
             owned.id,
             &owned.name,
             routed,
             up && owned.port_up,
         )));
-        if let Some(twin) = owned.twin {
+        if let Some(host) = owned.host {
             out.push(Change::InterfaceSet(interface(
-                twin,
-                &Kind::twin_name(&owned.name),
-                Kind::Twin { of: owned.id },
+                host,
+                &Kind::host_name(&owned.name),
+                Kind::Host { of: owned.id },
                 up,
             )));
         }
@@ -350,7 +350,7 @@ fn differs(a: &Link, b: &Link) -> bool {
 }
 
 fn delete_interfaces(owned: &Owned, out: &mut Vec<Change>) {
-    out.extend(owned.twin.map(Change::InterfaceDelete));
+    out.extend(owned.host.map(Change::InterfaceDelete));
     out.push(Change::InterfaceDelete(owned.id));
 }
 

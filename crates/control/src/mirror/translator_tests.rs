@@ -51,7 +51,7 @@ fn owned(id: InterfaceId) -> Owned {
     Owned {
         id,
         name: format!("if{id}"),
-        twin: None,
+        host: None,
         port_up: true,
     }
 }
@@ -233,21 +233,21 @@ fn a_tap_stands_for_a_port_with_a_state_of_its_own() {
     let changes = translator.own(
         11,
         Owned {
-            twin: Some(2),
+            host: Some(2),
             port_up: false,
             ..owned(1)
         },
     );
-    let [Change::InterfaceSet(routed), Change::InterfaceSet(twin)] = &changes[..] else {
+    let [Change::InterfaceSet(routed), Change::InterfaceSet(host)] = &changes[..] else {
         panic!("{changes:?}")
     };
     assert_eq!(
         (routed.kind, routed.up, routed.name.as_str()),
-        (Kind::Routed { twin: Some(2) }, false, "if1")
+        (Kind::Routed { host: Some(2) }, false, "if1")
     );
     assert_eq!(
-        (twin.kind, twin.up, twin.name.as_str()),
-        (Kind::Twin { of: 1 }, true, "if1-host")
+        (host.kind, host.up, host.name.as_str()),
+        (Kind::Host { of: 1 }, true, "if1-host")
     );
     let changes = translator.set_port_up(11, true);
     assert!(matches!(&changes[0], Change::InterfaceSet(interface) if interface.up));

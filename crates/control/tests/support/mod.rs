@@ -145,7 +145,7 @@ impl Follower {
         let owned = Owned {
             id,
             name: name.to_owned(),
-            twin: None,
+            host: None,
             port_up: true,
         };
         self.memory.apply(self.translator.own(link, owned));

@@ -104,11 +104,11 @@ impl Control {
             queues.push(Queue::new(format!("{}/{index}", config.name), slot)?);
         }
         let mut state = self.shared.lock();
-        let twin = |e: &Endpoint| {
+        let same = |e: &Endpoint| {
             (&e.config.socket, e.config.id, e.config.role)
                 == (&config.socket, config.id, config.role)
         };
-        if state.endpoints.iter().any(twin) {
+        if state.endpoints.iter().any(same) {
             let Config { socket, id, .. } = config;
             return Err(Error::DuplicateId { socket, id });
         }

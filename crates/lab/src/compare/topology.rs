@@ -183,14 +183,14 @@ impl Topology {
         let mut text = format!("workers: {{ cpus: [{cpu}] }}\ninterfaces:\n");
         for side in &SIDES {
             // On a veth the kernel already has the addresses.
-            let twin = match self.io {
+            let host = match self.io {
                 Io::Veth => String::new(),
                 Io::Memif => format!(
                     ", lcp: {}, mac: \"{}\", addresses: [ {}/24 ]",
                     side.device, side.device_mac, side.device_ip
                 ),
             };
-            text += &format!("  {}: {{ mtu: {MTU}{twin} }}\n", side.device);
+            text += &format!("  {}: {{ mtu: {MTU}{host} }}\n", side.device);
         }
         if self.io == Io::Memif {
             text += "ports:\n";

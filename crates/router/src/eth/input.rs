@@ -16,7 +16,7 @@ edges! {
         /// For the host: ARP, IPv6, broadcast and multicast, answers to its DHCP client, and all
         /// else that is not routed here.
         Punt => Node("punt") as Punted,
-        /// From a twin: the host sends it out of the interface.
+        /// From a host interface: the host sends it out of the routed one.
         Host => Interface,
         /// Somebody else's unicast.
         NotOurs => Drop("destination MAC is not ours"),
@@ -63,8 +63,8 @@ impl Stage<Cx> for Input {
         let ours = interface.is_mac(destination);
         let mode = interface.mode();
         match mode {
-            Mode::Twin => {
-                p.set_tx_if(interface.twin());
+            Mode::Host => {
+                p.set_tx_if(interface.peer());
                 Next::Host
             }
             Mode::Down | Mode::L2 => Next::Down,

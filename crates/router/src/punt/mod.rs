@@ -1,4 +1,4 @@
-//! punt: sends frames for the host to the interface's twin, unchanged, and no more than the worker
+//! punt: sends frames for the host to its interface, unchanged, and no more than the worker
 //! has time for.
 
 mod class;
@@ -16,7 +16,7 @@ edges! {
         Host => Interface,
         /// The kernel takes its packets from this port before we see them, but did not take this
         /// one.
-        NoTwin => Drop("interface has no host twin"),
+        NoHost => Drop("interface has no host interface"),
         /// Made here, without an Ethernet header that the host would accept.
         Own => Drop("own packet for the host"),
         /// More ARP and neighbor discovery than the host is given.
@@ -46,9 +46,9 @@ impl Punt {
         if d.has(Flag::OURS) {
             return Next::Own;
         }
-        let twin = cx.interfaces.load(d.rx_if).twin();
-        if twin == 0 {
-            return Next::NoTwin;
+        let host = cx.interfaces.load(d.rx_if).peer();
+        if host == 0 {
+            return Next::NoHost;
         }
         let class = Class::of(out.pool().bytes_of(d));
         if !cx.limits.host[class as usize].take(d.rx_if, out.now()) {
@@ -58,7 +58,7 @@ impl Punt {
                 Class::Rest => Next::RestLimited,
             };
         }
-        d.set_tx_if(twin);
+        d.set_tx_if(host);
         Next::Host
     }
 }

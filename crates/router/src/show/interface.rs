@@ -31,7 +31,7 @@ pub struct Interface {
     /// Ethernet address.
     pub mac: String,
     /// Name of the interface whose packets to and from the host it carries.
-    pub twin_of: Option<String>,
+    pub host_of: Option<String>,
     /// What it has counted; `tx_errors` are all packets that could not be sent here, also for want
     /// of a port.
     #[serde(flatten, serialize_with = "by_name")]
@@ -86,8 +86,8 @@ fn interface(router: &Router, i: &crate::Interface, counts: InterfaceCounts) -> 
         up: i.up,
         mtu: i.mtu,
         mac: i.mac.to_string(),
-        twin_of: match i.kind {
-            Kind::Twin { of } => Some(super::text::name(router, of)),
+        host_of: match i.kind {
+            Kind::Host { of } => Some(super::text::name(router, of)),
             Kind::Routed { .. } => None,
         },
         counts,

@@ -237,17 +237,17 @@ impl State {
         let addressed = addresses.is_some_and(|a| !a.is_empty());
         let features = self.links.features(id);
         let line = |i: &Interface| {
-            let (mode, twin) = match i.kind {
+            let (mode, peer) = match i.kind {
                 _ if !i.up => (Mode::Down, 0),
-                Kind::Routed { twin: Some(twin) } if !addressed => (Mode::Unaddressed, twin),
-                Kind::Routed { twin } => (Mode::Routed, twin.unwrap_or(0)),
-                Kind::Twin { of } => (Mode::Twin, of),
+                Kind::Routed { host: Some(host) } if !addressed => (Mode::Unaddressed, host),
+                Kind::Routed { host } => (Mode::Routed, host.unwrap_or(0)),
+                Kind::Host { of } => (Mode::Host, of),
             };
             interface::Interface {
                 mac: i.mac.0,
                 mode,
                 mtu: i.mtu,
-                twin,
+                peer,
                 lane: Lane::default(),
                 features,
             }

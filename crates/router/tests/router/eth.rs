@@ -29,8 +29,8 @@ fn frames_for_us_are_routed_and_others_dropped() {
 }
 
 #[test]
-fn what_is_for_the_host_goes_to_the_twin_as_it_came() {
-    let mut lab = Lab::twinned();
+fn what_is_for_the_host_goes_to_its_interface_as_it_came() {
+    let mut lab = Lab::with_host();
     let to = |mac: Mac, ethertype: u16| {
         let mut frame = udp(FAR).frame();
         frame[..6].copy_from_slice(&mac.0);
@@ -70,7 +70,7 @@ fn dhcp_reply(client: Mac) -> Vec<u8> {
 
 #[test]
 fn host_without_an_address_gets_what_a_dhcp_server_answers() {
-    let mut lab = Lab::twinned();
+    let mut lab = Lab::with_host();
     let (ours, other) = (dhcp_reply(own_mac(1)), dhcp_reply(host_mac(1, 9)));
     lab.apply(vec![unaddressed(1)]);
     lab.takes(ours.clone(), "ethernet-input", "Punt");
@@ -89,7 +89,7 @@ fn host_without_an_address_gets_what_a_dhcp_server_answers() {
 
 #[test]
 fn host_gets_no_more_than_there_is_time_for_and_control_traffic_first() {
-    let mut lab = Lab::twinned();
+    let mut lab = Lab::with_host();
     let rest = udp(addr(1, 1)).frame();
     let bgp = wire::craft::Packet::tcp((addr(1, 2), 1025), (addr(1, 1), 179), 2, 0, 0)
         .macs(host_mac(1, 2), own_mac(1))
@@ -126,7 +126,7 @@ fn host_gets_no_more_than_there_is_time_for_and_control_traffic_first() {
 
 #[test]
 fn what_the_host_sends_leaves_untouched() {
-    let mut lab = Lab::twinned();
+    let mut lab = Lab::with_host();
     let frame = udp(addr(1, 77)).frame();
     lab.receive(4, [frame.clone(), vec![0; 60]]);
     assert_eq!(lab.sent(1), [frame, vec![0; 60]]);
@@ -135,15 +135,15 @@ fn what_the_host_sends_leaves_untouched() {
 }
 
 #[test]
-fn without_a_twin_the_host_gets_nothing() {
+fn without_its_interface_the_host_gets_nothing() {
     let mut lab = Lab::new();
-    lab.takes(udp(addr(1, 1)).frame(), "punt", "NoTwin");
+    lab.takes(udp(addr(1, 1)).frame(), "punt", "NoHost");
 }
 
 #[test]
 fn own_errors_do_not_go_to_the_host() {
     // The sender's address is one of ours: the error comes back to us.
-    let mut lab = Lab::twinned();
+    let mut lab = Lab::with_host();
     let spoofed = wire::craft::Packet::udp((addr(2, 1), 1), (FAR, 2))
         .macs(host_mac(1, 2), own_mac(1))
         .ttl(1);

@@ -166,10 +166,10 @@ fn traffic(lab: &mut Lab) -> Vec<Vec<Vec<u8>>> {
 
 #[test]
 fn every_packet_passes_once_and_unchanged() {
-    let want = traffic(&mut Lab::twinned());
+    let want = traffic(&mut Lab::with_host());
     assert!(want.iter().all(|sent| !sent.is_empty()));
     let (lab, [input, output]) = logging(1);
-    let mut lab = lab.with_twin();
+    let mut lab = lab.add_host();
     lab.apply((1..=3).map(|id| features(id, LOGGED)).collect());
     assert!(traffic(&mut lab) == want);
     let (from_two, from_one): (Vec<_>, Vec<_>) = take(&input).into_iter().partition(|p| p.0 == 2);
@@ -202,13 +202,13 @@ fn every_packet_passes_once_and_unchanged() {
 
 #[test]
 fn interfaces_without_features_have_nothing_to_do_with_them() {
-    let want = traffic(&mut Lab::twinned());
+    let want = traffic(&mut Lab::with_host());
     let none = Features::default();
     // None ever, those of one interface, and some that were switched off again.
     let cases = [(vec![], 0), (vec![LOGGED], 300), (vec![LOGGED, none], 0)];
     for (set, count) in cases {
         let (lab, [input, output]) = logging(1);
-        let mut lab = lab.with_twin();
+        let mut lab = lab.add_host();
         for features in set {
             lab.apply(vec![self::features(2, features)]);
         }

@@ -82,7 +82,7 @@ fn packets() -> Vec<Vec<u8>> {
 }
 
 fn lab() -> Lab {
-    let mut lab = Lab::twinned();
+    let mut lab = Lab::with_host();
     lab.apply(vec![
         route("60.0.0.0/8", Route::Blackhole),
         route("61.0.0.0/8", Route::Prohibit),

@@ -43,7 +43,7 @@ pub fn interface(id: u16) -> Interface {
     Interface {
         id,
         name: format!("eth{id}"),
-        kind: Kind::Routed { twin: None },
+        kind: Kind::Routed { host: None },
         mac: own_mac(id),
         mtu: 1500,
         up: true,
@@ -182,25 +182,25 @@ impl Lab {
         Lab::sized(1, 64).wired()
     }
 
-    /// What [`Lab::new`] describes, and interface 4, the twin of 1.
-    pub fn twinned() -> Self {
-        Lab::new().with_twin()
+    /// What [`Lab::new`] describes, and interface 4, the host interface of 1.
+    pub fn with_host() -> Self {
+        Lab::new().add_host()
     }
 
-    /// Adds interface 4, the twin of 1.
-    pub fn with_twin(self) -> Self {
+    /// Adds interface 4, the host interface of 1.
+    pub fn add_host(self) -> Self {
         let mut lab = self;
         lab.plug(4, 0);
-        let twin = Interface {
-            kind: Kind::Twin { of: 1 },
+        let host = Interface {
+            kind: Kind::Host { of: 1 },
             ..interface(4)
         };
         let routed = Interface {
-            kind: Kind::Routed { twin: Some(4) },
+            kind: Kind::Routed { host: Some(4) },
             ..interface(1)
         };
         lab.apply(vec![
-            Change::InterfaceSet(twin),
+            Change::InterfaceSet(host),
             Change::InterfaceSet(routed),
         ]);
         lab

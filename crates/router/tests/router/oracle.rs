@@ -168,7 +168,7 @@ fn change(random: &mut Random) -> Change {
         0..=1 => Change::InterfaceSet(Interface {
             id: interface,
             name: format!("eth{interface}"),
-            kind: Kind::Routed { twin: None },
+            kind: Kind::Routed { host: None },
             mac: Mac([2, 1, 1, 1, interface as u8, random.below(2) as u8]),
             mtu: 1500 + random.below(2) as u16,
             up: random.below(3) > 0,

@@ -192,7 +192,7 @@ fn an_interface_has_the_known_keys() {
     let json = serde_json::to_value(&shown).unwrap();
     let expected = serde_json::json!({"interfaces": [{
         "name": "eth2", "index": 2, "up": true, "mtu": 1500, "mac": "02:fe:00:00:00:02",
-        "twin_of": null, "rx_packets": 0, "rx_bytes": 0, "tx_packets": 2, "tx_bytes": 120,
+        "host_of": null, "rx_packets": 0, "rx_bytes": 0, "tx_packets": 2, "tx_bytes": 120,
         "drops": 0, "tx_errors": 5,
     }]});
     assert_eq!(json, expected);

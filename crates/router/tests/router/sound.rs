@@ -7,10 +7,10 @@ use router::{Change, Interface, Route};
 
 use super::harness::*;
 
-/// A router with ways of every kind: a small link, several next hops, decisions, a twin (interface
+/// A router with ways of every kind: a small link, several next hops, decisions, a host interface (number
 /// 4, of 1).
 pub fn lab() -> Lab {
-    let mut lab = Lab::twinned();
+    let mut lab = Lab::with_host();
     let ecmp = Route::Forward(vec![via(2, 2), via(3, 2)]);
     lab.apply(vec![
         Change::InterfaceSet(Interface {

@@ -145,7 +145,7 @@ impl Interfaces {
         let queues = mem::take(&mut open.port.queues);
         let tap = open.tap.as_mut().map(|tap| mem::take(&mut tap.queues));
         slot.phase = Phase::Open(open);
-        for (id, queues) in [(ids.port, queues), (ids.twin, tap.unwrap_or_default())] {
+        for (id, queues) in [(ids.port, queues), (ids.host, tap.unwrap_or_default())] {
             if !queues.is_empty() {
                 workers::add_port(&mut routing.router.workers, id, queues, self.entry);
             }
@@ -193,7 +193,7 @@ impl Interfaces {
         let (ids, workers) = (slot.ids, &mut routing.router.workers);
         let lost = match part {
             Part::Port => ids.port,
-            Part::Tap => ids.twin,
+            Part::Tap => ids.host,
         };
         workers::remove_port(workers, lost);
         if open.tap.is_none() {
@@ -206,7 +206,7 @@ impl Interfaces {
                 slot.phase = Phase::Waiting(why.to_string());
                 slot.link = None;
                 workers::remove_port(workers, ids.port);
-                workers::remove_port(workers, ids.twin);
+                workers::remove_port(workers, ids.host);
             }
         }
     }

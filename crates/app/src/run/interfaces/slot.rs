@@ -37,8 +37,8 @@ pub struct Slot {
 pub struct Ids {
     /// Of the port.
     pub port: InterfaceId,
-    /// Of the tap that is the host's end of it, where there is one.
-    pub twin: InterfaceId,
+    /// Of its host interface, where it has one.
+    pub host: InterfaceId,
 }
 
 /// How far an interface has come.
@@ -55,7 +55,7 @@ impl Slot {
         // Index 0 is none.
         let ids = (1..).step_by(2).map(|port| Ids {
             port,
-            twin: port + 1,
+            host: port + 1,
         });
         let slot = |(ids, interface): (Ids, &config::Interface)| Slot {
             config: interface.clone(),
@@ -93,16 +93,16 @@ impl Slot {
         let (ifindex, has_tap) = (open.ifindex, open.tap.is_some());
         let shown = routing.translator.link_named(&open.netdev);
         if self.link.is_none() && shown.is_some_and(|link| link.index == ifindex) {
-            self.own(ifindex, has_tap.then_some(self.ids.twin), routing);
+            self.own(ifindex, has_tap.then_some(self.ids.host), routing);
         }
     }
 
-    fn own(&mut self, link: u32, twin: Option<InterfaceId>, routing: &mut Routing) {
+    fn own(&mut self, link: u32, host: Option<InterfaceId>, routing: &mut Routing) {
         self.link = Some(link);
         let owned = Owned {
             id: self.ids.port,
             name: self.config.name.clone(),
-            twin,
+            host,
             port_up: self.up,
         };
         routing.own(link, owned);
