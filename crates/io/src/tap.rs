@@ -13,7 +13,8 @@ use rustix::fs::{Mode, OFlags, open};
 
 use graph::pool::MAX_PACKET;
 use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
-use kernel::netlink::{Builder, Socket};
+use kernel::netlink::Socket;
+use kernel::netlink::layout::{Header, LinkHeader};
 
 /// Packets that one call reads at most: each is a system call, and other ports wait meanwhile.
 const BURST: usize = 64;
@@ -136,14 +137,15 @@ fn make(fd: &OwnedFd, name: &str) -> io::Result<()> {
 
 /// Sets address, MTU and state.
 fn configure(config: &Config) -> io::Result<()> {
-    let mut header = [0; 16]; // struct ifinfomsg
-    if config.up {
-        let up = (libc::IFF_UP as u32).to_ne_bytes();
-        header[8..12].copy_from_slice(&up); // flags
-        header[12..].copy_from_slice(&up); // which of them to change
-    }
-    let mut change =
-        Builder::new(libc::RTM_NEWLINK, &header).string(libc::IFLA_IFNAME, &config.name);
+    let up = if config.up { libc::IFF_UP as u32 } else { 0 };
+    let header = LinkHeader {
+        flags: up,
+        change: up,
+        ..LinkHeader::named(0)
+    };
+    let mut change = header
+        .message(libc::RTM_NEWLINK)
+        .string(libc::IFLA_IFNAME, &config.name);
     if let Some(mac) = config.mac {
         change = change.attribute(libc::IFLA_ADDRESS, &mac);
     }

@@ -4,10 +4,9 @@
 
 use std::io;
 
+use kernel::netlink::layout::{self, Header, LinkHeader};
 use kernel::netlink::{Attributes, Builder, Family, Socket, u32_at, u64_at};
 
-/// Bytes of `struct ifinfomsg`.
-const HEADER: usize = 16;
 const XDP_ATTACHED: u16 = 2;
 const XDP_PROG_ID: u16 = 4;
 /// `XDP_ATTACHED_SKB`: in generic mode.
@@ -52,7 +51,7 @@ impl Link {
     /// # Errors
     /// ENODEV: there is none.
     pub fn get(ifindex: u32) -> io::Result<Self> {
-        let request = Builder::new(libc::RTM_GETLINK, &header(ifindex));
+        let request = LinkHeader::named(ifindex).message(libc::RTM_GETLINK);
         let mut link = Self::default();
         Socket::route(None)?.ask(request, |message| link = Self::read(message.payload))?;
         Ok(link)
@@ -60,7 +59,9 @@ impl Link {
 
     /// Takes the payload of a message apart. What is missing or cut off is not there.
     pub fn read(payload: &[u8]) -> Self {
-        let attributes = Attributes::behind(payload, HEADER);
+        let Some((_, attributes)) = layout::read::<LinkHeader>(payload) else {
+            return Self::default();
+        };
         let find = |kind| attributes.clone().find(kind);
         Self {
             mac: find(libc::IFLA_ADDRESS).and_then(|mac| mac.try_into().ok()),
@@ -90,17 +91,11 @@ fn counters(stats: &[u8]) -> DeviceCounters {
 /// Makes a pair of veths, both down. One gets the index `ifindex`, the other any.
 pub fn make_veth(ifindex: u32) -> io::Result<()> {
     let kind = |info: Builder| info.string(libc::IFLA_INFO_KIND, "veth");
-    let request = Builder::new(libc::RTM_NEWLINK, &header(ifindex))
+    let request = LinkHeader::named(ifindex)
+        .message(libc::RTM_NEWLINK)
         .flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL)
         .nested(libc::IFLA_LINKINFO, kind);
     Socket::route(None)?.command(request)
-}
-
-/// `struct ifinfomsg` that names a link by its index.
-fn header(ifindex: u32) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
-    header[4..8].copy_from_slice(&ifindex.to_ne_bytes());
-    header
 }
 
 /// The device's `NETDEV_XDP_ACT_*` bits; None where the kernel does not say (before 6.3).
@@ -130,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_link_is_what_its_message_says() {
-        let message = Builder::new(libc::RTM_NEWLINK, &header(1));
+        let message = LinkHeader::named(1).message(libc::RTM_NEWLINK);
         let read = |message: Builder| {
             let bytes = message.finish(0);
             let message = Messages(&bytes).next().expect("one message");

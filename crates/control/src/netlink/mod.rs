@@ -3,7 +3,6 @@
 #![warn(clippy::cast_possible_truncation)]
 
 pub mod decode;
-mod layout;
 mod request;
 
 pub(crate) use request::dump;

@@ -6,11 +6,10 @@
 //! Malformed parts are skipped, never trusted.
 
 mod family;
+pub mod layout;
 mod message;
 mod socket;
 
 pub use family::Family;
-pub use message::{
-    Attributes, Builder, HEADER, Message, Messages, be32_at, text, u16_at, u32_at, u64_at,
-};
+pub use message::{Attributes, Builder, HEADER, Message, Messages, text, u16_at, u32_at, u64_at};
 pub use socket::{Dump, Socket};

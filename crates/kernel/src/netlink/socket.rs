@@ -175,21 +175,17 @@ impl AsRawFd for Socket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::{Attributes, text};
+    use crate::netlink::layout::{Header, LinkHeader, read};
+    use crate::netlink::text;
 
-    /// `struct ifinfomsg` that names a device by its index.
-    fn link(index: u32) -> [u8; 16] {
-        let mut fixed = [0; 16];
-        fixed[4..8].copy_from_slice(&index.to_ne_bytes());
-        fixed
+    fn link(index: u32) -> Builder {
+        LinkHeader::named(index).message(libc::RTM_GETLINK)
     }
 
     fn name(message: &Message<'_>) -> String {
-        let attributes = Attributes::behind(message.payload, 16);
-        attributes
-            .find(libc::IFLA_IFNAME)
-            .map(text)
-            .unwrap_or_default()
+        let name = read::<LinkHeader>(message.payload)
+            .and_then(|(_, attributes)| attributes.find(libc::IFLA_IFNAME));
+        name.map(text).unwrap_or_default()
     }
 
     #[test]
@@ -197,15 +193,15 @@ mod tests {
         let mut socket = Socket::route(None).expect("a socket");
         let mut names = Vec::new();
         // The loopback device is the first of every namespace.
-        let one = Builder::new(libc::RTM_GETLINK, &link(1));
+        let one = link(1);
         socket
             .ask(one, |message| names.push(name(message)))
             .expect("is there");
         assert_eq!(names, ["lo"]);
-        let all = Builder::new(libc::RTM_GETLINK, &link(0));
+        let all = link(0);
         let dump = socket.dump(all, |message| names.push(name(message)));
         assert!(dump.is_ok() && names.len() > 1 && names[1..].contains(&names[0]));
-        let none = Builder::new(libc::RTM_GETLINK, &link(i32::MAX as u32));
+        let none = link(i32::MAX as u32);
         let refused = socket.command(none).expect_err("there is none");
         assert_eq!(refused.raw_os_error(), Some(libc::ENODEV));
         assert!(socket.receive(false).expect("no error").is_none());

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
+use kernel::netlink::layout::{AddressHeader, INET, read};
 use router::change::Address;
 
 use super::{ip, ip4};
-use crate::netlink::layout::{AddressHeader, INET, read};
 
 /// What RTM_NEWADDR and RTM_DELADDR say: an address and the index of its device.
 pub fn address(payload: &[u8]) -> Option<(u32, Address)> {

@@ -1,9 +1,9 @@
 //! Links.
 
+use kernel::netlink::layout::{LinkHeader, UNSPEC, read};
 use kernel::netlink::{Attributes, text, u32_at};
 
 use crate::facts::Link;
-use crate::netlink::layout::{LinkHeader, UNSPEC, read};
 
 /// What RTM_NEWLINK and RTM_DELLINK say.
 pub fn link(payload: &[u8]) -> Option<Link> {

@@ -9,8 +9,8 @@ mod route;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use kernel::netlink::Message;
+use kernel::netlink::layout::{INET, INET6, RTM_DELNEXTHOP, RTM_NEWNEXTHOP};
 
-use super::layout::{INET, INET6, RTM_DELNEXTHOP, RTM_NEWNEXTHOP};
 use crate::facts::Event;
 
 pub(super) use address::given_address;

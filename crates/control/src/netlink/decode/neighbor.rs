@@ -1,8 +1,9 @@
 //! Neighbors.
 
+use kernel::netlink::layout::{INET, NeighborHeader, read};
+
 use super::ip4;
 use crate::facts::Neighbor;
-use crate::netlink::layout::{INET, NeighborHeader, read};
 
 /// The states in which the kernel sends to a neighbor.
 const USABLE: u16 = libc::NUD_REACHABLE

@@ -1,15 +1,13 @@
 //! Next-hop objects.
 
-use zerocopy::FromBytes;
-
+use kernel::netlink::layout::{
+    INET, Member, NHA_BLACKHOLE, NHA_ENCAP_TYPE, NHA_FDB, NHA_GATEWAY, NHA_GROUP, NHA_ID, NHA_OIF,
+    NexthopHeader, read,
+};
 use kernel::netlink::u32_at;
 
 use super::ip4;
 use crate::facts::{Gateway, Hop, Nexthop};
-use crate::netlink::layout::{
-    INET, Member, NHA_BLACKHOLE, NHA_ENCAP_TYPE, NHA_FDB, NHA_GATEWAY, NHA_GROUP, NHA_ID, NHA_OIF,
-    NexthopHeader, read,
-};
 
 /// What RTM_NEWNEXTHOP and RTM_DELNEXTHOP say: an object and its number.
 pub fn nexthop(payload: &[u8]) -> Option<(u32, Nexthop)> {
@@ -39,10 +37,10 @@ pub fn nexthop(payload: &[u8]) -> Option<(u32, Nexthop)> {
 /// The members of a group, each with its weight.
 fn members(mut bytes: &[u8]) -> Vec<(u32, u32)> {
     let mut members = Vec::with_capacity(bytes.len() / size_of::<Member>());
-    while let Ok((member, rest)) = Member::read_from_prefix(bytes) {
+    while let Some((member, rest)) = read::<Member>(bytes) {
         let weight = u16::from_le_bytes([member.weight, member.weight_high]);
         members.push((member.id, u32::from(weight) + 1));
-        bytes = rest;
+        bytes = rest.0;
     }
     members
 }

@@ -1,10 +1,10 @@
 //! Routes.
 
+use kernel::netlink::layout::{HopHeader, INET, RTA_NH_ID, RTAX_MTU, RouteHeader, read};
 use kernel::netlink::{Attributes, u16_at, u32_at};
 
 use super::ip4;
 use crate::facts::{Gateway, Hop, Hops, Place, Route, RouteKind, Table};
-use crate::netlink::layout::{HopHeader, INET, RTA_NH_ID, RTAX_MTU, RouteHeader, read};
 
 /// Where a new route stands, by the flags of its message (`NLM_F_*`).
 pub fn place(flags: u16) -> Place {

@@ -1,12 +1,12 @@
 use proptest::prelude::*;
 
+use kernel::netlink::layout::{NHA_GATEWAY, NHA_GROUP, NHA_ID, NHA_OIF, RTAX_MTU};
 use kernel::netlink::{Builder, Messages};
 use router::change::Address;
 
 use super::route::route_mtu;
 use super::*;
 use crate::facts::{Gateway, Hop, Hops, Nexthop, Place, Route};
-use crate::netlink::layout::{NHA_GATEWAY, NHA_GROUP, NHA_ID, NHA_OIF, RTAX_MTU};
 
 fn decoded(bytes: &[u8]) -> Option<Event> {
     event(&Messages(bytes).next()?)

@@ -4,10 +4,10 @@ use std::io;
 use std::net::IpAddr;
 
 use kernel::netlink::Builder;
+use kernel::netlink::layout::{AddressHeader, Header, INET, INET6, UNSPEC};
 
 use super::Requests;
 use crate::netlink::decode;
-use crate::netlink::layout::{AddressHeader, Header, INET, INET6, UNSPEC};
 
 impl Requests {
     /// The addresses that somebody has given a device, with their prefix lengths. Those that the

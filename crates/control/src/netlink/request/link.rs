@@ -5,12 +5,12 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use kernel::netlink::Builder;
+use kernel::netlink::layout::{Header, LinkHeader, RTM_DELLINKPROP, RTM_NEWLINKPROP};
 use router::change::Mac;
 
 use super::{Requests, dump};
 use crate::facts::{Link, Section};
 use crate::netlink::decode;
-use crate::netlink::layout::{Header, LinkHeader, RTM_DELLINKPROP, RTM_NEWLINKPROP, UNSPEC};
 
 impl Requests {
     /// All devices.
@@ -46,7 +46,7 @@ impl Requests {
         let header = LinkHeader {
             flags: if up { flag } else { 0 },
             change: flag,
-            ..header(link)
+            ..LinkHeader::named(link)
         };
         self.0.command(header.message(libc::RTM_NEWLINK))
     }
@@ -103,7 +103,7 @@ impl Requests {
             true => (RTM_NEWLINKPROP, create),
             false => (RTM_DELLINKPROP, 0),
         };
-        let request = header(link).message(kind).flags(flags);
+        let request = LinkHeader::named(link).message(kind).flags(flags);
         self.0.command(request.nested(libc::IFLA_PROP_LIST, |list| {
             list.string(libc::IFLA_ALT_IFNAME, name)
         }))
@@ -121,13 +121,6 @@ impl Requests {
     }
 }
 
-fn header(link: u32) -> LinkHeader {
-    LinkHeader {
-        index: link,
-        ..LinkHeader::of(UNSPEC)
-    }
-}
-
 fn change(link: u32) -> Builder {
-    header(link).message(libc::RTM_NEWLINK)
+    LinkHeader::named(link).message(libc::RTM_NEWLINK)
 }

@@ -9,13 +9,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use kernel::netlink::{Builder, Socket};
-use kernel::netns::within;
-
-use super::layout::{
+use kernel::netlink::layout::{
     AddressHeader, Header, INET, LinkHeader, NeighborHeader, NexthopHeader, RTM_GETNEXTHOP,
     RouteHeader, UNSPEC,
 };
+use kernel::netlink::{Builder, Socket};
+use kernel::netns::within;
+
 use crate::facts::Section;
 
 /// Asks the kernel of one network namespace. Every request waits for the kernel's answer.
@@ -35,7 +35,7 @@ impl Requests {
 /// The request for a whole section.
 pub fn dump(section: Section) -> Builder {
     match section {
-        Section::Links => LinkHeader::of(UNSPEC).message(libc::RTM_GETLINK),
+        Section::Links => LinkHeader::named(0).message(libc::RTM_GETLINK),
         Section::Addresses => AddressHeader::of(INET).message(libc::RTM_GETADDR),
         Section::Nexthops => NexthopHeader::of(UNSPEC).message(RTM_GETNEXTHOP),
         Section::Neighbors => NeighborHeader::of(INET).message(libc::RTM_GETNEIGH),

@@ -4,11 +4,11 @@ use std::io;
 use std::net::Ipv4Addr;
 
 use kernel::netlink::Builder;
+use kernel::netlink::layout::{Header, INET, NeighborHeader, read};
 
 use super::{Requests, dump};
 use crate::facts::{Neighbor, Section};
 use crate::netlink::decode;
-use crate::netlink::layout::{Header, INET, NeighborHeader, read};
 
 impl Requests {
     /// The IPv4 neighbors on a device.

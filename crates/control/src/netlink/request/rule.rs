@@ -2,10 +2,10 @@
 
 use std::io;
 
+use kernel::netlink::layout::{FRA_PRIORITY, Header, INET, RuleHeader, read};
 use kernel::netlink::u32_at;
 
 use super::Requests;
-use crate::netlink::layout::{FRA_PRIORITY, Header, INET, RuleHeader, read};
 
 impl Requests {
     /// Whether IPv4 routing depends on more than the destination: policy rules (`ip rule`) beside

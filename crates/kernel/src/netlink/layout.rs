@@ -5,7 +5,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use kernel::netlink::{Attributes, Builder};
+use super::{Attributes, Builder};
 
 /// Address family of requests for every family (AF_UNSPEC).
 pub const UNSPEC: u8 = 0;
@@ -21,10 +21,15 @@ const _: () = assert!(
         && INET6 as i32 == libc::AF_INET6
 );
 
+/// A next-hop object is there, or is to be made.
 pub const RTM_NEWNEXTHOP: u16 = 104;
+/// A next-hop object is gone, or is to go.
 pub const RTM_DELNEXTHOP: u16 = 105;
+/// Asks for next-hop objects.
 pub const RTM_GETNEXTHOP: u16 = 106;
+/// Adds alternative names to a link.
 pub const RTM_NEWLINKPROP: u16 = 108;
+/// Removes alternative names of a link.
 pub const RTM_DELLINKPROP: u16 = 109;
 
 /// A route's next-hop object.
@@ -44,6 +49,7 @@ pub const NHA_BLACKHOLE: u16 = 4;
 pub const NHA_OIF: u16 = 5;
 /// An address of the header's family.
 pub const NHA_GATEWAY: u16 = 6;
+/// The kind of an encapsulation.
 pub const NHA_ENCAP_TYPE: u16 = 7;
 /// A flag: for a bridge's forwarding table.
 pub const NHA_FDB: u16 = 11;
@@ -73,10 +79,13 @@ pub fn read<H: FromBytes>(bytes: &[u8]) -> Option<(H, Attributes<'_>)> {
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct LinkHeader {
+    /// AF_*.
     pub family: u8,
+    /// Zero.
     pub reserved: u8,
     /// ARPHRD_*.
     pub kind: u16,
+    /// Index of the device; 0 for none.
     pub index: u32,
     /// IFF_*.
     pub flags: u32,
@@ -84,10 +93,21 @@ pub struct LinkHeader {
     pub change: u32,
 }
 
+impl LinkHeader {
+    /// Names a link by its index; 0 names none.
+    pub fn named(index: u32) -> Self {
+        Self {
+            index,
+            ..Self::of(UNSPEC)
+        }
+    }
+}
+
 /// `struct ifaddrmsg`: an address.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct AddressHeader {
+    /// AF_*.
     pub family: u8,
     /// Prefix length.
     pub length: u8,
@@ -103,7 +123,9 @@ pub struct AddressHeader {
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct NeighborHeader {
+    /// AF_*.
     pub family: u8,
+    /// Zero.
     pub reserved: [u8; 3],
     /// Index of the device.
     pub link: u32,
@@ -111,6 +133,7 @@ pub struct NeighborHeader {
     pub state: u16,
     /// NTF_*.
     pub flags: u8,
+    /// RTN_*.
     pub kind: u8,
 }
 
@@ -118,14 +141,19 @@ pub struct NeighborHeader {
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct RouteHeader {
+    /// AF_*.
     pub family: u8,
     /// Prefix length of the destination.
     pub length: u8,
+    /// Prefix length of the source.
     pub source_length: u8,
+    /// Type of service.
     pub tos: u8,
     /// RT_TABLE_*; RTA_TABLE overrides it.
     pub table: u8,
+    /// RTPROT_*: who made it.
     pub protocol: u8,
+    /// RT_SCOPE_*.
     pub scope: u8,
     /// RTN_*.
     pub kind: u8,
@@ -139,6 +167,7 @@ pub struct RouteHeader {
 pub struct HopHeader {
     /// Bytes, with the attributes that follow.
     pub length: u16,
+    /// RTNH_F_*.
     pub flags: u8,
     /// Its share of the flows, less 1.
     pub share: u8,
@@ -150,10 +179,15 @@ pub struct HopHeader {
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct NexthopHeader {
+    /// AF_*.
     pub family: u8,
+    /// RT_SCOPE_*.
     pub scope: u8,
+    /// RTPROT_*: who made it.
     pub protocol: u8,
+    /// Zero.
     pub reserved: u8,
+    /// RTNH_F_*.
     pub flags: u32,
 }
 
@@ -161,10 +195,13 @@ pub struct NexthopHeader {
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Member {
+    /// Its number.
     pub id: u32,
-    /// Its weight less 1, the low byte; the high one is of kernels from 6.12.
+    /// Its weight less 1, the low byte.
     pub weight: u8,
+    /// The high byte; 0 before Linux 6.12.
     pub weight_high: u8,
+    /// Zero.
     pub reserved: u16,
 }
 
@@ -172,14 +209,21 @@ pub struct Member {
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct RuleHeader {
+    /// AF_*.
     pub family: u8,
+    /// Prefix length of the destination.
     pub destination_length: u8,
+    /// Prefix length of the source.
     pub source_length: u8,
+    /// Type of service.
     pub tos: u8,
     /// RT_TABLE_*.
     pub table: u8,
+    /// Zero.
     pub reserved: [u8; 2],
+    /// FR_ACT_*.
     pub action: u8,
+    /// FIB_RULE_*.
     pub flags: u32,
 }
 
