@@ -325,7 +325,7 @@ fn stands_for(kind: &PortKind, link: &Link) -> bool {
 /// # Errors
 /// What the kernel refuses, and why.
 pub fn configure(requests: &mut Requests, link: &Link, wanted: &Interface) -> io::Result<()> {
-    let told = |what: String| {
+    let refused = |what: String| {
         let name = link.name.clone();
         move |error: io::Error| {
             io::Error::new(error.kind(), format!("{name}: cannot set {what}: {error}"))
@@ -334,19 +334,21 @@ pub fn configure(requests: &mut Requests, link: &Link, wanted: &Interface) -> io
     if let Some(mac) = wanted.mac.filter(|mac| link.mac.as_ref() != Some(mac)) {
         requests
             .set_mac(link.index, mac)
-            .map_err(told("the Ethernet address".into()))?;
+            .map_err(refused("the Ethernet address".into()))?;
     }
     if let Some(mtu) = wanted.mtu.map(u32::from).filter(|&mtu| link.mtu != mtu) {
         requests
             .set_mtu(link.index, mtu)
-            .map_err(told(format!("MTU {mtu}")))?;
+            .map_err(refused(format!("MTU {mtu}")))?;
     }
     for address in &wanted.addresses {
         let added = requests.add_address(link.index, address.address, address.length);
-        added.map_err(told(format!("address {address}")))?;
+        added.map_err(refused(format!("address {address}")))?;
     }
-    requests.set_up(link.index, wanted.up).map_err(told(format!(
-        "state {}",
-        if wanted.up { "up" } else { "down" }
-    )))
+    requests
+        .set_up(link.index, wanted.up)
+        .map_err(refused(format!(
+            "state {}",
+            if wanted.up { "up" } else { "down" }
+        )))
 }
