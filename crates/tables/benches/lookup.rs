@@ -4,13 +4,18 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tables::adjacency::{Adjacency, Slab};
+use tables::entry::Entry;
 use tables::hash::flow5;
-use tables::ip4::{Entry, FIRST_WORDS, Fib, GROUP_WORDS, Reader};
+use tables::ip4::{FIRST_WORDS, GROUP_WORDS};
 use tables::mem::{Cells, LINE};
 use tables::nexthop::{Groups, Member};
 use tables::synthetic;
+use tables::{ip4, ip6};
 
+/// IPv4 routes.
 const ROUTES: usize = 1_000_000;
+/// IPv6 routes.
+const ROUTES6: usize = 250_000;
 const LOOKUPS: usize = 1 << 22;
 
 /// Runs `work` on `count` things five times and prints the median cost of one.
@@ -26,12 +31,12 @@ fn report(name: &str, count: usize, mut work: impl FnMut()) {
     println!("{name:<44} {:>8.2} ns (least {:.2})", nanos[2], nanos[0]);
 }
 
-fn empty() -> Fib {
+fn empty() -> ip4::Fib {
     let map = |words| Cells::mapped(words).expect("memory for the table");
-    Fib::new(map(FIRST_WORDS), map(65_536 * GROUP_WORDS))
+    ip4::Fib::new(map(FIRST_WORDS), map(65_536 * GROUP_WORDS))
 }
 
-fn lookups(name: &str, reader: &Reader, destinations: &[u32]) {
+fn lookups(name: &str, reader: &ip4::Reader, destinations: &[u32]) {
     report(
         &format!("{name}, nothing ahead"),
         destinations.len(),
@@ -67,8 +72,99 @@ fn lookups(name: &str, reader: &Reader, destinations: &[u32]) {
     );
 }
 
+/// Destinations at once, as a node has them: a load for each, then the next one for each.
+const BATCH: usize = 32;
+
+fn batches(reader: &ip6::Reader, destinations: &[[u8; 16]]) -> u32 {
+    let mut sum = 0;
+    for batch in destinations.chunks_exact(BATCH) {
+        let mut padded = [[0; 20]; BATCH];
+        let mut entries = [Entry::NO_ROUTE; BATCH];
+        for (padded, dst) in padded.iter_mut().zip(batch) {
+            *padded = ip6::padded(dst);
+        }
+        reader.lookup_all(&padded, &mut entries);
+        sum = entries.iter().fold(sum, |sum, entry| sum ^ entry.bits());
+    }
+    sum
+}
+
+fn lookups6(name: &str, reader: &ip6::Reader, destinations: &[[u8; 16]]) {
+    let count = destinations.len();
+    report(&format!("{name}, one by one"), count, || {
+        let look_up = |sum, dst| sum ^ reader.lookup(dst).bits();
+        black_box(destinations.iter().fold(0, look_up));
+    });
+    report(&format!("{name}, {BATCH} at once"), count, || {
+        black_box(batches(reader, destinations));
+    });
+}
+
+fn empty6() -> ip6::Fib {
+    let map = |words| Cells::mapped(words).expect("memory for the table");
+    ip6::Fib::new(
+        map(ip6::FIRST_WORDS),
+        map((1 << 16) * ip6::PAGE_WORDS),
+        map((1 << 18) * LINE),
+    )
+}
+
+fn fill6(fib: &mut ip6::Fib, prefixes: &[ip6::Prefix]) {
+    for (number, &prefix) in (16..).zip(prefixes) {
+        let entry = Entry::new(16 + number % 254, false);
+        fib.insert(prefix, entry).expect("nodes");
+        if number % 1024 == 0 {
+            let retired = fib.retired();
+            fib.reclaim(retired);
+        }
+    }
+    let retired = fib.retired();
+    fib.reclaim(retired);
+}
+
+fn ip6() {
+    let prefixes = synthetic::ip6::routes(ROUTES6, 1);
+    report(
+        "insert, 250k IPv6 routes into an empty table",
+        ROUTES6,
+        || {
+            let mut fib = empty6();
+            fill6(&mut fib, &prefixes);
+            black_box(fib.len());
+        },
+    );
+    let mut fib = empty6();
+    fill6(&mut fib, &prefixes);
+    let usage = fib.usage();
+    let [pages, leaves] = [usage.pages, usage.leaves].map(|usage| usage.total - usage.free);
+    let bytes = (ip6::FIRST_WORDS + pages * ip6::PAGE_WORDS + leaves * LINE) * 4;
+    println!(
+        "  {pages} pages, {leaves} leaves: {} bytes a route",
+        bytes / ROUTES6
+    );
+    let reader = fib.reader();
+    let many = synthetic::ip6::destinations(&prefixes, LOOKUPS, 2);
+    let many: Vec<_> = many.iter().map(|dst| dst.to_be_bytes()).collect();
+    let few: Vec<_> = (0..LOOKUPS).map(|number| many[number % 251]).collect();
+    lookups6("look-up, IPv6, 251 destinations", &reader, &few);
+    lookups6("look-up, IPv6, 250k routes, random", &reader, &many);
+    report(
+        "remove and insert, each of 250k IPv6 routes",
+        2 * ROUTES6,
+        || {
+            for &prefix in &prefixes {
+                let entry = fib.remove(prefix).expect("a route");
+                fib.insert(prefix, entry).expect("nodes");
+                let retired = fib.retired();
+                fib.reclaim(retired);
+            }
+        },
+    );
+}
+
 fn main() {
-    let prefixes = synthetic::routes(ROUTES, 1);
+    ip6();
+    let prefixes = synthetic::ip4::routes(ROUTES, 1);
     let entries: Vec<_> = (0..ROUTES as u32)
         .map(|number| Entry::new(16 + number % 254, number.is_multiple_of(5)))
         .collect();
@@ -99,7 +195,7 @@ fn main() {
     });
 
     let reader = fib.reader();
-    let many = synthetic::destinations(&prefixes, LOOKUPS, 2);
+    let many = synthetic::ip4::destinations(&prefixes, LOOKUPS, 2);
     let few: Vec<_> = (0..LOOKUPS).map(|number| many[number % 251]).collect();
     lookups("look-up, 251 destinations", &reader, &few);
     lookups("look-up, 1M routes, random", &reader, &many);

@@ -8,7 +8,7 @@ use crate::field::Field;
 use crate::interface::{self, INTERFACES, Mode};
 use crate::mem::LINE;
 use crate::special::{FIRST_FREE, Special};
-use crate::{adjacency, ip4};
+use crate::{adjacency, entry};
 
 /// `tables.h`: what a program in C must know to read the tables.
 pub fn header() -> String {
@@ -24,7 +24,7 @@ pub fn header() -> String {
     define("LINE_WORDS", LINE.to_string());
     define("FIRST_FREE", FIRST_FREE.to_string());
     define("INTERFACES", INTERFACES.to_string());
-    for (name, bits) in ip4::ENTRY_BITS {
+    for (name, bits) in entry::ENTRY_BITS {
         define(&format!("ENTRY_{name}"), format!("{bits:#x}u"));
     }
     let special = Special::ALL.map(|special| ("GROUP", format!("{special:?}"), special.number()));

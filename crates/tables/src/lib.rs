@@ -11,16 +11,19 @@
 //! live in a box, in huge pages or in a BPF array map. What a program in C must know of the layouts
 //! is written by [`layout`].
 //!
-//! The way of a packet: [`ip4::Reader::lookup`] gives an entry, that names a group of [`nexthop`],
-//! its bucket names an [`adjacency`]; before that, [`interface`] has said how the packet is taken
-//! in. Numbers below [`special::FIRST_FREE`] mean the same in all three: see [`special`].
+//! The way of a packet: [`ip4::Reader::lookup`] gives an entry, as [`ip6::Reader::lookup`] does;
+//! that names a group of [`nexthop`], its bucket names an [`adjacency`]; before that, [`interface`]
+//! has said how the packet is taken in. Numbers below [`special::FIRST_FREE`] mean the same in all
+//! three: see [`special`].
 
 pub mod adjacency;
+pub mod entry;
 pub mod field;
 pub mod hash;
 pub mod ids;
 pub mod interface;
 pub mod ip4;
+pub mod ip6;
 pub mod layout;
 pub mod mem;
 mod memory;

@@ -1,6 +1,6 @@
-//! Readers follow packets through all three tables while the writer changes them.
+//! Readers look packets up while the writer changes the tables.
 //!
-//! Each /24 has next hops of its own. A look-up may find any of them, old or new, but never one of
+//! IPv4 goes through all three tables. Each /24 has next hops of its own. A look-up may find any of them, old or new, but never one of
 //! another /24, and never a line that is half written.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -8,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tables::adjacency::{self, Adjacency, AdjacencyId, Slab};
-use tables::ip4::{Entry, FIRST_WORDS, Fib, GROUP_WORDS, Prefix};
+use tables::entry::Entry;
+use tables::ip4::{FIRST_WORDS, Fib, GROUP_WORDS, Prefix};
+use tables::ip6;
 use tables::mem::{Cells, LINE};
 use tables::nexthop::{self, GroupId, Groups, Member};
 use tables::random::Random;
@@ -248,4 +250,89 @@ fn readers_see_old_or_new() {
             .sum()
     });
     println!("{packets} packets, {} changes", ROUNDS * BATCH);
+}
+
+/// An IPv6 address in one of [`NETWORKS`] /48s.
+fn inside(number: u32, random: &mut Random) -> u128 {
+    let network = 0x2001_0db8 << 96 | u128::from(number) << 80;
+    network | u128::from(random.bits() & 0xffff) << 64 | u128::from(random.bits() & 0xff)
+}
+
+/// The entry of a /48 and everything within it: no other network has one of these.
+fn entry(number: u32, random: &mut Random) -> Entry {
+    Entry::new(16 + random.below(1000) * NETWORKS + number, true)
+}
+
+fn change_ip6(fib: &mut ip6::Fib, random: &mut Random) {
+    let number = random.below(NETWORKS);
+    let address = inside(number, random);
+    let len = [48, 56, 64, 72, 80, 120, 126, 128][random.below(8) as usize];
+    let prefix = ip6::Prefix::new(address, len).unwrap();
+    // The /48 itself is always there.
+    if len == 48 || random.below(2) == 0 {
+        fib.insert(prefix, entry(number, random)).unwrap();
+    } else {
+        fib.remove(prefix);
+    }
+}
+
+fn look_up_ip6(
+    reader: &ip6::Reader,
+    seed: u64,
+    loops: &AtomicU64,
+    stop: &AtomicBool,
+) -> (u64, Option<String>) {
+    let mut random = Random::new(seed);
+    let (mut packets, mut fault) = (0, None);
+    while !stop.load(Ordering::Relaxed) {
+        loops.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        for _ in 0..256 {
+            let number = random.below(NETWORKS);
+            let found = reader.lookup(&inside(number, &mut random).to_be_bytes());
+            if found.is_special() || (found.group() - 16) % NETWORKS != number {
+                fault = fault.or(Some(format!("network {number}: {found:?}")));
+            }
+            packets += 1;
+        }
+    }
+    (packets, fault)
+}
+
+/// Each IPv6 /48 has entries of its own. A look-up finds one of them, old or new, while nodes come
+/// and go around it.
+#[test]
+fn readers_of_ip6_see_old_or_new() {
+    let mut fib = ip6::Fib::new(
+        Cells::mapped(ip6::FIRST_WORDS).unwrap(),
+        Cells::mapped(4096 * ip6::PAGE_WORDS).unwrap(),
+        Cells::mapped((1 << 16) * LINE).unwrap(),
+    );
+    let mut random = Random::new(0x6970_3600);
+    for number in 0..NETWORKS {
+        let prefix = ip6::Prefix::new(inside(number, &mut random), 48).unwrap();
+        fib.insert(prefix, entry(number, &mut random)).unwrap();
+    }
+    let (loops, stop) = (Loops::default(), AtomicBool::new(false));
+    let readers: Vec<_> = loops.iter().map(|_| fib.reader()).collect();
+    let packets: u64 = thread::scope(|scope| {
+        let stop = &stop;
+        let stopping = StopOnDrop(stop);
+        let pairs = (0..).zip(loops.iter().zip(&readers));
+        let start =
+            |(seed, (loops, reader))| scope.spawn(move || look_up_ip6(reader, seed, loops, stop));
+        let threads: Vec<_> = pairs.map(start).collect();
+        for _ in 0..ROUNDS {
+            (0..BATCH).for_each(|_| change_ip6(&mut fib, &mut random));
+            let retired = fib.retired();
+            grace(&loops);
+            fib.reclaim(retired);
+        }
+        drop(stopping);
+        let results = threads.into_iter().map(|thread| thread.join().unwrap());
+        results
+            .map(|(packets, fault)| fault.map_or(packets, |fault| panic!("{fault}")))
+            .sum()
+    });
+    println!("{packets} packets, {} changes, {fib:?}", ROUNDS * BATCH);
 }

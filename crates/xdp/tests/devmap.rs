@@ -10,8 +10,9 @@ use std::thread;
 use std::time::Duration;
 
 use tables::adjacency::{Adjacency, Slab};
+use tables::entry::Entry;
 use tables::interface::{self, Interface, Interfaces, Lane};
-use tables::ip4::{Entry, Fib};
+use tables::ip4::Fib;
 use tables::nexthop::{Groups, Member};
 use testbed::veth::{self, End};
 use testbed::{Alone, Netns, alone, patience, until};

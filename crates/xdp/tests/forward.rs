@@ -9,9 +9,10 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use tables::Memory;
 use tables::adjacency::{Adjacency, Slab};
+use tables::entry::Entry;
 use tables::hash::flow5;
 use tables::interface::{self, Interface, Interfaces, Lane};
-use tables::ip4::{Entry, Fib};
+use tables::ip4::Fib;
 use tables::nexthop::{Groups, Member};
 use tables::random::Random;
 use tables::special::Special;

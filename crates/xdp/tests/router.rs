@@ -8,8 +8,8 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use tables::entry::Entry;
 use tables::interface::{self, Interface, Interfaces};
-use tables::ip4::Entry;
 use tables::special::Special;
 use tables::{Memory, Sizes};
 use testbed::{Directory, alone, command, only, patience, root_with, until};

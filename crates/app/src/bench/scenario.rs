@@ -334,11 +334,11 @@ fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<u32>), Box<dy
         add("16.0.0.0/8".parse()?, 1);
     } else {
         let mut random = Random::new(2);
-        let set: Vec<Prefix> = tables::synthetic::routes(what.routes, 3);
+        let set: Vec<Prefix> = tables::synthetic::ip4::routes(what.routes, 3);
         for prefix in &set {
             add(*prefix, random.below(HOPS));
         }
-        destinations = tables::synthetic::destinations(&set, what.packets, 4);
+        destinations = tables::synthetic::ip4::destinations(&set, what.packets, 4);
     }
     router.apply(changes)?;
     Ok((oracle, destinations))

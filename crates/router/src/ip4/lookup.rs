@@ -2,7 +2,7 @@
 //! flow.
 
 use graph::{Pkt, Stage, edges};
-use tables::ip4::Entry;
+use tables::entry::Entry;
 use tables::special::{FIRST_FREE, Special};
 use wire::ip;
 use wire::ip4::{Header, LEN};

@@ -10,9 +10,10 @@ use std::collections::HashMap;
 
 use tables::Memory;
 use tables::adjacency::Slab;
+use tables::entry::Entry;
 use tables::ids::Full;
 use tables::interface::{self, INTERFACES, Interfaces, Lane, Mode};
-use tables::ip4::{Entry, Fib};
+use tables::ip4::Fib;
 use tables::nexthop::Groups;
 use tables::rib::BuildMix;
 use tables::special::Special;

@@ -10,8 +10,8 @@ use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
 use tables::adjacency::{Adjacency, AdjacencyId, Slab};
+use tables::entry::Entry;
 use tables::ids::{Full, Retired};
-use tables::ip4::Entry;
 use tables::nexthop::{GroupId, Groups, Member};
 use tables::rib::BuildMix;
 use wire::eth;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use super::entry::{EXT, Entry};
 use super::{Prefix, Reader};
+use crate::entry::{EXT, Entry};
 use crate::ids::{Full, Ids, Retired, Usage};
 use crate::mem::Cells;
 use crate::rib::Rib;

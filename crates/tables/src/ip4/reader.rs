@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Acquire;
 
-use super::entry::{EXT, Entry};
+use crate::entry::{EXT, Entry};
 use crate::mem::Cells;
 
 /// Looks destinations up while the writer changes routes.

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::{Entry, FIRST_WORDS, Fib, GROUP_WORDS, Prefix, Reader};
+use super::{FIRST_WORDS, Fib, GROUP_WORDS, Prefix, Reader};
+use crate::entry::Entry;
 use crate::ids::Full;
 use crate::mem::Cells;
 use crate::random::Random;
-use crate::synthetic;
+use crate::synthetic::ip4 as synthetic;
 
 fn fib(groups: usize) -> Fib {
     Fib::new(

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use tables::ip4::Entry;
+use tables::entry::Entry;
 use tables::special::Special;
 
 use super::adjacency::{Adjacency, adjacency, decision};

@@ -1,4 +1,4 @@
-//! Route sets like the Internet's, from a seed, for tests and benches.
+//! IPv4 routes.
 
 use std::collections::HashSet;
 

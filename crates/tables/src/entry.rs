@@ -1,9 +1,9 @@
-//! Entries of the table: the next-hop group or decision that a prefix leads to.
+//! Entries of the tables of both families: the next-hop group or decision that a prefix leads to.
 
 use crate::special::{FIRST_FREE, Special};
 
-/// In the first level: the low bits are the number of a second-level group.
-pub(super) const EXT: u32 = 1 << 31;
+/// In a word of a table: it leads to another part of the table. Never set in an entry.
+pub(crate) const EXT: u32 = 1 << 31;
 const MULTI: u32 = 1 << 30;
 const GROUP: u32 = MULTI - 1;
 
@@ -55,7 +55,7 @@ impl Entry {
     }
 
     #[inline(always)]
-    pub(super) const fn from_bits(bits: u32) -> Self {
+    pub(crate) const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }
 }

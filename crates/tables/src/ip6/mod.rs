@@ -1,0 +1,30 @@
+//! IPv6 longest-prefix match: a trie whose nodes are as large as their routes need (docs/adr/0010).
+//!
+//! The first level has a word for every /16. A word is an [`Entry`](crate::entry::Entry), or it
+//! names a node and the byte of the address that the node begins with. There are two kinds of nodes:
+//!
+//! - a *leaf*, one 64-byte line: the next 32 bits of the address in at most 8 ranges, a word each;
+//! - a *page*, 256 words: one for every value of the next byte. A leaf that would need more ranges
+//!   becomes a page.
+//!
+//! Their words may name further nodes. So a look-up in a full table of the Internet is four or five
+//! loads, the first two of them in lines that all destinations share; in a small table it is two.
+//!
+//! A leaf's ranges never change: another leaf takes its place by one store, and the old one is
+//! retired. Everything else is a store of one word.
+//!
+//! Memory: 256 KiB of first level, 1 KiB a page, 64 bytes a leaf; on the writer's side a byte for
+//! each word and 40 to 75 bytes a route. 250,000 routes of the Internet's mix take 10,000 pages and
+//! 43,000 leaves.
+
+mod fib;
+mod prefix;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod word;
+
+pub use fib::{Fib, Usages};
+pub use prefix::{InvalidPrefix, Prefix};
+pub use reader::{Cursor, Padded, Reader, padded};
+pub use word::{FIRST_WORDS, PAGE_WORDS};
