@@ -15,7 +15,11 @@ fn ping(from: u32, to: u32) -> Packet {
 fn echo_requests_are_counted() {
     let table = || {
         let mut table = nodes::table();
-        table.nodes.push(node(EchoCount));
+        // In a checkout that has followed the page, it is there.
+        let mut names = table.nodes.iter().map(|node| node.stages()[0].name);
+        if !names.any(|name| name == "icmp4-echo-count") {
+            table.nodes.push(node(EchoCount));
+        }
         table.arcs.ip4_in = vec!["icmp4-echo-count"];
         table
     };
