@@ -28,6 +28,9 @@ pub mod layout;
 pub mod mem;
 mod memory;
 pub mod nexthop;
+#[cfg(test)]
+mod oracle;
+pub mod prefix;
 pub mod random;
 pub mod rib;
 pub mod special;

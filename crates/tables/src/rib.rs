@@ -5,66 +5,46 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasherDefault, Hasher};
 
-/// A prefix of an address family.
-#[expect(
-    clippy::len_without_is_empty,
-    reason = "a prefix length, not a number of things"
-)]
-pub trait Key: Copy {
-    /// An address as a number.
-    type Addr: Copy + Eq + Hash;
-
-    /// Bits of an address: the length of a host's prefix.
-    const BITS: u8;
-
-    /// The prefix of this length that `address` is in. Lengths above [`Key::BITS`] count as that.
-    fn cut(address: Self::Addr, len: u8) -> Self;
-
-    /// The first address.
-    fn addr(self) -> Self::Addr;
-
-    /// The length, 0 to [`Key::BITS`].
-    fn len(self) -> u8;
-}
+use crate::prefix::{Address, Prefix};
 
 /// A map from prefixes to values.
-pub struct Rib<K: Key, V> {
+pub struct Rib<A, V> {
     /// By prefix length.
-    by_len: Box<[HashMap<K::Addr, V, BuildMix>]>,
+    by_len: Box<[HashMap<A, V, BuildMix>]>,
 }
 
-impl<K: Key, V> Rib<K, V> {
+impl<A: Address, V> Rib<A, V> {
     /// An empty map.
     pub fn new() -> Self {
         Self {
-            by_len: (0..=K::BITS).map(|_| HashMap::default()).collect(),
+            by_len: (0..=A::BITS).map(|_| HashMap::default()).collect(),
         }
     }
 
     /// Adds a prefix or replaces its value; returns the old one.
-    pub fn insert(&mut self, prefix: K, value: V) -> Option<V> {
+    pub fn insert(&mut self, prefix: Prefix<A>, value: V) -> Option<V> {
         self.by_len[usize::from(prefix.len())].insert(prefix.addr(), value)
     }
 
     /// Removes a prefix and returns its value.
-    pub fn remove(&mut self, prefix: K) -> Option<V> {
+    pub fn remove(&mut self, prefix: Prefix<A>) -> Option<V> {
         self.by_len[usize::from(prefix.len())].remove(&prefix.addr())
     }
 
     /// The value of exactly this prefix.
-    pub fn get(&self, prefix: K) -> Option<&V> {
+    pub fn get(&self, prefix: Prefix<A>) -> Option<&V> {
         self.by_len[usize::from(prefix.len())].get(&prefix.addr())
     }
 
     /// The value of exactly this prefix, to change.
-    pub fn get_mut(&mut self, prefix: K) -> Option<&mut V> {
+    pub fn get_mut(&mut self, prefix: Prefix<A>) -> Option<&mut V> {
         self.by_len[usize::from(prefix.len())].get_mut(&prefix.addr())
     }
 
     /// The value of exactly this prefix, to change; a new one if there is none.
-    pub fn get_or_default(&mut self, prefix: K) -> &mut V
+    pub fn get_or_default(&mut self, prefix: Prefix<A>) -> &mut V
     where
         V: Default,
     {
@@ -73,28 +53,28 @@ impl<K: Key, V> Rib<K, V> {
     }
 
     /// The longest prefix that `address` is in.
-    pub fn longest_match(&self, address: K::Addr) -> Option<(K, &V)> {
-        self.containing(address, K::BITS + 1).next()
+    pub fn longest_match(&self, address: A) -> Option<(Prefix<A>, &V)> {
+        self.containing(address, A::BITS + 1).next()
     }
 
     /// The shorter prefixes that cover this one, the longest first.
-    pub fn covers(&self, prefix: K) -> impl Iterator<Item = (K, &V)> {
+    pub fn covers(&self, prefix: Prefix<A>) -> impl Iterator<Item = (Prefix<A>, &V)> {
         self.containing(prefix.addr(), prefix.len())
     }
 
     /// The prefixes that `address` is in and that are shorter than `below`, the longest first.
-    fn containing(&self, address: K::Addr, below: u8) -> impl Iterator<Item = (K, &V)> {
+    fn containing(&self, address: A, below: u8) -> impl Iterator<Item = (Prefix<A>, &V)> {
         (0..below).rev().filter_map(move |len| {
-            let prefix = K::cut(address, len);
+            let prefix = Prefix::cut(address, len);
             Some((prefix, self.get(prefix)?))
         })
     }
 
     /// All prefixes: shorter ones first, in no other order.
-    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Prefix<A>, &V)> {
         (0..).zip(&self.by_len).flat_map(|(len, routes)| {
             let prefixes = routes.iter();
-            prefixes.map(move |(&address, value)| (K::cut(address, len), value))
+            prefixes.map(move |(&address, value)| (Prefix::cut(address, len), value))
         })
     }
 
@@ -109,13 +89,13 @@ impl<K: Key, V> Rib<K, V> {
     }
 }
 
-impl<K: Key, V> Default for Rib<K, V> {
+impl<A: Address, V> Default for Rib<A, V> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K: Key, V> fmt::Debug for Rib<K, V> {
+impl<A: Address, V> fmt::Debug for Rib<A, V> {
     /// Without the routes, which may be a million.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Rib({} routes)", self.len())
@@ -171,40 +151,16 @@ mod tests {
     use std::hash::BuildHasher;
 
     use super::*;
-    use crate::ip4::Prefix;
     use crate::random::Random;
-
-    /// A second family, as wide as IPv6.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-    struct Wide(u128, u8);
-
-    impl Key for Wide {
-        type Addr = u128;
-        const BITS: u8 = 128;
-
-        fn cut(address: u128, len: u8) -> Self {
-            let len = len.min(128);
-            let mask = u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0);
-            Wide(address & mask, len)
-        }
-
-        fn addr(self) -> u128 {
-            self.0
-        }
-
-        fn len(self) -> u8 {
-            self.1
-        }
-    }
 
     /// Random changes, each compared with a search through all prefixes. `address` gives few enough
     /// addresses for prefixes to nest and to meet again.
-    fn agrees_with_oracle<K: Key + Ord + fmt::Debug>(address: impl Fn(&mut Random) -> K::Addr) {
+    fn agrees_with_oracle<A: Address>(address: impl Fn(&mut Random) -> A) {
         let mut random = Random::new(0x7269_6200);
         let (mut rib, mut oracle) = (Rib::new(), BTreeMap::new());
         for step in 0..20_000u32 {
             let at = address(&mut random);
-            let prefix = K::cut(at, random.below(u32::from(K::BITS) + 1) as u8);
+            let prefix = Prefix::cut(at, random.below(u32::from(A::BITS) + 1) as u8);
             match random.below(4) {
                 0 => assert_eq!(rib.remove(prefix), oracle.remove(&prefix)),
                 1 => {
@@ -215,7 +171,7 @@ mod tests {
                 _ => assert_eq!(rib.insert(prefix, step), oracle.insert(prefix, step)),
             }
             let at = address(&mut random);
-            let contains = |other: &K| K::cut(at, other.len()) == *other;
+            let contains = |other: &Prefix<A>| Prefix::cut(at, other.len()) == *other;
             let mut found: Vec<_> = oracle.iter().filter(|(key, _)| contains(key)).collect();
             found.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
             let mut found = found.into_iter().map(|(key, value)| (*key, value));
@@ -239,8 +195,8 @@ mod tests {
 
     #[test]
     fn routes_of_two_families_agree_with_an_oracle() {
-        agrees_with_oracle::<Prefix>(|random| random.word() & 0xc000_0203);
-        agrees_with_oracle::<Wide>(|random| u128::from(random.word() & 0x8001) << 111);
+        agrees_with_oracle(|random| random.word() & 0xc000_0203);
+        agrees_with_oracle(|random| u128::from(random.word() & 0x8001) << 111);
     }
 
     /// The map needs both ends of a hash: the low bits choose a place, the seven highest a tag.

@@ -141,10 +141,12 @@ impl Writer {
                     .unwrap();
                 let routes: Vec<_> = self
                     .fib
+                    .routes()
                     .iter()
                     .filter(|(_, entry)| entry.group() == group)
+                    .map(|(prefix, _)| prefix)
                     .collect();
-                for (prefix, _) in routes {
+                for prefix in routes {
                     self.fib.insert(prefix, Entry::new(new, true)).unwrap();
                 }
                 self.groups.retire(group);
@@ -154,11 +156,11 @@ impl Writer {
                 self.fib.insert(longer, Entry::new(group, true)).unwrap();
             }
             _ => {
-                let inside = |(prefix, _): &(Prefix, Entry)| {
+                let inside = |prefix: &Prefix| {
                     prefix.len() > 24 && prefix.addr() >> 8 == network(number) >> 8
                 };
-                let routes: Vec<_> = self.fib.iter().filter(inside).collect();
-                for (prefix, _) in routes {
+                let routes = self.fib.routes().iter().map(|(prefix, _)| prefix);
+                for prefix in routes.filter(inside).collect::<Vec<_>>() {
                     self.fib.remove(prefix);
                 }
             }
@@ -188,21 +190,6 @@ struct Readers {
 }
 
 impl Readers {
-    /// Looks up until stopped; returns how many packets were looked up, and the first fault.
-    fn run(&self, seed: u64, loops: &AtomicU64, stop: &AtomicBool) -> (u64, Option<String>) {
-        let mut random = Random::new(seed);
-        let (mut packets, mut fault) = (0, None);
-        while !stop.load(Ordering::Relaxed) {
-            loops.fetch_add(1, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
-            for _ in 0..256 {
-                fault = fault.or(self.packet(&mut random).err());
-                packets += 1;
-            }
-        }
-        (packets, fault)
-    }
-
     fn packet(&self, random: &mut Random) -> Result<(), String> {
         let number = random.below(NETWORKS);
         let entry = self.fib.lookup(network(number) | random.word() & 0xff);
@@ -227,6 +214,39 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
+/// Looks packets up, by `packet`, in each of [`READERS`] threads while `write` changes the tables,
+/// and panics with the first fault. Returns how many packets were looked up.
+fn look_up_while(
+    packet: impl Fn(&mut Random) -> Result<(), String> + Sync,
+    write: impl FnOnce(&Loops),
+) -> u64 {
+    let (loops, stop) = (Loops::default(), AtomicBool::new(false));
+    let read = |seed, loops: &AtomicU64| {
+        let mut random = Random::new(seed);
+        let (mut packets, mut fault) = (0, None);
+        while !stop.load(Ordering::Relaxed) {
+            loops.fetch_add(1, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            for _ in 0..256 {
+                fault = fault.or(packet(&mut random).err());
+                packets += 1;
+            }
+        }
+        (packets, fault)
+    };
+    thread::scope(|scope| {
+        let (read, stopping) = (&read, StopOnDrop(&stop));
+        let start = |(seed, loops)| scope.spawn(move || read(seed, loops));
+        let threads: Vec<_> = (0..).zip(&loops).map(start).collect();
+        write(&loops);
+        drop(stopping);
+        let results = threads.into_iter().map(|thread| thread.join().unwrap());
+        results
+            .map(|(packets, fault)| fault.map_or(packets, |fault| panic!("{fault}")))
+            .sum()
+    })
+}
+
 #[test]
 fn readers_see_old_or_new() {
     let writer = Writer::new();
@@ -236,19 +256,7 @@ fn readers_see_old_or_new() {
         writer.slab.reader(),
     );
     let readers = Readers { fib, groups, slab };
-    let (loops, stop) = (Loops::default(), AtomicBool::new(false));
-    let packets: u64 = thread::scope(|scope| {
-        let (readers, stop) = (&readers, &stop);
-        let stopping = StopOnDrop(stop);
-        let start = |(seed, loops)| scope.spawn(move || readers.run(seed, loops, stop));
-        let threads: Vec<_> = (0..).zip(&loops).map(start).collect();
-        writer.run(&loops);
-        drop(stopping);
-        let results = threads.into_iter().map(|thread| thread.join().unwrap());
-        results
-            .map(|(packets, fault)| fault.map_or(packets, |fault| panic!("{fault}")))
-            .sum()
-    });
+    let packets = look_up_while(|random| readers.packet(random), |loops| writer.run(loops));
     println!("{packets} packets, {} changes", ROUNDS * BATCH);
 }
 
@@ -276,27 +284,12 @@ fn change_ip6(fib: &mut ip6::Fib, random: &mut Random) {
     }
 }
 
-fn look_up_ip6(
-    reader: &ip6::Reader,
-    seed: u64,
-    loops: &AtomicU64,
-    stop: &AtomicBool,
-) -> (u64, Option<String>) {
-    let mut random = Random::new(seed);
-    let (mut packets, mut fault) = (0, None);
-    while !stop.load(Ordering::Relaxed) {
-        loops.fetch_add(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        for _ in 0..256 {
-            let number = random.below(NETWORKS);
-            let found = reader.lookup(&inside(number, &mut random).to_be_bytes());
-            if found.is_special() || (found.group() - 16) % NETWORKS != number {
-                fault = fault.or(Some(format!("network {number}: {found:?}")));
-            }
-            packets += 1;
-        }
-    }
-    (packets, fault)
+fn look_up_ip6(reader: &ip6::Reader, random: &mut Random) -> Result<(), String> {
+    let number = random.below(NETWORKS);
+    let found = reader.lookup(&inside(number, random).to_be_bytes());
+    let ours = !found.is_special() && (found.group() - 16) % NETWORKS == number;
+    ours.then_some(())
+        .ok_or_else(|| format!("network {number}: {found:?}"))
 }
 
 /// Each IPv6 /48 has entries of its own. A look-up finds one of them, old or new, while nodes come
@@ -313,26 +306,15 @@ fn readers_of_ip6_see_old_or_new() {
         let prefix = ip6::Prefix::new(inside(number, &mut random), 48).unwrap();
         fib.insert(prefix, entry(number, &mut random)).unwrap();
     }
-    let (loops, stop) = (Loops::default(), AtomicBool::new(false));
-    let readers: Vec<_> = loops.iter().map(|_| fib.reader()).collect();
-    let packets: u64 = thread::scope(|scope| {
-        let stop = &stop;
-        let stopping = StopOnDrop(stop);
-        let pairs = (0..).zip(loops.iter().zip(&readers));
-        let start =
-            |(seed, (loops, reader))| scope.spawn(move || look_up_ip6(reader, seed, loops, stop));
-        let threads: Vec<_> = pairs.map(start).collect();
+    let reader = fib.reader();
+    let write = |loops: &Loops| {
         for _ in 0..ROUNDS {
             (0..BATCH).for_each(|_| change_ip6(&mut fib, &mut random));
             let retired = fib.retired();
-            grace(&loops);
+            grace(loops);
             fib.reclaim(retired);
         }
-        drop(stopping);
-        let results = threads.into_iter().map(|thread| thread.join().unwrap());
-        results
-            .map(|(packets, fault)| fault.map_or(packets, |fault| panic!("{fault}")))
-            .sum()
-    });
+    };
+    let packets = look_up_while(|random| look_up_ip6(&reader, random), write);
     println!("{packets} packets, {} changes, {fib:?}", ROUNDS * BATCH);
 }

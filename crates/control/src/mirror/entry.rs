@@ -4,7 +4,6 @@ use std::net::Ipv4Addr;
 use std::slice;
 
 use router::change::Prefix;
-use tables::rib::Key;
 
 use crate::facts::{Hops, Route, RouteKind, Table};
 

@@ -26,7 +26,7 @@ struct Marked {
 /// All routes.
 #[derive(Debug, Default)]
 pub(super) struct Rib {
-    routes: rib::Rib<Prefix, Vec<Marked>>,
+    routes: rib::Rib<u32, Vec<Marked>>,
     /// The prefixes with a route that needs this.
     users: HashMap<Need, Prefixes>,
     /// Prefixes with a route of table default: hardly ever any.

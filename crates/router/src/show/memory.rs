@@ -62,7 +62,7 @@ pub fn memory(router: &Router) -> Memory {
             table("next-hop groups", 64, state.nexthops.groups.usage()),
             table("adjacencies", 64, state.nexthops.slab.usage()),
         ],
-        ip4_routes: state.fib.len(),
+        ip4_routes: state.fib.routes().len(),
         fib_full: state.alarms.fib_full,
         next_hops_full: state.alarms.next_hops_full,
         waiting: router.deferred(),

@@ -310,7 +310,7 @@ impl State {
     fn route(&self, prefix: Prefix) -> Option<Entry> {
         match self.hosts.get(&prefix) {
             Some(host) => host.beneath,
-            None => self.fib.get(prefix),
+            None => self.fib.routes().get(prefix).copied(),
         }
     }
 
@@ -384,7 +384,7 @@ impl State {
     /// next hop there; `None` if it is on no link, or a neighbor on none of them.
     fn connected(&self, host: Prefix) -> Option<Vec<Path>> {
         let address = host.addr();
-        let cover = || self.fib.cover(host).map(|(_, entry)| entry);
+        let cover = || Some(*self.fib.routes().covers(host).next()?.1);
         let longest = self.route(host).or_else(cover)?;
         let paths = self.nexthops.paths(longest.group());
         let is_neighbor = |path: &Path| {

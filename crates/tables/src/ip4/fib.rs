@@ -27,7 +27,7 @@ const EXTENDED: u8 = 0xff;
 pub struct Fib {
     first: Cells,
     second: Cells,
-    rib: Rib<Prefix, Entry>,
+    routes: Rib<u32, Entry>,
     /// Depth of each first-level entry, or `EXTENDED`.
     first_depth: Box<[u8]>,
     /// Depth of each second-level entry.
@@ -55,7 +55,7 @@ impl Fib {
             second_depth: vec![0; second.len()].into(),
             longer: vec![0; groups].into(),
             groups: Ids::new(0, groups as u32),
-            rib: Rib::new(),
+            routes: Rib::new(),
             first,
             second,
         }
@@ -78,7 +78,7 @@ impl Fib {
         } else {
             None
         };
-        let old = self.rib.insert(prefix, entry);
+        let old = self.routes.insert(prefix, entry);
         if let (Some(group), None) = (group, old) {
             self.longer[group] += 1;
         }
@@ -88,9 +88,9 @@ impl Fib {
 
     /// Removes a route and returns its entry; the next shorter prefix takes its addresses over.
     pub fn remove(&mut self, prefix: Prefix) -> Option<Entry> {
-        let old = self.rib.remove(prefix)?;
-        let (entry, depth) = match self.cover(prefix) {
-            Some((cover, entry)) => (entry, cover.len()),
+        let old = self.routes.remove(prefix)?;
+        let (entry, depth) = match self.routes.covers(prefix).next() {
+            Some((cover, entry)) => (*entry, cover.len()),
             None => (Entry::NO_ROUTE, 0),
         };
         self.paint(prefix, entry, depth);
@@ -100,36 +100,9 @@ impl Fib {
         Some(old)
     }
 
-    /// The route of exactly this prefix.
-    pub fn get(&self, prefix: Prefix) -> Option<Entry> {
-        self.rib.get(prefix).copied()
-    }
-
-    /// The longest prefix that contains `dst` (host byte order), and its entry.
-    pub fn longest_match(&self, dst: u32) -> Option<(Prefix, Entry)> {
-        let (prefix, entry) = self.rib.longest_match(dst)?;
-        Some((prefix, *entry))
-    }
-
-    /// The longest prefix that is shorter than this one and covers it, and its entry.
-    pub fn cover(&self, prefix: Prefix) -> Option<(Prefix, Entry)> {
-        let (cover, entry) = self.rib.covers(prefix).next()?;
-        Some((cover, *entry))
-    }
-
-    /// All routes, shorter prefixes first, in no other order.
-    pub fn iter(&self) -> impl Iterator<Item = (Prefix, Entry)> {
-        self.rib.iter().map(|(prefix, entry)| (prefix, *entry))
-    }
-
-    /// Number of routes.
-    pub fn len(&self) -> usize {
-        self.rib.len()
-    }
-
-    /// Without a route.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// The routes.
+    pub fn routes(&self) -> &Rib<u32, Entry> {
+        &self.routes
     }
 
     /// Use of the second level, in groups.
@@ -216,7 +189,7 @@ impl Fib {
 impl fmt::Debug for Fib {
     /// Without the tables, which have millions of entries.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Fib({} routes, {:?})", self.len(), self.usage())
+        write!(f, "Fib({} routes, {:?})", self.routes.len(), self.usage())
     }
 }
 

@@ -9,11 +9,12 @@
 //! 30 + 16 + 8 + 18 MiB; pages that were never written take none.
 
 mod fib;
-mod prefix;
 mod reader;
 #[cfg(test)]
 mod tests;
 
 pub use fib::{FIRST_WORDS, Fib, GROUP_WORDS};
-pub use prefix::{InvalidPrefix, Prefix};
 pub use reader::Reader;
+
+/// An IPv4 prefix; addresses are numbers in host byte order.
+pub type Prefix = crate::prefix::Prefix<u32>;

@@ -1,11 +1,10 @@
 //! The table against an oracle.
 
-use std::collections::HashMap;
-
 use super::{FIRST_WORDS, Fib, GROUP_WORDS, Prefix, Reader};
 use crate::entry::Entry;
 use crate::ids::Full;
 use crate::mem::Cells;
+use crate::oracle::{Oracle, around, entries};
 use crate::random::Random;
 use crate::synthetic::ip4 as synthetic;
 
@@ -22,35 +21,6 @@ fn prefix(text: &str) -> Prefix {
 
 fn addr(text: &str) -> u32 {
     text.parse::<std::net::Ipv4Addr>().unwrap().into()
-}
-
-/// Longest match by trying every length.
-#[derive(Default)]
-struct Oracle(HashMap<Prefix, Entry>);
-
-impl Oracle {
-    fn lookup(&self, dst: u32) -> Entry {
-        let candidates = (0..=32).rev().filter_map(|len| Prefix::new(dst, len));
-        candidates
-            .filter_map(|prefix| self.0.get(&prefix))
-            .next()
-            .copied()
-            .unwrap_or(Entry::NO_ROUTE)
-    }
-
-    /// Addresses at and just outside the edges of every route.
-    fn edges(&self) -> impl Iterator<Item = u32> {
-        self.0.keys().flat_map(|prefix| around(*prefix))
-    }
-}
-
-fn around(prefix: Prefix) -> [u32; 4] {
-    [
-        prefix.addr().wrapping_sub(1),
-        prefix.addr(),
-        prefix.last(),
-        prefix.last().wrapping_add(1),
-    ]
 }
 
 /// Prefixes that nest and collide: few values for the bits of each level.
@@ -70,7 +40,7 @@ fn entry(random: &mut Random) -> Entry {
     Entry::new(random.below(1 << 20), random.below(2) == 1)
 }
 
-fn check(reader: &Reader, oracle: &Oracle, dst: u32) {
+fn check(reader: &Reader, oracle: &Oracle<u32>, dst: u32) {
     assert_eq!(
         reader.lookup(dst),
         oracle.lookup(dst),
@@ -83,7 +53,7 @@ fn check(reader: &Reader, oracle: &Oracle, dst: u32) {
 /// every so often everywhere. `groups` is small enough to be used up often.
 fn agrees_with_oracle(seed: u64, groups: usize, operations: usize) {
     println!("seed {seed:#x}, {groups} groups");
-    let (mut random, mut fib, mut oracle) = (Random::new(seed), fib(groups), Oracle::default());
+    let (mut random, mut fib, mut oracle) = (Random::new(seed), fib(groups), Oracle::new());
     let reader = fib.reader();
     let mut full = 0;
     for step in 0..operations {
@@ -111,19 +81,19 @@ fn agrees_with_oracle(seed: u64, groups: usize, operations: usize) {
         }
         if step.is_multiple_of(operations / 16) {
             oracle.edges().for_each(|dst| check(&reader, &oracle, dst));
-            assert_eq!(fib.iter().collect::<HashMap<_, _>>(), oracle.0);
+            assert_eq!(entries(fib.routes()), oracle.0);
         }
     }
     println!(
         "{} routes in the end, {full} insertions found no group",
-        fib.len()
+        fib.routes().len()
     );
     assert_eq!(
         full > 0,
         groups < 16,
         "the second level is to be used up in the small table only"
     );
-    for (prefix, _) in fib.iter().collect::<Vec<_>>() {
+    for prefix in entries(fib.routes()).into_keys() {
         fib.remove(prefix);
     }
     assert_eq!(fib.usage().free + fib.usage().retired, groups);
@@ -142,7 +112,7 @@ fn random_routes_agree_with_oracle_when_groups_run_out() {
 
 #[test]
 fn a_million_operations_on_internet_like_routes() {
-    let (mut fib, mut oracle) = (fib(1 << 15), Oracle::default());
+    let (mut fib, mut oracle) = (fib(1 << 15), Oracle::new());
     let reader = fib.reader();
     let prefixes = synthetic::routes(500_000, 3);
     for (number, &prefix) in (16..).zip(&prefixes) {
@@ -150,7 +120,7 @@ fn a_million_operations_on_internet_like_routes() {
         fib.insert(prefix, entry).unwrap();
         oracle.0.insert(prefix, entry);
     }
-    let agree = |oracle: &Oracle, seed| {
+    let agree = |oracle: &Oracle<u32>, seed| {
         for dst in synthetic::destinations(&prefixes, 100_000, seed) {
             reader.prefetch(dst);
             check(&reader, oracle, dst);
@@ -164,7 +134,7 @@ fn a_million_operations_on_internet_like_routes() {
     for prefix in &prefixes {
         assert_eq!(fib.remove(*prefix), oracle.0.remove(prefix));
     }
-    assert!(fib.is_empty() && fib.first_level_is_empty());
+    assert!(fib.routes().is_empty() && fib.first_level_is_empty());
 }
 
 #[test]
@@ -187,16 +157,24 @@ fn covering_routes_come_back() {
     for (number, route) in routes.into_iter().rev() {
         let entry = Entry::new(number, false);
         assert_eq!(
-            (reader.lookup(dst), fib.longest_match(dst)),
-            (entry, Some((route, entry)))
+            (reader.lookup(dst), fib.routes().longest_match(dst)),
+            (entry, Some((route, &entry)))
         );
         assert_eq!(
-            (fib.get(route), fib.remove(route), fib.get(route)),
+            (
+                fib.routes().get(route).copied(),
+                fib.remove(route),
+                fib.routes().get(route).copied()
+            ),
             (Some(entry), Some(entry), None)
         );
     }
     assert_eq!(
-        (reader.lookup(dst), fib.longest_match(dst), fib.len()),
+        (
+            reader.lookup(dst),
+            fib.routes().longest_match(dst),
+            fib.routes().len()
+        ),
         (Entry::NO_ROUTE, None, 0)
     );
 }
@@ -214,7 +192,11 @@ fn a_full_second_level_changes_nothing() {
     );
     assert_eq!(fib.insert(c, entry), Err(Full));
     assert_eq!(
-        (fib.get(c), reader.lookup(c.addr()), fib.len()),
+        (
+            fib.routes().get(c).copied(),
+            reader.lookup(c.addr()),
+            fib.routes().len()
+        ),
         (None, cover, 3)
     );
     // A group that is there takes more; a group that is not needed any more is free only after the

@@ -18,13 +18,17 @@
 //! 43,000 leaves.
 
 mod fib;
-mod prefix;
+mod nodes;
+mod ranges;
 mod reader;
 #[cfg(test)]
 mod tests;
 mod word;
 
 pub use fib::{Fib, Usages};
-pub use prefix::{InvalidPrefix, Prefix};
+pub use nodes::{Leaf, Page};
 pub use reader::{Cursor, Padded, Reader, padded};
 pub use word::{FIRST_WORDS, PAGE_WORDS};
+
+/// An IPv6 prefix; addresses are numbers in host byte order.
+pub type Prefix = crate::prefix::Prefix<u128>;

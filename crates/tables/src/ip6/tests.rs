@@ -1,9 +1,8 @@
-use std::collections::HashMap;
-
 use super::{FIRST_WORDS, Fib, PAGE_WORDS, Prefix, Reader, padded};
 use crate::entry::Entry;
 use crate::ids::Full;
 use crate::mem::{Cells, LINE};
+use crate::oracle::{Oracle, around, entries};
 use crate::random::Random;
 use crate::synthetic::ip6 as synthetic;
 
@@ -17,35 +16,6 @@ fn fib(pages: usize, leaves: usize) -> Fib {
 
 fn prefix(text: &str) -> Prefix {
     text.parse().unwrap()
-}
-
-/// Longest match by trying every length.
-#[derive(Default)]
-struct Oracle(HashMap<Prefix, Entry>);
-
-impl Oracle {
-    fn lookup(&self, dst: u128) -> Entry {
-        let candidates = (0..=128).rev().filter_map(|len| Prefix::new(dst, len));
-        candidates
-            .filter_map(|prefix| self.0.get(&prefix))
-            .next()
-            .copied()
-            .unwrap_or(Entry::NO_ROUTE)
-    }
-
-    /// Addresses at and just outside the edges of every route.
-    fn edges(&self) -> impl Iterator<Item = u128> {
-        self.0.keys().flat_map(|prefix| around(*prefix))
-    }
-}
-
-fn around(prefix: Prefix) -> [u128; 4] {
-    [
-        prefix.addr().wrapping_sub(1),
-        prefix.addr(),
-        prefix.last(),
-        prefix.last().wrapping_add(1),
-    ]
 }
 
 fn wide(random: &mut Random) -> u128 {
@@ -71,7 +41,7 @@ fn nested(random: &mut Random) -> Prefix {
     Prefix::new(addr, len as u8).unwrap()
 }
 
-fn check(reader: &Reader, oracle: &Oracle, dst: u128) {
+fn check(reader: &Reader, oracle: &Oracle<u128>, dst: u128) {
     assert_eq!(
         reader.lookup(&dst.to_be_bytes()),
         oracle.lookup(dst),
@@ -85,10 +55,10 @@ fn check(reader: &Reader, oracle: &Oracle, dst: u128) {
 fn agrees_with_oracle(seed: u64, pages: usize, leaves: usize, operations: usize) {
     println!("seed {seed:#x}, {pages} pages, {leaves} leaves");
     let (mut random, mut fib) = (Random::new(seed), fib(pages, leaves));
-    let (mut oracle, reader) = (Oracle::default(), fib.reader());
+    let (mut oracle, reader) = (Oracle::new(), fib.reader());
     let mut full = 0;
     for step in 0..operations {
-        let prefix = match (random.below(2), fib.len()) {
+        let prefix = match (random.below(2), fib.routes().len()) {
             (0, 1..) => {
                 let keys: Vec<_> = oracle.0.keys().take(16).collect();
                 *keys[random.below(keys.len() as u32) as usize]
@@ -117,12 +87,12 @@ fn agrees_with_oracle(seed: u64, pages: usize, leaves: usize, operations: usize)
         }
         if step.is_multiple_of(operations / 16) {
             oracle.edges().for_each(|dst| check(&reader, &oracle, dst));
-            assert_eq!(fib.iter().collect::<HashMap<_, _>>(), oracle.0);
+            assert_eq!(entries(fib.routes()), oracle.0);
         }
     }
     println!("{fib:?} in the end, {full} insertions found no node");
     assert_eq!(full > 0, leaves < 1000);
-    for (prefix, _) in fib.iter().collect::<Vec<_>>() {
+    for prefix in entries(fib.routes()).into_keys() {
         fib.remove(prefix);
     }
     let usage = fib.usage();
@@ -163,17 +133,20 @@ fn covering_routes_come_back() {
     for &(number, route) in routes.iter().rev() {
         let entry = Entry::new(number, false);
         assert_eq!(
-            (reader.lookup(&dst.to_be_bytes()), fib.longest_match(dst)),
-            (entry, Some((route, entry)))
+            (
+                reader.lookup(&dst.to_be_bytes()),
+                fib.routes().longest_match(dst)
+            ),
+            (entry, Some((route, &entry)))
         );
         assert_eq!(fib.remove(route), Some(entry));
     }
-    assert!(fib.is_empty() && fib.first_level_is_empty());
+    assert!(fib.routes().is_empty() && fib.first_level_is_empty());
 }
 
 #[test]
 fn half_a_million_operations_on_internet_like_routes() {
-    let (mut fib, mut oracle) = (fib(1 << 14, 1 << 17), Oracle::default());
+    let (mut fib, mut oracle) = (fib(1 << 14, 1 << 17), Oracle::new());
     let reader = fib.reader();
     let prefixes = synthetic::routes(250_000, 3);
     for (number, &prefix) in (16..).zip(&prefixes) {
@@ -184,7 +157,7 @@ fn half_a_million_operations_on_internet_like_routes() {
         oracle.0.insert(prefix, entry);
     }
     println!("{fib:?}");
-    let agree = |oracle: &Oracle, seed| {
+    let agree = |oracle: &Oracle<u128>, seed| {
         for dst in synthetic::destinations(&prefixes, 20_000, seed) {
             check(&reader, oracle, dst);
         }
@@ -197,7 +170,7 @@ fn half_a_million_operations_on_internet_like_routes() {
     for prefix in &prefixes {
         assert_eq!(fib.remove(*prefix), oracle.0.remove(prefix));
     }
-    assert!(fib.is_empty() && fib.first_level_is_empty());
+    assert!(fib.routes().is_empty() && fib.first_level_is_empty());
 }
 
 /// Neighbors at the end of what a leaf looks at, and of the address.

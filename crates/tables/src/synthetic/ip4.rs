@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use crate::ip4::Prefix;
 use crate::random::Random;
-use crate::rib::Key;
 
 /// Prefixes of each length in a thousand. The rest are longer than /24, evenly.
 const PER_MILLE: [(u8, u32); 9] = [

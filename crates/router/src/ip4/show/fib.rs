@@ -97,19 +97,19 @@ pub struct Buckets {
 
 /// The route that `query` asks for.
 pub fn fib(router: &Router, query: Query) -> Fib {
-    let fib = &router.state.fib;
+    let routes = router.state.fib.routes();
     let prefix = match query {
-        Query::Exact(prefix) => fib.get(prefix).map(|_| prefix),
-        Query::Longest(address) => fib.longest_match(address.into()).map(|(p, _)| p),
+        Query::Exact(prefix) => routes.get(prefix).map(|_| prefix),
+        Query::Longest(address) => routes.longest_match(address.into()).map(|(p, _)| p),
     };
     Fib {
-        routes: fib.len(),
+        routes: routes.len(),
         route: prefix.and_then(|p| route(router, p)),
     }
 }
 
 fn route(router: &Router, prefix: Prefix) -> Option<Route> {
-    let entry = router.state.fib.get(prefix)?;
+    let entry = *router.state.fib.routes().get(prefix)?;
     let (source, kind) = origin(router, prefix, entry);
     let group = entry.group();
     let nexthops = &router.state.nexthops;

@@ -37,8 +37,9 @@ pub struct Listed {
 /// length.
 pub fn fib_list(router: &Router, after: Option<Prefix>, limit: usize) -> FibList {
     let fib = &router.state.fib;
+    let routes = fib.routes();
     let wanted = |p: &Prefix| after.is_none_or(|a| *p > a);
-    let mut prefixes: Vec<Prefix> = fib.iter().map(|(p, _)| p).filter(wanted).collect();
+    let mut prefixes: Vec<Prefix> = routes.iter().map(|(p, _)| p).filter(wanted).collect();
     let left_out = prefixes.len().saturating_sub(limit);
     if left_out > 0 && limit > 0 {
         prefixes.select_nth_unstable(limit - 1);
@@ -47,7 +48,7 @@ pub fn fib_list(router: &Router, after: Option<Prefix>, limit: usize) -> FibList
     prefixes.sort_unstable();
     let usage = fib.usage();
     FibList {
-        routes: fib.len(),
+        routes: routes.len(),
         second_level_groups: usage.total.saturating_sub(usage.free + usage.retired),
         list: prefixes
             .into_iter()
@@ -58,7 +59,7 @@ pub fn fib_list(router: &Router, after: Option<Prefix>, limit: usize) -> FibList
 }
 
 fn listed(router: &Router, prefix: Prefix) -> Option<Listed> {
-    let entry = router.state.fib.get(prefix)?;
+    let entry = *router.state.fib.routes().get(prefix)?;
     let (source, kind) = origin(router, prefix, entry);
     let paths = router.state.nexthops.paths(entry.group());
     Some(Listed {
