@@ -71,21 +71,40 @@ pub fn of(bytes: &[u8]) -> u16 {
     Sum::default().with(bytes).checksum()
 }
 
-/// The sum of the pseudo-header, which TCP and UDP checksum beside their segment (RFC 9293 section
-/// 3.1, RFC 768). `length` is the segment's in bytes, of which no more than 65535 count, as in the
-/// headers.
+/// An address of either family, as a pseudo-header has it.
+pub trait Address: Copy {
+    /// The sum with the address.
+    fn add_to(self, sum: Sum) -> Sum;
+}
+
+impl Address for u32 {
+    #[inline]
+    fn add_to(self, sum: Sum) -> Sum {
+        sum.with_u32(self)
+    }
+}
+
+impl Address for [u8; 16] {
+    #[inline]
+    fn add_to(self, sum: Sum) -> Sum {
+        sum.with(&self)
+    }
+}
+
+/// The sum of the pseudo-header, which TCP, UDP and ICMP for IPv6 checksum beside their segment (RFC
+/// 9293 section 3.1, RFC 768, RFC 8200 section 8.1). `length` is the segment's in bytes, of which no
+/// more than 65535 count, as in the headers.
 #[inline]
-pub fn pseudo_header(src: u32, dst: u32, proto: u8, length: usize) -> Sum {
-    Sum::default()
-        .with_u32(src)
-        .with_u32(dst)
+pub fn pseudo_header<A: Address>(src: A, dst: A, proto: u8, length: usize) -> Sum {
+    dst.add_to(src.add_to(Sum::default()))
         .with_u16(proto.into())
         .with_u16(u16::try_from(length).unwrap_or(u16::MAX))
 }
 
-/// The checksum of a TCP or UDP segment whose checksum field is 0; 0 if the field is set and right.
+/// The checksum of a segment with a pseudo-header whose checksum field is 0; 0 if the field is set
+/// and right.
 #[inline]
-pub fn transport(src: u32, dst: u32, proto: u8, segment: &[u8]) -> u16 {
+pub fn transport<A: Address>(src: A, dst: A, proto: u8, segment: &[u8]) -> u16 {
     pseudo_header(src, dst, proto, segment.len())
         .with(segment)
         .checksum()
@@ -178,6 +197,20 @@ mod tests {
     }
 
     #[test]
+    fn a_known_segment_between_ip6_addresses() {
+        // UDP 2001:db8::1 port 1 to 2001:db8::2 port 2 without data: 2 * (2001+0db8) + 1 + 2 +
+        // 0011+0008+0001+0002+0008.
+        let address = |last| {
+            let mut address = [0; 16];
+            address[..4].copy_from_slice(&[0x20, 1, 0x0d, 0xb8]);
+            address[15] = last;
+            address
+        };
+        let sum = transport(address(1), address(2), 17, &[0, 1, 0, 2, 0, 8, 0, 0]);
+        assert_eq!(sum, !0x5b99);
+    }
+
+    #[test]
     fn a_known_segment() {
         // UDP 10.0.0.1:1 to 10.0.0.2:2 without data: 0a00+0001+0a00+0002+0011+0008+0001+0002+0008 =
         // 1427.
@@ -186,7 +219,7 @@ mod tests {
             !0x1427
         );
         // A segment too long for a length field counts as the longest.
-        assert_eq!(transport(0, 0, 17, &[0; 70_000]), !17);
+        assert_eq!(transport(0u32, 0, 17, &[0; 70_000]), !17);
     }
 
     proptest! {

@@ -16,6 +16,10 @@ pub const UDP: u8 = 17;
 pub const IP6: u8 = 41;
 /// RSVP (RFC 2205).
 pub const RSVP: u8 = 46;
+/// The routing header of IPv6 (RFC 8200 section 4.4).
+pub const ROUTING: u8 = 43;
+/// The fragment header of IPv6 (RFC 8200 section 4.5).
+pub const FRAGMENT: u8 = 44;
 /// GRE (RFC 2784).
 pub const GRE: u8 = 47;
 /// ESP (RFC 4303).
@@ -24,6 +28,10 @@ pub const ESP: u8 = 50;
 pub const AH: u8 = 51;
 /// ICMP for IPv6 (RFC 4443).
 pub const ICMP6: u8 = 58;
+/// No header follows in IPv6 (RFC 8200 section 4.7).
+pub const NO_NEXT_HEADER: u8 = 59;
+/// Destination options of IPv6 (RFC 8200 section 4.6).
+pub const DESTINATION_OPTIONS: u8 = 60;
 /// EIGRP (RFC 7868).
 pub const EIGRP: u8 = 88;
 /// OSPF (RFC 2328, RFC 5340).

@@ -60,7 +60,7 @@ impl Header {
 
 /// Computes and sets the checksum of a whole segment between two addresses; one that is too short
 /// is left alone.
-pub fn seal(src: u32, dst: u32, segment: &mut [u8]) {
+pub fn seal<A: checksum::Address>(src: A, dst: A, segment: &mut [u8]) {
     if let Some((header, _)) = Header::parse_mut(segment) {
         header.checksum = U16::ZERO;
         // 0 would say that there is none.

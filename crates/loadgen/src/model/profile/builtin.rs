@@ -276,5 +276,5 @@ fn udp(
     // T-Rex's placeholders; the port's own addresses replace them.
     let [dst, src] = [1, 2].map(|number| Mac([0, 0, 0, number, 0, 0]));
     let ethernet = eth::Header::new(dst, src, eth::IP4);
-    [&ethernet.bytes()[..], &packet.ip4()].concat()
+    [&ethernet.bytes()[..], &packet.packet()].concat()
 }
