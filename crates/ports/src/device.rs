@@ -126,7 +126,7 @@ fn sampled(kind: Kind, queues: Vec<Queue>) -> Open {
 /// offload was to finish; redirected, it stays as it is, and is lost at its end.
 fn is_unfinished(frame: &[u8]) -> bool {
     eth::Header::parse(frame).is_some_and(|(header, packet)| {
-        header.ethertype() == eth::IP4 && offload::unfinished(packet)
+        matches!(header.ethertype(), eth::IP4 | eth::IP6) && offload::unfinished(packet)
     })
 }
 
