@@ -1,7 +1,7 @@
 //! Two stages in one node.
 
 use crate::stage::StageInfo;
-use crate::{Edge, Edges, Pkt, Stage};
+use crate::{Edge, Edges, Packets, Pkt, Stage};
 
 /// Two stages as one: packets that take the first one's through edge go on in the second at once.
 ///
@@ -34,20 +34,17 @@ impl<A: Edges, B: Edges> Edges for Either<A, B> {
     }
 }
 
+const fn max(a: usize, b: usize) -> usize {
+    if a > b { a } else { b }
+}
+
 impl<C, A: Stage<C>, B: Stage<C>> Stage<C> for Fused<A, B> {
     const NAME: &'static str = A::NAME;
     type Next = Either<A::Next, B::Next>;
     const THRU: Self::Next = Either::Second(B::THRU);
-    const HEADERS_AHEAD: usize = if A::HEADERS_AHEAD > B::HEADERS_AHEAD {
-        A::HEADERS_AHEAD
-    } else {
-        B::HEADERS_AHEAD
-    };
-    const HINT_AHEAD: usize = if A::HINT_AHEAD > B::HINT_AHEAD {
-        A::HINT_AHEAD
-    } else {
-        B::HINT_AHEAD
-    };
+    const HEADERS_AHEAD: usize = max(A::HEADERS_AHEAD, B::HEADERS_AHEAD);
+    const HINT_AHEAD: usize = max(A::HINT_AHEAD, B::HINT_AHEAD);
+    const BATCH: usize = max(A::BATCH, B::BATCH);
 
     #[inline(always)]
     fn packet(&mut self, cx: &C, p: &mut Pkt<'_>) -> Self::Next {
@@ -63,6 +60,12 @@ impl<C, A: Stage<C>, B: Stage<C>> Stage<C> for Fused<A, B> {
     fn hint(&self, cx: &C, p: &Pkt<'_>) {
         self.0.hint(cx, p);
         self.1.hint(cx, p);
+    }
+
+    #[inline(always)]
+    fn prepare(&mut self, cx: &C, packets: &mut Packets<'_>) {
+        self.0.prepare(cx, packets);
+        self.1.prepare(cx, packets);
     }
 
     fn stages() -> Vec<StageInfo> {

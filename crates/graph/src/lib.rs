@@ -51,7 +51,7 @@ pub use graph::Graph;
 pub use handle::{Command, Handle, Returned};
 pub use handoff::Handoff;
 pub use node::{Each, Node};
-pub use pkt::Pkt;
+pub use pkt::{Packets, Pkt};
 pub use pool::{Buffers, Pool};
 pub use port::{Port, PortCounters};
 pub use stage::Stage;

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use crate::out::Out;
 use crate::stage::StageInfo;
 use crate::trace::{Names, Record};
-use crate::{Desc, Edges, Emit, FRAME, Frame, Pkt, Stage};
+use crate::{Desc, Edges, Emit, FRAME, Frame, Packets, Pkt, Stage};
 
 /// A node of the graph, made by [`node`] or [`each`].
 pub trait Node<C>: Send {
@@ -110,6 +110,12 @@ impl<C, S: Stage<C>> Node<C> for Staged<C, S> {
             .take(S::HEADERS_AHEAD)
             .for_each(|d| pool.prefetch(d));
         for i in 0..packets.len() {
+            if S::BATCH > 0 && i.is_multiple_of(S::BATCH) {
+                let end = packets.len().min(i + S::BATCH);
+                // SAFETY: the caller says that the packets are of this pool.
+                let mut batch = unsafe { Packets::known(pool, &mut packets[i..end]) };
+                self.stage.prepare(cx, &mut batch);
+            }
             if S::HEADERS_AHEAD > 0
                 && let Some(d) = packets.get(i + S::HEADERS_AHEAD)
             {

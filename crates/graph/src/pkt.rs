@@ -156,6 +156,37 @@ impl<'a> Pkt<'a> {
     }
 }
 
+/// Packets in a stage's hands, all at once: see [`Stage::prepare`](crate::Stage::prepare).
+pub struct Packets<'a> {
+    pool: &'a Pool,
+    descs: &'a mut [Desc],
+}
+
+impl<'a> Packets<'a> {
+    /// # Safety
+    /// The packets are of this pool.
+    #[inline(always)]
+    pub(crate) unsafe fn known(pool: &'a Pool, descs: &'a mut [Desc]) -> Self {
+        Packets { pool, descs }
+    }
+
+    /// How many they are.
+    #[inline(always)]
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.descs.len()
+    }
+
+    /// Calls `each` with every packet and its number, in order.
+    #[inline(always)]
+    pub fn for_each(&mut self, mut each: impl FnMut(usize, &mut Pkt<'_>)) {
+        for (number, d) in self.descs.iter_mut().enumerate() {
+            // SAFETY: the packets are of this pool (`Packets::known`).
+            each(number, &mut unsafe { Pkt::known(self.pool, d) });
+        }
+    }
+}
+
 impl std::ops::Deref for Pkt<'_> {
     type Target = Desc;
 

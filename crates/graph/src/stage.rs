@@ -2,7 +2,7 @@
 //! [`Fused`](crate::Fused) makes one node of two stages.
 
 use crate::trace::{Names, Record};
-use crate::{Edge, Edges, Pkt};
+use crate::{Edge, Edges, Packets, Pkt};
 
 /// One stage of a packet's way: a protocol's work on one packet. `C` is the context that the stages
 /// of a graph share: tables and the snapshot.
@@ -20,6 +20,8 @@ pub trait Stage<C>: Send + 'static {
     /// Packets ahead for which [`Stage::hint`] is called; 0 for never. The hint reads the header:
     /// where that has to be prefetched, this is less than [`HEADERS_AHEAD`](Self::HEADERS_AHEAD).
     const HINT_AHEAD: usize = 0;
+    /// Packets that [`Stage::prepare`] is given at once, at most; 0 for never.
+    const BATCH: usize = 0;
 
     /// Works on the packet, and says along which edge it goes on.
     fn packet(&mut self, cx: &C, p: &mut Pkt<'_>) -> Self::Next;
@@ -27,6 +29,17 @@ pub trait Stage<C>: Send + 'static {
     /// Prefetches the table line that [`Stage::packet`] will need.
     #[inline(always)]
     fn hint(&self, _cx: &C, _p: &Pkt<'_>) {}
+
+    /// Does for the next packets what is better done for many at once, before [`Stage::packet`] sees
+    /// each: a look-up of several loads, each of which is asked for while those of other packets
+    /// are made. One load is better left to [`Stage::hint`]: it costs a packet less than a second
+    /// pass.
+    ///
+    /// In a [`Fused`](crate::Fused) node the stages before have not seen the packets yet: their
+    /// headers may be wrong. What is found may be left in a packet's word
+    /// ([`Desc::argument`](crate::Desc::argument)).
+    #[inline(always)]
+    fn prepare(&mut self, _cx: &C, _packets: &mut Packets<'_>) {}
 
     /// A line in the trace of a packet that came to it, beside the packet's own text: what the
     /// descriptor's word says to this stage.

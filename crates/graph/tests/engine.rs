@@ -1,6 +1,6 @@
 //! The engine with toy stages: edges, runs, overflow, fused stages, chains, threads.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use graph::GraphError;
@@ -11,8 +11,8 @@ use graph::pool::STRIDE;
 use graph::waker::Waker;
 use graph::worker::Worker;
 use graph::{
-    Buffers, Command, Desc, Each, Emit, Fused, Graph, Handle, Handoff, Node, Pkt, Pool, Returned,
-    Stage, WorkerPort, edges,
+    Buffers, Command, Desc, Each, Emit, Fused, Graph, Handle, Handoff, Node, Packets, Pkt, Pool,
+    Returned, Stage, WorkerPort, edges,
 };
 
 edges! {
@@ -61,6 +61,41 @@ impl Stage<()> for Copier {
         } else {
             Done::Out
         }
+    }
+}
+
+edges! {
+    enum Reckoned {
+        On => Node("copier"),
+        Wrong => Drop("the word is not what was prepared"),
+    }
+}
+
+/// Leaves each packet's number in its batch and the batch's size in its word, in time.
+struct Reckoner {
+    batches: Arc<Mutex<Vec<usize>>>,
+}
+impl Stage<()> for Reckoner {
+    const NAME: &'static str = "reckoner";
+    type Next = Reckoned;
+    const THRU: Reckoned = Reckoned::On;
+    const BATCH: usize = 8;
+
+    fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Reckoned {
+        let [number, size] = *p.header::<[u8; 2]>(1);
+        match p.argument() == u32::from(number) << 8 | u32::from(size) {
+            true => Reckoned::On,
+            false => Reckoned::Wrong,
+        }
+    }
+
+    fn prepare(&mut self, (): &(), packets: &mut Packets<'_>) {
+        let size = packets.len() as u8;
+        packets.for_each(|number, p| {
+            *p.header_mut::<[u8; 2]>(1) = [number as u8, size];
+            p.set_argument((number as u32) << 8 | u32::from(size));
+        });
+        self.batches.lock().unwrap().push(packets.len());
     }
 }
 
@@ -187,6 +222,26 @@ fn packets_keep_their_order_on_each_edge() {
         let zero = wanted(|b| b == 0).len() as u64;
         assert_eq!(lab.handle.counters.nodes[0].1.edges[2].get(), zero);
         assert_eq!(lab.handle.counters.nodes[0].1.packets.get(), 1000);
+    }
+}
+
+#[test]
+fn a_stage_prepares_batches_of_packets_before_it_sees_them() {
+    for fused in [false, true] {
+        let batches = Arc::new(Mutex::new(Vec::new()));
+        let reckoner = Reckoner {
+            batches: batches.clone(),
+        };
+        let nodes: Vec<Box<dyn Node<()>>> = match fused {
+            false => vec![node(reckoner), node(Copier)],
+            true => vec![node(Fused(reckoner, Copier))],
+        };
+        let mut lab = lab(nodes);
+        lab.run((0..21).map(|_| vec![1, 0, 0]));
+        assert_eq!(*batches.lock().unwrap(), [8, 8, 5]);
+        let numbers: Vec<u8> = lab.ports[3].take().iter().map(|p| p[1]).collect();
+        let wanted: Vec<u8> = (0..21).map(|number| number % 8).collect();
+        assert_eq!(numbers, wanted);
     }
 }
 

@@ -78,13 +78,12 @@ const BATCH: usize = 32;
 fn batches(reader: &ip6::Reader, destinations: &[[u8; 16]]) -> u32 {
     let mut sum = 0;
     for batch in destinations.chunks_exact(BATCH) {
-        let mut padded = [[0; 20]; BATCH];
-        let mut entries = [Entry::NO_ROUTE; BATCH];
-        for (padded, dst) in padded.iter_mut().zip(batch) {
-            *padded = ip6::padded(dst);
-        }
-        reader.lookup_all(&padded, &mut entries);
-        sum = entries.iter().fold(sum, |sum, entry| sum ^ entry.bits());
+        let mut queries: [ip6::Query; BATCH] =
+            std::array::from_fn(|number| ip6::Query::new(&batch[number]));
+        reader.lookup_all(&mut queries);
+        sum = queries
+            .iter()
+            .fold(sum, |sum, query| sum ^ query.entry().bits());
     }
     sum
 }

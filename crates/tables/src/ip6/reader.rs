@@ -14,7 +14,7 @@ pub struct Reader {
     pub(super) leaves: Cells,
 }
 
-/// A destination on its way through the table, a load at a time.
+/// How far a look-up has come: a word of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor(u32);
 
@@ -37,6 +37,35 @@ pub fn padded(dst: &[u8; 16]) -> Padded {
     out
 }
 
+/// One of many destinations that are looked up together.
+#[derive(Debug, Clone, Copy)]
+pub struct Query {
+    dst: Padded,
+    at: Cursor,
+}
+
+impl Query {
+    /// A destination that has not been looked up.
+    #[inline(always)]
+    pub fn new(dst: &[u8; 16]) -> Self {
+        Query {
+            dst: padded(dst),
+            at: Cursor(0),
+        }
+    }
+
+    /// What [`Reader::lookup_all`] has found.
+    #[inline(always)]
+    pub fn entry(&self) -> Entry {
+        Entry::from_bits(self.at.0)
+    }
+
+    #[inline(always)]
+    fn is_done(&self) -> bool {
+        self.at.entry().is_some()
+    }
+}
+
 impl Reader {
     /// The entry of the longest prefix that contains `dst`.
     #[inline(always)]
@@ -51,26 +80,21 @@ impl Reader {
         }
     }
 
-    /// The entries of many destinations. Each load is asked for while those of the others are made.
+    /// Looks many destinations up. Each load is asked for while those of the others are made.
     #[inline(always)]
-    pub fn lookup_all<const N: usize>(&self, dsts: &[Padded; N], entries: &mut [Entry; N]) {
-        let mut at = dsts.each_ref().map(|dst| self.begin(dst));
+    pub fn lookup_all(&self, queries: &mut [Query]) {
+        for query in queries.iter_mut() {
+            query.at = self.begin(&query.dst);
+            self.prefetch_step(query.at, &query.dst);
+        }
         let mut more = true;
-        at.iter()
-            .zip(dsts)
-            .for_each(|(at, dst)| self.prefetch_step(*at, dst));
         while more {
             more = false;
-            for (at, dst) in at.iter_mut().zip(dsts) {
-                if at.entry().is_none() {
-                    *at = self.step(*at, dst);
-                    self.prefetch_step(*at, dst);
-                    more |= at.entry().is_none();
-                }
+            for query in queries.iter_mut().filter(|query| !query.is_done()) {
+                query.at = self.step(query.at, &query.dst);
+                self.prefetch_step(query.at, &query.dst);
+                more |= !query.is_done();
             }
-        }
-        for (entry, at) in entries.iter_mut().zip(at) {
-            *entry = Entry::from_bits(at.0);
         }
     }
 
