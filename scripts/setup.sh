@@ -13,7 +13,7 @@ make:make:the targets
 pkg-config:pkg-config:finds libraries"
 lab="iproute2:ip:network namespaces and links
 ethtool:ethtool:offloads of the links
-util-linux:setpriv:processes that end with their starter"
+util-linux:taskset:processes on processors of their own"
 test="clang:clang:compiles the XDP programs again, to compare them with those in the tree
 llvm:llvm-strip:makes them small
 libbpf-dev:/usr/include/bpf/bpf_helpers.h:their headers

@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 
 use lab::compare::plan::{self, Depth};
 use lab::compare::{self, Options, Progress, Step};
-use lab::{cleanup, invocation, unprivileged};
+use lab::{cleanup, invocation, programs, unprivileged};
 use report::model::{LabResult, Run};
 use report::{html, text};
 
@@ -68,10 +68,10 @@ impl Lab {
         for file in self.json.iter().chain(&self.output) {
             output::check(file)?;
         }
-        lab::process::check()?;
         if !cleanup::is_root() {
             return self.unprivileged(&options);
         }
+        programs::check()?;
         cleanup::on_signal()?;
         let result = compare::run(&options, &mut Shown::new())?;
         self.say(&text::comparison(&result));

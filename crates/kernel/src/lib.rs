@@ -1,5 +1,6 @@
 //! What we ask of Linux, asked in one place: [`netlink`] and [`ethtool`], network namespaces
-//! ([`netns`]), names of devices ([`netdev`]), processors ([`cpu`]) and event counters ([`event`]).
+//! ([`netns`]), names of devices ([`netdev`]), processors ([`cpu`]), processes ([`process`]) and
+//! event counters ([`event`]).
 //!
 //! This crate knows messages and system calls. The meaning of an answer is for its callers.
 
@@ -9,3 +10,4 @@ pub mod event;
 pub mod netdev;
 pub mod netlink;
 pub mod netns;
+pub mod process;

@@ -24,6 +24,7 @@ pub mod unprivileged;
 pub mod veth;
 
 pub use error::Error;
+pub use kernel::process::ends_with_starter;
 pub use netns::Netns;
 pub use patience::{patience, until};
 pub use process::{Process, Spawn};

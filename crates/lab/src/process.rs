@@ -1,8 +1,8 @@
 //! Processes that die with us. Some run beside us and write a log; of others we await the end and
 //! take the output.
 //!
-//! Each is started by `setpriv --pdeathsig KILL`, so that the kernel kills it when the thread that
-//! started it ends in any way. Each has a process group of its own, so that Ctrl-C on a terminal
+//! The kernel kills each when the thread that started it ends in any way
+//! ([`kernel::process::ends_with_starter`]). Each has a process group of its own, so that Ctrl-C on a terminal
 //! reaches only us, and we stop the process in an orderly way. Every wait has a limit, because the
 //! kernel may keep a killed process (state D) as long as it likes.
 
@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+
+use kernel::process::ends_with_starter;
 
 use crate::group::{Ended, end};
 use crate::{Error, capture, cleanup, patience, programs, until};
@@ -160,7 +162,7 @@ impl Spawn {
     }
 
     fn spawn(&self, stdin: Stdio, stdout: Stdio, stderr: Stdio) -> Result<Child, Error> {
-        // If the program does not exist, setpriv would only say so on the child's standard error.
+        // The outer one would only say on the child's standard error that there is no program.
         let outer = &self.argv[0];
         for program in [outer, &self.program] {
             if !programs::exists(program) {
@@ -168,38 +170,18 @@ impl Spawn {
                 return Err(programs::missing(program, none));
             }
         }
-        Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "--"])
-            .args(&self.argv)
+        let mut command = Command::new(outer);
+        command
+            .args(&self.argv[1..])
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(stdin)
             .stdout(stdout)
             .stderr(stderr)
-            .process_group(0)
+            .process_group(0);
+        ends_with_starter(&mut command)
             .spawn()
-            .map_err(|e| programs::missing("setpriv", e))
+            .map_err(|e| programs::missing(outer, e))
     }
-}
-
-/// Checks that `setpriv` is there and can tie a process to its starter.
-///
-/// # Errors
-/// [`Error::Missing`] if it is not installed, [`Error::Asked`] if it cannot, as that of BusyBox.
-pub fn check() -> Result<(), Error> {
-    let argv = ["setpriv", "--pdeathsig", "KILL", "--", "true"];
-    let output = Command::new(argv[0])
-        .args(&argv[1..])
-        .stdin(Stdio::null())
-        .output();
-    let output = output.map_err(|e| programs::missing(argv[0], e))?;
-    can_tie(output.status.success())
-}
-
-fn can_tie(can: bool) -> Result<(), Error> {
-    let message = "setpriv does not know --pdeathsig (BusyBox's does not), without which processes would outlive their starter; \
-                   install that of util-linux (apt-get install util-linux)";
-    can.then_some(())
-        .ok_or_else(|| Error::Asked(message.to_owned()))
 }
 
 /// A running process. When dropped, it is killed with its process group and reaped. If the kernel
@@ -213,8 +195,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Its process number: `setpriv`, `ip netns exec` and `taskset` replace themselves by the
-    /// program.
+    /// Its process number: `ip netns exec` and `taskset` replace themselves by the program.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -377,10 +358,10 @@ mod tests {
         if skipped("child_dies_with_its_starter") {
             return;
         }
-        // The thread that starts it ends without dropping the handle, after `setpriv` has become
+        // The thread that starts it ends without dropping the handle, after `taskset` has become
         // the program.
         let start = || {
-            let process = Spawn::new("sleep").args(["60"]).start().unwrap();
+            let process = Spawn::new("sleep").args(["60"]).on(&[0]).start().unwrap();
             let comm = format!("/proc/{}/comm", process.pid());
             assert!(until(patience(LIMIT), || fs::read_to_string(&comm)
                 .is_ok_and(|name| name == "sleep\n")));
@@ -428,13 +409,6 @@ mod tests {
             (output.status.code(), &output.stdout[..]),
             (Some(7), &b"so\n"[..])
         );
-    }
-
-    #[test]
-    fn a_setpriv_that_cannot_is_named() {
-        check().expect("that of util-linux");
-        let error = can_tie(false).unwrap_err().to_string();
-        assert!(error.contains("apt-get install util-linux"), "{error}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use lab::ends_with_starter;
 use testbed::{patience, until};
 
 /// A run must be over after this, whatever its programs do. Far more than it takes.
@@ -43,16 +44,15 @@ impl Run {
         }
         fs::write(path("list"), list).unwrap();
         let output = File::create(path("output")).unwrap();
-        let child = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "--", env!("CARGO_BIN_EXE_run-tests")])
+        let mut command = Command::new(env!("CARGO_BIN_EXE_run-tests"));
+        command
             .arg(path("list"))
             .env("PARSHALL_TEST_LIMIT", limit.to_string())
             .env("PARSHALL_TEST_SETTLE", "1")
             .stdin(Stdio::null())
             .stderr(output.try_clone().unwrap())
-            .stdout(output)
-            .spawn()
-            .unwrap();
+            .stdout(output);
+        let child = ends_with_starter(&mut command).spawn().unwrap();
         Self {
             directory,
             child,

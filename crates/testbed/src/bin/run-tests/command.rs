@@ -9,22 +9,24 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 
+use lab::ends_with_starter;
+
 use crate::tasks::{self, TICK};
 
 /// Starts `command` in a process group of its own, so that Ctrl-C reaches only us; it ends with us.
 /// Its number.
 ///
 /// # Errors
-/// setpriv(1) is missing.
+/// It is not there, or cannot be started.
 pub fn start(words: &[&str], prepare: impl FnOnce(&mut Command)) -> Result<u32, String> {
-    let mut command = Command::new("setpriv");
+    let mut command = Command::new(words[0]);
     command
-        .args(["--pdeathsig", "KILL", "--"])
-        .args(words)
+        .args(&words[1..])
         .stdin(Stdio::null())
         .process_group(0);
     prepare(&mut command);
-    let child = command.spawn().map_err(|e| format!("setpriv: {e}"))?;
+    let child = ends_with_starter(&mut command).spawn();
+    let child = child.map_err(|e| format!("{}: {e}", words[0]))?;
     Ok(child.id())
 }
 
