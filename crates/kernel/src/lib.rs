@@ -1,12 +1,13 @@
 //! What we ask of Linux, asked in one place: [`netlink`] and [`ethtool`], network namespaces
-//! ([`netns`]), names of devices ([`netdev`]), processors ([`cpu`]), processes ([`process`]) and
-//! event counters ([`event`]).
+//! ([`netns`]), names of devices ([`netdev`]), processors ([`cpu`]), processes ([`process`]),
+//! memory ([`memory`]) and event counters ([`event`]).
 //!
 //! This crate knows messages and system calls. The meaning of an answer is for its callers.
 
 pub mod cpu;
 pub mod ethtool;
 pub mod event;
+pub mod memory;
 pub mod netdev;
 pub mod netlink;
 pub mod netns;

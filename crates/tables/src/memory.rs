@@ -29,6 +29,16 @@ impl Default for Sizes {
     }
 }
 
+impl Sizes {
+    /// Bytes of all tables, those of a fixed size included.
+    pub fn bytes(self) -> u64 {
+        let lines = |count: u32| u64::from(count) * LINE as u64;
+        let second = u64::from(self.second_groups) * GROUP_WORDS as u64;
+        let words = second + lines(self.nexthop_groups) + lines(self.adjacencies);
+        4 * (words + (INTERFACES * LINE + FIRST_WORDS) as u64)
+    }
+}
+
 /// The memory of all tables, zeroed: one writer fills it, workers and XDP programs read it.
 #[derive(Debug, Clone)]
 pub struct Memory {
@@ -76,5 +86,26 @@ impl Memory {
     /// If a size is not a power of two.
     pub fn mapped(sizes: Sizes) -> io::Result<Self> {
         Self::of(sizes, |_, words| Cells::mapped(words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_are_those_of_all_tables() {
+        let sizes = Sizes {
+            second_groups: 1 << 3,
+            nexthop_groups: 1 << 5,
+            adjacencies: 1 << 7,
+        };
+        let mut words = 0;
+        let made = Memory::of(sizes, |_, count| {
+            words += count as u64;
+            Ok::<_, std::convert::Infallible>(Cells::boxed(LINE))
+        });
+        assert!(made.is_ok());
+        assert_eq!(sizes.bytes(), 4 * words);
     }
 }

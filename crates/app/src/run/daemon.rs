@@ -18,7 +18,7 @@ use router::{Event, Router, Setup};
 use super::interfaces::{self, Interfaces, Opener};
 use super::neighbors::Neighbors;
 use super::routing::Routing;
-use super::{Message, workers};
+use super::{Message, memory, workers};
 
 /// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the
 /// rings of ports come on top.
@@ -49,8 +49,13 @@ impl Daemon {
             return Err(format!("run: {found} interfaces; there can be {most} at most").into());
         }
         let netns = config.netns.as_deref();
-        let opener = Opener::new(&config)?;
-        let (router, entry) = start_router(&config, &opener)?;
+        let cpus = workers::cpus(&config.workers, &kernel::cpu::usable());
+        let buffers = BUFFERS * cpus.len() as u32 + interfaces::buffers(&config);
+        let available = kernel::memory::available().ok();
+        let sizes = memory::sizes(available);
+        memory::check(available, sizes.bytes(), u64::from(buffers) * STRIDE as u64)?;
+        let opener = Opener::new(&config, sizes)?;
+        let (router, entry) = start_router(&opener, &cpus, buffers)?;
         let options = Options {
             netns: config.netns.clone(),
             ..Options::default()
@@ -126,13 +131,15 @@ impl Daemon {
 }
 
 /// A router whose workers run, and the node that packets enter its graph at.
-fn start_router(config: &Config, opener: &Opener) -> Result<(Router, u16), Box<dyn Error>> {
+fn start_router(
+    opener: &Opener,
+    cpus: &[Option<usize>],
+    buffers: u32,
+) -> Result<(Router, u16), Box<dyn Error>> {
     let (stride, grace) = match opener.has_programs() {
         true => (STRIDE_AF_XDP, Some(interfaces::grace()?)),
         false => (STRIDE, None),
     };
-    let cpus = workers::cpus(&config.workers, &kernel::cpu::usable());
-    let buffers = BUFFERS * cpus.len() as u32 + interfaces::buffers(config);
     let setup = Setup {
         pool: Pool::new(buffers, stride)?,
         memory: opener.memory()?,
@@ -144,7 +151,7 @@ fn start_router(config: &Config, opener: &Opener) -> Result<(Router, u16), Box<d
         .first()
         .and_then(|(worker, _)| worker.graph().index_of(router::nodes::ENTRY))
         .ok_or("run: the graph has no entry node")?;
-    router.attach(workers::start(idle, &cpus)?);
+    router.attach(workers::start(idle, cpus)?);
     Ok((router, entry))
 }
 

@@ -7,6 +7,7 @@ mod answer;
 mod daemon;
 mod facts;
 mod interfaces;
+mod memory;
 mod neighbors;
 mod routing;
 mod workers;

@@ -23,6 +23,8 @@ pub struct Memory {
     /// Changes that have found no room yet: so far, the tables differ from the kernel's routes,
     /// neighbors or links.
     pub waiting: usize,
+    /// Bytes of all tables.
+    pub table_bytes: u64,
     /// Bytes of packet memory.
     pub packet_bytes: u64,
 }
@@ -44,24 +46,33 @@ pub struct Table {
     pub free: u64,
 }
 
+impl Table {
+    /// Bytes of all entries.
+    fn bytes(&self) -> u64 {
+        self.total.saturating_mul(self.entry_bytes)
+    }
+}
+
 /// Use of the tables.
 pub fn memory(router: &Router) -> Memory {
     let state = &router.state;
     let first = tables::ip4::FIRST_WORDS as u64;
+    let tables = vec![
+        Table {
+            name: "ip4 fib first level",
+            entry_bytes: 4,
+            total: first,
+            used: first,
+            retired: 0,
+            free: 0,
+        },
+        table("ip4 fib second level", 1024, state.fib.usage()),
+        table("next-hop groups", 64, state.nexthops.groups.usage()),
+        table("adjacencies", 64, state.nexthops.slab.usage()),
+    ];
     Memory {
-        tables: vec![
-            Table {
-                name: "ip4 fib first level",
-                entry_bytes: 4,
-                total: first,
-                used: first,
-                retired: 0,
-                free: 0,
-            },
-            table("ip4 fib second level", 1024, state.fib.usage()),
-            table("next-hop groups", 64, state.nexthops.groups.usage()),
-            table("adjacencies", 64, state.nexthops.slab.usage()),
-        ],
+        table_bytes: tables.iter().map(Table::bytes).sum(),
+        tables,
         ip4_routes: state.fib.routes().len(),
         fib_full: state.alarms.fib_full,
         next_hops_full: state.alarms.next_hops_full,
@@ -92,14 +103,15 @@ impl fmt::Display for Memory {
                 f,
                 "{}{:>10} {:>10} {:>10} {:>10} {:>10}",
                 column(t.name, 24),
-                bytes(t.total.saturating_mul(t.entry_bytes)),
+                bytes(t.bytes()),
                 t.used,
                 t.retired,
                 t.free,
                 t.total
             )?;
         }
-        writeln!(f, "packet memory: {}", bytes(self.packet_bytes))?;
+        let [tables, packets] = [self.table_bytes, self.packet_bytes].map(bytes);
+        writeln!(f, "tables: {tables}, packet memory: {packets}")?;
         writeln!(f, "ip4 routes: {}", self.ip4_routes)?;
         let (fib, hops) = (self.fib_full, self.next_hops_full);
         if fib > 0 {

@@ -55,18 +55,19 @@ pub struct Opener {
     netns: Option<PathBuf>,
     devices: Devices,
     programs: Option<xdp::Router>,
+    sizes: Sizes,
     ports: ports::Opener,
 }
 
 impl Opener {
-    /// Makes what the interfaces of this configuration share.
+    /// Makes what the interfaces of this configuration share, tables of these sizes among it.
     ///
     /// # Errors
     /// The XDP programs cannot be loaded.
-    pub fn new(config: &Config) -> Result<Self, Box<dyn Error>> {
+    pub fn new(config: &Config, sizes: Sizes) -> Result<Self, Box<dyn Error>> {
         let is_device = |i: &config::Interface| i.port.kind.is_device();
         let programs = match config.interfaces.iter().any(is_device) {
-            true => Some(xdp::Router::new(Sizes::default())?),
+            true => Some(xdp::Router::new(sizes)?),
             false => None,
         };
         let netns = config.netns.as_deref();
@@ -75,6 +76,7 @@ impl Opener {
             ports: ports::Opener::new(netns),
             netns: config.netns.clone(),
             programs,
+            sizes,
         })
     }
 
@@ -85,7 +87,7 @@ impl Opener {
     pub fn memory(&self) -> io::Result<Memory> {
         match &self.programs {
             Some(programs) => Ok(programs.memory().clone()),
-            None => Memory::mapped(Sizes::default()),
+            None => Memory::mapped(self.sizes),
         }
     }
 

@@ -1,0 +1,102 @@
+//! How much memory the router takes: its tables by what the machine has, packet memory by workers
+//! and queues.
+
+use std::error::Error;
+
+use tracing::info;
+
+use kernel::memory::Available;
+use tables::Sizes;
+
+/// Entries of the tables that have no size of their own, at most and at least.
+const ENTRIES: [u64; 2] = [1 << 16, 1 << 12];
+/// The part of the available memory that the largest table of these may take, of which an entry is
+/// 1 KiB.
+const PART: u64 = 8;
+const MIB: u64 = 1 << 20;
+
+/// How large the tables are: as the default says where 512 MiB are available, smaller by powers of
+/// two where there is less.
+pub fn sizes(available: Option<Available>) -> Sizes {
+    let Some(available) = available else {
+        return Sizes::default();
+    };
+    let [most, least] = ENTRIES;
+    let entries = (available.ordinary / PART / 1024).clamp(least, most);
+    let entries = 1 << entries.ilog2();
+    Sizes {
+        second_groups: entries,
+        nexthop_groups: entries,
+        adjacencies: entries,
+    }
+}
+
+/// Checks that there is enough for tables and packets before any of it is taken: the kernel would
+/// end some process later, when it finds out.
+///
+/// # Errors
+/// How much is missing, and what to do about it.
+pub fn check(
+    available: Option<Available>,
+    tables: u64,
+    packets: u64,
+) -> Result<(), Box<dyn Error>> {
+    let Some(available) = available else {
+        return Ok(());
+    };
+    // Reserved huge pages are taken for packets if all of these fit.
+    let ordinary = if packets <= available.huge {
+        0
+    } else {
+        packets
+    };
+    let short = tables + ordinary > available.ordinary;
+    let [tables, packets] = [tables, packets].map(|bytes| bytes.div_ceil(MIB));
+    if short {
+        let there = available.ordinary / MIB;
+        return Err(format!(
+            "run: too little memory: tables need {tables} MiB and packets {packets} MiB, but only {there} MiB are available: \
+             give the machine more memory, or configure fewer workers or fewer queues of ports"
+        )
+        .into());
+    }
+    info!("memory: tables {tables} MiB, packets {packets} MiB");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(mib: u64, huge: u64) -> Option<Available> {
+        let [ordinary, huge] = [mib, huge].map(|mib| mib * MIB);
+        Some(Available { ordinary, huge })
+    }
+
+    #[test]
+    fn tables_fit_the_machine() {
+        assert_eq!(sizes(None), Sizes::default());
+        assert_eq!(sizes(of(24_000, 0)), Sizes::default());
+        assert_eq!(sizes(of(512, 0)), Sizes::default());
+        let entries = |mib| sizes(of(mib, 0)).second_groups;
+        assert_eq!(
+            [511, 256, 255, 10, 0].map(entries),
+            [1 << 15, 1 << 15, 1 << 14, 1 << 12, 1 << 12]
+        );
+    }
+
+    #[test]
+    fn too_little_is_said_in_one_line() {
+        assert!(check(None, 1 << 40, 1 << 40).is_ok());
+        assert!(check(of(180, 0), 100 * MIB, 80 * MIB).is_ok());
+        let error = check(of(179, 79), 100 * MIB, 80 * MIB)
+            .unwrap_err()
+            .to_string();
+        let says = "tables need 100 MiB and packets 80 MiB, but only 179 MiB are available";
+        assert!(error.contains(says) && !error.contains('\n'), "{error}");
+        assert!(
+            check(of(100, 80), 100 * MIB, 80 * MIB).is_ok(),
+            "in huge pages"
+        );
+    }
+}
