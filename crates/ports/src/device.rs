@@ -58,7 +58,7 @@ impl Opener {
             device: device.name.to_owned(),
             queues: queues.len(),
             sockets,
-            program,
+            program: program.map(Box::new),
         };
         Ok(match device.receive {
             Receive::Router(..) => sampled(kind, queues),

@@ -25,7 +25,7 @@ pub(crate) enum Kind {
         device: String,
         queues: usize,
         sockets: af_xdp::Interface,
-        program: Option<Program>,
+        program: Option<Box<Program>>,
     },
     Memif(memif::Interface),
     /// By what says that somebody has deleted it.
@@ -48,10 +48,10 @@ impl Program {
         }
     }
 
-    fn mode(&self) -> Option<xdp::Mode> {
+    fn attachment(&self) -> Option<&xdp::Attachment> {
         match self {
-            Program::Router(program) => Some(program.attachment()?.mode()),
-            Program::Receiver(program) => Some(program.attachment().mode()),
+            Program::Router(program) => program.attachment(),
+            Program::Receiver(program) => Some(program.attachment()),
         }
     }
 }
@@ -69,28 +69,35 @@ impl Open {
         }
     }
 
-    /// A description, for log and `show hardware`.
+    /// A description, for log and `show hardware`, with what the device refused.
     pub fn describe(&self) -> String {
         match &self.kind {
             Kind::AfXdp {
                 device,
                 queues,
                 sockets,
-                ..
+                program,
             } => {
                 let copy = match sockets.zero_copy() {
                     true => "zero-copy",
                     false => "copy",
                 };
-                let program = match self.program() {
+                let mode = match self.program() {
                     Some(mode) => format!("{mode} program"),
                     None => "no program".into(),
                 };
+                let attachment = program.as_ref().and_then(|program| program.attachment());
+                let lacks = attachment.map_or(&[][..], xdp::Attachment::lacks);
+                let lacks = [lacks, sockets.lacks()].concat();
                 let long = match sockets.long_packets() {
                     true => ", multi-buffer",
                     false => "",
                 };
-                format!("af_xdp on {device}, {copy}, {program}, queues: {queues}{long}")
+                let lacks = match lacks.is_empty() {
+                    true => String::new(),
+                    false => format!("; refused: {}", lacks.join(", ")),
+                };
+                format!("af_xdp on {device}, {copy}, {mode}, queues: {queues}{long}{lacks}")
             }
             Kind::Memif(interface) => memif_in_words(&interface.status()),
             Kind::Tap(_) | Kind::Pcap | Kind::Null => self.mode().into(),
@@ -138,7 +145,7 @@ impl Open {
     /// Where the XDP program on its device runs, if there is one.
     pub fn program(&self) -> Option<xdp::Mode> {
         match &self.kind {
-            Kind::AfXdp { program, .. } => program.as_ref()?.mode(),
+            Kind::AfXdp { program, .. } => Some(program.as_ref()?.attachment()?.mode()),
             _ => None,
         }
     }

@@ -15,6 +15,7 @@ pub struct Attachment {
     link: OwnedFd,
     ifindex: u32,
     mode: Mode,
+    lacks: Vec<String>,
 }
 
 impl Attachment {
@@ -25,6 +26,7 @@ impl Attachment {
         modes: &[Mode],
     ) -> Result<Self, Error> {
         let mut failed = Error::Parameter("no XDP mode was asked for".to_owned());
+        let mut lacks = Vec::new();
         for &mode in modes {
             match sys::link_create(program, ifindex, mode.flags()) {
                 Ok(link) => {
@@ -32,9 +34,13 @@ impl Attachment {
                         link,
                         ifindex,
                         mode,
+                        lacks,
                     });
                 }
-                Err(e) => failed = explain(ifindex, mode, e),
+                Err(e) => {
+                    lacks.push(format!("{mode} program: {e}"));
+                    failed = explain(ifindex, mode, e);
+                }
             }
             if !matches!(failed, Error::Attach { .. }) {
                 break;
@@ -51,6 +57,11 @@ impl Attachment {
     /// The mode that worked.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// The modes that were tried before and refused, each with what the kernel said.
+    pub fn lacks(&self) -> &[String] {
+        &self.lacks
     }
 }
 

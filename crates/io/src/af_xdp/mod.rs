@@ -128,6 +128,7 @@ pub struct Interface {
     name: String,
     zero_copy: bool,
     chains: bool,
+    lacks: Vec<String>,
     /// The queues own the sockets: with a queue its socket closes.
     sockets: Vec<(Weak<OwnedFd>, PortCounters)>,
     gone: Arc<AtomicBool>,
@@ -162,6 +163,7 @@ impl Interface {
             name: name.to_owned(),
             zero_copy: false,
             chains: false,
+            lacks: Vec::new(),
             sockets: Vec::new(),
             gone: Arc::default(),
         };
@@ -231,12 +233,20 @@ impl Interface {
                         self.zero_copy =
                             socket::is_zero_copy(&fd).map_err(os("asking for the mode"))?;
                         self.chains = !chains.is_empty();
+                        if !self.chains {
+                            self.lacks.push(format!("multi-buffer: {last}"));
+                        }
                         return Ok((fd, rings));
                     }
                     Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
                         return Err(self.refused(0, mode, e));
                     }
-                    Err(e) => last = e,
+                    Err(e) => {
+                        if kind == Flags::XDP_ZEROCOPY && chains.is_empty() {
+                            self.lacks.push(format!("zero-copy: {e}"));
+                        }
+                        last = e;
+                    }
                 }
             }
         }
@@ -278,6 +288,11 @@ impl Interface {
     /// Whether packets longer than a buffer can be sent and received.
     pub fn long_packets(&self) -> bool {
         self.chains
+    }
+
+    /// What was tried and refused before a mode worked: each with what the kernel said.
+    pub fn lacks(&self) -> &[String] {
+        &self.lacks
     }
 
     /// Calls `f` with each queue's number and socket, for the XDP program's map. Stops at the first

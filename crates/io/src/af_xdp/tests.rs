@@ -127,6 +127,10 @@ fn ends(mode: Mode) -> (Arc<Pool>, [End; 2]) {
 fn through(mode: Mode, lengths: &[usize]) {
     let (pool, [mut a, mut b]) = ends(mode);
     assert!(!a.interface.zero_copy(), "veth copies");
+    let lacks = a.interface.lacks();
+    let zero_copy = lacks.iter().any(|what| what.starts_with("zero-copy: "));
+    // Only what was tried can be refused.
+    assert_eq!(zero_copy, mode == Mode::Auto, "{lacks:?}");
     for round in 0..300usize {
         let (from, to) = if round % 2 == 0 {
             (&mut a, &mut b)
