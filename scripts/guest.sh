@@ -15,12 +15,18 @@
 # limits by PARSHALL_PATIENCE, 8 if it is not set. The command gets all variables that begin with
 # PARSHALL_, and RUST_BACKTRACE. PARSHALL_GUEST_CPUS (2) and PARSHALL_GUEST_MEMORY (8G) are the
 # guest's size.
+#
+# PARSHALL_GUEST_CARDS=MODEL[:QUEUES] gives the guest four network cards on two links: on each one
+# of this model of QEMU's (virtio-net-pci, e1000e, vmxnet3 ...) for a router and one for its host.
+# Their addresses are those of the tests' topology (tests/harness/topology.rs). The links are
+# bridges in a network namespace of QEMU's own.
 set -euo pipefail
 
 accel=${PARSHALL_GUEST_ACCEL:-tcg,thread=multi}
 cpus=${PARSHALL_GUEST_CPUS:-2}
 memory=${PARSHALL_GUEST_MEMORY:-8G}
 limit=${PARSHALL_GUEST_LIMIT:-3600}
+cards=${PARSHALL_GUEST_CARDS:-}
 export PARSHALL_PATIENCE=${PARSHALL_PATIENCE:-8}
 PATH=$PATH:/usr/sbin:/sbin
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -168,7 +174,11 @@ $b mkdir -p lib/modules
 [ -e "lib/modules/$release" ] || $b ln -s "$($b cat /modules.path)" "lib/modules/$release"
 $b cp /command run/command
 $b chroot . /bin/sh -c 'PATH=$PATH:/usr/sbin:/sbin; ip link set lo up
-    modprobe tun'
+    modprobe tun
+    for card in /sys/bus/pci/devices/*; do
+        case $(cat "$card/class") in 0x02*) modprobe -q "$(cat "$card/modalias")" ;; esac
+    done
+    for card in /sys/bus/virtio/devices/*/modalias; do modprobe -q "$(cat "$card")"; done'
 echo "guest: up"
 $b stty -F dev/ttyS0 115200 -opost -echo
 $b chroot . /bin/bash /run/command <dev/null >dev/ttyS0 2>&1
@@ -193,6 +203,45 @@ write_initramfs() {
     (cd "$work/root" && find . | cpio --quiet -o -H newc | gzip -1) >"$work/initramfs"
 }
 
+# QEMU's arguments for the cards: $links.
+plug() {
+    local model=${cards%:*} queues=1 link of_card=
+    links=()
+    [ -n "$cards" ] || return 0
+    case $cards in *:*) queues=${cards#*:} ;; esac
+    if ! qemu-system-x86_64 -device help 2>/dev/null | grep -q "name \"$model\""; then
+        say "this QEMU has no network card $model"
+        exit 125
+    fi
+    [ "$queues" = 1 ] || of_card=,mq=on,vectors=$((2 * queues + 2))
+    for link in 0 1; do
+        # The host's card leaves nothing unfinished to the wire.
+        links+=(-netdev "tap,id=card$link,ifname=card$link,script=no,downscript=no,queues=$queues"
+            -device "$model,netdev=card$link,mac=02:70:73:01:0$link:01$of_card"
+            -netdev "tap,id=host$link,ifname=host$link,script=no,downscript=no"
+            -device "virtio-net-pci,netdev=host$link,mac=02:70:73:01:0$link:02,csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off")
+    done
+    write_links "$queues" >"$work/links"
+}
+
+# Makes the links and runs QEMU, which is the script's arguments.
+write_links() {
+    local several=
+    [ "$1" = 1 ] || several=multi_queue
+    cat <<LINKS
+set -e
+echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6
+for link in 0 1; do
+    ip link add link\$link type bridge forward_delay 0 stp_state 0 mcast_snooping 0
+    ip tuntap add card\$link mode tap $several
+    ip tuntap add host\$link mode tap
+    for port in card\$link host\$link; do ip link set \$port mtu 16000 master link\$link up; done
+    ip link set link\$link up
+done
+exec "\$@"
+LINKS
+}
+
 # Runs the guest; the command's output is this script's, the console is $work/console. An error of
 # the kernel ends the guest with its trace on the console.
 boot() {
@@ -200,9 +249,16 @@ boot() {
         -serial stdio -serial "file:$work/console" -no-reboot
         -virtfs 'local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap'
         -kernel "$kernel" -initrd "$work/initramfs"
-        -append "console=ttyS1,115200 loglevel=5 oops=panic panic=-1 mitigations=off")
+        -append "console=ttyS1,115200 loglevel=5 oops=panic panic=-1 mitigations=off"
+        "${links[@]}")
+    local beside=()
+    if [ -n "$cards" ]; then
+        beside=(unshare --net)
+        [ "$(id -u)" = 0 ] || beside+=(--map-root-user)
+        beside+=(-- bash "$work/links")
+    fi
     # In the background, so that a signal to this script is seen at once.
-    setpriv --pdeathsig KILL -- timeout --kill-after=10 "$limit" \
+    setpriv --pdeathsig KILL -- timeout --kill-after=10 "$limit" "${beside[@]}" \
         setpriv --pdeathsig KILL -- qemu-system-x86_64 "${arguments[@]}" </dev/null &
     guest=$!
     wait "$guest"
@@ -252,6 +308,7 @@ trap '[ -z "$guest" ] || kill "$guest" 2>/dev/null; rm -rf "$work"' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 write_initramfs "$@"
+plug
 say "Linux $version"
 status=0
 boot || status=$?
