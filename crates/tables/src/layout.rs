@@ -6,6 +6,7 @@ use std::fmt::Write;
 use crate::adjacency::Kind;
 use crate::field::Field;
 use crate::interface::{self, INTERFACES, Mode};
+use crate::ip6::word;
 use crate::mem::LINE;
 use crate::special::{FIRST_FREE, Special};
 use crate::{adjacency, entry};
@@ -27,6 +28,13 @@ pub fn header() -> String {
     for (name, bits) in entry::ENTRY_BITS {
         define(&format!("ENTRY_{name}"), format!("{bits:#x}u"));
     }
+    define("IP6_LEAF", format!("{:#x}u", word::LEAF));
+    define(
+        "IP6_BYTE(word)",
+        format!("((word) >> {} & 15)", word::BYTE_SHIFT),
+    );
+    define("IP6_INDEX", format!("{:#x}u", word::INDEX));
+    define("IP6_RANGES", word::RANGES.to_string());
     let special = Special::ALL.map(|special| ("GROUP", format!("{special:?}"), special.number()));
     let modes = Mode::ALL.map(|mode| ("MODE", format!("{mode:?}"), mode as u32));
     let kinds = Kind::ALL.map(|kind| ("KIND", format!("{kind:?}"), kind as u32));

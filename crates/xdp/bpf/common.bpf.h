@@ -17,9 +17,12 @@
 
 #define ETH_LEN 14
 #define ETHERTYPE_IP4 0x0800
+#define ETHERTYPE_IP6 0x86dd
 #define IP4_LEN 20
 #define IP4_VERSION 4
 #define IP4_IHL 5
+#define IP6_LEN 40
+#define IP6_VERSION 6
 #define UDP_LEN 8
 
 /* Packet and map memory may be read unaligned where BPF runs (x86-64, arm64). */

@@ -2,13 +2,13 @@
  * graph, and leaves the rest to the kernel.
  *
  * The kernel keeps: everything while the interface is down, frames that are not for its own
- * address, everything that is not untagged IPv4, IPv4 with options (the kernel is the slow path),
- * multicast and limited broadcast, what a DHCP server answers to the interface's own client (its
- * destination is an address that nobody has yet), and destinations whose next-hop group says local
- * or punt.
+ * address, everything that is not untagged IPv4 or IPv6, IPv4 with options and IPv6 with hop-by-hop
+ * options (the kernel is the slow path), multicast and limited broadcast, addresses that are good
+ * on their link only, what a DHCP server answers to the interface's own client (its destination is
+ * an address that nobody has yet), and destinations whose next-hop group says local or punt.
  *
  * All else is the router's. Where the interface's line says so, the program forwards as the graph's
- * stages ip4-input, ip4-lookup and ip4-rewrite do, out of the same tables; whatever needs more than
+ * stages input, lookup and rewrite of either family do, out of the same tables; whatever needs more than
  * that, and all that is broken in another way than its checksum, goes to the graph by the AF_XDP
  * socket of the queue.
  *
@@ -23,6 +23,13 @@
 #define DHCP_CHADDR 28
 /* More Fragments and the offset, in the fragment word. */
 #define FRAGMENT 0x3fff
+/* Where the fields of an IPv6 header are. */
+#define IP6_HOP_LIMIT 7
+#define IP6_SRC 8
+#define IP6_DST 24
+#define FLOW_LABEL 0xfffff
+/* Its next header: hop-by-hop options. */
+#define HOP_BY_HOP 0
 /* Shortest Ethernet frame without its checksum: shorter packets are padded to it. */
 #define SHORTEST 60
 /* One packet in this many is looked at for an unfinished checksum. */
@@ -35,9 +42,11 @@ struct line {
 
 /* Why the program drops; `DROPS` of router.rs in its order. */
 enum drop {
-	DROP_BAD_CHECKSUM,
-	DROP_BLACKHOLE,
-	DROP_GONE,
+	DROP_IP4_BAD_CHECKSUM,
+	DROP_IP4_BLACKHOLE,
+	DROP_IP4_GONE,
+	DROP_IP6_BLACKHOLE,
+	DROP_IP6_GONE,
 	DROPS,
 };
 
@@ -70,6 +79,9 @@ volatile __u64 interface;
 
 TABLE(ip4_first, 1 << 20);
 TABLE(ip4_second, 16);
+TABLE(ip6_first, 1 << 12);
+TABLE(ip6_pages, 16);
+TABLE(ip6_leaves, 1);
 TABLE(nexthop_groups, 16);
 TABLE(adjacencies, 16);
 TABLE(interfaces, INTERFACES);
@@ -115,6 +127,60 @@ static __always_inline __u32 entry_of(__u32 dst)
 	return entry;
 }
 
+/* A look-up never takes more steps: each node begins behind the one before, at bytes 2 to 15. */
+#define IP6_STEPS 14
+
+/* The 32 bits of an address from a byte on, 0 to 15; zeros behind its end. */
+static __always_inline __u32 window(__u64 high, __u64 low, __u32 byte)
+{
+	__u32 shift = byte * 8;
+
+	if (byte >= 8)
+		return low << (shift - 64) >> 32;
+	return (byte ? high << shift | low >> (64 - shift) : high) >> 32;
+}
+
+/* 1 if a range that begins at start begins at bits or before, without a branch: the verifier would
+ * follow each of 128 ways through a leaf. */
+static __always_inline __u32 begins(__u64 start, __u64 bits)
+{
+	__u64 difference = bits - start;
+
+	/* So that the compiler makes no comparison of it. */
+	asm volatile("" : "+r"(difference));
+	return 1 - (difference >> 63);
+}
+
+/* The trie of `tables::ip6`: the first two bytes choose a word, which is an entry or names a node. A
+ * page has a word for each value of a byte, a leaf one for each of 8 ranges of 32 bits. */
+static __always_inline __u32 entry6_of(const __u8 *dst)
+{
+	__u64 high = (__u64)bpf_ntohl(LOAD32(dst)) << 32 | bpf_ntohl(LOAD32(dst + 4));
+	__u64 low = (__u64)bpf_ntohl(LOAD32(dst + 8)) << 32 | bpf_ntohl(LOAD32(dst + 12));
+	__u32 found = word(&ip6_first, high >> 52, high >> 48);
+
+	for (int step = 0; step < IP6_STEPS && (found & ENTRY_EXT); step++) {
+		__u32 bits = window(high, low, IP6_BYTE(found)), index = found & IP6_INDEX;
+
+		if (found & IP6_LEAF) {
+			struct line *leaf = bpf_map_lookup_elem(&ip6_leaves, &index);
+			__u32 range = 0;
+
+			if (!leaf)
+				return 0;
+			for (int start = 0; start < IP6_RANGES - 1; start++)
+				range += begins(load(leaf, start), bits);
+			range &= IP6_RANGES - 1;
+			/* So that the verifier sees the bound. */
+			asm volatile("" : "+r"(range));
+			found = load(leaf, LINE_WORDS - IP6_RANGES + range);
+		} else {
+			found = word(&ip6_pages, index << 4 | bits >> 28, bits >> 24);
+		}
+	}
+	return found & ENTRY_EXT ? 0 : found;
+}
+
 static __always_inline int is_group(__u32 dst)
 {
 	return dst >> 28 == 0xe || dst == ~0u;
@@ -151,10 +217,12 @@ struct packet {
 	struct counters *counters;
 	/* Of the whole frame, in bytes. */
 	__u32 len;
-	/* IPv4 total length. */
+	/* Of the IP packet, header included. */
 	__u32 total;
 	/* FIB entry of the destination. */
 	__u32 entry;
+	/* IPv6, not IPv4. */
+	int is_ip6;
 };
 
 static __always_inline int to_kernel(const struct packet *p)
@@ -187,15 +255,22 @@ static __always_inline int drop(const struct packet *p, enum drop why)
 	return XDP_DROP;
 }
 
+/* The frame is as long as its packet, or padded. */
+static __always_inline int fits(const struct packet *p)
+{
+	__u32 framed = ETH_LEN + p->total;
+
+	return framed == p->len || (framed < p->len && p->len <= SHORTEST);
+}
+
 /* The header is that of an ordinary packet, its checksum aside. Its first 20 bytes are there. */
-static __always_inline int is_plain(const struct packet *p)
+static __always_inline int is_plain4(const struct packet *p)
 {
 	const __u8 *ip = p->data + ETH_LEN;
-	__u32 framed = ETH_LEN + p->total;
 
 	if (ip[0] != (IP4_VERSION << 4 | IP4_IHL) || ip[8] <= 1)
 		return 0;
-	if (p->total < IP4_LEN || framed > p->len || (framed < p->len && p->len > SHORTEST))
+	if (p->total < IP4_LEN || !fits(p))
 		return 0;
 	/* Addresses that no packet on a wire may have: first byte 0, 127 or above 223. */
 	return (__u8)(ip[12] - 1) < 223 && ip[12] != 127 && (__u8)(ip[16] - 1) < 223 && ip[16] != 127;
@@ -203,31 +278,65 @@ static __always_inline int is_plain(const struct packet *p)
 
 /* The TCP or UDP checksum field holds the sum of the pseudo-header alone: the sender left the rest
  * to hardware that never saw the packet (CHECKSUM_PARTIAL), or it is right by chance. */
-static __always_inline int looks_unfinished(const struct packet *p)
+static __always_inline int is_partial(const struct packet *p, const __u8 *segment, __u8 proto, __u32 length, __u64 addresses)
 {
-	const __u8 *ip = p->data + ETH_LEN, *field;
-	__u64 sum = (__u64)LOAD32(ip + 12) + LOAD32(ip + 16) + bpf_htons(ip[9]) + bpf_htons(p->total - IP4_LEN);
+	__u64 sum = addresses + bpf_htons(proto) + bpf_htons(length);
+	const __u8 *field;
 
-	if (LOAD16(ip + 6) & bpf_htons(FRAGMENT))
-		return 0;
-	if (ip[9] == IPPROTO_TCP)
-		field = ip + IP4_LEN + 16;
-	else if (ip[9] == IPPROTO_UDP)
-		field = ip + IP4_LEN + 6;
+	if (proto == IPPROTO_TCP)
+		field = segment + 16;
+	else if (proto == IPPROTO_UDP)
+		field = segment + 6;
 	else
 		return 0;
 	return field + 2 <= p->end && LOAD16(field) == fold(sum);
 }
 
+static __always_inline int looks_unfinished4(const struct packet *p)
+{
+	const __u8 *ip = p->data + ETH_LEN;
+
+	if (LOAD16(ip + 6) & bpf_htons(FRAGMENT))
+		return 0;
+	return is_partial(p, ip + IP4_LEN, ip[9], p->total - IP4_LEN, (__u64)LOAD32(ip + 12) + LOAD32(ip + 16));
+}
+
+/* The sum of both addresses of an IPv6 header, not folded. */
+static __always_inline __u64 addresses6(const __u8 *ip)
+{
+	__u64 sum = 0;
+
+	for (int at = IP6_SRC; at < IP6_LEN; at += 4)
+		sum += LOAD32(ip + at);
+	return sum;
+}
+
+static __always_inline int looks_unfinished6(const struct packet *p)
+{
+	const __u8 *ip = p->data + ETH_LEN;
+
+	return is_partial(p, ip + IP6_LEN, ip[6], p->total - IP6_LEN, addresses6(ip));
+}
+
+/* The graph looks at some packets closer, and tells the operator. */
+static __always_inline int is_sample(const struct packet *p)
+{
+	return (p->counters->redirected + p->counters->rx_packets) % SAMPLE == 0;
+}
+
+static __always_inline int has_ports(__u8 proto)
+{
+	return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP || proto == IPPROTO_UDPLITE;
+}
+
 /* tables::hash::flow5. False if the ports are not there. */
-static __always_inline int flow_hash(const struct packet *p, __u32 *hash)
+static __always_inline int flow_hash4(const struct packet *p, __u32 *hash)
 {
 	const __u8 *ip = p->data + ETH_LEN;
 	__u64 a = (__u64)bpf_ntohl(LOAD32(ip + 12)) << 32 | bpf_ntohl(LOAD32(ip + 16));
 	__u64 b = (__u64)ip[9] << 32, h;
-	int has_ports = ip[9] == IPPROTO_TCP || ip[9] == IPPROTO_UDP || ip[9] == IPPROTO_SCTP || ip[9] == IPPROTO_UDPLITE;
 
-	if (has_ports && !(LOAD16(ip + 6) & bpf_htons(FRAGMENT))) {
+	if (has_ports(ip[9]) && !(LOAD16(ip + 6) & bpf_htons(FRAGMENT))) {
 		if (ip + IP4_LEN + 4 > p->end)
 			return 0;
 		b |= bpf_ntohl(LOAD32(ip + IP4_LEN));
@@ -238,7 +347,30 @@ static __always_inline int flow_hash(const struct packet *p, __u32 *hash)
 	return 1;
 }
 
-/* ip4-rewrite: sends the packet by its adjacency, if there is nothing else to be done. */
+/* tables::hash::flow6. False if the ports are not there. */
+static __always_inline int flow_hash6(const struct packet *p, __u32 *hash)
+{
+	const __u8 *ip = p->data + ETH_LEN, *src = ip + IP6_SRC, *dst = ip + IP6_DST;
+	__u64 a = (__u64)(bpf_ntohl(LOAD32(src + 8)) ^ bpf_ntohl(LOAD32(dst + 12))) << 32 |
+		  (bpf_ntohl(LOAD32(src + 12)) ^ bpf_ntohl(LOAD32(dst + 8)));
+	__u64 b = (__u64)(bpf_ntohl(LOAD32(src)) ^ bpf_ntohl(LOAD32(dst + 4))) << 32 |
+		  (bpf_ntohl(LOAD32(src + 4)) ^ bpf_ntohl(LOAD32(dst)));
+	__u64 c = (__u64)(bpf_ntohl(LOAD32(ip)) & FLOW_LABEL) << 40 | (__u64)ip[6] << 32, h;
+
+	if (has_ports(ip[6])) {
+		if (ip + IP6_LEN + 4 > p->end)
+			return 0;
+		c |= bpf_ntohl(LOAD32(ip + IP6_LEN));
+	}
+	h = (a ^ c * 0xd6e8feb86659fd93ull) * 0x9e3779b97f4a7c15ull;
+	h = (h ^ h >> 32 ^ b) * 0xd6e8feb86659fd93ull;
+	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15ull;
+	*hash = h >> 32;
+	return 1;
+}
+
+/* ip4-rewrite and ip6-rewrite: sends the packet by its adjacency, if there is nothing else to be
+ * done. */
 static __always_inline int rewrite(const struct packet *p, __u32 number)
 {
 	struct line *adjacency = bpf_map_lookup_elem(&adjacencies, &number);
@@ -256,51 +388,153 @@ static __always_inline int rewrite(const struct packet *p, __u32 number)
 		return to_graph(p);
 	if (p->len != (__u32)(p->end - p->data) && !INTERFACE_XDP_SEND_LONG(lane))
 		return to_graph(p);
-	/* RFC 1624: the time to live is the upper byte of its word. */
-	sum = bpf_ntohs(LOAD16(ip + 10)) + 0x0100;
-	*(__u16 *)(ip + 10) = bpf_htons(sum + (sum >= 0xffff));
-	ip[8]--;
+	if (p->is_ip6) {
+		ip[IP6_HOP_LIMIT]--;
+	} else {
+		/* RFC 1624: the time to live is the upper byte of its word. */
+		sum = bpf_ntohs(LOAD16(ip + 10)) + 0x0100;
+		*(__u16 *)(ip + 10) = bpf_htons(sum + (sum >= 0xffff));
+		ip[8]--;
+	}
 	*(__u32 *)p->data = load(adjacency, ADJACENCY_HEADER_WORD);
 	*(__u32 *)(p->data + 4) = load(adjacency, ADJACENCY_HEADER_WORD + 1);
 	*(__u32 *)(p->data + 8) = load(adjacency, ADJACENCY_HEADER_WORD + 2);
 	*(__u16 *)(p->data + 12) = load(adjacency, ADJACENCY_HEADER_WORD + 3);
 	if (bpf_redirect_map(&egress, tx_if, XDP_DROP) != XDP_REDIRECT)
-		return drop(p, DROP_GONE);
+		return drop(p, p->is_ip6 ? DROP_IP6_GONE : DROP_IP4_GONE);
 	received(p);
 	sent->tx_packets++;
 	sent->tx_bytes += p->len;
 	return XDP_REDIRECT;
 }
 
-/* ip4-input and ip4-lookup. */
-static __always_inline int forward(const struct packet *p)
+/* The second half of ip4-lookup and ip6-lookup: the adjacency for the flow. */
+static __always_inline int send(const struct packet *p, __u32 hash)
 {
-	const __u8 *ip = p->data + ETH_LEN;
-	__u32 group = p->entry & ENTRY_GROUP, hash = 0, adjacency;
+	__u32 group = p->entry & ENTRY_GROUP;
+	__u32 adjacency = word(&nexthop_groups, group, hash >> 28);
 
-	if (!is_plain(p))
-		return to_graph(p);
-	if (fold((__u64)LOAD32(ip) + LOAD32(ip + 4) + LOAD32(ip + 8) + LOAD32(ip + 12) + LOAD32(ip + 16)) != 0xffff)
-		return drop(p, DROP_BAD_CHECKSUM);
-	/* The graph looks closer, and tells the operator. */
-	if ((p->counters->redirected + p->counters->rx_packets) % SAMPLE == 0 && looks_unfinished(p))
-		return to_graph(p);
-	if ((p->entry & ENTRY_MULTI) && !flow_hash(p, &hash))
-		return to_graph(p);
-	adjacency = word(&nexthop_groups, group, hash >> 28);
 	if (adjacency >= FIRST_FREE)
 		return rewrite(p, adjacency);
 	if ((group < FIRST_FREE ? group : adjacency) == GROUP_BLACKHOLE)
-		return drop(p, DROP_BLACKHOLE);
+		return drop(p, p->is_ip6 ? DROP_IP6_BLACKHOLE : DROP_IP4_BLACKHOLE);
 	return to_graph(p);
+}
+
+/* ip4-input and ip4-lookup. */
+static __always_inline int forward4(struct packet *p)
+{
+	const __u8 *ip = p->data + ETH_LEN;
+	__u32 hash = 0;
+
+	p->total = bpf_ntohs(LOAD16(ip + 2));
+	if (!is_plain4(p))
+		return to_graph(p);
+	if (fold((__u64)LOAD32(ip) + LOAD32(ip + 4) + LOAD32(ip + 8) + LOAD32(ip + 12) + LOAD32(ip + 16)) != 0xffff)
+		return drop(p, DROP_IP4_BAD_CHECKSUM);
+	if (is_sample(p) && looks_unfinished4(p))
+		return to_graph(p);
+	if ((p->entry & ENTRY_MULTI) && !flow_hash4(p, &hash))
+		return to_graph(p);
+	return send(p, hash);
+}
+
+/* ip6-input and ip6-lookup. */
+static __always_inline int forward6(struct packet *p)
+{
+	const __u8 *ip = p->data + ETH_LEN;
+	__u32 hash = 0;
+
+	p->total = IP6_LEN + bpf_ntohs(LOAD16(ip + 4));
+	if (ip[IP6_HOP_LIMIT] <= 1 || !fits(p))
+		return to_graph(p);
+	if (is_sample(p) && looks_unfinished6(p))
+		return to_graph(p);
+	if ((p->entry & ENTRY_MULTI) && !flow_hash6(p, &hash))
+		return to_graph(p);
+	return send(p, hash);
+}
+
+/* Who looks at a packet. */
+enum owner {
+	KERNEL,
+	/* There is something wrong with it. */
+	GRAPH,
+	/* Its route says so. */
+	ROUTE,
+};
+
+static __always_inline enum owner owner4(struct packet *p, __u64 own)
+{
+	const __u8 *ip = p->data + ETH_LEN;
+	__u32 dst;
+
+	if (ip + IP4_LEN > p->end || ip[0] >> 4 != IP4_VERSION)
+		return GRAPH;
+	if ((ip[0] & 15) > IP4_IHL)
+		return KERNEL;
+	dst = bpf_ntohl(LOAD32(ip + 16));
+	if (is_group(dst) || is_dhcp_reply(ip, p->end, own))
+		return KERNEL;
+	p->entry = entry_of(dst);
+	return ROUTE;
+}
+
+/* An address is neither multicast nor link-local, nor does it stand for something else, such as ::
+ * and ::1. */
+static __always_inline int is_plain6(const __u8 *address)
+{
+	return (__u8)(address[0] - 1) < 0xfd;
+}
+
+/* fe80::/10 (RFC 4291 section 2.5.6). */
+static __always_inline int is_link_local(const __u8 *address)
+{
+	return address[0] == 0xfe && (address[1] & 0xc0) == 0x80;
+}
+
+/* What an address begins with: 12 bytes, of which the first 10 are 0. */
+#define ZEROS(address) (!(LOAD32(address) | LOAD32((address) + 4)) && !LOAD16((address) + 8))
+
+static __always_inline enum owner odd_addresses6(const __u8 *src, const __u8 *dst)
+{
+	__u32 low = LOAD32(src + 12), middle = LOAD16(src + 10);
+
+	/* Multicast, loopback or mapped source; loopback or unspecified destination: the graph counts
+	 * them. */
+	if (src[0] == 0xff || (ZEROS(src) && (middle == 0xffff || (!middle && low == bpf_htonl(1)))))
+		return GRAPH;
+	if (ZEROS(dst) && !LOAD16(dst + 10) && !(LOAD32(dst + 12) & bpf_htonl(~1)))
+		return GRAPH;
+	if (dst[0] == 0xff || is_link_local(dst) || is_link_local(src))
+		return KERNEL;
+	return ZEROS(src) && !middle && !low ? KERNEL : ROUTE;
+}
+
+static __always_inline enum owner owner6(struct packet *p)
+{
+	const __u8 *ip = p->data + ETH_LEN, *src = ip + IP6_SRC, *dst = ip + IP6_DST;
+	enum owner owner = ROUTE;
+
+	if (ip + IP6_LEN > p->end || ip[0] >> 4 != IP6_VERSION)
+		return GRAPH;
+	if (!is_plain6(src) || !is_plain6(dst))
+		owner = odd_addresses6(src, dst);
+	if (owner != ROUTE)
+		return owner;
+	if (ip[6] == HOP_BY_HOP)
+		return KERNEL;
+	p->is_ip6 = 1;
+	p->entry = entry6_of(dst);
+	return ROUTE;
 }
 
 /* Whose packet it is. */
 static __always_inline int route(struct packet *p)
 {
-	__u32 number = interface, end_and_mode, mode, dst, group;
+	__u32 number = interface, end_and_mode, mode, group;
 	struct line *line = bpf_map_lookup_elem(&interfaces, &number);
-	const __u8 *ip = p->data + ETH_LEN;
+	enum owner owner;
 	__u64 own;
 
 	if (!line)
@@ -313,20 +547,18 @@ static __always_inline int route(struct packet *p)
 		return to_graph(p);
 	if (mode != MODE_ROUTED && mode != MODE_UNADDRESSED)
 		return to_kernel(p);
-	if (ip > p->end)
+	if (p->data + ETH_LEN > p->end)
 		return to_kernel(p);
 	if (mac(p->data) != own)
 		return to_kernel(p);
-	if (LOAD16(p->data + 12) != bpf_htons(ETHERTYPE_IP4))
+	if (LOAD16(p->data + 12) == bpf_htons(ETHERTYPE_IP4))
+		owner = owner4(p, own);
+	else if (LOAD16(p->data + 12) == bpf_htons(ETHERTYPE_IP6))
+		owner = owner6(p);
+	else
 		return to_kernel(p);
-	if (ip + IP4_LEN > p->end || ip[0] >> 4 != IP4_VERSION)
-		return to_graph(p);
-	if ((ip[0] & 15) > IP4_IHL)
-		return to_kernel(p);
-	dst = bpf_ntohl(LOAD32(ip + 16));
-	if (is_group(dst) || is_dhcp_reply(ip, p->end, own))
-		return to_kernel(p);
-	p->entry = entry_of(dst);
+	if (owner != ROUTE)
+		return owner == KERNEL ? to_kernel(p) : to_graph(p);
 	group = p->entry & ENTRY_GROUP;
 	if (group == GROUP_LOCAL || group == GROUP_BROADCAST || group == GROUP_PUNT)
 		return to_kernel(p);
@@ -334,8 +566,7 @@ static __always_inline int route(struct packet *p)
 	if (INTERFACE_FEATURED(end_and_mode) || !INTERFACE_XDP_FORWARD(load(line, INTERFACE_XDP_FORWARD_WORD)))
 		return to_graph(p);
 	p->len = bpf_xdp_get_buff_len(p->ctx);
-	p->total = bpf_ntohs(LOAD16(ip + 2));
-	return forward(p);
+	return p->is_ip6 ? forward6(p) : forward4(p);
 }
 
 SEC("xdp.frags")

@@ -9,6 +9,10 @@
 #define ENTRY_EXT 0x80000000u
 #define ENTRY_MULTI 0x40000000u
 #define ENTRY_GROUP 0x3fffffffu
+#define IP6_LEAF 0x40000000u
+#define IP6_BYTE(word) ((word) >> 26 & 15)
+#define IP6_INDEX 0x3ffffffu
+#define IP6_RANGES 8
 #define GROUP_NO_ROUTE 0
 #define GROUP_LOCAL 1
 #define GROUP_BROADCAST 2

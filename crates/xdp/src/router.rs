@@ -27,10 +27,12 @@ const MOST: usize = 1 << 26;
 
 /// Why the programs drop packets: stage and edge of the graph that say the same. `enum drop` of
 /// router.bpf.c.
-pub const DROPS: [(&str, &str); 3] = [
+pub const DROPS: [(&str, &str); 5] = [
     ("ip4-input", "BadChecksum"),
     ("ip4-lookup", "Blackhole"),
     ("ip4-rewrite", "Gone"),
+    ("ip6-lookup", "Blackhole"),
+    ("ip6-rewrite", "Gone"),
 ];
 /// Words of `struct counters` of router.bpf.c.
 const WORDS: usize = 6 + DROPS.len();

@@ -4,6 +4,7 @@
 mod net;
 mod shared;
 
+use std::net::Ipv6Addr;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -13,6 +14,9 @@ use tables::interface::{self, Interface, Interfaces};
 use tables::special::Special;
 use tables::{Memory, Sizes};
 use testbed::{Directory, alone, command, only, patience, root_with, until};
+use wire::craft::Packet;
+use wire::eth::Mac;
+use wire::ip;
 use xdp::{Mode, Receiver, Router, RouterPort, Verdict};
 
 use net::{LEFT_MAC, Pair, RIGHT_MAC, root, udp, xsk};
@@ -100,7 +104,7 @@ fn classes_of_packets() {
             Verdict::Pass,
         ),
         ("ARP", ethertype(8, 6), Verdict::Pass),
-        ("IPv6", ethertype(0x86, 0xdd), Verdict::Pass),
+        ("IPv4 as IPv6", ethertype(0x86, 0xdd), Verdict::Redirect),
         ("VLAN tag", ethertype(0x81, 0), Verdict::Pass),
         ("service VLAN tag", ethertype(0x88, 0xa8), Verdict::Pass),
         ("LLDP", ethertype(0x88, 0xcc), Verdict::Pass),
@@ -134,6 +138,88 @@ fn classes_of_packets() {
     };
     assert_eq!(counters.passed, count(Verdict::Pass));
     assert_eq!(counters.redirected, count(Verdict::Redirect));
+}
+
+#[test]
+fn classes_of_ip6_packets() {
+    if !root("classes_of_ip6_packets") {
+        return;
+    }
+    let router = Tables::take();
+    let port = port(&router);
+    let socket = xsk();
+    port.register(0, socket.as_fd()).expect("registers");
+    let address = |text: &str| text.parse::<Ipv6Addr>().expect("an address");
+    let [global, other] = ["2001:db8::1", "2001:db8:9::2"].map(address);
+    let [local, group, own, mapped] = ["fe80::1", "ff02::1", "::1", "::ffff:1.2.3.4"].map(address);
+    let (none, nat64) = (Ipv6Addr::UNSPECIFIED, address("64:ff9b::1.2.3.4"));
+    let packet = |src: Ipv6Addr, dst: Ipv6Addr| {
+        Packet::udp6((src, 1025), (dst, 12)).macs(Mac(LEFT_MAC), Mac(RIGHT_MAC))
+    };
+    let between = |src, dst| packet(src, dst).frame();
+    let good = between(global, other);
+    let hop_by_hop = packet(global, other).extension(ip::HOP_BY_HOP, &[0, 1, 4, 0, 0, 0, 0]);
+    let options = packet(global, other).extension(ip::DESTINATION_OPTIONS, &[0, 1, 4, 0, 0, 0, 0]);
+    let mut version = good.clone();
+    version[14] = 0x40;
+    for (what, packet, expected) in [
+        ("forwarded", good.clone(), Verdict::Redirect),
+        (
+            "hop limit 0",
+            packet(global, other).ttl(0).frame(),
+            Verdict::Redirect,
+        ),
+        ("cut in the header", good[..53].to_vec(), Verdict::Redirect),
+        ("header only", good[..54].to_vec(), Verdict::Redirect),
+        ("version 4", version, Verdict::Redirect),
+        ("destination options", options.frame(), Verdict::Redirect),
+        ("hop-by-hop options", hop_by_hop.frame(), Verdict::Pass),
+        ("to a group", between(global, group), Verdict::Pass),
+        (
+            "to a neighbor's link-local address",
+            between(global, local),
+            Verdict::Pass,
+        ),
+        (
+            "from a link-local address",
+            between(local, other),
+            Verdict::Pass,
+        ),
+        ("from nobody yet", between(none, other), Verdict::Pass),
+        ("from a group", between(group, other), Verdict::Redirect),
+        (
+            "from the host itself",
+            between(own, other),
+            Verdict::Redirect,
+        ),
+        (
+            "from a mapped address",
+            between(mapped, other),
+            Verdict::Redirect,
+        ),
+        (
+            "to a mapped address",
+            between(global, mapped),
+            Verdict::Redirect,
+        ),
+        (
+            "to the host itself",
+            between(global, own),
+            Verdict::Redirect,
+        ),
+        ("to nobody", between(global, none), Verdict::Redirect),
+        ("from NAT64", between(nat64, other), Verdict::Redirect),
+        ("to NAT64", between(global, nat64), Verdict::Redirect),
+        (
+            "other station",
+            packet(global, other)
+                .macs(Mac(LEFT_MAC), Mac(LEFT_MAC))
+                .frame(),
+            Verdict::Pass,
+        ),
+    ] {
+        assert_eq!(verdict(&port, &packet), expected, "{what}");
+    }
 }
 
 /// Every kind of entry, in the first level and the second, changed under the running program.

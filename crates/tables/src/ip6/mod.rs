@@ -23,7 +23,7 @@ mod ranges;
 mod reader;
 #[cfg(test)]
 mod tests;
-mod word;
+pub(crate) mod word;
 
 pub use fib::{Fib, Usages};
 pub use nodes::{Leaf, Page};

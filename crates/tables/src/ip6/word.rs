@@ -4,10 +4,11 @@ use crate::entry::EXT;
 use crate::mem::LINE;
 
 /// The node is a leaf, not a page.
-const LEAF: u32 = 1 << 30;
+pub(crate) const LEAF: u32 = 1 << 30;
 /// The byte of the address that the node begins with: four bits.
-const BYTE_SHIFT: u32 = 26;
-const INDEX: u32 = (1 << BYTE_SHIFT) - 1;
+pub(crate) const BYTE_SHIFT: u32 = 26;
+/// Number of the node among those of its kind.
+pub(crate) const INDEX: u32 = (1 << BYTE_SHIFT) - 1;
 
 /// Words of the first level: one for every /16.
 pub const FIRST_WORDS: usize = 1 << 16;
@@ -19,7 +20,7 @@ pub const PAGE_WORDS: usize = 256;
 pub(super) const MOST: usize = 1 << BYTE_SHIFT;
 /// Ranges of a leaf. Its line holds where each but the first begins, from word 0 on, and their
 /// words, from [`WORDS`] on.
-pub(super) const RANGES: usize = 8;
+pub(crate) const RANGES: usize = 8;
 pub(super) const WORDS: usize = LINE - RANGES;
 
 /// A node: its kind, where in the address it begins, its number.
