@@ -80,6 +80,11 @@ pub trait Transmitter: Send {
         0
     }
 
+    /// Whether everything has been sent: only a profile of bursts comes to an end.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// Stops sending. When it returns, nothing more is sent and the counts are final.
     ///
     /// # Errors

@@ -8,7 +8,9 @@
 //! Using the latter here would save those few lines, but make the load tester depend on the loader
 //! of XDP programs.
 
-use crate::model::stream::{Op, Step, Stream};
+use crate::clock::Nanos;
+use crate::model::fields::{Op, Step, Variable};
+use crate::model::stream::{Mode, Stream};
 use crate::model::units::Pps;
 use crate::source::fields::Fields;
 
@@ -118,16 +120,14 @@ fn greatest_common_divisor(a: u32, b: u32) -> u32 {
 }
 
 fn live_stream(stream: &Stream, weight: u32) -> Result<LiveStream, String> {
-    if stream.cache > 0 {
-        return Err("a cache of packets".to_owned());
-    }
+    plain(stream)?;
     let random = stream.variables.iter().filter(|v| v.op == Op::Random);
     if random.count() > 1 {
         return Err("several random variables in a stream".to_owned());
     }
     // The bytes that do not vary are those of the first packet.
     let mut frame = vec![0; stream.frame_len()];
-    Fields::new(stream, ENTROPY).write(&mut frame);
+    Fields::new(stream, ENTROPY, 0).write(Nanos(0), &mut frame);
     let (mut fields, mut ip4_checksum_at) = (Vec::new(), None);
     for step in stream.steps.iter().filter(|step| stream.contains(step)) {
         match (*step, ip4_checksum_at) {
@@ -138,6 +138,11 @@ fn live_stream(stream: &Stream, weight: u32) -> Result<LiveStream, String> {
                 let offset =
                     u16::try_from(offset).map_err(|_| "a header too far into the frame")?;
                 ip4_checksum_at = Some(offset);
+            }
+            (Step::WriteMasked { .. }, _) => return Err("a write of single bits".to_owned()),
+            (Step::Trim { .. }, _) => return Err("frames of varying length".to_owned()),
+            (Step::ChecksumTransport { .. } | Step::ChecksumIcmp6 { .. }, _) => {
+                return Err("a checksum beyond the IPv4 header".to_owned());
             }
         }
     }
@@ -155,6 +160,29 @@ fn live_stream(stream: &Stream, weight: u32) -> Result<LiveStream, String> {
         ip4_checksum_at,
         seed: stream.seed(ENTROPY),
     })
+}
+
+/// Refuses what is not a simple continuous stream.
+fn plain(stream: &Stream) -> Result<(), String> {
+    let refused = |what: &str| Err(what.to_owned());
+    let any = |of: fn(&Variable) -> bool| stream.variables.iter().any(of);
+    if stream.mode != Mode::Continuous {
+        refused("bursts")
+    } else if stream.dummy {
+        refused("a dummy stream")
+    } else if stream.mark.is_some() {
+        refused("flow statistics")
+    } else if stream.cache > 0 {
+        refused("a cache of packets")
+    } else if any(|v| !v.list.is_empty()) {
+        refused("a list of values")
+    } else if any(|v| v.next.is_some()) {
+        refused("a variable that depends on another")
+    } else if any(|v| v.limit > 0 || v.seed.is_some()) {
+        refused("a variable that starts again")
+    } else {
+        Ok(())
+    }
 }
 
 fn field(stream: &Stream, step: &Step) -> Result<LiveField, String> {
@@ -218,7 +246,7 @@ mod tests {
     #[test]
     fn streams_have_their_turns_by_their_rates() {
         let streams = streams("imix", "").into_iter();
-        let rated = streams.map(|s| (s.clone(), s.rate.pps(s.size() as f64, None).unwrap()));
+        let rated = streams.map(|s| (s.clone(), s.rate.pps(s.size(), None).unwrap()));
         let plan = plan(&rated.collect::<Vec<_>>(), 4096).unwrap();
         let weights: Vec<u32> = plan.iter().map(|s| s.weight).collect();
         assert_eq!(weights, [7, 4, 1]);

@@ -1,269 +1,316 @@
-//! When to send, and which stream is next.
+//! When packets are due, and of which stream.
+//!
+//! Each stream has its own pace, as a T-Rex profile gives it: continuous, or in bursts after which
+//! another stream starts. All active streams stand in a heap by the time of their next packet; the
+//! rate of the port is what falls out.
 
-use std::time::Duration;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 use crate::clock::Nanos;
+use crate::model::stream::{Mode, Stream};
 use crate::model::units::Pps;
 
-/// Fractional bits of a position in the schedule.
-const FRACTION: u32 = 32;
-/// Highest rate that is paced; above it, packets are always due.
-const FASTEST: f64 = 1e12;
+/// A point in time or a length of time in nanoseconds, with 64 fractional bits: the sum of many
+/// gaps is exact.
+type Fixed = u128;
 
-/// Computes how many packets are due.
-///
-/// A position is the number of packets since the start, with a fraction. It is computed from the
-/// elapsed time in integers, so it does not drift however often it is read. A sender that was held
-/// up catches up, but by no more than the backlog: older packets are given up, and the generator
-/// falls short of the offer.
+const FRACTION: u32 = 64;
+
+fn fixed(nanos: u64) -> Fixed {
+    Fixed::from(nanos) << FRACTION
+}
+
+/// The whole nanosecond nearest to `time`.
+#[inline(always)]
+fn nanos(time: Fixed) -> u64 {
+    (time.saturating_add(1 << (FRACTION - 1)) >> FRACTION) as u64
+}
+
+/// Microseconds; negative and senseless ones are none.
+fn micros(value: f64) -> Fixed {
+    scaled(value * 1e3)
+}
+
+/// Nanoseconds with a fraction, up to the far end of time.
+fn scaled(nanos: f64) -> Fixed {
+    (nanos * (1u128 << FRACTION) as f64).min(FAR as f64) as Fixed
+}
+
+/// Later than anything: times stay below it, so that two can be added.
+const FAR: Fixed = 1 << 126;
+
+/// Time from packet to packet.
+fn gap(pps: f64) -> Fixed {
+    const SECOND: Fixed = 1_000_000_000;
+    if (1.0..1e18).contains(&pps) && pps.fract() == 0.0 {
+        return (SECOND << FRACTION) / pps as Fixed;
+    }
+    if pps > 0.0 { scaled(1e9 / pps) } else { FAR }
+}
+
+/// Slots of dummy streams that are passed at a time.
+const DUMMIES: u32 = 1024;
+
+/// A stream's timing, and how far it has come.
 #[derive(Debug, Clone)]
-pub struct Pacer {
-    /// Packets a second, with [`FRACTION`] bits; None: packets are always due.
-    rate: Option<u64>,
-    since: Nanos,
-    /// Position at `since`, with [`FRACTION`] bits.
-    base: u128,
-    /// Packets sent or given up.
-    taken: u64,
-    backlog: Duration,
-    /// The backlog in packets at the current rate.
-    most: u64,
+struct Run {
+    /// Its own rate.
+    pps: Pps,
+    mode: Mode,
+    isg: Fixed,
+    next: Option<usize>,
+    action_count: u32,
+    self_start: bool,
+    dummy: bool,
+    is_fixed: bool,
+    /// Time from packet to packet at the present rate.
+    gap: Fixed,
+    active: bool,
+    /// Whether the time to its next packet is one that no rate changes.
+    waits: bool,
+    /// Packets left in this burst, and bursts left after it.
+    packets: u64,
+    bursts: u64,
+    /// How many times it still starts the next stream.
+    actions: u32,
 }
 
-/// Smallest backlog in packets, so that slow rates lose none to a late wake-up.
-const LEAST_BACKLOG: u64 = 64;
-
-impl Pacer {
-    /// A schedule that starts `now` at `rate` and catches up by at most `backlog` (but always by 64
-    /// packets).
-    pub fn new(now: Nanos, rate: Pps, backlog: Duration) -> Self {
-        let mut pacer = Self {
-            rate: None,
-            since: now,
-            base: 0,
-            taken: 0,
-            backlog,
-            most: 0,
-        };
-        pacer.set_rate(now, rate);
-        pacer
-    }
-
-    /// Changes the rate from `now` on and keeps the position, with its fraction.
-    pub fn set_rate(&mut self, now: Nanos, rate: Pps) {
-        self.base = match self.rate {
-            Some(_) => self.position(now),
-            None => u128::from(self.taken) << FRACTION,
-        };
-        self.since = self.since.max(now);
-        let pps = if rate.0 > 0.0 { rate.0 } else { 0.0 };
-        self.rate =
-            (pps <= FASTEST).then(|| (pps * (1u64 << FRACTION) as f64).min(u64::MAX as f64) as u64);
-        self.most = ((pps.min(FASTEST) * self.backlog.as_secs_f64()) as u64).max(LEAST_BACKLOG);
-    }
-
-    fn position(&self, now: Nanos) -> u128 {
-        let rate = self.rate.unwrap_or(0);
-        self.base + now.since(self.since).as_nanos() * u128::from(rate) / 1_000_000_000
-    }
-
-    /// Packets scheduled from the start until `now`; without a rate limit, packets taken.
-    pub fn scheduled(&self, now: Nanos) -> u64 {
-        match self.rate {
-            Some(_) => (self.position(now) >> FRACTION) as u64,
-            None => self.taken,
-        }
-    }
-
-    /// Packets that are due now.
-    pub fn due(&mut self, now: Nanos) -> u64 {
-        if self.rate.is_none() {
-            return u64::MAX;
-        }
-        let due = self.scheduled(now).saturating_sub(self.taken);
-        let late = due.saturating_sub(self.most);
-        self.taken += late;
-        due - late
-    }
-
-    /// Counts `packets` as sent.
-    pub fn take(&mut self, packets: u64) {
-        self.taken += packets;
-    }
-
-    /// Packets that were sent or given up.
-    pub fn taken(&self) -> u64 {
-        self.taken
-    }
-
-    /// Whether packets are always due.
-    pub fn is_unlimited(&self) -> bool {
-        self.rate.is_none()
-    }
-}
-
-/// Interleaves the packets of several streams in proportion to their rates.
-///
-/// Packet `k` of a stream has the virtual time `isg + k / pps`. The earliest is next; of equals,
-/// that of the first stream.
+/// The timing of all streams of a port.
 #[derive(Debug, Clone)]
-pub struct Interleave {
-    /// Virtual time of each stream's next packet, and the time from packet to packet.
-    streams: Vec<(u128, u128)>,
+pub struct Schedule {
+    runs: Vec<Run>,
+    /// Active streams by the time of their next packet; of equals, the first stream is next.
+    due: BinaryHeap<Reverse<(Fixed, usize)>>,
+    factor: f64,
 }
 
-/// Virtual time between two packets of all streams together.
-const UNIT: f64 = (1u64 << 40) as f64;
-
-impl Interleave {
-    /// An order for streams of `(rate, isg in microseconds)`. Streams without a rate are never
-    /// next.
-    pub fn new(streams: &[(Pps, f64)]) -> Self {
-        let total: f64 = streams
-            .iter()
-            .map(|s| s.0.0)
-            .filter(|r| r.is_finite() && *r > 0.0)
-            .sum();
-        let place = |&(rate, isg): &(Pps, f64)| {
-            let distance = UNIT * total / rate.0;
-            if distance.is_finite() && distance > 0.0 {
-                (
-                    (UNIT * total * isg.max(0.0) / 1e6) as u128,
-                    (distance as u128).max(1),
-                )
-            } else {
-                (u128::MAX, 0)
-            }
-        };
+impl Run {
+    fn new(stream: &Stream, pps: Pps) -> Self {
         Self {
-            streams: streams.iter().map(place).collect(),
+            pps,
+            mode: stream.mode,
+            isg: micros(stream.isg),
+            next: stream.next,
+            action_count: stream.action_count,
+            self_start: stream.self_start,
+            dummy: stream.dummy,
+            is_fixed: stream.is_fixed(),
+            gap: gap(pps.0),
+            active: false,
+            waits: false,
+            packets: 0,
+            bursts: 0,
+            actions: stream.action_count,
         }
     }
 
-    /// Returns the index of the stream whose packet is next, and goes on to the one after it.
-    #[inline]
-    pub fn turn(&mut self) -> usize {
-        if self.streams.len() < 2 {
-            return 0;
+    fn pace(&mut self, factor: f64) {
+        let factor = if self.is_fixed { 1.0 } else { factor };
+        self.gap = gap(self.pps.0 * factor);
+    }
+
+    /// Starts at `at`; returns the time of its first packet.
+    fn start(&mut self, at: Fixed) -> Fixed {
+        (self.active, self.waits) = (true, true);
+        (self.packets, self.bursts) = match self.mode {
+            Mode::Continuous => (u64::MAX, 0),
+            Mode::SingleBurst { packets } => (packets, 0),
+            Mode::MultiBurst {
+                packets, bursts, ..
+            } => (packets, bursts.saturating_sub(1)),
+        };
+        at.saturating_add(self.isg).min(FAR)
+    }
+
+    /// The time of the packet after the one at `at`; None if that was the last.
+    #[inline(always)]
+    fn step(&mut self, at: Fixed) -> Option<Fixed> {
+        self.waits = false;
+        if self.packets == u64::MAX {
+            return Some((at + self.gap).min(FAR));
         }
-        let mut first = 0;
-        for (i, stream) in self.streams.iter().enumerate().skip(1) {
-            if stream.0 < self.streams[first].0 {
-                first = i;
+        self.packets -= 1;
+        if self.packets > 0 {
+            return Some((at + self.gap).min(FAR));
+        }
+        self.burst(at)
+    }
+
+    fn burst(&mut self, at: Fixed) -> Option<Fixed> {
+        let Mode::MultiBurst { packets, ibg, .. } = self.mode else {
+            return None;
+        };
+        self.bursts = self.bursts.checked_sub(1)?;
+        self.packets = packets;
+        self.waits = true;
+        Some((at + micros(ibg)).min(FAR))
+    }
+
+    /// The stream that starts when this one has ended.
+    fn follower(&mut self) -> Option<usize> {
+        if self.action_count > 0 {
+            self.actions = self.actions.saturating_sub(1);
+            if self.actions == 0 {
+                return None;
             }
         }
-        let stream = &mut self.streams[first];
-        stream.0 = stream.0.saturating_add(stream.1);
-        first
+        self.next
+    }
+}
+
+impl Schedule {
+    /// The schedule of `streams`, each with its own rate; nothing is due before [`Self::start`].
+    pub fn new<'a>(streams: impl IntoIterator<Item = (&'a Stream, Pps)>) -> Self {
+        let runs: Vec<Run> = streams
+            .into_iter()
+            .map(|(s, pps)| Run::new(s, pps))
+            .collect();
+        Self {
+            due: BinaryHeap::with_capacity(runs.len()),
+            runs,
+            factor: 1.0,
+        }
+    }
+
+    /// Starts the profile from its beginning at `at`, all rates times `factor`. An infinite factor
+    /// is 1, for a sender that does not wait: it keeps the order and the proportions.
+    pub fn start(&mut self, at: Nanos, factor: f64) {
+        self.due.clear();
+        self.factor = 1.0;
+        self.apply(factor);
+        for (index, run) in self.runs.iter_mut().enumerate() {
+            run.active = false;
+            run.actions = run.action_count;
+            if run.self_start {
+                self.due.push(Reverse((run.start(fixed(at.0)), index)));
+            }
+        }
+    }
+
+    /// Changes the factor from `now` on. Within a burst the way to the next packet that is already
+    /// covered stays covered; gaps between bursts and streams remain as they are.
+    pub fn set_factor(&mut self, now: Nanos, factor: f64) {
+        let before = self.factor;
+        self.apply(factor);
+        let (now, ratio) = (fixed(now.0), before / self.factor);
+        let runs = &self.runs;
+        let moved = self.due.drain().map(|Reverse((at, index))| {
+            let run = &runs[index];
+            let at = match at.checked_sub(now) {
+                Some(left) if !run.waits && !run.is_fixed => now + stretch(left, ratio),
+                _ => at,
+            };
+            Reverse((at.min(FAR), index))
+        });
+        self.due = moved.collect();
+    }
+
+    fn apply(&mut self, factor: f64) {
+        self.factor = if factor.is_finite() { factor } else { 1.0 };
+        let factor = self.factor;
+        self.runs.iter_mut().for_each(|run| run.pace(factor));
+    }
+
+    /// Moves all times so that the first packet is due `now`: what was sent without waiting goes on
+    /// at a pace.
+    pub fn catch_up(&mut self, now: Nanos) {
+        let Some(&Reverse((first, _))) = self.due.peek() else {
+            return;
+        };
+        let moved = self.due.drain().map(|Reverse((at, index))| {
+            let at = fixed(now.0).saturating_add(at - first).min(FAR);
+            Reverse((at, index))
+        });
+        self.due = moved.collect();
+    }
+
+    /// Whether no packet will ever be due again.
+    pub fn is_over(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    /// The next packet that is due at `until` or before: its stream, and the time. None also where
+    /// so many slots of dummies come first that the caller had better look after other things.
+    #[inline]
+    pub fn next(&mut self, until: Nanos) -> Option<(usize, Nanos)> {
+        for _ in 0..DUMMIES {
+            let mut top = self.due.peek_mut()?;
+            let Reverse((at, index)) = *top;
+            let time = Nanos(nanos(at));
+            if time > until {
+                return None;
+            }
+            let run = &mut self.runs[index];
+            let dummy = run.dummy;
+            match run.step(at) {
+                Some(next) => {
+                    *top = Reverse((next, index));
+                }
+                None => {
+                    PeekMut::pop(top);
+                    self.end(index, at);
+                }
+            }
+            if !dummy {
+                return Some((index, time));
+            }
+        }
+        None
+    }
+
+    /// Stream `index` has sent its last packet `at`.
+    fn end(&mut self, index: usize, at: Fixed) {
+        let run = &mut self.runs[index];
+        run.active = false;
+        if let Some(next) = run.follower()
+            && let Some(run) = self.runs.get_mut(next)
+            && !run.active
+        {
+            self.due.push(Reverse((run.start(at), next)));
+        }
+    }
+
+    /// Passes over all packets that are due before `time`; returns how many.
+    pub fn skip(&mut self, time: Nanos) -> u64 {
+        let mut skipped = 0;
+        let Some(until) = time.0.checked_sub(1).map(Nanos) else {
+            return 0;
+        };
+        while let Some(&Reverse((at, index))) = self.due.peek() {
+            if Nanos(nanos(at)) > until {
+                break;
+            }
+            let run = &mut self.runs[index];
+            // All but the last packet of a burst lie one gap apart.
+            let rest = fixed(time.0).saturating_sub(at) / run.gap.max(1);
+            let many = (rest.min(u128::from(u64::MAX)) as u64).min(run.packets - 1);
+            if many > 1 {
+                run.waits = false;
+                if run.packets < u64::MAX {
+                    run.packets -= many;
+                }
+                skipped += if run.dummy { 0 } else { many };
+                let at = at + run.gap * u128::from(many);
+                self.due.pop();
+                self.due.push(Reverse((at, index)));
+                continue;
+            }
+            skipped += u64::from(self.next(until).is_some());
+        }
+        skipped
+    }
+}
+
+/// `time` times `ratio`.
+fn stretch(time: Fixed, ratio: f64) -> Fixed {
+    if ratio.is_finite() {
+        (time as f64 * ratio).min(FAR as f64) as Fixed
+    } else {
+        FAR
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const SECOND: u64 = 1_000_000_000;
-    const BACKLOG: Duration = Duration::from_millis(10);
-
-    #[test]
-    fn nothing_is_due_at_the_start_and_the_rate_after_a_second() {
-        let mut pacer = Pacer::new(Nanos(5), Pps(1000.0), BACKLOG);
-        assert_eq!(pacer.due(Nanos(5)), 0);
-        assert_eq!(pacer.scheduled(Nanos(5 + SECOND)), 1000);
-        assert_eq!(pacer.due(Nanos(5 + SECOND / 1000)), 1);
-        pacer.take(1);
-        assert_eq!(pacer.due(Nanos(5 + SECOND / 1000)), 0);
-        assert_eq!(pacer.due(Nanos(4)), 0, "time that runs backwards");
-    }
-
-    #[test]
-    fn a_year_does_not_drift() {
-        let mut pacer = Pacer::new(Nanos(0), Pps(1_488_095.0), BACKLOG);
-        let year = 365 * 24 * 3600;
-        assert_eq!(pacer.scheduled(Nanos(year * SECOND)), 1_488_095 * year);
-        pacer.set_rate(Nanos(year * SECOND), Pps(1.0));
-        assert_eq!(
-            pacer.scheduled(Nanos((year + 3) * SECOND)),
-            1_488_095 * year + 3
-        );
-    }
-
-    #[test]
-    fn what_is_too_late_is_given_up() {
-        let mut pacer = Pacer::new(Nanos(0), Pps(1e6), BACKLOG);
-        assert_eq!(pacer.due(Nanos(SECOND)), 10_000);
-        assert_eq!(pacer.taken(), 990_000);
-        pacer.take(10_000);
-        assert_eq!(pacer.due(Nanos(SECOND + 5_000)), 5);
-        let mut slow = Pacer::new(Nanos(0), Pps(10.0), BACKLOG);
-        assert_eq!((slow.due(Nanos(SECOND)), slow.taken()), (10, 0));
-    }
-
-    #[test]
-    fn unlimited_is_always_due() {
-        let mut pacer = Pacer::new(Nanos(0), Pps::UNLIMITED, BACKLOG);
-        assert_eq!(pacer.due(Nanos(0)), u64::MAX);
-        pacer.take(500);
-        assert_eq!((pacer.scheduled(Nanos(9)), pacer.taken()), (500, 500));
-        pacer.set_rate(Nanos(SECOND), Pps(50.0));
-        assert_eq!(pacer.due(Nanos(SECOND)), 0);
-        assert_eq!(pacer.due(Nanos(2 * SECOND)), 50);
-        for rate in [0.0, -1.0, f64::NAN] {
-            let mut stopped = Pacer::new(Nanos(0), Pps(rate), BACKLOG);
-            assert_eq!(stopped.due(Nanos(SECOND)), 0);
-        }
-    }
-
-    #[test]
-    fn streams_get_their_share_evenly() {
-        let mut order = Interleave::new(&[(Pps(28.0), 0.0), (Pps(16.0), 0.1), (Pps(4.0), 0.2)]);
-        for _ in 0..100 {
-            let mut counts = [0; 3];
-            for _ in 0..48 {
-                counts[order.turn()] += 1;
-            }
-            assert_eq!(counts, [28, 16, 4]);
-        }
-        assert_eq!(Interleave::new(&[(Pps(1.0), 0.0)]).turn(), 0);
-        assert_eq!(Interleave::new(&[]).turn(), 0);
-        let mut order = Interleave::new(&[(Pps(0.0), 0.0), (Pps(f64::NAN), 0.0), (Pps(2.0), 0.0)]);
-        assert_eq!((order.turn(), order.turn()), (2, 2));
-    }
-
-    proptest! {
-        /// However a schedule is polled and its rate changed, the sum is right to within a packet.
-        #[test]
-        fn positions_are_exact(steps in proptest::collection::vec((1u64..50_000_000, 0.0..2e7f64, any::<bool>()), 1..60)) {
-            let mut pacer = Pacer::new(Nanos(0), Pps(1000.0), Duration::from_secs(3600));
-            let (mut now, mut rate, mut exact, mut sent) = (0u64, 1000.0, 0.0f64, 0u64);
-            for (wait, next, change) in steps {
-                now += wait;
-                exact += wait as f64 * rate / 1e9;
-                let due = pacer.due(Nanos(now));
-                sent += due;
-                pacer.take(due);
-                prop_assert!((sent as f64 - exact).abs() <= 1.0 + exact * 1e-9, "{sent} {exact}");
-                if change {
-                    rate = next;
-                    pacer.set_rate(Nanos(now), Pps(rate));
-                }
-            }
-        }
-
-        #[test]
-        fn shares_are_proportional(rates in proptest::collection::vec(1u32..1000, 1..8)) {
-            let streams: Vec<_> = rates.iter().map(|&r| (Pps(f64::from(r)), 0.0)).collect();
-            let mut order = Interleave::new(&streams);
-            let total: u32 = rates.iter().sum();
-            let mut counts = vec![0u32; rates.len()];
-            for _ in 0..3 * total {
-                counts[order.turn()] += 1;
-            }
-            for (count, rate) in counts.iter().zip(&rates) {
-                prop_assert!(count.abs_diff(3 * rate) <= 1, "{counts:?} {rates:?}");
-            }
-        }
-    }
-}
+mod tests;

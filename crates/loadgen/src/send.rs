@@ -11,10 +11,12 @@ use graph::{Buffers, Desc, Frame, Port};
 
 use crate::clock::Nanos;
 use crate::device::{Count, Failure, Transmitter};
+use crate::model::load::Load;
 use crate::model::stream::Stream;
-use crate::model::units::Pps;
-use crate::schedule::{Interleave, Pacer};
+use crate::model::units::{FCS, Pps};
+use crate::schedule::Schedule;
 use crate::source::fields::Fields;
+use crate::source::mark::counters_of;
 
 /// Packets built and offered to the port at a time.
 const BURST: usize = 128;
@@ -22,6 +24,8 @@ const BURST: usize = 128;
 /// How far a schedule catches up after the thread was held up, and how long a stop waits for the
 /// last packets.
 pub const BACKLOG: Duration = Duration::from_millis(20);
+/// Smallest backlog in packets, so that slow rates lose none to a late wake-up.
+const LEAST_BACKLOG: f64 = 64.0;
 
 /// State shared by the controller and the sending thread.
 #[derive(Debug)]
@@ -31,17 +35,26 @@ struct Shared {
     /// The last `wanted` that the thread has put into effect.
     applied: AtomicU64,
     scheduled: Counter,
-    /// Packets, by stream.
-    sent: Box<[Counter]>,
+    /// By stream.
+    sent: Box<[Sent]>,
     queue_full: Counter,
+    /// Whether the profile has come to its end.
+    over: AtomicBool,
     alive: AtomicBool,
+}
+
+/// What the port took of a stream.
+#[derive(Debug, Default)]
+struct Sent {
+    packets: Counter,
+    /// With frame check sequence.
+    bytes: Counter,
 }
 
 /// The control of a software generator, for another thread.
 #[derive(Debug)]
 pub struct Generator {
     shared: Arc<Shared>,
-    sizes: Vec<u64>,
 }
 
 impl Generator {
@@ -78,12 +91,16 @@ impl Transmitter for Generator {
     }
 
     fn sent(&self) -> Vec<Count> {
-        let counters = self.shared.sent.iter().map(Counter::get);
-        let counts = counters.zip(&self.sizes).map(|(packets, size)| Count {
-            packets,
-            bytes: packets * size,
+        let counters = self.shared.sent.iter();
+        let counts = counters.map(|sent| Count {
+            packets: sent.packets.get(),
+            bytes: sent.bytes.get(),
         });
         counts.collect()
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.over.load(Relaxed)
     }
 
     fn queue_full(&self) -> u64 {
@@ -97,62 +114,79 @@ impl Transmitter for Generator {
 }
 
 /// State of the sender.
+#[derive(Clone, Copy, PartialEq)]
 enum State {
     Stopped,
-    Sending(Pacer),
-    /// Sending the rest up to this number of packets, but no later than this time.
-    Stopping(Pacer, u64, Nanos),
+    /// On schedule.
+    Paced,
+    /// Whatever is next, as fast as the port takes it.
+    Unlimited,
+    /// Sending what was due by the first time, but no later than the second.
+    Stopping(Nanos, Nanos),
 }
+
+/// A packet that is built: its stream, and its length.
+type Built = (usize, usize);
 
 /// The sending half of a port, run by its thread.
 pub(crate) struct Sender {
-    fields: Vec<Fields>,
-    order: Interleave,
+    sources: Vec<Fields>,
+    schedule: Schedule,
+    load: Option<Load>,
     state: State,
-    /// Packets that are built, and their streams.
+    /// Packets that are built, and what they are.
     pending: Frame,
-    streams: VecDeque<usize>,
-    /// Packets scheduled in earlier runs.
-    base: u64,
+    built: VecDeque<Built>,
+    /// Packets that were due, of all runs.
+    scheduled: u64,
+    backlog: Duration,
     seen: u64,
+    /// Room for a frame that does not fit into a buffer.
     scratch: Vec<u8>,
     shared: Arc<Shared>,
 }
 
 impl Sender {
-    /// A sender of `streams`, in proportion to `rates`, and its control.
-    pub fn new(streams: &[Stream], rates: &[Pps], entropy: u32) -> (Self, Generator) {
+    /// A sender of streams with their rates at multiplier 1, and its control.
+    pub fn new(streams: &[(Stream, Pps)], entropy: u32) -> (Self, Generator) {
         let shared = Arc::new(Shared {
             wanted: AtomicU64::new(0),
             applied: AtomicU64::new(0),
             scheduled: Counter::default(),
-            sent: streams.iter().map(|_| Counter::default()).collect(),
+            sent: streams.iter().map(|_| Sent::default()).collect(),
             queue_full: Counter::default(),
+            over: AtomicBool::new(false),
             alive: AtomicBool::new(true),
         });
-        let weights: Vec<_> = rates
-            .iter()
-            .zip(streams)
-            .map(|(&rate, s)| (rate, s.isg))
-            .collect();
+        let counters = counters_of(streams.iter().map(|(s, _)| s));
+        let sources = streams.iter().zip(counters);
         let sender = Self {
-            fields: streams.iter().map(|s| Fields::new(s, entropy)).collect(),
-            order: Interleave::new(&weights),
+            sources: sources
+                .map(|((s, _), counter)| Fields::new(s, entropy, counter))
+                .collect(),
+            schedule: Schedule::new(streams.iter().map(|(s, pps)| (s, *pps))),
+            load: Load::of(streams),
             state: State::Stopped,
             pending: Frame::default(),
-            streams: VecDeque::with_capacity(BURST),
-            base: 0,
+            built: VecDeque::with_capacity(BURST),
+            scheduled: 0,
+            backlog: BACKLOG,
             seen: 0,
             scratch: Vec::new(),
             shared: shared.clone(),
         };
-        let sizes = streams.iter().map(|s| s.size() as u64).collect();
-        (sender, Generator { shared, sizes })
+        (sender, Generator { shared })
     }
 
     /// Whether it is sending or about to.
     pub fn is_active(&self) -> bool {
-        !matches!(self.state, State::Stopped) || self.shared.wanted.load(Relaxed) != 0
+        self.shared.wanted.load(Relaxed) != self.seen
+            || (self.state != State::Stopped && !self.is_done())
+    }
+
+    /// Whether there is nothing left to send.
+    fn is_done(&self) -> bool {
+        self.schedule.is_over() && self.pending.is_empty()
     }
 
     /// Sends what is due. Returns how many packets the port took.
@@ -161,92 +195,124 @@ impl Sender {
         if wanted != self.seen {
             self.change(now, f64::from_bits(wanted), wanted);
         }
-        let due = match &mut self.state {
+        let until = match self.state {
             State::Stopped => return 0,
-            State::Sending(pacer) => {
-                let due = pacer.due(now);
-                self.shared.scheduled.set(self.base + pacer.scheduled(now));
-                due
-            }
-            State::Stopping(pacer, last, _) => last.saturating_sub(pacer.taken()),
+            State::Paced => now,
+            State::Unlimited => Nanos(u64::MAX),
+            State::Stopping(until, _) => until,
         };
-        let built = self.pending.len();
-        self.build(due.saturating_sub(built as u64), bufs);
-        let took = self.offer(due, port, bufs);
-        if let State::Stopping(pacer, last, until) = &self.state
-            && (pacer.taken() >= *last || now >= *until)
+        if self.state == State::Paced {
+            self.give_up(Nanos(now.0.saturating_sub(self.backlog.as_nanos() as u64)));
+        }
+        self.build(until, now, bufs);
+        let took = self.offer(port, bufs);
+        self.shared.scheduled.set(self.scheduled);
+        if let State::Stopping(_, deadline) = self.state
+            && (now >= deadline || (self.pending.is_empty() && took == 0))
         {
             self.finish(bufs);
+        } else if self.is_done() {
+            self.shared.over.store(true, Relaxed);
         }
         took
     }
 
     fn change(&mut self, now: Nanos, rate: f64, bits: u64) {
         self.seen = bits;
-        self.state = match (
-            std::mem::replace(&mut self.state, State::Stopped),
-            rate > 0.0,
-        ) {
-            (State::Sending(mut pacer) | State::Stopping(mut pacer, ..), true) => {
-                pacer.set_rate(now, Pps(rate));
-                State::Sending(pacer)
-            }
-            (State::Stopped, true) => State::Sending(Pacer::new(now, Pps(rate), BACKLOG)),
-            (State::Sending(pacer), false) => {
-                let last = pacer.scheduled(now);
-                self.shared.scheduled.set(self.base + last);
-                // It takes effect when the rest has been sent.
-                self.state = State::Stopping(pacer, last, now.after(BACKLOG));
-                return;
-            }
-            (state, false) => state,
-        };
+        if rate > 0.0 {
+            self.pace(now, Pps(rate));
+        } else if self.state != State::Stopped {
+            // It takes effect when the rest has been sent.
+            let until = match self.state {
+                State::Unlimited => Nanos(0),
+                _ => now,
+            };
+            self.state = State::Stopping(until, now.after(BACKLOG));
+            return;
+        }
         self.shared.applied.store(bits, Release);
     }
 
-    /// Builds up to `wanted` packets, as many as a burst has room for.
-    fn build(&mut self, wanted: u64, bufs: &mut Buffers) {
-        let room = BURST - self.pending.len();
-        for _ in 0..wanted.min(room as u64) {
-            let stream = self.order.turn();
-            let Some(desc) = packet(&mut self.fields[stream], &mut self.scratch, bufs) else {
+    /// Sends at `rate` from now on.
+    fn pace(&mut self, now: Nanos, rate: Pps) {
+        let factor = self.load.map_or(0.0, |load| load.factor(rate));
+        let next = match factor.is_finite() {
+            true => State::Paced,
+            false => State::Unlimited,
+        };
+        match self.state {
+            State::Stopped => {
+                self.shared.over.store(false, Relaxed);
+                self.schedule.start(now, factor);
+            }
+            State::Unlimited if next == State::Paced => {
+                self.scheduled += self.pending.len() as u64;
+                self.schedule.catch_up(now);
+                self.schedule.set_factor(now, factor);
+            }
+            _ => self.schedule.set_factor(now, factor),
+        }
+        if next == State::Paced {
+            let least = Duration::try_from_secs_f64(LEAST_BACKLOG / rate.0);
+            self.backlog = BACKLOG.max(least.unwrap_or(Duration::MAX));
+        }
+        self.state = next;
+    }
+
+    /// Packets that were due before `time` are not sent anymore.
+    fn give_up(&mut self, time: Nanos) {
+        self.scheduled += self.schedule.skip(time);
+    }
+
+    /// Builds packets that are due at `until` or before, as many as a burst has room for.
+    fn build(&mut self, until: Nanos, now: Nanos, bufs: &mut Buffers) {
+        let counts = self.state != State::Unlimited;
+        while self.pending.len() < BURST {
+            // A packet that is taken off the schedule is built, so there has to be a buffer.
+            let Some(buffer) = bufs.alloc() else { return };
+            let Some((stream, _)) = self.schedule.next(until) else {
+                bufs.free(buffer);
+                return;
+            };
+            self.scheduled += u64::from(counts);
+            let source = &mut self.sources[stream];
+            let Some((desc, len)) = packet(source, buffer, now, &mut self.scratch, bufs) else {
                 return;
             };
             self.pending.put(desc);
-            self.streams.push_back(stream);
+            self.built.push_back((stream, len));
         }
     }
 
-    /// Offers the packets that are built and due, and counts those that the port takes.
-    fn offer(&mut self, due: u64, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
-        let ready = self
-            .pending
-            .len()
-            .min(usize::try_from(due).unwrap_or(usize::MAX));
+    /// Offers the packets that are built, and counts those that the port takes.
+    fn offer(&mut self, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
+        let ready = self.pending.len();
         if ready == 0 {
             return 0;
         }
         let took = self.pending.offer(ready, |batch| port.tx(bufs, batch));
-        for stream in self.streams.drain(..took) {
-            self.shared.sent[stream].add(1);
+        for (stream, len) in self.built.drain(..took) {
+            let sent = &self.shared.sent[stream];
+            sent.packets.add(1);
+            sent.bytes.add((len + FCS) as u64);
         }
         if took < ready {
             self.shared.queue_full.add(1);
         }
-        if let State::Sending(pacer) | State::Stopping(pacer, ..) = &mut self.state {
-            pacer.take(took as u64);
-            if pacer.is_unlimited() {
-                self.shared.scheduled.set(self.base + pacer.taken());
-            }
+        if self.state == State::Unlimited {
+            self.scheduled += took as u64;
         }
         took
     }
 
     /// Ends a run, and frees packets that were built but not sent.
     fn finish(&mut self, bufs: &mut Buffers) {
+        if let State::Stopping(until, _) = self.state {
+            self.give_up(Nanos(until.0.saturating_add(1)));
+        }
         self.pending.drain().for_each(|desc| bufs.free(desc));
-        self.streams.clear();
-        self.base = self.shared.scheduled.get();
+        self.built.clear();
+        self.shared.scheduled.set(self.scheduled);
         self.state = State::Stopped;
         self.shared.applied.store(self.seen, Release);
     }
@@ -265,15 +331,28 @@ impl Drop for Sender {
     }
 }
 
-/// The next packet of a stream, in buffers of the pool. None if there are none left.
-#[inline]
-fn packet(fields: &mut Fields, scratch: &mut Vec<u8>, bufs: &mut Buffers) -> Option<Desc> {
-    if fields.frame_len() > usize::from(bufs.pool().room()) {
-        scratch.clear();
-        fields.append(scratch);
-        return bufs.copy_in(scratch);
+/// The next packet of a stream, in `buffer` or in a chain of buffers, and its length. None if there
+/// are none left; `buffer` is freed then.
+#[inline(always)]
+fn packet(
+    source: &mut Fields,
+    mut buffer: Desc,
+    now: Nanos,
+    scratch: &mut Vec<u8>,
+    bufs: &mut Buffers,
+) -> Option<(Desc, usize)> {
+    let longest = source.frame_len();
+    if bufs.resize(&mut buffer, longest) {
+        let len = source.write(now, bufs.pool().bytes_of_mut(&mut buffer));
+        if len != longest {
+            bufs.resize(&mut buffer, len);
+        }
+        return Some((buffer, len));
     }
-    let (mut desc, _) = bufs.alloc_len(fields.frame_len())?;
-    fields.write(bufs.pool().bytes_of_mut(&mut desc));
-    Some(desc)
+    bufs.free(buffer);
+    if scratch.len() < longest {
+        scratch.resize(longest, 0);
+    }
+    let len = source.write(now, scratch);
+    Some((bufs.copy_in(&scratch[..len])?, len))
 }

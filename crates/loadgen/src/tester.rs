@@ -52,8 +52,7 @@ impl Tester {
         let mut controls = Vec::new();
         let mut lines = Vec::new();
         for Endpoint { port, send, expect } in endpoints {
-            let (streams, rates): (Vec<_>, Vec<_>) = send.into_iter().unzip();
-            let (sender, generator) = Sender::new(&streams, &rates, entropy);
+            let (sender, generator) = Sender::new(&send, entropy);
             let sink = Sink::new(&expect);
             controls.push((generator, sink.counters()));
             lines.push(Line {

@@ -74,7 +74,7 @@ fn streams(name: &str, way: Way, tunables: &str) -> Vec<Stream> {
 fn weighted(streams: &[Stream]) -> Vec<(Stream, Pps)> {
     streams
         .iter()
-        .map(|s| (s.clone(), s.rate.pps(s.size() as f64, None).unwrap()))
+        .map(|s| (s.clone(), s.rate.pps(s.size(), None).unwrap()))
         .collect()
 }
 

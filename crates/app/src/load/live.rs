@@ -5,7 +5,8 @@
 
 use loadgen::device::{Count, Failure, Receiver, Transmitter};
 use loadgen::live_plan;
-use loadgen::model::stream::{Op, Stream};
+use loadgen::model::fields::Op;
+use loadgen::model::stream::Stream;
 use loadgen::model::units::{FCS, Pps};
 use loadgen::receive;
 use loadgen::send::BACKLOG;

@@ -122,6 +122,14 @@ impl Loadtest {
         let pairs = self.pairs()?;
         let tx: Vec<Spec> = pairs.iter().map(|(tx, _)| tx.clone()).collect();
         let sendings = self.traffic.sendings(&tx)?;
+        let streams = sendings.iter().flat_map(|s| &s.streams);
+        if let Some((stream, _)) = streams.into_iter().find(|(s, _)| !s.is_steady()) {
+            return Err(format!(
+                "stream `{}` sends in bursts, but a load test measures at a steady rate; send it by `parshall send`",
+                stream.name
+            )
+            .into());
+        }
         let plan = self.plan(&sendings[0])?;
         for file in self.json.iter().chain(&self.output) {
             output::check(file)?;

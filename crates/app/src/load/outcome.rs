@@ -67,7 +67,7 @@ pub fn of_ramp(
 
 fn load(ways: &[(Sending, Spec)]) -> Load {
     let streams = || ways.iter().flat_map(|(sending, _)| &sending.streams);
-    let mut sizes: Vec<usize> = streams().map(|(stream, _)| stream.size()).collect();
+    let mut sizes: Vec<usize> = streams().map(|(s, _)| s.size().round() as usize).collect();
     sizes.sort_unstable();
     sizes.dedup();
     Load {

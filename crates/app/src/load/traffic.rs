@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 
+use loadgen::model::load::Load;
 use loadgen::model::profile::{self, Tunables, Way};
-use loadgen::model::rate::{Load, Rate};
+use loadgen::model::rate::Rate;
 use loadgen::model::stream::{self, Stream};
 use loadgen::model::units::{Bits, Pps};
 use wire::eth::Mac;
@@ -143,11 +144,13 @@ impl Traffic {
                 self.profile
             )
         };
-        let load = stream::load(&streams, bits).ok_or_else(unknown)?;
         let rates = stream::base_rates(&streams, bits).ok_or_else(unknown)?;
+        let streams: Vec<(Stream, Pps)> = streams.into_iter().zip(rates).collect();
+        let load = Load::of(&streams)
+            .ok_or_else(|| format!("profile {}: it sends nothing", self.profile))?;
         Ok(Sending {
             tx: tx.clone(),
-            streams: streams.into_iter().zip(rates).collect(),
+            streams,
             load,
             line,
         })

@@ -5,16 +5,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+use crate::model::load::Load;
 use crate::model::units::{Bits, Pps};
-
-/// The load of a profile at multiplier 1. Every rate is resolved against it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Load {
-    /// Sum of the streams' own rates.
-    pub base: Pps,
-    /// Mean frame size in bytes, weighted by rate, with frame check sequence.
-    pub size: f64,
-}
 
 /// A wanted rate of one port, as the user wrote it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -117,7 +109,7 @@ impl Rate {
     /// known line cannot carry the rate (beyond 0.01 %, as T-Rex has it).
     pub fn resolve(self, load: &Load, line: Option<Bits>) -> Result<Pps, RateError> {
         let pps = match self {
-            Self::Multiplier(v) => Pps(load.base.0 * v),
+            Self::Multiplier(v) => Pps(load.fixed.0 + (load.base.0 - load.fixed.0) * v),
             Self::Packets(pps) => pps,
             Self::L2(bits) => bits.l2_pps(load.size),
             Self::L1(bits) => bits.l1_pps(load.size),
@@ -146,6 +138,7 @@ mod tests {
 
     const SMALL: Load = Load {
         base: Pps(1.0),
+        fixed: Pps(0.0),
         size: 64.0,
     };
 
@@ -172,6 +165,7 @@ mod tests {
     fn imix_at_line_rate() {
         let load = Load {
             base: Pps(48.0),
+            fixed: Pps(0.0),
             size: (28.0 * 64.0 + 16.0 * 594.0 + 4.0 * 1518.0) / 48.0,
         };
         let pps = Rate::Percent(100.0)

@@ -1,18 +1,15 @@
-//! A stream: a packet template, what varies in it from packet to packet, and how often it is sent.
+//! A stream: a packet template, what varies in it from packet to packet, and when it is sent.
 //!
-//! This is plain data in the terms of a compiled T-Rex profile. [`crate::source::fields`] executes
-//! it.
+//! This is plain data in the terms of a compiled T-Rex profile. [`crate::schedule`] says when its
+//! packets are due, [`crate::source`] makes them.
 
 use wire::eth::MIN_FRAME;
-use wire::ip4;
+use wire::{ip, ip4, ip6, tcp, udp};
 
-use crate::model::rate::Load;
+use crate::model::fields::{MAX_VARIABLES, Step, Variable};
 use crate::model::units::{Bits, FCS, Pps};
 
-/// Most variables of a stream.
-pub const MAX_VARIABLES: usize = 16;
-
-/// A continuous stream of one port.
+/// A stream of one port.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stream {
     /// Name in messages and counters.
@@ -21,8 +18,20 @@ pub struct Stream {
     pub packet: Vec<u8>,
     /// How often it is sent, at multiplier 1.
     pub rate: StreamRate,
-    /// Time from the start to the first packet, in microseconds (T-Rex: inter-stream gap).
+    /// How many packets are sent, and in which bursts.
+    pub mode: Mode,
+    /// Time from the start to the first packet, in microseconds (T-Rex: inter-stream gap). If
+    /// another stream starts this one, from that one's last packet.
     pub isg: f64,
+    /// Whether it starts with the profile. If not, another stream starts it.
+    pub self_start: bool,
+    /// The stream that starts when the last burst of this one is over, as an index into the
+    /// profile.
+    pub next: Option<usize>,
+    /// How many times this one starts the next; 0: always.
+    pub action_count: u32,
+    /// Takes its time but sends nothing.
+    pub dummy: bool,
     /// Which of the template's Ethernet addresses are kept; the port's own replace the others.
     pub macs: Macs,
     /// Variables, in the order in which they step.
@@ -33,6 +42,8 @@ pub struct Stream {
     pub random_seed: u32,
     /// Number of packets after which they repeat; 0: never.
     pub cache: u32,
+    /// How its packets are marked, if they are.
+    pub mark: Option<Mark>,
 }
 
 /// A stream's own rate.
@@ -57,55 +68,34 @@ pub struct Macs {
     pub keep_destination: bool,
 }
 
-/// How a variable changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
-    /// Upwards by the step.
-    Inc,
-    /// Downwards by the step.
-    Dec,
-    /// Drawn from the stream's generator.
-    Random,
+/// When a stream sends, in packets of its rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mode {
+    /// Without an end.
+    Continuous,
+    /// A number of packets, 1 or more.
+    SingleBurst {
+        /// Packets.
+        packets: u64,
+    },
+    /// Several bursts.
+    MultiBurst {
+        /// Packets of a burst, 1 or more.
+        packets: u64,
+        /// Bursts, 1 or more.
+        bursts: u64,
+        /// Time from the last packet of a burst to the first of the next, in microseconds.
+        ibg: f64,
+    },
 }
 
-/// A number that takes a new value with every packet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Variable {
-    /// Name in the profile.
-    pub name: String,
-    /// Width in bytes: 1, 2, 4 or 8.
-    pub size: u8,
-    /// How it changes.
-    pub op: Op,
-    /// Value in the first packet; ignored if random.
-    pub init: u64,
-    /// Smallest value.
-    pub min: u64,
-    /// Largest value; of inc and dec variables the range is a whole number of steps.
-    pub max: u64,
-    /// Step of inc and dec, 1 or more.
-    pub step: u64,
-}
-
-/// One write into the packet.
+/// How the packets of a stream are marked for the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// Stores a variable plus a constant, in the variable's width.
-    Write {
-        /// Index into [`Stream::variables`].
-        variable: usize,
-        /// First byte in the packet.
-        offset: usize,
-        /// Added to the variable, modulo its width.
-        add: i64,
-        /// Whether in network byte order; if not, little-endian.
-        big_endian: bool,
-    },
-    /// Computes the IPv4 header checksum.
-    Checksum4 {
-        /// First byte of the IPv4 header.
-        offset: usize,
-    },
+pub struct Mark {
+    /// Number of the packet group, given by the user.
+    pub group: u32,
+    /// Whether packets also carry a sequence number and their time of sending.
+    pub latency: bool,
 }
 
 impl StreamRate {
@@ -122,6 +112,27 @@ impl StreamRate {
 }
 
 impl Stream {
+    /// A continuous stream that starts by itself at once, and in whose packets nothing varies.
+    pub fn new(name: &str, packet: Vec<u8>, rate: StreamRate) -> Self {
+        Self {
+            name: name.to_owned(),
+            packet,
+            rate,
+            mode: Mode::Continuous,
+            isg: 0.0,
+            self_start: true,
+            next: None,
+            action_count: 0,
+            dummy: false,
+            macs: Macs::default(),
+            variables: Vec::new(),
+            steps: Vec::new(),
+            random_seed: 0,
+            cache: 0,
+            mark: None,
+        }
+    }
+
     /// The frame as it is sent: the packet, padded with zeros to the smallest frame; no frame check
     /// sequence.
     pub fn frame(&self) -> Vec<u8> {
@@ -130,14 +141,29 @@ impl Stream {
         frame
     }
 
-    /// Length of [`Stream::frame`] in bytes.
+    /// Length of [`Stream::frame`] in bytes; no frame of the stream is longer.
     pub fn frame_len(&self) -> usize {
         self.packet.len().max(MIN_FRAME)
     }
 
-    /// Frame size in bytes with frame check sequence, as rates and reports count it.
-    pub fn size(&self) -> usize {
-        self.frame_len() + FCS
+    /// Mean frame size in bytes with frame check sequence, as rates and reports count it.
+    pub fn size(&self) -> f64 {
+        let trim = self.steps.iter().rev().find_map(|step| match step {
+            Step::Trim { variable } => self.variables.get(*variable),
+            _ => None,
+        });
+        trim.map_or(self.frame_len() as f64, Variable::mean) + FCS as f64
+    }
+
+    /// Whether the rate of the port leaves this stream's own rate as it is: T-Rex does not scale
+    /// streams that measure latency.
+    pub fn is_fixed(&self) -> bool {
+        self.mark.is_some_and(|mark| mark.latency)
+    }
+
+    /// Whether it sends at one rate from beginning to end.
+    pub fn is_steady(&self) -> bool {
+        self.mode == Mode::Continuous && self.self_start
     }
 
     /// Whether `step` names a variable of the stream and lies within its frame.
@@ -147,17 +173,34 @@ impl Stream {
                 .checked_add(len)
                 .is_some_and(|end| end <= self.frame_len())
         };
+        let variable = match step.variable() {
+            Some(index) if index >= MAX_VARIABLES => return false,
+            Some(index) => match self.variables.get(index) {
+                Some(variable) => usize::from(variable.size),
+                None => return false,
+            },
+            None => 0,
+        };
         match *step {
-            Step::Write {
-                variable, offset, ..
-            } => {
-                variable < MAX_VARIABLES
-                    && self
-                        .variables
-                        .get(variable)
-                        .is_some_and(|v| within(offset, v.size.into()))
-            }
+            Step::Write { offset, .. } => within(offset, variable),
+            Step::WriteMasked { offset, size, .. } => within(offset, size.into()),
+            Step::Trim { .. } => true,
             Step::Checksum4 { offset } => within(offset, ip4::LEN),
+            Step::ChecksumTransport {
+                network,
+                transport,
+                protocol,
+            } => {
+                let header = match protocol {
+                    Some(ip::TCP) => tcp::LEN,
+                    Some(_) => udp::LEN,
+                    None => 0,
+                };
+                within(network, ip4::LEN) && within(transport, header)
+            }
+            Step::ChecksumIcmp6 { network, transport } => {
+                within(network, ip6::LEN) && within(transport, 4)
+            }
         }
     }
 
@@ -184,24 +227,5 @@ impl Stream {
 
 /// Packets a second of each stream at multiplier 1. None if one is a share of an unknown line.
 pub fn base_rates(streams: &[Stream], line: Option<Bits>) -> Option<Vec<Pps>> {
-    streams
-        .iter()
-        .map(|s| s.rate.pps(s.size() as f64, line))
-        .collect()
-}
-
-/// The load of all streams together at multiplier 1. None if one is a share of an unknown line, or
-/// if nothing is offered.
-pub fn load(streams: &[Stream], line: Option<Bits>) -> Option<Load> {
-    let rates = base_rates(streams, line)?;
-    let base: f64 = rates.iter().map(|r| r.0).sum();
-    let bytes: f64 = rates
-        .iter()
-        .zip(streams)
-        .map(|(r, s)| r.0 * s.size() as f64)
-        .sum();
-    (base > 0.0 && base.is_finite()).then(|| Load {
-        base: Pps(base),
-        size: bytes / base,
-    })
+    streams.iter().map(|s| s.rate.pps(s.size(), line)).collect()
 }

@@ -14,8 +14,8 @@ pub const WIRE_OVERHEAD: f64 = 20.0;
 /// Length of the frame check sequence in bytes. No port has it in memory.
 pub const FCS: usize = 4;
 
-/// Largest frame of a profile in bytes, without frame check sequence (9216 with it).
-pub const MAX_FRAME: usize = 9216 - FCS;
+/// Largest frame of a profile in bytes, without frame check sequence: T-Rex's.
+pub const MAX_FRAME: usize = 9 * 1024 + 22;
 
 /// Packets a second, zero or more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd, Serialize, Deserialize)]

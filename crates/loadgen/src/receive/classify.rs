@@ -2,7 +2,8 @@
 
 use wire::{eth, ip, ip4};
 
-use crate::model::stream::{Step, Stream};
+use crate::model::fields::Step;
+use crate::model::stream::Stream;
 
 /// The parts of a stream's packets that no router changes, by which they are recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,18 +95,21 @@ impl Match {
     }
 }
 
-/// Whether `step` writes into the bytes `from..to`.
+/// Whether `step` writes into the bytes `from..to`, beside checksums.
 fn overlaps(stream: &Stream, step: &Step, from: usize, to: usize) -> bool {
-    let Step::Write {
-        variable, offset, ..
-    } = *step
-    else {
-        return false;
+    let (offset, size) = match *step {
+        Step::Write {
+            variable, offset, ..
+        } => {
+            let variable = stream.variables.get(variable);
+            (offset, variable.map_or(0, |v| usize::from(v.size)))
+        }
+        Step::WriteMasked { offset, size, .. } => (offset, size.into()),
+        Step::Trim { .. }
+        | Step::Checksum4 { .. }
+        | Step::ChecksumTransport { .. }
+        | Step::ChecksumIcmp6 { .. } => return false,
     };
-    let size = stream
-        .variables
-        .get(variable)
-        .map_or(0, |v| usize::from(v.size));
     offset < to && offset.saturating_add(size) > from
 }
 
@@ -129,7 +133,8 @@ fn range(stream: &Stream, frame: &[u8], at: usize) -> (u32, u32) {
         ) if offset == at => {
             let variable = &stream.variables[variable];
             let written = |value: u64| (value.wrapping_add_signed(add) & 0xffff_ffff) as u32;
-            let (first, last) = (written(variable.min), written(variable.max));
+            let (min, max) = variable.bounds();
+            let (first, last) = (written(min), written(max));
             if variable.size == 4 && first <= last {
                 (first, last)
             } else {
@@ -145,6 +150,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::clock::Nanos;
     use crate::model::profile::{self, Tunables, Way};
     use crate::source::fields::Fields;
 
@@ -172,10 +178,10 @@ mod tests {
         let all: Vec<&Stream> = profiles.iter().flatten().collect();
         let matches: Vec<Match> = all.iter().map(|s| Match::of(s).unwrap()).collect();
         for (i, stream) in all.iter().enumerate() {
-            let mut fields = Fields::new(stream, 1);
+            let mut fields = Fields::new(stream, 1, 0);
             for _ in 0..300 {
-                let mut frame = Vec::new();
-                fields.append(&mut frame);
+                let mut frame = vec![0; stream.frame_len()];
+                fields.write(Nanos(0), &mut frame);
                 let frame = routed(frame);
                 let hits: Vec<_> = (0..all.len())
                     .filter(|&m| matches[m].matches(&frame))

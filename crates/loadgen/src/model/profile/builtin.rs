@@ -5,11 +5,12 @@ use std::ops::RangeInclusive;
 
 use wire::craft::Packet;
 use wire::eth::{self, MIN_FRAME, Mac};
-use wire::ip4;
+use wire::{ip4, udp};
 
 use super::{Tunables, Way};
-use crate::model::stream::{Macs, Op, Step, Stream, StreamRate, Variable};
-use crate::model::units::{FCS, MAX_FRAME, Pps};
+use crate::model::fields::{Op, Step, Variable};
+use crate::model::stream::{Mark, Stream, StreamRate};
+use crate::model::units::{FCS, Pps};
 
 /// A built-in profile.
 pub struct Builtin {
@@ -24,7 +25,7 @@ pub struct Builtin {
 pub const BUILTIN: &[Builtin] = &[
     Builtin {
         name: "bench",
-        about: "UDP 16.0.0.4-254 to 48.0.0.4-254; size=64|imix|64..9216, vm=none|var1|var2|random|cached",
+        about: "UDP 16.0.0.4-254 to 48.0.0.4-254; size=64|imix|64..9216, vm=none|var1|var2|random|tuple|size|cached, flow=no-fs|fs|fsl, pg_id=7",
         build: bench,
     },
     Builtin {
@@ -89,33 +90,40 @@ fn bench(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
             KNOWN.join(", ")
         ));
     }
-    no_flow_statistics(tunables)?;
+    let mark = mark(way, tunables)?;
     let [from, to] = facing(BENCH, way);
+    let vm = tunables.get("vm").unwrap_or("none");
     let stream = |size: usize, pps, isg| {
-        let packet = udp(from.0, to.0, (1025, 12), false, size - FCS);
-        vary(
-            continuous(packet, pps, isg),
-            tunables.get("vm").unwrap_or("none"),
-            from,
-            to,
-        )
+        let packet = udp_frame(from.0, to.0, (1025, 12), false, size - FCS);
+        let stream = vary(continuous(packet, pps, isg), vm, from, to)?;
+        Ok(Stream { mark, ..stream })
     };
-    match tunables.get("size").unwrap_or("64") {
-        "imix" => {
+    match (tunables.get("size").unwrap_or("64"), vm) {
+        ("imix", "size") => Err("size=imix and vm=size: sizes vary either way or the other".into()),
+        ("imix", _) => {
             const SIZES: [usize; 3] = [68, 590, 1514];
+            if mark.is_some_and(|mark| mark.latency) {
+                return Err(
+                    "flow=fsl: one stream measures latency, but size=imix makes three".into(),
+                );
+            }
             SIZES
                 .into_iter()
                 .zip(IMIX_RATES)
                 .map(|(size, (pps, isg))| stream(size, pps, isg))
                 .collect()
         }
-        size => Ok(vec![stream(frame_size(size)?, 1.0, 0.0)?]),
+        (_, "size") => Ok(vec![stream(LARGEST, 1.0, 0.0)?]),
+        (size, _) => Ok(vec![stream(frame_size(size)?, 1.0, 0.0)?]),
     }
 }
 
+/// Largest frame of `bench`, with its check sequence.
+const LARGEST: usize = 9216;
+
 /// A frame size with its check sequence.
 fn frame_size(text: &str) -> Result<usize, String> {
-    const SIZES: RangeInclusive<usize> = MIN_FRAME + FCS..=MAX_FRAME + FCS;
+    const SIZES: RangeInclusive<usize> = MIN_FRAME + FCS..=LARGEST;
     let size = text.parse().ok().filter(|size| SIZES.contains(size));
     size.ok_or_else(|| {
         let (least, most) = SIZES.into_inner();
@@ -123,23 +131,25 @@ fn frame_size(text: &str) -> Result<usize, String> {
     })
 }
 
-/// Refuses flow statistics.
-fn no_flow_statistics(tunables: &Tunables) -> Result<(), String> {
-    match tunables.get("flow") {
-        None | Some("no-fs") => {}
-        Some(flow @ ("fs" | "fsl")) => {
-            return Err(format!(
-                "flow={flow} (flow statistics) is not supported yet; leave it out"
-            ));
-        }
-        Some(flow) => return Err(format!("flow={flow}: expected no-fs")),
+/// How packets are marked for flow statistics.
+fn mark(way: Way, tunables: &Tunables) -> Result<Option<Mark>, String> {
+    let group = tunables.get("pg_id").unwrap_or("7");
+    let group: u32 = group
+        .parse()
+        .map_err(|_| format!("pg_id={group}: expected a number"))?;
+    // Each port of the pair has a number of its own.
+    let group = group.saturating_add(match way {
+        Way::Out => 0,
+        Way::Back => 1,
+    });
+    match tunables.get("flow").unwrap_or("no-fs") {
+        "no-fs" => Ok(None),
+        flow @ ("fs" | "fsl") => Ok(Some(Mark {
+            group,
+            latency: flow == "fsl",
+        })),
+        flow => Err(format!("flow={flow}: expected no-fs, fs or fsl")),
     }
-    if tunables.get("pg_id").is_some() {
-        return Err(
-            "pg_id numbers flow statistics, which are not supported yet; leave it out".to_owned(),
-        );
-    }
-    Ok(())
 }
 
 fn imix(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
@@ -151,7 +161,7 @@ fn imix(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
     const FRAMES: [usize; 3] = [60, 590, 1514];
     let stream = |(frame, (pps, isg))| {
         vary(
-            continuous(udp(first, last, (53, 53), true, frame), pps, isg),
+            continuous(udp_frame(first, last, (53, 53), true, frame), pps, isg),
             "var2",
             from,
             to,
@@ -168,7 +178,7 @@ fn simple_bdir(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
     none(tunables)?;
     let [from, to] = facing(IMIX, way);
     Ok(vec![continuous(
-        udp(from.0, to.0, (1025, 12), true, 52),
+        udp_frame(from.0, to.0, (1025, 12), true, 52),
         1.0,
         0.0,
     )])
@@ -188,23 +198,21 @@ fn facing([a, b]: Ranges, way: Way) -> Ranges {
 }
 
 fn continuous(packet: Vec<u8>, pps: f64, isg: f64) -> Stream {
+    let name = format!("{} B", packet.len().max(MIN_FRAME) + FCS);
     Stream {
-        name: format!("{} B", packet.len().max(MIN_FRAME) + FCS),
-        packet,
-        rate: StreamRate::Packets(Pps(pps)),
         isg,
-        macs: Macs::default(),
-        variables: Vec::new(),
-        steps: Vec::new(),
-        random_seed: 0,
-        cache: 0,
+        ..Stream::new(&name, packet, StreamRate::Packets(Pps(pps)))
     }
 }
 
 /// Bytes before the UDP payload: Ethernet, IPv4, UDP.
-const HEADERS: usize = eth::LEN + ip4::LEN + wire::udp::LEN;
+const HEADERS: usize = eth::LEN + ip4::LEN + udp::LEN;
 const SOURCE: usize = eth::LEN + ip4::at::SRC;
 const DESTINATION: usize = eth::LEN + ip4::at::DST;
+const TOTAL_LENGTH: usize = eth::LEN + ip4::at::TOTAL_LEN;
+/// UDP source port, and length of the datagram.
+const PORT: usize = eth::LEN + ip4::LEN;
+const UDP_LENGTH: usize = PORT + 4;
 
 /// Adds the variables that `vm` names.
 fn vary(
@@ -213,53 +221,72 @@ fn vary(
     from: (Ipv4Addr, Ipv4Addr),
     to: (Ipv4Addr, Ipv4Addr),
 ) -> Result<Stream, String> {
-    let (op, both, cache) = match vm {
+    let range = |name: &str, (first, last): (Ipv4Addr, Ipv4Addr)| {
+        Variable::range(name, 4, first.to_bits().into(), last.to_bits().into())
+    };
+    let (src, dst) = (range("src", from), range("dst", to));
+    match vm {
         "none" => return Ok(stream),
-        "var1" => (Op::Inc, false, 0),
-        "var2" => (Op::Inc, true, 0),
-        "random" => (Op::Random, false, 0),
-        "cached" => (Op::Inc, false, 255),
-        "tuple" | "size" => {
-            return Err(format!(
-                "vm={vm} is not supported yet; expected none, var1, var2, random or cached"
-            ));
+        "var1" => add(&mut stream, src, &[(SOURCE, 0)]),
+        "var2" => {
+            add(&mut stream, src, &[(SOURCE, 0)]);
+            add(&mut stream, dst, &[(DESTINATION, 0)]);
+        }
+        "random" => {
+            let op = Op::Random;
+            add(&mut stream, Variable { op, ..src }, &[(SOURCE, 0)]);
+        }
+        "cached" => {
+            add(&mut stream, src, &[(SOURCE, 0)]);
+            stream.cache = 255;
+        }
+        "tuple" => {
+            let (name, next) = ("tuple.ip".to_owned(), Some(1));
+            add(&mut stream, Variable { name, next, ..src }, &[(SOURCE, 0)]);
+            let port = Variable::range("tuple.port", 2, 1234, 65_500);
+            add(&mut stream, port, &[(PORT, 0)]);
+        }
+        "size" => {
+            let longest = stream.packet.len() as u64;
+            let length = Variable {
+                op: Op::Random,
+                ..Variable::range("fv_rand", 2, MIN_FRAME as u64, longest)
+            };
+            stream.steps.push(Step::Trim { variable: 0 });
+            let of_ip = -(eth::LEN as i64);
+            let of_udp = of_ip - ip4::LEN as i64;
+            add(
+                &mut stream,
+                length,
+                &[(TOTAL_LENGTH, of_ip), (UDP_LENGTH, of_udp)],
+            );
         }
         _ => {
             return Err(format!(
-                "vm={vm}: expected none, var1, var2, random or cached"
+                "vm={vm}: expected none, var1, var2, random, tuple, size or cached"
             ));
         }
-    };
-    let mut add = |name: &str, (first, last): (Ipv4Addr, Ipv4Addr), offset| {
-        let (min, max) = (u64::from(first.to_bits()), u64::from(last.to_bits()));
-        stream.steps.push(Step::Write {
-            variable: stream.variables.len(),
-            offset,
-            add: 0,
-            big_endian: true,
-        });
-        stream.variables.push(Variable {
-            name: name.to_owned(),
-            size: 4,
-            op,
-            init: min,
-            min,
-            max,
-            step: 1,
-        });
-    };
-    add("src", from, SOURCE);
-    if both {
-        add("dst", to, DESTINATION);
     }
     stream.steps.push(Step::Checksum4 { offset: eth::LEN });
-    stream.cache = cache;
     Ok(stream)
+}
+
+/// Adds a variable that is written to some places, each with a number added.
+fn add(stream: &mut Stream, variable: Variable, places: &[(usize, i64)]) {
+    let index = stream.variables.len();
+    stream.variables.push(variable);
+    let steps = places.iter().map(|&(offset, add)| Step::Write {
+        variable: index,
+        offset,
+        add,
+        big_endian: true,
+    });
+    stream.steps.extend(steps);
 }
 
 /// An Ethernet frame of `len` bytes, or enough for the headers, with an IPv4 UDP packet and a
 /// payload of `x`.
-fn udp(
+fn udp_frame(
     source: Ipv4Addr,
     destination: Ipv4Addr,
     ports: (u16, u16),

@@ -1,7 +1,8 @@
-//! Reads compiled profiles: a JSON array of T-Rex stream objects.
+//! Reads compiled profiles: a list of T-Rex stream objects, as JSON or YAML.
 //!
 //! Unknown keys are ignored. What is known but not supported is refused, never sent differently.
 
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use base64::Engine;
@@ -10,8 +11,10 @@ use serde_json::Value;
 
 use wire::eth;
 
-use crate::model::stream::{MAX_VARIABLES, Macs, Op, Step, Stream, StreamRate, Variable};
+use super::instructions;
+use crate::model::stream::{Macs, Mark, Mode, Stream, StreamRate};
 use crate::model::units::{Bits, MAX_FRAME, Pps};
+use crate::source::mark::{self, COUNTERS, LATENCIES, TRAILER, counters_of};
 
 /// Most streams of a profile: more than any real one has, but few enough for a wrong file to fail
 /// early.
@@ -20,9 +23,16 @@ const MAX_STREAMS: usize = 4096;
 /// Range of a stream's rate, in any unit: the sum of all streams stays finite and above 0.
 const RATES: RangeInclusive<f64> = 1e-6..=1e15;
 
+/// Longest gap in microseconds: a year.
+const MAX_GAP: f64 = 3.2e13;
+
 #[derive(Deserialize)]
 struct RawStream {
     name: Option<String>,
+    stream_id: Option<i64>,
+    next: Option<Value>,
+    #[serde(default = "nobody")]
+    next_stream_id: i64,
     #[serde(default = "yes")]
     enabled: bool,
     #[serde(default = "yes")]
@@ -31,6 +41,10 @@ struct RawStream {
     start_paused: bool,
     #[serde(default)]
     isg: f64,
+    #[serde(default)]
+    action_count: u32,
+    #[serde(default = "nobody")]
+    core_id: i64,
     random_seed: Option<u32>,
     #[serde(default)]
     flags: u32,
@@ -44,11 +58,20 @@ fn yes() -> bool {
     true
 }
 
+fn nobody() -> i64 {
+    -1
+}
+
 #[derive(Deserialize)]
 struct RawMode {
     #[serde(rename = "type")]
     kind: String,
     rate: Option<RawRate>,
+    total_pkts: Option<u64>,
+    pkts_per_burst: Option<u64>,
+    count: Option<u64>,
+    #[serde(default)]
+    ibg: f64,
 }
 
 #[derive(Deserialize)]
@@ -74,132 +97,273 @@ struct RawVm {
 struct RawFlowStats {
     #[serde(default)]
     enabled: bool,
-}
-
-#[derive(Deserialize)]
-struct RawVariable {
-    name: String,
-    size: u8,
-    op: String,
-    init_value: Option<u64>,
-    min_value: Option<u64>,
-    max_value: Option<u64>,
-    value_list: Option<Value>,
-    #[serde(default = "one")]
-    step: u64,
-    next_var: Option<Value>,
-}
-
-fn one() -> u64 {
-    1
-}
-
-#[derive(Deserialize)]
-struct RawWrite {
-    name: String,
-    pkt_offset: usize,
     #[serde(default)]
-    add_value: i64,
-    #[serde(default = "yes")]
-    is_big_endian: bool,
+    stream_id: u32,
+    #[serde(default)]
+    rule_type: String,
+    #[serde(default)]
+    vxlan: bool,
+    #[serde(default)]
+    ieee_1588: bool,
 }
 
-#[derive(Deserialize)]
-struct RawChecksum {
-    pkt_offset: usize,
+/// A stream, and what links it to others.
+struct Link {
+    name: Option<String>,
+    id: Option<i64>,
+    /// The next stream, as the file names it.
+    next: Option<String>,
+    next_id: i64,
+    core: i64,
 }
 
-/// The streams of the file that start by themselves.
-pub(super) fn parse(text: &str) -> Result<Vec<Stream>, String> {
-    let raw: Vec<Value> =
-        serde_json::from_str(text).map_err(|e| format!("not a JSON array of streams: {e}"))?;
+/// The enabled streams of the file.
+pub(super) fn parse(raw: Value) -> Result<Vec<Stream>, String> {
+    let Value::Array(raw) = raw else {
+        return Err("not a JSON array of streams".to_owned());
+    };
     if raw.len() > MAX_STREAMS {
         return Err(format!(
             "{} streams; at most {MAX_STREAMS} are supported",
             raw.len()
         ));
     }
-    let mut streams = Vec::new();
+    let (mut streams, mut links, mut off) = (Vec::new(), Vec::new(), Vec::new());
     for (i, value) in raw.into_iter().enumerate() {
-        streams.extend(stream(i, value).map_err(|why| format!("stream {i}: {why}"))?);
+        let raw: RawStream =
+            serde_json::from_value(flat(value)).map_err(|e| format!("stream {i}: {e}"))?;
+        let link = link(&raw).map_err(|why| format!("stream {i}: {why}"))?;
+        if !raw.enabled {
+            off.push(link);
+            continue;
+        }
+        streams.push(stream(i, raw).map_err(|why| format!("stream {i}: {why}"))?);
+        links.push(link);
     }
-    if streams.is_empty() {
+    chain(&mut streams, &links, &off)?;
+    if !streams.iter().any(|s| s.self_start) {
         return Err("no stream that is enabled and starts by itself".to_owned());
     }
+    marks(&streams)?;
     Ok(streams)
 }
 
-/// One stream; None if it never sends.
-fn stream(index: usize, value: Value) -> Result<Option<Stream>, String> {
-    let raw: RawStream = serde_json::from_value(value).map_err(|e| e.to_string())?;
-    if !raw.enabled {
-        return Ok(None);
+/// The console writes `{name, next, stream: {...}}`: the same with one level more.
+fn flat(value: Value) -> Value {
+    match value {
+        Value::Object(mut outer) => match outer.remove("stream") {
+            Some(Value::Object(mut inner)) => {
+                outer.append(&mut inner);
+                Value::Object(outer)
+            }
+            Some(other) => {
+                outer.insert("stream".to_owned(), other);
+                Value::Object(outer)
+            }
+            None => Value::Object(outer),
+        },
+        other => other,
     }
-    continuous(&raw.mode.kind)?;
-    if !raw.self_start {
-        // Only the end of a burst starts another stream, and there are no bursts.
-        return Ok(None);
+}
+
+fn link(raw: &RawStream) -> Result<Link, String> {
+    let next = match &raw.next {
+        None | Some(Value::Null) => None,
+        Some(Value::String(name)) => Some(name.clone()),
+        // Some writers use -1 for none.
+        Some(Value::Number(n)) if n.as_i64() == Some(-1) => None,
+        Some(other) => return Err(format!("next {other} is not the name of a stream")),
+    };
+    Ok(Link {
+        name: raw.name.clone(),
+        id: raw.stream_id,
+        next,
+        next_id: raw.next_stream_id,
+        core: raw.core_id,
+    })
+}
+
+/// One stream, without its link to the next.
+fn stream(index: usize, raw: RawStream) -> Result<Stream, String> {
+    if raw.start_paused {
+        return Err("start_paused is not supported: nothing would resume it".to_owned());
     }
-    supported(&raw)?;
+    let name = raw.name.unwrap_or_else(|| format!("stream {index}"));
     let mut stream = Stream {
-        name: raw.name.unwrap_or_else(|| format!("stream {index}")),
-        packet: packet(&raw.packet.binary)?,
-        rate: rate(raw.mode.rate)?,
-        isg: raw.isg,
+        mode: mode(&raw.mode)?,
+        isg: gap("isg", raw.isg)?,
+        self_start: raw.self_start,
+        action_count: raw.action_count,
+        dummy: raw.flags & 8 != 0,
         macs: Macs {
             keep_source: raw.flags & 1 != 0,
             keep_destination: raw.flags >> 1 & 3 == 1,
         },
-        variables: Vec::new(),
-        steps: Vec::new(),
         random_seed: raw.random_seed.unwrap_or(0),
-        cache: 0,
+        ..Stream::new(&name, packet(&raw.packet.binary)?, rate(raw.mode.rate)?)
     };
     if let Some(vm) = raw.vm {
         stream.cache = vm.cache.unwrap_or(0);
-        for (i, value) in vm.instructions.into_iter().enumerate() {
-            let kind = value
-                .get("type")
-                .and_then(Value::as_str)
-                .unwrap_or("no type")
-                .to_owned();
-            instruction(&mut stream, &kind, value)
-                .map_err(|why| format!("instruction {i} ({kind}): {why}"))?;
-        }
+        instructions::add(&mut stream, vm.instructions)?;
     }
-    Ok(Some(stream))
+    stream.mark = raw.flow_stats.map_or(Ok(None), mark_of)?;
+    Ok(stream)
 }
 
-/// Refuses modes other than continuous.
-fn continuous(mode: &str) -> Result<(), String> {
-    match mode {
-        "continuous" => Ok(()),
-        "single_burst" | "multi_burst" => unsupported(&format!("mode {mode}")),
+fn mode(raw: &RawMode) -> Result<Mode, String> {
+    let some = |name: &str, value: Option<u64>| match value {
+        Some(0) => Err(format!("{name} is 0")),
+        Some(value) => Ok(value),
+        None => Err(format!("{name} is missing")),
+    };
+    match raw.kind.as_str() {
+        "continuous" => Ok(Mode::Continuous),
+        "single_burst" => Ok(Mode::SingleBurst {
+            packets: some("total_pkts", raw.total_pkts)?,
+        }),
+        "multi_burst" => Ok(Mode::MultiBurst {
+            packets: some("pkts_per_burst", raw.pkts_per_burst)?,
+            bursts: some("count", raw.count)?,
+            ibg: gap("ibg", raw.ibg)?,
+        }),
         other => Err(format!(
             "mode `{other}` is not continuous, single_burst or multi_burst"
         )),
     }
 }
 
-/// Refuses a stream that would have to be sent differently.
-fn supported(raw: &RawStream) -> Result<(), String> {
-    if raw.start_paused {
-        return unsupported("start_paused");
+fn gap(name: &str, value: f64) -> Result<f64, String> {
+    match (0.0..=MAX_GAP).contains(&value) {
+        true => Ok(value),
+        false => Err(format!(
+            "{name} {value:e} is not a time in microseconds, from 0 to {MAX_GAP:e}"
+        )),
     }
-    if raw.flags & 8 != 0 {
-        return unsupported("a dummy stream (flags bit 3)");
+}
+
+fn mark_of(raw: RawFlowStats) -> Result<Option<Mark>, String> {
+    if !raw.enabled {
+        return Ok(None);
     }
-    if raw.flow_stats.as_ref().is_some_and(|f| f.enabled) {
-        return unsupported("flow_stats");
+    let refused = |what: &str| Err(format!("flow_stats: {what} is not supported"));
+    if raw.vxlan {
+        return refused("vxlan");
     }
-    if !(raw.isg.is_finite() && raw.isg >= 0.0) {
-        return Err(format!("isg {} is not a time in microseconds", raw.isg));
+    if raw.ieee_1588 {
+        return refused("ieee_1588");
+    }
+    let latency = match raw.rule_type.as_str() {
+        "stats" => false,
+        "latency" => true,
+        other => return refused(&format!("rule_type `{other}`")),
+    };
+    Ok(Some(Mark {
+        group: raw.stream_id,
+        latency,
+    }))
+}
+
+/// Checks that all marks fit, into the packets and into the receiver's counters.
+fn marks(streams: &[Stream]) -> Result<(), String> {
+    for (i, stream) in streams.iter().enumerate() {
+        let Some(mark) = stream.mark else { continue };
+        let refused = |why: &str| Err(format!("stream `{}`: flow_stats: {why}", stream.name));
+        let frame = stream.frame();
+        let Some((network, version)) = mark::network(&frame) else {
+            return refused("its packets are not IP");
+        };
+        let headers = network + if version == 4 { 20 } else { 40 };
+        if mark.latency && frame.len() < headers + TRAILER {
+            return refused(&format!("no room for {TRAILER} bytes behind the header"));
+        }
+        if mark.latency && streams[..i].iter().any(|s| s.mark == stream.mark) {
+            return refused(&format!(
+                "group {} has a stream with latency already",
+                mark.group
+            ));
+        }
+    }
+    let counters = counters_of(streams);
+    let most = |latency: bool| {
+        let marked = streams.iter().zip(&counters);
+        let marked = marked.filter(|(s, _)| s.mark.is_some_and(|m| m.latency == latency));
+        marked.map(|(_, c)| c + 1).max().unwrap_or(0)
+    };
+    if most(false) > COUNTERS || most(true) > LATENCIES {
+        return Err(format!(
+            "flow_stats: more than {COUNTERS} groups, or more than {LATENCIES} with latency"
+        ));
     }
     Ok(())
 }
 
-fn unsupported(what: &str) -> Result<(), String> {
-    Err(format!("{what} is not supported yet"))
+/// Links the streams to those that follow them.
+fn chain(streams: &mut [Stream], links: &[Link], off: &[Link]) -> Result<(), String> {
+    let mut names: HashMap<&str, usize> = HashMap::new();
+    for (i, link) in links.iter().enumerate() {
+        let Some(name) = &link.name else { continue };
+        if names.insert(name, i).is_some() {
+            return Err(format!("two streams are called `{name}`"));
+        }
+    }
+    let ids: HashMap<i64, usize> = links
+        .iter()
+        .enumerate()
+        .filter_map(|(i, link)| Some((link.id?, i)))
+        .collect();
+    for (i, link) in links.iter().enumerate() {
+        let (next, name, is_off) = match &link.next {
+            Some(name) => {
+                let is_off = off.iter().any(|o| o.name.as_ref() == Some(name));
+                (names.get(name.as_str()).copied(), name.clone(), is_off)
+            }
+            None if link.next_id >= 0 => {
+                let is_off = off.iter().any(|o| o.id == Some(link.next_id));
+                let next = ids.get(&link.next_id).copied();
+                (next, link.next_id.to_string(), is_off)
+            }
+            None => continue,
+        };
+        let stream = &mut streams[i];
+        stream.next = next;
+        if next.is_none() && !is_off {
+            return Err(format!(
+                "stream `{}`: next `{name}`: no such stream",
+                stream.name
+            ));
+        }
+        if next.is_some_and(|next| links[next].core != link.core) {
+            return Err(format!(
+                "stream `{}`: next `{name}` has another core_id",
+                stream.name
+            ));
+        }
+    }
+    endless(streams)
+}
+
+/// Refuses a chain that comes round without any time going by: nothing else would ever be sent.
+fn endless(streams: &[Stream]) -> Result<(), String> {
+    let takes_none = |s: &Stream| {
+        s.action_count == 0 && s.isg == 0.0 && s.mode == Mode::SingleBurst { packets: 1 }
+    };
+    for (begin, first) in streams.iter().enumerate() {
+        let mut at = begin;
+        for _ in 0..streams.len() {
+            let stream = &streams[at];
+            let Some(next) = stream.next.filter(|_| takes_none(stream)) else {
+                break;
+            };
+            at = next;
+            if at == begin {
+                return Err(format!(
+                    "stream `{}`: its chain comes back to it in no time; give one of them an isg",
+                    first.name
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn packet(binary: &str) -> Result<Vec<u8>, String> {
@@ -235,114 +399,5 @@ fn rate(raw: Option<RawRate>) -> Result<StreamRate, String> {
         other => Err(format!(
             "rate type `{other}` is not pps, bps_L2, bps_L1 or percentage"
         )),
-    }
-}
-
-fn instruction(stream: &mut Stream, kind: &str, value: Value) -> Result<(), String> {
-    let step = match kind {
-        "flow_var" => return define(stream, value),
-        "write_flow_var" => {
-            let raw: RawWrite = serde_json::from_value(value).map_err(|e| e.to_string())?;
-            let variable = stream.variables.iter().position(|v| v.name == raw.name);
-            let variable = variable
-                .ok_or_else(|| format!("no variable `{}` is defined before it", raw.name))?;
-            Step::Write {
-                variable,
-                offset: raw.pkt_offset,
-                add: raw.add_value,
-                big_endian: raw.is_big_endian,
-            }
-        }
-        "fix_checksum_ipv4" => {
-            let raw: RawChecksum = serde_json::from_value(value).map_err(|e| e.to_string())?;
-            Step::Checksum4 {
-                offset: raw.pkt_offset,
-            }
-        }
-        "flow_var_rand_limit"
-        | "tuple_flow_var"
-        | "write_mask_flow_var"
-        | "trim_pkt_size"
-        | "fix_checksum_hw"
-        | "fix_checksum_icmpv6" => {
-            return Err("not supported yet".to_owned());
-        }
-        _ => return Err("not an instruction".to_owned()),
-    };
-    if !stream.contains(&step) {
-        return Err(format!(
-            "reaches beyond the frame's {} bytes",
-            stream.frame_len()
-        ));
-    }
-    stream.steps.push(step);
-    Ok(())
-}
-
-/// Adds a variable to the stream.
-fn define(stream: &mut Stream, value: Value) -> Result<(), String> {
-    let variable = variable(serde_json::from_value(value).map_err(|e| e.to_string())?)?;
-    if stream.variables.iter().any(|v| v.name == variable.name) {
-        return Err(format!("variable `{}` is defined twice", variable.name));
-    }
-    if stream.variables.len() == MAX_VARIABLES {
-        return Err(format!("more than {MAX_VARIABLES} variables"));
-    }
-    stream.variables.push(variable);
-    Ok(())
-}
-
-fn variable(raw: RawVariable) -> Result<Variable, String> {
-    let op = match raw.op.as_str() {
-        "inc" => Op::Inc,
-        "dec" => Op::Dec,
-        "random" => Op::Random,
-        other => return Err(format!("op `{other}` is not inc, dec or random")),
-    };
-    if raw.value_list.is_some_and(|v| !v.is_null()) {
-        return Err("value_list is not supported yet".to_owned());
-    }
-    if raw.next_var.is_some_and(|v| !v.is_null()) {
-        return Err("next_var is not supported yet".to_owned());
-    }
-    let top = match raw.size {
-        1 | 2 | 4 => (1u64 << (8 * raw.size)) - 1,
-        8 => u64::MAX,
-        other => return Err(format!("size {other} is not 1, 2, 4 or 8")),
-    };
-    let min = raw.min_value.ok_or("min_value is missing")?;
-    let max = raw.max_value.ok_or("max_value is missing")?;
-    let init = raw.init_value.unwrap_or(min);
-    if min > max || max > top || !(min..=max).contains(&init) {
-        return Err(format!(
-            "min {min}, init {init}, max {max} are not in this order within {} bytes",
-            raw.size
-        ));
-    }
-    if raw.step == 0 {
-        return Err("step is 0".to_owned());
-    }
-    let (min, max) = match op {
-        Op::Random => (min, max),
-        Op::Inc | Op::Dec => whole_steps(op, min, max, raw.step, top)
-            .ok_or_else(|| format!("min {min} to max {max} is not a whole number of steps of {} and cannot be extended to one within {} bytes", raw.step, raw.size))?,
-    };
-    Ok(Variable {
-        name: raw.name,
-        size: raw.size,
-        op,
-        init,
-        min,
-        max,
-        step: raw.step,
-    })
-}
-
-/// Extends the range to a whole number of steps: upwards for inc, downwards for dec.
-fn whole_steps(op: Op, min: u64, max: u64, step: u64, top: u64) -> Option<(u64, u64)> {
-    let missing = step - 1 - (max - min) % step;
-    match op {
-        Op::Dec => Some((min.checked_sub(missing)?, max)),
-        _ => Some((min, max.checked_add(missing).filter(|&m| m <= top)?)),
     }
 }

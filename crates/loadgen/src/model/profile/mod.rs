@@ -11,6 +11,7 @@ use crate::model::stream::Stream;
 
 mod builtin;
 mod compiled;
+mod instructions;
 
 pub use builtin::BUILTIN;
 
@@ -148,10 +149,13 @@ pub fn open(name: &str, way: Way, tunables: &Tunables) -> Result<Vec<Stream>, Pr
 /// # Errors
 /// [`ProfileError::Wrong`] with the stream, the instruction, and what is wrong or not supported.
 pub fn parse(name: &str, text: &str) -> Result<Vec<Stream>, ProfileError> {
-    compiled::parse(text).map_err(|why| ProfileError::Wrong {
+    let wrong = |why| ProfileError::Wrong {
         name: name.to_owned(),
         why,
-    })
+    };
+    let value = serde_json::from_str(text)
+        .map_err(|e| wrong(format!("not a JSON array of streams: {e}")))?;
+    compiled::parse(value).map_err(wrong)
 }
 
 #[cfg(test)]

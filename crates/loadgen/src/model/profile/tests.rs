@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::stream::load;
+use crate::clock::Nanos;
+use crate::model::load::Load;
+use crate::model::units::MAX_FRAME;
 use crate::source::fields::Fields;
 
 macro_rules! compiled {
@@ -45,6 +47,14 @@ fn built_in_profiles_are_the_compiled_ones() {
         ),
         ("bench", "vm=cached", Way::Out, compiled!("bench@vm-cached")),
         ("bench", "vm=random", Way::Out, compiled!("bench@vm-random")),
+        ("bench", "vm=tuple", Way::Out, compiled!("bench@vm-tuple")),
+        ("bench", "vm=size", Way::Out, compiled!("bench@vm-size")),
+        (
+            "bench",
+            "flow=fsl,vm=var2,pg_id=42",
+            Way::Back,
+            compiled!("bench@flow-fsl,vm-var2,pg_id-42,dir1"),
+        ),
         ("imix", "", Way::Out, compiled!("imix")),
         ("imix", "", Way::Back, compiled!("imix@dir1")),
         (
@@ -79,10 +89,10 @@ fn built_in_profiles_are_the_compiled_ones() {
         }
         assert_eq!(ours, theirs, "{file}");
         for (a, b) in ours.iter().zip(&theirs) {
-            let (mut a, mut b) = (Fields::new(a, 1), Fields::new(b, 1));
-            let (mut x, mut y) = ([0; 2048], [0; 2048]);
+            let (mut a, mut b) = (Fields::new(a, 1, 0), Fields::new(b, 1, 0));
+            let (mut x, mut y) = ([0; MAX_FRAME], [0; MAX_FRAME]);
             for _ in 0..600 {
-                let (len, other) = (a.write(&mut x), b.write(&mut y));
+                let (len, other) = (a.write(Nanos(0), &mut x), b.write(Nanos(0), &mut y));
                 assert_eq!(x[..len], y[..other], "{file}");
             }
         }
@@ -102,14 +112,18 @@ fn the_way_back_swaps_the_variables_too() {
 fn sizes_count_the_frame_check_sequence() {
     for size in [64usize, 65, 1518, 9216] {
         let stream = &open("bench", Way::Out, &Tunables::default().with("size", size)).unwrap()[0];
-        assert_eq!((stream.frame_len(), stream.size()), (size - 4, size));
+        assert_eq!((stream.frame_len(), stream.size()), (size - 4, size as f64));
     }
-    let imix = load(&open("imix", Way::Out, &Tunables::default()).unwrap(), None).unwrap();
+    let imix = open("imix", Way::Out, &Tunables::default()).unwrap();
+    let imix = imix
+        .into_iter()
+        .map(|s| (s.clone(), s.rate.pps(s.size(), None).unwrap()));
+    let imix = Load::of(&imix.collect::<Vec<_>>()).unwrap();
     assert_eq!(imix.base.0, 48.0);
     assert!((imix.size - 361.8).abs() < 0.05, "{}", imix.size);
     assert_eq!(
         open("udp_1pkt_simple", Way::Out, &Tunables::default()).unwrap()[0].size(),
-        64
+        64.0
     );
 }
 
@@ -120,10 +134,10 @@ fn wrong_settings_say_what_is_accepted() {
         ("bench", "size=9217", "64 to 9216"),
         ("bench", "size=big", "imix or 64"),
         ("bench", "vm=var3", "var2"),
-        ("bench", "vm=tuple", "not supported yet"),
-        ("bench", "vm=size", "not supported yet"),
-        ("bench", "flow=fsl", "not supported yet"),
-        ("bench", "pg_id=3", "pg_id"),
+        ("bench", "size=imix,vm=size", "vm=size"),
+        ("bench", "size=imix,flow=fsl", "three"),
+        ("bench", "flow=all", "fsl"),
+        ("bench", "pg_id=x", "pg_id"),
         ("bench", "colour=red", "size, vm"),
         ("imix", "size=64", "none"),
         ("nothing", "", "bench, imix"),
@@ -141,35 +155,6 @@ fn wrong_settings_say_what_is_accepted() {
     }
     for text in ["size", "--size", "=64", "size=", "--"] {
         assert!(Tunables::parse(text).is_err(), "{text}");
-    }
-}
-
-#[test]
-fn what_is_not_supported_names_stream_and_instruction() {
-    for ((file, text), needle) in [
-        (
-            compiled!("bench@vm-tuple"),
-            "stream 0: instruction 0 (tuple_flow_var): not supported yet",
-        ),
-        (
-            compiled!("udp_1pkt_mac_mask5"),
-            "stream 0: instruction 1 (write_mask_flow_var): not supported yet",
-        ),
-        (
-            compiled!("flow_stats_latency"),
-            "stream 0: flow_stats is not supported yet",
-        ),
-        (
-            compiled!("burst_3st_loop_x_times"),
-            "stream 0: mode single_burst is not supported yet",
-        ),
-        (
-            compiled!("multi_burst_2st_1000pkt"),
-            "stream 0: mode single_burst is not supported yet",
-        ),
-    ] {
-        let error = parse(file, text).unwrap_err().to_string();
-        assert!(error.contains(needle), "{error}");
     }
 }
 
@@ -240,14 +225,25 @@ fn wrong_profiles_say_where() {
         ),
         (
             one(
-                r#""size": 4, "op": "inc", "value_list": [1]"#,
+                r#""size": 1, "op": "inc", "value_list": [256]"#,
                 r#""pkt_offset": 0"#,
             ),
-            "value_list is not supported yet",
+            "value 256 does not fit",
+        ),
+        (
+            one(
+                r#""size": 1, "op": "inc", "value_list": []"#,
+                r#""pkt_offset": 0"#,
+            ),
+            "value_list is empty",
         ),
         (
             one(&format!(r#"{good}, "next_var": "b""#), r#""pkt_offset": 0"#),
-            "next_var is not supported yet",
+            "variable `a`: next_var `b`: no such variable",
+        ),
+        (
+            one(&format!(r#"{good}, "next_var": "a""#), r#""pkt_offset": 0"#),
+            "leads back",
         ),
         ("{}".to_owned(), "not a JSON array"),
         ("[]".to_owned(), "no stream"),
@@ -308,11 +304,12 @@ proptest! {
     /// Real profiles with a few changed bytes are either refused, or read and then can be executed.
     #[test]
     fn damaged_profiles_are_read_or_refused(
-        which in 0..4usize,
+        which in 0..7usize,
         damage in proptest::collection::vec((any::<prop::sample::Index>(), prop_oneof![any::<u8>(), b'0'..=b'9', Just(b'-')]), 1..4),
     ) {
         let (_, text) = [
             compiled!("bench@size-64,vm-var2"), compiled!("imix"), compiled!("bench@vm-random"), compiled!("udp_1pkt_mac_mask5"),
+            compiled!("bench@vm-tuple"), compiled!("burst_3st_loop_x_times"), compiled!("flow_stats_latency"),
         ][which];
         let mut bytes = text.as_bytes().to_vec();
         for (place, byte) in damage {
@@ -322,9 +319,10 @@ proptest! {
         if let Ok(streams) = parse("t", &String::from_utf8_lossy(&bytes)) {
             let mut out = vec![0; 16384];
             for stream in &streams {
-                let mut fields = Fields::new(stream, 3);
+                let mut fields = Fields::new(stream, 3, 0);
                 for _ in 0..5 {
-                    prop_assert_eq!(fields.write(&mut out), stream.frame_len());
+                    let len = fields.write(Nanos(0), &mut out);
+                    prop_assert!((60..=stream.frame_len()).contains(&len), "{}", len);
                 }
             }
         }

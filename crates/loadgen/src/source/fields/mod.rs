@@ -4,10 +4,17 @@
 //! template and a few stores. Where the fields allow it, the IPv4 header is not summed anew: the
 //! sum of the constant part is computed once, and what was written is added to it.
 
-use wire::checksum::{self, Sum};
+use wire::checksum::Sum;
+use wire::eth::MIN_FRAME;
 use wire::ip4;
 
-use crate::model::stream::{MAX_VARIABLES, Op, Step, Stream, Variable};
+use crate::clock::Nanos;
+use crate::model::fields::{Step, Variable};
+use crate::model::stream::Stream;
+use crate::source::checksum;
+use crate::source::mark::{self, FIRST_SEQUENCE, TRAILER, Trailer};
+use crate::source::random::Random;
+use crate::source::variable::{Running, Then};
 
 /// A running stream. Cloning it clones its position.
 #[derive(Debug, Clone)]
@@ -15,35 +22,29 @@ pub struct Fields {
     frame: Vec<u8>,
     variables: Vec<Running>,
     steps: Vec<Compiled>,
+    /// The variable that says the length of frames.
+    trim: Option<usize>,
     random: Random,
-    /// For a stream with a cache: the state at the first packet, and packets until it repeats.
-    cache: Option<Box<Cache>>,
+    /// Whether the next packet is the first.
+    is_new: bool,
+    cache: Option<Cache>,
+    trailer: Option<Trailer>,
+    /// What comes after everything else.
+    last: Vec<Transport>,
 }
 
-#[derive(Debug, Clone)]
+/// After how many packets they repeat.
+#[derive(Debug, Clone, Copy)]
 struct Cache {
-    variables: Vec<Running>,
-    random: Random,
     size: u32,
     left: u32,
-}
-
-/// A variable, with its value in the next packet.
-#[derive(Debug, Clone, Copy)]
-struct Running {
-    value: u64,
-    op: Op,
-    min: u64,
-    max: u64,
-    step: u64,
-    /// Width in bytes, which decides how many random bits are drawn.
-    size: u8,
+    seed: Random,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Compiled {
-    /// Four bytes in network byte order, the common case.
-    Write32 {
+    /// Four bytes in network byte order, in an IPv4 header that a `Delta` completes.
+    Summed {
         variable: usize,
         offset: usize,
         add: u64,
@@ -55,283 +56,379 @@ enum Compiled {
         size: usize,
         big_endian: bool,
     },
+    Masked {
+        variable: usize,
+        offset: usize,
+        size: usize,
+        mask: u32,
+        shift: i8,
+        add: i32,
+        big_endian: bool,
+    },
     /// Sums the whole header.
     Sum { header: usize },
-    /// Adds what the `Write32`s stored to `base`, the sum of the rest of the header.
+    /// Adds what the `Summed` stored to `base`, the sum of the rest of the header.
     Delta { header: usize, base: u16 },
+    /// Sums an ICMPv6 message.
+    Icmp6(Transport),
 }
 
-/// T-Rex's random number generator.
+/// Where a segment is whose checksum is computed.
 #[derive(Debug, Clone, Copy)]
-struct Random(u32);
-
-impl Random {
-    /// 15 bits.
-    fn draw16(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(214_013).wrapping_add(2_531_011);
-        u64::from((self.0 >> 16) & 0x7fff)
-    }
-
-    /// The first draw is the high half.
-    fn draw32(&mut self) -> u64 {
-        (self.draw16() << 16) + self.draw16()
-    }
-
-    fn draw64(&mut self) -> u64 {
-        (self.draw32() << 32) + self.draw32()
-    }
-
-    fn within(&mut self, variable: &Running) -> u64 {
-        let drawn = match variable.size {
-            1 | 2 => self.draw16(),
-            4 => self.draw32(),
-            _ => self.draw64(),
-        };
-        match (variable.max - variable.min).checked_add(1) {
-            Some(count) => variable.min + drawn % count,
-            None => drawn,
-        }
-    }
-}
-
-impl Running {
-    fn new(variable: &Variable) -> Self {
-        let Variable {
-            op,
-            init,
-            min,
-            max,
-            step,
-            size,
-            ..
-        } = *variable;
-        let max = max.max(min);
-        let step = (max - min)
-            .checked_add(1)
-            .map_or(step, |count| step % count);
-        Self {
-            value: init.clamp(min, max),
-            op,
-            min,
-            max,
-            step,
-            size,
-        }
-    }
-
-    /// Returns this packet's value and steps to that of the next.
-    #[inline]
-    fn next(&mut self, random: &mut Random) -> u64 {
-        let value = self.value;
-        match self.op {
-            Op::Inc => {
-                let left = self.max - value;
-                self.value = if self.step > left {
-                    self.min + (self.step - left - 1)
-                } else {
-                    value + self.step
-                };
-            }
-            Op::Dec => {
-                let left = value - self.min;
-                self.value = if self.step > left {
-                    self.max - (self.step - left - 1)
-                } else {
-                    value - self.step
-                };
-            }
-            Op::Random => return random.within(self),
-        }
-        value
-    }
+struct Transport {
+    network: usize,
+    transport: usize,
+    protocol: Option<u8>,
 }
 
 impl Fields {
     /// Compiles `stream`. `entropy` seeds the random variables of streams that ask for a different
-    /// sequence every time (seed 0).
+    /// sequence every time (seed 0). `counter` is the receiver's counter of its packets, for a
+    /// stream with a mark.
     ///
     /// Steps that do not lie within the frame or name no variable of the stream are left out;
     /// streams from [`crate::model::profile`] have none.
-    pub fn new(stream: &Stream, entropy: u32) -> Self {
-        let frame = stream.frame();
-        let variables: Vec<Running> = stream.variables.iter().map(Running::new).collect();
-        let fits: Vec<Step> = stream
-            .steps
-            .iter()
-            .copied()
-            .filter(|s| stream.contains(s))
-            .collect();
-        let steps = (0..fits.len())
-            .map(|at| compile(&fits, at, &stream.variables, &frame))
-            .collect();
+    pub fn new(stream: &Stream, entropy: u32, counter: u16) -> Self {
+        let mut frame = stream.frame();
+        let latency = stream.mark.map(|mark| mark.latency);
+        if let Some(latency) = latency {
+            let number = if latency {
+                mark::LATENCY
+            } else {
+                mark::FIRST + counter
+            };
+            mark::write(&mut frame, number);
+        }
         let random = Random(stream.seed(entropy));
-        let cache = (stream.cache > 0).then(|| {
-            Box::new(Cache {
-                variables: variables.clone(),
-                random,
+        let depends = |i: usize| stream.variables.iter().any(|v| v.next == Some(i));
+        let variables = stream.variables.iter().enumerate();
+        let steps = stream.steps.iter().filter(|s| stream.contains(s));
+        let mut this = Self {
+            variables: variables
+                .map(|(i, v)| Running::new(v, !depends(i)))
+                .collect(),
+            steps: Vec::new(),
+            trim: None,
+            random,
+            is_new: true,
+            cache: (stream.cache > 0 && latency != Some(true)).then_some(Cache {
                 size: stream.cache,
                 left: stream.cache,
-            })
-        });
-        Self {
+                seed: random,
+            }),
+            trailer: (latency == Some(true)).then_some(Trailer {
+                run: 1,
+                counter,
+                sequence: FIRST_SEQUENCE,
+                nanos: 0,
+            }),
+            last: Vec::new(),
             frame,
-            variables,
-            steps,
-            random,
-            cache,
-        }
+        };
+        steps.for_each(|step| this.compile(step, &stream.variables));
+        this
     }
 
-    /// Frame length in bytes, without frame check sequence.
+    /// Length of the longest frame, without frame check sequence.
     #[inline]
     pub fn frame_len(&self) -> usize {
         self.frame.len()
     }
 
-    /// Writes the next packet to the start of `out` and returns its length. Returns 0, and stays at
-    /// this packet, if `out` is too short.
+    /// Writes the next packet, sent `at`, to the start of `out` and returns its length. Returns 0,
+    /// and stays at this packet, if `out` is shorter than [`Self::frame_len`].
     #[inline]
-    pub fn write(&mut self, out: &mut [u8]) -> usize {
+    pub fn write(&mut self, at: Nanos, out: &mut [u8]) -> usize {
         let Some(out) = out.get_mut(..self.frame.len()) else {
             return 0;
         };
-        out.copy_from_slice(&self.frame);
-        self.vary(out);
+        if !self.variables.is_empty() {
+            self.advance();
+        }
+        let out = match self.trim {
+            None => {
+                out.copy_from_slice(&self.frame);
+                out
+            }
+            Some(variable) => {
+                let len = usize::try_from(self.variables[variable].value).unwrap_or(usize::MAX);
+                let packet = len.min(out.len());
+                let out = &mut out[..packet.max(MIN_FRAME)];
+                out[..packet].copy_from_slice(&self.frame[..packet]);
+                out[packet..].fill(0);
+                out
+            }
+        };
+        let mut sum = Sum::default();
+        for step in &self.steps {
+            step.run(out, &self.variables, &mut sum);
+        }
+        self.finish(at, out);
         out.len()
     }
 
-    /// Appends the next packet to `out`, for frames that do not fit into one buffer.
-    pub fn append(&mut self, out: &mut Vec<u8>) {
-        let start = out.len();
-        out.extend_from_slice(&self.frame);
-        self.vary(&mut out[start..]);
+    #[inline(always)]
+    fn finish(&mut self, at: Nanos, out: &mut [u8]) {
+        if let Some(trailer) = &mut self.trailer {
+            trailer.nanos = at.0;
+            let place = out.len().saturating_sub(TRAILER);
+            out[place..].copy_from_slice(&trailer.bytes());
+            trailer.sequence = trailer.sequence.wrapping_add(1);
+        }
+        for segment in &self.last {
+            segment.run(out);
+        }
     }
 
-    /// Turns `out`, a copy of the template, into the next packet.
-    #[inline]
-    fn vary(&mut self, out: &mut [u8]) {
-        if self.steps.is_empty() {
-            return;
-        }
-        let mut values = [0u64; MAX_VARIABLES];
-        for (value, variable) in values.iter_mut().zip(&mut self.variables) {
-            *value = variable.next(&mut self.random);
-        }
-        let mut sum = Sum::default();
-        for step in &self.steps {
-            match *step {
-                Compiled::Write32 {
-                    variable,
-                    offset,
-                    add,
-                } => {
-                    let value = (values[variable].wrapping_add(add) & 0xffff_ffff) as u32;
-                    out[offset..offset + 4].copy_from_slice(&value.to_be_bytes());
-                    sum = sum.with_u32(value);
-                }
-                Compiled::Write {
-                    variable,
-                    offset,
-                    add,
-                    size,
-                    big_endian,
-                } => {
-                    let value = values[variable].wrapping_add(add);
-                    let field = &mut out[offset..offset + size];
-                    if big_endian {
-                        field.copy_from_slice(&value.to_be_bytes()[8 - size..]);
-                    } else {
-                        field.copy_from_slice(&value.to_le_bytes()[..size]);
-                    }
-                }
-                Compiled::Delta { header, base } => {
-                    out[header + 10..header + 12]
-                        .copy_from_slice(&sum.with_u16(base).checksum().to_be_bytes());
-                    sum = Sum::default();
-                }
-                Compiled::Sum { header } => {
-                    checksum4(&mut out[header..]);
-                    sum = Sum::default();
-                }
-            }
-        }
-        self.repeat();
-    }
-
-    /// Starts again with the first packet when the whole cache has been sent.
-    #[inline]
-    fn repeat(&mut self) {
+    /// Gives all variables their values in the next packet.
+    #[inline(always)]
+    fn advance(&mut self) {
         if let Some(cache) = &mut self.cache {
-            cache.left -= 1;
             if cache.left == 0 {
                 cache.left = cache.size;
-                self.variables.clone_from(&cache.variables);
-                self.random = cache.random;
+                self.random = cache.seed;
+                self.is_new = true;
             }
+            cache.left -= 1;
+        }
+        if self.is_new {
+            self.is_new = false;
+            for variable in &mut self.variables {
+                variable.begin(&mut self.random);
+            }
+            return;
+        }
+        for lead in 0..self.variables.len() {
+            let variable = &mut self.variables[lead];
+            if !variable.leads {
+                continue;
+            }
+            let then = variable.step(&mut self.random);
+            if then != Then::Stays
+                && let Some(next) = variable.next
+            {
+                self.pass_on(then, next);
+            }
+        }
+    }
+
+    /// A variable has wrapped or started again: those that depend on it follow.
+    fn pass_on(&mut self, mut then: Then, mut next: usize) {
+        // A chain of variables may not be a circle, but a bound costs nothing.
+        for _ in 0..self.variables.len() {
+            let Some(variable) = self.variables.get_mut(next) else {
+                return;
+            };
+            match then {
+                Then::Stays => return,
+                Then::Steps => then = variable.step(&mut self.random),
+                Then::StartsAgain => variable.begin(&mut self.random),
+            }
+            match variable.next {
+                Some(after) => next = after,
+                None => return,
+            }
+        }
+    }
+
+    /// Appends a step.
+    fn compile(&mut self, step: &Step, variables: &[Variable]) {
+        let step = match *step {
+            Step::Write {
+                variable,
+                offset,
+                add,
+                big_endian,
+            } => Compiled::Write {
+                variable,
+                offset,
+                add: add.cast_unsigned(),
+                size: variables[variable].size.into(),
+                big_endian,
+            },
+            Step::WriteMasked {
+                variable,
+                offset,
+                size,
+                mask,
+                shift,
+                add,
+                big_endian,
+            } => Compiled::Masked {
+                variable,
+                offset,
+                size: size.into(),
+                mask,
+                shift,
+                add,
+                big_endian,
+            },
+            Step::Trim { variable } => {
+                self.trim = Some(variable);
+                return;
+            }
+            Step::Checksum4 { offset } => {
+                return self.checksum4(offset);
+            }
+            Step::ChecksumTransport {
+                network,
+                transport,
+                protocol,
+            } => {
+                self.last.push(Transport {
+                    network,
+                    transport,
+                    protocol,
+                });
+                return;
+            }
+            Step::ChecksumIcmp6 { network, transport } => Compiled::Icmp6(Transport {
+                network,
+                transport,
+                protocol: Some(wire::ip::ICMP6),
+            }),
+        };
+        self.steps.push(step);
+    }
+
+    /// Appends the checksum of the IPv4 header. If all that was written to it since the last
+    /// checksum are whole addresses, each once, the rest of it is summed now.
+    fn checksum4(&mut self, header: usize) {
+        let begin = self
+            .steps
+            .iter()
+            .rposition(|s| matches!(s, Compiled::Delta { .. } | Compiled::Sum { .. }));
+        let begin = begin.map_or(0, |at| at + 1);
+        match prepared_sum(&self.steps[begin..], &self.frame, header).filter(|_| begin == 0) {
+            Some(base) => {
+                for step in &mut self.steps[begin..] {
+                    if let Compiled::Write {
+                        variable,
+                        offset,
+                        add,
+                        ..
+                    } = *step
+                        && (header..header + ip4::LEN).contains(&offset)
+                    {
+                        *step = Compiled::Summed {
+                            variable,
+                            offset,
+                            add,
+                        };
+                    }
+                }
+                self.steps.push(Compiled::Delta { header, base });
+            }
+            None => self.steps.push(Compiled::Sum { header }),
         }
     }
 }
 
-/// Compiles step `at`.
-fn compile(steps: &[Step], at: usize, variables: &[Variable], frame: &[u8]) -> Compiled {
-    match steps[at] {
-        Step::Write {
+impl Compiled {
+    #[inline(always)]
+    fn run(&self, out: &mut [u8], variables: &[Running], sum: &mut Sum) {
+        match *self {
+            Self::Summed {
+                variable,
+                offset,
+                add,
+            } => {
+                let value = (variables[variable].value.wrapping_add(add) & 0xffff_ffff) as u32;
+                if let Some(field) = out.get_mut(offset..offset + 4) {
+                    field.copy_from_slice(&value.to_be_bytes());
+                }
+                *sum = sum.with_u32(value);
+            }
+            Self::Write {
+                variable,
+                offset,
+                add,
+                size,
+                big_endian,
+            } => {
+                let value = variables[variable].value.wrapping_add(add);
+                // What lies beyond a trimmed frame is not sent.
+                let Some(field) = out.get_mut(offset..offset + size) else {
+                    return;
+                };
+                if big_endian {
+                    field.copy_from_slice(&value.to_be_bytes()[8 - size..]);
+                } else {
+                    field.copy_from_slice(&value.to_le_bytes()[..size]);
+                }
+            }
+            Self::Delta { header, base } => {
+                if let Some(field) = out.get_mut(header + 10..header + 12) {
+                    field.copy_from_slice(&sum.with_u16(base).checksum().to_be_bytes());
+                }
+            }
+            Self::Sum { header } => checksum::ip4_header(out, header),
+            Self::Masked { .. } => self.masked(out, variables),
+            Self::Icmp6(segment) => segment.run(out),
+        }
+    }
+
+    fn masked(&self, out: &mut [u8], variables: &[Running]) {
+        let Self::Masked {
             variable,
             offset,
-            add,
-            big_endian: true,
-        } if variables[variable].size == 4 => Compiled::Write32 {
-            variable,
-            offset,
-            add: add.cast_unsigned(),
-        },
-        Step::Write {
-            variable,
-            offset,
+            size,
+            mask,
+            shift,
             add,
             big_endian,
-        } => Compiled::Write {
-            variable,
-            offset,
-            add: add.cast_unsigned(),
-            size: variables[variable].size.into(),
-            big_endian,
-        },
-        Step::Checksum4 { offset } => match prepared_sum(steps, at, variables, frame, offset) {
-            Some(base) => Compiled::Delta {
-                header: offset,
-                base,
-            },
-            None => Compiled::Sum { header: offset },
-        },
+        } = *self
+        else {
+            return;
+        };
+        let Some(field) = out.get_mut(offset..offset + size) else {
+            return;
+        };
+        let value = (variables[variable].value & 0xffff_ffff) as u32;
+        let value = value.wrapping_add_signed(add);
+        let by = u32::from(shift.unsigned_abs());
+        let value = match shift {
+            0.. => value.checked_shl(by),
+            _ => value.checked_shr(by),
+        };
+        let value = value.unwrap_or(0) & mask;
+        for (i, byte) in field.iter_mut().enumerate() {
+            let place = if big_endian { size - 1 - i } else { i };
+            let (value, mask) = (value.to_le_bytes()[place], mask.to_le_bytes()[place]);
+            *byte = *byte & !mask | value;
+        }
     }
 }
 
-/// Sum of the constant part of the header, if all steps before are 32-bit writes to its addresses
-/// that do not overlap.
-fn prepared_sum(
-    steps: &[Step],
-    at: usize,
-    variables: &[Variable],
-    frame: &[u8],
-    header: usize,
-) -> Option<u16> {
-    let mut bytes = frame.get(header..header + ip4::LEN)?.to_vec();
+impl Transport {
+    fn run(&self, out: &mut [u8]) {
+        checksum::transport(out, self.network, self.transport, self.protocol);
+    }
+}
+
+/// Sum of the constant part of the header, if `steps` write nothing to it but whole addresses, each
+/// once, and nothing that is not the same in the same place every time.
+fn prepared_sum(steps: &[Compiled], frame: &[u8], header: usize) -> Option<u16> {
+    let end = header.checked_add(ip4::LEN)?;
+    let mut bytes = frame.get(header..end)?.to_vec();
     if bytes[0] & 0xf != 5 {
         return None;
     }
     let mut written = Vec::new();
-    for step in &steps[..at] {
-        let Step::Write {
-            variable,
+    for step in steps {
+        let Compiled::Write {
             offset,
-            big_endian: true,
+            size,
+            big_endian,
             ..
         } = *step
         else {
             return None;
         };
-        if variables[variable].size != 4 || written.contains(&offset) {
+        if offset >= end || offset + size <= header {
+            continue;
+        }
+        if size != 4 || !big_endian || written.contains(&offset) {
             return None;
         }
         let place = offset.checked_sub(header).filter(|&p| p == 12 || p == 16)?;
@@ -340,15 +437,6 @@ fn prepared_sum(
     }
     bytes[10..12].fill(0);
     Some(Sum::default().with(&bytes).fold())
-}
-
-/// Sets the checksum of the IPv4 header at the start of `packet`. A header length beyond the packet
-/// is cut to it.
-fn checksum4(packet: &mut [u8]) {
-    let len = (usize::from(packet[0] & 0xf) * 4).clamp(ip4::LEN, packet.len());
-    packet[10..12].fill(0);
-    let checksum = checksum::of(&packet[..len]);
-    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
 #[cfg(test)]

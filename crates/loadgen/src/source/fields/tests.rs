@@ -3,33 +3,28 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::stream::{Macs, StreamRate};
+use crate::model::fields::Op;
+use crate::model::stream::StreamRate;
 use crate::model::units::Pps;
 
+mod checksums;
+mod sequences;
+
 fn stream(packet: Vec<u8>, variables: Vec<Variable>, steps: Vec<Step>) -> Stream {
-    let rate = StreamRate::Packets(Pps(1.0));
     Stream {
-        name: "s".into(),
-        packet,
-        rate,
-        isg: 0.0,
-        macs: Macs::default(),
         variables,
         steps,
         random_seed: 7,
-        cache: 0,
+        ..Stream::new("s", packet, StreamRate::Packets(Pps(1.0)))
     }
 }
 
 fn variable(op: Op, size: u8, init: u64, min: u64, max: u64, step: u64) -> Variable {
     Variable {
-        name: "v".into(),
-        size,
         op,
         init,
-        min,
-        max,
         step,
+        ..Variable::range("v", size, min, max)
     }
 }
 
@@ -77,6 +72,7 @@ fn oracle(stream: &Stream, n: u64) -> Vec<u8> {
                 frame[offset + 10] = (!total >> 8) as u8;
                 frame[offset + 11] = !total as u8;
             }
+            _ => unreachable!("tested by hand"),
         }
     }
     frame
@@ -192,10 +188,10 @@ fn any_stream() -> impl Strategy<Value = Stream> {
 proptest! {
     #[test]
     fn packets_are_as_specified(stream in any_stream()) {
-        let mut fields = Fields::new(&stream, 0);
+        let mut fields = Fields::new(&stream, 0, 0);
         let mut out = [0u8; 128];
         for n in 0..40 {
-            let len = fields.write(&mut out);
+            let len = fields.write(Nanos(0), &mut out);
             prop_assert_eq!(&out[..len], &oracle(&stream, n)[..], "packet {}", n);
         }
     }
@@ -216,7 +212,7 @@ fn addresses_take_the_prepared_sum() {
     let mut packet = vec![0x11u8; 60];
     packet[14] = 0x45;
     let stream = stream(packet, vec![variable(Op::Inc, 4, 5, 5, 9, 1)], steps);
-    let fields = Fields::new(&stream, 0);
+    let fields = Fields::new(&stream, 0, 0);
     assert!(matches!(
         fields.steps[1],
         Compiled::Delta { header: 14, .. }
@@ -237,11 +233,11 @@ fn the_largest_range_wraps() {
             vec![variable(op, 8, init, 0, u64::MAX, 1)],
             steps.clone(),
         );
-        let mut fields = Fields::new(&stream, 0);
+        let mut fields = Fields::new(&stream, 0, 0);
         let mut out = [0u8; 60];
-        fields.write(&mut out);
+        fields.write(Nanos(0), &mut out);
         assert_eq!(out[..8], init.to_be_bytes());
-        fields.write(&mut out);
+        fields.write(Nanos(0), &mut out);
         assert_eq!(out[..8], u64::to_be_bytes(second));
     }
 }
@@ -271,10 +267,10 @@ fn what_does_not_fit_is_left_out() {
     ];
     let stream = stream(vec![9; 60], vec![variable(Op::Inc, 4, 0, 0, 9, 1)], steps);
     let mut out = [0u8; 60];
-    assert_eq!(Fields::new(&stream, 0).write(&mut out), 60);
+    assert_eq!(Fields::new(&stream, 0, 0).write(Nanos(0), &mut out), 60);
     assert_eq!(out, [9; 60]);
     assert_eq!(
-        Fields::new(&stream, 0).write(&mut out[..59]),
+        Fields::new(&stream, 0, 0).write(Nanos(0), &mut out[..59]),
         0,
         "a buffer that is too short"
     );
