@@ -5,6 +5,7 @@ use control::facts::{Batch, Event};
 use control::mirror::{Owned, Translator};
 use control::netlink::decode;
 use kernel::netlink::{HEADER, Messages};
+use router::change::Prefix;
 
 /// Nothing is read twice, and what is taken for an event can be one. Afterwards all can be given
 /// back.
@@ -34,10 +35,12 @@ pub fn check(bytes: &[u8]) {
 fn is_possible(event: &Event) -> bool {
     match event {
         Event::Route(route, _) | Event::RouteGone(route) => {
-            let host = u32::MAX.checked_shr(route.length.into()).unwrap_or(0);
-            route.length <= 32 && route.destination & host == 0
+            let prefix = route.prefix;
+            Prefix::new(prefix.address(), prefix.length()) == Some(prefix)
         }
-        Event::Address(_, address) | Event::AddressGone(_, address) => address.length <= 32,
+        Event::Address(_, a) | Event::AddressGone(_, a) => {
+            Prefix::new(a.address, a.length).is_some() && a.address.is_ipv4() == a.peer.is_ipv4()
+        }
         _ => true,
     }
 }

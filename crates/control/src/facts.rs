@@ -4,9 +4,10 @@
 //! These are facts, not decisions: which of several routes to a prefix counts, and what it means to
 //! the router, is worked out by [`crate::mirror::Translator`].
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
+use std::slice;
 
-use router::change::{Address, Mac};
+use router::change::{Address, Mac, Prefix};
 
 /// A network device.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,13 +51,13 @@ impl Link {
     }
 }
 
-/// An entry of the IPv4 neighbor table.
+/// An entry of the neighbor table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbor {
     /// Interface index of the device that it is on.
     pub link: u32,
     /// Its address.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// Its Ethernet address while the kernel would use it to send; `None`: unresolved.
     pub mac: Option<Mac>,
 }
@@ -93,18 +94,18 @@ pub enum RouteKind {
 }
 
 /// How a hop is reached on its link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Gateway {
     /// The destination is on the link.
     OnLink,
-    /// By this router.
-    Via(Ipv4Addr),
-    /// By something that only the kernel can do: an IPv6 gateway (RFC 5549), an encapsulation.
+    /// By this router, of either family (RFC 8950).
+    Via(IpAddr),
+    /// By something that only the kernel can do: an encapsulation.
     Foreign,
 }
 
 /// One next hop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hop {
     /// Interface index of the device it leaves by; 0: none given.
     pub link: u32,
@@ -136,27 +137,50 @@ pub enum Hops {
     Object(u32),
 }
 
-/// An IPv4 route of one of the three [`Table`]s.
+impl Hops {
+    /// Its hops, unless an object has them.
+    pub fn list(&self) -> Option<&[Hop]> {
+        match self {
+            Hops::One(hop) => Some(slice::from_ref(hop)),
+            Hops::Many(hops) => Some(hops),
+            Hops::Object(_) => None,
+        }
+    }
+}
+
+/// A route of one of the three [`Table`]s; of IPv6, tables local and main.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Route {
-    /// Destination, host byte order, host bits zero.
-    pub destination: u32,
-    /// Prefix length, 0 to 32.
-    pub length: u8,
+    /// Destination.
+    pub prefix: Prefix,
     /// The table that it is in.
     pub table: Table,
     /// Type of service; only 0 takes part in forwarding here.
     pub tos: u8,
     /// Metric (RTA_PRIORITY): the lowest wins.
     pub metric: u32,
+    /// What router advertisements say of an IPv6 route, if it comes from them.
+    pub advertised: Option<Preference>,
     /// What it does.
     pub kind: RouteKind,
     /// Largest IP packet in bytes (RTAX_MTU); `None`: that of the link.
     pub mtu: Option<u16>,
     /// Source address of the host's own packets (RTA_PREFSRC); `None`: any address of the device.
-    pub source: Option<Ipv4Addr>,
+    pub source: Option<IpAddr>,
     /// Where it leads.
     pub hops: Hops,
+}
+
+/// Preference of a route from router advertisements (RFC 4191): of several with the same metric, the
+/// first in this order is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Preference {
+    /// Before others.
+    High,
+    /// As any other.
+    Medium,
+    /// After others.
+    Low,
 }
 
 /// Where a new route stands among those of the same prefix, table, type of service and metric.
@@ -188,13 +212,13 @@ pub enum Nexthop {
 pub enum Section {
     /// Network devices.
     Links,
-    /// IPv4 addresses.
+    /// Addresses.
     Addresses,
     /// Next-hop objects.
     Nexthops,
-    /// IPv4 neighbors.
+    /// Neighbors.
     Neighbors,
-    /// IPv4 routes.
+    /// Routes.
     Routes,
 }
 

@@ -2,13 +2,13 @@
 
 mod support;
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use control::mirror::{LinkNews, Mirror, Options};
-use router::change::{Address, Mac, Path, Route};
+use router::change::{Address, Mac, Path, Prefix, Route};
 
 use support::{Follower, Netns};
 
@@ -40,6 +40,12 @@ fn via(interface: u16, gateway: &str) -> Path {
     }
 }
 
+/// The IPv4 addresses among all.
+fn of_family4(addresses: &[Address]) -> Vec<Address> {
+    let all = addresses.iter().filter(|a| a.address.is_ipv4());
+    all.copied().collect()
+}
+
 fn forward(paths: &[Path]) -> Option<Route> {
     Some(Route::Forward(paths.to_vec()))
 }
@@ -54,7 +60,7 @@ fn interfaces_addresses_and_their_routes_are_seen() {
     let memory = &follower.memory;
     assert!(memory.interfaces[&1].up && memory.interfaces[&1].mtu == 1500);
     let own = Ipv4Addr::new(10, 0, 1, 1);
-    assert_eq!(memory.addresses[&1], [Address::new(own, 24)]);
+    assert_eq!(of_family4(&memory.addresses[&1]), [Address::new(own, 24)]);
     assert_eq!(memory.route("10.0.1.1/32"), Some(&Route::Local));
     assert_eq!(memory.route("10.0.1.255/32"), Some(&Route::Broadcast));
     assert_eq!(memory.route("127.0.0.0/8"), Some(&Route::Local));
@@ -63,7 +69,7 @@ fn interfaces_addresses_and_their_routes_are_seen() {
         gateway: None,
         weight: 1,
         mtu: None,
-        source: Some(own),
+        source: Some(own.into()),
     }]);
     assert_eq!(memory.route("10.0.1.0/24"), Some(&connected));
 
@@ -75,7 +81,7 @@ fn interfaces_addresses_and_their_routes_are_seen() {
     follower.until("carrier is gone", |_, memory| !memory.interfaces[&1].up);
     netns.ip("address del 10.0.1.1/24 dev pa");
     follower.until("the address is gone", |_, memory| {
-        memory.addresses[&1].is_empty()
+        of_family4(&memory.addresses[&1]).is_empty()
     });
     follower.until("its routes are gone", |_, memory| {
         memory.route("10.0.1.0/24").is_none()
@@ -89,7 +95,7 @@ fn addresses_stand_in_the_kernels_order() {
         return;
     };
     netns.ip("address add 10.255.0.1/32 dev lo");
-    let printed = |netns: &Netns| -> Vec<(Ipv4Addr, bool)> {
+    let printed = |netns: &Netns| -> Vec<(IpAddr, bool)> {
         let printed = netns.ip("-j -4 address show dev pa");
         let links: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
         let list = links[0]["addr_info"].as_array().expect("a list").iter();
@@ -115,13 +121,14 @@ fn addresses_stand_in_the_kernels_order() {
         netns.ip(&format!("address {step} dev pa"));
         let wanted = printed(&netns);
         follower.until(step, |_, memory| {
-            let known = memory.addresses[&1].iter();
+            let known = of_family4(&memory.addresses[&1]);
             known
+                .iter()
                 .map(|a| (a.address, a.secondary))
                 .eq(wanted.iter().copied())
         });
     }
-    assert_eq!(follower.memory.source, Some([10, 255, 0, 1].into()));
+    assert_eq!(follower.memory.sources.0, Some([10, 255, 0, 1].into()));
 }
 
 #[test]
@@ -278,7 +285,9 @@ fn neighbors_follow_their_state() {
         memory.neighbors.contains_key(&(1, address))
     });
     netns.ip("neighbor del 10.0.1.2 dev pa");
-    follower.until("deleted", |_, memory| memory.neighbors.is_empty());
+    follower.until("deleted", |_, memory| {
+        !memory.neighbors.contains_key(&(1, address))
+    });
 }
 
 #[test]
@@ -376,11 +385,9 @@ fn news_that_was_lost_is_made_up_for() {
         .iter()
         .map(|r| r["dst"].as_str().unwrap().to_owned())
         .collect();
-    let ours = follower
-        .memory
-        .routes
-        .iter()
-        .filter(|(_, route)| matches!(route, Route::Forward(_)));
+    let ours = follower.memory.routes.iter().filter(|(prefix, route)| {
+        matches!(prefix, Prefix::V4(_)) && matches!(route, Route::Forward(_))
+    });
     let mut ours: Vec<String> = ours.map(|(prefix, _)| prefix.to_string()).collect();
     let mut kernel: Vec<String> = kernel
         .into_iter()

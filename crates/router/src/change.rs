@@ -5,11 +5,12 @@
 //! snapshot and publishes it.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub use tables::interface::Features;
-pub use tables::ip4::Prefix;
 pub use wire::eth::Mac;
+
+pub use crate::family::Prefix;
 
 /// Index of an interface of the router (not the kernel's ifindex). 0 is never an interface.
 pub type InterfaceId = u16;
@@ -64,44 +65,55 @@ pub struct Interface {
 pub struct Path {
     /// The interface that the packet leaves by.
     pub interface: InterfaceId,
-    /// The router to hand it to; `None`: the destination itself is on the link.
-    pub gateway: Option<Ipv4Addr>,
+    /// The router to hand it to, of either family (RFC 8950); `None`: the destination itself is on
+    /// the link.
+    pub gateway: Option<IpAddr>,
     /// Share of the flows, from 1: to 256 in a route (`rtnh_hops` + 1), to 65,535 in a next-hop
     /// object (`struct nexthop_grp`).
     pub weight: u16,
-    /// Largest IP packet in bytes that the route allows (RTAX_MTU); fewer than 68 count as 68, and
-    /// the interface's own limit holds beside it. `None`: only that.
+    /// Largest IP packet in bytes that the route allows (RTAX_MTU); fewer than
+    /// [`Family::least_mtu`](crate::Family::least_mtu) count as that, and the interface's own limit
+    /// holds beside it. `None`: only that.
     pub mtu: Option<u16>,
     /// Where the router's own packets along this path come from (RTA_PREFSRC); `None`: see
     /// [`Change::AddressesSet`].
-    pub source: Option<Ipv4Addr>,
+    pub source: Option<IpAddr>,
 }
 
 /// An own address on an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address {
     /// The address.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// The other end of a point-to-point link; elsewhere the address itself.
-    pub peer: Ipv4Addr,
-    /// Prefix length of the link, 0 to 32.
+    pub peer: IpAddr,
+    /// Prefix length of the link, 0 to 32 or 128.
     pub length: u8,
     /// Where the address is good; the lower, the wider (`RT_SCOPE_*`: 0 anywhere, 253 on its link,
     /// 254 in the host).
     pub scope: u8,
-    /// Another address of the same network came first (IFA_F_SECONDARY): never chosen as a source.
+    /// Another IPv4 address of the same network came first (IFA_F_SECONDARY): never chosen as a
+    /// source.
     pub secondary: bool,
+    /// An IPv6 address that is not known to be the only one of its kind on the link
+    /// (IFA_F_TENTATIVE, IFA_F_DADFAILED): never chosen as a source.
+    pub tentative: bool,
+    /// An IPv6 address to be chosen only if there is no other (IFA_F_DEPRECATED).
+    pub deprecated: bool,
 }
 
 impl Address {
     /// A first address that is good anywhere, on a link with others.
-    pub const fn new(address: Ipv4Addr, length: u8) -> Self {
+    pub fn new(address: impl Into<IpAddr>, length: u8) -> Self {
+        let address = address.into();
         Address {
             address,
             peer: address,
             length,
             scope: 0,
             secondary: false,
+            tentative: false,
+            deprecated: false,
         }
     }
 }
@@ -139,10 +151,11 @@ pub enum Change {
     InterfaceSet(Interface),
     /// Remove an interface, its addresses, neighbors and the adjacencies on it.
     InterfaceDelete(InterfaceId),
-    /// The own addresses of an interface, in place of those it had.
+    /// The own addresses of an interface, of both families, in place of those it had.
     ///
-    /// The router's own packets, on a path without a source of its own, come from the first of them
-    /// on the next hop's network, or else from the first, as Linux chooses.
+    /// The router's own packets, on a path without a source of its own, come from one of them, as
+    /// Linux chooses. IPv4: the first on the next hop's network, or else the first. IPv6: the one
+    /// nearest to the destination ([`Snapshot::ip6_source`](crate::Snapshot::ip6_source)).
     AddressesSet {
         /// Interface they are configured on.
         interface: InterfaceId,
@@ -160,13 +173,18 @@ pub enum Change {
     },
     /// Where the router's own packets come from that leave by an interface without a suitable
     /// address.
-    SourceSet(Option<Ipv4Addr>),
+    SourceSet {
+        /// Of IPv4 packets.
+        ip4: Option<Ipv4Addr>,
+        /// Of IPv6 packets.
+        ip6: Option<Ipv6Addr>,
+    },
     /// A neighbor is resolved to an Ethernet address.
     NeighborSet {
         /// Interface it is on.
         interface: InterfaceId,
-        /// Its IPv4 address.
-        address: Ipv4Addr,
+        /// Its IP address.
+        address: IpAddr,
         /// Its Ethernet address.
         mac: Mac,
     },
@@ -174,8 +192,8 @@ pub enum Change {
     NeighborDelete {
         /// Interface it was on.
         interface: InterfaceId,
-        /// Its IPv4 address.
-        address: Ipv4Addr,
+        /// Its IP address.
+        address: IpAddr,
     },
     /// The route of a prefix, new or replaced in one step.
     RouteSet {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use graph::epoch::Reader;
 use graph::worker::Context;
-use tables::{adjacency, interface, ip4, nexthop};
+use tables::{adjacency, interface, ip4, ip6, nexthop};
 
 use crate::event::Events;
 use crate::limits::Limits;
@@ -17,6 +17,8 @@ pub struct Cx {
     pub interfaces: interface::Reader,
     /// IPv4 destinations.
     pub fib: ip4::Reader,
+    /// IPv6 destinations.
+    pub ip6: ip6::Reader,
     /// Next-hop groups.
     pub groups: nexthop::Reader,
     /// Adjacencies.
@@ -39,7 +41,8 @@ impl Cx {
     ) -> Self {
         Cx {
             interfaces: state.interfaces.reader(),
-            fib: state.fib.reader(),
+            fib: state.ip4.fib.reader(),
+            ip6: state.ip6.fib.reader(),
             groups: state.nexthops.groups.reader(),
             adjacencies: state.nexthops.slab.reader(),
             limits,

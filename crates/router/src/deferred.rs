@@ -1,12 +1,10 @@
 //! Changes that have found a table full: kept, and tried again when there is room.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::ops::Bound;
 
-use tables::ip4::Prefix;
-
-use crate::change::{Change, InterfaceId};
+use crate::change::{Change, InterfaceId, Prefix};
 
 /// Most changes that one call tries again.
 const AT_ONCE: usize = 1024;
@@ -19,7 +17,7 @@ enum Key {
     Features(InterfaceId),
     Addresses(InterfaceId),
     Source,
-    Neighbor(InterfaceId, Ipv4Addr),
+    Neighbor(InterfaceId, IpAddr),
     Route(Prefix),
 }
 
@@ -91,7 +89,7 @@ fn key(change: &Change) -> Key {
         Change::InterfaceDelete(id) => Key::Interface(*id),
         Change::AddressesSet { interface, .. } => Key::Addresses(*interface),
         Change::FeaturesSet { interface, .. } => Key::Features(*interface),
-        Change::SourceSet(_) => Key::Source,
+        Change::SourceSet { .. } => Key::Source,
         Change::NeighborSet {
             interface, address, ..
         }
@@ -102,11 +100,13 @@ fn key(change: &Change) -> Key {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
     use crate::Route;
 
     fn route(n: u32, route: Route) -> Change {
-        let prefix = Prefix::host(n);
+        let prefix = Prefix::host(Ipv4Addr::from(n));
         Change::RouteSet { prefix, route }
     }
 
@@ -141,7 +141,7 @@ mod tests {
         deferred.settle(&route(2, Route::Punt), true);
         let neighbor = Change::NeighborSet {
             interface: 7,
-            address: Ipv4Addr::LOCALHOST,
+            address: Ipv4Addr::LOCALHOST.into(),
             mac: [2; 6].into(),
         };
         deferred.settle(&neighbor, false);

@@ -1,7 +1,7 @@
 //! Events from workers to the control thread, by one ring from each worker.
 
 use std::cell::RefCell;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use graph::ring::{Consumer, Producer, ring};
 
@@ -15,7 +15,7 @@ pub enum Event {
         /// Interface that it is on.
         interface: InterfaceId,
         /// Its address.
-        address: Ipv4Addr,
+        address: IpAddr,
     },
 }
 

@@ -5,7 +5,6 @@
 //! node table.
 
 pub mod arc;
-pub mod arp;
 mod bucket;
 pub mod change;
 mod context;
@@ -13,14 +12,19 @@ mod counts;
 mod deferred;
 pub mod eth;
 mod event;
+mod family;
+pub mod icmp;
 pub mod icmp4;
+pub mod ip;
 pub mod ip4;
 mod limits;
+pub mod neighbor;
 pub mod nodes;
 pub mod punt;
 mod router;
 pub mod show;
 mod snapshot;
+mod source;
 pub mod state;
 
 pub use change::{
@@ -28,6 +32,7 @@ pub use change::{
 };
 pub use context::Cx;
 pub use event::{Event, Events};
+pub use family::{Family, Ip};
 pub use limits::Limits;
 pub use router::{Grace, Idle, Router, Setup, WORKERS, worker_name};
 pub use snapshot::Snapshot;

@@ -2,7 +2,7 @@
 
 use crate::bucket::{Allowance, TokenBucket};
 use crate::punt::{Class, allowances};
-use crate::{arp, icmp4};
+use crate::{icmp4, neighbor};
 
 /// The limits of a router.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl Limits {
     /// Limits with nothing used up.
     pub(crate) fn new() -> Self {
         Limits {
-            asks: arp::allowance(),
+            asks: neighbor::allowance(),
             host: allowances(),
             icmp4: icmp4::allowance(),
         }

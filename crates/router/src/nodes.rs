@@ -5,7 +5,7 @@ use graph::{Fused, Node};
 
 use crate::arc::Arcs;
 use crate::context::Cx;
-use crate::{arp, eth, icmp4, ip4, punt};
+use crate::{eth, icmp4, ip4, neighbor, punt};
 
 /// The node that packets from ports enter.
 pub const ENTRY: &str = "ethernet-input";
@@ -29,7 +29,7 @@ pub fn table() -> Table {
             node(ip4::Rewrite),
             node(ip4::OutputFeatures),
             each(ip4::Fragment::default()),
-            each(arp::Resolver::default()),
+            each(neighbor::Resolver::<neighbor::Ip4>::default()),
             each(icmp4::Errors::default()),
             each(punt::Punt),
         ],

@@ -1,5 +1,6 @@
 //! The router: holds state, tables and workers together.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,11 +13,9 @@ use graph::waker::Waker;
 use graph::worker::Worker;
 use graph::{Buffers, Graph, Handle, Handoff, Pool, Returned, WorkerPort};
 use tables::Memory;
-use tables::ids::Retired;
 use tables::interface::INTERFACES;
-use tables::ip4::Fib;
 
-use crate::change::Change;
+use crate::change::{Change, InterfaceId};
 use crate::context::Cx;
 use crate::counts::Cleared;
 use crate::deferred::Deferred;
@@ -60,7 +59,7 @@ pub struct Router {
     pub workers: Vec<Handle>,
     pool: Arc<Pool>,
     events: Vec<Consumer<Event>>,
-    waiting: Option<(u64, Retired<Fib>, Option<Garbage>)>,
+    waiting: Option<(u64, Garbage)>,
     deferred: Deferred,
     grace: Option<Grace>,
     started: Instant,
@@ -206,10 +205,10 @@ impl Router {
     }
 
     /// Neighbors that packets may be sent to, which the kernel must not forget.
-    pub fn next_hops_in_use(&self) -> Vec<(crate::InterfaceId, std::net::Ipv4Addr)> {
+    pub fn next_hops_in_use(&self) -> Vec<(InterfaceId, IpAddr)> {
         let resolved = self.state.links.neighbors.keys();
         resolved
-            .map(|(address, interface)| (*interface, (*address).into()))
+            .map(|(address, interface)| (*interface, *address))
             .collect()
     }
 
@@ -250,22 +249,17 @@ impl Router {
 
     fn reclaim(&mut self) {
         self.publisher.reclaim();
-        if let Some((generation, fib, next)) = self.waiting.take() {
+        if let Some((generation, garbage)) = self.waiting.take() {
             let over = || self.grace.as_ref().is_none_or(|grace| grace());
             if !self.publisher.passed(generation) || !over() {
-                self.waiting = Some((generation, fib, next));
+                self.waiting = Some((generation, garbage));
                 return;
             }
-            self.state.fib.reclaim(fib);
-            if let Some(next) = next {
-                self.state.nexthops.reclaim(next);
-            }
+            self.state.reclaim(garbage);
             self.deferred.room();
         }
-        let fib = self.state.fib.retired();
-        let next = self.state.nexthops.retired();
-        if next.is_some() || !fib.is_empty() {
-            self.waiting = Some((self.publisher.mark(), fib, next));
+        if let Some(garbage) = self.state.retired() {
+            self.waiting = Some((self.publisher.mark(), garbage));
         }
     }
 

@@ -1,8 +1,29 @@
 //! The state that workers read beside the tables: immutable, published as a whole.
 
+use std::net::Ipv6Addr;
+
+use crate::change::InterfaceId;
+use crate::source::Sources;
+
 /// The published state.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// An own address to send from where the adjacency names none; 0 for none.
-    pub source: u32,
+    sources: Sources,
+}
+
+impl Snapshot {
+    pub(crate) fn new(sources: Sources) -> Self {
+        Snapshot { sources }
+    }
+
+    /// An own IPv4 address, in host byte order, to send from where the adjacency names none.
+    pub fn ip4_source(&self) -> Option<u32> {
+        self.sources.ip4.map(u32::from)
+    }
+
+    /// The own IPv6 address to send from to `destination` by an interface, where the adjacency
+    /// names none.
+    pub fn ip6_source(&self, interface: InterfaceId, destination: Ipv6Addr) -> Option<Ipv6Addr> {
+        self.sources.ip6(interface, destination)
+    }
 }

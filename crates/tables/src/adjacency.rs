@@ -9,10 +9,15 @@
 //! | 0 | kind, transmit interface << 16 |
 //! | 1 | MTU in bytes of IP packet, fast MTU << 16 |
 //! | 2-5 | 16 bytes in memory order: Ethernet header (14), its length as a native 16-bit number |
-//! | 6 | IPv4 address of the next hop |
-//! | 7 | IPv4 address that the router itself sends from |
-//! | 8-15 | 0 |
+//! | 6-9 | address of the next hop, in network byte order |
+//! | 10-13 | address that the router itself sends from, in network byte order |
+//! | 14, 15 | 0 |
+//!
+//! An address is IPv6, or IPv4 mapped into it (`::ffff:0:0/96`, RFC 4291 section 2.5.5.2), or 0 for
+//! none. The next hop need not be of the family of the packets: IPv4 goes by IPv6 neighbors, too
+//! (RFC 8950).
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::field::Field;
@@ -30,8 +35,10 @@ const MTU: Field = Field::low("MTU", 1);
 const FAST_MTU: Field = Field::high("FAST_MTU", 1);
 /// The first of four words.
 const HEADER: Field = Field::word("HEADER", 2);
+/// The first of four words.
 const NEXT_HOP: Field = Field::word("NEXT_HOP", 6);
-const SOURCE: Field = Field::word("SOURCE", 7);
+/// The first of four words.
+const SOURCE: Field = Field::word("SOURCE", 10);
 
 pub(crate) const FIELDS: &[Field] = &[KIND, TX_IF, MTU, FAST_MTU, HEADER, NEXT_HOP, SOURCE];
 
@@ -89,15 +96,15 @@ pub struct Adjacency {
     /// Packets up to this many bytes need nothing but the header in front of them. 0 where there is
     /// more to do, such as a feature on the way out: then the slower path decides.
     pub fast_mtu: u16,
-    /// Destination and source address and type.
+    /// Destination and source address and type. Where nothing is put in front of packets, only the
+    /// type stands here.
     pub header: [u8; 14],
     /// Bytes of `header` that are used.
     pub header_len: u16,
-    /// IPv4 address of the next hop in host byte order; 0 for none.
-    pub next_hop: u32,
-    /// IPv4 address, in host byte order, that the router's own packets by this adjacency come from;
-    /// 0 for none.
-    pub source: u32,
+    /// The next hop; `None`: the packet's destination itself.
+    pub next_hop: Option<IpAddr>,
+    /// Where the router's own packets by this adjacency come from.
+    pub source: Option<IpAddr>,
 }
 
 impl Adjacency {
@@ -108,8 +115,8 @@ impl Adjacency {
         fast_mtu: 0,
         header: [0; 14],
         header_len: 0,
-        next_hop: 0,
-        source: 0,
+        next_hop: None,
+        source: None,
     };
 
     /// Drops its packets.
@@ -119,7 +126,7 @@ impl Adjacency {
     };
 
     /// Sends to a resolved neighbor, with nothing else to do.
-    pub const fn rewrite(tx_if: u16, mtu: u16, header: [u8; 14], next_hop: u32) -> Self {
+    pub const fn rewrite(tx_if: u16, mtu: u16, header: [u8; 14], next_hop: IpAddr) -> Self {
         Self {
             kind: Kind::Rewrite,
             tx_if,
@@ -127,7 +134,7 @@ impl Adjacency {
             fast_mtu: mtu,
             header,
             header_len: 14,
-            next_hop,
+            next_hop: Some(next_hop),
             ..Self::FREE
         }
     }
@@ -143,18 +150,29 @@ impl Adjacency {
     }
 
     /// A neighbor without an Ethernet address yet.
-    pub const fn incomplete(tx_if: u16, mtu: u16, next_hop: u32) -> Self {
+    pub const fn incomplete(tx_if: u16, mtu: u16, next_hop: IpAddr) -> Self {
         Self {
             kind: Kind::Incomplete,
             tx_if,
             mtu,
-            next_hop,
+            next_hop: Some(next_hop),
             ..Self::FREE
         }
     }
 
+    /// The same for packets of this EtherType.
+    pub const fn with_type(mut self, ethertype: u16) -> Self {
+        [self.header[12], self.header[13]] = ethertype.to_be_bytes();
+        self
+    }
+
+    /// The EtherType of its packets.
+    pub const fn ethertype(&self) -> u16 {
+        u16::from_be_bytes([self.header[12], self.header[13]])
+    }
+
     /// The same for a router that sends from `source`.
-    pub const fn with_source(self, source: u32) -> Self {
+    pub const fn with_source(self, source: Option<IpAddr>) -> Self {
         Self { source, ..self }
     }
 
@@ -169,14 +187,14 @@ impl Adjacency {
             (TX_IF, u32::from(self.tx_if)),
             (MTU, u32::from(self.mtu)),
             (FAST_MTU, u32::from(self.fast_mtu)),
-            (NEXT_HOP, self.next_hop),
-            (SOURCE, self.source),
         ] {
             words[field.word] |= field.put(value);
         }
         for (word, bytes) in words[HEADER.word..].iter_mut().zip(bytes.as_chunks().0) {
             *word = u32::from_ne_bytes(*bytes);
         }
+        words[NEXT_HOP.word..][..4].copy_from_slice(&address_words(self.next_hop));
+        words[SOURCE.word..][..4].copy_from_slice(&address_words(self.source));
         words
     }
 
@@ -194,10 +212,34 @@ impl Adjacency {
             fast_mtu: hot.fast_mtu(),
             header: hot.header(),
             header_len: hot.header_len(),
-            next_hop: words[NEXT_HOP.word],
-            source: words[SOURCE.word],
+            next_hop: address(|word| words[NEXT_HOP.word + word]),
+            source: address(|word| words[SOURCE.word + word]),
         }
     }
+}
+
+/// An address as it lies in a line.
+fn address_words(address: Option<IpAddr>) -> [u32; 4] {
+    let bytes = match address {
+        Some(IpAddr::V4(address)) => address.to_ipv6_mapped().octets(),
+        Some(IpAddr::V6(address)) => address.octets(),
+        None => [0; 16],
+    };
+    let mut words = [0; 4];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u32::from_ne_bytes(*bytes);
+    }
+    words
+}
+
+/// The address of four words.
+fn address(word: impl Fn(usize) -> u32) -> Option<IpAddr> {
+    let mut bytes = [0; 16];
+    for (at, bytes) in bytes.as_chunks_mut().0.iter_mut().enumerate() {
+        *bytes = word(at).to_ne_bytes();
+    }
+    let address = Ipv6Addr::from(bytes);
+    (!address.is_unspecified()).then(|| address.to_canonical())
 }
 
 /// The part of an adjacency that packets need.
@@ -374,16 +416,19 @@ impl Reader {
         }
     }
 
-    /// IPv4 address of the next hop in host byte order; 0: the packet's destination itself.
-    #[inline(always)]
-    pub fn next_hop(&self, id: AdjacencyId) -> u32 {
-        self.cells.line(id as usize)[NEXT_HOP.word].load(Relaxed)
+    /// The next hop; `None`: the packet's destination itself.
+    pub fn next_hop(&self, id: AdjacencyId) -> Option<IpAddr> {
+        self.address(id, NEXT_HOP)
     }
 
-    /// IPv4 address, in host byte order, that the router's own packets come from; 0 for none.
-    #[inline(always)]
-    pub fn source(&self, id: AdjacencyId) -> u32 {
-        self.cells.line(id as usize)[SOURCE.word].load(Relaxed)
+    /// Where the router's own packets come from.
+    pub fn source(&self, id: AdjacencyId) -> Option<IpAddr> {
+        self.address(id, SOURCE)
+    }
+
+    fn address(&self, id: AdjacencyId, field: Field) -> Option<IpAddr> {
+        let line = self.cells.line(id as usize);
+        address(|word| line[field.word + word].load(Relaxed))
     }
 
     /// Prefetches the line of an adjacency.
@@ -395,6 +440,8 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
     use crate::random::Random;
 
@@ -402,8 +449,8 @@ mod tests {
 
     #[test]
     fn words_are_laid_out_as_documented() {
-        let words = Adjacency::rewrite(3, 1500, HEADER, 0x0a00_0001)
-            .with_source(0x0a00_0002)
+        let words = Adjacency::rewrite(3, 1500, HEADER, Ipv4Addr::new(10, 0, 0, 1).into())
+            .with_source("2001:db8::2".parse().ok())
             .encode();
         assert_eq!(words[0], 1 | 3 << 16);
         assert_eq!(words[1], 1500 | 1500 << 16);
@@ -411,8 +458,29 @@ mod tests {
         if cfg!(target_endian = "little") {
             assert_eq!((words[5] & 0xffff, words[5] >> 16), (0x0008, 14));
         }
-        assert_eq!((words[6], words[7]), (0x0a00_0001, 0x0a00_0002));
-        assert!(words[8..].iter().all(|&word| word == 0));
+        let bytes = |word: usize| {
+            words[word..][..4]
+                .iter()
+                .flat_map(|word| word.to_ne_bytes())
+        };
+        let [next_hop, source] = ["::ffff:10.0.0.1", "2001:db8::2"];
+        for (word, address) in [(6, next_hop), (10, source)] {
+            let address: Ipv6Addr = address.parse().unwrap();
+            assert!(bytes(word).eq(address.octets()), "{address}");
+        }
+        assert!(words[14..].iter().all(|&word| word == 0));
+    }
+
+    fn address(random: &mut Random) -> Option<IpAddr> {
+        let words: [u32; 4] = std::array::from_fn(|_| random.word());
+        let ip6 = words
+            .iter()
+            .fold(0, |ip6, &word| ip6 << 32 | u128::from(word));
+        match random.below(3) {
+            0 => None,
+            1 => Some(Ipv4Addr::from(words[0]).into()),
+            _ => Some(Ipv6Addr::from(ip6).into()),
+        }
     }
 
     #[test]
@@ -428,8 +496,8 @@ mod tests {
                 fast_mtu: random.word() as u16,
                 header: std::array::from_fn(|_| random.word() as u8),
                 header_len: random.below(15) as u16,
-                next_hop: random.word(),
-                source: random.word(),
+                next_hop: address(&mut random),
+                source: address(&mut random),
             };
             let id = slab.alloc(&adjacency).unwrap();
             let hot = reader.load(id);

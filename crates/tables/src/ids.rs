@@ -143,6 +143,13 @@ pub struct Usage {
     pub retired: usize,
 }
 
+impl Usage {
+    /// Those that are held.
+    pub fn used(&self) -> usize {
+        self.total.saturating_sub(self.free + self.retired)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,6 +18,7 @@
 
 pub mod adjacency;
 pub mod entry;
+mod fib;
 pub mod field;
 pub mod hash;
 pub mod ids;
@@ -36,4 +37,5 @@ pub mod rib;
 pub mod special;
 pub mod synthetic;
 
+pub use fib::Fib;
 pub use memory::{Memory, Sizes};

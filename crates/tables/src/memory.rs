@@ -4,13 +4,19 @@ use std::io;
 
 use crate::interface::INTERFACES;
 use crate::ip4::{FIRST_WORDS, GROUP_WORDS};
+use crate::ip6;
 use crate::mem::{Cells, LINE};
 
 /// How large the tables are; each a power of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Second-level groups, 1 KiB each: one for each /24 that holds a longer prefix.
-    pub second_groups: u32,
+    /// Second-level groups of the IPv4 FIB, 1 KiB each: one for each /24 that holds a longer
+    /// prefix.
+    pub ip4_groups: u32,
+    /// Pages of the IPv6 FIB, 1 KiB each: about one for each 25 routes of the Internet.
+    pub ip6_pages: u32,
+    /// Leaves of the IPv6 FIB, 64 bytes each: about one for each 6 routes of the Internet.
+    pub ip6_leaves: u32,
     /// Next-hop groups, 64 bytes each, [`FIRST_FREE`](crate::special::FIRST_FREE) special ones
     /// among them.
     pub nexthop_groups: u32,
@@ -19,10 +25,13 @@ pub struct Sizes {
 }
 
 impl Default for Sizes {
-    /// 65,536 of each.
+    /// Room for twice the routes of the Internet: 65,536 of each, but of IPv6 32,768 pages and
+    /// 131,072 leaves.
     fn default() -> Self {
         Self {
-            second_groups: 1 << 16,
+            ip4_groups: 1 << 16,
+            ip6_pages: 1 << 15,
+            ip6_leaves: 1 << 17,
             nexthop_groups: 1 << 16,
             adjacencies: 1 << 16,
         }
@@ -46,6 +55,12 @@ pub struct Memory {
     pub ip4_first: Cells,
     /// Second level of the IPv4 FIB: 256 words a group.
     pub ip4_second: Cells,
+    /// First level of the IPv6 FIB: a word for every /16.
+    pub ip6_first: Cells,
+    /// Pages of the IPv6 FIB: 256 words each.
+    pub ip6_pages: Cells,
+    /// Leaves of the IPv6 FIB, a line each.
+    pub ip6_leaves: Cells,
     /// Next-hop groups, a line each.
     pub nexthop_groups: Cells,
     /// Adjacencies, a line each.
@@ -65,10 +80,13 @@ impl Memory {
     ) -> Result<Self, E> {
         let mut lines = |name, count: usize| make(name, count * LINE);
         Ok(Self {
-            ip4_second: lines(
-                "ip4_second",
-                sizes.second_groups as usize * GROUP_WORDS / LINE,
+            ip4_second: lines("ip4_second", sizes.ip4_groups as usize * GROUP_WORDS / LINE)?,
+            ip6_first: lines("ip6_first", ip6::FIRST_WORDS / LINE)?,
+            ip6_pages: lines(
+                "ip6_pages",
+                sizes.ip6_pages as usize * ip6::PAGE_WORDS / LINE,
             )?,
+            ip6_leaves: lines("ip6_leaves", sizes.ip6_leaves as usize)?,
             nexthop_groups: lines("nexthop_groups", sizes.nexthop_groups as usize)?,
             adjacencies: lines("adjacencies", sizes.adjacencies as usize)?,
             interfaces: lines("interfaces", INTERFACES)?,

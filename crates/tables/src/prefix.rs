@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Debug, Display};
 use std::hash::{Hash, Hasher};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::{BitAnd, BitOr, Not};
 use std::str::FromStr;
 
@@ -18,7 +18,7 @@ pub trait Address:
     + 'static
 {
     /// The address as it is written.
-    type Ip: From<Self> + Into<Self> + FromStr + Display;
+    type Ip: From<Self> + Into<Self> + Into<IpAddr> + FromStr + Display;
 
     /// Bits of an address: the length of a host's prefix.
     const BITS: u8;

@@ -3,6 +3,7 @@
 //! IPv4 goes through all three tables. Each /24 has next hops of its own. A look-up may find any of them, old or new, but never one of
 //! another /24, and never a line that is half written.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -53,7 +54,7 @@ fn marked(network: u32, version: u32) -> Adjacency {
         network as u16,
         version as u16,
         [n, a, b, c, d, n, a, b, c, d, n, a, b, c],
-        version << 8 | network,
+        Ipv4Addr::from(version << 8 | network).into(),
     )
 }
 
@@ -195,7 +196,10 @@ impl Readers {
         let entry = self.fib.lookup(network(number) | random.word() & 0xff);
         let id = self.groups.bucket(entry.group(), random.word());
         let (hot, next_hop) = (self.slab.load(id), self.slab.next_hop(id));
-        let right = marked(number, next_hop >> 8);
+        let Some(IpAddr::V4(version)) = next_hop else {
+            return Err(format!("next hop {next_hop:?}"));
+        };
+        let right = marked(number, version.to_bits() >> 8);
         let same_line =
             (hot.tx_if(), hot.fast_mtu(), hot.header()) == (right.tx_if, right.mtu, right.header);
         let ours = next_hop == right.next_hop && entry.is_multi();

@@ -65,7 +65,7 @@
 #define ADJACENCY_HEADER(word) ((word) >> 0 & 0xffffffff)
 #define ADJACENCY_NEXT_HOP_WORD 6
 #define ADJACENCY_NEXT_HOP(word) ((word) >> 0 & 0xffffffff)
-#define ADJACENCY_SOURCE_WORD 7
+#define ADJACENCY_SOURCE_WORD 10
 #define ADJACENCY_SOURCE(word) ((word) >> 0 & 0xffffffff)
 
 #endif

@@ -5,6 +5,7 @@ mod net;
 mod shared;
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
 
 use tables::Memory;
@@ -83,7 +84,7 @@ impl Bench {
             let entry = Entry::special(special);
             bench.fib.insert(prefix.unwrap(), entry).unwrap();
         }
-        bench.route("10.4.0.0/16", &[Adjacency::incomplete(OUT, MTU, 1)]);
+        bench.route("10.4.0.0/16", &[Adjacency::incomplete(OUT, MTU, NEXT_HOP)]);
         bench.route("10.5.0.0/16", &[neighbor(1, OUT + 1)]);
         bench.route("10.6.0.0/16", &[]);
         Some(bench)
@@ -163,9 +164,12 @@ impl Bench {
     }
 }
 
+/// The program does not look at it.
+const NEXT_HOP: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+
 /// The `n`th neighbor.
 fn neighbor(n: u8, tx_if: u16) -> Adjacency {
-    Adjacency::rewrite(tx_if, MTU, header(n), u32::from(n))
+    Adjacency::rewrite(tx_if, MTU, header(n), NEXT_HOP)
 }
 
 fn header(n: u8) -> [u8; 14] {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use router::Prefix;
+use tables::ip4::Prefix;
 
 /// Prefixes and the number of their next hop.
 #[derive(Default)]

@@ -1,14 +1,15 @@
 //! One scenario: routes, flows and packets, and its rounds.
 
 use std::error::Error;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use graph::pool::{Pages, STRIDE};
 use graph::worker::Worker;
 use graph::{Buffers, Command, Desc, Handle, Pool, WorkerPort};
 use io::null::{Collected, Null};
-use router::{Change, Cx, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup};
+use router::{Change, Cx, Interface, Kind, Mac, Path, Route, Router, Setup};
+use tables::ip4::Prefix;
 use tables::random::Random;
 use wire::craft::Packet;
 
@@ -291,7 +292,7 @@ fn shuffled(pool: &Arc<Pool>) -> Buffers {
 /// Gives the router its interface, neighbors and routes; returns the oracle that knows the same,
 /// and the packets' destinations.
 fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<u32>), Box<dyn Error>> {
-    let gateway = |hop: u32| Ipv4Addr::new(10, 0, 0, hop as u8 + 2);
+    let gateway = |hop: u32| IpAddr::from([10, 0, 0, hop as u8 + 2]);
     let path = |gateway| {
         Route::Forward(vec![Path {
             interface: INTERFACE,
@@ -325,7 +326,7 @@ fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<u32>), Box<dy
     let mut add = |prefix: Prefix, hop: u32| {
         oracle.insert(prefix, hop);
         changes.push(Change::RouteSet {
-            prefix,
+            prefix: prefix.into(),
             route: path(Some(gateway(hop))),
         });
     };

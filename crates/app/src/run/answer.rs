@@ -11,7 +11,9 @@ use serde::Serialize;
 use control::api::{Handler, Output};
 use control::cli::{Command, Verb};
 use router::show::{self, Clear};
-use router::{arp, ip4};
+use router::state::Held;
+use router::{Family, Router, ip, neighbor};
+use tables::prefix::Prefix;
 
 use super::daemon::Daemon;
 use super::interfaces::{OpenInterface, Slot};
@@ -83,19 +85,15 @@ fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
         ),
         Verb::ShowBuffers => give(&show::buffers(router), json),
         Verb::ShowMemory => give(&show::memory(router), json),
-        Verb::ShowIpFib => match first {
-            Some(prefix) => give(&ip4::show::fib(router, query(prefix)?), json),
-            None => give(&ip4::show::fib_list(router, None, ROUTES), json),
-        },
-        Verb::ShowIpFibAfter => {
-            let after = match query(first.unwrap_or_default())? {
-                ip4::show::Query::Exact(prefix) => prefix,
-                ip4::show::Query::Longest(address) => router::Prefix::host(address.into()),
-            };
-            give(&ip4::show::fib_list(router, Some(after), ROUTES), json)
-        }
-        Verb::ShowNeighbors => give(&arp::show::neighbors(router), json),
-        Verb::ShowAdjacency => give(&ip4::show::adjacencies(router), json),
+        Verb::ShowInterfaceAddress => give(&show::addresses(router), json),
+        Verb::ShowIpFib => fib::<u32>(router, first, json),
+        Verb::ShowIp6Fib => fib::<u128>(router, first, json),
+        Verb::ShowIpFibAfter => fib_after::<u32>(router, first, json),
+        Verb::ShowIp6FibAfter => fib_after::<u128>(router, first, json),
+        Verb::ShowNeighbors => give(&neighbor::show::neighbors(router, None), json),
+        Verb::ShowIp4Neighbors => give(&neighbor::show::neighbors(router, Some(Family::V4)), json),
+        Verb::ShowIp6Neighbors => give(&neighbor::show::neighbors(router, Some(Family::V6)), json),
+        Verb::ShowAdjacency => give(&ip::show::adjacencies(router), json),
         Verb::ShowTrace => give(&show::trace(router), json),
         Verb::ShowThreads => give(&show::threads(router), json),
         Verb::ShowGraph => give(&show::graph(router), json),
@@ -124,10 +122,21 @@ fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
     }
 }
 
-fn query(prefix: &str) -> Result<ip4::show::Query, String> {
-    prefix
-        .parse()
-        .map_err(|_| format!("`{prefix}` is not an IPv4 prefix or address, as in 192.0.2.0/24"))
+/// One route of a family, or the first of all.
+fn fib<A: Held>(router: &Router, prefix: Option<&str>, json: bool) -> Answer {
+    match prefix {
+        Some(prefix) => give(&ip::show::fib::<A>(router, prefix.parse()?), json),
+        None => give(&ip::show::fib_list::<A>(router, None, ROUTES), json),
+    }
+}
+
+/// The routes of a family that follow one.
+fn fib_after<A: Held>(router: &Router, prefix: Option<&str>, json: bool) -> Answer {
+    let after = match prefix.unwrap_or_default().parse()? {
+        ip::show::Query::Exact(prefix) => prefix,
+        ip::show::Query::Longest(address) => Prefix::host(address),
+    };
+    give(&ip::show::fib_list::<A>(router, Some(after), ROUTES), json)
 }
 
 fn clear(daemon: &mut Daemon, what: Clear, json: bool) -> Answer {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::mem;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use tracing::warn;
@@ -19,7 +19,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(900);
 /// Asks the kernel, and knows what was asked when.
 pub struct Neighbors {
     requests: Requests,
-    asked: HashMap<(u32, Ipv4Addr), Instant>,
+    asked: HashMap<(u32, IpAddr), Instant>,
     confirmed: Option<Instant>,
     /// When a refusal of the kernel was last logged, and how many have not been since: a scan can
     /// make it refuse hundreds a second.
@@ -40,7 +40,7 @@ impl Neighbors {
     }
 
     /// Asks the kernel for a neighbor, unless it was asked just now.
-    pub fn resolve(&mut self, now: Instant, link: u32, address: Ipv4Addr) {
+    pub fn resolve(&mut self, now: Instant, link: u32, address: IpAddr) {
         let asked = self.asked.get(&(link, address));
         if asked.is_some_and(|asked| now.duration_since(*asked) < ASK_AGAIN) {
             return;
@@ -51,7 +51,7 @@ impl Neighbors {
         }
     }
 
-    fn refused(&mut self, now: Instant, address: Ipv4Addr, why: &io::Error) {
+    fn refused(&mut self, now: Instant, address: IpAddr, why: &io::Error) {
         if self.logged.is_some_and(|t| now.duration_since(t) < CONFIRM) {
             self.unlogged += 1;
             return;
@@ -65,7 +65,7 @@ impl Neighbors {
     }
 
     /// Tells the kernel that a neighbor is in use; if it refuses, the next round says so again.
-    pub fn confirm(&mut self, link: u32, address: Ipv4Addr) {
+    pub fn confirm(&mut self, link: u32, address: IpAddr) {
         let _ = self.requests.use_neighbor(link, address);
     }
 

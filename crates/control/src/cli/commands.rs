@@ -1,5 +1,6 @@
 //! The table of commands.
 
+use router::Family;
 use serde::Serialize;
 
 /// What a command does.
@@ -10,6 +11,7 @@ pub enum Verb {
     ShowRuntime,
     ShowErrors,
     ShowInterface,
+    ShowInterfaceAddress,
     ShowHardware,
     ShowCpu,
     ShowPci,
@@ -18,7 +20,11 @@ pub enum Verb {
     ShowVersion,
     ShowIpFib,
     ShowIpFibAfter,
+    ShowIp6Fib,
+    ShowIp6FibAfter,
     ShowNeighbors,
+    ShowIp4Neighbors,
+    ShowIp6Neighbors,
     ShowAdjacency,
     ShowTrace,
     ShowConfig,
@@ -47,8 +53,8 @@ pub struct Argument {
 pub enum Form {
     /// Any word.
     Name,
-    /// An IPv4 prefix or address.
-    Prefix,
+    /// A prefix or address of this family.
+    Prefix(Family),
     /// A number in this range.
     Number(u32, u32),
 }
@@ -109,16 +115,19 @@ const INTERFACE: Argument = Argument {
     form: Form::Name,
     optional: true,
 };
-const PREFIX: Argument = Argument {
-    name: "PREFIX",
-    form: Form::Prefix,
-    optional: true,
-};
-const AFTER: Argument = Argument {
-    name: "PREFIX",
-    form: Form::Prefix,
-    optional: false,
-};
+const fn prefix(family: Family) -> Argument {
+    Argument {
+        name: "PREFIX",
+        form: Form::Prefix(family),
+        optional: true,
+    }
+}
+const fn after(family: Family) -> Argument {
+    Argument {
+        optional: false,
+        ..prefix(family)
+    }
+}
 const NODE: Argument = Argument {
     name: "NODE",
     form: Form::Name,
@@ -149,6 +158,11 @@ pub const COMMANDS: &[Spec] = &[
     )
     .with(&[INTERFACE]),
     row(
+        Verb::ShowInterfaceAddress,
+        &["show", "interface", "address"],
+        "the own addresses of interfaces",
+    ),
+    row(
         Verb::ShowHardware,
         &["show", "hardware"],
         "driver, queues, rings, link speed and offloads",
@@ -176,22 +190,44 @@ pub const COMMANDS: &[Spec] = &[
         &["show", "ip", "fib"],
         "IPv4 routes as the router uses them",
     )
-    .with(&[PREFIX]),
+    .with(&[prefix(Family::V4)]),
     row(
         Verb::ShowIpFibAfter,
         &["show", "ip", "fib", "after"],
         "the routes that follow this one, where there are too many for one answer",
     )
-    .with(&[AFTER]),
+    .with(&[after(Family::V4)]),
     row(
         Verb::ShowNeighbors,
         &["show", "neighbors"],
-        "IPv4 neighbors",
+        "neighbors of both families",
     ),
     row(
         Verb::ShowNeighbors,
         &["show", "ip", "neighbors"],
         "the same",
+    ),
+    row(
+        Verb::ShowIp4Neighbors,
+        &["show", "ip4", "neighbors"],
+        "IPv4 neighbors",
+    ),
+    row(
+        Verb::ShowIp6Fib,
+        &["show", "ip6", "fib"],
+        "IPv6 routes as the router uses them",
+    )
+    .with(&[prefix(Family::V6)]),
+    row(
+        Verb::ShowIp6FibAfter,
+        &["show", "ip6", "fib", "after"],
+        "the routes that follow this one, where there are too many for one answer",
+    )
+    .with(&[after(Family::V6)]),
+    row(
+        Verb::ShowIp6Neighbors,
+        &["show", "ip6", "neighbors"],
+        "IPv6 neighbors",
     ),
     row(
         Verb::ShowAdjacency,

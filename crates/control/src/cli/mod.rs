@@ -8,6 +8,7 @@ mod commands;
 use std::fmt;
 
 pub use commands::{Argument, COMMANDS, Form, Spec, Verb};
+use router::Family;
 use router::change::Prefix;
 
 /// A command as understood.
@@ -170,15 +171,19 @@ fn next_words(rows: &[&Spec], index: usize) -> Vec<String> {
     words
 }
 
+/// Whether this is a prefix or an address of a family.
+fn is_of(family: Family, given: &str) -> bool {
+    given
+        .parse::<Prefix>()
+        .is_ok_and(|prefix| Family::of(prefix.address()) == family)
+}
+
 fn fits(given: &str, form: Form) -> Result<(), Misunderstood> {
     let must = match form {
         Form::Name => return Ok(()),
-        Form::Prefix
-            if given.parse::<Prefix>().is_ok() || given.parse::<std::net::Ipv4Addr>().is_ok() =>
-        {
-            return Ok(());
-        }
-        Form::Prefix => "an IPv4 prefix as in 192.0.2.0/24".to_owned(),
+        Form::Prefix(family) if is_of(family, given) => return Ok(()),
+        Form::Prefix(Family::V4) => "an IPv4 prefix as in 192.0.2.0/24".to_owned(),
+        Form::Prefix(Family::V6) => "an IPv6 prefix as in 2001:db8::/32".to_owned(),
         Form::Number(low, high)
             if given
                 .parse()
@@ -210,6 +215,11 @@ mod tests {
         assert_eq!(said("show int"), Ok(Verb::ShowInterface));
         assert_eq!(said("show ip n"), Ok(Verb::ShowNeighbors));
         assert_eq!(said("show n"), Ok(Verb::ShowNeighbors));
+        assert_eq!(said("show ip6 n"), Ok(Verb::ShowIp6Neighbors));
+        assert_eq!(said("show int addr"), Ok(Verb::ShowInterfaceAddress));
+        assert_eq!(said("show int eth0"), Ok(Verb::ShowInterface));
+        assert_eq!(said("sh ip6 fib 2001:db8::/32"), Ok(Verb::ShowIp6Fib));
+        assert_eq!(said("sh ip6 fib after ::1"), Ok(Verb::ShowIp6FibAfter));
         assert_eq!(said("t a ip4-input 5"), Ok(Verb::TraceAdd));
         assert_eq!(said("c e"), Ok(Verb::ClearErrors));
         assert_eq!(said("sh ip fib 10.0.0.0/8"), Ok(Verb::ShowIpFib));
@@ -222,7 +232,7 @@ mod tests {
         assert_eq!(no("bogus command"), "unknown input `bogus command`");
         assert_eq!(no("show lcp"), "show: unknown input `lcp`");
         assert_eq!(no("show t"), "`t` could be trace, threads");
-        assert_eq!(no("show i"), "`i` could be interface, ip");
+        assert_eq!(no("show i"), "`i` could be interface, ip, ip4, ip6");
         assert_eq!(no("show ip"), "show ip: one of fib, neighbors must follow");
         assert_eq!(no(""), "one of show, trace, clear is needed");
         assert_eq!(no("show version now"), "show version: unknown input `now`");
@@ -245,6 +255,10 @@ mod tests {
             assert_eq!(said, expected, "{words:?}");
         }
         assert_eq!(
+            no("show ip6 fib 10.0.0.0/8"),
+            "`10.0.0.0/8` is not an IPv6 prefix as in 2001:db8::/32"
+        );
+        assert_eq!(
             no("show ip fib all"),
             "`all` is not an IPv4 prefix as in 192.0.2.0/24"
         );
@@ -261,14 +275,15 @@ mod tests {
             );
             words.extend(spec.arguments.iter().map(|argument| match argument.form {
                 Form::Name => "x",
-                Form::Prefix => "10.0.0.0/8",
+                Form::Prefix(Family::V4) => "10.0.0.0/8",
+                Form::Prefix(Family::V6) => "2001:db8::1",
                 Form::Number(..) => "10",
             }));
             let understood = parse(&words);
             assert!(understood.is_ok(), "{words:?}: {understood:?}");
             assert!(help().contains(spec.help));
         }
-        assert_eq!(complete(&["show", ""]).len(), 16);
+        assert_eq!(complete(&["show", ""]).len(), 18);
         assert_eq!(complete(&[""; 0]), ["show", "trace", "clear"]);
     }
 

@@ -2,7 +2,7 @@
 //! sends from.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use router::change::Address;
 
@@ -27,16 +27,26 @@ impl Addresses {
         list.map(|known| known.address).collect()
     }
 
-    /// The source address for devices that have no suitable one of their own: the first of the
+    /// The source addresses for devices that have no suitable one of their own: the first of the
     /// first device, `lo` before all others.
-    pub fn source(&self) -> Option<Ipv4Addr> {
-        let mut all = self.by_link.values().flatten().map(|known| known.address);
-        all.find(|a| !a.secondary && a.scope == 0)
-            .map(|a| a.address)
+    pub fn sources(&self) -> (Option<Ipv4Addr>, Option<Ipv6Addr>) {
+        let all = self.by_link.values().flatten().map(|known| known.address);
+        let fit = |a: &Address| !a.secondary && !a.tentative && !a.deprecated && a.scope == 0;
+        let mut all = all.filter(fit).map(|a| a.address);
+        let ip4 = all.clone().find_map(|address| match address {
+            IpAddr::V4(address) => Some(address),
+            IpAddr::V6(_) => None,
+        });
+        let ip6 = all.find_map(|address| match address {
+            IpAddr::V4(_) => None,
+            IpAddr::V6(address) => Some(address),
+        });
+        (ip4, ip6)
     }
 
     /// Inserts an address, in place of what was known of it. News goes where the kernel puts a new
-    /// address (`__inet_insert_ifa`); a dump shows the order as it is.
+    /// address among those of its family (`__inet_insert_ifa`, `ipv6_link_dev_addr`); a dump shows
+    /// the order as it is.
     pub fn insert(&mut self, link: u32, address: Address) {
         let generation = self.generation;
         let list = self.by_link.entry(link).or_default();
@@ -47,13 +57,15 @@ impl Addresses {
             }
             list.remove(at);
         }
-        let unseen = |known: &Marked| known.generation != generation;
-        let before_it =
-            |known: &Marked| !known.address.secondary && known.address.scope >= address.scope;
-        let at = match address.secondary {
+        let kin = |known: &Marked| known.address.address.is_ipv4() == address.address.is_ipv4();
+        let unseen = |known: &Marked| kin(known) && known.generation != generation;
+        let narrow = |known: &Marked| kin(known) && known.address.scope >= address.scope;
+        let before_it = |known: &Marked| narrow(known) && !known.address.secondary;
+        let at = match address.address {
             _ if self.dumping => list.iter().position(unseen).unwrap_or(list.len()),
-            true => list.len(),
-            false => list.iter().rposition(before_it).map_or(0, |at| at + 1),
+            IpAddr::V6(_) => list.iter().position(narrow).unwrap_or(list.len()),
+            IpAddr::V4(_) if address.secondary => list.len(),
+            IpAddr::V4(_) => list.iter().rposition(before_it).map_or(0, |at| at + 1),
         };
         list.insert(
             at,
@@ -110,7 +122,8 @@ impl Addresses {
 
 /// Whether the kernel takes the two for the same address.
 fn same(a: &Address, b: &Address) -> bool {
-    (a.address, a.peer, a.length) == (b.address, b.peer, b.length)
+    let rest = (a.peer, a.length) == (b.peer, b.length);
+    a.address == b.address && (rest || a.address.is_ipv6())
 }
 
 #[cfg(test)]
@@ -118,12 +131,16 @@ mod tests {
     use super::*;
 
     fn address(last: u8) -> Address {
-        Address::new([10, 0, 0, last].into(), 24)
+        Address::new([10, 0, 0, last], 24)
     }
 
     fn lasts(addresses: &Addresses) -> Vec<u8> {
         let all = addresses.of(1).into_iter();
-        all.map(|a| a.address.octets()[3]).collect()
+        all.map(|a| match a.address {
+            IpAddr::V4(address) => address.octets()[3],
+            IpAddr::V6(address) => address.octets()[15],
+        })
+        .collect()
     }
 
     #[test]
@@ -144,7 +161,7 @@ mod tests {
         all.remove(1, &address(1));
         all.insert(1, address(2)); // the kernel has promoted it
         assert_eq!(lasts(&all), [3, 4, 2]);
-        assert_eq!(all.source(), Some([10, 0, 0, 4].into()));
+        assert_eq!(all.sources().0, Some([10, 0, 0, 4].into()));
     }
 
     #[test]
@@ -163,6 +180,6 @@ mod tests {
         all.sweep(1);
         assert_eq!(lasts(&all), [2, 4, 1]);
         all.insert(0, address(9));
-        assert_eq!(all.source(), Some([10, 0, 0, 9].into()));
+        assert_eq!(all.sources().0, Some([10, 0, 0, 9].into()));
     }
 }

@@ -1,11 +1,10 @@
 //! A route of the kernel as the mirror keeps it: its prefix is the key, the rest the entry.
 
-use std::net::Ipv4Addr;
-use std::slice;
+use std::net::IpAddr;
 
 use router::change::Prefix;
 
-use crate::facts::{Hops, Route, RouteKind, Table};
+use crate::facts::{Gateway, Hop, Hops, Preference, Route, RouteKind, Table};
 
 /// A route, less its prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,32 +12,38 @@ pub(super) struct Entry {
     pub table: Table,
     pub tos: u8,
     pub metric: u32,
+    pub advertised: Option<Preference>,
     pub kind: RouteKind,
     pub mtu: Option<u16>,
-    pub source: Option<Ipv4Addr>,
+    pub source: Option<IpAddr>,
     pub hops: Hops,
 }
 
 impl Entry {
-    /// Takes a route apart.
+    /// Takes a route apart. The hops of IPv6 are put in order: the kernel shows them in any, as they
+    /// come and go.
     pub fn split(route: Route) -> (Prefix, Entry) {
         let Route {
-            destination,
-            length,
+            prefix,
             table,
             tos,
             metric,
+            advertised,
             kind,
             mtu,
             source,
-            hops,
+            mut hops,
         } = route;
+        if let (Prefix::V6(_), Hops::Many(hops)) = (prefix, &mut hops) {
+            hops.sort_unstable();
+        }
         (
-            Prefix::cut(destination, length),
+            prefix,
             Entry {
                 table,
                 tos,
                 metric,
+                advertised,
                 kind,
                 mtu,
                 source,
@@ -48,8 +53,45 @@ impl Entry {
     }
 
     /// Lowest first: the order of the entries of a prefix.
-    pub fn rank(&self) -> (Table, u8, u32) {
-        (self.table, self.tos, self.metric)
+    pub fn rank(&self) -> (Table, u8, u32, Preference) {
+        let preference = self.advertised.unwrap_or(Preference::Medium);
+        (self.table, self.tos, self.metric, preference)
+    }
+
+    /// Whether the kernel makes this IPv6 route and another of its kind and rank one with several
+    /// next hops (`rt6_qualify_for_ecmp`).
+    pub fn spreads(&self) -> bool {
+        let by_gateway = |hop: &Hop| hop.gateway != Gateway::OnLink;
+        self.advertised.is_none()
+            && match &self.hops {
+                Hops::One(hop) => by_gateway(hop),
+                Hops::Many(hops) => hops.iter().all(by_gateway),
+                Hops::Object(_) => false,
+            }
+    }
+
+    /// Takes away the next hops that a deleted IPv6 route had. True if none is left.
+    pub fn lose(&mut self, gone: &Entry) -> bool {
+        if (self.table, self.metric, self.kind) != (gone.table, gone.metric, gone.kind) {
+            return false;
+        }
+        let (mine, theirs) = match (self.hops.list(), gone.hops.list()) {
+            (Some(mine), Some(theirs)) => (mine, theirs),
+            _ => return self.hops == gone.hops,
+        };
+        // A lone hop comes without its weight.
+        let same = |a: &Hop, b: &Hop| (a.link, a.gateway) == (b.link, b.gateway);
+        let is_gone = |hop: &Hop| theirs.iter().any(|other| same(hop, other));
+        if !mine.iter().any(is_gone) {
+            return false;
+        }
+        let left: Box<[Hop]> = mine.iter().filter(|hop| !is_gone(hop)).copied().collect();
+        let empty = left.is_empty();
+        self.hops = match *left {
+            [hop] => Hops::One(hop),
+            _ => Hops::Many(left),
+        };
+        empty
     }
 }
 
@@ -65,11 +107,11 @@ pub(super) enum Need {
 impl Need {
     /// All that these hops need.
     pub fn of(hops: &Hops) -> impl Iterator<Item = Need> {
-        let (list, object) = match hops {
-            Hops::One(hop) => (slice::from_ref(hop), None),
-            Hops::Many(hops) => (&hops[..], None),
-            Hops::Object(id) => (&[][..], Some(Need::Object(*id))),
+        let object = match hops {
+            Hops::Object(id) => Some(Need::Object(*id)),
+            _ => None,
         };
+        let list = hops.list().unwrap_or_default();
         let links = list.iter().map(|hop| hop.link).filter(|link| *link != 0);
         links.map(Need::Link).chain(object)
     }

@@ -37,11 +37,13 @@ const DEPTH: usize = 64;
 /// How long to let the kernel finish what an event has begun before everything is dumped again.
 const SETTLE: Duration = Duration::from_millis(200);
 /// What news is subscribed to, beside next-hop objects, which kernels before 5.3 do not have.
-const GROUPS: [u32; 4] = [
+const GROUPS: [u32; 6] = [
     libc::RTNLGRP_LINK,
     libc::RTNLGRP_NEIGH,
     libc::RTNLGRP_IPV4_IFADDR,
     libc::RTNLGRP_IPV4_ROUTE,
+    libc::RTNLGRP_IPV6_IFADDR,
+    libc::RTNLGRP_IPV6_ROUTE,
 ];
 
 /// What may be chosen about a mirror.

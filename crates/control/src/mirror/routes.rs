@@ -1,8 +1,10 @@
 //! What the kernel's routes mean to the router, kept up as routes, and what they depend on, change.
 
-use router::change::{Change, InterfaceId, Prefix, Route as Action};
+use router::Ip;
+use router::change::{Change, InterfaceId, Prefix as AnyPrefix, Route as Action};
+use tables::prefix::Prefix;
 
-use super::entry::Entry;
+use super::entry::{Entry, Need};
 use super::rib::Rib;
 use super::topology::{LinkState, Topology};
 use crate::facts::{Hops, Nexthop, Place, Route, RouteKind};
@@ -11,23 +13,24 @@ use crate::facts::{Hops, Nexthop, Place, Route, RouteKind};
 /// changes for the router.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
-    rib: Rib,
+    ip4: Rib<u32>,
+    ip6: Rib<u128>,
     topology: Topology,
 }
 
 impl Routes {
     /// A link is one of our interfaces from now on.
     pub fn own(&mut self, link: u32, id: InterfaceId, out: &mut Vec<Change>) {
-        let prefixes = self.prefixes_by(link);
-        self.edit(prefixes, out, |_, topology| {
+        let needs = self.topology.leading_to_link(link);
+        self.edit(&needs, out, |topology| {
             topology.owned.insert(link, id);
         });
     }
 
     /// A link is ours no longer.
     pub fn disown(&mut self, link: u32, out: &mut Vec<Change>) {
-        let prefixes = self.prefixes_by(link);
-        self.edit(prefixes, out, |_, topology| {
+        let needs = self.topology.leading_to_link(link);
+        self.edit(&needs, out, |topology| {
             topology.owned.remove(&link);
         });
     }
@@ -37,136 +40,182 @@ impl Routes {
         if self.topology.links.get(&link) == Some(&state) {
             return;
         }
-        let prefixes = self.prefixes_by(link);
-        let purged = match state.admin_up {
-            true => Vec::new(),
-            false => prefixes.clone(),
-        };
-        self.edit(prefixes, out, |rib, topology| {
+        let needs = self.topology.leading_to_link(link);
+        let change = |topology: &mut Topology| {
             topology.links.insert(link, state);
-            // The kernel drops the routes of a link that goes down, all but the host's own
-            // addresses.
-            for prefix in purged {
-                rib.retain(prefix, |entry| {
-                    entry.kind == RouteKind::Local || topology.any_alive(&entry.hops)
-                });
-            }
+        };
+        if state.admin_up {
+            return self.edit(&needs, out, change);
+        }
+        // The kernel drops the routes of a link that goes down, all but the host's own addresses.
+        self.purge(&needs, out, change, |topology, entry| {
+            entry.kind == RouteKind::Local || topology.any_alive(&entry.hops)
         });
     }
 
     /// A link is gone, and with it the routes that lead nowhere else.
     pub fn remove_link(&mut self, link: u32, out: &mut Vec<Change>) {
-        let prefixes = self.prefixes_by(link);
-        let purged = prefixes.clone();
-        self.edit(prefixes, out, |rib, topology| {
+        let needs = self.topology.leading_to_link(link);
+        let change = |topology: &mut Topology| {
             topology.links.remove(&link);
             topology.owned.remove(&link);
-            for prefix in purged {
-                rib.retain(prefix, |entry| topology.any_alive(&entry.hops));
-            }
+        };
+        self.purge(&needs, out, change, |topology, entry| {
+            topology.any_alive(&entry.hops)
         });
     }
 
     /// A next-hop object is there, or has changed.
     pub fn set_nexthop(&mut self, id: u32, nexthop: Nexthop, out: &mut Vec<Change>) {
         if self.topology.nexthop(id) != Some(&nexthop) {
-            let prefixes = self.rib.users(&self.topology.leading_to_object(id));
-            self.edit(prefixes, out, |_, topology| {
-                topology.set_nexthop(id, nexthop);
-            });
+            let needs = self.topology.leading_to_object(id);
+            self.edit(&needs, out, |topology| topology.set_nexthop(id, nexthop));
         }
     }
 
     /// A next-hop object is gone. The kernel drops the routes that use the object itself; groups
     /// lose a member, and an empty group is gone too.
     pub fn remove_nexthop(&mut self, id: u32, out: &mut Vec<Change>) {
-        let prefixes = self.rib.users(&self.topology.leading_to_object(id));
-        let purged = prefixes.clone();
-        self.edit(prefixes, out, |rib, topology| {
-            topology.remove_nexthop(id);
-            for prefix in purged {
-                rib.retain(prefix, |entry| entry.hops != Hops::Object(id));
-            }
+        let needs = self.topology.leading_to_object(id);
+        let change = |topology: &mut Topology| topology.remove_nexthop(id);
+        self.purge(&needs, out, change, |_, entry| {
+            entry.hops != Hops::Object(id)
         });
     }
 
     /// A route is there.
     pub fn insert(&mut self, route: Route, place: Place, out: &mut Vec<Change>) {
         let (prefix, entry) = Entry::split(route);
-        self.edit_one(prefix, out, |rib| rib.insert(prefix, entry, place));
+        match prefix {
+            AnyPrefix::V4(prefix) => edit(&mut self.ip4, &self.topology, prefix, out, |rib| {
+                rib.insert(prefix, entry, place);
+            }),
+            AnyPrefix::V6(prefix) => edit(&mut self.ip6, &self.topology, prefix, out, |rib| {
+                rib.insert(prefix, entry, place);
+            }),
+        }
     }
 
     /// A route is gone.
     pub fn remove(&mut self, route: Route, out: &mut Vec<Change>) {
         let (prefix, entry) = Entry::split(route);
-        self.edit_one(prefix, out, |rib| rib.remove(prefix, &entry));
+        match prefix {
+            AnyPrefix::V4(prefix) => edit(&mut self.ip4, &self.topology, prefix, out, |rib| {
+                rib.remove(prefix, &entry);
+            }),
+            AnyPrefix::V6(prefix) => edit(&mut self.ip6, &self.topology, prefix, out, |rib| {
+                rib.remove(prefix, &entry);
+            }),
+        }
     }
 
     /// A dump of the routes begins.
     pub fn begin(&mut self) {
-        self.rib.begin();
+        self.ip4.begin();
+        self.ip6.begin();
     }
 
     /// The dump has ended.
     pub fn end(&mut self) {
-        self.rib.end();
+        self.ip4.end();
+        self.ip6.end();
     }
 
     /// Removes the routes that the dump has not shown.
     pub fn sweep(&mut self, out: &mut Vec<Change>) {
-        let unseen = self.rib.unseen();
-        self.edit(unseen.clone(), out, |rib, _| {
-            unseen.into_iter().for_each(|prefix| rib.sweep(prefix));
-        });
+        sweep(&mut self.ip4, &self.topology, out);
+        sweep(&mut self.ip6, &self.topology, out);
     }
 
-    fn prefixes_by(&self, link: u32) -> Vec<Prefix> {
-        self.rib.users(&self.topology.leading_to_link(link))
+    /// Changes what the routes that need any of these depend on.
+    fn edit(&mut self, needs: &[Need], out: &mut Vec<Change>, change: impl FnOnce(&mut Topology)) {
+        let before = (
+            Before::of(&self.ip4, &self.topology, self.ip4.users(needs)),
+            Before::of(&self.ip6, &self.topology, self.ip6.users(needs)),
+        );
+        change(&mut self.topology);
+        before.0.tell(&self.ip4, &self.topology, out);
+        before.1.tell(&self.ip6, &self.topology, out);
     }
 
-    /// Changes one prefix and says what that changes.
-    fn edit_one(&mut self, prefix: Prefix, out: &mut Vec<Change>, change: impl FnOnce(&mut Rib)) {
-        if self.rib.has_last_resort() {
-            return self.edit(vec![prefix], out, |rib, _| change(rib));
-        }
-        let before = self.rib.effective(&self.topology, prefix);
-        change(&mut self.rib);
-        let after = self.rib.effective(&self.topology, prefix);
-        difference(prefix, before, after, out);
-    }
-
-    /// Changes prefixes, or what their routes depend on, and says what that changes.
-    fn edit(
+    /// The same, and of these routes only those stay for which `keep` is true afterwards.
+    fn purge(
         &mut self,
-        mut prefixes: Vec<Prefix>,
+        needs: &[Need],
         out: &mut Vec<Change>,
-        change: impl FnOnce(&mut Rib, &mut Topology),
+        change: impl FnOnce(&mut Topology),
+        keep: impl Fn(&Topology, &Entry) -> bool,
     ) {
-        if self.rib.has_last_resort() {
-            let dependents = prefixes.iter().flat_map(|p| self.rib.dependents(*p));
-            let dependents: Vec<Prefix> = dependents.collect();
+        let users = (self.ip4.users(needs), self.ip6.users(needs));
+        let before = (
+            Before::of(&self.ip4, &self.topology, users.0.clone()),
+            Before::of(&self.ip6, &self.topology, users.1.clone()),
+        );
+        change(&mut self.topology);
+        let keep = |entry: &Entry| keep(&self.topology, entry);
+        users.0.into_iter().for_each(|p| self.ip4.retain(p, keep));
+        users.1.into_iter().for_each(|p| self.ip6.retain(p, keep));
+        before.0.tell(&self.ip4, &self.topology, out);
+        before.1.tell(&self.ip6, &self.topology, out);
+    }
+}
+
+/// Changes the routes of one prefix and says what that changes.
+fn edit<A: Ip>(
+    rib: &mut Rib<A>,
+    topology: &Topology,
+    prefix: Prefix<A>,
+    out: &mut Vec<Change>,
+    change: impl FnOnce(&mut Rib<A>),
+) {
+    if rib.has_last_resort() {
+        let before = Before::of(rib, topology, vec![prefix]);
+        change(rib);
+        return before.tell(rib, topology, out);
+    }
+    let before = rib.effective(topology, prefix);
+    change(rib);
+    difference(prefix, before, rib.effective(topology, prefix), out);
+}
+
+fn sweep<A: Ip>(rib: &mut Rib<A>, topology: &Topology, out: &mut Vec<Change>) {
+    let unseen = rib.unseen();
+    let before = Before::of(rib, topology, unseen.clone());
+    unseen.into_iter().for_each(|prefix| rib.sweep(prefix));
+    before.tell(rib, topology, out);
+}
+
+/// What routes meant before a change, those that depend on them included.
+struct Before<A>(Vec<(Prefix<A>, Option<Action>)>);
+
+impl<A: Ip> Before<A> {
+    fn of(rib: &Rib<A>, topology: &Topology, mut prefixes: Vec<Prefix<A>>) -> Self {
+        if rib.has_last_resort() {
+            let dependents = prefixes.iter().flat_map(|prefix| rib.dependents(*prefix));
+            let dependents: Vec<Prefix<A>> = dependents.collect();
             prefixes.extend(dependents);
             prefixes.sort_unstable();
             prefixes.dedup();
         }
-        let before: Vec<_> = prefixes
-            .iter()
-            .map(|&prefix| self.rib.effective(&self.topology, prefix))
-            .collect();
-        change(&mut self.rib, &mut self.topology);
-        for (prefix, before) in prefixes.into_iter().zip(before) {
-            let after = self.rib.effective(&self.topology, prefix);
-            difference(prefix, before, after, out);
+        let meaning = |prefix| (prefix, rib.effective(topology, prefix));
+        Before(prefixes.into_iter().map(meaning).collect())
+    }
+
+    /// Says what means something else now.
+    fn tell(self, rib: &Rib<A>, topology: &Topology, out: &mut Vec<Change>) {
+        for (prefix, before) in self.0 {
+            difference(prefix, before, rib.effective(topology, prefix), out);
         }
     }
 }
 
-fn difference(
-    prefix: Prefix,
+fn difference<A: Ip>(
+    prefix: Prefix<A>,
     before: Option<Action>,
     after: Option<Action>,
     out: &mut Vec<Change>,
 ) {
+    let prefix = A::prefix(prefix);
     match after {
         Some(route) if before.as_ref() != Some(&route) => {
             out.push(Change::RouteSet { prefix, route })

@@ -1,7 +1,7 @@
 //! From facts about the kernel to changes of the router.
 
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use router::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac};
 
@@ -51,7 +51,7 @@ pub struct Translator {
     /// objects.
     links: HashMap<u32, (Link, u32)>,
     addresses: Addresses,
-    neighbors: HashMap<(u32, Ipv4Addr), (Option<Mac>, u32)>,
+    neighbors: HashMap<(u32, IpAddr), (Option<Mac>, u32)>,
     nexthops: HashMap<u32, u32>,
     routes: Routes,
     owned: HashMap<u32, Owned>,
@@ -289,7 +289,7 @@ impl Translator {
         out: &mut Vec<Change>,
         change: impl FnOnce(&mut Addresses),
     ) {
-        let (before, source) = (self.addresses.of(link), self.addresses.source());
+        let (before, sources) = (self.addresses.of(link), self.addresses.sources());
         change(&mut self.addresses);
         let addresses = self.addresses.of(link);
         if let Some(owned) = self.owned.get(&link).filter(|_| addresses != before) {
@@ -298,8 +298,9 @@ impl Translator {
                 addresses,
             });
         }
-        if self.addresses.source() != source {
-            out.push(Change::SourceSet(self.addresses.source()));
+        let (ip4, ip6) = self.addresses.sources();
+        if (ip4, ip6) != sources {
+            out.push(Change::SourceSet { ip4, ip6 });
         }
     }
 
@@ -310,7 +311,8 @@ impl Translator {
 
     fn neighbor(&mut self, neighbor: Neighbor, out: &mut Vec<Change>) {
         let Neighbor { link, address, mac } = neighbor;
-        if address.is_multicast() || address.is_broadcast() {
+        let broadcast = IpAddr::V4(Ipv4Addr::BROADCAST);
+        if address.is_multicast() || address == broadcast {
             return;
         }
         let before = self
@@ -331,7 +333,7 @@ impl Translator {
         });
     }
 
-    fn neighbor_gone(&mut self, key: (u32, Ipv4Addr), out: &mut Vec<Change>) {
+    fn neighbor_gone(&mut self, key: (u32, IpAddr), out: &mut Vec<Change>) {
         let resolved = self
             .neighbors
             .remove(&key)

@@ -1,4 +1,4 @@
-use router::change::{Address, Path, Prefix, Route as Action};
+use router::change::{Address, Path, Route as Action};
 
 use super::*;
 use crate::facts::{Gateway, Hop, Hops, Nexthop, Place, Route, RouteKind, Table};
@@ -28,14 +28,12 @@ fn hop(link: u32, gateway: [u8; 4]) -> Hop {
 }
 
 fn unicast(prefix: &str, hops: Hops) -> Route {
-    let prefix: Prefix = prefix.parse().expect("a prefix");
-    let (destination, length) = (prefix.addr(), prefix.len());
     Route {
-        destination,
-        length,
+        prefix: prefix.parse().expect("a prefix"),
         table: Table::Main,
         tos: 0,
         metric: 0,
+        advertised: None,
         kind: RouteKind::Unicast,
         mtu: None,
         source: None,
@@ -90,6 +88,16 @@ fn addresses(interface: InterfaceId, addresses: &[Address]) -> Change {
     Change::AddressesSet {
         interface,
         addresses: addresses.to_vec(),
+    }
+}
+
+fn source_set(address: IpAddr) -> Change {
+    match address {
+        IpAddr::V4(address) => Change::SourceSet {
+            ip4: Some(address),
+            ip6: None,
+        },
+        IpAddr::V6(_) => panic!("{address} is no IPv4 address"),
     }
 }
 
@@ -194,7 +202,7 @@ fn routes_are_translated_anew_when_an_interface_becomes_ours_or_leaves() {
 #[test]
 fn what_was_known_before_is_told_when_an_interface_becomes_ours() {
     let mut translator = Translator::new();
-    let own = Address::new([10, 0, 1, 1].into(), 24);
+    let own = Address::new([10, 0, 1, 1], 24);
     let resolved = Neighbor {
         link: 11,
         address: [10, 0, 1, 2].into(),
@@ -211,7 +219,7 @@ fn what_was_known_before_is_told_when_an_interface_becomes_ours() {
         Event::Neighbor(resolved),
         Event::Neighbor(pending),
     ];
-    let source = Change::SourceSet(Some(own.address));
+    let source = source_set(own.address);
     assert_eq!(news(&mut translator, events), [source]);
     let changes = translator.own(11, owned(1));
     assert_eq!(changes[1], addresses(1, &[own]));
@@ -380,20 +388,20 @@ fn neighbors_of_others_and_of_groups_are_not_ours() {
 #[test]
 fn addresses_are_told_in_the_kernels_order_and_the_hosts_own_for_interfaces_without() {
     let mut translator = three_links();
-    let [first, second, host] = [1, 2, 3].map(|n| Address::new([10, 0, n, 1].into(), 24));
+    let [first, second, host] = [1, 2, 3].map(|n| Address::new([10, 0, n, 1], 24));
     let on_lo = |address| Event::Address(1, address);
     let both = vec![Event::Address(11, first), Event::Address(11, second)];
     assert_eq!(
         news(&mut translator, both),
         [
             addresses(1, &[first]),
-            Change::SourceSet(Some(first.address)),
+            source_set(first.address),
             addresses(1, &[first, second])
         ]
     );
     assert_eq!(
         news(&mut translator, vec![on_lo(host)]),
-        [Change::SourceSet(Some(host.address))],
+        [source_set(host.address)],
         "the loopback device comes first"
     );
     // News were lost in which the first address went and came again.
@@ -408,18 +416,12 @@ fn addresses_are_told_in_the_kernels_order_and_the_hosts_own_for_interfaces_with
     ];
     assert_eq!(
         news(&mut translator, dump.clone()),
-        [
-            addresses(1, &[second, first]),
-            Change::SourceSet(Some(second.address))
-        ]
+        [addresses(1, &[second, first]), source_set(second.address)]
     );
     assert_eq!(news(&mut translator, dump), []);
     assert_eq!(
         news(&mut translator, vec![Event::AddressGone(11, second)]),
-        [
-            addresses(1, &[first]),
-            Change::SourceSet(Some(first.address))
-        ]
+        [addresses(1, &[first]), source_set(first.address)]
     );
 }
 

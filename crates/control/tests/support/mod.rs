@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -56,8 +56,8 @@ impl Netns {
 pub struct Memory {
     pub interfaces: BTreeMap<InterfaceId, Interface>,
     pub addresses: BTreeMap<InterfaceId, Vec<Address>>,
-    pub source: Option<Ipv4Addr>,
-    pub neighbors: BTreeMap<(InterfaceId, Ipv4Addr), Mac>,
+    pub sources: (Option<Ipv4Addr>, Option<Ipv6Addr>),
+    pub neighbors: BTreeMap<(InterfaceId, IpAddr), Mac>,
     pub routes: BTreeMap<Prefix, Route>,
 }
 
@@ -79,7 +79,7 @@ impl Memory {
                     addresses,
                 } => drop(self.addresses.insert(interface, addresses)),
                 Change::FeaturesSet { .. } => panic!("the kernel knows no features"),
-                Change::SourceSet(address) => self.source = address,
+                Change::SourceSet { ip4, ip6 } => self.sources = (ip4, ip6),
                 Change::NeighborSet {
                     interface,
                     address,

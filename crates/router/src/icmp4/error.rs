@@ -4,9 +4,10 @@ use graph::trace::{Names, Record};
 use graph::{Desc, Each, Emit, Flag, Pkt, Pool, edges};
 use wire::{eth, icmp4, ip, ip4};
 
-use super::Error;
 use crate::bucket::TokenBucket;
 use crate::context::Cx;
+use crate::family::Ip;
+use crate::icmp::Error;
 
 edges! {
     /// Ways out of icmp4-error.
@@ -58,7 +59,12 @@ impl Each<Cx> for Errors {
     }
 
     fn note(record: &Record, _names: &dyn Names) -> Option<String> {
-        Some(Error::from_number(record.argument()).to_string())
+        let (kind, code, mtu) = message(Error::from_number(record.argument()));
+        let text = format!("icmp error type {kind} code {code}");
+        Some(match mtu {
+            0 => text,
+            mtu => format!("{text} mtu {mtu}"),
+        })
     }
 }
 
@@ -74,7 +80,7 @@ impl Errors {
             return Next::RateLimited;
         }
         out.bufs().cut_chain(d);
-        let error = Error(d.argument());
+        let error = Error::from_number(d.argument());
         self.id = self.id.wrapping_add(1);
         let id = self.id;
         let mut p = Pkt::new(out.pool(), d);
@@ -86,6 +92,17 @@ impl Errors {
         d.mark(Flag::OURS);
         d.set_argument(0);
         Next::Lookup
+    }
+}
+
+/// Type, code and MTU of the message about an error.
+const fn message(error: Error) -> (u8, u8, u16) {
+    match error {
+        Error::NoRoute => (icmp4::UNREACHABLE, icmp4::NET, 0),
+        Error::Unreachable => (icmp4::UNREACHABLE, icmp4::HOST, 0),
+        Error::Prohibited => (icmp4::UNREACHABLE, icmp4::PROHIBITED, 0),
+        Error::Expired => (icmp4::TIME_EXCEEDED, icmp4::IN_TRANSIT, 0),
+        Error::TooBig(mtu) => (icmp4::UNREACHABLE, icmp4::FRAGMENTATION_NEEDED, mtu),
     }
 }
 
@@ -119,9 +136,8 @@ fn source(cx: &Cx, pool: &Pool, d: &Desc) -> Option<u32> {
     let packet = pool.bytes_of(d).get(d.l3 as usize..)?;
     let sender = ip4::Header::parse(packet)?.0.src();
     let adjacency = cx.groups.bucket(cx.fib.lookup(sender).group(), 0);
-    let of_path = cx.adjacencies.source(adjacency);
-    let all = [of_path, cx.snapshot().source];
-    all.into_iter().find(|source| *source != 0)
+    let of_path = cx.adjacencies.source(adjacency).and_then(u32::of);
+    of_path.or_else(|| cx.snapshot().ip4_source())
 }
 
 /// Cuts off Ethernet padding, and bytes that do not fit into the error.
@@ -145,6 +161,8 @@ fn write(p: &mut Pkt<'_>, error: Error, source: u32, id: u16) {
     header.set_id(id);
     header.seal();
     packet[..ip4::LEN].copy_from_slice(header.bytes());
-    packet[ip4::LEN..].copy_from_slice(error.header().bytes());
+    let (kind, code, mtu) = message(error);
+    let header = icmp4::Header::new(kind, code, mtu.into());
+    packet[ip4::LEN..].copy_from_slice(header.bytes());
     icmp4::seal(&mut p.bytes_mut()[l3 + ip4::LEN..]);
 }

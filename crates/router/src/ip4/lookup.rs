@@ -8,7 +8,7 @@ use wire::ip;
 use wire::ip4::{Header, LEN};
 
 use crate::context::Cx;
-use crate::icmp4::Error;
+use crate::icmp::Error;
 
 edges! {
     /// Ways out of ip4-lookup.
@@ -91,9 +91,9 @@ fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
     match Special::of(number) {
         Some(Special::Local | Special::Broadcast | Special::Punt) => Next::Punt,
         Some(Special::Blackhole) => Next::Blackhole,
-        Some(Special::Unreachable) => tell(p, Error::HOST_UNREACHABLE, Next::Unreachable),
-        Some(Special::Prohibit) => tell(p, Error::PROHIBITED, Next::Prohibited),
-        _ => tell(p, Error::NET_UNREACHABLE, Next::NoRoute),
+        Some(Special::Unreachable) => tell(p, Error::Unreachable, Next::Unreachable),
+        Some(Special::Prohibit) => tell(p, Error::Prohibited, Next::Prohibited),
+        _ => tell(p, Error::NoRoute, Next::NoRoute),
     }
 }
 

@@ -6,7 +6,6 @@ pub mod input_features;
 pub mod lookup;
 pub mod output_features;
 pub mod rewrite;
-pub mod show;
 
 pub use fragment::Fragment;
 pub use input::Input;

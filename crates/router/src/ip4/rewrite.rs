@@ -8,7 +8,7 @@ use wire::eth;
 use wire::ip4::{DONT_FRAGMENT, Header};
 
 use crate::context::Cx;
-use crate::icmp4::Error;
+use crate::icmp::Error;
 
 edges! {
     /// Ways out of ip4-rewrite.
@@ -44,7 +44,7 @@ impl Stage<Cx> for Rewrite {
         let h = p.header::<Header>(p.l3);
         let total = h.total_len();
         if h.ttl <= 1 {
-            p.set_argument(Error::TTL_EXPIRED.number());
+            p.set_argument(Error::Expired.number());
             return Next::TtlExpired;
         }
         if total > adjacency.fast_mtu() {
@@ -82,7 +82,7 @@ fn slow(p: &mut Pkt<'_>, adjacency: &Hot, total: u16) -> Next {
             if p.header::<Header>(p.l3).fragment() & DONT_FRAGMENT == 0 {
                 return Next::Fragment;
             }
-            p.set_argument(Error::fragmentation_needed(adjacency.mtu()).number());
+            p.set_argument(Error::TooBig(adjacency.mtu()).number());
             Next::FragmentationNeeded
         }
         Kind::Glean | Kind::Incomplete => Next::Resolve,

@@ -1,11 +1,12 @@
 //! What `show` commands print of the router as a whole. A feature's own commands are in its folder:
-//! [`arp::show`](crate::arp::show), [`ip4::show`](crate::ip4::show).
+//! [`neighbor::show`](crate::neighbor::show), [`ip::show`](crate::ip::show).
 //!
 //! They are serde structs, one file a command: `Display` is the text, the serialization the JSON.
 //! Columns are those of VPP where we have a value for them. A name longer than its column moves the
 //! rest of its line; nothing is cut off. Only workers write counters; [`Clear`] remembers what
 //! they were.
 
+mod address;
 mod buffers;
 mod counts;
 mod errors;
@@ -17,6 +18,7 @@ pub(crate) mod text;
 mod threads;
 mod trace;
 
+pub use address::{Addressed, Addresses, addresses};
 pub use buffers::{Buffers, buffers};
 pub use counts::Clear;
 pub use errors::{Errors, Severity, errors};

@@ -10,7 +10,7 @@ use graph::trace::{self, Names, Reader, Record};
 use graph::{Command, Handle, To};
 
 use super::text::name;
-use crate::ip4::show::adjacency;
+use crate::ip::show::adjacency;
 use crate::{InterfaceId, Router, worker_name};
 
 /// Why no trace was started.

@@ -2,23 +2,21 @@
 //! of them. One thread owns it.
 
 mod nexthops;
-mod source;
+mod routes;
 
-pub use nexthops::{Garbage, Links, NextHops};
+pub use nexthops::{Links, NextHops};
+pub use routes::{Routes, Shared};
 
-use std::collections::HashMap;
+use std::net::IpAddr;
 
-use tables::Memory;
 use tables::adjacency::Slab;
-use tables::entry::Entry;
 use tables::ids::Full;
 use tables::interface::{self, INTERFACES, Interfaces, Lane, Mode};
-use tables::ip4::Fib;
 use tables::nexthop::Groups;
-use tables::rib::BuildMix;
-use tables::special::Special;
+use tables::{Fib, Memory, ip4, ip6};
 
-use crate::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac, Path, Prefix, Route};
+use crate::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac, Prefix, Route};
+use crate::family::{Family, Ip};
 use crate::snapshot::Snapshot;
 
 /// Why a batch of changes was refused; nothing of it was applied.
@@ -64,28 +62,55 @@ pub struct Neighbor {
 /// Events that an operator wants to know of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Alarms {
-    /// Routes that were not installed because the second-level groups of the FIB are used up.
-    pub fib_full: u64,
+    /// Routes that were not installed because the second-level groups of the IPv4 FIB are used up.
+    pub ip4_full: u64,
+    /// Routes that were not installed because pages or leaves of the IPv6 FIB are used up.
+    pub ip6_full: u64,
     /// Routes that were not installed because next-hop groups or adjacencies are used up.
     pub next_hops_full: u64,
 }
 
-/// The route of a neighbor on a connected network.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Host {
-    entry: Entry,
-    /// The entry of the kernel's own route of this prefix, in whose place it stands.
-    beneath: Option<Entry>,
+impl Alarms {
+    /// Routes of a family that its FIB had no room for.
+    fn full(&mut self, family: Family) -> &mut u64 {
+        match family {
+            Family::V4 => &mut self.ip4_full,
+            Family::V6 => &mut self.ip6_full,
+        }
+    }
+}
+
+/// What waits for the end of a grace period.
+pub struct Garbage {
+    ip4: Option<<ip4::Fib as Fib>::Retired>,
+    ip6: Option<<ip6::Fib as Fib>::Retired>,
+    nexthops: Option<nexthops::Garbage>,
+}
+
+/// A family, and what the state holds of it.
+pub trait Held: Ip {
+    /// The routes of the family.
+    fn routes(state: &State) -> &Routes<Self>;
+}
+
+impl Held for u32 {
+    fn routes(state: &State) -> &Routes<Self> {
+        &state.ip4
+    }
+}
+
+impl Held for u128 {
+    fn routes(state: &State) -> &Routes<Self> {
+        &state.ip6
+    }
 }
 
 /// All that the router knows.
 pub struct State {
     pub(crate) links: Links,
-    /// Neighbors that have a host route of their own in the FIB. All its other routes are the
-    /// kernel's.
-    pub(crate) hosts: HashMap<Prefix, Host, BuildMix>,
     pub(crate) interfaces: Interfaces,
-    pub(crate) fib: Fib,
+    pub(crate) ip4: Routes<u32>,
+    pub(crate) ip6: Routes<u128>,
     pub(crate) nexthops: NextHops,
     pub(crate) alarms: Alarms,
 }
@@ -98,9 +123,13 @@ impl State {
     pub fn new(memory: Memory) -> Self {
         State {
             links: Links::default(),
-            hosts: HashMap::default(),
             interfaces: Interfaces::new(memory.interfaces),
-            fib: Fib::new(memory.ip4_first, memory.ip4_second),
+            ip4: Routes::new(ip4::Fib::new(memory.ip4_first, memory.ip4_second)),
+            ip6: Routes::with_reserved(ip6::Fib::new(
+                memory.ip6_first,
+                memory.ip6_pages,
+                memory.ip6_leaves,
+            )),
             nexthops: NextHops::new(
                 Groups::new(memory.nexthop_groups),
                 Slab::new(memory.adjacencies),
@@ -138,7 +167,7 @@ impl State {
                         .find(|i| !known(*i))
                         .unwrap_or(first.interface)
                 }
-                Change::RouteSet { .. } | Change::RouteDelete { .. } | Change::SourceSet(_) => {
+                Change::RouteSet { .. } | Change::RouteDelete { .. } | Change::SourceSet { .. } => {
                     continue;
                 }
             };
@@ -195,6 +224,7 @@ impl State {
                 all.insert(*interface, addresses.clone());
                 self.interface_line(*interface);
                 self.refresh_adjacencies(*interface)?;
+                return Ok(true);
             }
             &Change::FeaturesSet {
                 interface,
@@ -204,8 +234,9 @@ impl State {
                 self.interface_line(interface);
                 self.refresh_adjacencies(interface)?;
             }
-            &Change::SourceSet(address) => {
-                self.links.sources.fallback = address;
+            &Change::SourceSet { ip4, ip6 } => {
+                self.links.sources.ip4 = ip4;
+                self.links.sources.ip6 = ip6;
                 let all: Vec<_> = self.links.interfaces.keys().copied().collect();
                 all.into_iter()
                     .try_for_each(|interface| self.refresh_adjacencies(interface))?;
@@ -215,9 +246,9 @@ impl State {
                 interface,
                 address,
                 mac,
-            } => self.neighbor_set(interface, address.into(), mac)?,
+            } => self.neighbor_set(interface, address, mac)?,
             &Change::NeighborDelete { interface, address } => {
-                self.neighbor_delete(interface, address.into())?
+                self.neighbor_delete(interface, address)?
             }
             Change::RouteSet { prefix, route } => self.route_set(*prefix, route)?,
             &Change::RouteDelete { prefix } => self.route_delete(prefix)?,
@@ -227,15 +258,37 @@ impl State {
 
     /// The snapshot for the workers.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            source: self.links.sources.fallback.map_or(0, u32::from),
+        Snapshot::new(self.links.sources.clone())
+    }
+
+    /// What is to be reclaimed after a grace period; `None` if there is nothing.
+    pub fn retired(&mut self) -> Option<Garbage> {
+        let garbage = Garbage {
+            ip4: Fib::retired(&mut self.ip4.fib),
+            ip6: Fib::retired(&mut self.ip6.fib),
+            nexthops: self.nexthops.retired(),
+        };
+        let any = garbage.ip4.is_some() || garbage.ip6.is_some() || garbage.nexthops.is_some();
+        any.then_some(garbage)
+    }
+
+    /// The grace period is over.
+    pub fn reclaim(&mut self, garbage: Garbage) {
+        if let Some(retired) = garbage.ip4 {
+            self.ip4.fib.reclaim(retired);
+        }
+        if let Some(retired) = garbage.ip6 {
+            self.ip6.fib.reclaim(retired);
+        }
+        if let Some(retired) = garbage.nexthops {
+            self.nexthops.reclaim(retired);
         }
     }
 
     /// Writes what the packet path is to know of an interface.
     fn interface_line(&mut self, id: InterfaceId) {
         let addresses = self.links.sources.addresses.get(&id);
-        let addressed = addresses.is_some_and(|a| !a.is_empty());
+        let addressed = addresses.is_some_and(|all| all.iter().any(|a| a.address.is_ipv4()));
         let features = self.links.features(id);
         let line = |i: &Interface| {
             let (mode, peer) = match i.kind {
@@ -258,9 +311,13 @@ impl State {
             .set(id, &interface.map(line).unwrap_or_default());
     }
 
-    // If a step fails for want of room, the same change is applied again once tables have room. So
-    // nothing below asks whether the first step was done before.
-    fn neighbor_set(&mut self, interface: InterfaceId, address: u32, mac: Mac) -> Result<(), Full> {
+    // See the note in `Routes`.
+    fn neighbor_set(
+        &mut self,
+        interface: InterfaceId,
+        address: IpAddr,
+        mac: Mac,
+    ) -> Result<(), Full> {
         let since = std::time::Instant::now();
         self.links
             .neighbors
@@ -270,7 +327,7 @@ impl State {
         self.host_route(address)
     }
 
-    fn neighbor_delete(&mut self, interface: InterfaceId, address: u32) -> Result<(), Full> {
+    fn neighbor_delete(&mut self, interface: InterfaceId, address: IpAddr) -> Result<(), Full> {
         self.links.neighbors.remove(&(address, interface));
         self.host_route(address)?;
         self.nexthops.refresh(&self.links, interface, Some(address))
@@ -280,126 +337,38 @@ impl State {
         self.nexthops.refresh_interface(&self.links, interface)
     }
 
+    fn host_route(&mut self, address: IpAddr) -> Result<(), Full> {
+        let (ip4, ip6, mut shared) = self.parts();
+        match address {
+            IpAddr::V4(address) => ip4.host_route(&mut shared, address.to_bits()),
+            IpAddr::V6(address) => ip6.host_route(&mut shared, address.to_bits()),
+        }
+    }
+
     fn route_set(&mut self, prefix: Prefix, route: &Route) -> Result<(), Full> {
-        let entry = match route {
-            Route::Forward(paths) => {
-                let entry = self.nexthops.acquire(&self.links, paths);
-                entry.inspect_err(|_| self.alarms.next_hops_full += 1)?
-            }
-            Route::Local => Entry::special(Special::Local),
-            Route::Broadcast => Entry::special(Special::Broadcast),
-            Route::Punt => Entry::special(Special::Punt),
-            Route::Blackhole => Entry::special(Special::Blackhole),
-            Route::Unreachable => Entry::special(Special::Unreachable),
-            Route::Prohibit => Entry::special(Special::Prohibit),
-        };
-        let old = self.install(prefix, entry)?;
-        self.release_both(prefix, old);
-        self.host_routes_in(prefix)
+        let (ip4, ip6, mut shared) = self.parts();
+        match prefix {
+            Prefix::V4(prefix) => ip4.set(&mut shared, prefix, route),
+            Prefix::V6(prefix) => ip6.set(&mut shared, prefix, route),
+        }
     }
 
     fn route_delete(&mut self, prefix: Prefix) -> Result<(), Full> {
-        if self.route(prefix).is_some() {
-            let old = self.fib.remove(prefix);
-            self.release_both(prefix, old);
-        }
-        self.host_routes_in(prefix)
-    }
-
-    /// The entry of the kernel's route of exactly this prefix.
-    fn route(&self, prefix: Prefix) -> Option<Entry> {
-        match self.hosts.get(&prefix) {
-            Some(host) => host.beneath,
-            None => self.fib.routes().get(prefix).copied(),
+        let (ip4, ip6, mut shared) = self.parts();
+        match prefix {
+            Prefix::V4(prefix) => ip4.delete(&mut shared, prefix),
+            Prefix::V6(prefix) => ip6.delete(&mut shared, prefix),
         }
     }
 
-    /// Puts an acquired entry into the FIB and returns the one that was there; without room it is
-    /// released.
-    fn install(&mut self, prefix: Prefix, entry: Entry) -> Result<Option<Entry>, Full> {
-        self.fib.insert(prefix, entry).inspect_err(|_| {
-            self.alarms.fib_full += 1;
-            self.nexthops.release(entry);
-        })
-    }
-
-    /// Releases what the FIB had for a prefix; if that was a neighbor's, what was beneath it too.
-    fn release_both(&mut self, prefix: Prefix, old: Option<Entry>) {
-        let beneath = self.hosts.remove(&prefix).and_then(|host| host.beneath);
-        let both = old.into_iter().chain(beneath);
-        both.for_each(|entry| self.nexthops.release(entry));
-    }
-
-    /// Looks at the host routes of all neighbors in `prefix` again, after its route changed.
-    fn host_routes_in(&mut self, prefix: Prefix) -> Result<(), Full> {
-        let mut from = (prefix.addr(), 0);
-        while let Some((&(address, _), _)) = self
-            .links
-            .neighbors
-            .range(from..=(prefix.last(), InterfaceId::MAX))
-            .next()
-        {
-            self.host_route(address)?;
-            if address >= prefix.last() {
-                break;
-            }
-            from = (address + 1, 0);
-        }
-        Ok(())
-    }
-
-    /// Gives a resolved neighbor on a connected network its own route, or takes it away.
-    ///
-    /// The kernel resolves destinations of a connected route one by one; so does the FIB, by a /32
-    /// under the connected prefix.
-    fn host_route(&mut self, address: u32) -> Result<(), Full> {
-        let prefix = Prefix::host(address);
-        let wanted = self.connected(prefix);
-        let have = self.hosts.get(&prefix).copied();
-        if have.map(|host| self.nexthops.paths(host.entry.group())) == wanted.as_deref() {
-            return Ok(());
-        }
-        let beneath = self.route(prefix);
-        match wanted {
-            Some(paths) => {
-                let entry = self.nexthops.acquire(&self.links, &paths)?;
-                self.install(prefix, entry)?;
-                self.hosts.insert(prefix, Host { entry, beneath });
-            }
-            None => {
-                match beneath {
-                    Some(entry) => _ = self.fib.insert(prefix, entry)?,
-                    None => _ = self.fib.remove(prefix),
-                }
-                self.hosts.remove(&prefix);
-            }
-        }
-        if let Some(host) = have {
-            self.nexthops.release(host.entry);
-        }
-        Ok(())
-    }
-
-    /// The paths of the kernel's route that has `host` on its links, with the host itself as the
-    /// next hop there; `None` if it is on no link, or a neighbor on none of them.
-    fn connected(&self, host: Prefix) -> Option<Vec<Path>> {
-        let address = host.addr();
-        let cover = || Some(*self.fib.routes().covers(host).next()?.1);
-        let longest = self.route(host).or_else(cover)?;
-        let paths = self.nexthops.paths(longest.group());
-        let is_neighbor = |path: &Path| {
-            path.gateway.is_none()
-                && self
-                    .links
-                    .neighbors
-                    .contains_key(&(address, path.interface))
+    /// The routes of each family, and what they share.
+    fn parts(&mut self) -> (&mut Routes<u32>, &mut Routes<u128>, Shared<'_>) {
+        let shared = Shared {
+            links: &self.links,
+            nexthops: &mut self.nexthops,
+            alarms: &mut self.alarms,
         };
-        let itself = |path: &Path| Path {
-            gateway: path.gateway.or(Some(address.into())),
-            ..*path
-        };
-        let known = paths.iter().any(is_neighbor);
-        known.then(|| paths.iter().map(itself).collect())
+        (&mut self.ip4, &mut self.ip6, shared)
     }
 }
 

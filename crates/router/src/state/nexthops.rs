@@ -6,7 +6,7 @@
 use std::collections::btree_map::Entry::{Occupied, Vacant};
 use std::collections::hash_map::Entry as ListEntry;
 use std::collections::{BTreeMap, HashMap};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::ops::RangeInclusive;
 
 use tables::adjacency::{Adjacency, AdjacencyId, Slab};
@@ -17,14 +17,15 @@ use tables::rib::BuildMix;
 use wire::eth;
 
 use super::Neighbor;
-use super::source::Sources;
-use crate::change::{Features, Interface, InterfaceId, MTUS, Path};
+use crate::change::{Features, Interface, InterfaceId, Path};
+use crate::family::Family;
+use crate::source::Sources;
 
 /// What adjacencies are made of.
 #[derive(Default)]
 pub struct Links {
     pub(crate) interfaces: BTreeMap<InterfaceId, Interface>,
-    pub(crate) neighbors: BTreeMap<(u32, InterfaceId), Neighbor>,
+    pub(crate) neighbors: BTreeMap<(IpAddr, InterfaceId), Neighbor>,
     pub(crate) sources: Sources,
     pub(crate) features: BTreeMap<InterfaceId, Features>,
 }
@@ -41,18 +42,21 @@ impl Links {
 struct Via {
     interface: InterfaceId,
     /// `None`: the destination is on the link.
-    gateway: Option<u32>,
+    gateway: Option<IpAddr>,
+    /// Of the packets, whose type the Ethernet header names.
+    family: Family,
     /// The route's own.
     mtu: Option<u16>,
     /// The route's own.
-    source: Option<Ipv4Addr>,
+    source: Option<IpAddr>,
 }
 
 impl Via {
-    fn of(path: &Path) -> Self {
+    fn of(family: Family, path: &Path) -> Self {
         Via {
             interface: path.interface,
-            gateway: path.gateway.map(u32::from),
+            gateway: path.gateway,
+            family,
             mtu: path.mtu,
             source: path.source,
         }
@@ -60,6 +64,8 @@ impl Via {
 }
 
 struct List {
+    /// Of the routes.
+    family: Family,
     paths: Box<[Path]>,
     /// Routes that name it.
     routes: usize,
@@ -80,7 +86,8 @@ pub struct NextHops {
     pub(crate) slab: Slab,
     /// The path lists, by the group that is made of each.
     lists: HashMap<GroupId, List, BuildMix>,
-    by_paths: HashMap<Box<[Path]>, GroupId>,
+    ip4_lists: HashMap<Box<[Path]>, GroupId>,
+    ip6_lists: HashMap<Box<[Path]>, GroupId>,
     hops: BTreeMap<Via, Hop>,
 }
 
@@ -91,19 +98,25 @@ impl NextHops {
             groups,
             slab,
             lists: HashMap::default(),
-            by_paths: HashMap::new(),
+            ip4_lists: HashMap::new(),
+            ip6_lists: HashMap::new(),
             hops: BTreeMap::new(),
         }
     }
 
-    /// The FIB entry that leads to these paths, for one more route.
+    /// The FIB entry that leads packets of a family along these paths, for one more route.
     ///
     /// # Errors
     /// [`Full`]: no group or adjacency is left; nothing was changed.
-    pub fn acquire(&mut self, links: &Links, paths: &[Path]) -> Result<Entry, Full> {
-        let group = match self.by_paths.get(paths) {
+    pub fn acquire(
+        &mut self,
+        links: &Links,
+        family: Family,
+        paths: &[Path],
+    ) -> Result<Entry, Full> {
+        let group = match self.by_paths(family).get(paths) {
             Some(group) => *group,
-            None => self.add(links, paths)?,
+            None => self.add(links, family, paths)?,
         };
         if let Some(list) = self.lists.get_mut(&group) {
             list.routes += 1;
@@ -111,35 +124,44 @@ impl NextHops {
         Ok(Entry::new(group, paths.len() > 1))
     }
 
+    /// The path lists of a family's routes, by their paths.
+    fn by_paths(&mut self, family: Family) -> &mut HashMap<Box<[Path]>, GroupId> {
+        match family {
+            Family::V4 => &mut self.ip4_lists,
+            Family::V6 => &mut self.ip6_lists,
+        }
+    }
+
     /// Makes a list that no route names yet.
-    fn add(&mut self, links: &Links, paths: &[Path]) -> Result<GroupId, Full> {
-        let group = self.add_hops(links, paths).and_then(|()| {
-            let members = self.members(links, paths);
+    fn add(&mut self, links: &Links, family: Family, paths: &[Path]) -> Result<GroupId, Full> {
+        let group = self.add_hops(links, family, paths).and_then(|()| {
+            let members = self.members(links, family, paths);
             self.groups.alloc(&members)
         });
         let Ok(group) = group else {
-            self.remove_hops(paths);
+            self.remove_hops(family, paths);
             return group;
         };
         for path in paths {
-            if let Some(hop) = self.hops.get_mut(&Via::of(path))
+            if let Some(hop) = self.hops.get_mut(&Via::of(family, path))
                 && !hop.groups.contains(&group)
             {
                 hop.groups.push(group);
             }
         }
         let list = List {
+            family,
             paths: paths.into(),
             routes: 0,
         };
         self.lists.insert(group, list);
-        self.by_paths.insert(paths.into(), group);
+        self.by_paths(family).insert(paths.into(), group);
         Ok(group)
     }
 
-    fn add_hops(&mut self, links: &Links, paths: &[Path]) -> Result<(), Full> {
+    fn add_hops(&mut self, links: &Links, family: Family, paths: &[Path]) -> Result<(), Full> {
         for path in paths {
-            if let Vacant(place) = self.hops.entry(Via::of(path)) {
+            if let Vacant(place) = self.hops.entry(Via::of(family, path)) {
                 let adjacency = self.slab.alloc(&adjacency(links, *place.key()))?;
                 place.insert(Hop {
                     adjacency,
@@ -151,9 +173,9 @@ impl NextHops {
     }
 
     /// Removes those of the paths' hops that no group uses.
-    fn remove_hops(&mut self, paths: &[Path]) {
+    fn remove_hops(&mut self, family: Family, paths: &[Path]) {
         for path in paths {
-            if let Occupied(hop) = self.hops.entry(Via::of(path))
+            if let Occupied(hop) = self.hops.entry(Via::of(family, path))
                 && hop.get().groups.is_empty()
             {
                 self.slab.retire(hop.remove().adjacency);
@@ -171,14 +193,14 @@ impl NextHops {
             return;
         }
         let (group, list) = list.remove_entry();
-        self.by_paths.remove(&list.paths);
+        self.by_paths(list.family).remove(&list.paths);
         self.groups.retire(group);
         for path in &list.paths {
-            if let Some(hop) = self.hops.get_mut(&Via::of(path)) {
+            if let Some(hop) = self.hops.get_mut(&Via::of(list.family, path)) {
                 hop.groups.retain(|g| *g != group);
             }
         }
-        self.remove_hops(&list.paths);
+        self.remove_hops(list.family, &list.paths);
     }
 
     /// The paths that a group is made of; none of a special one.
@@ -199,7 +221,7 @@ impl NextHops {
         &mut self,
         links: &Links,
         interface: InterfaceId,
-        gateway: Option<u32>,
+        gateway: Option<IpAddr>,
     ) -> Result<(), Full> {
         self.refresh_all(links, vias(interface, gateway..=gateway))
     }
@@ -224,7 +246,7 @@ impl NextHops {
             // In place first, so that flows stay where they are; then the shares, if a link went or
             // came.
             self.groups.replace(group, old, new);
-            let members = self.members(links, self.paths(group));
+            let members = self.members(links, via.family, self.paths(group));
             self.groups.update(group, &members);
         }
         self.slab.retire(old);
@@ -236,17 +258,17 @@ impl NextHops {
     /// # Errors
     /// As [`NextHops::refresh`].
     pub fn refresh_interface(&mut self, links: &Links, interface: InterfaceId) -> Result<(), Full> {
-        self.refresh_all(links, vias(interface, None..=Some(u32::MAX)))
+        self.refresh_all(links, vias(interface, None..=Some(LAST)))
     }
 
     /// The members of a group: paths over links that are up; all of them if none is.
-    fn members(&self, links: &Links, paths: &[Path]) -> Vec<Member> {
+    fn members(&self, links: &Links, family: Family, paths: &[Path]) -> Vec<Member> {
         let up = |p: &&Path| links.interfaces.get(&p.interface).is_some_and(|i| i.up);
         let any = paths.iter().any(|p| up(&p));
         let used = paths.iter().filter(|p| !any || up(p));
         used.filter_map(|p| {
             Some(Member {
-                adjacency: self.hops.get(&Via::of(p))?.adjacency,
+                adjacency: self.hops.get(&Via::of(family, p))?.adjacency,
                 weight: p.weight.max(1),
             })
         })
@@ -266,20 +288,25 @@ impl NextHops {
     }
 }
 
+/// The last of all addresses in their order.
+const LAST: IpAddr = IpAddr::V6(Ipv6Addr::from_bits(u128::MAX));
+
 /// All next hops by an interface and one of these gateways.
-fn vias(interface: InterfaceId, gateways: RangeInclusive<Option<u32>>) -> RangeInclusive<Via> {
+fn vias(interface: InterfaceId, gateways: RangeInclusive<Option<IpAddr>>) -> RangeInclusive<Via> {
     let (first, last) = gateways.into_inner();
     let lowest = Via {
         interface,
         gateway: first,
+        family: Family::V4,
         mtu: None,
         source: None,
     };
     let highest = Via {
         interface,
         gateway: last,
+        family: Family::V6,
         mtu: Some(u16::MAX),
-        source: Some(Ipv4Addr::BROADCAST),
+        source: Some(LAST),
     };
     lowest..=highest
 }
@@ -287,24 +314,28 @@ fn vias(interface: InterfaceId, gateways: RangeInclusive<Option<u32>>) -> RangeI
 /// What a next hop's adjacency is to be.
 fn adjacency(links: &Links, via: Via) -> Adjacency {
     let Via {
-        interface, gateway, ..
+        interface,
+        gateway,
+        family,
+        ..
     } = via;
     let Some(i) = links.interfaces.get(&interface).filter(|i| i.up) else {
-        return Adjacency {
+        let down = Adjacency {
             tx_if: interface,
-            next_hop: gateway.unwrap_or(0),
+            next_hop: gateway,
             ..Adjacency::DROP
         };
+        return down.with_type(family.ethertype());
     };
     let mtu = via
         .mtu
-        .map_or(i.mtu, |mtu| mtu.max(*MTUS.start()).min(i.mtu));
+        .map_or(i.mtu, |mtu| mtu.max(family.least_mtu()).min(i.mtu));
     let reached = match gateway.map(|address| (address, links.neighbors.get(&(address, interface))))
     {
         None => Adjacency::glean(interface, mtu),
         Some((address, None)) => Adjacency::incomplete(interface, mtu, address),
         Some((address, Some(neighbor))) => {
-            let header = eth::Header::new(neighbor.mac, i.mac, eth::IP4);
+            let header = eth::Header::new(neighbor.mac, i.mac, family.ethertype());
             let fast = Adjacency::rewrite(interface, mtu, *header.bytes(), address);
             match links.features(interface).output {
                 0 => fast,
@@ -315,8 +346,12 @@ fn adjacency(links: &Links, via: Via) -> Adjacency {
             }
         }
     };
-    let source = via
-        .source
-        .or_else(|| links.sources.select(interface, gateway));
-    reached.with_source(source.map_or(0, u32::from))
+    let chosen = || match family {
+        Family::V4 => links.sources.ip4(interface, gateway).map(IpAddr::V4),
+        // It depends on the destination: the snapshot has them all.
+        Family::V6 => None,
+    };
+    reached
+        .with_type(family.ethertype())
+        .with_source(via.source.or_else(chosen))
 }

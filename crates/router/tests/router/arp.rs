@@ -1,5 +1,6 @@
 //! ip4-arp: packets wait for their neighbor.
 
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use router::Event;
@@ -17,7 +18,7 @@ fn the_kernel_is_asked_once_and_packets_leave_in_order() {
     lab.receive(1, (5..10).map(|n| to(9, n)));
     let asked = Event::Resolve {
         interface: 2,
-        address: addr(2, 9).into(),
+        address: ip(2, 9),
     };
     assert_eq!(lab.router.events(), [asked]);
     assert!(lab.sent(2).is_empty());
@@ -39,7 +40,7 @@ fn a_gateway_that_is_unresolved_is_waited_for() {
     lab.receive(1, [frame.clone()]);
     let asked = Event::Resolve {
         interface: 3,
-        address: addr(3, 7).into(),
+        address: ip(3, 7),
     };
     assert_eq!(lab.router.events(), [asked]);
     // Something else changes: it is tried again, and waits on.
@@ -72,7 +73,7 @@ fn is_asked(lab: &mut Lab, destination: u32, interface: u16, neighbor: u32) -> b
     lab.receive(1, [udp(destination).frame()]);
     let asked = Event::Resolve {
         interface,
-        address: neighbor.into(),
+        address: Ipv4Addr::from(neighbor).into(),
     };
     lab.router.events().contains(&asked)
 }

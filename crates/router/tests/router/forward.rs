@@ -36,7 +36,8 @@ fn special_routes_take_their_edges() {
     ];
     for (text, special, edge, code) in specials {
         lab.apply(vec![route(text, special)]);
-        let destination = prefix(text).addr() + 1;
+        let prefix: tables::ip4::Prefix = text.parse().unwrap();
+        let destination = prefix.addr() + 1;
         lab.takes(udp(destination).frame(), "ip4-lookup", edge);
         let answers = lab.sent(1);
         assert_eq!(answers.len(), usize::from(code > 0));

@@ -2,6 +2,7 @@
 //! for.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
 
 use graph::memory_port::MemoryPort;
 use graph::worker::Worker;
@@ -23,6 +24,11 @@ pub struct Lab {
 /// `10.0.interface.host` as a number.
 pub fn addr(interface: u8, host: u8) -> u32 {
     u32::from_be_bytes([10, 0, interface, host])
+}
+
+/// The same as an address.
+pub fn ip(interface: u8, host: u8) -> IpAddr {
+    Ipv4Addr::from(addr(interface, host)).into()
 }
 
 /// Our Ethernet address on an interface.
@@ -53,7 +59,7 @@ pub fn interface(id: u16) -> Interface {
 pub fn via(interface: u16, host: u8) -> Path {
     Path {
         interface,
-        gateway: Some(addr(interface as u8, host).into()),
+        gateway: Some(ip(interface as u8, host)),
         weight: 1,
         mtu: None,
         source: None,
@@ -80,7 +86,7 @@ pub fn route(text: &str, route: Route) -> Change {
 pub fn neighbor(interface: u16, host: u8) -> Change {
     Change::NeighborSet {
         interface,
-        address: addr(interface as u8, host).into(),
+        address: ip(interface as u8, host),
         mac: host_mac(interface, host),
     }
 }
@@ -89,8 +95,13 @@ pub fn neighbor(interface: u16, host: u8) -> Change {
 pub fn addressed(id: u16) -> Change {
     Change::AddressesSet {
         interface: id,
-        addresses: vec![Address::new(addr(id as u8, 1).into(), 24)],
+        addresses: vec![Address::new(ip(id as u8, 1), 24)],
     }
+}
+
+/// The source where an interface has none.
+pub fn host_source(ip4: Option<Ipv4Addr>) -> Change {
+    Change::SourceSet { ip4, ip6: None }
 }
 
 /// No address on an interface.
@@ -103,7 +114,7 @@ pub fn unaddressed(id: u16) -> Change {
 
 /// What the kernel has when `10.0.id.1/24` is configured on an interface.
 pub fn connected(id: u16) -> Vec<Change> {
-    let net = |host: u8| Prefix::host(addr(id as u8, host));
+    let net = |host: u8| Prefix::host(ip(id as u8, host));
     vec![
         Change::InterfaceSet(interface(id)),
         addressed(id),
@@ -153,7 +164,9 @@ impl Lab {
         table: impl Fn() -> Table,
     ) -> Self {
         let sizes = Sizes {
-            second_groups: second as u32,
+            ip4_groups: second as u32,
+            ip6_pages: 64,
+            ip6_leaves: 256,
             nexthop_groups: 256,
             adjacencies: 256,
         };
@@ -217,7 +230,7 @@ impl Lab {
         }
         lab.apply(vec![
             route("48.0.0.0/8", Route::Forward(vec![via(2, 2)])),
-            Change::SourceSet(Some(addr(1, 1).into())),
+            host_source(Some(Ipv4Addr::from(addr(1, 1)))),
         ]);
         lab
     }

@@ -1,6 +1,6 @@
 //! icmp4-error against RFC 1812 section 4.3.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use router::{Address, Change, Path, Prefix, Route};
 use wire::craft::Packet;
@@ -110,18 +110,18 @@ fn errors_are_rationed_over_all_workers() {
 }
 
 /// Where an error to `sender` comes from.
-fn source_of_error(lab: &mut Lab, sender: u32) -> Option<Ipv4Addr> {
+fn source_of_error(lab: &mut Lab, sender: u32) -> Option<IpAddr> {
     lab.receive(1, vec![to_us(Packet::udp((sender, 1), (FAR, 2)))]);
     let sent = lab.sent(1);
     let address = sent.first()?[26..].first_chunk::<4>();
-    Some(Ipv4Addr::from(*address.unwrap()))
+    Some(IpAddr::from(*address.unwrap()))
 }
 
 #[test]
 fn errors_come_from_the_address_that_the_route_to_the_sender_names_or_else_from_one_near_the_next_hop()
  {
     let mut lab = Lab::new();
-    let own = |last: u8| Ipv4Addr::from(addr(9, last));
+    let own = |last: u8| ip(9, last);
     let secondary = Address {
         secondary: true,
         ..Address::new(own(2), 28)
@@ -132,12 +132,12 @@ fn errors_come_from_the_address_that_the_route_to_the_sender_names_or_else_from_
     };
     let sender = u32::from_be_bytes([11, 0, 0, 1]);
     let mut source = |path: Path, addresses: Change| {
-        let prefix = Prefix::host(sender);
+        let prefix = Prefix::host(Ipv4Addr::from(sender));
         let route = Route::Forward(vec![path]);
         lab.apply(vec![Change::RouteSet { prefix, route }, addresses]);
         source_of_error(&mut lab, sender)
     };
-    let near = Address::new(addr(1, 1).into(), 24);
+    let near = Address::new(ip(1, 1), 24);
     let all = [Address::new(own(1), 28), secondary, near];
     assert_eq!(source(via(1, 2), set(&all)), Some(near.address));
     let named = Path {
@@ -158,9 +158,9 @@ fn without_an_address_there_is_no_error() {
     };
     // Without one of its own the interface borrows the host's.
     let host = Ipv4Addr::new(10, 255, 0, 1);
-    let borrowed = source(vec![unaddressed(1), Change::SourceSet(Some(host))]);
-    assert_eq!(borrowed, Some(host));
-    assert_eq!(source(vec![addressed(1)]), Some(addr(1, 1).into()));
-    assert_eq!(source(vec![unaddressed(1), Change::SourceSet(None)]), None);
+    let borrowed = source(vec![unaddressed(1), host_source(Some(host))]);
+    assert_eq!(borrowed, Some(host.into()));
+    assert_eq!(source(vec![addressed(1)]), Some(ip(1, 1)));
+    assert_eq!(source(vec![unaddressed(1), host_source(None)]), None);
     assert_eq!(lab.edge("icmp4-error", "NoSource"), 1);
 }

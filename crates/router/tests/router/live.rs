@@ -18,7 +18,8 @@ fn change(random: &mut Random) -> Vec<Change> {
     ];
     let forward = Route::Forward(paths[random.below(4) as usize].clone());
     let length = [8, 16, 24, 25, 30, 32][random.below(6) as usize];
-    let prefix = router::Prefix::new(FAR + random.below(16), length).unwrap();
+    let prefix =
+        router::Prefix::new(std::net::Ipv4Addr::from(FAR + random.below(16)), length).unwrap();
     match random.below(4) {
         0 if length > 8 => vec![Change::RouteDelete { prefix }],
         1 => {
@@ -27,7 +28,7 @@ fn change(random: &mut Random) -> Vec<Change> {
             mac.0[1] = random.below(3) as u8;
             vec![Change::NeighborSet {
                 interface,
-                address: addr(interface as u8, host).into(),
+                address: ip(interface as u8, host),
                 mac,
             }]
         }

@@ -1,19 +1,23 @@
-//! Random changes, and every look-up compared with a few lines that say what is wanted.
+//! Random changes of both families, and every look-up compared with a few lines that say what is wanted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use router::{Change, Interface, Kind, Mac, Path, Prefix, Route};
+use router::{Change, Family, Interface, Kind, Mac, Path, Prefix, Route};
 use tables::adjacency::Kind as AdjacencyKind;
 use tables::random::Random;
 use tables::special::Special;
 
 use crate::harness::*;
 
+/// IPv6 routes that are always there.
+const RESERVED: usize = 3;
+
 /// What is wanted, as the changes said it.
 #[derive(Default)]
 struct Wanted {
     interfaces: BTreeMap<u16, Interface>,
-    neighbors: BTreeMap<(u32, u16), Mac>,
+    neighbors: BTreeMap<(IpAddr, u16), Mac>,
     routes: BTreeMap<Prefix, Route>,
 }
 
@@ -21,7 +25,7 @@ struct Wanted {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone)]
 enum Fate {
     Special(&'static str),
-    Resolve(String, u32),
+    Resolve(String, IpAddr),
     OnLink(String),
     Down,
     Send(String, u32, String),
@@ -42,10 +46,10 @@ impl Wanted {
                 address,
                 mac,
             } => {
-                self.neighbors.insert(((*address).into(), *interface), *mac);
+                self.neighbors.insert((*address, *interface), *mac);
             }
             Change::NeighborDelete { interface, address } => {
-                self.neighbors.remove(&((*address).into(), *interface));
+                self.neighbors.remove(&(*address, *interface));
             }
             Change::RouteSet { prefix, route } => {
                 self.routes.insert(*prefix, route.clone());
@@ -58,10 +62,10 @@ impl Wanted {
     }
 
     /// All that may become of packets to `destination`.
-    fn fates(&self, destination: u32) -> BTreeSet<Fate> {
+    fn fates(&self, destination: IpAddr) -> BTreeSet<Fate> {
         let covering = self.routes.iter().filter(|(p, _)| p.contains(destination));
         let special = |s| BTreeSet::from([Fate::Special(s)]);
-        match covering.max_by_key(|(p, _)| p.len()).map(|(_, r)| r) {
+        match covering.max_by_key(|(p, _)| p.length()).map(|(_, r)| r) {
             None => special("no route"),
             Some(Route::Local) => special("local"),
             Some(Route::Broadcast) => special("broadcast"),
@@ -73,7 +77,7 @@ impl Wanted {
         }
     }
 
-    fn forward(&self, paths: &[Path], destination: u32) -> BTreeSet<Fate> {
+    fn forward(&self, paths: &[Path], destination: IpAddr) -> BTreeSet<Fate> {
         let up = |p: &&Path| self.interfaces.get(&p.interface).is_some_and(|i| i.up);
         let ways: Vec<&Path> = paths.iter().filter(up).collect();
         if ways.is_empty() {
@@ -87,15 +91,19 @@ impl Wanted {
         ways.iter()
             .map(|p| {
                 let i = &self.interfaces[&p.interface];
-                let mtu = p.mtu.map_or(i.mtu, |mtu| mtu.max(68).min(i.mtu));
+                let (kind, least) = match destination {
+                    IpAddr::V4(_) => ([8, 0], 68),
+                    IpAddr::V6(_) => ([0x86, 0xdd], 1280),
+                };
+                let mtu = p.mtu.map_or(i.mtu, |mtu| mtu.max(least).min(i.mtu));
                 let hop = match p.gateway {
-                    Some(gateway) => gateway.into(),
+                    Some(gateway) => gateway,
                     None if found => destination,
                     None => return Fate::OnLink(i.name.clone()),
                 };
                 match self.neighbors.get(&(hop, p.interface)) {
                     Some(mac) => {
-                        let header = [&mac.0[..], &i.mac.0, &[8, 0]].concat();
+                        let header = [&mac.0[..], &i.mac.0, &kind].concat();
                         let hex = header.iter().map(|b| format!("{b:02x}")).collect();
                         Fate::Send(i.name.clone(), u32::from(mtu), hex)
                     }
@@ -107,9 +115,12 @@ impl Wanted {
 }
 
 /// What the tables say, read as a worker reads them.
-fn table(lab: &mut Lab, destination: u32) -> BTreeSet<Fate> {
+fn table(lab: &mut Lab, destination: IpAddr) -> BTreeSet<Fate> {
     let cx = lab.workers[0].context();
-    let entry = cx.fib.lookup(destination);
+    let entry = match destination {
+        IpAddr::V4(to) => cx.fib.lookup(to.into()),
+        IpAddr::V6(to) => cx.ip6.lookup(&to.octets()),
+    };
     let buckets = if entry.is_multi() { 16 } else { 1 };
     let ids = (0..buckets).map(|b| cx.groups.bucket(entry.group(), b << 28));
     ids.map(|id| {
@@ -131,7 +142,9 @@ fn table(lab: &mut Lab, destination: u32) -> BTreeSet<Fate> {
                 let header = a.header().iter().map(|b| format!("{b:02x}")).collect();
                 Fate::Send(name, a.mtu().into(), header)
             }
-            AdjacencyKind::Incomplete => Fate::Resolve(name, cx.adjacencies.next_hop(id)),
+            AdjacencyKind::Incomplete => {
+                Fate::Resolve(name, cx.adjacencies.next_hop(id).expect("a next hop"))
+            }
             AdjacencyKind::Glean => Fate::OnLink(name),
             _ => Fate::Down,
         }
@@ -140,30 +153,52 @@ fn table(lab: &mut Lab, destination: u32) -> BTreeSet<Fate> {
 }
 
 /// Few addresses, so that prefixes nest and neighbors meet routes.
-fn address(random: &mut Random) -> u32 {
+fn address(random: &mut Random, family: Family) -> IpAddr {
     let b = random.below(3) as u8;
     let d = [0, 1, 2, 127, 128, 254, 255][random.below(7) as usize];
-    u32::from_be_bytes([10, 0, b, d])
+    match family {
+        Family::V4 => Ipv4Addr::new(10, 0, b, d).into(),
+        Family::V6 => Ipv6Addr::new(0x2001, 0xdb8, 0, b.into(), 0, 0, 0, d.into()).into(),
+    }
 }
 
-fn path(random: &mut Random) -> Path {
+fn family(random: &mut Random) -> Family {
+    Family::ALL[random.below(2) as usize]
+}
+
+/// A path of a route of `family`; IPv4 routes have gateways of both.
+fn path(random: &mut Random, family: Family) -> Path {
+    let of_gateway = match random.below(3) {
+        0 => Family::V6,
+        _ => family,
+    };
     Path {
         interface: 1 + random.below(4) as u16,
-        gateway: (random.below(3) > 0).then(|| address(random).into()),
+        gateway: (random.below(3) > 0).then(|| address(random, of_gateway)),
         weight: 1 + random.below(4) as u16,
         mtu: (random.below(4) == 0).then(|| 60 + random.below(3) as u16 * 700),
-        source: (random.below(4) == 0).then(|| address(random).into()),
+        source: (random.below(4) == 0).then(|| address(random, family)),
+    }
+}
+
+fn length(random: &mut Random, family: Family) -> u8 {
+    match family {
+        // The default route rarely: painting it takes a while.
+        Family::V4 => match random.below(200) {
+            0 => 0,
+            n => [8, 16, 22, 23, 24, 25, 30, 31, 32, 32, 32][n as usize % 11],
+        },
+        Family::V6 => {
+            [0, 16, 32, 48, 62, 63, 64, 65, 112, 120, 127, 128, 128][random.below(13) as usize]
+        }
     }
 }
 
 fn change(random: &mut Random) -> Change {
     let interface = 1 + random.below(4) as u16;
-    // The default route rarely: painting it takes a while.
-    let length = match random.below(200) {
-        0 => 0,
-        n => [8, 16, 22, 23, 24, 25, 30, 31, 32, 32, 32][n as usize % 11],
-    };
-    let prefix = Prefix::new(address(random), length).unwrap();
+    let family = family(random);
+    let length = length(random, family);
+    let prefix = Prefix::new(address(random, family), length).unwrap();
     match random.below(12) {
         0..=1 => Change::InterfaceSet(Interface {
             id: interface,
@@ -176,16 +211,16 @@ fn change(random: &mut Random) -> Change {
         2 if random.below(4) == 0 => Change::InterfaceDelete(interface),
         2..=4 => Change::NeighborSet {
             interface,
-            address: address(random).into(),
+            address: address(random, family),
             mac: Mac([2, 0, 0, 0, 0, random.below(3) as u8]),
         },
         5 => Change::NeighborDelete {
             interface,
-            address: address(random).into(),
+            address: address(random, family),
         },
         6..=9 => {
             let paths = 1 + random.below(3).saturating_sub(1);
-            let forward = Route::Forward((0..paths).map(|_| path(random)).collect());
+            let forward = Route::Forward((0..paths).map(|_| path(random, family)).collect());
             let specials = [
                 Route::Local,
                 Route::Broadcast,
@@ -209,18 +244,30 @@ fn look_ups_agree_with_what_is_wanted() {
     for seed in 0..8 {
         let mut random = Random::new(seed);
         let (mut lab, mut wanted) = (Lab::sized(1, 64), Wanted::default());
+        let used = |lab: &Lab| -> Vec<u64> {
+            let tables = router::show::memory(&lab.router).tables;
+            tables.iter().map(|table| table.used).collect()
+        };
+        let before = used(&lab);
         for step in 0..4000 {
             let changes: Vec<Change> = (0..=random.below(3)).map(|_| change(&mut random)).collect();
             changes.iter().for_each(|c| wanted.apply(c));
             assert_eq!(lab.router.apply(changes.clone()), Ok(0));
             lab.workers[0].round();
             for _ in 0..6 {
-                let to = address(&mut random) ^ random.below(2);
+                let family = family(&mut random);
+                let to = address(&mut random, family);
+                // One beside it, too.
+                let to = match to {
+                    IpAddr::V4(to) => IpAddr::from((u32::from(to) ^ random.below(2)).to_be_bytes()),
+                    IpAddr::V6(to) => {
+                        IpAddr::from((u128::from(to) ^ u128::from(random.below(2))).to_be_bytes())
+                    }
+                };
                 assert_eq!(
                     table(&mut lab, to),
                     wanted.fates(to),
-                    "{} after {changes:?}, seed {seed} step {step}",
-                    std::net::Ipv4Addr::from(to)
+                    "{to} after {changes:?}, seed {seed} step {step}"
                 );
             }
         }
@@ -233,11 +280,8 @@ fn look_ups_agree_with_what_is_wanted() {
                 .collect(),
         );
         lab.apply((1..=4).map(Change::InterfaceDelete).collect());
+        assert_eq!(used(&lab), before, "seed {seed}");
         let memory = router::show::memory(&lab.router);
-        assert!(
-            memory.tables[1..].iter().all(|t| t.used == 0),
-            "seed {seed}\n{memory}"
-        );
-        assert_eq!(memory.ip4_routes, 0);
+        assert_eq!((memory.ip4_routes, memory.ip6_routes), (0, RESERVED));
     }
 }

@@ -1,7 +1,7 @@
 //! What the printers print, whatever the counters hold.
 
-use router::arp::show::neighbors;
-use router::ip4::show::{Query, adjacencies, fib, fib_list};
+use router::ip::show::{Query, adjacencies, fib, fib_list};
+use router::neighbor::show::neighbors;
 use router::show::{self, Clear, TraceError};
 use router::{Change, Interface, Route, Router};
 use tables::random::Random;
@@ -25,11 +25,12 @@ fn everything(router: &Router) -> Vec<(String, String)> {
         both(show::interfaces(router, None).unwrap()),
         both(show::buffers(router)),
         both(show::memory(router)),
-        both(fib(router, Query::Longest(FAR.into()))),
-        both(fib(router, Query::Exact(prefix("0.0.0.0/0")))),
-        both(fib_list(router, None, 0)),
-        both(fib_list(router, None, usize::MAX)),
-        both(neighbors(router)),
+        both(fib(router, Query::Longest(FAR))),
+        both(fib(router, Query::Exact(tables::ip4::Prefix::DEFAULT))),
+        both(fib_list::<u32>(router, None, 0)),
+        both(fib_list::<u128>(router, None, usize::MAX)),
+        both(fib_list::<u32>(router, None, usize::MAX)),
+        both(neighbors(router, None)),
         both(adjacencies(router)),
         both(show::threads(router)),
         both(show::trace(router)),
@@ -276,7 +277,7 @@ fn routes_are_shown_down_to_the_header() {
     };
     let paths = Route::Forward(vec![weighted(2, 1), weighted(3, 3)]);
     lab.apply(vec![route("48.2.0.0/16", paths)]);
-    let text = fib(&lab.router, "48.2.0.0/16".parse().unwrap()).to_string();
+    let text = fib::<u32>(&lab.router, "48.2.0.0/16".parse().unwrap()).to_string();
     for part in [
         "48.2.0.0/16\n  route forward\n",
         "] routes:1\n",
@@ -288,19 +289,19 @@ fn routes_are_shown_down_to_the_header() {
         assert!(text.contains(part), "{part:?} in\n{text}");
     }
     assert_eq!(
-        fib(&lab.router, "48.2.3.4".parse().unwrap()).to_string(),
+        fib::<u32>(&lab.router, "48.2.3.4".parse().unwrap()).to_string(),
         text
     );
-    assert!("48.2.3.4/16".parse::<Query>().is_err());
-    let list = fib_list(&lab.router, None, 3);
+    assert!("48.2.3.4/16".parse::<Query<u32>>().is_err());
+    let list = fib_list::<u32>(&lab.router, None, 3);
     assert_eq!((list.routes, list.list.len(), list.left_out), (14, 3, 11));
     assert_eq!(list.list[0].prefix, "10.0.1.0/24");
     let last = list.list[2].prefix.clone();
     let next = format!("... and 11 more routes: show ip fib after {last}\n");
     assert!(list.to_string().ends_with(&next));
-    let rest = fib_list(&lab.router, Some(last.parse().unwrap()), usize::MAX);
+    let rest = fib_list::<u32>(&lab.router, Some(last.parse().unwrap()), usize::MAX);
     assert_eq!((rest.list.len(), rest.left_out), (11, 0));
-    let all = fib_list(&lab.router, None, usize::MAX).list;
+    let all = fib_list::<u32>(&lab.router, None, usize::MAX).list;
     assert_eq!(all, [list.list, rest.list].concat());
 }
 

@@ -87,7 +87,7 @@ pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
     lab.sent(2).iter().for_each(|f| check(f, 2, 1500, &seen));
     lab.apply(vec![Change::NeighborDelete {
         interface: 2,
-        address: addr(2, 9).into(),
+        address: ip(2, 9),
     }]);
     let held = held(lab);
     lab.check_buffers(held);

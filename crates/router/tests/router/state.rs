@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use router::ip4::show::{Adjacency, Query, Route as Shown, fib};
+use router::ip::show::{Adjacency, Query, Route as Shown, fib};
 use router::show::memory;
 use router::state::Rejected;
 use router::{Change, Interface, Route};
@@ -12,11 +12,11 @@ use router::{Change, Interface, Route};
 use crate::harness::*;
 
 fn exact(lab: &Lab, text: &str) -> Option<Shown> {
-    fib(&lab.router, Query::Exact(prefix(text))).route
+    fib(&lab.router, Query::<u32>::Exact(text.parse().unwrap())).route
 }
 
 fn longest(lab: &Lab, destination: u32) -> Option<Shown> {
-    fib(&lab.router, Query::Longest(destination.into())).route
+    fib(&lab.router, Query::Longest(destination)).route
 }
 
 /// The one adjacency that packets to this address take.
@@ -35,7 +35,7 @@ fn a_neighbor_on_a_connected_network_has_a_host_route() {
     assert_eq!(adjacency(&lab, addr(2, 9)).kind, "rewrite");
     let gone = Change::NeighborDelete {
         interface: 2,
-        address: addr(2, 9).into(),
+        address: ip(2, 9),
     };
     lab.apply(vec![gone]);
     assert_eq!(exact(&lab, "10.0.2.9/32"), None);
@@ -70,7 +70,7 @@ fn a_neighbor_beside_a_route_of_its_own_length() {
     assert_eq!(adjacency(&lab, addr(2, 9)).kind, "rewrite");
     lab.apply(vec![Change::NeighborDelete {
         interface: 2,
-        address: addr(2, 9).into(),
+        address: ip(2, 9),
     }]);
     assert_eq!(adjacency(&lab, addr(2, 9)).kind, "glean");
     assert_eq!(exact(&lab, "10.0.2.9/32").unwrap().source, "route");
@@ -93,7 +93,7 @@ fn routes_share_path_lists_and_give_them_back() {
     let mut lab = Lab::new();
     let used = |lab: &Lab| {
         let tables = memory(&lab.router).tables;
-        (tables[2].used, tables[3].used)
+        (tables[5].used, tables[6].used)
     };
     let before = used(&lab);
     let paths = || Route::Forward(vec![via(2, 50), via(3, 50)]);
@@ -136,7 +136,7 @@ fn a_live_adjacency_is_replaced_and_never_edited() {
     assert_eq!(new.rewrite.as_deref(), Some("0200000002020207070707070800"));
     let moved = Change::NeighborSet {
         interface: 2,
-        address: addr(2, 2).into(),
+        address: ip(2, 2),
         mac: [2, 8, 8, 8, 8, 8].into(),
     };
     assert_ne!(change(moved, true).rewrite, old.rewrite);
@@ -312,7 +312,7 @@ fn a_neighbor_and_a_link_that_met_full_tables_are_right_when_there_is_room() {
     }
     let moved = Change::NeighborSet {
         interface: 2,
-        address: addr(2, 2).into(),
+        address: ip(2, 2),
         mac: [2, 8, 8, 8, 8, 8].into(),
     };
     let mtu = Change::InterfaceSet(Interface {

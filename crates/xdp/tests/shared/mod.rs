@@ -11,7 +11,9 @@ use xdp::{Counters, Router};
 
 /// As large as any test needs them.
 pub const SIZES: Sizes = Sizes {
-    second_groups: 16,
+    ip4_groups: 16,
+    ip6_pages: 16,
+    ip6_leaves: 16,
     nexthop_groups: 64,
     adjacencies: 64,
 };
@@ -72,6 +74,9 @@ fn clear(router: &Router) {
     let tables = [
         &memory.ip4_first,
         &memory.ip4_second,
+        &memory.ip6_first,
+        &memory.ip6_pages,
+        &memory.ip6_leaves,
         &memory.nexthop_groups,
         &memory.adjacencies,
         &memory.interfaces,

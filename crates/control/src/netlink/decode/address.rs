@@ -2,26 +2,36 @@
 
 use std::net::IpAddr;
 
-use kernel::netlink::layout::{AddressHeader, INET, read};
+use kernel::netlink::layout::{AddressHeader, read};
+use kernel::netlink::u32_at;
 use router::change::Address;
 
-use super::{ip, ip4};
+use super::{bits, ip};
 
 /// What RTM_NEWADDR and RTM_DELADDR say: an address and the index of its device.
 pub fn address(payload: &[u8]) -> Option<(u32, Address)> {
     let (header, attributes): (AddressHeader, _) = read(payload)?;
-    if header.family != INET || header.length > 32 {
+    if header.length > bits(header.family)? {
         return None;
     }
     // On a point-to-point link IFA_ADDRESS is the peer and IFA_LOCAL the own address.
-    let find = |kind| ip4(attributes.clone().find(kind)?);
+    let find = |kind| ip(header.family, attributes.clone().find(kind)?);
     let (peer, local) = (find(libc::IFA_ADDRESS), find(libc::IFA_LOCAL));
+    // The header has room for the first eight flags only.
+    let flags = attributes.clone().find(libc::IFA_FLAGS);
+    let flags = flags.and_then(|value| u32_at(value, 0));
+    let flags = flags.unwrap_or(header.flags.into());
+    let has = |flag: u32| flags & flag != 0;
+    let is_ip4 = local.or(peer)?.is_ipv4();
     let address = Address {
         address: local.or(peer)?,
         peer: peer.or(local)?,
         length: header.length,
         scope: header.scope,
-        secondary: u32::from(header.flags) & libc::IFA_F_SECONDARY != 0,
+        // Of IPv6 the same flag means a temporary address (RFC 8981).
+        secondary: is_ip4 && has(libc::IFA_F_SECONDARY),
+        tentative: has(libc::IFA_F_TENTATIVE) && !has(libc::IFA_F_OPTIMISTIC),
+        deprecated: has(libc::IFA_F_DEPRECATED),
     };
     Some((header.link, address))
 }

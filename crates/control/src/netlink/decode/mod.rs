@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use kernel::netlink::Message;
 use kernel::netlink::layout::{INET, INET6, RTM_DELNEXTHOP, RTM_NEWNEXTHOP};
 
-use crate::facts::Event;
+use crate::facts::{Event, Gateway};
 
 pub(super) use address::given_address;
 pub(super) use link::link;
@@ -28,7 +28,9 @@ pub fn event(message: &Message<'_>) -> Option<Event> {
         libc::RTM_NEWNEIGH => neighbor(payload).map(Event::Neighbor),
         libc::RTM_DELNEIGH => neighbor(payload).map(Event::NeighborGone),
         libc::RTM_NEWROUTE => {
-            route::route(payload).map(|route| Event::Route(route, route::place(message.flags)))
+            let route = route::route(payload)?;
+            let place = route::place(&route, message.flags);
+            Some(Event::Route(route, place))
         }
         libc::RTM_DELROUTE => route::route(payload).map(Event::RouteGone),
         RTM_NEWNEXTHOP => nexthop::nexthop(payload).map(|(id, hop)| Event::Nexthop(id, hop)),
@@ -40,14 +42,28 @@ pub fn event(message: &Message<'_>) -> Option<Event> {
 /// An address of a family (`AF_*`).
 fn ip(family: u8, bytes: &[u8]) -> Option<IpAddr> {
     match family {
-        INET => ip4(bytes).map(IpAddr::V4),
+        INET => Some(Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?).into()),
         INET6 => Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).into()),
         _ => None,
     }
 }
 
-fn ip4(bytes: &[u8]) -> Option<Ipv4Addr> {
-    Some(<[u8; 4]>::try_from(bytes).ok()?.into())
+/// The bits of a family's addresses; `None` if it is neither IPv4 nor IPv6.
+fn bits(family: u8) -> Option<u8> {
+    match family {
+        INET => Some(32),
+        INET6 => Some(128),
+        _ => None,
+    }
+}
+
+/// The gateway of an address. IPv4 that is mapped into IPv6 is for tunnels of the kernel.
+fn gateway(address: Option<IpAddr>) -> Gateway {
+    match address {
+        Some(IpAddr::V6(ip6)) if ip6.to_ipv4_mapped().is_some() => Gateway::Foreign,
+        Some(address) => Gateway::Via(address),
+        None => Gateway::Foreign,
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Neighbors.
 
-use kernel::netlink::layout::{INET, NeighborHeader, read};
+use kernel::netlink::layout::{NeighborHeader, read};
 
-use super::ip4;
+use super::ip;
 use crate::facts::Neighbor;
 
 /// The states in which the kernel sends to a neighbor.
@@ -16,14 +16,14 @@ const USABLE: u16 = libc::NUD_REACHABLE
 /// What RTM_NEWNEIGH and RTM_DELNEIGH say.
 pub fn neighbor(payload: &[u8]) -> Option<Neighbor> {
     let (header, attributes): (NeighborHeader, _) = read(payload)?;
-    if header.family != INET || header.flags & libc::NTF_PROXY != 0 {
+    if header.flags & libc::NTF_PROXY != 0 {
         return None;
     }
     let mac = attributes.clone().find(libc::NDA_LLADDR);
     let usable = header.state & USABLE != 0;
     Some(Neighbor {
         link: header.link,
-        address: ip4(attributes.find(libc::NDA_DST)?)?,
+        address: ip(header.family, attributes.find(libc::NDA_DST)?)?,
         mac: mac.and_then(|mac| mac.try_into().ok()).filter(|_| usable),
     })
 }

@@ -1,12 +1,12 @@
 //! Next-hop objects.
 
 use kernel::netlink::layout::{
-    INET, Member, NHA_BLACKHOLE, NHA_ENCAP_TYPE, NHA_FDB, NHA_GATEWAY, NHA_GROUP, NHA_ID, NHA_OIF,
+    Member, NHA_BLACKHOLE, NHA_ENCAP_TYPE, NHA_FDB, NHA_GATEWAY, NHA_GROUP, NHA_ID, NHA_OIF,
     NexthopHeader, read,
 };
 use kernel::netlink::u32_at;
 
-use super::ip4;
+use super::{gateway, ip};
 use crate::facts::{Gateway, Hop, Nexthop};
 
 /// What RTM_NEWNEXTHOP and RTM_DELNEXTHOP say: an object and its number.
@@ -20,15 +20,15 @@ pub fn nexthop(payload: &[u8]) -> Option<(u32, Nexthop)> {
             NHA_GROUP => group = Some(members(value)),
             NHA_BLACKHOLE => blackhole = true,
             NHA_OIF => hop.link = u32_at(value, 0)?,
-            NHA_GATEWAY if header.family == INET => hop.gateway = Gateway::Via(ip4(value)?),
-            NHA_GATEWAY | NHA_ENCAP_TYPE | NHA_FDB => foreign = true,
+            NHA_GATEWAY => hop.gateway = gateway(ip(header.family, value)),
+            NHA_ENCAP_TYPE | NHA_FDB => foreign = true,
             _ => {}
         }
     }
     let nexthop = match group {
         Some(members) => Nexthop::Group(members),
         None if blackhole => Nexthop::Blackhole,
-        None if foreign => Nexthop::Foreign,
+        None if foreign || hop.gateway == Gateway::Foreign => Nexthop::Foreign,
         None => Nexthop::Hop(hop),
     };
     Some((id?, nexthop))

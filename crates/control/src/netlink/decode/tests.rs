@@ -2,11 +2,11 @@ use proptest::prelude::*;
 
 use kernel::netlink::layout::{NHA_GATEWAY, NHA_GROUP, NHA_ID, NHA_OIF, RTAX_MTU};
 use kernel::netlink::{Builder, Messages};
-use router::change::Address;
+use router::change::{Address, Prefix};
 
 use super::route::route_mtu;
 use super::*;
-use crate::facts::{Gateway, Hop, Hops, Nexthop, Place, Route};
+use crate::facts::{Gateway, Hop, Hops, Nexthop, Place, Preference, Route, RouteKind};
 
 fn decoded(bytes: &[u8]) -> Option<Event> {
     event(&Messages(bytes).next()?)
@@ -32,15 +32,146 @@ fn a_route_with_a_gateway() {
     };
     assert_eq!(route.source, Some([10, 9, 9, 9].into()));
     assert_eq!(
-        (route.destination, route.length, route.metric, route.mtu),
-        (0x0a01_0200, 24, 20, Some(1400))
+        (&route.prefix.to_string()[..], route.metric, route.mtu),
+        ("10.1.2.0/24", 20, Some(1400))
     );
     assert_eq!(place, Place::First);
     let hop = Hop {
-        gateway: Gateway::Via(Ipv4Addr::new(192, 0, 2, 1)),
+        gateway: Gateway::Via([192, 0, 2, 1].into()),
         ..Hop::on_link(7)
     };
     assert_eq!(route.hops, Hops::One(hop));
+}
+
+/// `2001:db8:1::/48 metric 1024 nexthop via fe80::2 dev 3 nexthop via fe80::3 dev 4 weight 2`.
+#[test]
+fn an_ip6_route_with_two_hops_goes_behind_others() {
+    let header = [10, 48, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0];
+    let gateway = |n| Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, n);
+    let mut hops = Vec::new();
+    for (link, share, n) in [(3u32, 0u8, 2), (4, 1, 3)] {
+        hops.extend_from_slice(&[28, 0, 0, share]);
+        hops.extend_from_slice(&link.to_ne_bytes());
+        hops.extend_from_slice(&[20, 0, 5, 0]);
+        hops.extend_from_slice(&gateway(n).octets());
+    }
+    let destination = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 0);
+    let message = |protocol: u8, flags: i32| {
+        let mut header = header;
+        header[5] = protocol;
+        let message = Builder::new(libc::RTM_NEWROUTE, &header)
+            .flags(flags)
+            .attribute(libc::RTA_DST, &destination.octets())
+            .number(libc::RTA_PRIORITY, 1024)
+            .attribute(libc::RTA_PREF, &[3]);
+        decoded(&message.attribute(libc::RTA_MULTIPATH, &hops).finish(0))
+    };
+    let Some(Event::Route(route, place)) = message(3, libc::NLM_F_CREATE | libc::NLM_F_EXCL) else {
+        panic!("not a route")
+    };
+    assert_eq!(place, Place::Last);
+    assert_eq!(route.prefix.to_string(), "2001:db8:1::/48");
+    let hop = |link, n, weight| Hop {
+        link,
+        gateway: Gateway::Via(gateway(n).into()),
+        weight,
+    };
+    let hops = Hops::Many([hop(3, 2, 1), hop(4, 3, 2)].into());
+    assert_eq!((route.hops, route.advertised), (hops, None));
+    let Some(Event::Route(route, place)) = message(9, libc::NLM_F_REPLACE) else {
+        panic!("not a route")
+    };
+    assert_eq!(route.advertised, Some(Preference::Low));
+    assert_eq!(place, Place::Replace);
+}
+
+#[test]
+fn an_ip4_route_by_an_ip6_gateway() {
+    let via = |family: u16, address: &[u8]| [&family.to_ne_bytes()[..], address].concat();
+    let hop = |via: &[u8]| {
+        let message = Builder::new(libc::RTM_NEWROUTE, &route_header(0))
+            .number(libc::RTA_OIF, 7)
+            .attribute(libc::RTA_VIA, via);
+        match decoded(&message.finish(0)) {
+            Some(Event::Route(route, _)) => route.hops,
+            other => panic!("{other:?}"),
+        }
+    };
+    let address = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9);
+    let by = |gateway| {
+        Hops::One(Hop {
+            gateway,
+            ..Hop::on_link(7)
+        })
+    };
+    assert_eq!(
+        hop(&via(10, &address.octets())),
+        by(Gateway::Via(address.into()))
+    );
+    // A family that is not known, an address that is cut off.
+    assert_eq!(hop(&via(28, &[0; 16])), by(Gateway::Foreign));
+    assert_eq!(hop(&via(10, &[0; 15])), by(Gateway::Foreign));
+}
+
+#[test]
+fn what_the_router_answers_for_itself_or_cannot_follow_is_no_ip6_route() {
+    let decode = |address: &str, length: u8, at: usize, value: u8| {
+        let address: Ipv6Addr = address.parse().unwrap();
+        let mut header = [10, length, 0, 0, 254, 2, 0, 1, 0, 0, 0, 0];
+        header[at] = value;
+        let message = Builder::new(libc::RTM_NEWROUTE, &header)
+            .attribute(libc::RTA_DST, &address.octets())
+            .number(libc::RTA_OIF, 7);
+        match decoded(&message.finish(0)) {
+            Some(Event::Route(route, _)) => Some(route.kind),
+            _ => None,
+        }
+    };
+    for (address, length) in [
+        ("fe80::", 64),
+        ("fe80::1", 128),
+        ("ff00::", 8),
+        ("ff02::1", 128),
+    ] {
+        assert_eq!(decode(address, length, 7, 1), None, "{address}");
+    }
+    assert_eq!(decode("fe00::", 9, 7, 1), Some(RouteKind::Unicast));
+    let anycast = decode("2001:db8::", 128, 7, libc::RTN_ANYCAST);
+    assert_eq!(anycast, Some(RouteKind::Local));
+    // By sender (`from`), of table default, a length that no address has.
+    for (at, value) in [(2, 64), (4, 253), (1, 129)] {
+        assert_eq!(decode("2001:db8::", 32, at, value), None, "{at}");
+    }
+}
+
+#[test]
+fn an_ip6_address_and_what_keeps_it_from_use() {
+    let header = [10, 64, 0x80, 0, 7, 0, 0, 0];
+    let own = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+    let with = |flags: u32| {
+        let message = Builder::new(libc::RTM_NEWADDR, &header)
+            .attribute(libc::IFA_ADDRESS, &own.octets())
+            .number(libc::IFA_FLAGS, flags);
+        decoded(&message.finish(0))
+    };
+    let address = Address::new(own, 64);
+    let tentative = Address {
+        tentative: true,
+        ..address
+    };
+    let deprecated = Address {
+        deprecated: true,
+        ..address
+    };
+    for (flags, address) in [
+        (libc::IFA_F_PERMANENT, address),
+        (libc::IFA_F_TEMPORARY, address),
+        (libc::IFA_F_TENTATIVE, tentative),
+        (libc::IFA_F_TENTATIVE | libc::IFA_F_OPTIMISTIC, address),
+        (libc::IFA_F_DEPRECATED, deprecated),
+    ] {
+        assert_eq!(with(flags), Some(Event::Address(7, address)), "{flags:#x}");
+    }
 }
 
 /// What stands in RTA_METRICS.
@@ -93,7 +224,7 @@ fn a_multipath_route() {
             .collect::<Vec<_>>(),
         [(3, 1), (4, 10)]
     );
-    assert_eq!(hops[1].gateway, Gateway::Via(Ipv4Addr::new(10, 0, 0, 4)));
+    assert_eq!(hops[1].gateway, Gateway::Via([10, 0, 0, 4].into()));
 }
 
 #[test]
@@ -105,13 +236,23 @@ fn next_hop_objects_and_their_groups() {
     let (ip4, ip6) = ([2, 0, 0, 0, 0, 0, 0, 0], [10, 0, 0, 0, 0, 0, 0, 0]);
     let by = object(ip4).attribute(NHA_GATEWAY, &[10, 0, 0, 1]);
     let hop = Hop {
-        gateway: Gateway::Via(Ipv4Addr::new(10, 0, 0, 1)),
+        gateway: Gateway::Via([10, 0, 0, 1].into()),
         ..Hop::on_link(3)
     };
     let nexthop = |nexthop| Some(Event::Nexthop(9, nexthop));
     assert_eq!(decoded(&by.finish(0)), nexthop(Nexthop::Hop(hop)));
-    let by = object(ip6).attribute(NHA_GATEWAY, &[0; 16]);
-    assert_eq!(decoded(&by.finish(0)), nexthop(Nexthop::Foreign));
+    let ip6_hop = |address: Ipv6Addr| {
+        let by = object(ip6).attribute(NHA_GATEWAY, &address.octets());
+        decoded(&by.finish(0))
+    };
+    let local = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+    let hop6 = Hop {
+        gateway: Gateway::Via(local.into()),
+        ..hop
+    };
+    assert_eq!(ip6_hop(local), nexthop(Nexthop::Hop(hop6)));
+    let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped();
+    assert_eq!(ip6_hop(mapped), nexthop(Nexthop::Foreign));
     // The last member is cut off.
     let members = [
         1, 0, 0, 0, 4, 0, 0, 0, 2, 0, 0, 0, 255, 255, 0, 0, 3, 0, 0, 0,
@@ -134,7 +275,7 @@ fn an_address_with_its_peer_scope_and_rank() {
     let address = Address {
         scope: 253,
         secondary: true,
-        ..Address::new(own.into(), 32)
+        ..Address::new(own, 32)
     };
     let far = Address {
         peer: peer.into(),
@@ -153,7 +294,7 @@ fn an_address_with_its_peer_scope_and_rank() {
 #[test]
 fn routes_of_other_tables_families_and_the_cache_are_passed_over() {
     for (at, value) in [
-        (0, 10u8),
+        (0, 7u8),
         (1, 33),
         (4, 100),
         (7, libc::RTN_MULTICAST),
@@ -199,10 +340,11 @@ fn is_possible(kind: u16, payload: &[u8]) -> bool {
     };
     match event(&message) {
         Some(Event::Route(r, _) | Event::RouteGone(r)) => {
-            let host = u32::MAX.checked_shr(r.length.into()).unwrap_or(0);
-            r.length <= 32 && r.destination & host == 0
+            Prefix::new(r.prefix.address(), r.prefix.length()) == Some(r.prefix)
         }
-        Some(Event::Address(_, a) | Event::AddressGone(_, a)) => a.length <= 32,
+        Some(Event::Address(_, a) | Event::AddressGone(_, a)) => {
+            Prefix::new(a.address, a.length).is_some() && a.address.is_ipv4() == a.peer.is_ipv4()
+        }
         _ => true,
     }
 }

@@ -4,9 +4,9 @@ use std::io;
 use std::net::IpAddr;
 
 use kernel::netlink::Builder;
-use kernel::netlink::layout::{AddressHeader, Header, INET, INET6, UNSPEC};
+use kernel::netlink::layout::{AddressHeader, Header, UNSPEC};
 
-use super::Requests;
+use super::{Requests, bytes};
 use crate::netlink::decode;
 
 impl Requests {
@@ -37,10 +37,7 @@ impl Requests {
 }
 
 fn add(link: u32, address: IpAddr, length: u8) -> Builder {
-    let (family, bytes) = match address {
-        IpAddr::V4(address) => (INET, address.octets().to_vec()),
-        IpAddr::V6(address) => (INET6, address.octets().to_vec()),
-    };
+    let (family, bytes) = bytes(address);
     let header = AddressHeader {
         length,
         link,

@@ -7,10 +7,11 @@ mod rule;
 
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 
 use kernel::netlink::layout::{
-    AddressHeader, Header, INET, LinkHeader, NeighborHeader, NexthopHeader, RTM_GETNEXTHOP,
+    AddressHeader, Header, INET, INET6, LinkHeader, NeighborHeader, NexthopHeader, RTM_GETNEXTHOP,
     RouteHeader, UNSPEC,
 };
 use kernel::netlink::{Builder, Socket};
@@ -32,14 +33,22 @@ impl Requests {
     }
 }
 
-/// The request for a whole section.
+/// The request for a whole section, of all families.
 pub fn dump(section: Section) -> Builder {
     match section {
         Section::Links => LinkHeader::named(0).message(libc::RTM_GETLINK),
-        Section::Addresses => AddressHeader::of(INET).message(libc::RTM_GETADDR),
+        Section::Addresses => AddressHeader::of(UNSPEC).message(libc::RTM_GETADDR),
         Section::Nexthops => NexthopHeader::of(UNSPEC).message(RTM_GETNEXTHOP),
-        Section::Neighbors => NeighborHeader::of(INET).message(libc::RTM_GETNEIGH),
-        Section::Routes => RouteHeader::of(INET).message(libc::RTM_GETROUTE),
+        Section::Neighbors => NeighborHeader::of(UNSPEC).message(libc::RTM_GETNEIGH),
+        Section::Routes => RouteHeader::of(UNSPEC).message(libc::RTM_GETROUTE),
+    }
+}
+
+/// The family of an address (`AF_*`), and its bytes.
+fn bytes(address: IpAddr) -> (u8, Vec<u8>) {
+    match address {
+        IpAddr::V4(address) => (INET, address.octets().to_vec()),
+        IpAddr::V6(address) => (INET6, address.octets().to_vec()),
     }
 }
 

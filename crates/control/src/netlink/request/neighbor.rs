@@ -1,17 +1,17 @@
 //! Neighbors: reading them, and having them resolved.
 
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use kernel::netlink::Builder;
-use kernel::netlink::layout::{Header, INET, NeighborHeader, read};
+use kernel::netlink::layout::{Header, NeighborHeader, read};
 
-use super::{Requests, dump};
+use super::{Requests, bytes, dump};
 use crate::facts::{Neighbor, Section};
 use crate::netlink::decode;
 
 impl Requests {
-    /// The IPv4 neighbors on a device.
+    /// The neighbors on a device.
     ///
     /// # Errors
     /// What the kernel reports.
@@ -34,7 +34,7 @@ impl Requests {
     ///
     /// # Errors
     /// ENODEV: no such device; ENETDOWN: it is down.
-    pub fn use_neighbor(&mut self, link: u32, address: Ipv4Addr) -> io::Result<()> {
+    pub fn use_neighbor(&mut self, link: u32, address: IpAddr) -> io::Result<()> {
         if self.is_permanent(link, address)? {
             return Ok(());
         }
@@ -44,7 +44,7 @@ impl Requests {
 
     /// Whether a neighbor needs no resolution (NUD_PERMANENT, NUD_NOARP). One that is not known
     /// does.
-    fn is_permanent(&mut self, link: u32, address: Ipv4Addr) -> io::Result<bool> {
+    fn is_permanent(&mut self, link: u32, address: IpAddr) -> io::Result<bool> {
         const SETTLED: u16 = libc::NUD_PERMANENT | libc::NUD_NOARP;
         let mut state = 0;
         let request = request(libc::RTM_GETNEIGH, link, address, 0);
@@ -62,13 +62,12 @@ impl Requests {
 }
 
 /// A message about one neighbor.
-fn request(kind: u16, link: u32, address: Ipv4Addr, flags: u8) -> Builder {
+fn request(kind: u16, link: u32, address: IpAddr, flags: u8) -> Builder {
+    let (family, bytes) = bytes(address);
     let header = NeighborHeader {
         link,
         flags,
-        ..NeighborHeader::of(INET)
+        ..NeighborHeader::of(family)
     };
-    header
-        .message(kind)
-        .attribute(libc::NDA_DST, &address.octets())
+    header.message(kind).attribute(libc::NDA_DST, &bytes)
 }

@@ -2,23 +2,25 @@
 
 use std::io;
 
-use kernel::netlink::layout::{FRA_PRIORITY, Header, INET, RuleHeader, read};
+use kernel::netlink::layout::{FRA_PRIORITY, Header, RuleHeader, UNSPEC, read};
 use kernel::netlink::u32_at;
 
 use super::Requests;
 
 impl Requests {
-    /// Whether IPv4 routing depends on more than the destination: policy rules (`ip rule`) beside
-    /// the kernel's own three, for tables local, main and default.
+    /// Whether routing depends on more than the destination: policy rules (`ip rule`) beside
+    /// the kernel's own, for tables local, main and, of IPv4, default.
     ///
     /// # Errors
     /// What the kernel reports.
     pub fn has_policy_rules(&mut self) -> io::Result<bool> {
         let mut more = false;
-        self.0
-            .dump(RuleHeader::of(INET).message(libc::RTM_GETRULE), |message| {
+        self.0.dump(
+            RuleHeader::of(UNSPEC).message(libc::RTM_GETRULE),
+            |message| {
                 more |= !is_usual(message.payload);
-            })?;
+            },
+        )?;
         Ok(more)
     }
 }

@@ -1,37 +1,41 @@
-//! `show ip fib PREFIX`: what a destination leads to, from the route to the Ethernet header.
+//! `show ip fib PREFIX`, `show ip6 fib PREFIX`: what a destination leads to, from the route to the Ethernet header.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use serde::Serialize;
 
+use tables::Fib as _;
 use tables::entry::Entry;
+use tables::prefix::Prefix;
 use tables::special::Special;
 
 use super::adjacency::{Adjacency, adjacency, decision};
+use crate::Router;
+use crate::family::Ip;
 use crate::show::text::name;
-use crate::{Prefix, Router};
+use crate::state::Held;
 
 /// What to look up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Query {
+pub enum Query<A> {
     /// The route of exactly this prefix.
-    Exact(Prefix),
+    Exact(Prefix<A>),
     /// The longest prefix with this address in it.
-    Longest(Ipv4Addr),
+    Longest(A),
 }
 
-impl FromStr for Query {
+impl<A: Ip> FromStr for Query<A> {
     type Err = String;
 
     /// `10.0.0.0/8` is exact, `10.1.2.3` asks for the longest match.
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.parse() {
-            Ok(address) => Ok(Query::Longest(address)),
+        match text.parse::<A::Ip>() {
+            Ok(address) => Ok(Query::Longest(address.into())),
             Err(_) => match text.parse() {
                 Ok(prefix) => Ok(Query::Exact(prefix)),
-                Err(e) => Err(format!("ip fib: {e}")),
+                Err(e) => Err(format!("fib: {e}")),
             },
         }
     }
@@ -40,6 +44,8 @@ impl FromStr for Query {
 /// A route in full, if there is one.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub struct Fib {
+    /// `ipv4` or `ipv6`.
+    pub family: &'static str,
     /// Routes in the table.
     pub routes: usize,
     /// The route.
@@ -75,13 +81,13 @@ pub struct Path {
     /// Interface.
     pub interface: String,
     /// Next hop; none: the destination is on the link.
-    pub gateway: Option<Ipv4Addr>,
+    pub gateway: Option<IpAddr>,
     /// Share of the flows.
     pub weight: u16,
     /// Largest IP packet that the route allows; none: the interface's limit alone.
     pub mtu: Option<u16>,
     /// Where the router's own packets come from, if the route says it.
-    pub source: Option<Ipv4Addr>,
+    pub source: Option<IpAddr>,
 }
 
 /// Buckets of a group with one adjacency.
@@ -96,20 +102,21 @@ pub struct Buckets {
 }
 
 /// The route that `query` asks for.
-pub fn fib(router: &Router, query: Query) -> Fib {
-    let routes = router.state.fib.routes();
+pub fn fib<A: Held>(router: &Router, query: Query<A>) -> Fib {
+    let routes = A::routes(&router.state).fib.routes();
     let prefix = match query {
         Query::Exact(prefix) => routes.get(prefix).map(|_| prefix),
-        Query::Longest(address) => routes.longest_match(address.into()).map(|(p, _)| p),
+        Query::Longest(address) => routes.longest_match(address).map(|(p, _)| p),
     };
     Fib {
+        family: A::FAMILY.name(),
         routes: routes.len(),
         route: prefix.and_then(|p| route(router, p)),
     }
 }
 
-fn route(router: &Router, prefix: Prefix) -> Option<Route> {
-    let entry = *router.state.fib.routes().get(prefix)?;
+fn route<A: Held>(router: &Router, prefix: Prefix<A>) -> Option<Route> {
+    let entry = *A::routes(&router.state).fib.routes().get(prefix)?;
     let (source, kind) = origin(router, prefix, entry);
     let group = entry.group();
     let nexthops = &router.state.nexthops;
@@ -128,12 +135,12 @@ fn route(router: &Router, prefix: Prefix) -> Option<Route> {
 }
 
 /// Where a route comes from and what it does.
-pub(super) fn origin(
+pub(super) fn origin<A: Held>(
     router: &Router,
-    prefix: Prefix,
+    prefix: Prefix<A>,
     entry: Entry,
 ) -> (&'static str, &'static str) {
-    let of_neighbor = router.state.hosts.contains_key(&prefix);
+    let of_neighbor = A::routes(&router.state).is_neighbor(prefix);
     let source = if of_neighbor { "neighbor" } else { "route" };
     (
         source,
@@ -173,7 +180,7 @@ pub(super) const HASH: &str = "flow hash:[src dst sport dport proto]";
 
 impl fmt::Display for Fib {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "ipv4 {HASH} routes:{}", self.routes)?;
+        writeln!(f, "{} {HASH} routes:{}", self.family, self.routes)?;
         match &self.route {
             Some(route) => write!(f, "{route}"),
             None => writeln!(f, "no such route"),
@@ -208,7 +215,11 @@ impl fmt::Display for Route {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ip4 weight={}", self.weight)?;
+        let family = match self.gateway {
+            Some(IpAddr::V6(_)) => "ip6",
+            _ => "ip4",
+        };
+        write!(f, "{family} weight={}", self.weight)?;
         if let Some(mtu) = self.mtu {
             write!(f, " mtu={mtu}")?;
         }

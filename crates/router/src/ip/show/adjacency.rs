@@ -1,7 +1,7 @@
 //! `show adjacency`: where packets go and what is put in front of them.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use serde::Serialize;
 
@@ -9,6 +9,7 @@ use tables::adjacency::{AdjacencyId, Kind};
 use tables::special::Special;
 
 use crate::Router;
+use crate::family::Family;
 use crate::show::text::name;
 
 /// All adjacencies.
@@ -23,14 +24,16 @@ pub struct Adjacencies {
 pub struct Adjacency {
     /// Number.
     pub id: AdjacencyId,
+    /// Family of its packets, `ipv4` or `ipv6`; none: of both.
+    pub family: Option<&'static str>,
     /// `rewrite`, `glean`, `incomplete`, `drop`, or the decision of a special one.
     pub kind: &'static str,
     /// Interface that it sends by.
     pub interface: Option<String>,
     /// Next hop.
-    pub next_hop: Option<Ipv4Addr>,
+    pub next_hop: Option<IpAddr>,
     /// Where the router's own packets by it come from.
-    pub source: Option<Ipv4Addr>,
+    pub source: Option<IpAddr>,
     /// Largest IP packet in bytes.
     pub mtu: u16,
     /// The Ethernet header that it writes, in hexadecimal.
@@ -62,10 +65,11 @@ pub(crate) fn adjacency(router: &Router, id: AdjacencyId) -> Option<Adjacency> {
         .unwrap_or(&a.header);
     Some(Adjacency {
         id,
+        family: Family::of_ethertype(a.ethertype()).map(Family::name),
         kind,
         interface: special.is_none().then(|| name(router, a.tx_if)),
-        next_hop: (a.next_hop != 0).then(|| a.next_hop.into()),
-        source: (a.source != 0).then(|| a.source.into()),
+        next_hop: a.next_hop,
+        source: a.source,
         mtu: a.mtu,
         rewrite: (kind == "rewrite").then(|| used.iter().map(|b| format!("{b:02x}")).collect()),
     })
@@ -86,20 +90,24 @@ pub(super) fn decision(special: Special) -> &'static str {
 
 impl fmt::Display for Adjacency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family = self.family.unwrap_or("ip");
         let Some(interface) = &self.interface else {
-            return write!(f, "ipv4 {}", self.kind);
+            return write!(f, "{family} {}", self.kind);
         };
         let mtu = self.mtu;
         match (self.kind, self.next_hop, &self.rewrite) {
             ("rewrite", Some(hop), Some(header)) => {
-                write!(f, "ipv4 via {hop} {interface}: mtu:{mtu} {header}")
+                write!(f, "{family} via {hop} {interface}: mtu:{mtu} {header}")
             }
             ("incomplete", Some(hop), _) => {
-                write!(f, "arp-ipv4: via {hop} {interface}: mtu:{mtu} unresolved")
+                write!(
+                    f,
+                    "arp-{family}: via {hop} {interface}: mtu:{mtu} unresolved"
+                )
             }
-            ("glean", ..) => write!(f, "ipv4-glean: {interface}: mtu:{mtu}"),
-            (kind, Some(hop), _) => write!(f, "ipv4-{kind}: via {hop} {interface}"),
-            (kind, None, _) => write!(f, "ipv4-{kind}: {interface}"),
+            ("glean", ..) => write!(f, "{family}-glean: {interface}: mtu:{mtu}"),
+            (kind, Some(hop), _) => write!(f, "{family}-{kind}: via {hop} {interface}"),
+            (kind, None, _) => write!(f, "{family}-{kind}: {interface}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `show ip fib` and `show adjacency`.
+//! `show ip fib`, `show ip6 fib` and `show adjacency`.
 
 mod adjacency;
 mod fib;
@@ -7,4 +7,4 @@ mod fib_list;
 pub(crate) use adjacency::adjacency;
 pub use adjacency::{Adjacencies, Adjacency, adjacencies};
 pub use fib::{Buckets, Fib, Path, Query, Route, fib};
-pub use fib_list::{FibList, Listed, fib_list};
+pub use fib_list::{FibList, Listed, Nodes, fib_list};

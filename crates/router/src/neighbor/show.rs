@@ -1,11 +1,12 @@
-//! `show neighbors`: the neighbors whose Ethernet addresses are known.
+//! `show neighbors`, `show ip neighbors`, `show ip6 neighbors`: the neighbors whose Ethernet addresses are known.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use serde::Serialize;
 
 use crate::Router;
+use crate::family::Family;
 use crate::show::text::name;
 
 /// All neighbors.
@@ -20,22 +21,23 @@ pub struct Neighbors {
 pub struct Neighbor {
     /// Seconds since it was last set.
     pub age_seconds: f64,
-    /// IPv4 address.
-    pub address: Ipv4Addr,
+    /// IP address.
+    pub address: IpAddr,
     /// Ethernet address.
     pub mac: String,
     /// Name of the interface.
     pub interface: String,
 }
 
-/// All neighbors that are resolved.
-pub fn neighbors(router: &Router) -> Neighbors {
+/// The neighbors of a family, or of both, that are resolved.
+pub fn neighbors(router: &Router, family: Option<Family>) -> Neighbors {
     let all = router.state.links.neighbors.iter();
+    let all = all.filter(|((address, _), _)| family.is_none_or(|of| of == Family::of(*address)));
     Neighbors {
         neighbors: all
             .map(|(&(address, interface), n)| Neighbor {
                 age_seconds: n.since.elapsed().as_secs_f64(),
-                address: address.into(),
+                address,
                 mac: n.mac.to_string(),
                 interface: name(router, interface),
             })
@@ -53,7 +55,11 @@ impl fmt::Display for Neighbors {
             writeln!(
                 f,
                 "{:>12.4}{:16}{:<21}{:<20} {}",
-                n.age_seconds, "", n.address, n.mac, n.interface
+                n.age_seconds,
+                "",
+                n.address.to_string(),
+                n.mac,
+                n.interface
             )?;
         }
         Ok(())

@@ -1,23 +1,43 @@
-//! `show ip fib`: many routes, a line or two each.
+//! `show ip fib`, `show ip6 fib`: many routes, a line or two each.
 
 use std::fmt;
 
 use serde::Serialize;
 
+use tables::Fib as _;
+use tables::prefix::Prefix;
+
 use super::fib::{HASH, Path, origin, path};
-use crate::{Prefix, Router};
+use crate::Router;
+use crate::family::Family;
+use crate::state::Held;
 
 /// The table's routes in short, up to a limit.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub struct FibList {
+    /// `ipv4` or `ipv6`.
+    pub family: &'static str,
     /// Routes in the table.
     pub routes: usize,
-    /// Second-level groups in use.
-    pub second_level_groups: usize,
+    /// Of IPv4: second-level groups in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub second_level_groups: Option<usize>,
+    /// Of IPv6: pages and leaves in use.
+    #[serde(flatten)]
+    pub nodes: Option<Nodes>,
     /// Routes by address, then length.
     pub list: Vec<Listed>,
     /// Routes that follow those in `list`, beyond the limit.
     pub left_out: usize,
+}
+
+/// Nodes of the IPv6 table in use.
+#[derive(Debug, Clone, Copy, Serialize, PartialEq, Eq)]
+pub struct Nodes {
+    /// Pages.
+    pub pages: usize,
+    /// Leaves.
+    pub leaves: usize,
 }
 
 /// A route in short.
@@ -35,21 +55,26 @@ pub struct Listed {
 
 /// The first `limit` routes of the table, or the first that follow `after`, by address, then
 /// length.
-pub fn fib_list(router: &Router, after: Option<Prefix>, limit: usize) -> FibList {
-    let fib = &router.state.fib;
-    let routes = fib.routes();
-    let wanted = |p: &Prefix| after.is_none_or(|a| *p > a);
-    let mut prefixes: Vec<Prefix> = routes.iter().map(|(p, _)| p).filter(wanted).collect();
+pub fn fib_list<A: Held>(router: &Router, after: Option<Prefix<A>>, limit: usize) -> FibList {
+    let routes = A::routes(&router.state).fib.routes();
+    let wanted = |p: &Prefix<A>| after.is_none_or(|a| *p > a);
+    let mut prefixes: Vec<Prefix<A>> = routes.iter().map(|(p, _)| p).filter(wanted).collect();
     let left_out = prefixes.len().saturating_sub(limit);
     if left_out > 0 && limit > 0 {
         prefixes.select_nth_unstable(limit - 1);
     }
     prefixes.truncate(limit);
     prefixes.sort_unstable();
-    let usage = fib.usage();
+    let (ip4, ip6) = (router.state.ip4.fib.usage(), router.state.ip6.fib.usage());
+    let nodes = Nodes {
+        pages: ip6.pages.used(),
+        leaves: ip6.leaves.used(),
+    };
     FibList {
+        family: A::FAMILY.name(),
         routes: routes.len(),
-        second_level_groups: usage.total.saturating_sub(usage.free + usage.retired),
+        second_level_groups: (A::FAMILY == Family::V4).then(|| ip4.used()),
+        nodes: (A::FAMILY == Family::V6).then_some(nodes),
         list: prefixes
             .into_iter()
             .filter_map(|p| listed(router, p))
@@ -58,8 +83,8 @@ pub fn fib_list(router: &Router, after: Option<Prefix>, limit: usize) -> FibList
     }
 }
 
-fn listed(router: &Router, prefix: Prefix) -> Option<Listed> {
-    let entry = *router.state.fib.routes().get(prefix)?;
+fn listed<A: Held>(router: &Router, prefix: Prefix<A>) -> Option<Listed> {
+    let entry = *A::routes(&router.state).fib.routes().get(prefix)?;
     let (source, kind) = origin(router, prefix, entry);
     let paths = router.state.nexthops.paths(entry.group());
     Some(Listed {
@@ -72,16 +97,29 @@ fn listed(router: &Router, prefix: Prefix) -> Option<Listed> {
 
 impl fmt::Display for FibList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (routes, groups) = (self.routes, self.second_level_groups);
-        writeln!(f, "ipv4 {HASH} routes:{routes} second-level:{groups}")?;
+        write!(f, "{} {HASH} routes:{}", self.family, self.routes)?;
+        if let Some(groups) = self.second_level_groups {
+            write!(f, " second-level:{groups}")?;
+        }
+        if let Some(Nodes { pages, leaves }) = self.nodes {
+            write!(f, " pages:{pages} leaves:{leaves}")?;
+        }
+        writeln!(f)?;
         self.list
             .iter()
             .try_for_each(|route| write!(f, "{route}"))?;
         match self.left_out {
             0 => Ok(()),
             n => {
-                let last = self.list.last().map_or("0.0.0.0/0", |route| &route.prefix);
-                writeln!(f, "... and {n} more routes: show ip fib after {last}")
+                let (command, first) = match self.nodes {
+                    None => ("ip", "0.0.0.0/0"),
+                    Some(_) => ("ip6", "::/0"),
+                };
+                let last = self.list.last().map_or(first, |route| &route.prefix);
+                writeln!(
+                    f,
+                    "... and {n} more routes: show {command} fib after {last}"
+                )
             }
         }
     }

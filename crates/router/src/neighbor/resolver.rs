@@ -1,30 +1,36 @@
-//! ip4-arp: has the kernel resolve a neighbor, and holds a few of its packets meanwhile.
+//! The node that has the kernel resolve a neighbor, and holds a few of its packets meanwhile: one for
+//! the packets of each family.
 
-use std::net::Ipv4Addr;
+use std::marker::PhantomData;
+use std::net::IpAddr;
 
 use graph::trace::{Names, Record};
-use graph::{Desc, Each, Emit, Pool, edges};
+use graph::{Desc, Each, Edges, Emit, Pool};
 use tables::adjacency::Kind;
-use wire::ip4;
 
 use crate::bucket::Allowance;
 use crate::change::InterfaceId;
 use crate::context::Cx;
 use crate::event::Event;
-use crate::icmp4::Error;
+use crate::icmp::Error;
 
-edges! {
-    /// Ways out of ip4-arp.
-    pub enum Next {
-        /// Something has changed: try again.
-        Lookup => Node("ip4-lookup"),
-        /// The neighbor did not answer: send an ICMP error.
-        Unresolved => Node("icmp4-error") as Answered,
-        /// More packets than are held for one neighbor, or for all of them.
-        Full => Drop("more packets than are held for unresolved neighbors"),
-        /// Too many new neighbors at once; perhaps somebody scans the network.
-        Limited => Drop("more unresolved neighbors than are asked for in a second"),
-    }
+/// What the node of a family needs to know of its packets.
+pub trait Packets: Send + 'static {
+    /// Name of the node.
+    const NAME: &'static str;
+    /// Its edges.
+    type Next: Edges;
+    /// Something has changed: try again.
+    const LOOKUP: Self::Next;
+    /// The neighbor did not answer.
+    const UNRESOLVED: Self::Next;
+    /// More packets than are held.
+    const FULL: Self::Next;
+    /// More new neighbors than are asked for.
+    const LIMITED: Self::Next;
+
+    /// Where an IP packet of the family is to go.
+    fn destination(packet: &[u8]) -> Option<IpAddr>;
 }
 
 /// Most neighbors that packets are held for, and most packets held for each.
@@ -50,7 +56,7 @@ pub(crate) fn allowance() -> Allowance {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Neighbor {
     interface: InterfaceId,
-    address: Ipv4Addr,
+    address: IpAddr,
 }
 
 impl Neighbor {
@@ -77,16 +83,18 @@ struct Waiting {
 }
 
 /// The node.
-pub struct Resolver {
+pub struct Resolver<P> {
+    of: PhantomData<fn() -> P>,
     waiting: Vec<Waiting>,
     /// Empty lists, so that nothing is allocated while packets flow.
     lists: Vec<Vec<Desc>>,
     seen: u64,
 }
 
-impl Default for Resolver {
+impl<P> Default for Resolver<P> {
     fn default() -> Self {
         Resolver {
+            of: PhantomData,
             waiting: Vec::with_capacity(NEIGHBORS),
             lists: (0..NEIGHBORS)
                 .map(|_| Vec::with_capacity(PACKETS))
@@ -96,19 +104,19 @@ impl Default for Resolver {
     }
 }
 
-impl Resolver {
-    fn hold(&mut self, cx: &Cx, out: &mut Emit<'_, Next>, d: Desc) {
-        let Some((who, gateway)) = next_hop(cx, out.pool(), &d) else {
-            return out.push(Next::Full, d);
+impl<P: Packets> Resolver<P> {
+    fn hold(&mut self, cx: &Cx, out: &mut Emit<'_, P::Next>, d: Desc) {
+        let Some((who, gateway)) = next_hop::<P>(cx, out.pool(), &d) else {
+            return out.push(P::FULL, d);
         };
         let found = self.waiting.iter().position(|w| w.who == who);
         if found.is_none() && !gateway && !cx.limits.asks.take(who.interface, out.now()) {
-            return out.push(Next::Limited, d);
+            return out.push(P::LIMITED, d);
         }
         let Some(index) = found.or_else(|| self.place(who, gateway, out)) else {
             // Its next packet finds it resolved.
             who.ask(cx);
-            return out.push(Next::Full, d);
+            return out.push(P::FULL, d);
         };
         let waiting = &mut self.waiting[index];
         waiting.wanted = true;
@@ -123,13 +131,18 @@ impl Resolver {
         if waiting.packets.len() < PACKETS {
             waiting.packets.push(d);
         } else {
-            out.push(Next::Full, d);
+            out.push(P::FULL, d);
         }
     }
 
     /// The index of a place for a neighbor's packets. If all are taken, it is the oldest one's, but
     /// a gateway gives way to gateways only.
-    fn place(&mut self, who: Neighbor, gateway: bool, out: &mut Emit<'_, Next>) -> Option<usize> {
+    fn place(
+        &mut self,
+        who: Neighbor,
+        gateway: bool,
+        out: &mut Emit<'_, P::Next>,
+    ) -> Option<usize> {
         if self.lists.is_empty() {
             let all = 0..self.waiting.len();
             let oldest = all.min_by_key(|i| (self.waiting[*i].gateway, self.waiting[*i].since))?;
@@ -137,7 +150,7 @@ impl Resolver {
                 return None;
             }
             for d in self.waiting[oldest].packets.drain(..) {
-                out.push(Next::Full, d);
+                out.push(P::FULL, d);
             }
             self.forget(oldest);
         }
@@ -160,28 +173,22 @@ impl Resolver {
 }
 
 /// The neighbor that has to be resolved for this packet, and whether it is a gateway.
-fn next_hop(cx: &Cx, pool: &Pool, d: &Desc) -> Option<(Neighbor, bool)> {
+fn next_hop<P: Packets>(cx: &Cx, pool: &Pool, d: &Desc) -> Option<(Neighbor, bool)> {
     let adjacency = cx.adjacencies.load(d.adjacency());
     let gateway = adjacency.kind() == Kind::Incomplete;
     let address = match gateway {
-        true => cx.adjacencies.next_hop(d.adjacency()),
-        false => {
-            let packet = pool.bytes_of(d).get(d.l3 as usize..)?;
-            ip4::Header::parse(packet)?.0.dst()
-        }
+        true => cx.adjacencies.next_hop(d.adjacency())?,
+        false => P::destination(pool.bytes_of(d).get(d.l3 as usize..)?)?,
     };
-    let who = Neighbor {
-        interface: adjacency.tx_if(),
-        address: address.into(),
-    };
-    Some((who, gateway))
+    let interface = adjacency.tx_if();
+    Some((Neighbor { interface, address }, gateway))
 }
 
-impl Each<Cx> for Resolver {
-    const NAME: &'static str = "ip4-arp";
-    type Next = Next;
+impl<P: Packets> Each<Cx> for Resolver<P> {
+    const NAME: &'static str = P::NAME;
+    type Next = P::Next;
 
-    fn packet(&mut self, cx: &Cx, out: &mut Emit<'_, Next>, d: Desc) {
+    fn packet(&mut self, cx: &Cx, out: &mut Emit<'_, P::Next>, d: Desc) {
         self.hold(cx, out, d);
     }
 
@@ -192,14 +199,14 @@ impl Each<Cx> for Resolver {
     fn polls(&self) -> bool {
         true
     }
-    fn poll(&mut self, cx: &Cx, out: &mut Emit<'_, Next>) {
+    fn poll(&mut self, cx: &Cx, out: &mut Emit<'_, P::Next>) {
         let changed = std::mem::replace(&mut self.seen, cx.changes) != cx.changes;
         for i in (0..self.waiting.len()).rev() {
             let waiting = &mut self.waiting[i];
             if out.tick().saturating_sub(waiting.since) > GIVE_UP_MS {
                 for mut d in waiting.packets.drain(..) {
-                    d.set_argument(Error::HOST_UNREACHABLE.number());
-                    out.push(Next::Unresolved, d);
+                    d.set_argument(Error::Unreachable.number());
+                    out.push(P::UNRESOLVED, d);
                 }
                 self.forget(i);
             } else if !waiting.wanted {
@@ -208,7 +215,7 @@ impl Each<Cx> for Resolver {
             } else if changed {
                 waiting.wanted = false;
                 for d in waiting.packets.drain(..) {
-                    out.push(Next::Lookup, d);
+                    out.push(P::LOOKUP, d);
                 }
             }
         }
