@@ -59,15 +59,22 @@ impl Entry {
     }
 
     /// Whether the kernel makes this IPv6 route and another of its kind and rank one with several
-    /// next hops (`rt6_qualify_for_ecmp`).
+    /// next hops (`rt6_qualify_for_ecmp`): not those that it has from router advertisements itself.
     pub fn spreads(&self) -> bool {
-        let by_gateway = |hop: &Hop| hop.gateway != Gateway::OnLink;
-        self.advertised.is_none()
-            && match &self.hops {
-                Hops::One(hop) => by_gateway(hop),
-                Hops::Many(hops) => hops.iter().all(by_gateway),
-                Hops::Object(_) => false,
-            }
+        match &self.hops {
+            Hops::One(hop) => self.advertised.is_none() && hop.gateway != Gateway::OnLink,
+            Hops::Many(_) => true,
+            Hops::Object(_) => false,
+        }
+    }
+
+    /// Whether this IPv6 route is another one and further next hops. Programs, too, make routes of
+    /// router advertisements, and only what becomes of them shows that the kernel did not.
+    pub fn extends(&self, other: &Entry) -> bool {
+        match (&self.hops, &other.hops) {
+            (Hops::Many(all), Hops::One(hop)) => all.iter().any(|of_all| same(of_all, hop)),
+            _ => false,
+        }
     }
 
     /// Takes away the next hops that a deleted IPv6 route had. True if none is left.
@@ -79,8 +86,6 @@ impl Entry {
             (Some(mine), Some(theirs)) => (mine, theirs),
             _ => return self.hops == gone.hops,
         };
-        // A lone hop comes without its weight.
-        let same = |a: &Hop, b: &Hop| (a.link, a.gateway) == (b.link, b.gateway);
         let is_gone = |hop: &Hop| theirs.iter().any(|other| same(hop, other));
         if !mine.iter().any(is_gone) {
             return false;
@@ -93,6 +98,11 @@ impl Entry {
         };
         empty
     }
+}
+
+/// Whether two hops are the same; a lone one comes without its weight.
+fn same(a: &Hop, b: &Hop) -> bool {
+    (a.link, a.gateway) == (b.link, b.gateway)
 }
 
 /// What a route needs so that it can be used.

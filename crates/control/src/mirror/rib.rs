@@ -217,7 +217,9 @@ fn replaced<A: Ip>(list: &[Marked], entry: &Entry, place: Place) -> Option<usize
             let alike = first(|known, new| known.spreads() == new.spreads());
             alike.or_else(|| first(|_, _| true))
         }
-        (Family::V6, _) => first(|known, new| known.spreads() && new.spreads()),
+        (Family::V6, _) => {
+            first(|known, new| known.spreads() && new.spreads() || new.extends(known))
+        }
         (Family::V4, _) => None,
     }
 }

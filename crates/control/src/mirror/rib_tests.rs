@@ -233,6 +233,40 @@ fn in_order(list: &[(Prefix, Entry)]) -> Vec<(Prefix, Entry)> {
     sorted
 }
 
+/// The kernel makes one route of two that a program has learned from router advertisements.
+#[test]
+fn routes_of_a_program_that_hears_advertisements_become_one() {
+    let hop = |link| Hop {
+        link,
+        gateway: Gateway::Via([0xfe80, 0, 0, 0, 0, 0, 0, 1].into()),
+        weight: 1,
+    };
+    let entry = |hops| Entry {
+        table: Table::Main,
+        tos: 0,
+        metric: 100,
+        advertised: Some(Preference::Medium),
+        kind: RouteKind::Unicast,
+        mtu: None,
+        source: None,
+        hops,
+    };
+    let prefix = tables::ip6::Prefix::DEFAULT;
+    let mut rib = Rib::<u128>::default();
+    let count = |rib: &Rib<u128>| match rib.effective(&topology(), prefix) {
+        Some(Action::Forward(paths)) => paths.len(),
+        other => panic!("{other:?}"),
+    };
+    rib.insert(prefix, entry(Hops::One(hop(1))), Place::Last);
+    // Its own stay apart.
+    rib.insert(prefix, entry(Hops::One(hop(2))), Place::Last);
+    assert_eq!(count(&rib), 1);
+    rib.remove(prefix, &entry(Hops::One(hop(2))));
+    let both = entry(Hops::Many([hop(1), hop(2)].into()));
+    rib.insert(prefix, both, Place::Last);
+    assert_eq!(count(&rib), 2);
+}
+
 /// Routes of one IPv6 prefix as the kernel has them: by rank, those by gateways of equal rank as
 /// one.
 #[derive(Default)]

@@ -39,6 +39,11 @@ impl Netns {
         self.0.ip(words).unwrap_or_else(|e| panic!("{e}"))
     }
 
+    /// Runs `ip` inside, which may fail: `None` then.
+    pub fn try_ip(&self, words: &str) -> Option<String> {
+        self.0.ip(words).ok()
+    }
+
     /// Writes a kernel setting below /proc/sys inside.
     pub fn write(&self, setting: &str, value: &str) {
         let echo = format!("echo {value} > /proc/sys/{setting}");

@@ -13,6 +13,7 @@ mod golden;
 mod harness;
 mod icmp4;
 mod input;
+mod ip6;
 mod live;
 mod oracle;
 mod output;
