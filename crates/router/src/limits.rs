@@ -2,7 +2,7 @@
 
 use crate::bucket::{Allowance, TokenBucket};
 use crate::punt::{Class, allowances};
-use crate::{icmp4, neighbor};
+use crate::{icmp4, icmp6, neighbor};
 
 /// The limits of a router.
 #[derive(Debug)]
@@ -13,6 +13,9 @@ pub struct Limits {
     pub(crate) host: [Allowance; Class::COUNT],
     /// On ICMP errors.
     pub(crate) icmp4: TokenBucket,
+    /// On ICMPv6 errors other than "packet too big", and on those.
+    pub(crate) icmp6: TokenBucket,
+    pub(crate) too_big: TokenBucket,
 }
 
 impl Limits {
@@ -22,6 +25,8 @@ impl Limits {
             asks: neighbor::allowance(),
             host: allowances(),
             icmp4: icmp4::allowance(),
+            icmp6: icmp6::allowance(),
+            too_big: icmp6::allowance(),
         }
     }
 }

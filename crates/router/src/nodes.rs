@@ -5,7 +5,7 @@ use graph::{Fused, Node};
 
 use crate::arc::Arcs;
 use crate::context::Cx;
-use crate::{eth, icmp4, ip4, neighbor, punt};
+use crate::{eth, icmp4, icmp6, ip4, ip6, neighbor, punt};
 
 /// The node that packets from ports enter.
 pub const ENTRY: &str = "ethernet-input";
@@ -31,6 +31,14 @@ pub fn table() -> Table {
             each(ip4::Fragment::default()),
             each(neighbor::Resolver::<neighbor::Ip4>::default()),
             each(icmp4::Errors::default()),
+            node(Fused(
+                ip6::Input,
+                Fused(ip6::Lookup::default(), ip6::Rewrite),
+            )),
+            node(ip6::Lookup::default()),
+            node(ip6::Rewrite),
+            each(neighbor::Resolver::<neighbor::Ip6>::default()),
+            each(icmp6::Errors),
             each(punt::Punt),
         ],
         arcs: Arcs::default(),

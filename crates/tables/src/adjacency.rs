@@ -277,6 +277,16 @@ impl Hot {
         FAST_MTU.of(self.mtus) as u16
     }
 
+    /// Writes [`header`](Self::header) in front of a packet.
+    #[inline(always)]
+    pub fn write(&self, to: &mut [u8; 14]) {
+        let [a, b, c, d] = self.words;
+        to[0..4].copy_from_slice(&a.to_ne_bytes());
+        to[4..8].copy_from_slice(&b.to_ne_bytes());
+        to[8..12].copy_from_slice(&c.to_ne_bytes());
+        to[12..14].copy_from_slice(&d.to_ne_bytes()[..2]);
+    }
+
     /// Destination and source address and type.
     #[inline(always)]
     pub fn header(&self) -> [u8; 14] {

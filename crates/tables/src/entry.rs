@@ -54,8 +54,9 @@ impl Entry {
         self.0
     }
 
+    /// The entry of [`bits`](Self::bits).
     #[inline(always)]
-    pub(crate) const fn from_bits(bits: u32) -> Self {
+    pub const fn from_bits(bits: u32) -> Self {
         Self(bits)
     }
 }

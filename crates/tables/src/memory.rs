@@ -41,10 +41,16 @@ impl Default for Sizes {
 impl Sizes {
     /// Bytes of all tables, those of a fixed size included.
     pub fn bytes(self) -> u64 {
-        let lines = |count: u32| u64::from(count) * LINE as u64;
-        let second = u64::from(self.second_groups) * GROUP_WORDS as u64;
-        let words = second + lines(self.nexthop_groups) + lines(self.adjacencies);
-        4 * (words + (INTERFACES * LINE + FIRST_WORDS) as u64)
+        let words = |count: u32, words: usize| u64::from(count) * words as u64;
+        let sized = [
+            words(self.ip4_groups, GROUP_WORDS),
+            words(self.ip6_pages, ip6::PAGE_WORDS),
+            words(self.ip6_leaves, LINE),
+            words(self.nexthop_groups, LINE),
+            words(self.adjacencies, LINE),
+        ];
+        let fixed = FIRST_WORDS + ip6::FIRST_WORDS + INTERFACES * LINE;
+        4 * (sized.iter().sum::<u64>() + fixed as u64)
     }
 }
 
@@ -114,7 +120,9 @@ mod tests {
     #[test]
     fn the_bytes_are_those_of_all_tables() {
         let sizes = Sizes {
-            second_groups: 1 << 3,
+            ip4_groups: 1 << 3,
+            ip6_pages: 1 << 4,
+            ip6_leaves: 1 << 6,
             nexthop_groups: 1 << 5,
             adjacencies: 1 << 7,
         };

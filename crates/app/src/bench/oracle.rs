@@ -1,8 +1,9 @@
 //! Longest match by trying every length: slow, short and right.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 
-use tables::ip4::Prefix;
+use router::Prefix;
 
 /// Prefixes and the number of their next hop.
 #[derive(Default)]
@@ -17,10 +18,10 @@ impl Oracle {
     }
 
     /// The next hop of `address`.
-    pub fn lookup(&self, address: u32) -> Option<u32> {
-        (0..=32)
+    pub fn lookup(&self, address: IpAddr) -> Option<u32> {
+        (0..=128)
             .rev()
-            .filter_map(|len| Prefix::new(address, len))
-            .find_map(|p| self.routes.get(&p).copied())
+            .filter_map(|length| Prefix::new(address, length))
+            .find_map(|prefix| self.routes.get(&prefix).copied())
     }
 }

@@ -1,17 +1,18 @@
 //! One scenario: routes, flows and packets, and its rounds.
 
 use std::error::Error;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use graph::pool::{Pages, STRIDE};
 use graph::worker::Worker;
 use graph::{Buffers, Command, Desc, Handle, Pool, WorkerPort};
 use io::null::{Collected, Null};
-use router::{Change, Cx, Interface, Kind, Mac, Path, Route, Router, Setup};
-use tables::ip4::Prefix;
+use router::{Change, Cx, Family, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup};
 use tables::random::Random;
+use tables::synthetic;
 use wire::craft::Packet;
+use wire::{eth, ip, ip4, ip6};
 
 use super::oracle::Oracle;
 use super::{NodeRow, Row, Spread};
@@ -22,22 +23,25 @@ pub struct What {
     pub name: &'static str,
     /// In words.
     pub what: &'static str,
+    /// Of the packets.
+    family: Family,
     /// Packets in the ring.
     packets: usize,
     /// How often each is forwarded in a round.
     passes: usize,
-    /// Source and destination addresses from 16.0.0.4 and 48.0.0.4 on; 0: random destinations
-    /// within random routes.
+    /// Source and destination addresses from 16.0.0.4 and 48.0.0.4 on, or from 2001:db8:16::4 and
+    /// 2001:db8:48::4 on; 0: random destinations within random routes.
     flows: u32,
     /// Routes beside the connected one.
     routes: usize,
 }
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [What; 3] = [
+pub const SCENARIOS: [What; 6] = [
     What {
         name: "ip4-hot",
         what: "one flow, 256 packets, two routes: all in the first cache",
+        family: Family::V4,
         packets: 256,
         passes: 200,
         flows: 1,
@@ -46,6 +50,7 @@ pub const SCENARIOS: [What; 3] = [
     What {
         name: "ip4-flows",
         what: "251 x 251 flows, 4,096 packets, two routes",
+        family: Family::V4,
         packets: 4096,
         passes: 60,
         flows: 251,
@@ -54,10 +59,38 @@ pub const SCENARIOS: [What; 3] = [
     What {
         name: "ip4-1m-cold",
         what: "1,000,000 routes, random destinations, 262,144 packets: memory",
+        family: Family::V4,
         packets: 1 << 18,
         passes: 1,
         flows: 0,
         routes: 1_000_000,
+    },
+    What {
+        name: "ip6-hot",
+        what: "the same as ip4-hot over IPv6",
+        family: Family::V6,
+        packets: 256,
+        passes: 200,
+        flows: 1,
+        routes: 2,
+    },
+    What {
+        name: "ip6-flows",
+        what: "the same as ip4-flows over IPv6",
+        family: Family::V6,
+        packets: 4096,
+        passes: 60,
+        flows: 251,
+        routes: 2,
+    },
+    What {
+        name: "ip6-250k-cold",
+        what: "250,000 routes, random destinations, 262,144 packets: memory",
+        family: Family::V6,
+        packets: 1 << 18,
+        passes: 1,
+        flows: 0,
+        routes: 250_000,
     },
 ];
 
@@ -76,7 +109,7 @@ pub struct Scenario {
     bufs: Buffers,
     entry: u16,
     oracle: Oracle,
-    destinations: Vec<u32>,
+    destinations: Vec<IpAddr>,
     rounds: Vec<Vec<(String, f64)>>,
 }
 
@@ -180,26 +213,31 @@ impl Scenario {
         clocks
     }
 
-    fn addresses(&self, i: usize) -> (u32, u32) {
-        let flows = self.what.flows.max(1);
-        let source = u32::from(Ipv4Addr::new(16, 0, 0, 4)) + i as u32 % flows;
+    fn addresses(&self, i: usize) -> (IpAddr, IpAddr) {
+        let flows = self.what.flows.max(1) as usize;
+        let source = host(self.what.family, 16, i % flows);
         match self.destinations.get(i) {
-            Some(d) => (source, *d),
-            None => (
-                source,
-                u32::from(Ipv4Addr::new(48, 0, 0, 4)) + i as u32 / flows % flows,
-            ),
+            Some(destination) => (source, *destination),
+            None => (source, host(self.what.family, 48, i / flows % flows)),
         }
     }
 
     fn frame(&self, i: usize) -> Vec<u8> {
-        let (source, destination) = self.addresses(i);
-        Packet::udp((source, 1025), (destination, 12))
-            .without_udp_checksum()
-            .ttl(TTL)
-            .macs(OWN, OWN)
-            .frame_len(60)
-            .frame()
+        let packet = match self.addresses(i) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                let ends = [source, destination].map(u32::from);
+                Packet::udp((ends[0], 1025), (ends[1], 12)).without_udp_checksum()
+            }
+            (source, destination) => {
+                // A frame of 64 bytes has no room for UDP over IPv6.
+                let [source, destination] = [source, destination].map(|end| match end {
+                    IpAddr::V6(end) => end,
+                    IpAddr::V4(end) => end.to_ipv6_mapped(),
+                });
+                Packet::raw6(source, destination, ip::NO_NEXT_HEADER)
+            }
+        };
+        packet.ttl(TTL).macs(OWN, OWN).frame_len(60).frame()
     }
 
     /// Every packet: where the oracle says, time to live and checksum right, nothing else changed,
@@ -225,10 +263,7 @@ impl Scenario {
             let mut want = self.frame(i);
             want[..6].copy_from_slice(&mac(hop, self.what.passes).0);
             want[6..12].copy_from_slice(&OWN.0);
-            want[22] = TTL - self.what.passes as u8;
-            want[24..26].fill(0);
-            let sum = wire::checksum::of(&want[14..34]);
-            want[24..26].copy_from_slice(&sum.to_be_bytes());
+            pass_hops(&mut want[eth::LEN..], self.what.passes as u8);
             if std::mem::replace(&mut seen[self.pool.index(d) as usize], true)
                 || self.pool.bytes_of(d) != want
             {
@@ -268,6 +303,29 @@ impl Scenario {
     }
 }
 
+/// Host `number` of the network whose packets come from or go to `net`.
+fn host(family: Family, net: u8, number: usize) -> IpAddr {
+    let number = number as u32 + 4;
+    match family {
+        Family::V4 => Ipv4Addr::from(u32::from(net) << 24 | number).into(),
+        Family::V6 => {
+            // Decimal, as it is read.
+            let net = u128::from(net / 10 << 4 | net % 10);
+            Ipv6Addr::from(0x2001_0db8 << 96 | net << 80 | u128::from(number)).into()
+        }
+    }
+}
+
+/// What routers do to a packet's header.
+fn pass_hops(packet: &mut [u8], hops: u8) {
+    if packet[0] >> 4 == 6 {
+        packet[ip6::at::HOP_LIMIT] -= hops;
+    } else if let Some((header, _)) = ip4::Header::parse_mut(packet) {
+        header.ttl -= hops;
+        header.seal();
+    }
+}
+
 /// Next hop `hop`'s address. Packets that go round more than once must come back to us.
 fn mac(hop: u32, passes: usize) -> Mac {
     if passes > 1 {
@@ -291,8 +349,11 @@ fn shuffled(pool: &Arc<Pool>) -> Buffers {
 
 /// Gives the router its interface, neighbors and routes; returns the oracle that knows the same,
 /// and the packets' destinations.
-fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<u32>), Box<dyn Error>> {
-    let gateway = |hop: u32| IpAddr::from([10, 0, 0, hop as u8 + 2]);
+fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<IpAddr>), Box<dyn Error>> {
+    let gateway = |hop: u32| match what.family {
+        Family::V4 => IpAddr::from([10, 0, 0, hop as u8 + 2]),
+        Family::V6 => Ipv6Addr::from(0xfd00 << 112 | u128::from(hop + 2)).into(),
+    };
     let path = |gateway| {
         Route::Forward(vec![Path {
             interface: INTERFACE,
@@ -310,10 +371,12 @@ fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<u32>), Box<dy
         mtu: 1500,
         up: true,
     })];
-    changes.push(Change::RouteSet {
-        prefix: "10.0.0.0/24".parse()?,
-        route: path(None),
-    });
+    for prefix in ["10.0.0.0/24", "fd00::/64"] {
+        changes.push(Change::RouteSet {
+            prefix: prefix.parse()?,
+            route: path(None),
+        });
+    }
     for hop in 0..HOPS {
         changes.push(Change::NeighborSet {
             interface: INTERFACE,
@@ -322,25 +385,47 @@ fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<u32>), Box<dy
         });
     }
     let mut oracle = Oracle::default();
-    let mut destinations = Vec::new();
     let mut add = |prefix: Prefix, hop: u32| {
         oracle.insert(prefix, hop);
         changes.push(Change::RouteSet {
-            prefix: prefix.into(),
+            prefix,
             route: path(Some(gateway(hop))),
         });
     };
+    let mut destinations = Vec::new();
     if what.flows > 0 {
-        add("48.0.0.0/8".parse()?, 0);
-        add("16.0.0.0/8".parse()?, 1);
+        let two = match what.family {
+            Family::V4 => ["48.0.0.0/8", "16.0.0.0/8"],
+            Family::V6 => ["2001:db8:48::/48", "2001:db8:16::/48"],
+        };
+        add(two[0].parse()?, 0);
+        add(two[1].parse()?, 1);
     } else {
         let mut random = Random::new(2);
-        let set: Vec<Prefix> = tables::synthetic::ip4::routes(what.routes, 3);
-        for prefix in &set {
-            add(*prefix, random.below(HOPS));
+        let prefixes: Vec<Prefix>;
+        (prefixes, destinations) = synthetic(what);
+        for prefix in prefixes {
+            add(prefix, random.below(HOPS));
         }
-        destinations = tables::synthetic::ip4::destinations(&set, what.packets, 4);
     }
     router.apply(changes)?;
     Ok((oracle, destinations))
+}
+
+/// Routes such as the Internet has, and destinations within them.
+fn synthetic(what: &What) -> (Vec<Prefix>, Vec<IpAddr>) {
+    match what.family {
+        Family::V4 => {
+            let set = synthetic::ip4::routes(what.routes, 3);
+            let to = synthetic::ip4::destinations(&set, what.packets, 4);
+            let to = to.into_iter().map(|to| Ipv4Addr::from(to).into());
+            (set.into_iter().map(Prefix::from).collect(), to.collect())
+        }
+        Family::V6 => {
+            let set = synthetic::ip6::routes(what.routes, 3);
+            let to = synthetic::ip6::destinations(&set, what.packets, 4);
+            let to = to.into_iter().map(|to| Ipv6Addr::from(to).into());
+            (set.into_iter().map(Prefix::from).collect(), to.collect())
+        }
+    }
 }

@@ -8,10 +8,9 @@ use tracing::info;
 use kernel::memory::Available;
 use tables::Sizes;
 
-/// Entries of the tables that have no size of their own, at most and at least.
+/// Second-level groups of the IPv4 FIB, at most and at least; the other tables go with them.
 const ENTRIES: [u64; 2] = [1 << 16, 1 << 12];
-/// The part of the available memory that the largest table of these may take, of which an entry is
-/// 1 KiB.
+/// The part of the available memory that these groups may take, 1 KiB each.
 const PART: u64 = 8;
 const MIB: u64 = 1 << 20;
 
@@ -23,11 +22,14 @@ pub fn sizes(available: Option<Available>) -> Sizes {
     };
     let [most, least] = ENTRIES;
     let entries = (available.ordinary / PART / 1024).clamp(least, most);
-    let entries = 1 << entries.ilog2();
+    let halvings = most.ilog2() - entries.ilog2();
+    let all = Sizes::default();
     Sizes {
-        second_groups: entries,
-        nexthop_groups: entries,
-        adjacencies: entries,
+        ip4_groups: all.ip4_groups >> halvings,
+        ip6_pages: all.ip6_pages >> halvings,
+        ip6_leaves: all.ip6_leaves >> halvings,
+        nexthop_groups: all.nexthop_groups >> halvings,
+        adjacencies: all.adjacencies >> halvings,
     }
 }
 
@@ -78,7 +80,7 @@ mod tests {
         assert_eq!(sizes(None), Sizes::default());
         assert_eq!(sizes(of(24_000, 0)), Sizes::default());
         assert_eq!(sizes(of(512, 0)), Sizes::default());
-        let entries = |mib| sizes(of(mib, 0)).second_groups;
+        let entries = |mib| sizes(of(mib, 0)).ip4_groups;
         assert_eq!(
             [511, 256, 255, 10, 0].map(entries),
             [1 << 15, 1 << 15, 1 << 14, 1 << 12, 1 << 12]

@@ -13,7 +13,9 @@ edges! {
         Ip4 => Node("ip4-input"),
         /// IPv4 for us, at an interface with features.
         Features => Node("ip4-input-features"),
-        /// For the host: ARP, IPv6, broadcast and multicast, answers to its DHCP client, and all
+        /// IPv6 for us.
+        Ip6 => Node("ip6-input"),
+        /// For the host: ARP, broadcast and multicast, answers to its DHCP client, and all
         /// else that is not routed here.
         Punt => Node("punt") as Punted,
         /// From a host interface: the host sends it out of the routed one.
@@ -32,8 +34,8 @@ pub struct Input;
 
 /// The bit of multicast and broadcast in an address of [`mac`].
 const GROUP: u64 = 1;
-/// Where the IPv4 header of a frame without tags is.
-const IP4_AT: u8 = eth::LEN as u8;
+/// Where the IP header of a frame without tags is.
+const IP_AT: u8 = eth::LEN as u8;
 
 /// The Ethernet address at `at`, its first byte lowest, below 16 bits of what follows: one load, as
 /// [`Hot::is`] takes it.
@@ -52,10 +54,14 @@ impl Stage<Cx> for Input {
     fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
         let interface = cx.interfaces.load(p.rx_if);
         let destination = mac(p, 0);
-        let is_ip4 = p.header::<eth::Header>(0).ethertype() == eth::IP4;
-        p.set_l3(IP4_AT);
-        if interface.is(destination, Mode::Routed) && is_ip4 && p.len() >= eth::LEN {
-            return Next::Ip4;
+        let ethertype = p.header::<eth::Header>(0).ethertype();
+        p.set_l3(IP_AT);
+        if interface.is(destination, Mode::Routed) && p.len() >= eth::LEN {
+            match ethertype {
+                eth::IP4 => return Next::Ip4,
+                eth::IP6 => return Next::Ip6,
+                _ => {}
+            }
         }
         if p.len() < eth::LEN {
             return Next::Runt;
@@ -69,13 +75,18 @@ impl Stage<Cx> for Input {
             }
             Mode::Down | Mode::L2 => Next::Down,
             Mode::Routed | Mode::Unaddressed
-                if ours && is_ip4 && (mode == Mode::Routed || !is_dhcp_reply(p, interface)) =>
+                if ours
+                    && ethertype == eth::IP4
+                    && (mode == Mode::Routed || !is_dhcp_reply(p, interface)) =>
             {
                 match interface.is_featured() {
                     true => Next::Features,
                     false => Next::Ip4,
                 }
             }
+            // No feature looks at IPv6 yet, and no host waits for an answer to an address that it
+            // has not got: DHCPv6 and neighbor discovery use link-local addresses.
+            Mode::Routed | Mode::Unaddressed if ours && ethertype == eth::IP6 => Next::Ip6,
             _ if ours || destination & GROUP != 0 => Next::Punt,
             _ => Next::NotOurs,
         }
@@ -87,9 +98,9 @@ impl Stage<Cx> for Input {
 /// For ports whose netdev is the host's, the XDP program does the same.
 #[inline(always)]
 fn is_dhcp_reply(p: &Pkt<'_>, interface: Hot<'_>) -> bool {
-    const UDP_AT: u8 = IP4_AT + ip4::LEN as u8;
+    const UDP_AT: u8 = IP_AT + ip4::LEN as u8;
     const CLIENT_AT: u8 = UDP_AT + (udp::LEN + dhcp::CLIENT_MAC_AT) as u8;
-    let header = p.header::<ip4::Header>(IP4_AT);
+    let header = p.header::<ip4::Header>(IP_AT);
     p.len() >= usize::from(CLIENT_AT) + size_of::<eth::Mac>()
         && header.is_plain()
         && header.proto == ip::UDP

@@ -64,12 +64,7 @@ impl Stage<Cx> for Rewrite {
 pub(super) fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
     let l3 = p.l3;
     p.header_mut::<Header>(l3).decrement_ttl();
-    let [a, b, c, d] = adjacency.words;
-    let header = p.header_mut::<[u8; eth::LEN]>(l3 - eth::LEN as u8);
-    header[0..4].copy_from_slice(&a.to_ne_bytes());
-    header[4..8].copy_from_slice(&b.to_ne_bytes());
-    header[8..12].copy_from_slice(&c.to_ne_bytes());
-    header[12..14].copy_from_slice(&d.to_ne_bytes()[..2]);
+    adjacency.write(p.header_mut(l3 - eth::LEN as u8));
     p.set_tx_if(adjacency.tx_if());
 }
 

@@ -1,0 +1,6 @@
+//! ICMP for IPv6: the errors that a router sends about packets that it forwards (RFC 4443).
+
+mod error;
+
+pub(crate) use error::allowance;
+pub use error::{Errors, Next};

@@ -1,0 +1,120 @@
+//! ip6-lookup: finds the longest prefix that matches, its next-hop group, and the adjacency for the
+//! flow.
+
+use graph::{Packets, Pkt, Stage, edges};
+use tables::entry::Entry;
+use tables::ip6::Query;
+use tables::special::{FIRST_FREE, Special};
+use wire::ip;
+use wire::ip6::{Header, LEN};
+
+use crate::context::Cx;
+use crate::icmp::Error;
+
+edges! {
+    /// Ways out of ip6-lookup.
+    pub enum Next {
+        /// To a neighbor, resolved or not.
+        Rewrite => Node("ip6-rewrite"),
+        /// An own address, or a route that the kernel is to follow.
+        Punt => Node("punt") as Punted,
+        /// No route: send an ICMPv6 error.
+        NoRoute => Node("icmp6-error") as Answered,
+        /// A route of type unreachable: send an ICMPv6 error.
+        Unreachable => Node("icmp6-error") as Answered,
+        /// A route of type prohibit: send an ICMPv6 error.
+        Prohibited => Node("icmp6-error") as Answered,
+        /// A route of type blackhole.
+        Blackhole => Drop("ip6 route is a blackhole"),
+    }
+}
+
+/// Packets that are looked up together.
+const BATCH: usize = 32;
+
+/// The stage.
+pub struct Lookup {
+    queries: [Query; BATCH],
+}
+
+impl Default for Lookup {
+    fn default() -> Self {
+        Lookup {
+            queries: [Query::new(&[0; 16]); BATCH],
+        }
+    }
+}
+
+impl Stage<Cx> for Lookup {
+    const NAME: &'static str = "ip6-lookup";
+    type Next = Next;
+    const THRU: Next = Next::Rewrite;
+    const BATCH: usize = BATCH;
+
+    #[inline(always)]
+    fn prepare(&mut self, cx: &Cx, packets: &mut Packets<'_>) {
+        packets.for_each(|number, p| {
+            self.queries[number % BATCH] = Query::new(&p.header::<Header>(p.l3).dst);
+        });
+        let queries = &mut self.queries[..packets.len().min(BATCH)];
+        cx.ip6.lookup_all(queries);
+        packets.for_each(|number, p| p.set_argument(self.queries[number % BATCH].entry().bits()));
+    }
+
+    /// The packet's word is the entry that [`prepare`](Self::prepare) has found.
+    #[inline(always)]
+    fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
+        let entry = Entry::from_bits(p.argument());
+        let hash = if entry.is_multi() { flow_hash(p) } else { 0 };
+        let adjacency = cx.groups.bucket(entry.group(), hash);
+        p.set_adjacency(adjacency);
+        if adjacency < FIRST_FREE {
+            special(p, entry)
+        } else {
+            Next::Rewrite
+        }
+    }
+}
+
+/// The hash of the packet's flow: addresses, flow label, next header and ports. Packets whose first
+/// header behind the fixed one has no ports, fragments among them, are hashed without.
+#[inline(never)]
+pub fn flow_hash(p: &Pkt<'_>) -> u32 {
+    let h = p.header::<Header>(p.l3);
+    let ports = if ip::has_ports(h.next_header) {
+        u32::from_be_bytes(*p.header(p.l3 + LEN as u8))
+    } else {
+        0
+    };
+    tables::hash::flow6(
+        &h.src,
+        &h.dst,
+        h.flow_label(),
+        h.next_header,
+        (ports >> 16) as u16,
+        ports as u16,
+    )
+}
+
+#[cold]
+fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
+    // Where an ordinary group has lost all its members, its buckets name a special adjacency, too.
+    let number = if entry.is_special() {
+        entry.group()
+    } else {
+        p.adjacency()
+    };
+    match Special::of(number) {
+        Some(Special::Local | Special::Broadcast | Special::Punt) => Next::Punt,
+        Some(Special::Blackhole) => Next::Blackhole,
+        // As Linux: the address itself is unreachable only where a neighbor does not answer.
+        Some(Special::Unreachable) => tell(p, Error::NoRoute, Next::Unreachable),
+        Some(Special::Prohibit) => tell(p, Error::Prohibited, Next::Prohibited),
+        _ => tell(p, Error::NoRoute, Next::NoRoute),
+    }
+}
+
+fn tell(p: &mut Pkt<'_>, error: Error, next: Next) -> Next {
+    p.set_argument(error.number());
+    next
+}

@@ -1,0 +1,84 @@
+//! ip6-rewrite: hop limit, size against the link, and the neighbor's Ethernet header (RFC 8200
+//! sections 3 and 5).
+
+use graph::trace::{Names, Record};
+use graph::{Pkt, Stage, edges};
+use tables::adjacency::{Hot, Kind};
+use wire::eth;
+use wire::ip6::{Header, MIN_MTU};
+
+use crate::context::Cx;
+use crate::icmp::Error;
+
+edges! {
+    /// Ways out of ip6-rewrite.
+    pub enum Next {
+        /// Out.
+        Output => Interface,
+        /// The neighbor is unresolved.
+        Resolve => Node("ip6-discover-neighbor"),
+        /// Larger than the link's MTU: send an ICMPv6 error.
+        TooBig => Node("icmp6-error") as Answered,
+        /// Its hop limit has run out: send an ICMPv6 error.
+        Expired => Node("icmp6-error") as Answered,
+        /// The interface is down or gone.
+        Gone => Drop("ip6 next hop's interface is down"),
+    }
+}
+
+/// The stage.
+pub struct Rewrite;
+
+impl Stage<Cx> for Rewrite {
+    const NAME: &'static str = "ip6-rewrite";
+    type Next = Next;
+    const THRU: Next = Next::Output;
+
+    #[inline(always)]
+    fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
+        let adjacency = cx.adjacencies.load(p.adjacency());
+        let h = p.header::<Header>(p.l3);
+        let total = h.total_len();
+        if h.hop_limit <= 1 {
+            p.set_argument(Error::Expired.number());
+            return Next::Expired;
+        }
+        if total > usize::from(adjacency.fast_mtu()) {
+            return slow(p, &adjacency, total);
+        }
+        rewrite(p, &adjacency);
+        Next::Output
+    }
+
+    fn note(record: &Record, names: &dyn Names) -> Option<String> {
+        names.adjacency(record.adjacency())
+    }
+}
+
+/// Decrements the hop limit and writes the next hop's Ethernet header.
+#[inline(always)]
+fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
+    let l3 = p.l3;
+    let h = p.header_mut::<Header>(l3);
+    h.hop_limit = h.hop_limit.wrapping_sub(1);
+    adjacency.write(p.header_mut(l3 - eth::LEN as u8));
+    p.set_tx_if(adjacency.tx_if());
+}
+
+#[cold]
+fn slow(p: &mut Pkt<'_>, adjacency: &Hot, total: usize) -> Next {
+    // Every link carries packets of this size: a route with less does not change that.
+    let mtu = adjacency.mtu().max(MIN_MTU);
+    match adjacency.kind() {
+        Kind::Rewrite | Kind::Glean | Kind::Incomplete if total > usize::from(mtu) => {
+            p.set_argument(Error::TooBig(mtu).number());
+            Next::TooBig
+        }
+        Kind::Rewrite => {
+            rewrite(p, adjacency);
+            Next::Output
+        }
+        Kind::Glean | Kind::Incomplete => Next::Resolve,
+        _ => Next::Gone,
+    }
+}
