@@ -100,7 +100,6 @@ impl<C, S: Stage<C>> Node<C> for Staged<C, S> {
         S::stages()
     }
     unsafe fn frame(&mut self, cx: &C, out: &mut Out, frame: &mut Frame) {
-        let thru = S::THRU.index();
         let mut nexts = [0u8; FRAME];
         let pool = &**out.pool();
         let packets = frame.packets_mut();
@@ -132,10 +131,10 @@ impl<C, S: Stage<C>> Node<C> for Staged<C, S> {
             let mut packet = unsafe { Pkt::known(pool, &mut packets[i]) };
             let next = self.stage.packet(cx, &mut packet).index();
             nexts[i] = next;
-            differs |= next ^ thru;
+            differs |= next ^ nexts[0];
         }
         if differs == 0 {
-            out.all(thru, frame);
+            out.all(nexts[0], frame);
         } else {
             out.scatter(&nexts, frame);
         }

@@ -31,11 +31,8 @@ pub fn table() -> Table {
             each(ip4::Fragment::default()),
             each(neighbor::Resolver::<neighbor::Ip4>::default()),
             each(icmp4::Errors::default()),
-            node(Fused(
-                ip6::Input,
-                Fused(ip6::Lookup::default(), ip6::Rewrite),
-            )),
-            node(ip6::Lookup::default()),
+            node(Fused(ip6::Input, Fused(ip6::Lookup, ip6::Rewrite))),
+            node(ip6::Lookup),
             node(ip6::Rewrite),
             each(neighbor::Resolver::<neighbor::Ip6>::default()),
             each(icmp6::Errors),

@@ -7,6 +7,7 @@ use tables::adjacency::{Adjacency, Slab};
 use tables::entry::Entry;
 use tables::hash::flow5;
 use tables::ip4::{FIRST_WORDS, GROUP_WORDS};
+use tables::ip6::Cursor;
 use tables::mem::{Cells, LINE};
 use tables::nexthop::{Groups, Member};
 use tables::synthetic;
@@ -75,20 +76,31 @@ fn lookups(name: &str, reader: &ip4::Reader, destinations: &[u32]) {
 /// Destinations at once, as a node has them: a load for each, then the next one for each.
 const BATCH: usize = 32;
 
-fn batches(reader: &ip6::Reader, destinations: &[[u8; 16]]) -> u32 {
+fn batches(reader: &ip6::Reader, destinations: &[u128]) -> u32 {
     let mut sum = 0;
-    for batch in destinations.chunks_exact(BATCH) {
-        let mut queries: [ip6::Query; BATCH] =
-            std::array::from_fn(|number| ip6::Query::new(&batch[number]));
-        reader.lookup_all(&mut queries);
-        sum = queries
-            .iter()
-            .fold(sum, |sum, query| sum ^ query.entry().bits());
+    for batch in destinations.chunks(BATCH) {
+        let mut at = [Cursor::from_word(0); BATCH];
+        for (at, dst) in at.iter_mut().zip(batch) {
+            *at = reader.begin(dst);
+            reader.prefetch(*at, dst);
+        }
+        let mut more = true;
+        while more {
+            more = false;
+            for (at, dst) in at.iter_mut().zip(batch) {
+                if at.entry().is_none() {
+                    *at = reader.step(*at, dst);
+                    reader.prefetch(*at, dst);
+                    more |= at.entry().is_none();
+                }
+            }
+        }
+        sum = at.iter().fold(sum, |sum, at| sum ^ at.word());
     }
     sum
 }
 
-fn lookups6(name: &str, reader: &ip6::Reader, destinations: &[[u8; 16]]) {
+fn lookups6(name: &str, reader: &ip6::Reader, destinations: &[u128]) {
     let count = destinations.len();
     report(&format!("{name}, one by one"), count, || {
         let look_up = |sum, dst| sum ^ reader.lookup(dst).bits();
@@ -143,7 +155,6 @@ fn ip6() {
     );
     let reader = fib.reader();
     let many = synthetic::ip6::destinations(&prefixes, LOOKUPS, 2);
-    let many: Vec<_> = many.iter().map(|dst| dst.to_be_bytes()).collect();
     let few: Vec<_> = (0..LOOKUPS).map(|number| many[number % 251]).collect();
     lookups6("look-up, IPv6, 251 destinations", &reader, &few);
     lookups6("look-up, IPv6, 250k routes, random", &reader, &many);

@@ -290,7 +290,7 @@ fn change_ip6(fib: &mut ip6::Fib, random: &mut Random) {
 
 fn look_up_ip6(reader: &ip6::Reader, random: &mut Random) -> Result<(), String> {
     let number = random.below(NETWORKS);
-    let found = reader.lookup(&inside(number, random).to_be_bytes());
+    let found = reader.lookup(&inside(number, random));
     let ours = !found.is_special() && (found.group() - 16) % NETWORKS == number;
     ours.then_some(())
         .ok_or_else(|| format!("network {number}: {found:?}"))

@@ -127,7 +127,9 @@ fn allowed(bytes: &[u8], l3: usize) -> bool {
 fn source(cx: &Cx, pool: &Pool, d: &Desc) -> Option<Ipv6Addr> {
     let packet = pool.bytes_of(d).get(d.l3 as usize..)?;
     let sender = ip6::Header::parse(packet)?.0.src;
-    let adjacency = cx.groups.bucket(cx.ip6.lookup(&sender).group(), 0);
+    let adjacency = cx
+        .groups
+        .bucket(cx.ip6.lookup(&u128::from_be_bytes(sender)).group(), 0);
     let of_path = cx.adjacencies.source(adjacency).and_then(u128::of);
     let interface = cx.adjacencies.load(adjacency).tx_if();
     of_path

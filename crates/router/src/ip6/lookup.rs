@@ -3,10 +3,10 @@
 
 use graph::{Packets, Pkt, Stage, edges};
 use tables::entry::Entry;
-use tables::ip6::Query;
+use tables::ip6::{Cursor, Destination};
 use tables::special::{FIRST_FREE, Special};
 use wire::ip;
-use wire::ip6::{Header, LEN};
+use wire::ip6::{Header, LEN, at};
 
 use crate::context::Cx;
 use crate::icmp::Error;
@@ -29,19 +29,17 @@ edges! {
     }
 }
 
-/// Packets that are looked up together.
-const BATCH: usize = 32;
-
 /// The stage.
-pub struct Lookup {
-    queries: [Query; BATCH],
-}
+pub struct Lookup;
 
-impl Default for Lookup {
-    fn default() -> Self {
-        Lookup {
-            queries: [Query::new(&[0; 16]); BATCH],
-        }
+/// Where a packet goes: read out of its header, which is in the cache.
+struct To<'a>(&'a Pkt<'a>);
+
+impl Destination for To<'_> {
+    #[inline(always)]
+    fn bits(&self, byte: usize) -> u32 {
+        let offset = self.0.l3 + (at::DST + (byte & 15)) as u8;
+        u32::from_be_bytes(*self.0.header(offset))
     }
 }
 
@@ -49,16 +47,33 @@ impl Stage<Cx> for Lookup {
     const NAME: &'static str = "ip6-lookup";
     type Next = Next;
     const THRU: Next = Next::Rewrite;
-    const BATCH: usize = BATCH;
+    const BATCH: usize = 32;
 
+    /// Leaves each packet's entry in its word, where the look-up also notes how far it has come.
     #[inline(always)]
     fn prepare(&mut self, cx: &Cx, packets: &mut Packets<'_>) {
-        packets.for_each(|number, p| {
-            self.queries[number % BATCH] = Query::new(&p.header::<Header>(p.l3).dst);
+        let table = &cx.ip6;
+        let mut more = false;
+        packets.for_each(|_, p| {
+            let to = To(p);
+            let at = table.begin(&to);
+            table.prefetch(at, &to);
+            more |= at.entry().is_none();
+            p.set_argument(at.word());
         });
-        let queries = &mut self.queries[..packets.len().min(BATCH)];
-        cx.ip6.lookup_all(queries);
-        packets.for_each(|number, p| p.set_argument(self.queries[number % BATCH].entry().bits()));
+        while more {
+            more = false;
+            packets.for_each(|_, p| {
+                let at = Cursor::from_word(p.argument());
+                if at.entry().is_none() {
+                    let to = To(p);
+                    let at = table.step(at, &to);
+                    table.prefetch(at, &to);
+                    more |= at.entry().is_none();
+                    p.set_argument(at.word());
+                }
+            });
+        }
     }
 
     /// The packet's word is the entry that [`prepare`](Self::prepare) has found.

@@ -119,7 +119,7 @@ fn table(lab: &mut Lab, destination: IpAddr) -> BTreeSet<Fate> {
     let cx = lab.workers[0].context();
     let entry = match destination {
         IpAddr::V4(to) => cx.fib.lookup(to.into()),
-        IpAddr::V6(to) => cx.ip6.lookup(&to.octets()),
+        IpAddr::V6(to) => cx.ip6.lookup(&to.to_bits()),
     };
     let buckets = if entry.is_multi() { 16 } else { 1 };
     let ids = (0..buckets).map(|b| cx.groups.bucket(entry.group(), b << 28));

@@ -27,7 +27,7 @@ pub(crate) mod word;
 
 pub use fib::{Fib, Usages};
 pub use nodes::{Leaf, Page};
-pub use reader::{Cursor, Padded, Query, Reader, padded};
+pub use reader::{Cursor, Destination, Reader};
 pub use word::{FIRST_WORDS, PAGE_WORDS};
 
 /// An IPv6 prefix; addresses are numbers in host byte order.

@@ -1,4 +1,4 @@
-use super::{FIRST_WORDS, Fib, PAGE_WORDS, Prefix, Reader, padded};
+use super::{FIRST_WORDS, Fib, PAGE_WORDS, Prefix, Reader};
 use crate::entry::Entry;
 use crate::ids::Full;
 use crate::mem::{Cells, LINE};
@@ -43,7 +43,7 @@ fn nested(random: &mut Random) -> Prefix {
 
 fn check(reader: &Reader, oracle: &Oracle<u128>, dst: u128) {
     assert_eq!(
-        reader.lookup(&dst.to_be_bytes()),
+        reader.lookup(&dst),
         oracle.lookup(dst),
         "{}",
         std::net::Ipv6Addr::from(dst)
@@ -133,10 +133,7 @@ fn covering_routes_come_back() {
     for &(number, route) in routes.iter().rev() {
         let entry = Entry::new(number, false);
         assert_eq!(
-            (
-                reader.lookup(&dst.to_be_bytes()),
-                fib.routes().longest_match(dst)
-            ),
+            (reader.lookup(&dst), fib.routes().longest_match(dst)),
             (entry, Some((route, &entry)))
         );
         assert_eq!(fib.remove(route), Some(entry));
@@ -183,7 +180,7 @@ fn the_last_addresses_are_routes_too() {
         fib.insert(Prefix::host(addr), Entry::new(number, false))
             .unwrap();
     }
-    let found = |addr: u128| reader.lookup(&addr.to_be_bytes()).group();
+    let found = |addr: u128| reader.lookup(&addr).group();
     assert_eq!(
         [last - 3, last - 2, last - 1, last].map(found),
         [0, 17, 16, 16]
@@ -202,7 +199,7 @@ fn without_grace_a_lookup_gives_another_networks_entry() {
         let [ours, theirs] = ["2001:db8::/32", "2002:db8::/32"].map(prefix);
         let (entry, foreign) = (Entry::new(16, false), Entry::new(17, false));
         fib.insert(ours, entry).unwrap();
-        let dst = padded(&ours.addr().to_be_bytes());
+        let dst = ours.addr();
         let held = reader.begin(&dst);
         fib.remove(ours);
         if !grace {
