@@ -40,7 +40,7 @@ fn what_is_for_the_host_goes_to_its_interface_as_it_came() {
     let frames = [
         to(Mac::BROADCAST, eth::ARP),
         to(own_mac(1), eth::ARP),
-        to(own_mac(1), eth::IP6),
+        to(Mac([0x33, 0x33, 0, 0, 0, 1]), eth::IP6),
         to(Mac([0x01, 0x80, 0xc2, 0, 0, 0x0e]), eth::LLDP),
         to(Mac::BROADCAST, eth::IP4),
         to(Mac([1, 0, 0x5e, 0, 0, 5]), eth::IP4),
