@@ -1,24 +1,25 @@
 //! The same packets through the Linux kernel and through the router; what comes out is compared
 //! byte for byte.
 //!
-//! Not compared are the padding of short frames, and identification and header checksum of packets
-//! that the device itself made. Packets that are known to differ (docs/differences.md) are left
+//! Not compared are the padding of short frames, and identification, header checksum and flow label
+//! of packets that the device itself made. Packets that are known to differ (docs/differences.md) are left
 //! out; [`known_differences`] shows that they still do.
 
 mod device;
 mod packets;
+mod packets6;
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
-use crate::harness::craft::{ICMP, Ip4, Mac};
+use crate::harness::craft::{ICMP, ICMP6, Ip4, Ip6, Mac};
 use crate::harness::random::Random;
 use crate::harness::router::is_to;
-use crate::harness::topology::{H0, H1, HOST, R0, ROUTER, text};
+use crate::harness::topology::{self, H0, H1, HOST, R0, ROUTER, text};
 use crate::harness::{Raw, lacks_multi_buffer, patience, skipped, until};
 
-use self::device::{Device, Kind, NARROW, OWN, Output, Outputs, count};
+use self::device::{Device, Kind, NARROW, OWN, Output, Outputs, SENDS6, count};
 
 /// Packets in all, and how many are under way at a time.
 const PACKETS: usize = 4000;
@@ -31,11 +32,54 @@ const JUMBO: u16 = 9000;
 /// Least time for a batch: the router sends at most a thousand ICMP errors a second.
 const PACE: Duration = Duration::from_millis(40);
 
-/// The ICMP error that an output is, as type and code.
-fn error_kind((_, frame): &Output) -> Option<(u8, u8)> {
-    let icmp = 14 + usize::from(frame[14] & 15) * 4;
-    let kind = frame.get(icmp..icmp + 2)?;
-    (frame[23] == ICMP && [3, 11, 12].contains(&kind[0])).then_some((kind[0], kind[1]))
+/// What is sent, and what must come back for it.
+struct Traffic {
+    frame: fn(&mut Random, u16, u16) -> Vec<u8>,
+    /// MTUs that senders must be told.
+    mtus: [u16; 3],
+    /// Addresses that errors must come from.
+    own: Vec<IpAddr>,
+}
+
+fn ip4() -> Traffic {
+    Traffic {
+        frame: packets::frame,
+        mtus: [1200, 1300, NARROW],
+        own: OWN.map(IpAddr::from).to_vec(),
+    }
+}
+
+fn ip6() -> Traffic {
+    Traffic {
+        frame: packets6::frame,
+        mtus: [1280, 1300, NARROW],
+        own: SENDS6.map(IpAddr::from).to_vec(),
+    }
+}
+
+/// The ICMP error that an output is: type, code, MTU and where it comes from.
+fn error((_, frame): &Output) -> Option<((u8, u8), u16, IpAddr)> {
+    match frame[12..14] {
+        [8, 0] => {
+            let icmp = frame.get(14 + usize::from(frame[14] & 15) * 4..)?;
+            let kind = (*icmp.first()?, *icmp.get(1)?);
+            let mtu = u16::from_be_bytes([*icmp.get(6)?, *icmp.get(7)?]);
+            let source: [u8; 4] = frame[26..30].try_into().ok()?;
+            (frame[23] == ICMP && [3, 11, 12].contains(&kind.0)).then(|| (kind, mtu, source.into()))
+        }
+        _ => {
+            let icmp = frame.get(54..62)?;
+            let source: [u8; 16] = frame[22..38].try_into().ok()?;
+            let mtu = u16::from_be_bytes([icmp[6], icmp[7]]);
+            let is_error = frame[20] == ICMP6 && (1..=4).contains(&icmp[0]);
+            is_error.then(|| ((icmp[0], icmp[1]), mtu, source.into()))
+        }
+    }
+}
+
+/// "Fragmentation needed", or "packet too big".
+fn is_too_big(kind: (u8, u8)) -> bool {
+    [(3, 4), (2, 0)].contains(&kind)
 }
 
 /// Outputs that one device has more often than the other, as text.
@@ -56,40 +100,33 @@ fn describe(device: &str, (side, frame): &Output, count: usize) -> String {
     format!(
         "{device}: {count} x out on the {side}, {} bytes: {:02x?}",
         frame.len(),
-        &frame[..frame.len().min(70)]
+        &frame[..frame.len().min(110)]
     )
 }
 
-/// The MTUs that ICMP errors reported to senders.
-fn mtus(outputs: &Outputs) -> impl Iterator<Item = u16> {
-    let needed = outputs.keys().filter(|o| error_kind(o) == Some((3, 4)));
-    needed.map(|(_, frame)| u16::from_be_bytes([frame[40], frame[41]]))
-}
-
 /// Compares router and kernel; returns the kinds of ICMP errors seen.
-fn compare(name: &str, kind: Kind, mtu: u16) -> BTreeSet<(u8, u8)> {
+fn compare(name: &str, traffic: &Traffic, kind: Kind, mtu: u16) -> BTreeSet<(u8, u8)> {
     let mut random = Random::new(name);
     let (mut kernel, mut parshall) = (Device::new(Kind::Kernel, mtu), Device::new(kind, mtu));
-    let (mut errors, mut wrong, mut through) = (BTreeSet::new(), Vec::new(), 0);
-    let (mut mtus_seen, mut senders) = (BTreeSet::new(), BTreeSet::new());
+    let (mut kinds, mut wrong, mut through) = (BTreeSet::new(), Vec::new(), 0);
+    let (mut mtus, mut senders) = (BTreeSet::new(), BTreeSet::new());
     let before = parshall.sent_by("r1");
     for batch in 0..PACKETS / BATCH {
         let due = Instant::now() + PACE;
+        let number = |i| (batch * BATCH + i + 1) as u16;
         let frames: Vec<Vec<u8>> = (0..BATCH)
-            .map(|i| packets::frame(&mut random, (batch * BATCH + i + 1) as u16, mtu))
+            .map(|i| (traffic.frame)(&mut random, number(i), mtu))
             .collect();
         let (expected, got) = (kernel.run(&frames), parshall.run(&frames));
-        errors.extend(expected.keys().filter_map(error_kind));
-        mtus_seen.extend(mtus(&expected));
-        let errors = expected
-            .keys()
-            .filter(|output| error_kind(output).is_some());
-        senders.extend(errors.filter_map(|(_, frame)| frame[26..].first_chunk::<4>().copied()));
-        through += expected
-            .iter()
-            .filter(|((side, _), _)| *side == "right")
-            .map(|(_, n)| *n as u64)
-            .sum::<u64>();
+        for (kind, mtu, source) in expected.keys().filter_map(error) {
+            kinds.insert(kind);
+            senders.insert(source);
+            // Others only pass through.
+            let own = traffic.own.contains(&source);
+            mtus.extend((own && is_too_big(kind)).then_some(mtu));
+        }
+        let right = expected.iter().filter(|((side, _), _)| *side == "right");
+        through += right.map(|(_, n)| *n as u64).sum::<u64>();
         let found = unlike(["kernel", "parshall"], [&expected, &got]);
         if !found.is_empty() {
             wrong.push(format!("batch {batch}:\n{}", found.join("\n")));
@@ -99,16 +136,20 @@ fn compare(name: &str, kind: Kind, mtu: u16) -> BTreeSet<(u8, u8)> {
     }
     assert!(wrong.is_empty(), "only one of them, {}", wrong.join("\n"));
     assert_eq!(parshall.errors("rate limit"), 0, "errors were held back");
-    assert_eq!(mtus_seen, BTreeSet::from([1200, 1300, NARROW]));
-    let sends = |own: &Ipv4Addr| senders.contains(&own.octets());
-    assert!(OWN.iter().all(sends), "errors from {senders:?}");
+    assert_eq!(mtus, BTreeSet::from(traffic.mtus));
+    let missing: Vec<_> = traffic
+        .own
+        .iter()
+        .filter(|own| !senders.contains(own))
+        .collect();
+    assert!(missing.is_empty(), "no errors from {missing:?}");
     // If the kernel had forwarded them, it would have been compared with itself.
     let forwarded = parshall.sent_by("r1") - before;
     assert!(
         forwarded * 10 > through * 8,
         "{forwarded} of {through} packets forwarded by the router"
     );
-    errors
+    kinds
 }
 
 /// Kinds of ICMP errors that must have been seen: network, host, port unreachable, fragmentation
@@ -120,8 +161,22 @@ fn kernel_and_router_do_the_same() {
     if skipped("kernel_and_router_do_the_same", &["ip", "ethtool"]) {
         return;
     }
-    let errors = compare("kernel_and_router_do_the_same", Kind::Veth, NORMAL);
+    let errors = compare("kernel_and_router_do_the_same", &ip4(), Kind::Veth, NORMAL);
     let missing: Vec<_> = ERRORS.iter().filter(|e| !errors.contains(e)).collect();
+    assert!(missing.is_empty(), "never seen: {missing:?}");
+}
+
+#[test]
+fn kernel_and_router_do_the_same_to_ip6() {
+    let name = "kernel_and_router_do_the_same_to_ip6";
+    if skipped(name, &["ip", "ethtool"]) {
+        return;
+    }
+    let errors = compare(name, &ip6(), Kind::Veth, NORMAL);
+    let missing: Vec<_> = packets6::ERRORS
+        .iter()
+        .filter(|e| !errors.contains(e))
+        .collect();
     assert!(missing.is_empty(), "never seen: {missing:?}");
 }
 
@@ -133,7 +188,9 @@ fn kernel_and_router_with_taps_do_the_same() {
     ) {
         return;
     }
-    compare("kernel_and_router_with_taps_do_the_same", Kind::Tap, NORMAL);
+    let name = "kernel_and_router_with_taps_do_the_same";
+    compare(name, &ip4(), Kind::Tap, NORMAL);
+    compare(name, &ip6(), Kind::Tap, NORMAL);
 }
 
 /// Packets that come in several buffers.
@@ -141,7 +198,8 @@ fn kernel_and_router_with_taps_do_the_same() {
 fn kernel_and_router_do_the_same_to_jumbo_packets() {
     let name = "kernel_and_router_do_the_same_to_jumbo_packets";
     if !skipped(name, &["ip", "ethtool"]) && !lacks_multi_buffer(name) {
-        compare(name, Kind::Veth, JUMBO);
+        compare(name, &ip4(), Kind::Veth, JUMBO);
+        compare(name, &ip6(), Kind::Veth, JUMBO);
     }
 }
 
@@ -170,7 +228,7 @@ fn a_silent_neighbor_is_reported_to_the_sender() {
         let mut outputs = Outputs::new();
         count("left", frame, &mut outputs);
         let (output, _) = outputs.pop_first().expect("it is there");
-        assert_eq!(error_kind(&output), Some((3, 1)));
+        assert_eq!(error(&output).map(|(kind, ..)| kind), Some((3, 1)));
         output.1
     });
     // The kernel quotes the packet as it would have gone out, the router as it came: time to live
@@ -182,6 +240,75 @@ fn a_silent_neighbor_is_reported_to_the_sender() {
         frame
     };
     assert_eq!(same(&errors[0]), same(&errors[1]));
+}
+
+/// The same over IPv6.
+#[test]
+fn a_silent_ip6_neighbor_is_reported_to_the_sender() {
+    let name = "a_silent_ip6_neighbor_is_reported_to_the_sender";
+    if skipped(name, &["ip", "ethtool"]) {
+        return;
+    }
+    let dst = topology::ip6(1, 0x77);
+    let packet = Ip6::udp(topology::ip6(0x1600, 1), dst, 7, 100);
+    let errors = [Kind::Kernel, Kind::Veth].map(|kind| {
+        let device = Device::new(kind, NORMAL);
+        device.left.send(&packet.frame(H0, R0));
+        let asked = device.right.expect(patience(), |frame| {
+            frame[12..14] == [0x86, 0xdd] && frame[54] == 135 && frame[62..78] == dst.octets()
+        });
+        assert!(asked.is_some(), "nobody asked for the neighbor");
+        let to_sender =
+            |frame: &[u8]| frame[12..14] == [0x86, 0xdd] && frame[38..54] == packet.src.octets();
+        let frame = device
+            .left
+            .expect(patience(), to_sender)
+            .expect("the sender gets an error");
+        let mut outputs = Outputs::new();
+        count("left", frame, &mut outputs);
+        let (output, _) = outputs.pop_first().expect("it is there");
+        assert_eq!(error(&output).map(|(kind, ..)| kind), Some((1, 3)));
+        output.1
+    });
+    // The kernel quotes the packet as it would have gone out, the router as it came: hop limit and
+    // so the checksum differ.
+    let same = |frame: &[u8]| {
+        let mut frame = frame.to_vec();
+        frame[56..58].fill(0);
+        frame[62 + 7] = 0;
+        frame
+    };
+    assert_eq!(same(&errors[0]), same(&errors[1]));
+}
+
+/// Packets from an address that is good on its link only do not leave it: the kernel says so, and
+/// on a port that is not its own it gets them, too.
+#[test]
+fn packets_from_a_link_local_address_stay_on_their_link() {
+    let name = "packets_from_a_link_local_address_stay_on_their_link";
+    if skipped(name, &["ip", "ethtool"]) {
+        return;
+    }
+    for kind in [Kind::Kernel, Kind::Veth, Kind::Tap] {
+        let device = Device::new(kind, NORMAL);
+        let is_told = |frame: &[u8]| {
+            let error = error(&("left", frame.to_vec()));
+            error.is_some_and(|(kind, ..)| kind == (1, 2)) && frame[22..24] == [0xfe, 0x80]
+        };
+        let told = until(patience(), || {
+            device.left.send(&packets6::beyond_scope(1));
+            let answer = device.left.expect(Duration::from_millis(200), is_told);
+            answer.is_some()
+        });
+        assert!(told, "the sender is not told");
+        let through = device.right.drain(Duration::from_millis(1));
+        assert!(
+            through
+                .iter()
+                .all(|frame| frame[22..24] != [0xfe, 0x80] || frame[20] != 17),
+            "it left its link"
+        );
+    }
 }
 
 /// A link without addresses of its own: errors come from the router's only one, on its loopback

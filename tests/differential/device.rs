@@ -1,12 +1,14 @@
 //! A kernel or a router between two raw sockets, and what comes out of it.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use crate::harness::craft::{ICMP, Ip4, checksum};
+use crate::harness::craft::{ICMP, ICMP6, Ip4, checksum};
 use crate::harness::router::{forwards, is_to};
-use crate::harness::topology::{CONFIGURATION, H0, H1, HOST, R0, ROUTER, text};
+use crate::harness::topology::{
+    CONFIGURATION, H0, H1, HOST, HOST6, R0, ROUTER, ROUTER6, ip6, text,
+};
 use crate::harness::{Hosts, Raw, Router, patience};
 
 /// MTU on the right.
@@ -19,6 +21,16 @@ const OTHER: Ipv4Addr = Ipv4Addr::new(198, 18, 10, 1);
 const NEAR_OTHER: Ipv4Addr = Ipv4Addr::new(198, 18, 10, 2);
 /// All addresses that the device may send from.
 pub const OWN: [Ipv4Addr; 4] = [ROUTER[0], ROUTER[1], SECONDARY, OTHER];
+
+/// A further IPv6 address on the left, of another network with a neighbor in it.
+const OTHER6: Ipv6Addr = ip6(10, 1);
+const NEAR_OTHER6: Ipv6Addr = ip6(10, 2);
+/// An IPv6 address of a network that has another one, too.
+const SOURCE6: Ipv6Addr = ip6(0, 0x77);
+/// All IPv6 addresses that the device may send from, and those that errors come from: the best ones
+/// of the interface on the left, and what a route names.
+const OWN6: [Ipv6Addr; 4] = [ROUTER6[0], ROUTER6[1], OTHER6, SOURCE6];
+pub const SENDS6: [Ipv6Addr; 2] = [OTHER6, SOURCE6];
 
 /// Where a packet came out, and what it was, without what may differ.
 pub type Output = (&'static str, Vec<u8>);
@@ -71,6 +83,27 @@ impl Device {
                 mac = text(H1),
                 left = text(H0),
                 h0 = HOST[0]
+            ))
+            .unwrap();
+        hosts.add_ip6();
+        let [h0, h1] = HOST6;
+        hosts
+            .router
+            .ip_batch(&format!(
+                "route add blackhole 2001:db8:6000::/40\nroute add unreachable 2001:db8:6100::/40\n\
+                 route add prohibit 2001:db8:6200::/40\n\
+                 route add 2001:db8:4900::/40 via {h1} dev r1 mtu lock 1300\n\
+                 neigh replace {h3} lladdr {right} dev r1 nud permanent\n\
+                 route add 2001:db8:5000::/40 nexthop via {h1} dev r1 nexthop via {h3} dev r1 weight 2\n\
+                 route add 2001:db8:5100::1/128 mtu lock 1280 dev r1\n\
+                 neigh replace 2001:db8:5100::1 lladdr {right} dev r1 nud permanent\n\
+                 address add {SOURCE6}/64 dev r0 nodad\naddress add {OTHER6}/64 dev r0 nodad\n\
+                 neigh replace {NEAR_OTHER6} lladdr {left} dev r0 nud permanent\n\
+                 route add 2001:db8:1700::/40 via {NEAR_OTHER6} dev r0 src {OTHER6}\n\
+                 route add 2001:db8:1800::/40 via {h0} dev r0 src {SOURCE6}\n",
+                h3 = ip6(1, 3),
+                right = text(H1),
+                left = text(H0),
             ))
             .unwrap();
         // Packets with options are the kernel's also where the router forwards.
@@ -168,11 +201,33 @@ fn collect(
     panic!("nothing comes out on the {side} any more");
 }
 
-/// Counts an IPv4 packet, without what may differ.
-pub fn count(side: &'static str, mut frame: Vec<u8>, outputs: &mut Outputs) {
-    if frame[12..14] != [8, 0] || frame.len() < 34 {
+/// Counts an IP packet, without what may differ.
+pub fn count(side: &'static str, frame: Vec<u8>, outputs: &mut Outputs) {
+    match frame[12..14] {
+        [8, 0] if frame.len() >= 34 => count4(side, frame, outputs),
+        [0x86, 0xdd] if frame.len() >= 54 => count6(side, frame, outputs),
+        _ => {}
+    }
+}
+
+fn count6(side: &'static str, mut frame: Vec<u8>, outputs: &mut Outputs) {
+    // Groups and neighbors: each device asks when it likes.
+    let of_groups = frame[20] == 0 && frame[38] == 0xff;
+    let discovers = frame.get(54).is_some_and(|kind| (133..=137).contains(kind));
+    if of_groups || frame[20] == ICMP6 && discovers {
         return;
     }
+    let length = usize::from(u16::from_be_bytes([frame[18], frame[19]]));
+    frame.truncate(54 + length);
+    if OWN6.iter().any(|own| own.octets() == frame[22..38]) {
+        // The flow label: Linux chooses one at random.
+        frame[15] &= 0xf0;
+        frame[16..18].fill(0);
+    }
+    *outputs.entry((side, frame)).or_default() += 1;
+}
+
+fn count4(side: &'static str, mut frame: Vec<u8>, outputs: &mut Outputs) {
     let total = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
     frame.truncate(14 + total);
     let src: [u8; 4] = frame[26..30].try_into().unwrap();

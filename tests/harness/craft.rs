@@ -1,7 +1,7 @@
-//! IPv4 packets, right and wrong. Built here and not with the router's own code, so that a mistake
+//! IPv4 and IPv6 packets, right and wrong. Built here and not with the router's own code, so that a mistake
 //! there shows.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// An Ethernet address.
 pub type Mac = [u8; 6];
@@ -10,6 +10,8 @@ pub type Mac = [u8; 6];
 pub const UDP: u8 = 17;
 /// ICMP's protocol number.
 pub const ICMP: u8 = 1;
+/// ICMPv6's protocol number.
+pub const ICMP6: u8 = 58;
 /// Don't fragment, in the flags and offset field.
 pub const DF: u16 = 0x4000;
 /// More fragments, in the flags and offset field.
@@ -102,6 +104,100 @@ impl Ip4 {
     pub fn frame(&self, src: Mac, dst: Mac) -> Vec<u8> {
         let mut frame = [dst, src].concat();
         frame.extend([0x08, 0x00]);
+        frame.extend(self.bytes());
+        frame.resize(frame.len().max(60), 0);
+        frame
+    }
+}
+
+/// An IPv6 packet; fields that are `None` are computed.
+#[derive(Debug, Clone)]
+pub struct Ip6 {
+    pub version: u8,
+    pub traffic_class: u8,
+    pub flow_label: u32,
+    pub payload_length: Option<u16>,
+    pub next_header: u8,
+    pub hop_limit: u8,
+    pub src: Ipv6Addr,
+    pub dst: Ipv6Addr,
+    pub payload: Vec<u8>,
+}
+
+impl Ip6 {
+    /// A packet that any router forwards, with `length` bytes of UDP (8 at least). Its checksum is
+    /// right.
+    pub fn udp(src: Ipv6Addr, dst: Ipv6Addr, id: u16, length: usize) -> Self {
+        let payload = Ip4::udp(Ipv4Addr::UNSPECIFIED, Ipv4Addr::UNSPECIFIED, id, length).payload;
+        let mut packet = Self {
+            version: 6,
+            traffic_class: 0,
+            flow_label: 0,
+            payload_length: None,
+            next_header: UDP,
+            hop_limit: 64,
+            src,
+            dst,
+            payload,
+        };
+        packet.seal(6);
+        packet
+    }
+
+    /// An echo request.
+    pub fn echo(src: Ipv6Addr, dst: Ipv6Addr, id: u16) -> Self {
+        let mut payload = vec![128, 0, 0, 0];
+        payload.extend(id.to_be_bytes());
+        payload.extend([0, 1]);
+        payload.extend([0x55; 24]);
+        let mut packet = Self {
+            next_header: ICMP6,
+            payload,
+            ..Self::udp(src, dst, id, 8)
+        };
+        packet.seal(2);
+        packet
+    }
+
+    /// Makes the checksum right that is at `at` in the payload, which is a whole segment of the
+    /// protocol of the next header.
+    pub fn seal(&mut self, at: usize) {
+        self.payload[at..at + 2].fill(0);
+        let mut covered = [self.src.octets(), self.dst.octets()].concat();
+        covered.extend((self.payload.len() as u32).to_be_bytes());
+        covered.extend([0, 0, 0, self.next_header]);
+        covered.extend(&self.payload);
+        let sum = checksum(&covered);
+        self.payload[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+
+    /// Puts an extension header in front of the payload: its number and its bytes behind the first,
+    /// which says what follows.
+    pub fn extend(&mut self, number: u8, bytes: &[u8]) {
+        let mut payload = vec![self.next_header];
+        payload.extend(bytes);
+        payload.append(&mut self.payload);
+        (self.next_header, self.payload) = (number, payload);
+    }
+
+    /// The packet's bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        let class = u32::from(self.traffic_class) << 20;
+        let first = u32::from(self.version) << 28 | class | self.flow_label & 0xf_ffff;
+        let length = self.payload_length.unwrap_or(self.payload.len() as u16);
+        let mut bytes = first.to_be_bytes().to_vec();
+        bytes.extend(length.to_be_bytes());
+        bytes.extend([self.next_header, self.hop_limit]);
+        bytes.extend(self.src.octets());
+        bytes.extend(self.dst.octets());
+        bytes.extend(&self.payload);
+        bytes
+    }
+
+    /// An Ethernet frame with the packet, padded to the least length.
+    pub fn frame(&self, src: Mac, dst: Mac) -> Vec<u8> {
+        let mut frame = [dst, src].concat();
+        frame.extend([0x86, 0xdd]);
         frame.extend(self.bytes());
         frame.resize(frame.len().max(60), 0);
         frame

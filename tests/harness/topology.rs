@@ -4,9 +4,13 @@
 //! left                         router                          right
 //! h0 198.18.0.2/24 ---- r0 198.18.0.1/24   r1 198.18.1.1/24 ---- h1 198.18.1.2/24
 //! 16.0.0.0/8 is behind h0                              48.0.0.0/8 is behind h1
+//!
+//! With IPv6 (`Hosts::add_ip6`):
+//! h0 2001:db8:0::2/64 -- r0 2001:db8:0::1/64   r1 2001:db8:1::1/64 -- h1 2001:db8:1::2/64
+//! 2001:db8:1600::/40 is behind h0               2001:db8:4800::/40 is behind h1
 //! ```
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use lab::veth::{self, End};
 use testbed::Alone;
@@ -27,6 +31,16 @@ pub const R1: Mac = [2, 0x70, 0x73, 1, 1, 1];
 pub const ROUTER: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 18, 1, 1)];
 /// The hosts' addresses, left and right.
 pub const HOST: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 2), Ipv4Addr::new(198, 18, 1, 2)];
+
+/// The router's own IPv6 addresses, left and right.
+pub const ROUTER6: [Ipv6Addr; 2] = [ip6(0, 1), ip6(1, 1)];
+/// The hosts' IPv6 addresses, left and right.
+pub const HOST6: [Ipv6Addr; 2] = [ip6(0, 2), ip6(1, 2)];
+
+/// A host of a network below 2001:db8::/32.
+pub const fn ip6(network: u16, host: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, network, 0, 0, 0, 0, host)
+}
 
 /// The configuration of the router for these links.
 pub const CONFIGURATION: &str = "interfaces:\n  r0: {}\n  r1: {}\n";
@@ -183,6 +197,33 @@ impl Hosts {
              route replace 16.0.0.0/8 via {h0} dev {left}\nroute replace 48.0.0.0/8 via {h1} dev {right}\n"
         );
         netns.ip_batch(&lines).expect("routes");
+    }
+
+    /// The same with IPv6, which a namespace does not have by itself; nothing is sent on its own
+    /// account.
+    pub fn add_ip6(&self) {
+        self.router
+            .sh("cd /proc/sys/net/ipv6
+                 for f in conf/*; do
+                     for key in accept_ra accept_dad dad_transmits router_solicitations accept_redirects; do
+                         echo 0 > $f/$key
+                     done
+                     echo 0 > $f/disable_ipv6
+                 done
+                 echo 1 > conf/all/forwarding
+                 echo 0 > icmp/ratelimit; echo > icmp/ratemask")
+            .expect("settings of the namespace");
+        let mut lines = String::new();
+        for (i, (mac, behind)) in [(H0, "1600"), (H1, "4800")].into_iter().enumerate() {
+            let (own, host, mac) = (ROUTER6[i], HOST6[i], text(mac));
+            lines += &format!(
+                "address replace {own}/64 dev r{i} nodad\n\
+                 neigh replace {host} lladdr {mac} dev r{i} nud permanent\n\
+                 neigh replace fe80::2 lladdr {mac} dev r{i} nud permanent\n\
+                 route replace 2001:db8:{behind}::/40 via {host} dev r{i}\n"
+            );
+        }
+        self.router.ip_batch(&lines).expect("IPv6 routes");
     }
 
     /// Raw sockets of the left and the right host.

@@ -493,22 +493,20 @@ static __always_inline int is_link_local(const __u8 *address)
 	return address[0] == 0xfe && (address[1] & 0xc0) == 0x80;
 }
 
-/* What an address begins with: 12 bytes, of which the first 10 are 0. */
-#define ZEROS(address) (!(LOAD32(address) | LOAD32((address) + 4)) && !LOAD16((address) + 8))
+/* The upper 127 bits of an address are 0: it is :: or ::1. */
+static __always_inline int is_zero_or_one(const __u8 *address)
+{
+	return !(LOAD32(address) | LOAD32(address + 4) | LOAD32(address + 8) | (LOAD32(address + 12) & bpf_htonl(~1)));
+}
 
 static __always_inline enum owner odd_addresses6(const __u8 *src, const __u8 *dst)
 {
-	__u32 low = LOAD32(src + 12), middle = LOAD16(src + 10);
-
-	/* Multicast, loopback or mapped source; loopback or unspecified destination: the graph counts
-	 * them. */
-	if (src[0] == 0xff || (ZEROS(src) && (middle == 0xffff || (!middle && low == bpf_htonl(1)))))
-		return GRAPH;
-	if (ZEROS(dst) && !LOAD16(dst + 10) && !(LOAD32(dst + 12) & bpf_htonl(~1)))
+	/* Multicast or loopback source, loopback or unspecified destination: the graph counts them. */
+	if (src[0] == 0xff || (is_zero_or_one(src) && src[15]) || is_zero_or_one(dst))
 		return GRAPH;
 	if (dst[0] == 0xff || is_link_local(dst) || is_link_local(src))
 		return KERNEL;
-	return ZEROS(src) && !middle && !low ? KERNEL : ROUTE;
+	return is_zero_or_one(src) ? KERNEL : ROUTE;
 }
 
 static __always_inline enum owner owner6(struct packet *p)

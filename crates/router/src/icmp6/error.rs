@@ -123,18 +123,16 @@ fn allowed(bytes: &[u8], l3: usize) -> bool {
 }
 
 /// The source of the error (RFC 4443 section 2.2, c): the address that the route to the sender
-/// names, or the best one for it.
+/// names, or as in Linux the best one for the sender on the interface that its packet came in by,
+/// which is the one that traceroute is to show.
 fn source(cx: &Cx, pool: &Pool, d: &Desc) -> Option<Ipv6Addr> {
     let packet = pool.bytes_of(d).get(d.l3 as usize..)?;
-    let sender = ip6::Header::parse(packet)?.0.src;
-    let adjacency = cx
-        .groups
-        .bucket(cx.ip6.lookup(&u128::from_be_bytes(sender)).group(), 0);
+    let sender = u128::from_be_bytes(ip6::Header::parse(packet)?.0.src);
+    let adjacency = cx.groups.bucket(cx.ip6.lookup(&sender).group(), 0);
     let of_path = cx.adjacencies.source(adjacency).and_then(u128::of);
-    let interface = cx.adjacencies.load(adjacency).tx_if();
     of_path
         .map(Ipv6Addr::from)
-        .or_else(|| cx.snapshot().ip6_source(interface, sender.into()))
+        .or_else(|| cx.snapshot().ip6_source(d.rx_if, sender.into()))
 }
 
 /// Cuts off Ethernet padding, and bytes that do not fit into the error.

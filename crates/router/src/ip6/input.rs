@@ -24,7 +24,7 @@ edges! {
         /// Payload length beyond the frame's.
         BadLength => Drop("ip6 payload length does not fit the frame"),
         /// Source that no packet on a wire may have.
-        MartianSource => Drop("ip6 source is multicast, loopback or ipv4-mapped"),
+        MartianSource => Drop("ip6 source is multicast or loopback"),
         /// Destination that no packet on a wire may have.
         MartianDestination => Drop("ip6 destination is loopback or unspecified"),
     }
@@ -66,8 +66,7 @@ fn header(h: &Header) -> Next {
 #[cold]
 fn odd_header(h: &Header) -> Next {
     let (source, destination) = (Ipv6Addr::from(h.src), Ipv6Addr::from(h.dst));
-    // Linux drops a mapped source, too: another node may take it for an IPv4 host's packet.
-    if source.is_multicast() || source.is_loopback() || source.to_ipv4_mapped().is_some() {
+    if source.is_multicast() || source.is_loopback() {
         return Next::MartianSource;
     }
     if destination.is_loopback() || destination.is_unspecified() {
