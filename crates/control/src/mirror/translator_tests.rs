@@ -485,3 +485,99 @@ fn routes_follow_their_objects_and_links() {
         "no route remembers them"
     );
 }
+
+#[test]
+fn both_families_follow_the_same_links_and_objects() {
+    let mut translator = three_links();
+    let gateway = IpAddr::from([0xfe80, 0, 0, 0, 0, 0, 0, 2]);
+    let by = |link| Hop {
+        gateway: Gateway::Via(gateway),
+        ..Hop::on_link(link)
+    };
+    let path = |interface| Path {
+        gateway: Some(gateway),
+        ..via(interface, [0; 4])
+    };
+    let both = |route: Action| [set("192.0.2.0/24", route.clone()), set("3fff::/32", route)];
+    let routes = ["192.0.2.0/24", "3fff::/32"].map(|prefix| unicast(prefix, Hops::Object(1)));
+    let mut events = vec![Event::Nexthop(1, Nexthop::Hop(by(11)))];
+    events.extend(routes.iter().map(route));
+    let forward = |interface| both(Action::Forward(vec![path(interface)]));
+    assert_eq!(news(&mut translator, events), forward(1));
+    let moved = Event::Nexthop(1, Nexthop::Hop(by(12)));
+    assert_eq!(news(&mut translator, vec![moved]), forward(2));
+    translator.disown(12);
+    assert_eq!(translator.own(12, owned(2))[1..], forward(2));
+    let gone = routes.map(|route| Change::RouteDelete {
+        prefix: route.prefix,
+    });
+    let changes = news(&mut translator, vec![Event::NexthopGone(1)]);
+    assert_eq!(changes, gone);
+}
+
+#[test]
+fn a_neighbor_is_one_of_its_family_and_a_group_is_none() {
+    let mut translator = three_links();
+    let neighbor = |address: &str| {
+        Event::Neighbor(Neighbor {
+            link: 11,
+            address: address.parse().unwrap(),
+            mac: Some([2; 6].into()),
+        })
+    };
+    let events = vec![neighbor("fe80::2"), neighbor("ff02::2")];
+    let set = Change::NeighborSet {
+        interface: 1,
+        address: "fe80::2".parse().unwrap(),
+        mac: [2; 6].into(),
+    };
+    assert_eq!(news(&mut translator, events), [set]);
+}
+
+#[test]
+fn an_interface_has_addresses_of_both_families_and_the_host_a_source_of_each() {
+    let mut translator = three_links();
+    let ip4 = Address::new([10, 0, 1, 1], 24);
+    let [first, second] = [1, 2].map(|n| Address::new([0x3fff, n, 0, 0, 0, 0, 0, 1], 64));
+    let local = Address {
+        scope: 253,
+        ..Address::new([0xfe80, 0, 0, 0, 0, 0, 0, 1], 64)
+    };
+    let told = |address| Event::Address(11, address);
+    let sources = |ip6: Address| Change::SourceSet {
+        ip4: Some([10, 0, 1, 1].into()),
+        ip6: match ip6.address {
+            IpAddr::V6(address) => Some(address),
+            IpAddr::V4(_) => None,
+        },
+    };
+    news(&mut translator, vec![told(ip4)]);
+    assert_eq!(
+        news(&mut translator, vec![told(local)]),
+        [addresses(1, &[ip4, local])]
+    );
+    // A new one goes before those that are as wide, or narrower.
+    assert_eq!(
+        news(&mut translator, vec![told(first), told(second)]),
+        [
+            addresses(1, &[ip4, first, local]),
+            sources(first),
+            addresses(1, &[ip4, second, first, local]),
+            sources(second)
+        ]
+    );
+    // It is the same address still.
+    let old = Address {
+        deprecated: true,
+        ..second
+    };
+    assert_eq!(
+        news(&mut translator, vec![told(old)]),
+        [addresses(1, &[ip4, old, first, local]), sources(first)]
+    );
+    let gone = Event::AddressGone(11, old);
+    assert_eq!(
+        news(&mut translator, vec![gone]),
+        [addresses(1, &[ip4, first, local])]
+    );
+}
