@@ -5,9 +5,9 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use control::mirror::Mirror;
+use control::mirror::{Mirror, Owned, Translator};
 use router::change::{Path, Prefix, Route};
 use serde_json::Value;
 use tables::random::Random;
@@ -402,4 +402,73 @@ fn addresses_and_neighbors_are_followed() {
     });
     netns.ip("link set pa down");
     follower.until("no address", |_, memory| own(memory).is_empty());
+}
+
+/// Bytes of memory that this process has in use.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("is there");
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    4096 * pages.unwrap_or(0)
+}
+
+/// Takes a minute to load; run by hand: `cargo test -p control --test ip6 -- --ignored
+/// --nocapture`.
+#[test]
+#[ignore = "loads a quarter of a million IPv6 routes beside a million of IPv4"]
+fn full_tables_of_both_families() {
+    let Some((netns, mirror, follower)) = two_interfaces("ip6_full_tables") else {
+        return;
+    };
+    drop((mirror, follower));
+    netns.ip("address add 10.0.1.1/24 dev pa");
+    netns.write("net/ipv6/route/max_size", "2147483647");
+    let hop = |n: usize| (2 + n % 100, DEVICES[n % 2], 1 + n % 2);
+    let ip4 = tables::synthetic::ip4::routes(1_000_000, 1);
+    let ip6 = tables::synthetic::ip6::routes(250_000, 1);
+    let lines = ip6.iter().enumerate().map(|(n, prefix)| {
+        let (host, device, net) = hop(n);
+        format!("-6 route replace {prefix} via 2001:db8:{net}::{host:x} dev {device}\n")
+    });
+    netns.batch(&lines.collect::<String>().replace("-6 ", ""));
+    let lines = ip4
+        .iter()
+        .enumerate()
+        .map(|(n, prefix)| format!("route replace {prefix} via 10.0.1.{}\n", hop(n).0));
+    netns.batch(&lines.collect::<String>());
+    let memory = tables::Memory::mapped(tables::Sizes::default()).expect("memory");
+    let mut state = router::state::State::new(memory);
+    let before = resident();
+    let begun = Instant::now();
+    let (_mirror, batches) = Mirror::open(Some(&netns.path())).expect("a mirror");
+    let mut translator = Translator::new();
+    let mut changes = Vec::new();
+    while !translator.synced() {
+        let batch = batches.recv().expect("the mirror runs");
+        changes.extend(translator.apply(batch));
+    }
+    println!(
+        "dumped and translated: {:?}, {} MiB, {} changes",
+        begun.elapsed(),
+        (resident() - before) >> 20,
+        changes.len()
+    );
+    let name = |id, name: &str| Owned {
+        id,
+        name: name.into(),
+        host: None,
+        port_up: true,
+    };
+    for (id, device) in [(1, "pa"), (2, "pb")] {
+        let link = translator.link_named(device).expect("is there").index;
+        changes.extend(translator.own(link, name(id, device)));
+    }
+    let (before, begun) = (resident(), Instant::now());
+    let full = changes.iter().filter(|change| state.apply(change).is_err());
+    assert_eq!(full.count(), 0);
+    println!(
+        "applied {} changes: {:?}, {} MiB",
+        changes.len(),
+        begun.elapsed(),
+        (resident() - before) >> 20
+    );
 }
