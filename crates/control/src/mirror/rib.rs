@@ -81,7 +81,11 @@ impl<A: Ip> Rib<A> {
                 let old = std::mem::replace(&mut list[at], marked);
                 self.tidy(prefix, Need::of(&old.entry.hops).collect());
             }
-            None => list.insert(at, marked),
+            None => {
+                // Nearly all prefixes have one route: room for four would be half of all memory.
+                list.reserve_exact(1);
+                list.insert(at, marked);
+            }
         }
     }
 
