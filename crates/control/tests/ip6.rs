@@ -203,7 +203,12 @@ fn step(random: &mut Random, kinds: u32) -> String {
             let (a, b) = (hop(random), hop(random));
             format!("-6 route {verb} {to} metric {metric} nexthop {a} nexthop {b} weight {weight}")
         }
-        6 => format!("-6 route {verb} {to} dev {device} metric {}", metric + 2),
+        6 => {
+            // What a dump shows and news that is older are not told apart: a replacement that is
+            // heard again must not meet a route of another kind.
+            let metric = if kinds == TOLD { metric } else { metric + 2 };
+            format!("-6 route {verb} {to} dev {device} metric {metric}")
+        }
         7 => {
             let kind = ["blackhole", "unreachable", "prohibit"][random.below(3) as usize];
             format!("-6 route {verb} {kind} {to} metric {}", metric + 4)
@@ -239,6 +244,7 @@ fn random_changes_are_followed_and_packets_go_the_kernels_way() {
         let kinds = if round < 10 { TOLD } else { ALL };
         if round == 10 {
             assert_eq!(dumps(), before, "news alone must do");
+            netns.ip("-6 route flush proto boot");
         }
         let steps: Vec<String> = (0..25).map(|_| step(&mut random, kinds)).collect();
         for step in &steps {
