@@ -67,4 +67,6 @@ fn gateway(address: Option<IpAddr>) -> Gateway {
 }
 
 #[cfg(test)]
+mod dumps;
+#[cfg(test)]
 mod tests;
