@@ -152,13 +152,18 @@ impl Transmit {
         }
     }
 
-    /// Takes over a port, which from now on sends its interface's packets. Gives it back if there
-    /// is no such interface.
+    /// Takes over a port, which from now on sends its interface's packets if no other port of this
+    /// worker does. Gives it back if there is no such interface.
+    ///
+    /// The first one sends and not the last: a device may have fewer queues to send by than to
+    /// receive from.
     pub(crate) fn add(&mut self, port: WorkerPort) -> Result<(), WorkerPort> {
-        if usize::from(port.interface) >= self.queues.len() {
+        let Some(queue) = self.queues.get_mut(usize::from(port.interface)) else {
             return Err(port);
+        };
+        if !matches!(queue.placement, TxPlacement::Port(_)) {
+            queue.placement = TxPlacement::Port(self.ports.len());
         }
-        self.place(port.interface, TxPlacement::Port(self.ports.len()));
         self.ports.push(port);
         Ok(())
     }

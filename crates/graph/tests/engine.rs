@@ -359,3 +359,17 @@ fn wait(mut happened: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_micros(100));
     }
 }
+
+/// A device may have fewer queues to send by than to receive from, and has the first ones.
+#[test]
+fn the_first_port_of_an_interface_sends() {
+    let mut lab = lab(vec![node(Sorter), node(Copier)]);
+    let second = MemoryPort::new("second");
+    let port = WorkerPort::new(Box::new(second.clone()), 2, 0);
+    assert!(lab.handle.command(Command::AddPort(Box::new(port))).is_ok());
+    lab.run([vec![1]]);
+    second.put(vec![3]);
+    lab.run([]);
+    assert_eq!(lab.ports[2].take(), [vec![1], vec![3]]);
+    assert!(second.take().is_empty());
+}

@@ -1,7 +1,7 @@
 //! Counters of a queue: first what the kernel counts for its socket, then what the queue does.
 
 /// Their names.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 13] = [
     "rx-dropped",
     "rx-ring-full",
     "rx-fill-empty",
@@ -14,6 +14,7 @@ pub const NAMES: [&str; 12] = [
     "tx-gone",
     "tx-kick-error",
     "tx-down",
+    "tx-no-queue",
 ];
 /// Received entries that name no buffer of ours, or bytes outside of it.
 pub const RX_BAD: usize = 5;
@@ -29,3 +30,5 @@ pub const TX_GONE: usize = 9;
 pub const TX_KICK_ERROR: usize = 10;
 /// Packets for an interface that is down.
 pub const TX_DOWN: usize = 11;
+/// Calls to send on a queue that the device has to receive from only.
+pub const TX_NO_QUEUE: usize = 12;

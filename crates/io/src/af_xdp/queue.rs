@@ -15,6 +15,7 @@ use kernel::event::{EventFd, poll, pollfd};
 
 use super::counters::{
     NAMES, RX_BAD, RX_NO_BUFFER, RX_TOO_LONG, TX_CHAINED, TX_DOWN, TX_GONE, TX_KICK_ERROR,
+    TX_NO_QUEUE,
 };
 use super::owned::Owned;
 use super::socket::{self, RING, Rings};
@@ -249,6 +250,12 @@ impl Queue {
                 return;
             }
             match socket::kick_tx(socket).map_err(|e| e.raw_os_error().unwrap_or(0)) {
+                // The kernel has receive queues of this number only: it takes the call and sends
+                // nothing (`xsk_generic_xmit`, net/xdp/xsk.c).
+                Ok(()) if !self.zero_copy && rings.tx.pending() == before => {
+                    self.counters.add(TX_NO_QUEUE, 1);
+                    break;
+                }
                 // More than one call's worth waits, or the driver is busy: go on while there is
                 // progress.
                 Ok(()) | Err(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS) => {

@@ -336,3 +336,26 @@ fn a_sleeping_worker_is_woken() {
         b.close();
     });
 }
+
+/// The kernel takes the call and sends nothing: it is counted.
+#[test]
+fn a_queue_that_only_receives_says_so() {
+    isolated("a_queue_that_only_receives_says_so", || {
+        veth("numrxqueues 2 numtxqueues 1");
+        let (_, [mut a, mut b]) = ends(Mode::Auto);
+        let unsent = |end: &End, queue: usize| {
+            let counters = end.ports[queue].counters();
+            counters
+                .iter()
+                .find(|(name, _)| *name == "tx-no-queue")
+                .map(|(_, n)| n)
+        };
+        a.send(1, &[packet(1, 60)]);
+        assert!(unsent(&a, 1) > Some(0));
+        a.send(0, &[packet(2, 60)]);
+        assert_eq!(unsent(&a, 0), Some(0));
+        assert_eq!(b.receive_all(1), [packet(2, 60)]);
+        a.close();
+        b.close();
+    });
+}
