@@ -122,6 +122,14 @@ impl Open {
         }
     }
 
+    /// Whether packets pass that are longer than a buffer.
+    pub fn long_packets(&self) -> bool {
+        match &self.kind {
+            Kind::AfXdp { sockets, .. } => sockets.long_packets(),
+            _ => true,
+        }
+    }
+
     /// Whether it is a tap that somebody has deleted.
     pub fn is_deleted_tap(&self) -> bool {
         matches!(&self.kind, Kind::Tap(gone) if gone.load(Ordering::Acquire))

@@ -13,6 +13,8 @@ use crate::run::routing::Routing;
 /// How many troubles of a memif are logged until it is connected again: a peer could make up ever
 /// new ones.
 const TROUBLES: usize = 16;
+/// Bytes in front of an IP packet: Ethernet, and two VLAN tags.
+const LAYER_2: u32 = 22;
 
 /// An interface of the configuration.
 pub struct Slot {
@@ -28,6 +30,8 @@ pub struct Slot {
     pub up: bool,
     /// It has been logged that packets come with unfinished checksums.
     warned: bool,
+    /// The MTU that it has been logged to be too large for.
+    too_large: Option<u32>,
     /// Troubles of its memif that have been logged since it was last connected.
     logged: Vec<String>,
 }
@@ -64,6 +68,7 @@ impl Slot {
             link: None,
             up: !matches!(interface.port.kind, PortKind::Memif(_)),
             warned: false,
+            too_large: None,
             logged: Vec::new(),
         };
         ids.zip(&config.interfaces).map(slot).collect()
@@ -135,6 +140,23 @@ impl Slot {
         }
         self.up = memif.up;
         changed
+    }
+
+    /// Says so if the MTU of its device allows packets that the port loses.
+    pub fn warn_of_long_packets(&mut self, routing: &Routing) {
+        let open = self.open().filter(|open| !open.port.long_packets());
+        let link = open.and_then(|open| routing.translator.link_named(&open.netdev));
+        let most = u32::from(routing.router.pool().room()) - LAYER_2;
+        let mtu = link.map(|link| link.mtu).filter(|mtu| *mtu > most);
+        if mtu.is_some() && mtu != self.too_large {
+            warn!(
+                "interface {}: packets of more than {most} bytes are lost, and its MTU of {} allows them: lower the MTU, \
+                 or use Linux 6.6 or later, with a driver that takes an XDP program for several buffers",
+                self.config.name,
+                mtu.unwrap_or_default()
+            );
+        }
+        self.too_large = mtu;
     }
 
     /// Says once what to do about packets whose checksums nobody finished.
