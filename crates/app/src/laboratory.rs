@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 
 use lab::compare::plan::{self, Depth};
 use lab::compare::{self, Options, Progress, Step};
-use lab::{cleanup, invocation, programs, unprivileged};
+use lab::{cleanup, invocation, needs, unprivileged};
 use report::model::{LabResult, Run};
 use report::{html, text};
 
@@ -71,7 +71,7 @@ impl Lab {
         if !cleanup::is_root() {
             return self.unprivileged(&options);
         }
-        programs::check()?;
+        needs::check()?;
         cleanup::on_signal()?;
         let result = compare::run(&options, &mut Shown::new())?;
         self.say(&text::comparison(&result));

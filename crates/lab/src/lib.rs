@@ -15,6 +15,7 @@ mod error;
 mod group;
 pub mod invocation;
 pub mod machine;
+pub mod needs;
 pub mod netns;
 mod patience;
 pub mod probe;
