@@ -6,8 +6,9 @@
 # Usage: scripts/guest.sh KERNEL COMMAND [ARGUMENT...]
 #   KERNEL   6.1 (Debian 12), 6.12 (Debian 13) or newest (Debian unstable)
 # Exit code: that of the command; 125 if the kernel died (its last words are printed) or did not
-# come up; 124 if the guest was ended after PARSHALL_GUEST_LIMIT seconds (3600). The guest ends
-# with this script, even by SIGKILL.
+# come up; 124 if the guest was ended after PARSHALL_GUEST_LIMIT seconds (3600); 77 if there can be
+# no such guest here, with a line `guest: SKIP: why`. The guest ends with this script, even by
+# SIGKILL.
 #
 # Kernels are fetched as Debian packages and unpacked below
 # ${XDG_CACHE_HOME:-~/.cache}/parshall/kernels, never installed. The processors are emulated (KVM is
@@ -17,9 +18,9 @@
 # guest's size.
 #
 # PARSHALL_GUEST_CARDS=MODEL[:QUEUES] gives the guest four network cards on two links: on each one
-# of this model of QEMU's (virtio-net-pci, e1000e, vmxnet3 ...) for a router and one for its host.
-# Their addresses are those of the tests' topology (tests/harness/topology.rs). The links are
-# bridges in a network namespace of QEMU's own.
+# of this model of QEMU's (virtio-net-pci, e1000e, vmxnet3 ...) for a router, r0 and r1, and one for
+# its host, h0 and h1. Their addresses are those of the tests' topology (tests/harness/topology.rs).
+# The links are bridges in a network namespace of QEMU's own.
 set -euo pipefail
 
 accel=${PARSHALL_GUEST_ACCEL:-tcg,thread=multi}
@@ -98,8 +99,8 @@ prepare() {
     flock 9
     if ! fetch; then
         [ -e "$cache/version" ] || {
-            say "the kernel of $suite cannot be fetched"
-            exit 125
+            say "SKIP: the kernel of $suite cannot be fetched"
+            exit 77
         }
         say "no newer kernel of $suite could be looked for"
     fi
@@ -178,7 +179,17 @@ $b chroot . /bin/sh -c 'PATH=$PATH:/usr/sbin:/sbin; ip link set lo up
     for card in /sys/bus/pci/devices/*; do
         case $(cat "$card/class") in 0x02*) modprobe -q "$(cat "$card/modalias")" ;; esac
     done
-    for card in /sys/bus/virtio/devices/*/modalias; do modprobe -q "$(cat "$card")"; done'
+    for card in /sys/bus/virtio/devices/*/modalias; do modprobe -q "$(cat "$card")"; done
+    for card in /sys/class/net/*; do
+        case $(cat "$card/address") in
+        02:70:73:01:00:01) name=r0 ;;
+        02:70:73:01:00:02) name=h0 ;;
+        02:70:73:01:01:01) name=r1 ;;
+        02:70:73:01:01:02) name=h1 ;;
+        *) continue ;;
+        esac
+        ip link set "${card##*/}" name "$name"
+    done'
 echo "guest: up"
 $b stty -F dev/ttyS0 115200 -opost -echo
 $b chroot . /bin/bash /run/command <dev/null >dev/ttyS0 2>&1
@@ -210,8 +221,8 @@ plug() {
     [ -n "$cards" ] || return 0
     case $cards in *:*) queues=${cards#*:} ;; esac
     if ! qemu-system-x86_64 -device help 2>/dev/null | grep -q "name \"$model\""; then
-        say "this QEMU has no network card $model"
-        exit 125
+        say "SKIP: $(qemu-system-x86_64 --version | sed -n '1s/ (.*//p') has no card $model"
+        exit 77
     fi
     [ "$queues" = 1 ] || of_card=,mq=on,vectors=$((2 * queues + 2))
     for link in 0 1; do
@@ -300,7 +311,10 @@ esac
 shift
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/parshall/kernels/$suite
 
-"$scripts/setup.sh" kernels >&2
+"$scripts/setup.sh" kernels >&2 || {
+    say "SKIP: QEMU, or what a guest needs beside it, cannot be installed"
+    exit 77
+}
 prepare
 guest=
 work=$(mktemp -d)

@@ -26,7 +26,7 @@ fn forwards_again(hosts: &Hosts, left: &Raw, right: &Raw) {
 }
 
 /// Sends packets all the time that `work` takes.
-fn under_traffic(left: &Raw, work: impl FnOnce()) {
+pub fn under_traffic(left: &Raw, work: impl FnOnce()) {
     let done = AtomicBool::new(false);
     let frame = Ip4::udp([16, 0, 0, 9].into(), [48, 0, 0, 9].into(), 9, 100).frame(H0, R0);
     std::thread::scope(|scope| {

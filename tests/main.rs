@@ -9,6 +9,7 @@ mod harness;
 mod advice;
 mod badinput;
 mod bgp;
+mod cards;
 mod differential;
 mod idle;
 mod life;

@@ -66,7 +66,7 @@ fn accept(listener: &TcpListener) -> TcpStream {
 
 /// One connection from `client` to `server`; both send and receive everything. `at` is called
 /// before each chunk.
-fn exchange(server: &Netns, address: Ipv4Addr, client: &Netns, at: impl FnMut(usize) + Send) {
+pub fn exchange(server: &Netns, address: Ipv4Addr, client: &Netns, at: impl FnMut(usize) + Send) {
     let listener = server.inside(|| TcpListener::bind((address, 5001)).expect("a free port"));
     let both = |mut stream: TcpStream, at: &mut (dyn FnMut(usize) + Send)| {
         for limit in [TcpStream::set_read_timeout, TcpStream::set_write_timeout] {

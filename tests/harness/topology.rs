@@ -16,7 +16,7 @@ use lab::veth::{self, End};
 use testbed::Alone;
 
 use super::craft::Mac;
-use super::{Netns, PARSHALL, Raw, Router, alone, patience, until};
+use super::{Netns, PARSHALL, Raw, Router, alone, command, patience, until};
 
 /// Ethernet address of the left host.
 pub const H0: Mac = [2, 0x70, 0x73, 1, 0, 2];
@@ -103,6 +103,33 @@ impl Hosts {
         hosts.add_routes();
         hosts.settle();
         (hosts, router)
+    }
+
+    /// Makes them on network cards that the machine has at these four addresses; the hosts speak.
+    /// Where the cards are set up otherwise (offloads, queues), they stay so.
+    pub fn on_cards(mtu: u16) -> Self {
+        let hosts = Self::unlinked(Some(alone()));
+        for (netns, name, mac, own) in [
+            (&hosts.left, "h0", H0, HOST[0]),
+            (&hosts.router, "r0", R0, ROUTER[0]),
+            (&hosts.router, "r1", R1, ROUTER[1]),
+            (&hosts.right, "h1", H1, HOST[1]),
+        ] {
+            take_card(netns, name, mac);
+            let lines = format!(
+                "link set {name} mtu {mtu}\naddr add {own}/24 dev {name}\nlink set {name} up\n"
+            );
+            netns.ip_batch(&lines).expect("a card takes these settings");
+        }
+        for (host, via) in [(&hosts.left, ROUTER[0]), (&hosts.right, ROUTER[1])] {
+            let carrier = until(patience(), || {
+                host.ip(&format!("route replace default via {via}")).is_ok()
+            });
+            assert!(carrier, "a default route");
+        }
+        hosts.add_routes();
+        hosts.settle();
+        hosts
     }
 
     fn unlinked(alone: Option<Alone>) -> Self {
@@ -232,6 +259,38 @@ impl Hosts {
             Raw::open(&self.left, "h0", H0),
             Raw::open(&self.right, "h1", H1),
         )
+    }
+}
+
+/// Brings the machine's network card with this address into a namespace, down and by this name. A
+/// card that was in a namespace comes back a moment after that is gone.
+pub fn take_card(netns: &Netns, name: &str, mac: Mac) {
+    let mut found = None;
+    let there = until(patience(), || {
+        found = std::fs::read_dir("/sys/class/net")
+            .expect("sysfs is mounted")
+            .flatten()
+            .find(|link| {
+                let address = std::fs::read_to_string(link.path().join("address"));
+                address.is_ok_and(|address| address.trim() == text(mac))
+            });
+        found.is_some()
+    });
+    assert!(
+        there,
+        "no network card {}: PARSHALL_GUEST_CARDS of scripts/guest.sh gives one",
+        text(mac)
+    );
+    let device = found.map_or(String::new(), |link| link.file_name().display().to_string());
+    let lines = format!(
+        "link set {device} down\nlink set {device} netns {}\n",
+        netns.name()
+    );
+    command::run_with(&["ip", "-batch", "-"], &lines).expect("a card can be moved");
+    if device != name {
+        netns
+            .ip_batch(&format!("link set {device} name {name}\n"))
+            .expect("a free name");
     }
 }
 
