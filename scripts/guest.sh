@@ -17,10 +17,11 @@
 # PARSHALL_, and RUST_BACKTRACE. PARSHALL_GUEST_CPUS (2) and PARSHALL_GUEST_MEMORY (8G) are the
 # guest's size.
 #
-# PARSHALL_GUEST_CARDS=MODEL[:QUEUES] gives the guest four network cards on two links: on each one
-# of this model of QEMU's (virtio-net-pci, e1000e, vmxnet3 ...) for a router, r0 and r1, and one for
-# its host, h0 and h1. Their addresses are those of the tests' topology (tests/harness/topology.rs).
-# The links are bridges in a network namespace of QEMU's own.
+# PARSHALL_GUEST_CARDS=MODEL[,OPTION...][:QUEUES] gives the guest four network cards on two links:
+# on each one of this model of QEMU's (virtio-net-pci, e1000e, vmxnet3 ...), with these options of
+# its device, for a router, r0 and r1, and one for its host, h0 and h1. Their addresses are those of
+# the tests' topology (tests/harness/topology.rs). The links are bridges in a network namespace of
+# QEMU's own.
 set -euo pipefail
 
 accel=${PARSHALL_GUEST_ACCEL:-tcg,thread=multi}
@@ -220,8 +221,8 @@ plug() {
     links=()
     [ -n "$cards" ] || return 0
     case $cards in *:*) queues=${cards#*:} ;; esac
-    if ! qemu-system-x86_64 -device help 2>/dev/null | grep -q "name \"$model\""; then
-        say "SKIP: $(qemu-system-x86_64 --version | sed -n '1s/ (.*//p') has no card $model"
+    if ! qemu-system-x86_64 -device help 2>/dev/null | grep -q "name \"${model%%,*}\""; then
+        say "SKIP: $(qemu-system-x86_64 --version | sed -n '1s/ (.*//p') has no card ${model%%,*}"
         exit 77
     fi
     [ "$queues" = 1 ] || of_card=,mq=on,vectors=$((2 * queues + 2))

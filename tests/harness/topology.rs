@@ -121,11 +121,18 @@ impl Hosts {
             );
             netns.ip_batch(&lines).expect("a card takes these settings");
         }
+        // Real cards take a second or two until their link is up.
+        let ends = [
+            (&hosts.left, "h0"),
+            (&hosts.router, "r0"),
+            (&hosts.router, "r1"),
+            (&hosts.right, "h1"),
+        ];
+        let up = ends.map(|(netns, name)| until(patience(), || carries(netns, name)));
+        assert_eq!(up, [true; 4], "carrier of h0, r0, r1, h1");
         for (host, via) in [(&hosts.left, ROUTER[0]), (&hosts.right, ROUTER[1])] {
-            let carrier = until(patience(), || {
-                host.ip(&format!("route replace default via {via}")).is_ok()
-            });
-            assert!(carrier, "a default route");
+            host.ip(&format!("route add default via {via}"))
+                .expect("a default route");
         }
         hosts.add_routes();
         hosts.settle();
@@ -260,6 +267,12 @@ impl Hosts {
             Raw::open(&self.right, "h1", H1),
         )
     }
+}
+
+/// Whether an interface is up and has carrier.
+pub fn carries(netns: &Netns, name: &str) -> bool {
+    let link = netns.ip(&format!("link show dev {name}"));
+    link.is_ok_and(|link| link.contains("LOWER_UP"))
 }
 
 /// Brings the machine's network card with this address into a namespace, down and by this name. A
