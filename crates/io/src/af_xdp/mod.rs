@@ -337,9 +337,20 @@ impl Interface {
 /// Receive queues of an interface of the calling thread's network namespace; `None` if there is
 /// none of that name or its driver does not say.
 pub fn queues(name: &str) -> Option<u32> {
+    counts(name).map(|(now, _)| now)
+}
+
+/// As [`queues`], but how many there may be with an XDP program on it: a driver may add one for
+/// each of `processors`, as virtio-net does.
+pub fn queues_with_program(name: &str, processors: u32) -> Option<u32> {
+    counts(name).map(|(now, most)| most.min(now + processors).max(now))
+}
+
+/// Receive queues now, and at most.
+fn counts(name: &str) -> Option<(u32, u32)> {
     let queues = Ethtool::open(None)
         .ok()?
         .queues(netdev::index(name)?)
         .ok()?;
-    queues.rx.map(|(now, _)| now)
+    queues.rx
 }

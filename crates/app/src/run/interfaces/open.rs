@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tracing::warn;
@@ -13,6 +13,7 @@ use control::config::{self, Config, Mode, PortKind, Role};
 use control::netdev::{self, Devices};
 use control::netlink::Requests;
 use graph::{Pool, PortCounters};
+use kernel::netns::within;
 use ports::{Device, Open, OpenError, Receive};
 use router::{Grace, InterfaceId, Mac};
 use tables::{Memory, Sizes};
@@ -270,18 +271,24 @@ pub fn grace() -> Result<Grace, xdp::Error> {
 /// Buffers that the ports of a configuration hold at most: those of devices, as the others copy.
 pub fn buffers(config: &Config) -> u32 {
     let devices = config.interfaces.iter().filter(|i| i.port.kind.is_device());
-    devices.map(queues).sum::<u32>() * af_xdp::Queue::HOLDS
+    let netns = config.netns.as_deref();
+    let count = devices.map(|device| queues(device, netns)).sum::<u32>();
+    count * af_xdp::Queue::HOLDS
 }
 
-/// Queues that a device will have. For one that is not there yet: as many as there are processors.
-fn queues(config: &config::Interface) -> u32 {
+/// Queues that a device will have at most. For one that is not there yet: as many as there are
+/// processors.
+fn queues(config: &config::Interface, netns: Option<&Path>) -> u32 {
+    let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let present = match &config.port.kind {
-        PortKind::Netdev(name) => af_xdp::queues(name),
+        PortKind::Netdev(name) => {
+            let ask = || Ok(af_xdp::queues_with_program(name, processors));
+            within(netns, ask).ok().flatten()
+        }
         _ => None,
     };
-    let processors = || std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let configured = config.port.queues.map(u32::from);
-    configured.or(present).unwrap_or_else(processors)
+    configured.or(present).unwrap_or(processors)
 }
 
 // The language allows just what a memif can be.
