@@ -2,7 +2,7 @@
 //!
 //! A profile gives streams: packet templates, what varies in them, and how often they are sent
 //! ([`model`]). A [`source`] makes their packets. A [`tester`] thread sends them on [`schedule`]
-//! over any port ([`send`]) and counts what comes back ([`receive`]). Other generators and
+//! over any port ([`send`]) or into a file ([`dry`]) and counts what comes back ([`receive`]). Other generators and
 //! receivers stand behind the same two traits ([`device`]): the kernel's generator sends what a
 //! [`live_plan`] says. [`measure`] drives them: one trial, a ramp, whose result file is [`json`],
 //! or a search for the highest rate.
@@ -14,6 +14,7 @@
 
 pub mod clock;
 pub mod device;
+pub mod dry;
 pub mod json;
 pub mod live_plan;
 pub mod measure;

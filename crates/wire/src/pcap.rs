@@ -175,24 +175,36 @@ impl<R: Read> Iterator for Reader<R> {
     }
 }
 
-/// Writes packets with nanoseconds, little-endian; give it a buffered sink and flush that in the
-/// end.
+/// Writes packets, little-endian; give it a buffered sink and flush that in the end.
 #[derive(Debug)]
 pub struct Writer<W> {
     to: W,
+    nanos_per_tick: u64,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the file's header.
+    /// Writes the header of a file with times in nanoseconds.
     ///
     /// # Errors
     /// The error of writing.
-    pub fn new(mut to: W, link_type: u32) -> io::Result<Self> {
+    pub fn new(to: W, link_type: u32) -> io::Result<Self> {
+        Self::begin(to, link_type, NANOS, 1)
+    }
+
+    /// Writes the header of a file with times in microseconds, which every program reads.
+    ///
+    /// # Errors
+    /// The error of writing.
+    pub fn with_micros(to: W, link_type: u32) -> io::Result<Self> {
+        Self::begin(to, link_type, MICROS, 1000)
+    }
+
+    fn begin(mut to: W, link_type: u32, magic: u32, nanos_per_tick: u64) -> io::Result<Self> {
         // Version 2.4: two 16-bit numbers.
-        for number in [NANOS, 2 | 4 << 16, 0, 0, MAX_LEN, link_type] {
+        for number in [magic, 2 | 4 << 16, 0, 0, MAX_LEN, link_type] {
             to.write_all(&number.to_le_bytes())?;
         }
-        Ok(Self { to })
+        Ok(Self { to, nanos_per_tick })
     }
 
     /// Writes a packet seen at `nanos` since 1970, of which `bytes` were captured. More than
@@ -202,12 +214,17 @@ impl<W: Write> Writer<W> {
     /// The error of writing.
     pub fn write(&mut self, nanos: u64, wire_len: u32, bytes: &[u8]) -> io::Result<()> {
         let seconds = ((nanos / NANOS_PER_SECOND) & 0xffff_ffff) as u32;
-        let rest = (nanos % NANOS_PER_SECOND) as u32;
+        let rest = (nanos % NANOS_PER_SECOND / self.nanos_per_tick) as u32;
         let len = u32::try_from(bytes.len()).map_or(MAX_LEN, |len| len.min(MAX_LEN));
         for number in [seconds, rest, len, wire_len] {
             self.to.write_all(&number.to_le_bytes())?;
         }
         self.to.write_all(&bytes[..len as usize])
+    }
+
+    /// The sink.
+    pub fn into_inner(self) -> W {
+        self.to
     }
 
     /// Flushes the sink.
@@ -300,8 +317,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn round_trip(packets: Vec<(u32, u32, Vec<u8>)>) {
-            let mut writer = Writer::new(Vec::new(), ETHERNET).unwrap();
+        fn round_trip(packets: Vec<(u32, u32, Vec<u8>)>, micros: bool) {
+            let mut writer = match micros {
+                true => Writer::with_micros(Vec::new(), ETHERNET).unwrap(),
+                false => Writer::new(Vec::new(), ETHERNET).unwrap(),
+            };
             let packets: Vec<_> = packets.into_iter().map(|(nanos, wire_len, bytes)| {
                 Packet { nanos: u64::from(nanos) * 1_000, wire_len, bytes }
             }).collect();

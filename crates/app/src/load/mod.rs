@@ -3,6 +3,7 @@
 //! The command line gives directions ([`traffic`]), for which ports are opened ([`ports`]). Crate
 //! `loadgen` does the rest and knows only transmitters and receivers.
 
+mod dry;
 mod interface;
 mod interrupt;
 mod live;

@@ -13,26 +13,45 @@ use loadgen::device::{Count, Transmitter};
 use loadgen::model::rate::Rate;
 use loadgen::model::units::{Pps, WIRE_OVERHEAD};
 
+use super::dry;
 use super::ports::{self, TestPorts};
 use super::spec::Spec;
 use super::traffic::{Sending, Traffic, duration};
 use crate::output::{self, write_json};
 
-/// Sends a traffic profile through a port, and prints every second what was sent.
+/// Sends a traffic profile through a port, and prints every second what was sent. With --dry-run,
+/// writes it to a file.
 #[derive(Args, Debug)]
 pub struct Send {
     /// Port to send by: live:IF (XDP live frames), af_xdp:IF, memif:PATH,id=N,role=client|server
-    #[arg(value_name = "PORT")]
-    port: Spec,
+    #[arg(value_name = "PORT", required_unless_present = "dry_run")]
+    port: Option<Spec>,
     #[command(flatten)]
     traffic: Traffic,
     /// Rate: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the profile's own; max is as fast as
     /// the port takes packets
     #[arg(short = 'm', long = "rate", value_name = "RATE", default_value = "1", value_parser = pace)]
     rate: Pace,
-    /// How long to send [default: until Ctrl-C]
+    /// How long to send [default: until the profile ends, or Ctrl-C]
     #[arg(long, short = 'd', value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
+    /// Send nothing, write what would be sent to -o; needs no port and no rights
+    #[arg(long, requires = "output", conflicts_with = "port")]
+    dry_run: bool,
+    /// Capture file that a dry run writes; times begin at 0
+    #[arg(
+        short = 'o',
+        long = "output",
+        value_name = "FILE.pcap",
+        requires = "dry_run"
+    )]
+    output: Option<PathBuf>,
+    /// Packets of a dry run
+    #[arg(long, value_name = "N", requires = "dry_run")]
+    limit: Option<u64>,
+    /// Write the times of a dry run in microseconds, for programs that read no nanoseconds
+    #[arg(long, requires = "dry_run")]
+    micros: bool,
     /// Write what was sent as JSON at the end; with -, to standard output, and the lines to
     /// standard error
     #[arg(long, value_name = "FILE|-")]
@@ -59,14 +78,17 @@ fn pace(text: &str) -> Result<Pace, String> {
 const TICK: Duration = Duration::from_millis(50);
 
 impl Send {
-    /// Sends until the time is up or a signal arrives; both are success.
+    /// Sends until the profile or the time is over or a signal arrives; all are success.
     ///
     /// # Errors
     /// What is wrong with the command line or the port.
     pub fn run(self) -> crate::Outcome {
+        let Some(port) = &self.port else {
+            return self.dry_run();
+        };
         let sending = self
             .traffic
-            .sendings(std::slice::from_ref(&self.port))?
+            .sendings(std::slice::from_ref(port))?
             .pop()
             .ok_or("nothing to send")?;
         let rate = match self.rate {
@@ -102,6 +124,22 @@ impl Send {
         Ok(())
     }
 
+    fn dry_run(&self) -> crate::Outcome {
+        let (Pace::At(rate), Some(file)) = (self.rate, &self.output) else {
+            return Err("a dry run has times, so it needs a rate other than max".into());
+        };
+        if self.limit.is_none() && self.duration.is_none() {
+            return Err("give --limit or --duration: a profile may go on for ever".into());
+        }
+        let bounds = dry::Bounds {
+            packets: self.limit.unwrap_or(u64::MAX),
+            duration: self.duration.unwrap_or(Duration::MAX),
+        };
+        let sent = dry::write(&self.traffic.unbound(rate)?, file, bounds, self.micros)?;
+        self.line(&format!("{sent} packets in {}", file.display()));
+        Ok(())
+    }
+
     /// Prints a line every second until the end.
     fn watch(&self, tx: &dyn Transmitter, begin: Instant, stop: &AtomicBool) {
         let mut last: Count = tx.sent().into_iter().sum();
@@ -110,6 +148,9 @@ impl Send {
         let mut next = begin + Duration::from_secs(1);
         while !stop.load(Ordering::Relaxed) {
             let now = Instant::now();
+            if tx.is_over() {
+                return;
+            }
             if until.is_some_and(|until| now >= until) {
                 return;
             }
@@ -144,7 +185,7 @@ impl Send {
             json!({ "name": stream.name, "packets": count.packets, "bytes": count.bytes })
         });
         json!({
-            "port": self.port.to_string(),
+            "port": self.port.as_ref().map(Spec::to_string),
             "sender": ports.sender,
             "profile": self.traffic.profile,
             "seconds": all.seconds,

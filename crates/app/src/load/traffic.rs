@@ -12,6 +12,7 @@ use loadgen::model::stream::{self, Stream};
 use loadgen::model::units::{Bits, Pps};
 use wire::eth::Mac;
 
+use super::dry::Unbound;
 use super::interface::{Interface, Line};
 use super::spec::Spec;
 
@@ -108,6 +109,35 @@ impl Traffic {
             .collect()
     }
 
+    /// What a port that does not exist is to send. Addresses that are not given stay the profile's.
+    ///
+    /// # Errors
+    /// If there is no such profile, or if the line rate is needed but not given.
+    pub fn unbound(&self, rate: Rate) -> Result<Unbound, Box<dyn Error>> {
+        let mut streams = self.streams(Way::Out)?;
+        for stream in &mut streams {
+            let (src, dst) = (self.src_mac.first(), self.dst_mac.first());
+            stream.macs.keep_source |= src.is_none();
+            stream.macs.keep_destination |= dst.is_none();
+            let or_any = |mac: Option<&Mac>| mac.copied().unwrap_or_default().0;
+            stream.address(or_any(src), or_any(dst));
+        }
+        let unknown = || format!("profile {}: a rate in % needs --line-rate", self.profile);
+        let rates = stream::base_rates(&streams, self.line_rate).ok_or_else(unknown)?;
+        let streams: Vec<(Stream, Pps)> = streams.into_iter().zip(rates).collect();
+        let load = self.load(&streams)?;
+        let rate = rate.resolve(&load, self.line_rate);
+        Ok((
+            streams,
+            rate.map_err(|e| format!("{e} (or give --line-rate)"))?,
+        ))
+    }
+
+    fn load(&self, streams: &[(Stream, Pps)]) -> Result<Load, Box<dyn Error>> {
+        let nothing = || format!("profile {}: it sends nothing", self.profile).into();
+        Load::of(streams).ok_or_else(nothing)
+    }
+
     fn check_processors(&self) -> Result<(), Box<dyn Error>> {
         if self.cpu.len() > 2 {
             return Err(
@@ -146,8 +176,7 @@ impl Traffic {
         };
         let rates = stream::base_rates(&streams, bits).ok_or_else(unknown)?;
         let streams: Vec<(Stream, Pps)> = streams.into_iter().zip(rates).collect();
-        let load = Load::of(&streams)
-            .ok_or_else(|| format!("profile {}: it sends nothing", self.profile))?;
+        let load = self.load(&streams)?;
         Ok(Sending {
             tx: tx.clone(),
             streams,

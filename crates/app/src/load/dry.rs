@@ -1,0 +1,60 @@
+//! What would be sent, as a capture file.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::time::Duration;
+
+use loadgen::clock::Nanos;
+use loadgen::dry::Dry;
+use loadgen::model::stream::Stream;
+use loadgen::model::units::Pps;
+use wire::pcap::{ETHERNET, Writer};
+
+/// Streams, each with its rate at multiplier 1, and the rate of all of them.
+pub type Unbound = (Vec<(Stream, Pps)>, Pps);
+
+/// Where a file ends, whichever comes first.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Packets.
+    pub packets: u64,
+    /// Time of the last packet.
+    pub duration: Duration,
+}
+
+/// Seed of streams that ask for a different one every time: the same file every time is worth more
+/// here.
+const ENTROPY: u32 = 1;
+
+/// Writes what would be sent to `file`, with times from 0 on. Returns the number of packets.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write(
+    (streams, rate): &Unbound,
+    file: &Path,
+    bounds: Bounds,
+    micros: bool,
+) -> Result<u64, Box<dyn Error>> {
+    let failed = |e: std::io::Error| format!("{}: {e}", file.display());
+    let to = BufWriter::new(File::create(file).map_err(failed)?);
+    let mut writer = match micros {
+        true => Writer::with_micros(to, ETHERNET),
+        false => Writer::new(to, ETHERNET),
+    }
+    .map_err(failed)?;
+    let mut dry = Dry::new(streams, *rate, ENTROPY);
+    let until = Nanos(0).after(bounds.duration);
+    let mut sent = 0;
+    while sent < bounds.packets
+        && let Some((at, _, frame)) = dry.next(until)
+    {
+        let len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+        writer.write(at.0, len, frame).map_err(failed)?;
+        sent += 1;
+    }
+    writer.flush().map_err(failed)?;
+    Ok(sent)
+}

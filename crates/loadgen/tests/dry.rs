@@ -1,0 +1,203 @@
+//! What compiled profiles send, and when: computed by hand, and read back by another parser.
+
+use std::path::Path;
+use std::time::Duration;
+
+use loadgen::clock::Nanos;
+use loadgen::dry::Dry;
+use loadgen::model::load::Load;
+use loadgen::model::profile::{self, Tunables, Way};
+use loadgen::model::stream::Stream;
+use loadgen::model::units::{Bits, Pps};
+use testbed::{Directory, Spawn};
+use wire::pcap::{ETHERNET, Writer};
+
+const PROFILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/profiles");
+
+fn streams(name: &str) -> Vec<(Stream, Pps)> {
+    let file = format!("{PROFILES}/{name}.json");
+    let streams = profile::open(&file, Way::Out, &Tunables::default()).unwrap();
+    let rated = streams.into_iter().map(|mut stream| {
+        stream.address([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+        let rate = stream.rate.pps(stream.size(), Some(Bits(1e10))).unwrap();
+        (stream, rate)
+    });
+    rated.collect()
+}
+
+/// The first packets at `multiplier`: time in nanoseconds, stream, bytes.
+fn packets(name: &str, multiplier: f64, count: usize) -> Vec<(u64, usize, Vec<u8>)> {
+    let streams = streams(name);
+    let base = Load::of(&streams).unwrap().base;
+    let mut dry = Dry::new(&streams, Pps(base.0 * multiplier), 1);
+    let next = std::iter::from_fn(|| {
+        let (at, stream, frame) = dry.next(Nanos(u64::MAX))?;
+        Some((at.0, stream, frame.to_vec()))
+    });
+    next.take(count).collect()
+}
+
+fn times(name: &str, multiplier: f64, count: usize) -> Vec<(u64, usize)> {
+    let packets = packets(name, multiplier, count);
+    packets.iter().map(|(at, s, _)| (at / 1000, *s)).collect()
+}
+
+#[test]
+fn a_chain_of_bursts_goes_round_twice() {
+    let round = [
+        (10, 0),
+        (10, 1),
+        (100_010, 1),
+        (100_010, 2),
+        (200_010, 2),
+        (300_010, 2),
+    ];
+    // The first packet of the second round: the last one of the first, and the gap of 10 us.
+    let second = round.map(|(at, s)| (at + 300_010, s));
+    let all = [round, second].concat();
+    assert_eq!(times("burst_3st_loop_x_times", 1.0, 99), all);
+}
+
+/// Bursts get shorter at a higher rate; gaps between streams do not.
+#[test]
+fn a_multiplier_leaves_gaps_between_streams() {
+    let all = times("burst_3st_loop_x_times", 10.0, 99);
+    let round = [
+        (10, 0),
+        (10, 1),
+        (10_010, 1),
+        (10_010, 2),
+        (20_010, 2),
+        (30_010, 2),
+    ];
+    assert_eq!(all[..6], round);
+    assert_eq!(all[6], (30_020, 0));
+}
+
+/// Packet k of a stream is due at its gap plus k / pps.
+#[test]
+fn rates_mix() {
+    let mut all = Vec::new();
+    for (stream, pps, isg) in [(0, 28.0, 0.0), (1, 16.0, 100.0), (2, 4.0, 200.0)] {
+        all.extend((0..48).map(|k| ((isg + f64::from(k) * 1e9 / pps).round() as u64, stream)));
+    }
+    all.sort_unstable();
+    let sent = packets("imix", 1.0, 48);
+    let sent: Vec<_> = sent.iter().map(|(at, s, _)| (*at, *s)).collect();
+    assert_eq!(sent, all[..48]);
+}
+
+#[test]
+fn addresses_count_up() {
+    for (n, (at, _, frame)) in packets("bench@size-64,vm-var2", 1.0, 600)
+        .iter()
+        .enumerate()
+    {
+        let last = 4 + (n % 251) as u8;
+        assert_eq!(*at, n as u64 * 1_000_000_000);
+        assert_eq!(frame.len(), 60);
+        assert_eq!(frame[..14], [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
+        assert_eq!(frame[26..34], [16, 0, 0, last, 48, 0, 0, last]);
+        assert_eq!(wire::checksum::of(&frame[14..34]), 0);
+    }
+}
+
+#[test]
+fn lengths_count_up() {
+    let packets = packets("udp_inc_len_9k", 1.0, 9200);
+    for (n, (_, _, frame)) in packets.iter().enumerate() {
+        let len = 64 + n % (9230 - 64 + 1);
+        assert_eq!(frame.len(), len);
+        assert_eq!(frame[16..18], ((len - 14) as u16).to_be_bytes());
+        assert_eq!(frame[38..40], ((len - 34) as u16).to_be_bytes());
+        assert_eq!(wire::checksum::of(&frame[14..34]), 0);
+    }
+}
+
+/// 5 added, the lowest 8 bits kept, into byte 10: 5 to 15, and again.
+#[test]
+fn a_mask_leaves_the_rest() {
+    for (n, (_, _, frame)) in packets("udp_1pkt_mac_mask5", 1.0, 30).iter().enumerate() {
+        assert_eq!(frame[6..12], [2, 0, 0, 0, 5 + (n % 11) as u8, 1]);
+    }
+}
+
+/// Two addresses, then the next port; all again after 10,000 flows or when the ports are over.
+#[test]
+fn tuples() {
+    for (n, (_, _, frame)) in packets("udp_1pkt_tuple_gen", 1.0, 5000).iter().enumerate() {
+        assert_eq!(frame[26..30], [16, 0, 0, 1 + (n % 2) as u8]);
+        let port = 1025 + (n / 2 % 1024) as u16;
+        assert_eq!(frame[34..36], port.to_be_bytes());
+    }
+}
+
+#[test]
+fn latency_packets_say_when_and_which() {
+    for (n, (at, _, frame)) in packets("flow_stats_latency", 1.0, 9).iter().enumerate() {
+        assert_eq!(*at, n as u64 * 1_000_000);
+        assert_eq!(frame[18..20], [0xff, 0xff]);
+        assert_eq!(wire::checksum::of(&frame[14..34]), 0);
+        let sequence = (u32::MAX - 1).wrapping_add(n as u32).to_le_bytes();
+        let trailer = [&[0xab, 1, 0, 0], &sequence[..], &at.to_le_bytes()].concat();
+        assert_eq!(frame[44..], trailer);
+    }
+}
+
+/// Reads capture files and prints times in microseconds and frames, a packet a line; checks that
+/// the headers' checksums are what it would compute itself.
+const SCAPY: &str = "
+import sys
+from scapy.all import IP, rdpcap
+for packet in (packet for file in sys.argv[1:] for packet in rdpcap(file)):
+    header = packet[IP]
+    copy = header.copy()
+    del copy.chksum
+    assert IP(bytes(copy)).chksum == header.chksum, packet
+    print(int(packet.time * 1000000), bytes(packet).hex())
+";
+
+#[test]
+fn another_parser_reads_the_same() {
+    let test = "another_parser_reads_the_same";
+    let has = Spawn::new("python3")
+        .args(["-c", "import scapy.all"])
+        .output(Duration::from_secs(30));
+    if !has.is_ok_and(|output| output.status.success()) {
+        println!("SKIP {test}: needs python3 with scapy");
+        return;
+    }
+    let directory = Directory::new();
+    let mut names: Vec<String> = std::fs::read_dir(PROFILES)
+        .unwrap()
+        .map(|entry| {
+            Path::new(&entry.unwrap().file_name())
+                .file_stem()
+                .unwrap()
+                .to_string_lossy()
+                .into()
+        })
+        .collect();
+    names.sort();
+    assert!(names.len() > 20, "{names:?}");
+    let (mut files, mut expected) = (Vec::new(), String::new());
+    for name in names {
+        let file = directory.path().join(&name).display().to_string();
+        let mut writer = Writer::with_micros(Vec::new(), ETHERNET).unwrap();
+        for (at, _, frame) in packets(&name, 1.0, 100) {
+            writer.write(at, frame.len() as u32, &frame).unwrap();
+            let hex: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
+            expected += &format!("{} {hex}\n", at / 1000);
+        }
+        std::fs::write(&file, writer.into_inner()).unwrap();
+        files.push(file);
+    }
+    let output = Spawn::new("python3")
+        .args(["-c", SCAPY])
+        .args(files)
+        .output(Duration::from_secs(120))
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text == expected, "read differently");
+}
