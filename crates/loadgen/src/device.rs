@@ -17,6 +17,8 @@ pub enum Sender {
     AfXdp,
     /// Software, through shared memory.
     Memif,
+    /// Software, into a capture file.
+    Pcap,
 }
 
 impl fmt::Display for Sender {

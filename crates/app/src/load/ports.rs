@@ -140,7 +140,7 @@ fn receiver(
             "live:{name} only sends; to receive use sink:{name} or af_xdp:{name} ({FORMS})"
         )
         .into()),
-        Spec::AfXdp(_) | Spec::Memif { .. } => {
+        Spec::AfXdp(_) | Spec::Memif { .. } | Spec::Pcap(_) => {
             let place = place(rx, software);
             let expect = &mut software[place].expect;
             if !expect.is_empty() {

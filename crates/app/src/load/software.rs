@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::mem;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -178,6 +179,14 @@ fn endpoints(
                 served.sockets.push(socket.clone());
             }
             opened
+        }
+        Spec::Pcap(file) => {
+            let file = Path::new(file);
+            let (reads, writes) = (!expect.is_empty(), !send.is_empty());
+            if reads && writes {
+                return Err(format!("{spec} is to be read and written; give two files").into());
+            }
+            ::ports::pcap("pcap", reads.then_some(file), writes.then_some(file))
         }
         Spec::AfXdp(name) | Spec::Live(name) | Spec::Sink(name) => {
             if !expect.is_empty() {

@@ -7,7 +7,8 @@ use io::memif::Role;
 use loadgen::device::Sender;
 
 /// The forms, for `--help` and messages.
-pub const FORMS: &str = "live:IF, af_xdp:IF, sink:IF or memif:PATH,id=N,role=client|server";
+pub const FORMS: &str =
+    "live:IF, af_xdp:IF, sink:IF, memif:PATH,id=N,role=client|server or pcap:FILE";
 
 /// A port to send or receive by. The same specification given twice is one port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub enum Spec {
         /// Our side.
         role: Role,
     },
+    /// A capture file: what is sent is written to it; what is in it is received.
+    Pcap(String),
 }
 
 impl Spec {
@@ -34,7 +37,7 @@ impl Spec {
     pub fn interface(&self) -> Option<&str> {
         match self {
             Spec::Live(name) | Spec::AfXdp(name) | Spec::Sink(name) => Some(name),
-            Spec::Memif { .. } => None,
+            Spec::Memif { .. } | Spec::Pcap(_) => None,
         }
     }
 
@@ -45,6 +48,7 @@ impl Spec {
             Spec::AfXdp(_) => Some(Sender::AfXdp),
             Spec::Sink(_) => None,
             Spec::Memif { .. } => Some(Sender::Memif),
+            Spec::Pcap(_) => Some(Sender::Pcap),
         }
     }
 
@@ -65,6 +69,7 @@ impl fmt::Display for Spec {
             Spec::AfXdp(name) => write!(f, "af_xdp:{name}"),
             Spec::Sink(name) => write!(f, "sink:{name}"),
             Spec::Memif { socket, id, role } => write!(f, "memif:{socket},id={id},role={role}"),
+            Spec::Pcap(file) => write!(f, "pcap:{file}"),
         }
     }
 }
@@ -83,6 +88,7 @@ impl FromStr for Spec {
             "af_xdp" => Ok(Spec::AfXdp(name())),
             "sink" => Ok(Spec::Sink(name())),
             "memif" => memif(rest),
+            "pcap" => Ok(Spec::Pcap(name())),
             _ => Err(format!("no port kind `{kind}`; there are {FORMS}")),
         }
     }
@@ -126,6 +132,7 @@ mod tests {
             "af_xdp:eth0.100",
             "sink:gen1",
             "memif:/run/a.sock,id=3,role=server",
+            "pcap:a,b:c.pcap",
         ] {
             assert_eq!(
                 text.parse::<Spec>().map(|spec| spec.to_string()),

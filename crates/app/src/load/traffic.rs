@@ -1,6 +1,7 @@
 //! What is sent, by which ports and addresses: the options that all generators share.
 
 use std::error::Error;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -19,17 +20,17 @@ use super::spec::Spec;
 /// The packets, and where they go.
 #[derive(Args, Debug, Clone)]
 pub struct Traffic {
-    /// Traffic profile: bench, imix, udp_1pkt_simple, or a compiled one (FILE.json)
-    #[arg(
-        long,
-        short = 'f',
-        default_value = "bench",
-        value_name = "NAME|FILE.json"
-    )]
+    /// Traffic profile: bench, imix, udp_1pkt_simple; a file with a compiled one (.json, .yaml), a
+    /// capture (.pcap) or a program for T-Rex's library (.py)
+    #[arg(long, short = 'f', default_value = "bench", value_name = "NAME|FILE")]
     pub profile: String,
     /// A setting of the profile, such as size=64 or vm=var2; may be repeated
     #[arg(long = "tunable", short = 't', value_name = "KEY=VALUE")]
     tunables: Vec<String>,
+    /// Directory of T-Rex, whose library compiles a profile that is a Python program [default: on
+    /// PYTHONPATH]
+    #[arg(long, value_name = "DIR")]
+    trex: Option<PathBuf>,
     /// Source Ethernet address, once for each --tx [default: the interface's]
     #[arg(long, value_name = "MAC")]
     src_mac: Vec<Mac>,
@@ -86,7 +87,12 @@ impl Traffic {
     /// If there is no such profile or setting.
     pub fn streams(&self, way: Way) -> Result<Vec<Stream>, Box<dyn Error>> {
         let tunables = Tunables::parse(&self.tunables.join(","))?;
-        Ok(profile::open(&self.profile, way, &tunables)?)
+        Ok(profile::open_with(
+            &self.profile,
+            way,
+            &tunables,
+            self.trex.as_deref(),
+        )?)
     }
 
     /// What each of the ports `tx` is to send: the first one the profile's streams of the way out,

@@ -343,7 +343,7 @@ fn chain(streams: &mut [Stream], links: &[Link], off: &[Link]) -> Result<(), Str
 }
 
 /// Refuses a chain that comes round without any time going by: nothing else would ever be sent.
-fn endless(streams: &[Stream]) -> Result<(), String> {
+pub(super) fn endless(streams: &[Stream]) -> Result<(), String> {
     let takes_none = |s: &Stream| {
         s.action_count == 0 && s.isg == 0.0 && s.mode == Mode::SingleBurst { packets: 1 }
     };

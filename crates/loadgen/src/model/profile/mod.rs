@@ -10,10 +10,13 @@ use thiserror::Error;
 use crate::model::stream::Stream;
 
 mod builtin;
+mod capture;
 mod compiled;
 mod instructions;
+mod python;
 
 pub use builtin::BUILTIN;
+use python::compile;
 
 /// The port of a pair that sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -33,7 +36,7 @@ pub struct Tunables(Vec<(String, String)>);
 #[derive(Debug, Error)]
 pub enum ProfileError {
     /// Neither a built-in name nor a file.
-    #[error("profile `{0}`: no such profile; built in are {names}, or name a compiled profile (FILE.json)", names = builtin::names())]
+    #[error("profile `{0}`: no such profile; built in are {names}, or name a file: FILE.json, FILE.yaml (compiled), FILE.pcap, FILE.py", names = builtin::names())]
     Unknown(String),
     /// The file exists but cannot be read.
     #[error("profile {}: {error}", path.display())]
@@ -111,51 +114,95 @@ impl Tunables {
     }
 }
 
-/// The streams of profile `name` (a built-in name, or a compiled profile `FILE.json`) for one port.
+/// The streams of profile `name` for one port: a file that is there, or a built-in name. Files are
+/// compiled profiles (`.json`, `.yaml`), captures (`.pcap`, `.cap`) and T-Rex's own (`.py`), whose
+/// library has to be on PYTHONPATH.
 ///
 /// # Errors
 /// [`ProfileError`]: one line with the profile, the place in it and what is accepted.
 pub fn open(name: &str, way: Way, tunables: &Tunables) -> Result<Vec<Stream>, ProfileError> {
-    if let Some(profile) = builtin::find(name) {
-        let wrong = |why| ProfileError::Tunable {
-            name: profile.name.to_owned(),
-            why,
-        };
-        return profile.streams(way, tunables).map_err(wrong);
-    }
-    let path = Path::new(name);
-    let is_json = path
-        .extension()
-        .is_some_and(|e| e.eq_ignore_ascii_case("json"));
-    if !is_json {
-        return Err(ProfileError::Unknown(name.to_owned()));
-    }
-    if let Some(tunable) = tunables.unknown(&[]) {
-        let why = format!("a compiled profile has no tunables (`{tunable}`)");
-        return Err(ProfileError::Tunable {
-            name: name.to_owned(),
-            why,
-        });
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| ProfileError::Read {
-        path: path.to_owned(),
-        error,
-    })?;
-    parse(name, &text)
+    open_with(name, way, tunables, None)
 }
 
-/// Reads the text of a compiled profile; `name` is for messages.
+/// As [`open`], with the directory of T-Rex.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(
+    name: &str,
+    way: Way,
+    tunables: &Tunables,
+    library: Option<&Path>,
+) -> Result<Vec<Stream>, ProfileError> {
+    let path = Path::new(name);
+    let kind = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+    if !path.is_file()
+        && let Some(profile) = builtin::find(name)
+    {
+        let streams = profile.streams(way, tunables);
+        return streams.map_err(|why| tunable(profile.name, why));
+    }
+    match kind.as_deref() {
+        Some("json" | "yaml" | "yml") => {
+            if let Some(name_of) = tunables.unknown(&[]) {
+                let why = format!("a compiled profile has no tunables (`{name_of}`)");
+                return Err(tunable(name, why));
+            }
+            let text = std::fs::read_to_string(path).map_err(|e| unread(path, e))?;
+            parse(name, &text)
+        }
+        Some("pcap" | "cap") => {
+            let file = std::fs::File::open(path).map_err(|e| unread(path, e))?;
+            let file = std::io::BufReader::new(file);
+            capture::read(file, tunables).map_err(|why| wrong(name, why))
+        }
+        Some("py") => {
+            if !path.is_file() {
+                return Err(ProfileError::Unknown(name.to_owned()));
+            }
+            parse(name, &compile(path, way, tunables, library)?)
+        }
+        _ => Err(ProfileError::Unknown(name.to_owned())),
+    }
+}
+
+fn tunable(name: &str, why: String) -> ProfileError {
+    ProfileError::Tunable {
+        name: name.to_owned(),
+        why,
+    }
+}
+
+fn wrong(name: &str, why: String) -> ProfileError {
+    ProfileError::Wrong {
+        name: name.to_owned(),
+        why,
+    }
+}
+
+fn unread(path: &Path, error: std::io::Error) -> ProfileError {
+    ProfileError::Read {
+        path: path.to_owned(),
+        error,
+    }
+}
+
+/// Reads the text of a compiled profile; `name` is for messages, and its ending says whether the
+/// text is YAML.
 ///
 /// # Errors
 /// [`ProfileError::Wrong`] with the stream, the instruction, and what is wrong or not supported.
 pub fn parse(name: &str, text: &str) -> Result<Vec<Stream>, ProfileError> {
-    let wrong = |why| ProfileError::Wrong {
-        name: name.to_owned(),
-        why,
+    let value = match name.ends_with(".yaml") || name.ends_with(".yml") {
+        true => serde_saphyr::from_str(text).map_err(|e| {
+            let text = e.to_string();
+            let first = text.lines().next().unwrap_or("").to_owned();
+            wrong(name, format!("not a YAML list of streams: {first}"))
+        })?,
+        false => serde_json::from_str(text)
+            .map_err(|e| wrong(name, format!("not a JSON array of streams: {e}")))?,
     };
-    let value = serde_json::from_str(text)
-        .map_err(|e| wrong(format!("not a JSON array of streams: {e}")))?;
-    compiled::parse(value).map_err(wrong)
+    compiled::parse(value).map_err(|why| wrong(name, why))
 }
 
 #[cfg(test)]
