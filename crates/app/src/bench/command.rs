@@ -1,6 +1,9 @@
 //! The command line of `parshall bench`.
 
+use std::fmt::Display;
+
 use clap::Subcommand;
+use serde::Serialize;
 
 use crate::output;
 
@@ -19,16 +22,34 @@ pub enum Bench {
         #[arg(long)]
         json: bool,
     },
+    /// Packets a second that the load tester's generator makes on one core
+    Generator {
+        /// Rounds of each scenario; medians are over these
+        #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        rounds: u32,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 impl Bench {
     /// Runs it and prints the result.
     pub fn run(self) -> crate::Outcome {
-        let Bench::Dataplane { rounds, only, json } = self;
-        let report = super::dataplane(rounds as usize, only.as_deref())?;
-        match json {
-            true => output::print(&output::json(&report)?),
-            false => output::print(&report.to_string()),
+        match self {
+            Bench::Dataplane { rounds, only, json } => {
+                print(&super::dataplane(rounds as usize, only.as_deref())?, json)
+            }
+            Bench::Generator { rounds, json } => {
+                print(&super::generator::generator(rounds as usize)?, json)
+            }
         }
+    }
+}
+
+fn print(report: &(impl Serialize + Display), json: bool) -> crate::Outcome {
+    match json {
+        true => output::print(&output::json(report)?),
+        false => output::print(&report.to_string()),
     }
 }

@@ -7,6 +7,7 @@
 //! by round, so that a change of the machine's speed meets all of them.
 
 mod command;
+mod generator;
 mod oracle;
 mod scenario;
 
