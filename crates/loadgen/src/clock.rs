@@ -1,5 +1,6 @@
 //! Time, behind a trait, so that trials and searches can be tested without waiting.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// A point in time: nanoseconds since an arbitrary start. It never runs backwards.
@@ -38,10 +39,14 @@ pub trait Clock {
 #[derive(Debug, Clone, Copy)]
 pub struct Monotonic(Instant);
 
+/// When the first clock was made: all show the same time, so that one thread can read what another
+/// has stamped.
+static START: OnceLock<Instant> = OnceLock::new();
+
 impl Monotonic {
-    /// A clock that starts now.
+    /// The clock.
     pub fn new() -> Self {
-        Self(Instant::now())
+        Self(*START.get_or_init(Instant::now))
     }
 }
 

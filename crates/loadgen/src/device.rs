@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::model::units::Pps;
+use crate::receive::flow::Flow;
 
 /// How packets are made and sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +99,11 @@ pub trait Transmitter: Send {
 pub trait Receiver: Send {
     /// Packets that came back, for each stream expected here.
     fn counts(&self) -> Vec<Count>;
+
+    /// What was measured of each stream that measures latency; nothing where nobody looks.
+    fn flows(&self) -> Vec<Option<Flow>> {
+        Vec::new()
+    }
 
     /// Everything else that was received.
     fn other(&self) -> Count;

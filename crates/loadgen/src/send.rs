@@ -325,6 +325,7 @@ impl Sender {
         }
         self.pending.drain().for_each(|desc| bufs.free(desc));
         self.built.clear();
+        self.sources.iter_mut().for_each(Fields::new_run);
         self.shared.scheduled.set(self.scheduled);
         self.state = State::Stopped;
         self.shared.applied.store(self.seen, Release);

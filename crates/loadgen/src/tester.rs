@@ -99,9 +99,9 @@ struct Line {
 
 impl Line {
     /// Serves the port once. Returns whether packets moved.
-    fn poll(&mut self, now: crate::clock::Nanos, bufs: &mut Buffers) -> bool {
-        let received = self.sink.poll(&mut *self.port, bufs);
-        let sent = self.sender.poll(now, &mut *self.port, bufs);
+    fn poll(&mut self, clock: &Monotonic, bufs: &mut Buffers) -> bool {
+        let received = self.sink.poll(clock, &mut *self.port, bufs);
+        let sent = self.sender.poll(clock.now(), &mut *self.port, bufs);
         self.port.flush(bufs);
         received + sent > 0
     }
@@ -110,10 +110,9 @@ impl Line {
 fn serve(lines: &mut [Line], mut bufs: Buffers, stop: &AtomicBool) {
     let clock = Monotonic::new();
     while !stop.load(Ordering::Relaxed) {
-        let now = clock.now();
         let (mut moved, mut idle) = (false, true);
         for line in lines.iter_mut() {
-            if line.poll(now, &mut bufs) {
+            if line.poll(&clock, &mut bufs) {
                 moved = true;
                 line.quiet = 0;
             } else {

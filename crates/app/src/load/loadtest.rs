@@ -24,6 +24,7 @@ use super::ports::{self, TestPorts};
 use super::progress::{Progress, Style};
 use super::shortfall::Watch;
 use super::spec::Spec;
+use super::streams;
 use super::text::{self, percent};
 use super::traffic::{Sending, Traffic, duration};
 use crate::output::{self, write_json};
@@ -32,7 +33,7 @@ use crate::output::{self, write_json};
 ///
 /// Without --search: a warm-up, a linear ramp to the rate of -m, and a hold. Ports: live:IF (XDP
 /// live frames, only sends), sink:IF (counts and drops in XDP, only receives), af_xdp:IF,
-/// memif:PATH,id=N,role=client|server.
+/// memif:PATH,id=N,role=client|server, pcap:FILE.
 #[derive(Args, Debug)]
 pub struct Loadtest {
     /// Port to send by, once for each direction
@@ -239,7 +240,8 @@ impl Loadtest {
         }
         .map_err(|e| e.to_string())?;
         drop(progress);
-        let document = json!({ "sender": ports.sender, "search": &found });
+        let streams = streams::rows(&ports.paths, ways);
+        let document = json!({ "sender": ports.sender, "search": &found, "streams": streams });
         self.write(&document, || {
             outcome::of_search(&self.traffic, ports.sender, ways, found.clone())
         })?;
@@ -272,7 +274,8 @@ impl Loadtest {
             size: sending.load.size,
             line: sending.line.map(|line| line.rate),
         };
-        let document = json::result(&about, plan, &ramp);
+        let mut document = json::result(&about, plan, &ramp);
+        document["parshall"]["streams"] = streams::rows(&ports.paths, ways);
         let run = outcome::of_ramp(&self.traffic, ports.sender, ways, &ramp, self.loss);
         self.write(&document, || run.clone())?;
         self.say(&text::of_ramp(&ramp, &run, self.loss));

@@ -15,6 +15,7 @@ mod send;
 mod shortfall;
 mod software;
 mod spec;
+mod streams;
 mod text;
 mod traffic;
 

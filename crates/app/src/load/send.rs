@@ -23,7 +23,8 @@ use crate::output::{self, write_json};
 /// writes it to a file.
 #[derive(Args, Debug)]
 pub struct Send {
-    /// Port to send by: live:IF (XDP live frames), af_xdp:IF, memif:PATH,id=N,role=client|server
+    /// Port to send by: live:IF (XDP live frames), af_xdp:IF, memif:PATH,id=N,role=client|server,
+    /// pcap:FILE
     #[arg(value_name = "PORT", required_unless_present = "dry_run")]
     port: Option<Spec>,
     #[command(flatten)]

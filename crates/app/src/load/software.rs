@@ -14,6 +14,7 @@ use loadgen::device::{Count, Receiver, Transmitter};
 use loadgen::model::stream::Stream;
 use loadgen::model::units::Pps;
 use loadgen::receive::Counters;
+use loadgen::receive::flow::Flow;
 use loadgen::send::Generator;
 use loadgen::tester::{Endpoint, Tester};
 
@@ -96,6 +97,18 @@ impl Receiver for Queues {
         (0..streams)
             .map(|stream| queues.iter().filter_map(|q| q.get(stream).copied()).sum())
             .collect()
+    }
+
+    /// A flow whose packets came by several queues has lost its order: nothing is said about it.
+    fn flows(&self) -> Vec<Option<Flow>> {
+        let queues: Vec<Vec<Option<Flow>>> = self.0.iter().map(Receiver::flows).collect();
+        let streams = queues.first().map_or(0, Vec::len);
+        let of = |stream: usize| {
+            let flows = queues.iter().filter_map(|q| q.get(stream)?.clone());
+            let mut flows = flows.filter(|flow| flow.measured > 0);
+            flows.next().filter(|_| flows.next().is_none())
+        };
+        (0..streams).map(of).collect()
     }
 
     fn other(&self) -> Count {

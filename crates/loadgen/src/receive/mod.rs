@@ -7,13 +7,17 @@ use graph::counters::Counter;
 use graph::{Buffers, Frame, Port};
 use wire::eth::MIN_FRAME;
 
+use crate::clock::Clock;
 use crate::device::{Count, Receiver};
 use crate::model::stream::Stream;
-use crate::model::units::FCS;
+use crate::model::units::{FCS, MAX_FRAME};
+use crate::source::mark::{self, Trailer, counters_of};
 
 pub use self::classify::Match;
+use self::flow::{Flow, FlowCounters, Follower};
 
 mod classify;
+pub mod flow;
 
 /// Packets and bytes of one stream, or of everything else.
 #[derive(Debug, Default)]
@@ -40,12 +44,21 @@ impl Received {
 #[derive(Debug, Clone)]
 pub struct Counters {
     streams: Arc<[Received]>,
+    /// Of the streams that measure latency.
+    flows: Arc<[Option<FlowCounters>]>,
     other: Arc<Received>,
 }
 
 impl Receiver for Counters {
     fn counts(&self) -> Vec<Count> {
         self.streams.iter().map(Received::get).collect()
+    }
+
+    fn flows(&self) -> Vec<Option<Flow>> {
+        let flows = self.flows.iter();
+        flows
+            .map(|flow| flow.as_ref().map(FlowCounters::read))
+            .collect()
     }
 
     fn other(&self) -> Count {
@@ -56,6 +69,10 @@ impl Receiver for Counters {
 /// A software receiver: takes packets from a port, counts them and frees them.
 pub(crate) struct Sink {
     matches: Vec<Option<Match>>,
+    marks: Marks,
+    followers: Vec<Follower>,
+    /// A packet of several buffers in one piece.
+    whole: Vec<u8>,
     frame: Frame,
     /// Counts of one frame: one for each stream, and the last for everything else.
     batch: Vec<Count>,
@@ -66,11 +83,22 @@ impl Sink {
     /// A receiver of `streams`.
     pub fn new(streams: &[Stream]) -> Self {
         Self {
-            matches: streams.iter().map(Match::of).collect(),
+            // Streams with a mark are known by that alone.
+            matches: streams
+                .iter()
+                .map(|s| Match::of(s).filter(|_| s.mark.is_none()))
+                .collect(),
+            marks: Marks::new(streams),
+            followers: streams.iter().map(|_| Follower::new()).collect(),
+            whole: Vec::with_capacity(MAX_FRAME),
             frame: Frame::default(),
             batch: vec![Count::default(); streams.len() + 1],
             counters: Counters {
                 streams: streams.iter().map(|_| Received::default()).collect(),
+                flows: streams
+                    .iter()
+                    .map(|s| s.is_fixed().then(FlowCounters::default))
+                    .collect(),
                 other: Arc::default(),
             },
         }
@@ -81,29 +109,89 @@ impl Sink {
     }
 
     /// Receives once. Returns the number of packets.
-    pub fn poll(&mut self, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
+    pub fn poll(&mut self, clock: &impl Clock, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
         port.rx(bufs, &mut self.frame);
         let received = self.frame.len();
         if received == 0 {
             return 0;
         }
+        let now = clock.now();
         for desc in self.frame.drain() {
-            let frame = bufs.pool().bytes_of(&desc);
-            let stream = self
-                .matches
-                .iter()
-                .position(|m| m.is_some_and(|m| m.matches(frame)));
+            let mut frame = bufs.pool().bytes_of(&desc);
+            if desc.is_chained() && !self.marks.is_empty() {
+                // What a packet that measures latency says is at its end.
+                self.whole.clear();
+                let pool = bufs.pool();
+                pool.segments(&desc, |bytes| self.whole.extend_from_slice(bytes));
+                frame = &self.whole;
+            }
+            let marked = self.marks.of(frame);
+            if let Some((stream, Some(trailer))) = &marked
+                && let Some(flow) = &self.counters.flows[*stream]
+            {
+                self.followers[*stream].packet(trailer, now, flow);
+            }
+            let matched = || {
+                let mut matches = self.matches.iter();
+                matches.position(|m| m.is_some_and(|m| m.matches(frame)))
+            };
+            let stream = marked.map(|(stream, _)| stream).or_else(matched);
             let count = &mut self.batch[stream.unwrap_or(self.matches.len())];
             count.packets += 1;
             count.bytes += (bufs.pool().total(&desc).max(MIN_FRAME) + FCS) as u64;
             bufs.free(desc);
         }
-        let Counters { streams, other } = &self.counters;
+        let Counters { streams, other, .. } = &self.counters;
         for (counters, count) in streams.iter().chain([&**other]).zip(&mut self.batch) {
             if count.packets > 0 {
                 counters.add(std::mem::take(count));
             }
         }
         received
+    }
+}
+
+/// Finds the stream of a packet with a mark.
+struct Marks {
+    /// Streams by counter: those without latency, and those with.
+    streams: [Vec<usize>; 2],
+}
+
+impl Marks {
+    fn new(streams: &[Stream]) -> Self {
+        let mut this = Self {
+            streams: Default::default(),
+        };
+        for ((i, stream), counter) in streams.iter().enumerate().zip(counters_of(streams)) {
+            let Some(mark) = stream.mark else { continue };
+            let known = &mut this.streams[usize::from(mark.latency)];
+            // Streams of one group count as its first.
+            if known.len() == usize::from(counter) {
+                known.push(i);
+            }
+        }
+        this
+    }
+
+    fn is_empty(&self) -> bool {
+        self.streams.iter().all(Vec::is_empty)
+    }
+
+    /// The stream of a frame, and what it says at its end if it measures latency. None if it has no
+    /// mark of these streams.
+    #[inline]
+    fn of(&self, frame: &[u8]) -> Option<(usize, Option<Trailer>)> {
+        if self.is_empty() {
+            return None;
+        }
+        let [plain, latency] = &self.streams;
+        let number = mark::read(frame)?;
+        if number != mark::LATENCY {
+            let stream = plain.get(usize::from(number - mark::FIRST))?;
+            return Some((*stream, None));
+        }
+        let trailer = Trailer::read(frame)?;
+        let stream = latency.get(usize::from(trailer.counter))?;
+        Some((*stream, Some(trailer)))
     }
 }

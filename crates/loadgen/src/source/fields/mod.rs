@@ -135,6 +135,15 @@ impl Fields {
         self.frame.len()
     }
 
+    /// Begins a new run: sequence numbers start again, so that packets that were made but never sent
+    /// are not missed.
+    pub fn new_run(&mut self) {
+        if let Some(trailer) = &mut self.trailer {
+            trailer.run = trailer.run.wrapping_add(1);
+            trailer.sequence = FIRST_SEQUENCE;
+        }
+    }
+
     /// Writes the next packet, sent `at`, to the start of `out` and returns its length. Returns 0,
     /// and stays at this packet, if `out` is shorter than [`Self::frame_len`].
     #[inline]

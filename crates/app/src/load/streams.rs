@@ -1,0 +1,33 @@
+//! What became of each stream, for the JSON of a result.
+
+use serde_json::{Value, json};
+
+use loadgen::device::Path;
+
+use super::spec::Spec;
+use super::traffic::Sending;
+
+/// A row for each stream of each direction, over the whole test with its warm-up.
+pub fn rows(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
+    let rows = paths.iter().zip(ways).flat_map(|(path, (sending, rx))| {
+        let counts = path.tx.sent().into_iter().zip(path.rx.counts());
+        let mut flows = path.rx.flows().into_iter();
+        sending
+            .streams
+            .iter()
+            .zip(counts)
+            .map(move |((stream, _), (sent, received))| {
+                json!({
+                    "tx": sending.tx.to_string(),
+                    "rx": rx.to_string(),
+                    "name": stream.name,
+                    "group": stream.mark.map(|mark| mark.group),
+                    "sent": sent,
+                    "received": received,
+                    "lost": sent.packets.saturating_sub(received.packets),
+                    "flow": flows.next().flatten(),
+                })
+            })
+    });
+    rows.collect()
+}

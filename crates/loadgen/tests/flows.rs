@@ -1,0 +1,146 @@
+//! Streams with flow statistics through devices that lose, double and delay packets.
+
+use std::time::Duration;
+
+use graph::{Pool, Port, pool};
+use io::ring::Ring;
+use io::wrap::{Fault, Odds};
+use loadgen::clock::Monotonic;
+use loadgen::device::Path;
+use loadgen::measure::trial;
+use loadgen::model::profile::{self, Tunables, Way};
+use loadgen::model::stream::{Stream, base_rates};
+use loadgen::model::units::Pps;
+use loadgen::receive::flow::Flow;
+use loadgen::tester::{Endpoint, Tester};
+use testbed::{patience, until};
+
+/// Packets and trials: long enough for every fault to happen, many times over.
+const LENGTH: Duration = Duration::from_millis(400);
+const PPS: f64 = 20_000.0;
+
+fn streams(settings: &str) -> Vec<(Stream, Pps)> {
+    let tunables = Tunables::parse(settings).unwrap();
+    let mut streams = profile::open("bench", Way::Out, &tunables).unwrap();
+    for stream in &mut streams {
+        // Latency streams keep their own rate.
+        stream.rate = loadgen::model::stream::StreamRate::Packets(Pps(PPS));
+    }
+    let rates = base_rates(&streams, None).unwrap();
+    streams.into_iter().zip(rates).collect()
+}
+
+/// Sent, received, and what the receiver made of it, after two trials.
+fn through(odds: Odds, settings: &str) -> (u64, u64, Option<Flow>) {
+    let streams = streams(settings);
+    let pool = Pool::new(40_000, pool::STRIDE).unwrap();
+    let (near, far) = Ring::pair(["near", "far"], 16_384).unwrap();
+    let far: Box<dyn Port> = Box::new(Fault::new(Box::new(far), odds, 5));
+    let expect = streams.iter().map(|(s, _)| s.clone()).collect();
+    let near = Endpoint {
+        port: Box::new(near),
+        send: streams,
+        expect: Vec::new(),
+    };
+    let far = Endpoint {
+        port: far,
+        send: Vec::new(),
+        expect,
+    };
+    let (tester, mut controls) = Tester::spawn(vec![near, far], pool, || ()).unwrap();
+    let (_, rx) = controls.remove(1);
+    let (tx, _) = controls.remove(0);
+    let mut paths = [Path {
+        tx: Box::new(tx),
+        rx: Box::new(rx),
+    }];
+    for _ in 0..2 {
+        trial::run(&mut paths, Pps(PPS), LENGTH, &Monotonic::new()).unwrap();
+    }
+    let [Path { tx, rx }] = &paths;
+    let sent = tx.sent()[0].packets;
+    // Nothing is on its way anymore: what was delayed comes with the next call.
+    let received = || rx.counts()[0].packets;
+    let mut last = received();
+    until(patience(Duration::from_secs(2)), || {
+        std::thread::sleep(Duration::from_millis(20));
+        std::mem::replace(&mut last, received()) == received()
+    });
+    assert_eq!(rx.other().packets, 0);
+    let flow = rx.flows().remove(0);
+    let result = (sent, received(), flow);
+    drop(tester);
+    result
+}
+
+#[test]
+fn a_clean_wire_loses_nothing() {
+    let (sent, received, flow) = through(Odds::default(), "flow=fsl,vm=var2");
+    let flow = flow.unwrap();
+    assert!(sent > 1000, "{sent}");
+    assert_eq!((received, flow.measured), (sent, sent));
+    assert_eq!(
+        (flow.missing, flow.out_of_order, flow.duplicates, flow.old),
+        (0, 0, 0, 0)
+    );
+    let rises = [flow.min, flow.p50, flow.p90, flow.p99, flow.p99_9, flow.max];
+    assert!(rises.is_sorted() && flow.max > 0, "{flow:?}");
+    assert!(
+        (flow.min as f64..=flow.max as f64).contains(&flow.avg),
+        "{flow:?}"
+    );
+}
+
+#[test]
+fn one_in_a_thousand_is_missing() {
+    let odds = Odds {
+        drop: 0.001,
+        ..Odds::default()
+    };
+    let (sent, received, flow) = through(odds, "flow=fsl");
+    let flow = flow.unwrap();
+    assert!(received < sent, "{received} {sent}");
+    assert_eq!(flow.measured, received);
+    assert_eq!((flow.out_of_order, flow.duplicates), (0, 0));
+    // A packet that is lost at the end of a trial has none after it that would tell.
+    let lost = sent - received;
+    assert!(
+        (lost.saturating_sub(2)..=lost).contains(&flow.missing),
+        "{lost} {flow:?}"
+    );
+}
+
+#[test]
+fn late_packets_and_doubles_are_told_apart() {
+    let odds = Odds {
+        duplicate: 0.01,
+        delay: 0.01,
+        ..Odds::default()
+    };
+    let (sent, received, flow) = through(odds, "flow=fsl,vm=random");
+    let flow = flow.unwrap();
+    assert!(received > sent, "{received} {sent}");
+    assert_eq!((flow.missing, flow.measured), (0, sent));
+    assert_eq!(flow.duplicates, received - sent);
+    assert!(flow.out_of_order > 0, "{flow:?}");
+}
+
+#[test]
+fn a_group_without_latency_is_counted() {
+    let odds = Odds {
+        drop: 0.01,
+        ..Odds::default()
+    };
+    let (sent, received, flow) = through(odds, "flow=fs,vm=var2");
+    assert!(
+        received < sent && received > sent * 9 / 10,
+        "{received} {sent}"
+    );
+    assert_eq!(flow, None);
+}
+
+#[test]
+fn long_packets_say_their_latency_too() {
+    let (sent, received, flow) = through(Odds::default(), "flow=fsl,size=9000");
+    assert_eq!((received, flow.unwrap().measured), (sent, sent));
+}
