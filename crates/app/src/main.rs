@@ -3,6 +3,7 @@
 mod ask;
 mod bench;
 mod cleanup;
+mod configuration;
 mod laboratory;
 mod load;
 mod output;
@@ -38,6 +39,10 @@ enum Command {
     Trace(ask::Ask),
     /// Start counters of the running router anew: runtime, errors, interface, trace
     Clear(ask::Ask),
+    /// Check a configuration file: exit code 0 if it is valid, 1 if not, 2 if it cannot be read
+    Check(configuration::Check),
+    /// Print the JSON schema of the configuration language, for editors
+    Schema,
     /// Send through a device under test and count what comes back: a ramp, or a search for its
     /// highest rate
     Loadtest(Box<load::Loadtest>),
@@ -58,6 +63,8 @@ fn main() -> ExitCode {
         Command::Show(ask) => ask.run("show"),
         Command::Trace(ask) => ask.run("trace"),
         Command::Clear(ask) => ask.run("clear"),
+        Command::Check(check) => check.run(),
+        Command::Schema => configuration::schema(),
         Command::Loadtest(test) => test.run(),
         Command::Send(send) => send.run(),
         Command::Lab(lab) => lab.run(),
@@ -66,9 +73,12 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            output::tell(&format!("parshall: {e}\n"));
-            ExitCode::FAILURE
-        }
+        Err(e) => match e.downcast_ref::<output::Told>() {
+            Some(told) => ExitCode::from(told.0),
+            None => {
+                output::tell(&format!("parshall: {e}\n"));
+                ExitCode::FAILURE
+            }
+        },
     }
 }

@@ -92,3 +92,15 @@ pub fn json(value: &impl serde::Serialize) -> serde_json::Result<String> {
 pub fn write_json(file: &Path, value: &impl serde::Serialize) -> crate::Outcome {
     write(file, &json(value)?)
 }
+
+/// An error that has been told already; what is left is the exit code.
+#[derive(Debug, Clone, Copy)]
+pub struct Told(pub u8);
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("see above")
+    }
+}
+
+impl std::error::Error for Told {}

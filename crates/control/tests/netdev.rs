@@ -2,7 +2,8 @@
 
 mod support;
 
-use control::config::{Config, Interface};
+use control::config::Checked;
+use control::config::wanted::Interface;
 use control::machine::hardware::Hardware;
 use control::netdev::{Devices, VLAN_PARSE, configure};
 use control::netlink::Requests;
@@ -12,8 +13,9 @@ use support::Netns;
 
 /// The interface that a line of the configuration describes.
 fn interface(yaml: &str) -> Interface {
-    let config = Config::parse("x", &format!("interfaces: {{ {yaml} }}"));
-    config.expect("a configuration").interfaces.remove(0)
+    let checked = Checked::parse("x", &format!("interfaces: {{ {yaml} }}"));
+    let wanted = checked.expect("a configuration").wanted();
+    wanted.expect("what the router can do").interfaces.remove(0)
 }
 
 /// A namespace with a device that has another Ethernet address, MTU and addresses than any other.

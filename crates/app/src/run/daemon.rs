@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tracing::warn;
 
-use control::config::Config;
+use control::config::Wanted;
 use control::facts::Batch;
 use control::mirror::{Mirror, Options};
 use control::netlink::{Requests, ip_forward};
@@ -31,7 +31,7 @@ pub struct Daemon {
     /// The interfaces.
     pub interfaces: Interfaces,
     /// The configuration.
-    pub config: Config,
+    pub config: Wanted,
     neighbors: Neighbors,
     _mirror: Mirror,
 }
@@ -41,7 +41,7 @@ impl Daemon {
     ///
     /// # Errors
     /// There are too many interfaces, or the machine does not have what they need.
-    pub fn start(config: Config, sender: SyncSender<Message>) -> Result<Self, Box<dyn Error>> {
+    pub fn start(config: Wanted, sender: SyncSender<Message>) -> Result<Self, Box<dyn Error>> {
         // Each takes an index of its own and one for its host interface.
         let most = (router::INTERFACES - 1) / 2;
         if config.interfaces.len() > most {

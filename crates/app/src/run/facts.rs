@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use control::config::Config;
+use control::config::Wanted;
 use control::machine::hardware::Hardware;
 use kernel::ethtool::Ethtool;
 
@@ -54,7 +54,7 @@ impl fmt::Display for Version {
 /// `show config`.
 #[derive(Serialize)]
 #[serde(transparent)]
-pub struct InForce<'a>(pub &'a Config);
+pub struct InForce<'a>(pub &'a Wanted);
 
 impl fmt::Display for InForce<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -20,9 +20,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use tracing::{error, info};
 
-use control::config::Config;
+use control::config::Wanted;
 use control::facts::Batch;
 
+use crate::configuration;
+use crate::output::{self, Told};
 use answer::{Ask, Asker};
 use daemon::Daemon;
 
@@ -61,8 +63,12 @@ const TICK: Duration = Duration::from_millis(10);
 impl Run {
     /// Runs until it is told to stop.
     pub fn run(self) -> crate::Outcome {
-        let mut config = Config::load(&self.config)
-            .map_err(|problems| problems.report(std::io::stderr().is_terminal()))?;
+        let mut config = configuration::load(&self.config)?
+            .wanted()
+            .map_err(|cannot| {
+                output::tell(&cannot.report(std::io::stderr().is_terminal()));
+                Told(1)
+            })?;
         if let Some(socket) = self.socket {
             config.control.socket = socket;
         }
@@ -88,7 +94,7 @@ impl Run {
 }
 
 /// Checks that what the file names is there.
-fn on_this_machine(config: &Config) -> crate::Outcome {
+fn on_this_machine(config: &Wanted) -> crate::Outcome {
     if let Some(netns) = config.netns.as_deref().filter(|path| !path.exists()) {
         let path = netns.display();
         let advice = "make it first (`ip netns add NAME`) or correct `netns:`";

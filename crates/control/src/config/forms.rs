@@ -1,11 +1,142 @@
-//! Forms of values: Ethernet addresses, addresses, names.
+//! Forms of values: Ethernet addresses, addresses and prefixes, names with a number.
 
-use std::net::IpAddr;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use router::change::Mac;
 
-use super::Address;
+/// An address with the length of its prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Address {
+    /// The address, host part kept.
+    pub address: IpAddr,
+    /// Prefix length, 0 to 32 or 128.
+    pub length: u8,
+}
+
+impl Address {
+    /// Bits of an address of its family.
+    fn width(address: IpAddr) -> u8 {
+        if address.is_ipv4() { 32 } else { 128 }
+    }
+
+    /// The network that the address is in.
+    pub fn network(&self) -> Address {
+        let host = Self::width(self.address) - self.length;
+        let address = match self.address {
+            IpAddr::V4(v4) => {
+                let bits = v4.to_bits().checked_shr(host.into()).unwrap_or(0);
+                Ipv4Addr::from_bits(bits.checked_shl(host.into()).unwrap_or(0)).into()
+            }
+            IpAddr::V6(v6) => {
+                let bits = v6.to_bits().checked_shr(host.into()).unwrap_or(0);
+                Ipv6Addr::from_bits(bits.checked_shl(host.into()).unwrap_or(0)).into()
+            }
+        };
+        Address { address, ..*self }
+    }
+
+    /// Whether its network contains an address.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let other = Address {
+            address,
+            length: self.length,
+        };
+        self.address.is_ipv4() == address.is_ipv4() && self.network() == other.network()
+    }
+
+    /// Whether the network of one contains that of the other.
+    pub fn overlaps(&self, other: &Address) -> bool {
+        match self.length < other.length {
+            true => self.contains(other.address),
+            false => other.contains(self.address),
+        }
+    }
+
+    /// Whether it is of the kind that every link has for itself (RFC 3927, RFC 4291 section 2.5.6).
+    pub fn is_link_local(&self) -> bool {
+        match self.address {
+            IpAddr::V4(v4) => v4.is_link_local(),
+            IpAddr::V6(v6) => v6.is_unicast_link_local(),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.length)
+    }
+}
+
+/// What a text is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed;
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not an address with a prefix length")
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+impl FromStr for Address {
+    type Err = Malformed;
+
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let (host, length) = text.split_once('/').ok_or(Malformed)?;
+        let address: IpAddr = host.parse().map_err(|_| Malformed)?;
+        let digits = !length.is_empty() && length.bytes().all(|b| b.is_ascii_digit());
+        let length: Option<u8> = digits.then(|| length.parse().ok()).flatten();
+        let length = length.filter(|length| *length <= Self::width(address));
+        Ok(Address {
+            address,
+            length: length.ok_or(Malformed)?,
+        })
+    }
+}
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A prefix, which has no host bits.
+pub(super) fn prefix(text: &str) -> Option<Address> {
+    let prefix: Address = text.parse().ok()?;
+    (prefix.network() == prefix).then_some(prefix)
+}
+
+/// An address, or a prefix with a length or an IPv4 netmask; host bits do not matter.
+pub(super) fn network(text: &str) -> Option<Address> {
+    if let Ok(address) = text.parse::<IpAddr>() {
+        let length = Address::width(address);
+        return Some(Address { address, length });
+    }
+    if let Ok(prefix) = text.parse::<Address>() {
+        return Some(prefix.network());
+    }
+    let (address, mask) = text.split_once('/')?;
+    let mask = mask.parse::<Ipv4Addr>().ok()?.to_bits();
+    let length = mask.leading_ones();
+    let contiguous = mask.checked_shl(length).unwrap_or(0) == 0;
+    let address = address.parse::<Ipv4Addr>().ok().filter(|_| contiguous)?;
+    let length = u8::try_from(length).ok()?;
+    let address = address.into();
+    Some(Address { address, length }.network())
+}
 
 /// A namespace is named as under /run/netns, or by its path.
 pub(super) fn netns(name: &str) -> PathBuf {
@@ -37,20 +168,14 @@ pub(super) fn mac(text: &str) -> Option<Mac> {
     Mac::try_from(&bits[2..]).ok()
 }
 
-/// The address, and whether its spelling is the canonical one.
-pub(super) fn address(text: &str) -> Option<(Address, bool)> {
-    let (host, length) = text.split_once('/')?;
-    let address: IpAddr = host.parse().ok()?;
-    if length.is_empty() || !length.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
-    }
-    let length: u8 = length
-        .parse()
-        .ok()
-        .filter(|&length| length <= if address.is_ipv4() { 32 } else { 128 })?;
-    let mapped = matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
-    Some((
-        Address { address, length },
-        mapped || address.to_string() == host,
-    ))
+/// The number at the end of a name that begins so, `loop7`; `None` if it has none or one that is
+/// too large for any purpose.
+pub(super) fn instance(name: &str, begin: &str) -> Option<u64> {
+    name.strip_prefix(begin)?.parse().ok()
+}
+
+/// Whether Linux would take it as the name of a network device (IFNAMSIZ is 16; `dev_valid_name`).
+pub(super) fn is_device_name(name: &str) -> bool {
+    let legal = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
+    !name.is_empty() && name.len() <= 15 && name.chars().all(legal) && name != "." && name != ".."
 }

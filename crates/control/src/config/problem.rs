@@ -1,46 +1,62 @@
-//! What is wrong with a configuration, and where.
+//! What there is to say about a configuration, and where.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
-use miette::{
-    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode,
-    SourceSpan,
-};
-use serde_saphyr::Location;
+use super::yaml::{Fault, Node, Span, Step};
 
-/// One thing that is wrong. As text: what, and what to do.
+/// How much a problem matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The configuration is refused.
+    Error,
+    /// It is as good as any; the operator may want something else.
+    Warning,
+}
+
+impl Severity {
+    /// The word that messages begin with.
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+}
+
+/// One thing that there is to say. As text: what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// What is wrong.
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is, in the words of vppcfg where it has some.
     pub message: String,
     /// What to do about it.
-    pub help: Option<String>,
-    /// Line, from 1; 0 if it is nowhere in particular.
-    pub line: usize,
-    /// Column in characters, from 1.
-    pub column: usize,
-    /// Where it is in the text, in bytes.
-    span: Option<(usize, usize)>,
+    pub help: String,
+    at: Span,
+    also: Option<Span>,
 }
 
 impl Problem {
-    /// Something wrong at a place.
-    pub fn new(at: Location, message: impl Into<String>) -> Self {
-        let bytes = at.span().byte_offset().zip(at.span().byte_len());
-        Problem {
-            message: message.into(),
-            help: None,
-            line: at.line() as usize,
-            column: at.column() as usize,
-            span: bytes.map(|(offset, length)| (offset as usize, length as usize)),
-        }
+    /// Its line, from 1; 0 if it is nowhere in particular.
+    pub fn line(&self) -> usize {
+        self.at.line
     }
 
-    /// With advice.
-    #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
-        self
+    /// Its column in characters, from 1.
+    pub fn column(&self) -> usize {
+        self.at.column
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        Problem {
+            severity: Severity::Error,
+            message: fault.message,
+            help: fault.help.to_owned(),
+            at: fault.at,
+            also: fault.also,
+        }
     }
 }
 
@@ -50,94 +66,186 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a configuration.
+/// Problems while they are collected.
+#[derive(Default)]
+pub(super) struct Findings(pub Vec<Problem>);
+
+impl Findings {
+    /// Something wrong at a place.
+    pub fn error(&mut self, at: Span, message: String, help: impl Into<String>) {
+        self.add(Severity::Error, at, message, help.into());
+    }
+
+    /// Something worth a look at a place.
+    pub fn warning(&mut self, at: Span, message: String, help: impl Into<String>) {
+        self.add(Severity::Warning, at, message, help.into());
+    }
+
+    fn add(&mut self, severity: Severity, at: Span, message: String, help: String) {
+        self.0.push(Problem {
+            severity,
+            message,
+            help,
+            at,
+            also: None,
+        });
+    }
+}
+
+/// The place of a value, or of its key if it has no text of its own; of what is not there, the
+/// place of what it would be in.
+pub(super) fn place(root: &Node, path: &[Step]) -> Span {
+    let mut at = root.at;
+    let mut node = root;
+    for step in path {
+        let Some((key, child)) = node.entry(step) else {
+            break;
+        };
+        at = if child.is_collection() { key } else { child.at };
+        node = child;
+    }
+    at
+}
+
+/// Everything that there is to say about a file.
 ///
 /// As text, a line for each: `FILE:LINE:COLUMN: what; what to do`. [`Problems::report`] shows the
 /// lines of the source.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 pub struct Problems {
     name: String,
-    found: Vec<Shown>,
-}
-
-/// A problem and the source that it is in, as [`miette`] wants them.
-#[derive(Debug)]
-struct Shown {
-    problem: Problem,
-    source: Option<NamedSource<String>>,
+    text: String,
+    found: Vec<Problem>,
+    unreadable: bool,
 }
 
 impl Problems {
-    pub(super) fn new(name: &str, text: &str, problems: Vec<Problem>) -> Self {
-        let show = |mut problem: Problem| {
-            // Of what goes beyond a line (a whole section), the first line is marked; of what is
-            // empty, a character.
-            if let Some((offset, length)) = problem.span.as_mut() {
-                let start = text.floor_char_boundary((*offset).min(text.len()));
-                let rest = &text[start..];
-                let line = rest.find('\n').unwrap_or(rest.len());
-                (*offset, *length) = (start, (*length).min(line.max(1)).min(rest.len()));
-            }
-            let source = problem
-                .span
-                .map(|_| NamedSource::new(name, text.to_owned()).with_language("yaml"));
-            Shown { problem, source }
-        };
+    /// In the order of the file.
+    pub(super) fn new(name: &str, text: &str, mut found: Vec<Problem>) -> Self {
+        found.sort_by_key(|problem| problem.at.start);
         Problems {
             name: name.to_owned(),
-            found: problems.into_iter().map(show).collect(),
+            text: text.to_owned(),
+            found,
+            unreadable: false,
         }
     }
 
     pub(super) fn unreadable(name: &str, why: &str) -> Self {
-        let problem = Problem::new(
-            Location::UNKNOWN,
-            format!("cannot read the configuration: {why}"),
-        );
+        let problem = Problem {
+            severity: Severity::Error,
+            message: format!("cannot read the configuration {name}: {why}"),
+            help: String::new(),
+            at: Span::default(),
+            also: None,
+        };
         Problems {
-            name: name.to_owned(),
-            found: vec![Shown {
-                problem,
-                source: None,
-            }],
+            unreadable: true,
+            ..Problems::new(name, "", vec![problem])
         }
     }
 
-    /// Everything with the lines of the source, for people to read.
-    pub fn report(&self, colour: bool) -> String {
-        let theme = match colour {
-            true => GraphicalTheme::unicode(),
-            false => GraphicalTheme::unicode_nocolor(),
-        };
-        let renderer = GraphicalReportHandler::new_themed(theme).with_wrap_lines(false);
-        let mut text = format!("the configuration {} cannot be used\n", self.name);
-        for shown in &self.found {
-            // Writing to a string cannot fail, and what cannot be shown is still said.
-            if renderer.render_report(&mut text, shown).is_err() {
-                text += &format!("{shown}\n");
-            }
-        }
-        text.truncate(text.trim_end().len());
-        text
+    /// Whether the file could not be read at all.
+    pub fn is_unreadable(&self) -> bool {
+        self.unreadable
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
     }
 
     /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
-        self.found.iter().map(|shown| &shown.problem)
+        self.found.iter()
     }
+
+    /// Everything with the lines of the source, for people to read. Only the line that begins each
+    /// (`error: ...`) does not begin with a blank.
+    pub fn report(&self, colour: bool) -> String {
+        let mut report = String::new();
+        for problem in &self.found {
+            // Writing to a string cannot fail.
+            let _ = self.show(&mut report, problem, colour);
+        }
+        report
+    }
+
+    fn show(&self, to: &mut String, problem: &Problem, colour: bool) -> fmt::Result {
+        let (begin, end) = match (colour, problem.severity) {
+            (false, _) => ("", ""),
+            (true, Severity::Error) => ("\x1b[1;31m", "\x1b[0m"),
+            (true, Severity::Warning) => ("\x1b[1;33m", "\x1b[0m"),
+        };
+        let word = problem.severity.word();
+        writeln!(to, "{begin}{word}{end}: {}", one_line(&problem.message))?;
+        let places = [
+            Some((problem.at, "")),
+            problem.also.map(|at| (at, " and here")),
+        ];
+        for (at, what) in places.into_iter().flatten() {
+            self.excerpt(to, at, what, (begin, end))?;
+        }
+        if !problem.help.is_empty() {
+            writeln!(to, "   help: {}", one_line(&problem.help))?;
+        }
+        Ok(())
+    }
+
+    /// The line of a place, with carets below it. Of what goes beyond its line the first line is
+    /// marked; of what is empty, a character.
+    fn excerpt(&self, to: &mut String, at: Span, what: &str, colour: (&str, &str)) -> fmt::Result {
+        if at.line == 0 {
+            return Ok(());
+        }
+        writeln!(to, "   --> {}:{}:{}", self.name, at.line, at.column)?;
+        let Some(line) = self.text.lines().nth(at.line - 1) else {
+            return Ok(());
+        };
+        // A tab would move the carets.
+        let line: String = line.chars().map(shown).collect();
+        let begin = self.text.floor_char_boundary(at.start);
+        let marked = self.text.get(begin..self.text.floor_char_boundary(at.end));
+        let marked = marked
+            .and_then(|marked| marked.lines().next())
+            .unwrap_or("");
+        let carets = marked.trim_end().chars().count().max(1);
+        let margin = at.line.to_string().len();
+        writeln!(to, " {} │ {line}", at.line)?;
+        let (paint, plain) = colour;
+        let blanks = at.column.saturating_sub(1);
+        writeln!(
+            to,
+            " {:margin$} │ {:blanks$}{paint}{:^<carets$}{plain}{what}",
+            "", "", ""
+        )
+    }
+}
+
+/// A character as it may go to a terminal.
+fn shown(c: char) -> char {
+    match c {
+        '\t' => ' ',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().map(shown).collect()
 }
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.iter().enumerate() {
+        for (index, problem) in self.found.iter().enumerate() {
             let separator = if index > 0 { "\n" } else { "" };
             write!(f, "{separator}{}:", self.name)?;
-            if problem.line > 0 {
-                write!(f, "{}:{}:", problem.line, problem.column)?;
+            if problem.at.line > 0 {
+                write!(f, "{}:{}:", problem.at.line, problem.at.column)?;
             }
-            write!(f, " {}", problem.message)?;
-            if let Some(help) = &problem.help {
-                write!(f, "; {help}")?;
+            write!(f, " {}", one_line(&problem.message))?;
+            if !problem.help.is_empty() {
+                write!(f, "; {}", one_line(&problem.help))?;
             }
         }
         Ok(())
@@ -145,31 +253,3 @@ impl fmt::Display for Problems {
 }
 
 impl std::error::Error for Problems {}
-
-impl fmt::Display for Shown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.problem.fmt(f)
-    }
-}
-
-impl std::error::Error for Shown {}
-
-impl Diagnostic for Shown {
-    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.problem
-            .help
-            .as_ref()
-            .map(|help| Box::new(help) as Box<dyn fmt::Display>)
-    }
-
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        self.source.as_ref().map(|source| source as &dyn SourceCode)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let (offset, length) = self.problem.span?;
-        let label =
-            LabeledSpan::new_with_span(Some("here".into()), SourceSpan::from((offset, length)));
-        Some(Box::new(std::iter::once(label)))
-    }
-}

@@ -20,7 +20,8 @@ use std::path::{Path, PathBuf};
 
 use kernel::netns::OWN;
 
-use crate::config::{Interface, PortKind};
+use crate::config::PortKind;
+use crate::config::wanted::Interface;
 use crate::facts::Link;
 use crate::machine::hardware::pci_address;
 use crate::netlink::Requests;

@@ -10,7 +10,7 @@ use std::path::Path;
 use kernel::ethtool::{Ethtool, Feature};
 
 use super::{Devices, Record};
-use crate::config::Interface;
+use crate::config::wanted::Interface;
 use crate::facts::Link;
 
 /// The features by which a device takes VLAN tags (C-tags, S-tags) out of the frames that it

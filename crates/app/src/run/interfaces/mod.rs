@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
-use control::config::Config;
+use control::config::Wanted;
 use control::mirror::LinkNews;
 use ports::OpenError;
 use router::InterfaceId;
@@ -39,7 +39,7 @@ pub struct Interfaces {
 
 impl Interfaces {
     /// None is open yet.
-    pub fn new(config: &Config, opener: Opener, entry: u16) -> Self {
+    pub fn new(config: &Wanted, opener: Opener, entry: u16) -> Self {
         Self {
             slots: Slot::all(config),
             opener,

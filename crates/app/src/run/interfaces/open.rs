@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tracing::warn;
 
 use ::io::{af_xdp, memif, tap};
-use control::config::{self, Config, Mode, PortKind, Role};
+use control::config::{self, Mode, PortKind, Role, Wanted, wanted};
 use control::netdev::{self, Devices};
 use control::netlink::Requests;
 use graph::{Pool, PortCounters};
@@ -65,8 +65,8 @@ impl Opener {
     ///
     /// # Errors
     /// The XDP programs cannot be loaded.
-    pub fn new(config: &Config, sizes: Sizes) -> Result<Self, Box<dyn Error>> {
-        let is_device = |i: &config::Interface| i.port.kind.is_device();
+    pub fn new(config: &Wanted, sizes: Sizes) -> Result<Self, Box<dyn Error>> {
+        let is_device = |i: &wanted::Interface| i.port.kind.is_device();
         let programs = match config.interfaces.iter().any(is_device) {
             true => Some(xdp::Router::new(sizes)?),
             false => None,
@@ -108,7 +108,7 @@ impl Opener {
     /// NotThere: its device is not there yet. Otherwise why it cannot be opened.
     pub fn open(
         &mut self,
-        config: &config::Interface,
+        config: &wanted::Interface,
         id: InterfaceId,
         pool: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
@@ -128,7 +128,7 @@ impl Opener {
     /// A device of the kernel, by AF_XDP.
     fn device(
         &mut self,
-        config: &config::Interface,
+        config: &wanted::Interface,
         id: InterfaceId,
         pool: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
@@ -172,7 +172,7 @@ impl Opener {
     /// Why it cannot be made.
     pub fn renew(
         &mut self,
-        config: &config::Interface,
+        config: &wanted::Interface,
         id: InterfaceId,
         open: &mut OpenInterface,
         what: Part,
@@ -190,7 +190,7 @@ impl Opener {
     /// The tap that is the kernel's end of a port, its name, and the kernel's index of it.
     fn tap(
         &self,
-        config: &config::Interface,
+        config: &wanted::Interface,
         id: InterfaceId,
     ) -> Result<(String, u32, Open), OpenError> {
         let name = config.lcp.clone();
@@ -208,7 +208,7 @@ impl Opener {
     }
 
     /// A port that is not a device.
-    fn port(&mut self, config: &config::Interface) -> Result<Open, OpenError> {
+    fn port(&mut self, config: &wanted::Interface) -> Result<Open, OpenError> {
         match &config.port.kind {
             PortKind::Memif(m) => self.ports.memif(memif_config(config, m)?),
             PortKind::Tap { name } => {
@@ -248,7 +248,7 @@ pub enum Part {
 }
 
 /// Whether a device of this name is what the interface waits for.
-pub fn stands_for(config: &config::Interface, name: &str) -> bool {
+pub fn stands_for(config: &wanted::Interface, name: &str) -> bool {
     match &config.port.kind {
         PortKind::Netdev(wanted) => wanted == name,
         PortKind::Pci(_) => true,
@@ -269,7 +269,7 @@ pub fn grace() -> Result<Grace, xdp::Error> {
 }
 
 /// Buffers that the ports of a configuration hold at most: those of devices, as the others copy.
-pub fn buffers(config: &Config) -> u32 {
+pub fn buffers(config: &Wanted) -> u32 {
     let devices = config.interfaces.iter().filter(|i| i.port.kind.is_device());
     let netns = config.netns.as_deref();
     let count = devices.map(|device| queues(device, netns)).sum::<u32>();
@@ -278,7 +278,7 @@ pub fn buffers(config: &Config) -> u32 {
 
 /// Queues that a device will have at most. For one that is not there yet: as many as there are
 /// processors.
-fn queues(config: &config::Interface, netns: Option<&Path>) -> u32 {
+fn queues(config: &wanted::Interface, netns: Option<&Path>) -> u32 {
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let present = match &config.port.kind {
         PortKind::Netdev(name) => {
@@ -295,7 +295,7 @@ fn queues(config: &config::Interface, netns: Option<&Path>) -> u32 {
 const _: () =
     assert!(config::Secret::MEMIF == memif::SECRET && config::Memif::RINGS == memif::QUEUES);
 
-fn memif_config(config: &config::Interface, m: &config::Memif) -> io::Result<memif::Config> {
+fn memif_config(config: &wanted::Interface, m: &config::Memif) -> io::Result<memif::Config> {
     let socket = m.socket.to_str();
     let socket = socket.ok_or_else(|| io::Error::other("the socket's path is not UTF-8"))?;
     let directory = m.socket.parent().filter(|d| !d.as_os_str().is_empty());

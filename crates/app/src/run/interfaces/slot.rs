@@ -2,7 +2,7 @@
 
 use tracing::{info, warn};
 
-use control::config::{self, Config, PortKind};
+use control::config::{PortKind, Wanted, wanted};
 use control::mirror::Owned;
 use io::memif;
 use router::InterfaceId;
@@ -19,7 +19,7 @@ const LAYER_2: u32 = 22;
 /// An interface of the configuration.
 pub struct Slot {
     /// What is wanted.
-    pub config: config::Interface,
+    pub config: wanted::Interface,
     /// The router's indexes for it.
     pub ids: Ids,
     /// How far it has come.
@@ -55,13 +55,13 @@ pub enum Phase {
 
 impl Slot {
     /// A slot for each interface, in the order of the configuration.
-    pub fn all(config: &Config) -> Vec<Slot> {
+    pub fn all(config: &Wanted) -> Vec<Slot> {
         // Index 0 is none.
         let ids = (1..).step_by(2).map(|port| Ids {
             port,
             host: port + 1,
         });
-        let slot = |(ids, interface): (Ids, &config::Interface)| Slot {
+        let slot = |(ids, interface): (Ids, &wanted::Interface)| Slot {
             config: interface.clone(),
             ids,
             phase: Phase::Waiting(String::new()),

@@ -1,0 +1,198 @@
+//! Access control lists, term by term.
+
+use crate::config::forms::{self, Address};
+use crate::config::model::{Family, Term, Value};
+use crate::config::registry;
+use crate::config::yaml::Step;
+
+use super::{Checker, to};
+
+const ICMP: [u8; 2] = [1, 58];
+const WITH_PORTS: [u8; 2] = [6, 17];
+
+pub(super) fn check(c: &mut Checker<'_>) {
+    for (name, acl) in &c.config.acls {
+        for (index, term) in acl.terms.iter().enumerate() {
+            let at = to!["acls", name, "terms", index].to_vec();
+            let says = format!("acl {name} term {}", index + 1);
+            Checking { c, at, says, term }.check();
+        }
+    }
+}
+
+struct Checking<'a, 'c> {
+    c: &'a mut Checker<'c>,
+    /// The way to the term.
+    at: Vec<Step>,
+    /// How messages begin.
+    says: String,
+    term: &'c Term,
+}
+
+/// Whether there is something of IPv4 and of IPv6.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Families {
+    v4: bool,
+    v6: bool,
+}
+
+impl Checking<'_, '_> {
+    fn error(&mut self, field: &str, what: &str, help: &str) {
+        let mut path = self.at.clone();
+        path.push(field.into());
+        self.c.error(&path, format!("{} {what}", self.says), help);
+    }
+
+    fn check(&mut self) {
+        if !self.check_ends() {
+            return;
+        }
+        let protocol = match self.protocol() {
+            Ok(protocol) => protocol,
+            Err(()) => {
+                let help = "write a number from 1 to 255, or a name as tcp, icmp, ospf";
+                self.error("protocol", "could not understand protocol", help);
+                return;
+            }
+        };
+        let term = self.term;
+        let ports = [
+            ("source-port", &term.source_port),
+            ("destination-port", &term.destination_port),
+        ];
+        for (field, value) in ports {
+            let Some(value) = value else { continue };
+            if WITH_PORTS.contains(&protocol) {
+                self.check_port(field, value);
+            } else {
+                let what = format!("{field} can only be specified for protocol tcp or udp");
+                self.error(field, &what, "remove it, or write `protocol: tcp`");
+            }
+        }
+        for (field, value) in [
+            ("icmp-code", &term.icmp_code),
+            ("icmp-type", &term.icmp_type),
+        ] {
+            let Some(value) = value else { continue };
+            if ICMP.contains(&protocol) {
+                self.check_icmp(field, value);
+            } else {
+                let what = format!("{field} can only be specified for protocol icmp or ipv6-icmp");
+                self.error(field, &what, "remove it, or write `protocol: icmp`");
+            }
+        }
+    }
+
+    /// Whether source and destination are something, and something together.
+    fn check_ends(&mut self) -> bool {
+        let family = self.term.family;
+        let ends = [
+            ("source", &self.term.source),
+            ("destination", &self.term.destination),
+        ];
+        let mut found = [None; 2];
+        for ((field, value), families) in ends.into_iter().zip(&mut found) {
+            let has = self.families(value.as_deref());
+            if has.v4 || has.v6 {
+                *families = Some(has);
+                continue;
+            }
+            let what = format!("family {} has no {field}", family.name());
+            let help = "name a network, an address, any, or a prefix list with such members";
+            self.error(field, &what, help);
+        }
+        let [Some(source), Some(destination)] = found else {
+            return false;
+        };
+        let apart = source.v4 != destination.v4 && source.v6 != destination.v6;
+        if apart {
+            let what = "source and destination family do not overlap";
+            self.error("destination", what, "write both as IPv4 or both as IPv6");
+        }
+        !apart
+    }
+
+    fn families(&self, value: Option<&str>) -> Families {
+        let members: Vec<Address> = match value {
+            None | Some("any") => return self.filtered(true, true),
+            Some(text) => match forms::network(text) {
+                Some(network) => vec![network],
+                None => match self.c.config.prefixlists.get(text) {
+                    Some(list) => list.members.clone(),
+                    None => Vec::new(),
+                },
+            },
+        };
+        let v4 = members.iter().any(|member| member.address.is_ipv4());
+        let v6 = members.iter().any(|member| member.address.is_ipv6());
+        self.filtered(v4, v6)
+    }
+
+    fn filtered(&self, v4: bool, v6: bool) -> Families {
+        Families {
+            v4: v4 && self.term.family != Family::Ipv6,
+            v6: v6 && self.term.family != Family::Ipv4,
+        }
+    }
+
+    /// The number of the protocol; 0: any.
+    fn protocol(&self) -> Result<u8, ()> {
+        match &self.term.protocol {
+            None => Ok(0),
+            Some(Value::Number(number)) => u8::try_from(*number).map_err(|_| ()),
+            Some(Value::Text(name)) if name == "any" => Ok(0),
+            Some(Value::Text(name)) => registry::protocol(name).ok_or(()),
+        }
+    }
+
+    fn check_port(&mut self, field: &str, value: &Value) {
+        let name = match value {
+            Value::Text(text) => registry::service(text).map(|port| (port.into(), port.into())),
+            Value::Number(_) => None,
+        };
+        let Some((low, high)) = name.or_else(|| range(value, 65535)) else {
+            let help = "write a number, a service as www, or in quotes a range as \"80-88\"";
+            self.error(field, &format!("could not understand {field}"), help);
+            return;
+        };
+        self.check_range(field, (low, high), 65535);
+    }
+
+    fn check_icmp(&mut self, field: &str, value: &Value) {
+        if let Some(range) = range(value, 255) {
+            self.check_range(field, range, 255);
+        }
+    }
+
+    fn check_range(&mut self, field: &str, (low, high): (u64, u64), most: u64) {
+        if low > high {
+            let what = format!("{field} low value is greater than high value");
+            self.error(field, &what, "write the lower one first");
+        }
+        for (end, value) in [("low", low), ("high", high)] {
+            if value > most {
+                let what = format!("{field} {end} value is not between [0,{most}]");
+                self.error(field, &what, &format!("{most} is the highest"));
+            }
+        }
+    }
+}
+
+/// The lowest and highest number of a value: `80`, `1024-`, `-1023`, `80-88`, `any`.
+fn range(value: &Value, most: u64) -> Option<(u64, u64)> {
+    let text = match value {
+        Value::Number(number) => return Some((u64::from(*number), u64::from(*number))),
+        Value::Text(text) if text == "any" => return Some((0, most)),
+        Value::Text(text) => text,
+    };
+    let (low, high) = text.split_once('-')?;
+    // What does not fit is too large in any case.
+    let number = |text: &str, usual| match text {
+        "" => Some(usual),
+        digits if digits.bytes().all(|b| b.is_ascii_digit()) => {
+            Some(digits.parse().unwrap_or(u64::MAX))
+        }
+        _ => None,
+    };
+    Some((number(low, 0)?, number(high, most)?))
+}

@@ -1,0 +1,116 @@
+//! Addresses of interfaces: no network may overlap that of another interface in the same VRF; within
+//! one interface, several hosts of the same network are fine.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use crate::config::forms::Address;
+use crate::config::view::{Entry, EntryKind};
+use crate::config::yaml::{Step, Value};
+
+use super::{Checker, field};
+
+/// An address of an interface.
+#[derive(Clone, Copy)]
+struct Claim<'e, 'c> {
+    entry: &'e Entry<'c>,
+    index: usize,
+    address: Address,
+}
+
+pub(super) fn check(c: &mut Checker<'_>) {
+    let entries = c.view.entries.clone();
+    let mut groups: HashMap<_, Vec<Claim<'_, '_>>> = HashMap::new();
+    for entry in &entries {
+        for (index, address) in entry.addresses.iter().enumerate() {
+            spelled(c, entry, index, address);
+            // Each link has the link-local network for itself.
+            if !address.is_link_local() {
+                let group = groups
+                    .entry((entry.vrf, address.address.is_ipv4()))
+                    .or_default();
+                group.push(Claim {
+                    entry,
+                    index,
+                    address: *address,
+                });
+            }
+        }
+    }
+    let mut clashes: Vec<_> = groups
+        .into_values()
+        .flat_map(|mut group| clashes(&mut group))
+        .collect();
+    clashes.sort_by(|(a, _), (b, _)| (&a.entry.name, a.index).cmp(&(&b.entry.name, b.index)));
+    for (claim, other) in clashes {
+        let (word, name, address) = (claim.entry.word(), &claim.entry.name, claim.address);
+        let message = format!("{word} {name} IP address {address} conflicts with another");
+        let (other, at) = (other.address, &other.entry.name);
+        let help = format!("its network overlaps that of {other} on {at}");
+        c.error(&place(claim.entry, claim.index), message, help);
+    }
+}
+
+fn place(entry: &Entry<'_>, index: usize) -> Vec<Step> {
+    let mut path = field(entry, "addresses");
+    path.push(index.into());
+    path
+}
+
+/// Warns of another spelling than the one that everything else shows.
+fn spelled(c: &mut Checker<'_>, entry: &Entry<'_>, index: usize, address: &Address) {
+    let path = place(entry, index);
+    let Some(Value::Text(text)) = c.node(&path).map(|node| &node.value) else {
+        return;
+    };
+    let mapped = matches!(address.address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some());
+    if mapped || text.split('/').next() == Some(&address.address.to_string()) {
+        return;
+    }
+    let (word, name) = (entry.word(), &entry.name);
+    let message = format!("{word} {name} IP address {text} is not canonical, use {address}");
+    c.warning(&path, message, "it is read as that");
+}
+
+/// Each address that cannot be beside another, with one that it cannot be beside.
+fn clashes<'e, 'c>(group: &mut [Claim<'e, 'c>]) -> Vec<(Claim<'e, 'c>, Claim<'e, 'c>)> {
+    // Networks overlap only if one contains the other. In this order those that contain a network
+    // come before it, and are on the stack when its turn comes.
+    group.sort_by_key(|claim| (claim.address.network().address, claim.address.length));
+    let mut stack: Vec<usize> = Vec::new();
+    let mut found: HashMap<usize, usize> = HashMap::new();
+    for at in 0..group.len() {
+        let claim = group[at];
+        while stack
+            .last()
+            .is_some_and(|top| !group[*top].address.contains(claim.address.address))
+        {
+            stack.pop();
+        }
+        for &below in &stack {
+            if blames(&claim, &group[below]) {
+                found.entry(at).or_insert(below);
+            }
+            if blames(&group[below], &claim) {
+                found.entry(below).or_insert(at);
+            }
+        }
+        stack.push(at);
+    }
+    found
+        .into_iter()
+        .map(|(at, other)| (group[at], group[other]))
+        .collect()
+}
+
+/// Whether overlapping is the fault of `one`: of both if they are on different interfaces, except
+/// that a sub-interface is to blame and not its parent; of the later one on the same interface.
+fn blames(one: &Claim<'_, '_>, other: &Claim<'_, '_>) -> bool {
+    if one.entry.name == other.entry.name {
+        return one.index > other.index && one.address.network() != other.address.network();
+    }
+    match other.entry.kind {
+        EntryKind::Sub(parent, ..) => parent != one.entry.name,
+        _ => true,
+    }
+}

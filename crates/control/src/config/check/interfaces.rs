@@ -1,0 +1,184 @@
+//! Interfaces of every kind: names, MACs, LCPs, layer 2, states.
+
+use crate::config::forms;
+use crate::config::view::{Entry, EntryKind};
+use crate::config::yaml::Step;
+
+use super::{Checker, counts, cross_connects, field, sub_interfaces, to, unnumbered};
+
+/// Characters that a description should have at most, as vppcfg documents.
+const DESCRIPTION: usize = 64;
+
+pub(super) fn check(c: &mut Checker<'_>) {
+    let entries = c.view.entries.clone();
+    let lcps = counts(entries.iter().filter_map(|entry| entry.lcp));
+    for entry in &entries {
+        match entry.kind {
+            EntryKind::Interface(_) => interface(c, entry),
+            EntryKind::Sub(..) if sub_interfaces::is_empty(c, entry) => continue,
+            EntryKind::Sub(..) => sub_interfaces::check(c, entry),
+            EntryKind::Loopback(_) => loopback(c, entry),
+        }
+        let (word, name) = (entry.word(), &entry.name);
+        if let Some(mac) = entry.mac.filter(|mac| mac.is_group()) {
+            let message = format!("{word} {name} MAC address {mac} cannot be multicast");
+            c.error(&field(entry, "mac"), message, "make its first byte even");
+        }
+        if let Some(lcp) = entry.lcp.filter(|lcp| lcps[lcp] > 1) {
+            let message = format!("{word} {name} does not have a unique LCP name {lcp}");
+            c.error(&field(entry, "lcp"), message, "give each interface its own");
+        }
+        layer2(c, entry);
+        unnumbered::check(c, entry);
+        cross_connects::check(c, entry);
+        belongs(c, entry);
+        remarks(c, entry);
+    }
+    cross_connects::check_unique(c, &entries);
+    let too_long = c.config.acls.iter().filter_map(|(name, acl)| {
+        let text = acl.description.as_deref()?;
+        Some((to!["acls", name, "description"], text))
+    });
+    for (path, text) in too_long.collect::<Vec<_>>() {
+        long(c, &path, text);
+    }
+}
+
+fn interface(c: &mut Checker<'_>, entry: &Entry<'_>) {
+    let (config, name) = (c.config, &entry.name);
+    let EntryKind::Interface(interface) = entry.kind else {
+        return;
+    };
+    let is_bond = config.bondethernets.contains_key(name);
+    let is_tap = config.taps.contains_key(name);
+    let key = to!["interfaces", name];
+    let has_port = config.ports.contains_key(name);
+    if name.starts_with("BondEthernet") && !is_bond && !has_port {
+        let message = format!("interface {name} does not exist in bondethernets");
+        c.error(&key, message, "add it there, with its members");
+    }
+    if name.starts_with("BondEthernet") && entry.mac.is_some() {
+        let message = format!("interface {name} is a member of bondethernet, cannot set MAC");
+        let help = format!("move mac to bondethernets.{name}");
+        c.error(&field(entry, "mac"), message, help);
+    }
+    let is_tunnel = config.vxlan_tunnels.contains_key(name);
+    let is_phy = !(is_bond || is_tap || is_tunnel || config.loopbacks.contains_key(name));
+    if interface.device_type.is_some() && !is_phy {
+        let message = format!("interface {name} is not a PHY, cannot set device-type");
+        c.error(&field(entry, "device-type"), message, "remove it");
+    }
+    if name.starts_with("tap") && !is_tap && !has_port {
+        let message = format!("interface {name} is a TAP but does not exist in taps");
+        c.error(&key, message, "add it there, or name its port in ports");
+    }
+    if is_tap {
+        tap(c, entry);
+    }
+    if is_phy && !has_port && !forms::is_device_name(name) {
+        let message = format!("interface {name} has no port");
+        let help =
+            format!("the router needs one to use it: `ports: {{ {name}: {{ netdev: eth0 }} }}`");
+        c.warning(&key, message, help);
+    }
+}
+
+fn tap(c: &mut Checker<'_>, entry: &Entry<'_>) {
+    let name = &entry.name;
+    let host = c.config.taps[name].host.mtu;
+    if let Some(host) = host.filter(|host| *host != entry.mtu) {
+        let mtu = entry.mtu;
+        let message =
+            format!("interface {name} is a TAP so its MTU {mtu} must match host MTU {host}");
+        c.error(&field(entry, "mtu"), message, "give both the same mtu");
+    }
+    let help = "the host's end of a TAP is in taps; put it into a bridge whose BVI has this";
+    if !entry.addresses.is_empty() {
+        let message = format!("interface {name} is a TAP so it cannot have an address");
+        c.error(&field(entry, "addresses"), message, help);
+    }
+    if entry.lcp.is_some() {
+        let message = format!("interface {name} is a TAP so it cannot have an LCP");
+        c.error(&field(entry, "lcp"), message, help);
+    }
+    if matches!(entry.kind, EntryKind::Interface(i) if !i.sub_interfaces.is_empty()) {
+        let message = format!("interface {name} is a TAP so it cannot have sub-interfaces");
+        c.error(&field(entry, "sub-interfaces"), message, "remove them");
+    }
+}
+
+fn loopback(c: &mut Checker<'_>, entry: &Entry<'_>) {
+    let name = &entry.name;
+    let number = forms::instance(name, "loop");
+    if number.is_none_or(|number| number > 4095) {
+        let number = name.trim_start_matches("loop");
+        let message = format!("loopback {name} has instance {number} which is too large");
+        c.error(&to!["loopbacks", name], message, "loop4095 is the last");
+    }
+}
+
+/// What bridges or cross-connects has neither addresses nor a device of the host.
+fn layer2(c: &mut Checker<'_>, entry: &Entry<'_>) {
+    let (word, name) = (entry.word(), &entry.name);
+    if !c.view.is_layer2(name) {
+        return;
+    }
+    if let Some(lcp) = entry.lcp {
+        let message = format!("{word} {name} is in L2 mode but has LCP name {lcp}");
+        let help = "give it to the bridge's BVI, or remove it";
+        c.error(&field(entry, "lcp"), message, help);
+    }
+    if !entry.addresses.is_empty() {
+        let message = format!("{word} {name} is in L2 mode but has an address");
+        let help = "give it to the bridge's BVI, or remove it";
+        c.error(&field(entry, "addresses"), message, help);
+    }
+    if entry.l2xc.is_some() && c.view.is_bridged(name) {
+        let message = format!("{word} {name} has l2xc and is in a bridgedomain");
+        let help = "only the cross-connect is of effect: remove one of the two";
+        c.warning(&field(entry, "l2xc"), message, help);
+    }
+}
+
+/// VRF and ACLs that it names.
+fn belongs(c: &mut Checker<'_>, entry: &Entry<'_>) {
+    let (word, name) = (entry.word(), &entry.name);
+    if let Some(vrf) = entry.vrf.filter(|vrf| !c.config.vrfs.contains_key(*vrf)) {
+        let message = format!("{word} {name} vrf {vrf} does not exist");
+        let help = format!("add it: `vrfs: {{ {vrf}: {{ table: 100 }} }}`");
+        c.error(&field(entry, "vrf"), message, help);
+    }
+    let Some(acls) = entry.acls else { return };
+    for (direction, names) in [("input", &acls.input), ("output", &acls.output)] {
+        for acl in names.iter().filter(|acl| !c.config.acls.contains_key(*acl)) {
+            let message = format!("{word} {name} {direction} acl {acl} does not exist");
+            let mut path = field(entry, "acls");
+            path.push(Step::from(direction));
+            c.error(&path, message, "add it to acls, or correct its name");
+        }
+    }
+}
+
+fn remarks(c: &mut Checker<'_>, entry: &Entry<'_>) {
+    let (word, name) = (entry.word(), &entry.name);
+    if entry.mpls {
+        let message = format!("{word} {name} has mpls, which does nothing yet");
+        c.warning(
+            &field(entry, "mpls"),
+            message,
+            "MPLS packets are left to the kernel",
+        );
+    }
+    if let Some(text) = entry.description {
+        long(c, &field(entry, "description"), text);
+    }
+}
+
+fn long(c: &mut Checker<'_>, path: &[Step], text: &str) {
+    let length = text.chars().count();
+    if length > DESCRIPTION {
+        let message = format!("a description of {length} characters");
+        let help = format!("SNMP and other programs show {DESCRIPTION} at most");
+        c.warning(path, message, help);
+    }
+}

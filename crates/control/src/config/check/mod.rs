@@ -1,0 +1,89 @@
+//! The rules that span a configuration, in the order of its sections. They do not stop at the first
+//! violation, and none hides another.
+
+mod acls;
+mod addresses;
+mod bonds;
+mod bridges;
+mod cross_connects;
+mod interfaces;
+mod ports;
+mod routes;
+mod sub_interfaces;
+mod tunnels;
+mod unnumbered;
+
+use std::collections::HashMap;
+
+use super::model::Config;
+use super::problem::{Findings, place};
+use super::view::{Entry, EntryKind, View};
+use super::yaml::{Node, Step};
+
+/// Checks a configuration; `tree` is the file that it is from.
+pub(super) fn check(config: &Config, tree: &Node, findings: &mut Findings) {
+    let mut checker = Checker {
+        config,
+        tree,
+        view: View::new(config),
+        findings,
+    };
+    bonds::check(&mut checker);
+    interfaces::check(&mut checker);
+    bridges::check(&mut checker);
+    tunnels::check(&mut checker);
+    acls::check(&mut checker);
+    addresses::check(&mut checker);
+    routes::check(&mut checker);
+    ports::check(&mut checker);
+}
+
+/// What every rule needs.
+struct Checker<'c> {
+    config: &'c Config,
+    tree: &'c Node,
+    view: View<'c>,
+    findings: &'c mut Findings,
+}
+
+/// The way to a value: `to!["interfaces", name, "mtu"]`.
+macro_rules! to {
+    ($($step:expr),* $(,)?) => { [$($crate::config::yaml::Step::from($step)),*] };
+}
+use to;
+
+/// The way to a field of an interface.
+fn field(entry: &Entry, field: &str) -> Vec<Step> {
+    match entry.kind {
+        EntryKind::Interface(_) => to!["interfaces", &entry.name, field].to_vec(),
+        EntryKind::Sub(parent, id, _) => {
+            to!["interfaces", parent, "sub-interfaces", id, field].to_vec()
+        }
+        EntryKind::Loopback(_) => to!["loopbacks", &entry.name, field].to_vec(),
+    }
+}
+
+impl Checker<'_> {
+    fn error(&mut self, path: &[Step], message: String, help: impl Into<String>) {
+        self.findings.error(place(self.tree, path), message, help);
+    }
+
+    fn warning(&mut self, path: &[Step], message: String, help: impl Into<String>) {
+        self.findings.warning(place(self.tree, path), message, help);
+    }
+
+    /// The value of a path as it is written.
+    fn node(&self, path: &[Step]) -> Option<&Node> {
+        path.iter()
+            .try_fold(self.tree, |node, step| node.child(step))
+    }
+}
+
+/// How often each value occurs.
+fn counts<T: std::hash::Hash + Eq>(values: impl Iterator<Item = T>) -> HashMap<T, usize> {
+    let mut counts = HashMap::new();
+    for value in values {
+        *counts.entry(value).or_default() += 1;
+    }
+    counts
+}

@@ -1,0 +1,102 @@
+//! Ports and workers: what stands behind the interfaces.
+
+use std::collections::HashMap;
+
+use router::change::Kind;
+
+use crate::config::forms;
+use crate::config::model::PortKind;
+
+use super::{Checker, to};
+
+pub(super) fn check(c: &mut Checker<'_>) {
+    let mut devices: HashMap<String, &str> = HashMap::new();
+    let config = c.config;
+    let unported = config
+        .interfaces
+        .keys()
+        .filter(|name| !config.ports.contains_key(*name));
+    for name in unported {
+        devices.insert(name.clone(), name);
+    }
+    for (name, port) in &config.ports {
+        let key = to!["ports", name];
+        let kinds = port.kinds();
+        if kinds.len() != 1 {
+            let message = format!("port {name} names {} devices", kinds.len());
+            let help = "name exactly one of netdev, pci, memif, tap, pcap, null";
+            c.error(&key, message, help);
+        }
+        for kind in &kinds {
+            let (device, field) = match kind {
+                PortKind::Netdev(device) => (device, "netdev"),
+                PortKind::Pci(device) => (device, "pci"),
+                PortKind::Memif(memif) => {
+                    if !memif.ring_size.is_power_of_two() {
+                        let message = format!("port {name} ring-size must be a power of two");
+                        let path = to!["ports", name, "memif", "ring-size"];
+                        c.error(&path, message, "as 512, 1024 or 2048");
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            if let Some(other) = devices.insert(device.clone(), name) {
+                let message = format!("port {name} is {device}, as {other} is");
+                c.error(
+                    &to!["ports", name, field],
+                    message,
+                    "a device can be only one interface",
+                );
+            }
+        }
+    }
+    host_names(c);
+    workers(c);
+    if config
+        .netns
+        .as_deref()
+        .is_some_and(|netns| forms::netns(netns).as_os_str().is_empty())
+    {
+        c.error(
+            &to!["netns"],
+            "netns is empty".into(),
+            "name it, or remove it",
+        );
+    }
+}
+
+/// The host's end of a port that is no network device has a name of its own.
+fn host_names(c: &mut Checker<'_>) {
+    let config = c.config;
+    for (name, port) in &config.ports {
+        let has_host = port.kinds().iter().any(|kind| !kind.is_device());
+        let host = Kind::host_name(name);
+        let taken = config.ports.contains_key(&host) || config.interfaces.contains_key(&host);
+        if has_host && taken {
+            let section = match config.interfaces.contains_key(&host) {
+                true => "interfaces",
+                false => "ports",
+            };
+            let message = format!("interface {host} has the name of the host's end of {name}");
+            c.error(&to![section, &host], message, "give it another");
+        }
+    }
+}
+
+fn workers(c: &mut Checker<'_>) {
+    let workers = &c.config.workers;
+    for (index, cpu) in workers.cpus.iter().enumerate() {
+        if workers.cpus[..index].contains(cpu) {
+            let message = format!("processor {cpu} is named twice");
+            let path = to!["workers", "cpus", index];
+            c.error(&path, message, "a worker has its processor to itself");
+        }
+    }
+    let (count, cpus) = (workers.count, workers.cpus.len());
+    if let Some(count) = count.filter(|count| cpus > 0 && usize::from(*count) != cpus) {
+        let message = format!("{count} workers on {cpus} processors");
+        let help = "give one of count and cpus, or as many cpus as workers";
+        c.error(&to!["workers", "count"], message, help);
+    }
+}

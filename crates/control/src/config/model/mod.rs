@@ -1,0 +1,92 @@
+//! What a configuration says, as plain data: the sections and fields of the language under the
+//! names that they have there.
+
+mod acl;
+mod interface;
+mod port;
+mod route;
+mod text;
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+
+pub use acl::{Acl, Action, Family, PrefixList, Term, Value};
+pub use interface::{
+    Attached, Balance, Bond, BondMode, Bridge, BridgeSettings, Encapsulation, Interface, Loopback,
+    Sflow, State, SubInterface, Tap, TapHost, Vxlan,
+};
+pub use port::{Memif, MemifMode, Mode, PcapPort, Port, PortKind, Role, Secret, TapPort};
+pub use route::{Hop, Route, Vrf};
+
+/// Objects by name, in the order of the file; the order makes no difference.
+pub type Named<T> = IndexMap<String, T>;
+
+/// A whole configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Interfaces.
+    pub interfaces: Named<Interface>,
+    /// Interfaces without a port.
+    pub loopbacks: Named<Loopback>,
+    /// Interfaces that are several.
+    pub bondethernets: Named<Bond>,
+    /// Ethernet bridges.
+    pub bridgedomains: Named<Bridge>,
+    /// VXLAN tunnels.
+    pub vxlan_tunnels: Named<Vxlan>,
+    /// TAPs.
+    pub taps: Named<Tap>,
+    /// Lists of networks.
+    pub prefixlists: Named<PrefixList>,
+    /// Access control lists.
+    pub acls: Named<Acl>,
+    /// Packet samples.
+    pub sflow: Option<Sflow>,
+    /// Static routes.
+    pub routes: Vec<Route>,
+    /// VRFs.
+    pub vrfs: Named<Vrf>,
+    /// What carries packets.
+    pub ports: Named<Port>,
+    /// Who forwards packets.
+    pub workers: Workers,
+    /// Name or path of the network namespace of devices and routes; `None`: that of the process.
+    pub netns: Option<String>,
+    /// Where the router is asked.
+    pub control: Control,
+}
+
+/// Who does the work.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Workers {
+    /// How many; `None`: as many as `cpus`, or one.
+    pub count: Option<u16>,
+    /// The processors to pin them to, in order; empty: chosen by the router.
+    pub cpus: Vec<u16>,
+}
+
+/// Where the router is asked, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Control {
+    /// The Unix socket.
+    pub socket: PathBuf,
+    /// Group that may ask and change; root always may.
+    pub group: Option<String>,
+    /// Group that may only ask.
+    pub show_group: Option<String>,
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Control {
+            socket: "/run/parshall/cli.sock".into(),
+            group: Some("parshall".into()),
+            show_group: None,
+        }
+    }
+}

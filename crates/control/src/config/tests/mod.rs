@@ -1,0 +1,211 @@
+//! Every rule of the language, each with its message.
+
+mod acls;
+mod layer2;
+mod ours;
+mod rules;
+mod schema;
+mod values;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// What there is to say about a text, of one severity, in the order of the file.
+fn said(text: &str, severity: Severity) -> Vec<String> {
+    let problems = match Checked::parse("test.yaml", text) {
+        Ok(checked) => checked.warnings,
+        Err(problems) => problems,
+    };
+    let told = problems
+        .iter()
+        .filter(|problem| problem.severity == severity);
+    told.map(|problem| problem.message.clone()).collect()
+}
+
+fn errors(text: &str) -> Vec<String> {
+    said(text, Severity::Error)
+}
+
+/// Fails unless each text has exactly these errors.
+fn assert_errors(cases: &[(&str, &[&str])]) {
+    for (text, wanted) in cases {
+        let mut found = errors(text);
+        let mut wanted: Vec<String> = wanted.iter().map(|&error| error.to_owned()).collect();
+        found.sort();
+        wanted.sort();
+        assert_eq!(found, wanted, "{text}");
+    }
+}
+
+fn assert_valid(texts: &[&str]) {
+    for text in texts {
+        assert_eq!(errors(text), [""; 0], "{text}");
+    }
+}
+
+/// As an operator has it: every section of vppcfg, and ours.
+pub(super) const OPERATOR: &str = include_str!("operator.yaml");
+
+#[test]
+fn an_operators_file_is_valid() {
+    assert_eq!(said(OPERATOR, Severity::Error), [""; 0]);
+    let config = Config::parse("x", OPERATOR).expect("valid");
+    assert_eq!(
+        config.interfaces["TenGigabitEthernet3/0/2"].sub_interfaces[&1235].mtu,
+        Some(1400)
+    );
+    assert_eq!(config.routes.len(), 4);
+    assert_eq!(config.workers.cpus, [2, 3]);
+}
+
+/// What the model prints is the language again.
+#[test]
+fn the_model_says_what_was_read() {
+    let config = Config::parse("x", OPERATOR).expect("valid");
+    let json = serde_json::to_value(&config).expect("JSON");
+    let again: Config = serde_json::from_value(json).expect("the same");
+    // A secret is not shown.
+    assert_eq!(again, config);
+}
+
+#[test]
+fn the_report_has_line_caret_and_advice() {
+    let problems = Checked::parse(
+        "router.yaml",
+        "interfaces:\n  e0:\n    mtu:  99999\n    colour: red\n",
+    );
+    let report = problems.expect_err("an error").report(false);
+    let wanted = "\
+error: interfaces.e0.mtu: 99999 is greater than 9216
+   --> router.yaml:3:11
+ 3 │     mtu:  99999
+   │           ^^^^^
+   help: it must be from 128 to 9216
+error: interfaces.e0.colour: Unexpected element
+   --> router.yaml:4:5
+ 4 │     colour: red
+   │     ^^^^^^
+";
+    assert!(report.starts_with(wanted), "{report}");
+    assert!(
+        report.contains("   help: known here: description, "),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_duplicate_key_is_shown_at_both_places() {
+    let text = "interfaces:\n  e0: { mtu: 1500 }\n  e1: {}\n  e0: { mtu: 9000 }\n";
+    let report = Checked::parse("x", text)
+        .expect_err("an error")
+        .report(false);
+    assert!(report.starts_with("error: duplicate key e0\n"), "{report}");
+    assert!(
+        report.contains("x:4:3") && report.contains("x:2:3"),
+        "{report}"
+    );
+    assert!(report.contains("^^ and here"), "{report}");
+    // The later one is checked further.
+    let text = "interfaces:\n  e0: {}\n  e0: { lcp: X, unnumbered: nobody }\n";
+    assert_eq!(errors(text).len(), 3, "{:?}", errors(text));
+}
+
+#[test]
+fn an_error_of_form_hides_no_rule() {
+    let text =
+        "interfaces:\n  e0: { mtu: 1, unnumbered: nobody, mac: 01:00:5e:00:00:01 }\nsflows: {}\n";
+    assert_errors(&[(
+        text,
+        &[
+            "interfaces.e0.mtu: 1 is less than 128",
+            "interface e0 unnumbered target nobody does not exist",
+            "interface e0 MAC address 01:00:5e:00:00:01 cannot be multicast",
+            "sflows: Unexpected element",
+        ],
+    )]);
+}
+
+#[test]
+fn what_the_router_cannot_do_yet_is_refused_by_name() {
+    let refused = |text: &str| {
+        let checked = Checked::parse("x", text).expect("valid");
+        let problems = checked.wanted().expect_err("cannot be done yet");
+        problems
+            .iter()
+            .map(|p| (p.message.clone(), p.line()))
+            .collect::<Vec<_>>()
+    };
+    let text = "interfaces:\n  e0:\n    l2xc: e1\n  e1:\n    sub-interfaces:\n      5: { state: up }\n\
+                loopbacks:\n  loop0: {}\nroutes:\n  - { prefix: 10.0.0.0/8, blackhole: true }\n";
+    let wanted = [
+        ("l2xc of interface e0: not supported yet", 3),
+        ("sub-interfaces of interface e1: not supported yet", 5),
+        ("loopbacks: not supported yet", 7),
+        ("routes: not supported yet", 9),
+    ];
+    assert_eq!(
+        refused(text),
+        wanted.map(|(message, line)| (message.to_owned(), line))
+    );
+    let names = refused("interfaces: { GigabitEthernet3/0/0: {} }");
+    assert_eq!(
+        names[0].0,
+        "interface GigabitEthernet3/0/0 cannot be the name of a network device"
+    );
+}
+
+#[test]
+fn what_the_router_can_do_is_what_the_file_says() {
+    let text = "interfaces:\n  lan: { mtu: 9000, lcp: e0, state: down, mpls: yes, addresses: [ 192.0.2.1/31 ] }\n\
+                ports:\n  lan: { pci: \"0000:03:00.A\", queues: 4, mode: zero-copy }\n  sink: { null: {} }\n\
+                workers: { cpus: [ 2, 3 ] }\nnetns: dataplane\ncontrol: { show-group: users }\n";
+    let wanted = Checked::parse("x", text)
+        .expect("valid")
+        .wanted()
+        .expect("can be done");
+    let lan = &wanted.interfaces[0];
+    assert_eq!(
+        (lan.mtu, lan.lcp.as_deref(), lan.up),
+        (Some(9000), Some("e0"), false)
+    );
+    assert_eq!(lan.port.kind, PortKind::Pci("0000:03:00.a".into()));
+    assert_eq!((lan.port.queues, lan.port.mode), (Some(4), Mode::ZeroCopy));
+    assert_eq!(wanted.interfaces[1].name, "sink");
+    assert_eq!(wanted.interfaces[1].port.kind, PortKind::Null);
+    assert_eq!(
+        wanted.netns.as_deref(),
+        Some(Path::new("/run/netns/dataplane"))
+    );
+    assert_eq!(wanted.control.show_group.as_deref(), Some("users"));
+    assert_eq!(wanted.control.group.as_deref(), Some("parshall"));
+    assert_eq!(wanted.workers.cpus, [2, 3]);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
+        if let Err(problems) = Checked::parse("x", &text) {
+            prop_assert!(!problems.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_read_or_refused(
+        at in 0usize..OPERATOR.len(),
+        len in 0usize..40,
+        put in "[\\PC\n]{0,8}",
+    ) {
+        let start = OPERATOR.floor_char_boundary(at);
+        let end = OPERATOR.floor_char_boundary((start + len).min(OPERATOR.len()));
+        let text = format!("{}{put}{}", &OPERATOR[..start], &OPERATOR[end..]);
+        if let Err(problems) = Checked::parse("x", &text) {
+            let report = problems.report(false);
+            for problem in problems.iter() {
+                let word = problem.severity.word();
+                prop_assert!(report.contains(&format!("{word}: ")), "{}", report);
+                prop_assert!(!problem.message.contains("the language allows"), "{}", report);
+            }
+        }
+    }
+}

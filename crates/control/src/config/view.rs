@@ -1,0 +1,269 @@
+//! The interfaces of a configuration, of every kind in one form, with the values that follow from
+//! others.
+
+use std::collections::{HashMap, HashSet};
+
+use router::change::Mac;
+
+use super::forms::Address;
+use super::model::{Attached, Config, Encapsulation, Interface, Loopback, State, SubInterface};
+
+/// What an interface is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind<'c> {
+    /// In `interfaces`.
+    Interface(&'c Interface),
+    /// In `sub-interfaces` of another.
+    Sub(&'c str, u32, &'c SubInterface),
+    /// In `loopbacks`.
+    Loopback(&'c Loopback),
+}
+
+/// An interface.
+#[derive(Debug, Clone)]
+pub struct Entry<'c> {
+    /// What it is.
+    pub kind: EntryKind<'c>,
+    /// Its name; of a sub-interface `PARENT.NUMBER`.
+    pub name: String,
+    /// Words for people.
+    pub description: Option<&'c str>,
+    /// Ethernet address.
+    pub mac: Option<Mac>,
+    /// Name of the host's device.
+    pub lcp: Option<&'c str>,
+    /// Largest IP packet, bytes: its own, else its parent's, else 1500.
+    pub mtu: u16,
+    /// Its addresses.
+    pub addresses: &'c [Address],
+    /// Interface whose addresses it borrows.
+    pub unnumbered: Option<&'c str>,
+    /// Interface that gets what it receives.
+    pub l2xc: Option<&'c str>,
+    /// Whether it carries packets.
+    pub state: State,
+    /// Whether it accepts MPLS.
+    pub mpls: bool,
+    /// VRF that it belongs to.
+    pub vrf: Option<&'c str>,
+    /// ACLs that apply.
+    pub acls: Option<&'c Attached>,
+}
+
+/// MTU of whatever says nothing else.
+pub const MTU: u16 = 1500;
+
+impl<'c> Entry<'c> {
+    fn interface(name: &str, i: &'c Interface) -> Self {
+        Entry {
+            kind: EntryKind::Interface(i),
+            name: name.to_owned(),
+            description: i.description.as_deref(),
+            mac: i.mac,
+            lcp: i.lcp.as_deref(),
+            mtu: i.mtu.unwrap_or(MTU),
+            addresses: &i.addresses,
+            unnumbered: i.unnumbered.as_deref(),
+            l2xc: i.l2xc.as_deref(),
+            state: i.state.unwrap_or_default(),
+            mpls: i.mpls.unwrap_or_default(),
+            vrf: i.vrf.as_deref(),
+            acls: Some(&i.acls),
+        }
+    }
+
+    fn sub(parent: &'c str, above: &Interface, id: u32, s: &'c SubInterface) -> Self {
+        Entry {
+            kind: EntryKind::Sub(parent, id, s),
+            name: format!("{parent}.{id}"),
+            description: s.description.as_deref(),
+            mac: None,
+            lcp: s.lcp.as_deref(),
+            mtu: s.mtu.or(above.mtu).unwrap_or(MTU),
+            addresses: &s.addresses,
+            unnumbered: s.unnumbered.as_deref(),
+            l2xc: s.l2xc.as_deref(),
+            state: s.state.unwrap_or_default(),
+            mpls: s.mpls.unwrap_or_default(),
+            vrf: s.vrf.as_deref(),
+            acls: Some(&s.acls),
+        }
+    }
+
+    fn loopback(name: &str, l: &'c Loopback) -> Self {
+        Entry {
+            kind: EntryKind::Loopback(l),
+            name: name.to_owned(),
+            description: l.description.as_deref(),
+            mac: l.mac,
+            lcp: l.lcp.as_deref(),
+            mtu: l.mtu.unwrap_or(MTU),
+            addresses: &l.addresses,
+            unnumbered: l.unnumbered.as_deref(),
+            l2xc: None,
+            state: State::Up,
+            mpls: l.mpls.unwrap_or_default(),
+            vrf: l.vrf.as_deref(),
+            acls: None,
+        }
+    }
+
+    /// What messages call it.
+    pub fn word(&self) -> &'static str {
+        match self.kind {
+            EntryKind::Interface(_) => "interface",
+            EntryKind::Sub(..) => "sub-interface",
+            EntryKind::Loopback(_) => "loopback",
+        }
+    }
+
+    /// The interface that it is on top of.
+    pub fn parent(&self) -> Option<&'c str> {
+        match self.kind {
+            EntryKind::Sub(parent, ..) => Some(parent),
+            _ => None,
+        }
+    }
+
+    /// Its tags, if it is a sub-interface.
+    pub fn encapsulation(&self) -> Option<Encapsulation> {
+        let EntryKind::Sub(_, id, sub) = self.kind else {
+            return None;
+        };
+        let usual = Encapsulation {
+            dot1q: id,
+            exact_match: true,
+            ..Encapsulation::default()
+        };
+        Some(sub.encapsulation.unwrap_or(usual))
+    }
+
+    /// How many tags its packets have.
+    pub fn tags(&self) -> u8 {
+        self.encapsulation().map_or(0, |tags| match tags {
+            tags if tags.inner_dot1q > 0 => 2,
+            tags => u8::from(tags.dot1q > 0 || tags.dot1ad > 0),
+        })
+    }
+}
+
+/// All interfaces of a configuration, and what they are to each other.
+pub struct View<'c> {
+    /// In the order of the sections, sub-interfaces behind theirs.
+    pub entries: Vec<Entry<'c>>,
+    places: HashMap<String, usize>,
+    /// Single-tagged sub-interfaces by parent, kind of tag and tag.
+    middles: HashMap<(&'c str, bool, u32), usize>,
+    /// How many sub-interfaces of a parent have the same tags.
+    tagged: HashMap<(&'c str, Encapsulation), usize>,
+    bridged: HashSet<String>,
+    layer2: HashSet<String>,
+}
+
+impl<'c> View<'c> {
+    /// Of a configuration.
+    pub fn new(config: &'c Config) -> Self {
+        let mut entries = Vec::new();
+        for (name, interface) in &config.interfaces {
+            entries.push(Entry::interface(name, interface));
+            let subs = interface.sub_interfaces.iter();
+            entries.extend(subs.map(|(id, sub)| Entry::sub(name, interface, *id, sub)));
+        }
+        let loopbacks = config.loopbacks.iter();
+        entries.extend(loopbacks.map(|(name, loopback)| Entry::loopback(name, loopback)));
+        let mut view = View {
+            places: HashMap::new(),
+            middles: HashMap::new(),
+            tagged: HashMap::new(),
+            entries,
+            bridged: HashSet::new(),
+            layer2: HashSet::new(),
+        };
+        for (place, entry) in view.entries.iter().enumerate().rev() {
+            view.places.insert(entry.name.clone(), place);
+            let Some((parent, tags)) = entry.parent().zip(entry.encapsulation()) else {
+                continue;
+            };
+            *view.tagged.entry((parent, tags)).or_default() += 1;
+            if entry.tags() == 1 {
+                let key = (parent, tags.dot1ad > 0, tags.dot1q.max(tags.dot1ad));
+                view.middles.insert(key, place);
+            }
+        }
+        view.find_layer2(config);
+        view
+    }
+
+    fn find_layer2(&mut self, config: &Config) {
+        for member in config
+            .bridgedomains
+            .values()
+            .flat_map(|bridge| &bridge.interfaces)
+        {
+            let name = self.canonical(member);
+            self.bridged.insert(name.clone());
+            self.layer2.insert(name);
+        }
+        let connects = self.entries.iter().filter_map(|entry| {
+            let target = self.canonical(entry.l2xc?);
+            Some([entry.name.clone(), target])
+        });
+        let connects: Vec<String> = connects.flatten().collect();
+        self.layer2.extend(connects);
+    }
+
+    /// The interface of a name. A sub-interface's number may have zeros in front.
+    pub fn get(&self, name: &str) -> Option<&Entry<'c>> {
+        self.place(name).map(|place| &self.entries[place])
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        if let Some(place) = self.places.get(name) {
+            return Some(*place);
+        }
+        let (parent, id) = name.rsplit_once('.')?;
+        let digits = !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit());
+        let id: u32 = digits.then(|| id.parse().ok()).flatten()?;
+        self.places.get(&format!("{parent}.{id}")).copied()
+    }
+
+    /// An interface other than a loopback.
+    pub fn port(&self, name: &str) -> Option<&Entry<'c>> {
+        let found = self.get(name);
+        found.filter(|entry| !matches!(entry.kind, EntryKind::Loopback(_)))
+    }
+
+    /// The one spelling of a name, whether such an interface is there or not.
+    pub fn canonical(&self, name: &str) -> String {
+        self.get(name).map_or(name, |entry| &entry.name).to_owned()
+    }
+
+    /// Whether it is a member of a bridge.
+    pub fn is_bridged(&self, name: &str) -> bool {
+        self.bridged.contains(name)
+    }
+
+    /// Whether it bridges or cross-connects, or is the target of a cross-connect.
+    pub fn is_layer2(&self, name: &str) -> bool {
+        self.layer2.contains(name)
+    }
+
+    /// How many sub-interfaces beside a sub-interface, itself included, have its tags.
+    pub fn alike(&self, entry: &Entry<'c>) -> usize {
+        let key = entry.parent().zip(entry.encapsulation());
+        key.and_then(|key| self.tagged.get(&key))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Of a double-tagged sub-interface the single-tagged one with the same outer tag.
+    pub fn middle(&self, entry: &Entry<'c>) -> Option<&Entry<'c>> {
+        let tags = entry.encapsulation().filter(|_| entry.tags() == 2)?;
+        let key = (
+            entry.parent()?,
+            tags.dot1ad > 0,
+            tags.dot1q.max(tags.dot1ad),
+        );
+        self.middles.get(&key).map(|place| &self.entries[*place])
+    }
+}

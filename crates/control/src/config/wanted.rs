@@ -1,0 +1,193 @@
+//! What the router is to do: the part of a configuration that it can do today.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use router::change::Mac;
+
+use super::forms::{self, Address};
+use super::model::{Config, Control, Mode, PortKind, State, Workers};
+use super::problem::{Findings, place};
+use super::yaml::{Node, Step};
+
+/// What the router is to do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Wanted {
+    /// The interfaces in the order of the file; those named only in `ports` come last.
+    pub interfaces: Vec<Interface>,
+    /// Who does the work.
+    pub workers: Workers,
+    /// Path of the network namespace in which the network devices and routes live; `None`: that of
+    /// the process.
+    pub netns: Option<PathBuf>,
+    /// Where the router is asked.
+    pub control: Control,
+}
+
+/// An interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Words for people.
+    pub description: Option<String>,
+    /// Ethernet address to set; `None`: as it is.
+    #[serde(with = "crate::mac")]
+    pub mac: Option<Mac>,
+    /// Name of the kernel's device for it; `None`: as it is.
+    pub lcp: Option<String>,
+    /// Largest IP packet, 128 to 9216 bytes; `None`: as it is.
+    pub mtu: Option<u16>,
+    /// Its addresses.
+    pub addresses: Vec<Address>,
+    /// Administratively up.
+    pub up: bool,
+    /// What carries its packets.
+    pub port: OpenPort,
+}
+
+/// What carries the packets of an interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OpenPort {
+    /// Which device or file.
+    pub kind: PortKind,
+    /// Queues to use, 1 to 256; `None`: all that there are.
+    pub queues: Option<u16>,
+    /// How AF_XDP is to move packets.
+    pub mode: Mode,
+}
+
+impl Wanted {
+    /// The interface of a name.
+    pub fn interface(&self, name: &str) -> Option<&Interface> {
+        self.interfaces
+            .iter()
+            .find(|interface| interface.name == name)
+    }
+}
+
+/// What the router is to do, or all that it cannot do yet.
+pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Wanted, Findings> {
+    let mut refusing = Refusing {
+        tree,
+        findings: Findings::default(),
+    };
+    refusing.sections(config);
+    let mut interfaces = Vec::new();
+    for (name, interface) in &config.interfaces {
+        refusing.fields(name, interface);
+        let port = port(config, name);
+        if let PortKind::Netdev(device) = &port.kind
+            && !forms::is_device_name(device)
+        {
+            let message = format!("interface {name} cannot be the name of a network device");
+            let help = format!("name its port: `ports: {{ {name}: {{ netdev: eth0 }} }}`");
+            refusing.refuse(&["interfaces".into(), name.into()], message, help);
+        }
+        interfaces.push(Interface {
+            name: name.clone(),
+            description: interface.description.clone(),
+            mac: interface.mac,
+            lcp: interface.lcp.clone(),
+            mtu: interface.mtu,
+            addresses: interface.addresses.clone(),
+            up: interface.state.unwrap_or_default() == State::Up,
+            port,
+        });
+    }
+    let others = config
+        .ports
+        .keys()
+        .filter(|name| !config.interfaces.contains_key(*name));
+    interfaces.extend(others.map(|name| plain(config, name)));
+    if !refusing.findings.0.is_empty() {
+        return Err(refusing.findings);
+    }
+    Ok(Wanted {
+        interfaces,
+        workers: config.workers.clone(),
+        netns: config.netns.as_deref().map(forms::netns),
+        control: config.control.clone(),
+    })
+}
+
+/// An interface of which only the port is given.
+fn plain(config: &Config, name: &str) -> Interface {
+    Interface {
+        name: name.to_owned(),
+        description: None,
+        mac: None,
+        lcp: None,
+        mtu: None,
+        addresses: Vec::new(),
+        up: true,
+        port: port(config, name),
+    }
+}
+
+/// The port of an interface: the network device of its name, unless the file says otherwise.
+fn port(config: &Config, name: &str) -> OpenPort {
+    let given = config.ports.get(name);
+    let kind = given.and_then(|port| port.kinds().pop());
+    OpenPort {
+        kind: kind.unwrap_or_else(|| PortKind::Netdev(name.to_owned())),
+        queues: given.and_then(|port| port.queues),
+        mode: given.map(|port| port.mode).unwrap_or_default(),
+    }
+}
+
+struct Refusing<'t> {
+    tree: &'t Node,
+    findings: Findings,
+}
+
+impl Refusing<'_> {
+    fn refuse(&mut self, path: &[Step], message: String, help: impl Into<String>) {
+        self.findings.error(place(self.tree, path), message, help);
+    }
+
+    fn unsupported(&mut self, path: &[Step], what: &str) {
+        let message = format!("{what}: not supported yet");
+        self.refuse(
+            path,
+            message,
+            "remove it, or wait for a version that supports it",
+        );
+    }
+
+    fn sections(&mut self, config: &Config) {
+        let sections = [
+            (!config.loopbacks.is_empty(), "loopbacks"),
+            (!config.bondethernets.is_empty(), "bondethernets"),
+            (!config.bridgedomains.is_empty(), "bridgedomains"),
+            (!config.vxlan_tunnels.is_empty(), "vxlan_tunnels"),
+            (!config.taps.is_empty(), "taps"),
+            (!config.prefixlists.is_empty(), "prefixlists"),
+            (!config.acls.is_empty(), "acls"),
+            (config.sflow.is_some(), "sflow"),
+            (!config.routes.is_empty(), "routes"),
+            (!config.vrfs.is_empty(), "vrfs"),
+        ];
+        for (_, section) in sections.into_iter().filter(|(used, _)| *used) {
+            // The section itself, not what is in it.
+            self.unsupported(&[section.into()], section);
+        }
+    }
+
+    fn fields(&mut self, name: &str, interface: &super::model::Interface) {
+        let acls = &interface.acls;
+        let fields = [
+            (interface.unnumbered.is_some(), "unnumbered"),
+            (interface.l2xc.is_some(), "l2xc"),
+            (interface.sflow == Some(true), "sflow"),
+            (!interface.sub_interfaces.is_empty(), "sub-interfaces"),
+            (interface.vrf.is_some(), "vrf"),
+            (!acls.input.is_empty() || !acls.output.is_empty(), "acls"),
+        ];
+        for (_, field) in fields.into_iter().filter(|(used, _)| *used) {
+            let path = ["interfaces".into(), name.into(), field.into()];
+            self.unsupported(&path, &format!("{field} of interface {name}"));
+        }
+    }
+}
