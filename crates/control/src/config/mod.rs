@@ -21,7 +21,7 @@ pub use forms::Address;
 pub use language::schema;
 pub use model::*;
 pub use problem::{Problem, Problems, Severity};
-pub use view::{Entry, View};
+pub use view::{Entry, EntryKind, View};
 pub use wanted::Wanted;
 
 use problem::Findings;

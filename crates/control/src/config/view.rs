@@ -2,6 +2,7 @@
 //! others.
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 
 use router::change::Mac;
 
@@ -231,6 +232,17 @@ impl<'c> View<'c> {
     pub fn port(&self, name: &str) -> Option<&Entry<'c>> {
         let found = self.get(name);
         found.filter(|entry| !matches!(entry.kind, EntryKind::Loopback(_)))
+    }
+
+    /// The interface on whose link an address is.
+    pub fn link(&self, vrf: Option<&str>, address: IpAddr) -> Option<&str> {
+        let reaches = |entry: &&Entry<'_>| {
+            entry.vrf == vrf && entry.addresses.iter().any(|own| own.contains(address))
+        };
+        self.entries
+            .iter()
+            .find(reaches)
+            .map(|entry| entry.name.as_str())
     }
 
     /// The one spelling of a name, whether such an interface is there or not.

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use crate::config::forms::Address;
 use crate::config::model::{Config, Hop, Route};
-use crate::config::view::View;
 use crate::config::yaml::Step;
 
 use super::{Checker, counts, to};
@@ -136,21 +135,9 @@ fn unresolved(c: &mut Checker<'_>, path: &[Step], route: &Route, prefix: Address
         let help =
             format!("every link has such addresses: {{ address: {address}, interface: eth0 }}");
         c.error(path, message, help);
-    } else if link(&c.view, route.vrf.as_deref(), hop).is_none() && route.table.is_none() {
+    } else if c.view.link(route.vrf.as_deref(), address).is_none() && route.table.is_none() {
         let message = format!("route {prefix} next hop {address} is on no link of this file");
         let help = "the kernel refuses it unless an address from elsewhere reaches it";
         c.warning(path, message, help);
     }
-}
-
-/// The interface whose addresses reach a next hop.
-fn link<'v>(view: &'v View<'_>, vrf: Option<&str>, hop: &Hop) -> Option<&'v str> {
-    let address = hop.address?;
-    let reaches = |entry: &&crate::config::Entry<'_>| {
-        entry.vrf == vrf && entry.addresses.iter().any(|own| own.contains(address))
-    };
-    view.entries
-        .iter()
-        .find(reaches)
-        .map(|entry| entry.name.as_str())
 }

@@ -58,6 +58,13 @@ pub struct Term {
     pub icmp_code: Option<Value>,
 }
 
+impl Term {
+    /// Whether the text of a source or destination is the name of a prefix list.
+    pub fn is_list(text: &str) -> bool {
+        text != "any" && forms::network(text).is_none()
+    }
+}
+
 /// A number, or a name or range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]

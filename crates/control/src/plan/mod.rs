@@ -1,0 +1,52 @@
+//! From one configuration to another: what changes, and in which steps.
+//!
+//! A configuration is a set of items, each a key with a value ([`items`]). Everything follows from
+//! the two sets: what changes, item by item, and the steps. Nothing is asked and nothing is
+//! changed here, and the steps are plain data, so that whoever executes one knows how to take it
+//! back ([`Action::reverse`]).
+//!
+//! The steps come in three phases. *Prune* removes what is not wanted or cannot become what is
+//! wanted, users before what they use, inner before outer. *Create* makes new objects, in the
+//! opposite order. *Sync* sets what can be set while packets flow.
+
+mod item;
+mod items;
+mod show;
+mod steps;
+
+pub use item::{Field, Item, Key, Table, Value};
+pub use items::items;
+pub use show::{Change, FieldChange};
+pub use steps::{Action, Phase, Step};
+
+use serde::Serialize;
+
+use crate::config::Config;
+
+/// What leads from one configuration to another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// What changes, by object.
+    pub changes: Vec<Change>,
+    /// In the order in which they are to be taken.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// From one configuration to another. Both have passed every check.
+    pub fn new(from: &Config, to: &Config) -> Plan {
+        let (from, to) = (items(from), items(to));
+        Plan {
+            changes: show::changes(&from, &to),
+            steps: steps::steps(&from, &to),
+        }
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;

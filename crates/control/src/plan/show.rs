@@ -1,0 +1,339 @@
+//! A plan for people: what changes, by object and field, and the steps.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write};
+
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use super::Plan;
+use super::item::{Field, Items, Key, Table, Value};
+use super::steps::{Action, Step};
+
+/// What changes in an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Its kind and name.
+    pub object: String,
+    /// `+`: it is new; `-`: it goes; `~`: it stays.
+    pub sign: char,
+    /// Its fields that change.
+    pub fields: Vec<FieldChange>,
+}
+
+/// What changes in a field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FieldChange {
+    /// Its name.
+    pub field: String,
+    /// `None`: it was not there.
+    pub before: Option<String>,
+    /// `None`: it is not there any more.
+    pub after: Option<String>,
+}
+
+/// Values by field.
+type Fields = BTreeMap<String, String>;
+
+/// What changes from one set of items to another.
+pub(super) fn changes(from: &Items, to: &Items) -> Vec<Change> {
+    let mut objects: BTreeMap<String, [Fields; 2]> = BTreeMap::new();
+    for (side, items, others) in [(0, from, to), (1, to, from)] {
+        let changed = items
+            .iter()
+            .filter(|(key, value)| others.get(key) != Some(value));
+        for (key, value) in changed {
+            let (object, fields) = described(key, value);
+            objects.entry(object).or_default()[side].extend(fields);
+        }
+    }
+    let (before, after) = (names(from, &objects), names(to, &objects));
+    let change = |(object, [old, new]): (String, [Fields; 2])| Change {
+        sign: match (before.contains(&object), after.contains(&object)) {
+            (false, _) => '+',
+            (_, false) => '-',
+            _ => '~',
+        },
+        fields: fields(&old, &new),
+        object,
+    };
+    objects.into_iter().map(change).collect()
+}
+
+/// Those of the objects that are there.
+fn names(items: &Items, objects: &BTreeMap<String, [Fields; 2]>) -> BTreeSet<String> {
+    let own = items.keys().filter(|key| !matches!(key, Key::Of(..)));
+    let names = own.map(object);
+    names.filter(|name| objects.contains_key(name)).collect()
+}
+
+fn fields(old: &Fields, new: &Fields) -> Vec<FieldChange> {
+    let mut names: Vec<&String> = old.keys().chain(new.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let change = |field: &String| FieldChange {
+        field: field.clone(),
+        before: old.get(field).cloned(),
+        after: new.get(field).cloned(),
+    };
+    let changes = names.into_iter().map(change);
+    changes
+        .filter(|change| change.before != change.after)
+        .collect()
+}
+
+/// The object that an item belongs to, and the fields that it is there.
+fn described(key: &Key, value: &Value) -> (String, Vec<(String, String)>) {
+    let one = |object: String, field: &str| {
+        let mut fields = Vec::new();
+        flatten(&json(value), String::new(), &mut fields);
+        let text: Vec<String> = fields
+            .into_iter()
+            .map(|(name, text)| match name.as_str() {
+                "" => text,
+                name => format!("{name} {text}"),
+            })
+            .collect();
+        (object, vec![(field.to_owned(), text.join(", "))])
+    };
+    match (key, value) {
+        (Key::BridgeMember(name), Value::BridgeMember { bridge, bvi, tags }) => {
+            let role = if *bvi { "bvi" } else { "interfaces" };
+            let tags = match tags {
+                0 => "member".to_owned(),
+                tags => format!("member, {tags} tags taken off"),
+            };
+            (
+                format!("bridgedomain {bridge}"),
+                vec![(format!("{role} {name}"), tags)],
+            )
+        }
+        (Key::BondMember(name), Value::Name(bond)) => {
+            let field = format!("interfaces {name}");
+            (
+                format!("interface {bond}"),
+                vec![(field, "member".to_owned())],
+            )
+        }
+        (Key::Address(_, address), Value::Address { vrf }) => {
+            let vrf = vrf
+                .as_ref()
+                .map_or("main table".to_owned(), |vrf| format!("vrf {vrf}"));
+            (object(key), vec![(format!("address {address}"), vrf)])
+        }
+        (Key::Lcp(_), _) => one(object(key), "lcp"),
+        (Key::VrfMember(_), _) => one(object(key), "vrf"),
+        (Key::CrossConnect(_), Value::CrossConnect { target, .. }) => {
+            (object(key), vec![("l2xc".to_owned(), target.clone())])
+        }
+        (Key::Unnumbered(_), _) => one(object(key), "unnumbered"),
+        (Key::Input(_), _) => one(object(key), "acls input"),
+        (Key::Output(_), _) => one(object(key), "acls output"),
+        (Key::Of(_, field), _) => one(object(key), name(*field)),
+        (Key::Netns, _) => one(object(key), "name"),
+        _ => {
+            let mut fields = Vec::new();
+            flatten(&json(value), String::new(), &mut fields);
+            (object(key), fields)
+        }
+    }
+}
+
+fn name(field: Field) -> &'static str {
+    match field {
+        Field::Description => "description",
+        Field::Mac => "mac",
+        Field::Mtu => "mtu",
+        Field::Mpls => "mpls",
+        Field::Sflow => "sflow",
+        Field::State => "state",
+    }
+}
+
+/// What people call the object that an item belongs to.
+fn object(key: &Key) -> String {
+    match key {
+        Key::Vrf(name) => format!("vrf {name}"),
+        Key::Bridge(name) => format!("bridgedomain {name}"),
+        Key::PrefixList(name) => format!("prefixlist {name}"),
+        Key::Acl(name) => format!("acl {name}"),
+        Key::Route(table, prefix, metric) => {
+            let metric = metric
+                .map(|metric| format!(" metric {metric}"))
+                .unwrap_or_default();
+            match table {
+                Table::Number(254) => format!("route {prefix}{metric}"),
+                Table::Number(number) => format!("route {prefix}{metric} in table {number}"),
+                Table::Vrf(vrf) => format!("route {prefix}{metric} in vrf {vrf}"),
+            }
+        }
+        Key::Sflow => "sflow".to_owned(),
+        Key::Workers => "workers (when the router starts again)".to_owned(),
+        Key::Netns => "netns (when the router starts again)".to_owned(),
+        Key::Control => "control (when the router starts again)".to_owned(),
+        Key::Of(of, _) => object(of),
+        key => format!("interface {}", key.interface().unwrap_or_default()),
+    }
+}
+
+fn json(value: &Value) -> Json {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// The leaves of a value, with the way to each.
+fn flatten(value: &Json, path: String, to: &mut Vec<(String, String)>) {
+    match value {
+        Json::Null => {}
+        Json::Object(fields) => {
+            for (name, field) in fields {
+                let blank = if path.is_empty() { "" } else { " " };
+                flatten(field, format!("{path}{blank}{name}"), to);
+            }
+        }
+        Json::Array(items) if items.iter().any(Json::is_object) => {
+            for (index, item) in items.iter().enumerate() {
+                let blank = if path.is_empty() { "" } else { " " };
+                flatten(item, format!("{path}{blank}{}", index + 1), to);
+            }
+        }
+        Json::Array(items) => {
+            let items: Vec<String> = items.iter().map(leaf).collect();
+            to.push((path, items.join(", ")));
+        }
+        value => to.push((path, leaf(value))),
+    }
+}
+
+fn leaf(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} {}", self.sign, self.object)?;
+        for FieldChange {
+            field,
+            before,
+            after,
+        } in &self.fields
+        {
+            match (before, after) {
+                (Some(before), Some(after)) => writeln!(f, "    ~ {field}: {before} -> {after}")?,
+                (Some(before), None) => writeln!(f, "    - {field}: {before}")?,
+                (None, after) => {
+                    writeln!(f, "    + {field}: {}", after.as_deref().unwrap_or_default())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a step does, in a line.
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |key: &Key, value: &Value| {
+            let mut text = String::new();
+            for (field, value) in described(key, value).1 {
+                // Writing to a string cannot fail.
+                let _ = write!(
+                    text,
+                    "{}{field}: {value}",
+                    if text.is_empty() { " " } else { ", " }
+                );
+            }
+            text
+        };
+        match &self.action {
+            Action::Remove(item) => {
+                let (object, _) = described(&item.key, &item.value);
+                write!(f, "remove {object}{}", text(&item.key, &item.value))?;
+            }
+            Action::Create(item) => {
+                let (object, _) = described(&item.key, &item.value);
+                let verb = if matches!(item.key, Key::Of(..)) {
+                    "set"
+                } else {
+                    "create"
+                };
+                write!(f, "{verb} {object}{}", text(&item.key, &item.value))?;
+            }
+            Action::Change { key, from, to } => {
+                let (object, old) = described(key, from);
+                let (_, new) = described(key, to);
+                let changes = fields(&old.into_iter().collect(), &new.into_iter().collect());
+                write!(f, "change {object}")?;
+                for (
+                    index,
+                    FieldChange {
+                        field,
+                        before,
+                        after,
+                    },
+                ) in changes.iter().enumerate()
+                {
+                    let separator = if index > 0 { ", " } else { " " };
+                    let none = || "none".to_owned();
+                    let before = before.clone().unwrap_or_else(none);
+                    let after = after.clone().unwrap_or_else(none);
+                    write!(f, "{separator}{field}: {before} -> {after}")?;
+                }
+            }
+        }
+        match &self.interrupts {
+            Some(interface) => write!(f, "  (interrupts {interface})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Plan {
+    /// What changes, as text; with `steps`, in which steps.
+    pub fn text(&self, steps: bool) -> String {
+        if self.is_empty() {
+            return "no change\n".to_owned();
+        }
+        let mut text = String::new();
+        for change in &self.changes {
+            text += &change.to_string();
+        }
+        let counts = ['+', '~', '-'].map(|sign| {
+            self.changes
+                .iter()
+                .filter(|change| change.sign == sign)
+                .count()
+        });
+        let [new, changed, gone] = counts;
+        let interrupting = self
+            .steps
+            .iter()
+            .filter(|step| step.interrupts.is_some())
+            .count();
+        let total = self.steps.len();
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "\n{new} to create, {changed} to change, {gone} to remove; \
+             {interrupting} of {total} steps interrupt traffic"
+        );
+        if steps {
+            let mut phase = None;
+            for (index, step) in self.steps.iter().enumerate() {
+                if phase != Some(step.phase) {
+                    phase = Some(step.phase);
+                    let name = json_name(step);
+                    let _ = writeln!(text, "\n{name}");
+                }
+                let _ = writeln!(text, "{:4} {step}", index + 1);
+            }
+        }
+        text
+    }
+}
+
+fn json_name(step: &Step) -> String {
+    leaf(&serde_json::to_value(step.phase).unwrap_or_default())
+}

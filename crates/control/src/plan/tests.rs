@@ -1,0 +1,421 @@
+//! Plans are taken step by step by a machine in memory, which refuses what no router could do.
+
+use std::time::{Duration, Instant};
+
+use super::item::{Items, claims, needs};
+use super::*;
+use crate::config::State;
+
+/// Configurations as unlike each other as they get.
+const CONFIGS: &[&str] = &[
+    "{}",
+    "interfaces: { e0: {}, e1: {} }",
+    "interfaces: { e0: { mtu: 9000, lcp: a, addresses: [ 10.0.0.1/24 ] }, e1: { lcp: b } }",
+    // Names swapped; an address with another length.
+    "interfaces: { e0: { mtu: 1400, lcp: b, addresses: [ 10.0.0.1/25 ] }, e1: { lcp: a } }",
+    // Names in a chain; an address on another interface.
+    "interfaces: { e0: { lcp: c }, e1: { lcp: b, addresses: [ 10.0.0.1/24 ] }, e2: { lcp: a } }",
+    "interfaces: { e0: { mtu: 9000, sub-interfaces: { 5: { mtu: 9000 }, 6: { mtu: 3000, encapsulation: { dot1q: 5, inner-dot1q: 6 } } } } }",
+    "interfaces: { e0: { mtu: 1500, sub-interfaces: { 5: { mtu: 1500 }, 6: { mtu: 1400, encapsulation: { dot1q: 5, inner-dot1q: 6 } } } } }",
+    // Tags swapped.
+    "interfaces: { e0: { sub-interfaces: { 5: { state: down, encapsulation: { dot1q: 6 } }, 6: { mtu: 1500, encapsulation: { dot1q: 5 } } } } }",
+    "interfaces: { e0: { state: down, sub-interfaces: { 5: { state: down, encapsulation: { dot1q: 5 } }, 6: { state: down, encapsulation: { dot1q: 6 } } } } }",
+    "interfaces: { e0: {}, e1: {} }\nbridgedomains: { bd1: { bvi: loop0, interfaces: [ e0, e1 ] } }\nloopbacks: { loop0: { lcp: bvi, addresses: [ 10.0.0.1/24 ] } }",
+    "interfaces: { e0: {}, e1: { addresses: [ 10.0.1.1/24 ] }, e2: {} }\nbridgedomains: { bd1: { interfaces: [ e2 ] }, bd2: { bvi: loop1, settings: { learn: no } } }\nloopbacks: { loop0: { mac: 02:00:00:00:00:01 }, loop1: {} }",
+    "interfaces: { e0: { l2xc: e1 }, e1: { l2xc: e0 } }",
+    "interfaces: { e0: { l2xc: e1.5 }, e1: { sub-interfaces: { 5: { l2xc: e0 } } } }",
+    "interfaces: { e0: { unnumbered: loop0 }, e1: { unnumbered: loop0 } }\nloopbacks: { loop0: { addresses: [ 10.0.0.1/32 ] } }",
+    "interfaces: { e0: { unnumbered: e1 }, e1: { addresses: [ 10.0.0.1/32 ] } }",
+    "interfaces: { e0: {}, e1: {}, BondEthernet0: { lcp: a, addresses: [ 10.0.0.2/24 ], sub-interfaces: { 5: { lcp: b } } } }\nbondethernets: { BondEthernet0: { interfaces: [ e0, e1 ], mac: 02:00:00:00:00:02 } }",
+    "interfaces: { e0: {}, e1: { lcp: b }, BondEthernet0: {}, BondEthernet1: {} }\nbondethernets: { BondEthernet0: { mode: xor }, BondEthernet1: { interfaces: [ e0 ], mode: broadcast } }",
+    "vxlan_tunnels: { vxlan_tunnel1: { local: 10.0.0.1, remote: 10.0.0.2, vni: 7 }, vxlan_tunnel2: { local: 10.0.0.1, remote: 10.0.0.3, vni: 8 } }\ntaps: { tap1: { host: { name: t1, namespace: ns } }, tap2: { host: { name: t2 } } }\ninterfaces: { vxlan_tunnel1: { mtu: 2000 }, tap1: {} }",
+    // VNIs and host names swapped.
+    "vxlan_tunnels: { vxlan_tunnel1: { local: 10.0.0.1, remote: 10.0.0.2, vni: 8 }, vxlan_tunnel2: { local: 10.0.0.1, remote: 10.0.0.3, vni: 7 } }\ntaps: { tap1: { host: { name: t2 }, rx-ring-size: 512 }, tap2: { host: { name: t1 } } }\nbridgedomains: { bd1: { interfaces: [ vxlan_tunnel1 ] } }\ninterfaces: { vxlan_tunnel1: {} }",
+    "interfaces: { e0: { addresses: [ 10.0.0.1/24, 2001:db8::1/64 ], vrf: red }, e1: { addresses: [ 10.0.0.1/24 ] } }\nvrfs: { red: { table: 10 }, blue: { table: 20 } }\nroutes: [ { prefix: 0.0.0.0/0, via: 10.0.0.2, vrf: red }, { prefix: 0.0.0.0/0, via: 10.0.0.3 }, { prefix: 10.9.0.0/16, blackhole: yes } ]",
+    "interfaces: { e0: { addresses: [ 10.0.0.1/24 ] }, e1: { addresses: [ 10.0.0.1/24, 2001:db8::1/64 ], vrf: blue } }\nvrfs: { red: { table: 20 }, blue: { table: 10 } }\nroutes: [ { prefix: 0.0.0.0/0, via: [ 10.0.0.2, 10.0.0.4 ], vrf: blue }, { prefix: 0.0.0.0/0, via: 10.0.0.3 } ]",
+    "prefixlists: { ab: { members: [ 10.0.0.0/8 ] } }\nacls: { one: { terms: [ { action: permit, source: ab } ] }, two: { terms: [ { action: deny } ] } }\ninterfaces: { e0: { acls: { input: one, output: [ one, two ] } } }\nsflow: {}",
+    "prefixlists: { cd: { members: [ 10.0.0.0/8 ] } }\nacls: { one: { terms: [ { action: permit, destination: cd } ] }, six: { terms: [ { action: deny } ] } }\ninterfaces: { e0: { sflow: yes, mac: 02:00:00:00:00:03, description: x, acls: { input: six } } }\nsflow: { sampling-rate: 500 }",
+    "interfaces: { e0: { mpls: yes, mtu: 2000 } }\nports: { e0: { netdev: eth0 }, m: { memif: { socket: /s } } }\nworkers: { count: 2 }\nnetns: dataplane\ncontrol: { show-group: users }",
+    include_str!("../config/tests/operator.yaml"),
+];
+
+fn configs() -> Vec<Config> {
+    let parsed = CONFIGS.iter().map(|text| Config::parse("test.yaml", text));
+    parsed
+        .map(|config| config.unwrap_or_else(|problems| panic!("{problems}")))
+        .collect()
+}
+
+/// A router in memory.
+struct Machine(Items);
+
+impl Machine {
+    fn create(&mut self, key: &Key, value: &Value) {
+        assert!(!self.0.contains_key(key), "{key:?} is there already");
+        self.put(key, value);
+    }
+
+    fn put(&mut self, key: &Key, value: &Value) {
+        for need in needs(key, value) {
+            assert!(self.0.contains_key(&need), "{key:?} needs {need:?}");
+        }
+        for claim in claims(key, value) {
+            for (other, has) in self.0.iter().filter(|(other, _)| *other != key) {
+                assert!(
+                    !claims(other, has).contains(&claim),
+                    "{key:?} takes {claim} from {other:?}"
+                );
+            }
+        }
+        self.0.insert(key.clone(), value.clone());
+    }
+
+    fn remove(&mut self, item: &Item) {
+        let found = self.0.remove(&item.key);
+        assert_eq!(found.as_ref(), Some(&item.value), "{:?}", item.key);
+        for (field, value) in &item.attributes {
+            let found = self.0.remove(&item.key.clone().of(*field));
+            assert_eq!(found.as_ref(), Some(value), "{:?} of {:?}", field, item.key);
+        }
+        for (other, has) in &self.0 {
+            assert!(
+                !needs(other, has).contains(&item.key),
+                "{other:?} needs {:?}",
+                item.key
+            );
+        }
+    }
+
+    fn take(&mut self, action: &Action) {
+        match action {
+            Action::Remove(item) => self.remove(item),
+            Action::Create(item) => {
+                self.create(&item.key, &item.value);
+                for (field, value) in &item.attributes {
+                    self.create(&item.key.clone().of(*field), value);
+                }
+            }
+            Action::Change { key, from, to } => {
+                assert_eq!(self.0.get(key), Some(from), "{key:?}");
+                self.put(key, to);
+            }
+        }
+        self.is_possible();
+    }
+
+    /// What must hold at any time.
+    fn is_possible(&self) {
+        for (key, value) in &self.0 {
+            if let Key::Address(name, _) = key {
+                let connected = self.0.contains_key(&Key::CrossConnect(name.clone()));
+                let member = self.0.get(&Key::BridgeMember(name.clone()));
+                let bridged = matches!(member, Some(Value::BridgeMember { bvi: false, .. }));
+                assert!(!connected && !bridged, "{name} has an address in layer 2");
+            }
+            let Value::Sub { parent, .. } = value else {
+                continue;
+            };
+            let of = |field| {
+                let below = Key::Interface(parent.clone());
+                (
+                    self.0.get(&key.clone().of(field)),
+                    self.0.get(&below.of(field)),
+                )
+            };
+            if let (Some(Value::Mtu(mtu)), Some(Value::Mtu(most))) = of(Field::Mtu) {
+                assert!(mtu <= most, "{key:?} has a larger MTU than {parent}");
+            }
+            let (own, below) = of(Field::State);
+            let up = own == Some(&Value::State(State::Up));
+            assert!(
+                !up || below != Some(&Value::State(State::Down)),
+                "{key:?} is up, {parent} not"
+            );
+        }
+    }
+}
+
+/// There, step by step, and back again.
+fn walk(from: &Config, to: &Config) -> Plan {
+    let plan = Plan::new(from, to);
+    let mut machine = Machine(items(from));
+    for step in &plan.steps {
+        machine.take(&step.action);
+    }
+    assert_eq!(machine.0, items(to));
+    for step in plan.steps.iter().rev() {
+        machine.take(&step.action.clone().reverse());
+    }
+    assert_eq!(machine.0, items(from));
+    plan
+}
+
+#[test]
+fn every_plan_leads_where_it_should_and_back() {
+    let configs = configs();
+    assert!(configs.len() >= 20);
+    for (i, from) in configs.iter().enumerate() {
+        for (j, to) in configs.iter().enumerate() {
+            println!("{i} -> {j}");
+            let plan = walk(from, to);
+            assert_eq!(plan.is_empty(), i == j);
+            assert_eq!(plan.changes.is_empty(), i == j, "{}", plan.text(true));
+        }
+    }
+}
+
+/// What is the same in both is not in any step, unless something below it is made anew.
+#[test]
+fn what_is_equal_is_untouched() {
+    let configs = configs();
+    for from in &configs {
+        for to in &configs {
+            let (before, after) = (items(from), items(to));
+            let plan = Plan::new(from, to);
+            let removed = |key: &Key| {
+                plan.steps
+                    .iter()
+                    .any(|s| matches!(&s.action, Action::Remove(item) if item.key == *key))
+            };
+            for step in &plan.steps {
+                let key = step.action.key();
+                if before.get(key) != after.get(key) {
+                    continue;
+                }
+                let value = &before[key];
+                let mut below = needs(key, value).into_iter();
+                let given_up = claims(key, value).iter().any(|claim| {
+                    after
+                        .iter()
+                        .any(|(other, value)| other != key && claims(other, value).contains(claim))
+                });
+                assert!(
+                    below.any(|need| removed(&need)) || given_up,
+                    "{step} in\n{}",
+                    plan.text(true)
+                );
+            }
+        }
+    }
+}
+
+fn plan(from: &str, to: &str) -> Plan {
+    let config = |text| Config::parse("x", text).unwrap_or_else(|problems| panic!("{problems}"));
+    walk(&config(from), &config(to))
+}
+
+fn steps(from: &str, to: &str) -> Vec<String> {
+    plan(from, to).steps.iter().map(Step::to_string).collect()
+}
+
+/// The moves that the original planner gets wrong.
+#[test]
+fn nothing_is_forgotten() {
+    let bridge = |members: &str| {
+        format!(
+            "interfaces: {{ e0: {{}}, e1: {{}} }}\nbridgedomains: {{ bd1: {{ {members} }} }}\nloopbacks: {{ loop0: {{}} }}"
+        )
+    };
+    assert_eq!(
+        steps(
+            &bridge("bvi: loop0, interfaces: [ e0, e1 ]"),
+            &bridge("interfaces: [ e0 ]")
+        ),
+        [
+            "remove bridgedomain bd1 interfaces e1: member  (interrupts e1)",
+            "remove bridgedomain bd1 bvi loop0: member  (interrupts loop0)"
+        ]
+    );
+    assert_eq!(
+        steps(
+            "interfaces: { e0: { lcp: a }, e1: {} }",
+            "interfaces: { e0: {}, e1: { lcp: a } }"
+        ),
+        [
+            "remove interface e0 lcp: a  (interrupts e0)",
+            "create interface e1 lcp: a"
+        ]
+    );
+    assert_eq!(
+        steps(
+            "interfaces: { BondEthernet0: {} }\nbondethernets: { BondEthernet0: { mac: 02:00:00:00:00:01 } }",
+            "interfaces: { BondEthernet0: {} }\nbondethernets: { BondEthernet0: { mac: 02:00:00:00:00:02 } }"
+        ),
+        [
+            "change interface BondEthernet0 mac: 02:00:00:00:00:01 -> 02:00:00:00:00:02  (interrupts BondEthernet0)"
+        ]
+    );
+    assert_eq!(
+        steps(
+            "taps: { tap1: { host: { name: t, namespace: ns } } }",
+            "taps: { tap1: { host: { name: t }, rx-ring-size: 512 } }"
+        ),
+        [
+            "change interface tap1 host namespace: ns -> none, rx-ring-size: 256 -> 512  (interrupts tap1)"
+        ]
+    );
+    assert_eq!(
+        steps(
+            "interfaces: { e0: { mac: 02:00:00:00:00:01 } }\nsflow: {}",
+            "interfaces: { e0: {} }"
+        ),
+        [
+            "remove sflow header-bytes: 128, polling-interval: 20, sampling-rate: 10000",
+            "remove interface e0 mac: 02:00:00:00:00:01  (interrupts e0)"
+        ]
+    );
+    // Another spelling of an address is the same address.
+    assert!(
+        plan(
+            "interfaces: { e0: { addresses: [ 2001:DB8::1/64 ] } }",
+            "interfaces: { e0: { addresses: [ 2001:db8:0::1/64 ] } }"
+        )
+        .is_empty()
+    );
+    assert!(
+        plan(
+            "interfaces: { e0: {} }",
+            "interfaces: { e0: { mtu: 1500, state: up, mpls: no } }"
+        )
+        .is_empty()
+    );
+    let acls = |network: &str| {
+        format!("acls: {{ ab: {{ terms: [ {{ action: deny, source: {network} }} ] }} }}")
+    };
+    assert_eq!(
+        steps(&acls("10.0.0.0/8"), &acls("10.1.0.0/16")),
+        ["change acl ab 1 source: 10.0.0.0/8 -> 10.1.0.0/16"]
+    );
+}
+
+#[test]
+fn an_address_that_changes_its_length_is_never_missing() {
+    let e0 = |address: &str| format!("interfaces: {{ e0: {{ addresses: [ {address} ] }} }}");
+    assert_eq!(
+        steps(&e0("10.0.0.1/24"), &e0("10.0.0.1/25")),
+        [
+            "create interface e0 address 10.0.0.1/25: main table",
+            "remove interface e0 address 10.0.0.1/24: main table"
+        ]
+    );
+    assert_eq!(
+        steps(&e0("10.0.0.1/24"), &e0("10.0.0.2/24")),
+        [
+            "remove interface e0 address 10.0.0.1/24: main table  (interrupts e0)",
+            "create interface e0 address 10.0.0.2/24: main table"
+        ]
+    );
+}
+
+#[test]
+fn an_interface_that_changes_its_acls_is_never_without() {
+    let text = |acl: &str| {
+        format!(
+            "acls: {{ {acl}: {{ terms: [ {{ action: deny }} ] }} }}\ninterfaces: {{ e0: {{ acls: {{ input: {acl} }} }} }}"
+        )
+    };
+    assert_eq!(
+        steps(&text("one"), &text("two")),
+        [
+            "create acl two 1 action: deny, 1 family: any",
+            "change interface e0 acls input: one -> two",
+            "remove acl one 1 action: deny, 1 family: any"
+        ]
+    );
+}
+
+#[test]
+fn mtus_shrink_from_inside_and_grow_from_outside() {
+    let of = |outer: u16, inner: u16| {
+        format!(
+            "interfaces: {{ e0: {{ mtu: {outer}, sub-interfaces: {{ 5: {{ mtu: {inner} }} }} }} }}"
+        )
+    };
+    assert_eq!(
+        steps(&of(9000, 9000), &of(1500, 1400)),
+        [
+            "change interface e0.5 mtu: 9000 -> 1400",
+            "change interface e0 mtu: 9000 -> 1500  (interrupts e0)"
+        ]
+    );
+    assert_eq!(
+        steps(&of(1500, 1400), &of(9000, 9000)),
+        [
+            "change interface e0 mtu: 1500 -> 9000  (interrupts e0)",
+            "change interface e0.5 mtu: 1400 -> 9000"
+        ]
+    );
+}
+
+#[test]
+fn the_text_shows_objects_fields_and_steps() {
+    let plan = plan(
+        "interfaces: { e0: { mtu: 1500, addresses: [ 10.0.0.1/24 ] }, e1: { lcp: a } }",
+        "interfaces: { e0: { mtu: 9000, addresses: [ 10.0.0.1/24, 10.0.0.2/24 ] } }\nloopbacks: { loop0: {} }",
+    );
+    let wanted = "\
+~ interface e0
+    + address 10.0.0.2/24: main table
+    ~ mtu: 1500 -> 9000
+- interface e1
+    - lcp: a
+    - mtu: 1500
+    - state: up
++ interface loop0
+    + mtu: 1500
+
+1 to create, 1 to change, 1 to remove; 3 of 6 steps interrupt traffic
+
+prune
+   1 remove interface e1 lcp: a  (interrupts e1)
+   2 remove interface e1  (interrupts e1)
+
+create
+   3 create interface loop0
+
+sync
+   4 set interface loop0 mtu: 1500
+   5 change interface e0 mtu: 1500 -> 9000  (interrupts e0)
+   6 create interface e0 address 10.0.0.2/24: main table
+";
+    assert_eq!(plan.text(true), wanted);
+    assert!(wanted.starts_with(&plan.text(false)));
+    let json = serde_json::to_value(&plan).expect("JSON");
+    assert_eq!(json["changes"][0]["fields"][1]["after"], "9000");
+    assert_eq!(json["steps"][0]["action"], "remove");
+    assert_eq!(json["steps"][0]["phase"], "prune");
+    assert_eq!(json["steps"][0]["interrupts"], "e1");
+    assert_eq!(
+        Plan::new(&Config::default(), &Config::default()).text(true),
+        "no change\n"
+    );
+}
+
+#[test]
+fn a_thousand_changed_objects_are_planned_at_once() {
+    let text = |mtu: u16, host: u16| {
+        let mut text = "interfaces:\n".to_owned();
+        for index in 0..1000 {
+            let (a, b) = (index / 250, index % 250);
+            text += &format!(
+                "  e{index}: {{ mtu: {mtu}, lcp: x{index}, addresses: [ 10.{a}.{b}.{host}/24 ] }}\n"
+            );
+        }
+        text
+    };
+    let config = |text: String| Config::parse("x", &text).expect("valid");
+    let (from, to) = (config(text(1500, 1)), config(text(9000, 2)));
+    // The best of a few: other tests run at the same time.
+    let round = |_| {
+        let start = Instant::now();
+        let plan = Plan::new(&from, &to);
+        assert_eq!(plan.changes.len(), 1000);
+        start.elapsed()
+    };
+    let took = (0..10).map(round).min().expect("ten rounds");
+    println!("{took:?}");
+    assert!(
+        took < testbed::patience(Duration::from_millis(100)),
+        "{took:?}"
+    );
+}
