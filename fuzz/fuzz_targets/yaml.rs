@@ -1,21 +1,42 @@
 //! A configuration file.
 #![cfg_attr(fuzzing, no_main)]
 
-use control::config::Checked;
+use control::config::{Checked, Config};
+use control::plan::Plan;
 
-/// It is read, or refused with words.
+/// It is read and planned, or refused with words.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let problems = match Checked::parse("fuzz.yaml", &text) {
-        Ok(checked) => match checked.wanted() {
-            Ok(_) => return,
-            Err(problems) => problems,
-        },
+        Ok(checked) => {
+            plans(&checked.config);
+            match checked.wanted() {
+                Ok(_) => return,
+                Err(problems) => problems,
+            }
+        }
         Err(problems) => problems,
     };
     assert!(problems.to_string().contains("fuzz.yaml"), "{problems}");
     let report = problems.report(true);
     assert!(!report.contains("the language allows"), "{report}");
+}
+
+/// From nothing there and back again, and from there to there.
+fn plans(config: &Config) {
+    let nothing = Config::default();
+    for (from, to) in [(&nothing, config), (config, &nothing)] {
+        let plan = Plan::new(from, to);
+        assert_eq!(
+            plan.is_empty(),
+            plan.changes.is_empty(),
+            "{}",
+            plan.text(true)
+        );
+        assert!(plan.text(true).starts_with(&plan.text(false)));
+        serde_json::to_string(&plan).expect("JSON");
+    }
+    assert!(Plan::new(config, config).is_empty());
 }
 
 #[cfg(fuzzing)]

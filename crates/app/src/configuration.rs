@@ -1,4 +1,4 @@
-//! `parshall check` and `parshall schema`: configuration files without a router.
+//! `parshall check`, `plan` and `schema`: configuration files without a router.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use control::config::{self, Checked};
+use control::plan;
 
 use crate::output::{self, Told};
 
@@ -27,6 +28,36 @@ impl Check {
     pub fn run(self) -> crate::Outcome {
         load(&self.config)?;
         output::print(&format!("{} is valid\n", self.config.display()))
+    }
+}
+
+/// Shows what would change.
+#[derive(Args)]
+pub struct Plan {
+    /// Configuration file that is wanted
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+    /// Configuration file that is in force, in place of a running router's
+    #[arg(long, value_name = "OTHER")]
+    offline: PathBuf,
+    /// Show the steps, too, in their order, and which of them interrupt traffic
+    #[arg(long)]
+    steps: bool,
+    /// Print changes and steps as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Plan {
+    /// Compares the two files.
+    pub fn run(self) -> crate::Outcome {
+        let (from, to) = (load(&self.offline)?, load(&self.config)?);
+        let plan = plan::Plan::new(&from.config, &to.config);
+        if self.json {
+            let json = serde_json::to_string_pretty(&plan)?;
+            return output::print(&format!("{json}\n"));
+        }
+        output::print(&plan.text(self.steps))
     }
 }
 

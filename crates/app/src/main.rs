@@ -41,6 +41,8 @@ enum Command {
     Clear(ask::Ask),
     /// Check a configuration file: exit code 0 if it is valid, 1 if not, 2 if it cannot be read
     Check(configuration::Check),
+    /// Show what would change from one configuration file to another, and in which steps
+    Plan(configuration::Plan),
     /// Print the JSON schema of the configuration language, for editors
     Schema,
     /// Send through a device under test and count what comes back: a ramp, or a search for its
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Trace(ask) => ask.run("trace"),
         Command::Clear(ask) => ask.run("clear"),
         Command::Check(check) => check.run(),
+        Command::Plan(plan) => plan.run(),
         Command::Schema => configuration::schema(),
         Command::Loadtest(test) => test.run(),
         Command::Send(send) => send.run(),
