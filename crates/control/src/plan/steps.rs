@@ -110,7 +110,11 @@ pub(super) fn steps(from: &Items, to: &Items) -> Vec<Step> {
         }
     }
     for (key, value) in to {
-        if !from.contains_key(key) || gone.contains(key) {
+        let again = match key {
+            Key::Of(of, _) => gone.contains(of.as_ref()),
+            key => gone.contains(key),
+        };
+        if again || !from.contains_key(key) {
             let phase = if is_object(key) {
                 Phase::Create
             } else {
@@ -143,15 +147,19 @@ fn attributes(items: &Items, key: &Key) -> Vec<(Field, Value)> {
     found.collect()
 }
 
-/// What is removed before anything else happens, even if it comes back afterwards.
+/// What is removed before anything else happens, even if it comes back afterwards. Attributes, which
+/// go with what they are of, are left out.
 fn gone(from: &Items, to: &Items) -> BTreeSet<Key> {
     let mut wanted: BTreeMap<String, &Key> = BTreeMap::new();
     for (key, value) in to {
-        wanted.extend(claims(key, value).into_iter().map(|claim| (claim, key)));
+        if !matches!(key, Key::Of(..)) {
+            wanted.extend(claims(key, value).into_iter().map(|claim| (claim, key)));
+        }
     }
     // What an item needs comes before it in this order.
-    let mut ordered: Vec<(&Key, &Value)> = from.iter().collect();
-    ordered.sort_by_cached_key(|(key, value)| (rank(key, value), (*key).clone()));
+    let objects = from.iter().filter(|(key, _)| !matches!(key, Key::Of(..)));
+    let mut ordered: Vec<(&Key, &Value)> = objects.collect();
+    ordered.sort_by_key(|(key, value)| rank(key, value));
     let mut gone = BTreeSet::new();
     for (key, value) in ordered {
         let leaves = match to.get(key) {
@@ -188,7 +196,6 @@ fn is_late(key: &Key, to: &Items) -> bool {
             others.any(|other| same_host(address, other))
         }
         Key::Sflow | Key::Workers | Key::Netns | Key::Control => true,
-        Key::Of(of, _) => to.contains_key(of) || is_late(of, to),
         _ => false,
     }
 }
