@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use control::config::{self, Checked};
+use control::config::{self, Checked, Problems, Wanted};
 use control::plan;
 
 use crate::output::{self, Told};
@@ -51,10 +51,10 @@ pub struct Plan {
 impl Plan {
     /// Compares the two files.
     pub fn run(self) -> crate::Outcome {
-        let (from, to) = (load(&self.offline)?, load(&self.config)?);
+        let (from, to) = (read(&self.offline)?, load(&self.config)?);
         let plan = plan::Plan::new(&from.config, &to.config);
         if self.json {
-            let json = serde_json::to_string_pretty(&plan)?;
+            let json = serde_json::to_string_pretty(&plan.json())?;
             return output::print(&format!("{json}\n"));
         }
         output::print(&plan.text(self.steps))
@@ -72,16 +72,31 @@ pub fn schema() -> crate::Outcome {
 /// # Errors
 /// [`Told`]: what is wrong has been said.
 pub fn load(path: &Path) -> Result<Checked, Told> {
-    let colour = std::io::stderr().is_terminal();
-    match Checked::load(path) {
-        Ok(checked) => {
-            output::tell(&checked.warnings.report(colour));
-            Ok(checked)
-        }
-        Err(problems) => {
-            output::tell(&problems.report(colour));
-            let unreadable = problems.is_unreadable();
-            Err(Told(if unreadable { UNREADABLE } else { INVALID }))
-        }
-    }
+    let checked = read(path)?;
+    tell(&checked.warnings);
+    Ok(checked)
+}
+
+/// Reads and checks a file.
+fn read(path: &Path) -> Result<Checked, Told> {
+    Checked::load(path).map_err(|problems| {
+        tell(&problems);
+        let unreadable = problems.is_unreadable();
+        Told(if unreadable { UNREADABLE } else { INVALID })
+    })
+}
+
+fn tell(problems: &Problems) {
+    output::tell(&problems.report(std::io::stderr().is_terminal()));
+}
+
+/// What the router is to do.
+///
+/// # Errors
+/// [`Told`]: what is wrong with the file, or what the router cannot do yet, has been said.
+pub fn wanted(path: &Path) -> Result<Wanted, Told> {
+    load(path)?.wanted().map_err(|problems| {
+        tell(&problems);
+        Told(INVALID)
+    })
 }

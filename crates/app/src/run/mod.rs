@@ -24,7 +24,6 @@ use control::config::Wanted;
 use control::facts::Batch;
 
 use crate::configuration;
-use crate::output::{self, Told};
 use answer::{Ask, Asker};
 use daemon::Daemon;
 
@@ -63,12 +62,7 @@ const TICK: Duration = Duration::from_millis(10);
 impl Run {
     /// Runs until it is told to stop.
     pub fn run(self) -> crate::Outcome {
-        let mut config = configuration::load(&self.config)?
-            .wanted()
-            .map_err(|cannot| {
-                output::tell(&cannot.report(std::io::stderr().is_terminal()));
-                Told(1)
-            })?;
+        let mut config = configuration::wanted(&self.config)?;
         if let Some(socket) = self.socket {
             config.control.socket = socket;
         }

@@ -16,20 +16,18 @@ use crate::config::{
 pub type Items = BTreeMap<Key, Value>;
 
 /// A part of a configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
     /// Which.
     pub key: Key,
     /// What it is.
     pub value: Value,
     /// Of what is removed, the attributes that go with it, so that it can come back as it was.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<(Field, Value)>,
 }
 
 /// Which part.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// A VRF.
     Vrf(String),
@@ -74,8 +72,7 @@ pub enum Key {
 }
 
 /// A routing table.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Table {
     /// By number; 254 is the main table.
     Number(u32),
@@ -84,8 +81,7 @@ pub enum Table {
 }
 
 /// An attribute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
     /// Words for people.
     Description,

@@ -16,15 +16,13 @@ mod steps;
 
 pub use item::{Field, Item, Key, Table, Value};
 pub use items::items;
-pub use show::{Change, FieldChange};
+pub use show::{Change, Fate, FieldChange};
 pub use steps::{Action, Phase, Step};
-
-use serde::Serialize;
 
 use crate::config::Config;
 
 /// What leads from one configuration to another.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// What changes, by object.
     pub changes: Vec<Change>,

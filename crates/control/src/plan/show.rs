@@ -8,17 +8,39 @@ use serde_json::Value as Json;
 
 use super::Plan;
 use super::item::{Field, Items, Key, Table, Value};
-use super::steps::{Action, Step};
+use super::steps::{Action, Phase, Step};
 
 /// What changes in an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// Its kind and name.
     pub object: String,
-    /// `+`: it is new; `-`: it goes; `~`: it stays.
-    pub sign: char,
+    /// What happens to it.
+    pub action: Fate,
     /// Its fields that change.
     pub fields: Vec<FieldChange>,
+}
+
+/// What happens to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fate {
+    /// It is new.
+    Create,
+    /// It stays, and something about it changes.
+    Change,
+    /// It goes.
+    Remove,
+}
+
+impl Fate {
+    fn sign(self) -> char {
+        match self {
+            Fate::Create => '+',
+            Fate::Change => '~',
+            Fate::Remove => '-',
+        }
+    }
 }
 
 /// What changes in a field.
@@ -49,10 +71,10 @@ pub(super) fn changes(from: &Items, to: &Items) -> Vec<Change> {
     }
     let (before, after) = (names(from, &objects), names(to, &objects));
     let change = |(object, [old, new]): (String, [Fields; 2])| Change {
-        sign: match (before.contains(&object), after.contains(&object)) {
-            (false, _) => '+',
-            (_, false) => '-',
-            _ => '~',
+        action: match (before.contains(&object), after.contains(&object)) {
+            (false, _) => Fate::Create,
+            (_, false) => Fate::Remove,
+            _ => Fate::Change,
         },
         fields: fields(&old, &new),
         object,
@@ -213,7 +235,7 @@ fn leaf(value: &Json) -> String {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} {}", self.sign, self.object)?;
+        writeln!(f, "{} {}", self.action.sign(), self.object)?;
         for FieldChange {
             field,
             before,
@@ -232,54 +254,68 @@ impl fmt::Display for Change {
     }
 }
 
+/// A step as programs get it.
+#[derive(Serialize)]
+struct Row<'p> {
+    phase: Phase,
+    action: Fate,
+    object: String,
+    fields: Vec<FieldChange>,
+    interrupts: Option<&'p str>,
+}
+
+impl Step {
+    fn row(&self) -> Row<'_> {
+        let side = |key: &Key, value: &Value| {
+            let (object, fields) = described(key, value);
+            (object, fields.into_iter().collect::<Fields>())
+        };
+        let none = Fields::new();
+        let (action, object, fields) = match &self.action {
+            Action::Remove(item) => {
+                let (object, old) = side(&item.key, &item.value);
+                (Fate::Remove, object, fields(&old, &none))
+            }
+            Action::Create(item) => {
+                let (object, new) = side(&item.key, &item.value);
+                (Fate::Create, object, fields(&none, &new))
+            }
+            Action::Change { key, from, to } => {
+                let ((object, old), (_, new)) = (side(key, from), side(key, to));
+                (Fate::Change, object, fields(&old, &new))
+            }
+        };
+        Row {
+            phase: self.phase,
+            action,
+            object,
+            fields,
+            interrupts: self.interrupts.as_deref(),
+        }
+    }
+}
+
 /// What a step does, in a line.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |key: &Key, value: &Value| {
-            let mut text = String::new();
-            for (field, value) in described(key, value).1 {
-                // Writing to a string cannot fail.
-                let _ = write!(
-                    text,
-                    "{}{field}: {value}",
-                    if text.is_empty() { " " } else { ", " }
-                );
-            }
-            text
+        let row = self.row();
+        let verb = match (row.action, self.action.key()) {
+            (Fate::Create, Key::Of(..)) => "set",
+            (Fate::Create, _) => "create",
+            (Fate::Change, _) => "change",
+            (Fate::Remove, _) => "remove",
         };
-        match &self.action {
-            Action::Remove(item) => {
-                let (object, _) = described(&item.key, &item.value);
-                write!(f, "remove {object}{}", text(&item.key, &item.value))?;
-            }
-            Action::Create(item) => {
-                let (object, _) = described(&item.key, &item.value);
-                let verb = if matches!(item.key, Key::Of(..)) {
-                    "set"
-                } else {
-                    "create"
-                };
-                write!(f, "{verb} {object}{}", text(&item.key, &item.value))?;
-            }
-            Action::Change { key, from, to } => {
-                let (object, old) = described(key, from);
-                let (_, new) = described(key, to);
-                let changes = fields(&old.into_iter().collect(), &new.into_iter().collect());
-                write!(f, "change {object}")?;
-                for (
-                    index,
-                    FieldChange {
-                        field,
-                        before,
-                        after,
-                    },
-                ) in changes.iter().enumerate()
-                {
-                    let separator = if index > 0 { ", " } else { " " };
-                    let none = || "none".to_owned();
-                    let before = before.clone().unwrap_or_else(none);
-                    let after = after.clone().unwrap_or_else(none);
-                    write!(f, "{separator}{field}: {before} -> {after}")?;
+        write!(f, "{verb} {}", row.object)?;
+        for (index, change) in row.fields.iter().enumerate() {
+            let separator = if index > 0 { "," } else { "" };
+            write!(f, "{separator} {}: ", change.field)?;
+            match (&change.before, &change.after) {
+                (before, after) if row.action == Fate::Change => {
+                    let text = |side: &Option<String>| side.clone().unwrap_or("none".into());
+                    write!(f, "{} -> {}", text(before), text(after))?;
+                }
+                (before, after) => {
+                    f.write_str(before.as_ref().or(after.as_ref()).map_or("", |text| text))?;
                 }
             }
         }
@@ -291,6 +327,12 @@ impl fmt::Display for Step {
 }
 
 impl Plan {
+    /// Changes and steps, for programs.
+    pub fn json(&self) -> Json {
+        let steps: Vec<Row<'_>> = self.steps.iter().map(Step::row).collect();
+        serde_json::json!({ "changes": self.changes, "steps": steps })
+    }
+
     /// What changes, as text; with `steps`, in which steps.
     pub fn text(&self, steps: bool) -> String {
         if self.is_empty() {
@@ -300,10 +342,10 @@ impl Plan {
         for change in &self.changes {
             text += &change.to_string();
         }
-        let counts = ['+', '~', '-'].map(|sign| {
+        let counts = [Fate::Create, Fate::Change, Fate::Remove].map(|fate| {
             self.changes
                 .iter()
-                .filter(|change| change.sign == sign)
+                .filter(|change| change.action == fate)
                 .count()
         });
         let [new, changed, gone] = counts;
@@ -324,16 +366,11 @@ impl Plan {
             for (index, step) in self.steps.iter().enumerate() {
                 if phase != Some(step.phase) {
                     phase = Some(step.phase);
-                    let name = json_name(step);
-                    let _ = writeln!(text, "\n{name}");
+                    let _ = writeln!(text, "\n{}", step.phase.name());
                 }
                 let _ = writeln!(text, "{:4} {step}", index + 1);
             }
         }
         text
     }
-}
-
-fn json_name(step: &Step) -> String {
-    leaf(&serde_json::to_value(step.phase).unwrap_or_default())
 }

@@ -11,12 +11,11 @@ use super::item::{Field, Item, Items, Key, Table, Value, claims, needs};
 use super::items::same_host;
 
 /// One step of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// When.
     pub phase: Phase,
     /// What.
-    #[serde(flatten)]
     pub action: Action,
     /// The interface whose packets are interrupted by it, even those that both configurations
     /// carry.
@@ -35,9 +34,19 @@ pub enum Phase {
     Sync,
 }
 
+impl Phase {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Prune => "prune",
+            Phase::Create => "create",
+            Phase::Sync => "sync",
+        }
+    }
+}
+
 /// What a step does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "action", rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// It is no more.
     Remove(Item),

@@ -380,9 +380,12 @@ sync
 ";
     assert_eq!(plan.text(true), wanted);
     assert!(wanted.starts_with(&plan.text(false)));
-    let json = serde_json::to_value(&plan).expect("JSON");
+    let json = plan.json();
     assert_eq!(json["changes"][0]["fields"][1]["after"], "9000");
+    assert_eq!(json["changes"][1]["action"], "remove");
     assert_eq!(json["steps"][0]["action"], "remove");
+    assert_eq!(json["steps"][0]["object"], "interface e1");
+    assert_eq!(json["steps"][0]["fields"][0]["before"], "a");
     assert_eq!(json["steps"][0]["phase"], "prune");
     assert_eq!(json["steps"][0]["interrupts"], "e1");
     assert_eq!(
