@@ -6,9 +6,6 @@ use crate::config::yaml::Step;
 
 use super::{Checker, counts, cross_connects, field, sub_interfaces, to, unnumbered};
 
-/// Characters that a description should have at most, as vppcfg documents.
-const DESCRIPTION: usize = 64;
-
 pub(super) fn check(c: &mut Checker<'_>) {
     let entries = c.view.entries.clone();
     let lcps = counts(entries.iter().filter_map(|entry| entry.lcp));
@@ -32,16 +29,9 @@ pub(super) fn check(c: &mut Checker<'_>) {
         unnumbered::check(c, entry);
         cross_connects::check(c, entry);
         belongs(c, entry);
-        remarks(c, entry);
+        mpls(c, entry);
     }
     cross_connects::check_unique(c, &entries);
-    let too_long = c.config.acls.iter().filter_map(|(name, acl)| {
-        let text = acl.description.as_deref()?;
-        Some((to!["acls", name, "description"], text))
-    });
-    for (path, text) in too_long.collect::<Vec<_>>() {
-        long(c, &path, text);
-    }
 }
 
 fn interface(c: &mut Checker<'_>, entry: &Entry<'_>) {
@@ -159,7 +149,7 @@ fn belongs(c: &mut Checker<'_>, entry: &Entry<'_>) {
     }
 }
 
-fn remarks(c: &mut Checker<'_>, entry: &Entry<'_>) {
+fn mpls(c: &mut Checker<'_>, entry: &Entry<'_>) {
     let (word, name) = (entry.word(), &entry.name);
     if entry.mpls {
         let message = format!("{word} {name} has mpls, which does nothing yet");
@@ -168,17 +158,5 @@ fn remarks(c: &mut Checker<'_>, entry: &Entry<'_>) {
             message,
             "MPLS packets are left to the kernel",
         );
-    }
-    if let Some(text) = entry.description {
-        long(c, &field(entry, "description"), text);
-    }
-}
-
-fn long(c: &mut Checker<'_>, path: &[Step], text: &str) {
-    let length = text.chars().count();
-    if length > DESCRIPTION {
-        let message = format!("a description of {length} characters");
-        let help = format!("SNMP and other programs show {DESCRIPTION} at most");
-        c.warning(path, message, help);
     }
 }

@@ -6,6 +6,7 @@ mod addresses;
 mod bonds;
 mod bridges;
 mod cross_connects;
+mod descriptions;
 mod interfaces;
 mod ports;
 mod routes;
@@ -36,6 +37,7 @@ pub(super) fn check(config: &Config, tree: &Node, findings: &mut Findings) {
     addresses::check(&mut checker);
     routes::check(&mut checker);
     ports::check(&mut checker);
+    descriptions::check(&mut checker);
 }
 
 /// What every rule needs.

@@ -22,7 +22,11 @@ pub(super) fn check(c: &mut Checker<'_>) {
     for (name, port) in &config.ports {
         let key = to!["ports", name];
         let kinds = port.kinds();
-        if kinds.len() != 1 {
+        // A device that is written wrongly has been reported, and is the one that was meant.
+        let wrong = format!("ports.{name}.");
+        let mut findings = c.findings.0.iter();
+        let meant = kinds.is_empty() && findings.any(|p| p.message.starts_with(&wrong));
+        if kinds.len() != 1 && !meant {
             let message = format!("port {name} names {} devices", kinds.len());
             let help = "name exactly one of netdev, pci, memif, tap, pcap, null";
             c.error(&key, message, help);

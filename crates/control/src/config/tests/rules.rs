@@ -311,6 +311,11 @@ fn addresses_are_put_into_their_canonical_form() {
 #[test]
 fn warnings_do_not_refuse() {
     let long = "x".repeat(65);
+    let everywhere = format!(
+        "bridgedomains: {{ bd1: {{ description: {long} }} }}\n\
+         acls: {{ ab: {{ terms: [ {{ description: {long}, action: deny }} ] }} }}"
+    );
+    assert_eq!(said(&everywhere, Severity::Warning).len(), 2);
     for (text, warning) in [
         ("interfaces: { e0: { mpls: yes } }".to_owned(), "interface e0 has mpls, which does nothing yet".to_owned()),
         (format!("interfaces: {{ e0: {{ description: {long} }} }}"), "a description of 65 characters".to_owned()),
