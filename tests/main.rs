@@ -10,6 +10,7 @@ mod advice;
 mod badinput;
 mod bgp;
 mod cards;
+mod configuration;
 mod differential;
 mod idle;
 mod life;
