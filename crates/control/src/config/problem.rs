@@ -199,12 +199,13 @@ impl Problems {
             return Ok(());
         }
         writeln!(to, "   --> {}:{}:{}", self.name, at.line, at.column)?;
-        let Some(line) = self.text.lines().nth(at.line - 1) else {
+        let begin = self.text.floor_char_boundary(at.start);
+        let line = self.text[..begin].rfind('\n').map_or(0, |end| end + 1);
+        let Some(line) = self.text[line..].lines().next() else {
             return Ok(());
         };
         // A tab would move the carets.
         let line: String = line.chars().map(shown).collect();
-        let begin = self.text.floor_char_boundary(at.start);
         let marked = self.text.get(begin..self.text.floor_char_boundary(at.end));
         let marked = marked
             .and_then(|marked| marked.lines().next())
