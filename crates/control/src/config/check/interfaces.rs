@@ -4,11 +4,12 @@ use crate::config::forms;
 use crate::config::view::{Entry, EntryKind};
 use crate::config::yaml::Step;
 
-use super::{Checker, counts, cross_connects, field, sub_interfaces, to, unnumbered};
+use super::{Checker, counts, cross_connects, field, sub_interfaces, to, unnumbered, whole};
 
 pub(super) fn check(c: &mut Checker<'_>) {
     let entries = c.view.entries.clone();
     let lcps = counts(entries.iter().filter_map(|entry| entry.lcp));
+    let names = counts(entries.iter().map(|entry| entry.name.as_str()));
     for entry in &entries {
         match entry.kind {
             EntryKind::Interface(_) => interface(c, entry),
@@ -24,6 +25,11 @@ pub(super) fn check(c: &mut Checker<'_>) {
         if let Some(lcp) = entry.lcp.filter(|lcp| lcps[lcp] > 1) {
             let message = format!("{word} {name} does not have a unique LCP name {lcp}");
             c.error(&field(entry, "lcp"), message, "give each interface its own");
+        }
+        if names[name.as_str()] > 1 {
+            let message = format!("{word} {name} has the name of another interface");
+            let help = "a loopback is in loopbacks alone, and PARENT.NUMBER is a sub-interface";
+            c.error(&whole(entry), message, help);
         }
         layer2(c, entry);
         unnumbered::check(c, entry);

@@ -65,6 +65,13 @@ fn field(entry: &Entry, field: &str) -> Vec<Step> {
     }
 }
 
+/// The way to an interface.
+fn whole(entry: &Entry<'_>) -> Vec<Step> {
+    let mut path = field(entry, "");
+    path.pop();
+    path
+}
+
 impl Checker<'_> {
     fn error(&mut self, path: &[Step], message: String, help: impl Into<String>) {
         self.findings.error(place(self.tree, path), message, help);

@@ -2,9 +2,9 @@
 
 use crate::config::model::State;
 use crate::config::view::{Entry, EntryKind};
-use crate::config::yaml::{Step, Value};
+use crate::config::yaml::Value;
 
-use super::{Checker, field};
+use super::{Checker, field, whole};
 
 /// Whether it says nothing at all, which is an error and the only one.
 pub(super) fn is_empty(c: &mut Checker<'_>, entry: &Entry<'_>) -> bool {
@@ -31,12 +31,6 @@ pub(super) fn is_empty(c: &mut Checker<'_>, entry: &Entry<'_>) -> bool {
         c.error(&path, message, help);
     }
     true
-}
-
-fn whole(entry: &Entry<'_>) -> Vec<Step> {
-    let mut path = field(entry, "");
-    path.pop();
-    path
 }
 
 pub(super) fn check(c: &mut Checker<'_>, entry: &Entry<'_>) {

@@ -71,6 +71,27 @@ fn interfaces() {
 }
 
 #[test]
+fn names() {
+    assert_errors(&[
+        (
+            "interfaces: { loop0: {} }\nloopbacks: { loop0: {} }",
+            &[
+                "interface loop0 has the name of another interface",
+                "loopback loop0 has the name of another interface",
+            ],
+        ),
+        (
+            "interfaces: { e0.5: {}, e0: { sub-interfaces: { 5: { mtu: 1500 } } } }",
+            &[
+                "interface e0.5 has the name of another interface",
+                "sub-interface e0.5 has the name of another interface",
+            ],
+        ),
+    ]);
+    assert_valid(&["interfaces: { a.b: {}, e0.5: {}, e0: {} }"]);
+}
+
+#[test]
 fn unnumbered() {
     assert_errors(&[
         (
