@@ -6,7 +6,7 @@ use wire::eth;
 use wire::pcap::{self, ETHERNET, Packet, Reader};
 
 use super::Tunables;
-use super::compiled::endless;
+use super::chain::endless;
 use crate::model::stream::{Macs, Mode, Stream, StreamRate};
 use crate::model::units::{MAX_FRAME, Pps};
 

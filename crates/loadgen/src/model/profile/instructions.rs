@@ -1,103 +1,16 @@
 //! Reads the instructions of a compiled profile's field engine.
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use wire::eth::{self, MIN_FRAME};
 use wire::{ip, ip4};
 
+use super::raw::{
+    RawLayers, RawMask, RawName, RawOffset, RawRandom, RawTuple, RawVariable, RawWrite,
+};
 use crate::model::fields::{MAX_VARIABLES, Op, Step, Variable};
 use crate::model::stream::Stream;
-
-fn yes() -> bool {
-    true
-}
-
-fn one() -> u64 {
-    1
-}
-
-#[derive(Deserialize)]
-struct RawVariable {
-    name: String,
-    size: u8,
-    op: String,
-    init_value: Option<u64>,
-    min_value: Option<u64>,
-    max_value: Option<u64>,
-    value_list: Option<Vec<u64>>,
-    #[serde(default = "one")]
-    step: u64,
-    next_var: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct RawRandom {
-    name: String,
-    size: u8,
-    limit: u64,
-    seed: Option<u32>,
-    #[serde(default)]
-    min_value: u64,
-    max_value: u64,
-    next_var: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct RawTuple {
-    name: String,
-    ip_min: u32,
-    ip_max: u32,
-    port_min: u16,
-    port_max: u16,
-    #[serde(default)]
-    limit_flows: u64,
-    #[serde(default)]
-    flags: u32,
-}
-
-#[derive(Deserialize)]
-struct RawWrite {
-    name: String,
-    pkt_offset: usize,
-    #[serde(default)]
-    add_value: i64,
-    #[serde(default = "yes")]
-    is_big_endian: bool,
-}
-
-#[derive(Deserialize)]
-struct RawMask {
-    name: String,
-    pkt_offset: usize,
-    pkt_cast_size: u8,
-    mask: u32,
-    #[serde(default)]
-    shift: i8,
-    #[serde(default)]
-    add_value: i32,
-    #[serde(default = "yes")]
-    is_big_endian: bool,
-}
-
-#[derive(Deserialize)]
-struct RawName {
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct RawOffset {
-    pkt_offset: usize,
-}
-
-#[derive(Deserialize)]
-struct RawLayers {
-    l2_len: usize,
-    l3_len: usize,
-    #[serde(default)]
-    l4_type: u32,
-}
 
 /// `l4_type` of UDP and TCP.
 const L4_UDP: u32 = 11;

@@ -11,9 +11,11 @@ use crate::model::stream::Stream;
 
 mod builtin;
 mod capture;
+mod chain;
 mod compiled;
 mod instructions;
 mod python;
+mod raw;
 
 pub use builtin::BUILTIN;
 use python::compile;

@@ -277,6 +277,126 @@ fn wrong_profiles_say_where() {
     }
 }
 
+/// A stream with these keys beside a packet of 14 bytes.
+fn keys(more: &str) -> String {
+    format!(
+        r#"{{"packet": {{"binary": "AAAAAQAAAAAAAgAACAA="}}, "mode": {{"type": "continuous"}}{more}}}"#
+    )
+}
+
+fn burst(more: &str) -> String {
+    keys(more).replace(
+        r#""type": "continuous""#,
+        r#""type": "single_burst", "total_pkts": 1"#,
+    )
+}
+
+#[test]
+fn wrong_streams_say_what_is_wrong() {
+    let one = |text: String| format!("[{text}]");
+    let latency = |kind: &str| {
+        one(keys(&format!(
+            r#", "flow_stats": {{"enabled": true, "rule_type": "{kind}", "stream_id": 3}}"#
+        )))
+    };
+    let instruction = |text: &str| one(keys(&format!(r#", "vm": {{"instructions": [{text}]}}"#)));
+    for (text, needle) in [
+        (one(keys(r#", "isg": -1"#)), "isg -1e0 is not a time"),
+        (one(keys(r#", "isg": 1e300"#)), "isg 1e300 is not a time"),
+        (one(keys(r#", "start_paused": true"#)), "start_paused"),
+        (one(keys(r#", "self_start": false"#)), "starts by itself"),
+        (one(keys(r#", "next": 7"#)), "next 7 is not the name"),
+        (
+            one(keys("").replace("continuous", "single_burst")),
+            "total_pkts is missing",
+        ),
+        (one(burst("").replace(": 1}", ": 0}")), "total_pkts is 0"),
+        (
+            one(burst(r#", "name": "a", "next": "b""#)),
+            "stream `a`: next `b`: no such stream",
+        ),
+        (
+            one(burst(r#", "next_stream_id": 9"#)),
+            "next `9`: no such stream",
+        ),
+        (
+            one(burst(r#", "name": "a", "next": "a""#)),
+            "comes back to it in no time",
+        ),
+        (
+            format!(
+                "[{}, {}]",
+                keys(r#", "name": "a""#),
+                keys(r#", "name": "a""#)
+            ),
+            "two streams are called `a`",
+        ),
+        (
+            format!(
+                "[{}, {}]",
+                burst(r#", "name": "a", "next": "b""#),
+                burst(r#", "name": "b", "core_id": 1"#)
+            ),
+            "next `b` has another core_id",
+        ),
+        (latency("tpg"), "rule_type `tpg` is not supported"),
+        (latency("latency"), "its packets are not IP"),
+        (
+            instruction(r#"{"type": "jump"}"#),
+            "instruction 0 (jump): not an instruction",
+        ),
+        (instruction("{}"), "instruction 0 (no type)"),
+        (
+            instruction(r#"{"type": "fix_checksum_ipv4", "pkt_offset": 41}"#),
+            "reaches beyond the frame's 60 bytes",
+        ),
+        (
+            instruction(r#"{"type": "fix_checksum_icmpv6", "l2_len": 14, "l3_len": 43}"#),
+            "reaches beyond",
+        ),
+        (
+            instruction(
+                r#"{"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 20, "l4_type": 11}"#,
+            ),
+            "no IP packet at l2_len",
+        ),
+        (
+            instruction(r#"{"type": "trim_pkt_size", "name": "x"}"#),
+            "no variable `x`",
+        ),
+        (
+            instruction(
+                r#"{"type": "tuple_flow_var", "name": "t", "ip_min": 9, "ip_max": 1, "port_min": 1, "port_max": 2}"#,
+            ),
+            "end is before its start",
+        ),
+        (
+            instruction(
+                r#"{"type": "flow_var_rand_limit", "name": "r", "size": 1, "limit": 4, "max_value": 256}"#,
+            ),
+            "min 0 and max 256",
+        ),
+    ] {
+        let error = parse("t", &text).unwrap_err().to_string();
+        assert!(
+            error.contains(needle) && !error.contains('\n'),
+            "{text}: {error}"
+        );
+    }
+    let chain = [
+        burst(r#", "name": "a", "next": "b", "isg": 5"#),
+        burst(r#", "name": "b", "next": "c", "self_start": false"#),
+        keys(r#", "name": "c", "enabled": false"#),
+    ];
+    let streams = parse("t", &format!("[{}]", chain.join(", "))).unwrap();
+    let nexts: Vec<_> = streams.iter().map(|s| s.next).collect();
+    assert_eq!(
+        nexts,
+        [Some(1), None],
+        "a stream that is off ends the chain"
+    );
+}
+
 #[test]
 fn port_addresses_respect_the_flags() {
     let mut stream = open("bench", Way::Out, &Tunables::default())
