@@ -134,16 +134,24 @@ fn hosts_talk() {
 #[ignore = "needs the network cards of a guest: make test-kernels"]
 fn jumbo_frames() {
     let hosts = Hosts::on_cards(1500);
-    for (netns, name) in [
+    let ends = [
         (&hosts.left, "h0"),
         (&hosts.router, "r0"),
         (&hosts.router, "r1"),
         (&hosts.right, "h1"),
-    ] {
+    ];
+    for (netns, name) in ends {
         let set = netns.ip(&format!("link set {name} mtu 9000"));
         if set.is_err() {
             return tell("jumbo", format!("no MTU 9000: {}", outcome(&set)));
         }
+    }
+    // It makes some cards take their link down and up.
+    for (netns, name) in ends {
+        assert!(
+            until(patience(), || carries(netns, name)),
+            "{name} has no carrier"
+        );
     }
     if let alone @ Err(_) = ping(&hosts.left, ROUTER[0], 8972) {
         return tell(
