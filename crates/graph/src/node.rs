@@ -108,30 +108,33 @@ impl<C, S: Stage<C>> Node<C> for Staged<C, S> {
             .iter()
             .take(S::HEADERS_AHEAD)
             .for_each(|d| pool.prefetch(d));
-        for i in 0..packets.len() {
-            if S::BATCH > 0 && i.is_multiple_of(S::BATCH) {
-                let end = packets.len().min(i + S::BATCH);
+        let batch = if S::BATCH > 0 { S::BATCH } else { FRAME };
+        for begin in (0..packets.len()).step_by(batch) {
+            let end = packets.len().min(begin + batch);
+            if S::BATCH > 0 {
                 // SAFETY: the caller says that the packets are of this pool.
-                let mut batch = unsafe { Packets::known(pool, &mut packets[i..end]) };
+                let mut batch = unsafe { Packets::known(pool, &mut packets[begin..end]) };
                 self.stage.prepare(cx, &mut batch);
             }
-            if S::HEADERS_AHEAD > 0
-                && let Some(d) = packets.get(i + S::HEADERS_AHEAD)
-            {
-                pool.prefetch(d);
-            }
-            if S::HINT_AHEAD > 0
-                && let Some(d) = packets.get_mut(i + S::HINT_AHEAD)
-            {
+            for i in begin..end {
+                if S::HEADERS_AHEAD > 0
+                    && let Some(d) = packets.get(i + S::HEADERS_AHEAD)
+                {
+                    pool.prefetch(d);
+                }
+                if S::HINT_AHEAD > 0
+                    && let Some(d) = packets.get_mut(i + S::HINT_AHEAD)
+                {
+                    // SAFETY: the caller says that the packets are of this pool.
+                    let ahead = unsafe { Pkt::known(pool, d) };
+                    self.stage.hint(cx, &ahead);
+                }
                 // SAFETY: the caller says that the packets are of this pool.
-                let ahead = unsafe { Pkt::known(pool, d) };
-                self.stage.hint(cx, &ahead);
+                let mut packet = unsafe { Pkt::known(pool, &mut packets[i]) };
+                let next = self.stage.packet(cx, &mut packet).index();
+                nexts[i] = next;
+                differs |= next ^ nexts[0];
             }
-            // SAFETY: the caller says that the packets are of this pool.
-            let mut packet = unsafe { Pkt::known(pool, &mut packets[i]) };
-            let next = self.stage.packet(cx, &mut packet).index();
-            nexts[i] = next;
-            differs |= next ^ nexts[0];
         }
         if differs == 0 {
             out.all(nexts[0], frame);

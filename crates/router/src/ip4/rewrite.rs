@@ -48,7 +48,7 @@ impl Stage<Cx> for Rewrite {
             return Next::TtlExpired;
         }
         if total > adjacency.fast_mtu() {
-            return slow(p, &adjacency, total);
+            return slow(cx, p, total);
         }
         rewrite(p, &adjacency);
         Next::Output
@@ -68,8 +68,10 @@ pub(super) fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
     p.set_tx_if(adjacency.tx_if());
 }
 
+// Loads the adjacency once more: given, it would lie in memory for every packet.
 #[cold]
-fn slow(p: &mut Pkt<'_>, adjacency: &Hot, total: u16) -> Next {
+fn slow(cx: &Cx, p: &mut Pkt<'_>, total: u16) -> Next {
+    let adjacency = cx.adjacencies.load(p.adjacency());
     match adjacency.kind() {
         // Such an adjacency has no fast MTU.
         Kind::Rewrite if total <= adjacency.mtu() => Next::Features,

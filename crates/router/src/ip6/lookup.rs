@@ -3,7 +3,7 @@
 
 use graph::{Packets, Pkt, Stage, edges};
 use tables::entry::Entry;
-use tables::ip6::{Cursor, Destination};
+use tables::ip6::{self, Cursor, Destination};
 use tables::special::{FIRST_FREE, Special};
 use wire::ip;
 use wire::ip6::{Header, LEN, at};
@@ -49,31 +49,10 @@ impl Stage<Cx> for Lookup {
     const THRU: Next = Next::Rewrite;
     const BATCH: usize = 32;
 
-    /// Leaves each packet's entry in its word, where the look-up also notes how far it has come.
+    /// Leaves each packet's entry in its word.
     #[inline(always)]
     fn prepare(&mut self, cx: &Cx, packets: &mut Packets<'_>) {
-        let table = &cx.ip6;
-        let mut more = false;
-        packets.for_each(|_, p| {
-            let to = To(p);
-            let at = table.begin(&to);
-            table.prefetch(at, &to);
-            more |= at.entry().is_none();
-            p.set_argument(at.word());
-        });
-        while more {
-            more = false;
-            packets.for_each(|_, p| {
-                let at = Cursor::from_word(p.argument());
-                if at.entry().is_none() {
-                    let to = To(p);
-                    let at = table.step(at, &to);
-                    table.prefetch(at, &to);
-                    more |= at.entry().is_none();
-                    p.set_argument(at.word());
-                }
-            });
-        }
+        look_up(&cx.ip6, packets);
     }
 
     /// The packet's word is the entry that [`prepare`](Self::prepare) has found.
@@ -88,6 +67,33 @@ impl Stage<Cx> for Lookup {
         } else {
             Next::Rewrite
         }
+    }
+}
+
+/// Looks the packets up, all a load further at a time. How far each has come is in its word.
+// By itself: in the node's loop there are not enough registers for both.
+#[inline(never)]
+fn look_up(table: &ip6::Reader, packets: &mut Packets<'_>) {
+    let mut more = false;
+    packets.for_each(|_, p| {
+        let to = To(p);
+        let at = table.begin(&to);
+        table.prefetch(at, &to);
+        more |= at.entry().is_none();
+        p.set_argument(at.word());
+    });
+    while more {
+        more = false;
+        packets.for_each(|_, p| {
+            let at = Cursor::from_word(p.argument());
+            if at.entry().is_none() {
+                let to = To(p);
+                let at = table.step(at, &to);
+                table.prefetch(at, &to);
+                more |= at.entry().is_none();
+                p.set_argument(at.word());
+            }
+        });
     }
 }
 

@@ -44,7 +44,7 @@ impl Stage<Cx> for Rewrite {
             return Next::Expired;
         }
         if total > usize::from(adjacency.fast_mtu()) {
-            return slow(p, &adjacency, total);
+            return slow(cx, p, total);
         }
         rewrite(p, &adjacency);
         Next::Output
@@ -65,8 +65,10 @@ fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
     p.set_tx_if(adjacency.tx_if());
 }
 
+// Loads the adjacency once more: given, it would lie in memory for every packet.
 #[cold]
-fn slow(p: &mut Pkt<'_>, adjacency: &Hot, total: usize) -> Next {
+fn slow(cx: &Cx, p: &mut Pkt<'_>, total: usize) -> Next {
+    let adjacency = cx.adjacencies.load(p.adjacency());
     // Every link carries packets of this size: a route with less does not change that.
     let mtu = adjacency.mtu().max(MIN_MTU);
     match adjacency.kind() {
@@ -75,7 +77,7 @@ fn slow(p: &mut Pkt<'_>, adjacency: &Hot, total: usize) -> Next {
             Next::TooBig
         }
         Kind::Rewrite => {
-            rewrite(p, adjacency);
+            rewrite(p, &adjacency);
             Next::Output
         }
         Kind::Glean | Kind::Incomplete => Next::Resolve,
