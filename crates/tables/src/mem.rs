@@ -1,6 +1,6 @@
 //! Memory of the tables: an array of atomic 32-bit words, whoever owns it.
 //!
-//! The only file of this crate with unsafe code.
+//! The only file of this crate with unsafe code, but for the comparison of a leaf's ranges (`ip6`).
 #![allow(unsafe_code)]
 
 use std::any::Any;

@@ -310,7 +310,7 @@ fn host(family: Family, net: u8, number: usize) -> IpAddr {
         Family::V4 => Ipv4Addr::from(u32::from(net) << 24 | number).into(),
         Family::V6 => {
             // Decimal, as it is read.
-            let net = u128::from(net / 10 << 4 | net % 10);
+            let net = u128::from(net / 10 * 16 + net % 10);
             Ipv6Addr::from(0x2001_0db8 << 96 | net << 80 | u128::from(number)).into()
         }
     }

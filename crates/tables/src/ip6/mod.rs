@@ -18,6 +18,7 @@
 //! 43,000 leaves.
 
 mod fib;
+mod leaf;
 mod nodes;
 mod ranges;
 mod reader;
