@@ -2,7 +2,7 @@
 
 use std::io;
 
-use kernel::netlink::layout::{FRA_PRIORITY, Header, RuleHeader, UNSPEC, read};
+use kernel::netlink::layout::{FRA_PRIORITY, Header, INET, INET6, RuleHeader, UNSPEC, read};
 use kernel::netlink::u32_at;
 
 use super::Requests;
@@ -25,15 +25,19 @@ impl Requests {
     }
 }
 
-/// Whether a rule is one of the kernel's own.
+/// Whether a rule is one of the kernel's own, or of multicast routing, which has rules of its own.
 fn is_usual(payload: &[u8]) -> bool {
     let Some((header, attributes)) = read::<RuleHeader>(payload) else {
         return false;
     };
+    let is_unicast = [INET, INET6].contains(&header.family);
     let priority = attributes.find(FRA_PRIORITY);
     let priority = priority.and_then(|value| u32_at(value, 0)).unwrap_or(0);
-    matches!(
-        (priority, header.table),
-        (0, libc::RT_TABLE_LOCAL) | (32766, libc::RT_TABLE_MAIN) | (32767, libc::RT_TABLE_DEFAULT)
-    )
+    !is_unicast
+        || matches!(
+            (priority, header.table),
+            (0, libc::RT_TABLE_LOCAL)
+                | (32766, libc::RT_TABLE_MAIN)
+                | (32767, libc::RT_TABLE_DEFAULT)
+        )
 }

@@ -383,6 +383,10 @@ fn wrong_streams_say_what_is_wrong() {
             "{text}: {error}"
         );
     }
+}
+
+#[test]
+fn a_stream_that_is_off_ends_the_chain() {
     let chain = [
         burst(r#", "name": "a", "next": "b", "isg": 5"#),
         burst(r#", "name": "b", "next": "c", "self_start": false"#),
@@ -390,11 +394,7 @@ fn wrong_streams_say_what_is_wrong() {
     ];
     let streams = parse("t", &format!("[{}]", chain.join(", "))).unwrap();
     let nexts: Vec<_> = streams.iter().map(|s| s.next).collect();
-    assert_eq!(
-        nexts,
-        [Some(1), None],
-        "a stream that is off ends the chain"
-    );
+    assert_eq!(nexts, [Some(1), None]);
 }
 
 #[test]
