@@ -258,7 +258,7 @@ fn all_queues_are_served() {
     let received: Vec<u64> = received.collect();
     let card = hardware(&router);
     let queues = queues(card["port"].as_str().unwrap_or_default());
-    // QEMU's vmxnet3 receives by its first queue only.
+    // QEMU's vmxnet3 was seen to receive by its first queue only.
     let spreads = queues > 1 && card["driver"] != "vmxnet3";
     assert!(!spreads || !received.contains(&0), "{received:?}");
     tell(
@@ -385,8 +385,7 @@ fn killed_it_starts_again() {
 ///
 /// A virtio-net with fewer gets more to receive from with an XDP program (one for each processor).
 /// Up to Linux 6.12 at least the kernel does not free those when the device goes while the program
-/// is on it, and waits forever: netif_set_real_num_rx_queues() of net/core/dev.c forgets them in a
-/// device that is just being unregistered.
+/// is on it, and waits forever.
 fn use_all_queues(netns: &Netns, name: &str) {
     let script = format!(
         "most=$(ethtool -l {name} 2>/dev/null | awk '/^Combined/ {{ print $2; exit }}')
