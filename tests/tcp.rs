@@ -1,10 +1,10 @@
 //! Real TCP through the router, both ways, with the MTU changed while it runs.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::harness::topology::{CONFIGURATION, HOST};
+use crate::harness::topology::{CONFIGURATION, HOST, HOST6};
 use crate::harness::{Hosts, Netns, Router, lacks_multi_buffer, patience, skipped, until};
 
 /// Bytes in each direction, in chunks.
@@ -66,7 +66,13 @@ fn accept(listener: &TcpListener) -> TcpStream {
 
 /// One connection from `client` to `server`; both send and receive everything. `at` is called
 /// before each chunk.
-pub fn exchange(server: &Netns, address: Ipv4Addr, client: &Netns, at: impl FnMut(usize) + Send) {
+pub fn exchange(
+    server: &Netns,
+    address: impl Into<IpAddr>,
+    client: &Netns,
+    at: impl FnMut(usize) + Send,
+) {
+    let address = address.into();
     let listener = server.inside(|| TcpListener::bind((address, 5001)).expect("a free port"));
     let both = |mut stream: TcpStream, at: &mut (dyn FnMut(usize) + Send)| {
         for limit in [TcpStream::set_read_timeout, TcpStream::set_write_timeout] {
@@ -91,6 +97,15 @@ pub fn exchange(server: &Netns, address: Ipv4Addr, client: &Netns, at: impl FnMu
     });
 }
 
+/// Makes the link on the right narrower. A link drops what is longer than its receiver's MTU, so
+/// both its ends change. The left host knows nothing of it: it learns by ICMP.
+fn narrow(hosts: &Hosts) {
+    for (netns, end) in [(&hosts.right, "h1"), (&hosts.router, "r1")] {
+        let to = format!("link set {end} mtu 1300");
+        netns.ip(&to).expect("a smaller MTU");
+    }
+}
+
 #[test]
 fn tcp_survives_a_smaller_mtu() {
     if skipped("tcp_survives_a_smaller_mtu", &["ip", "ethtool"]) {
@@ -99,20 +114,32 @@ fn tcp_survives_a_smaller_mtu() {
     let hosts = Hosts::new(1500, true);
     let _router = Router::start(&hosts.router, CONFIGURATION);
     exchange(&hosts.right, HOST[1], &hosts.left, |chunk| {
-        // A link drops what is longer than its receiver's MTU, so both its ends change. The left
-        // host knows nothing of it: it learns by ICMP, fragmentation needed.
         if chunk == CHUNKS / 2 {
-            hosts
-                .right
-                .ip("link set h1 mtu 1300")
-                .expect("a smaller MTU");
-            hosts
-                .router
-                .ip("link set r1 mtu 1300")
-                .expect("a smaller MTU");
+            narrow(&hosts);
         }
     });
     exchange(&hosts.left, HOST[0], &hosts.right, |_| {});
+}
+
+#[test]
+fn tcp_over_ip6_survives_a_smaller_mtu() {
+    if skipped("tcp_over_ip6_survives_a_smaller_mtu", &["ip", "ethtool"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, true);
+    hosts.speak_ip6();
+    let router = Router::start(&hosts.router, CONFIGURATION);
+    exchange(&hosts.right, HOST6[1], &hosts.left, |chunk| {
+        if chunk == CHUNKS / 2 {
+            narrow(&hosts);
+        }
+    });
+    exchange(&hosts.left, HOST6[0], &hosts.right, |_| {});
+    // The kernel would have done it, too.
+    let shown = router.show(&["interface", "r1"]);
+    let sent = shown["interfaces"][0]["tx_packets"].as_u64();
+    let least = (CHUNK * CHUNKS / 1500) as u64;
+    assert!(sent.is_some_and(|sent| sent > least), "{shown}");
 }
 
 #[test]
@@ -122,6 +149,8 @@ fn tcp_with_jumbo_frames() {
         return;
     }
     let hosts = Hosts::new(9000, true);
+    hosts.speak_ip6();
     let _router = Router::start(&hosts.router, CONFIGURATION);
     exchange(&hosts.right, HOST[1], &hosts.left, |_| {});
+    exchange(&hosts.right, HOST6[1], &hosts.left, |_| {});
 }

@@ -260,6 +260,21 @@ impl Hosts {
         self.router.ip_batch(&lines).expect("IPv6 routes");
     }
 
+    /// Gives hosts that speak IPv6 addresses and default routes, too, and the router what
+    /// [`add_ip6`](Self::add_ip6) does.
+    pub fn speak_ip6(&self) {
+        self.add_ip6();
+        for (i, host) in [&self.left, &self.right].into_iter().enumerate() {
+            let (own, gateway) = (HOST6[i], ROUTER6[i]);
+            host.sh(&format!(
+                "echo 0 > /proc/sys/net/ipv6/conf/h{i}/disable_ipv6
+                 ip addr add {own}/64 dev h{i} nodad
+                 ip route add default via {gateway}"
+            ))
+            .expect("an IPv6 address and route");
+        }
+    }
+
     /// Raw sockets of the left and the right host.
     pub fn raw(&self) -> (Raw, Raw) {
         (

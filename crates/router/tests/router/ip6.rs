@@ -13,14 +13,14 @@ fn ip6(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-fn via6(interface: u16, gateway: &str) -> Path {
+pub fn via6(interface: u16, gateway: &str) -> Path {
     Path {
         gateway: Some(ip6(gateway)),
         ..on_link(interface)
     }
 }
 
-fn neighbor6(interface: u16, address: &str) -> Change {
+pub fn neighbor6(interface: u16, address: &str) -> Change {
     Change::NeighborSet {
         interface,
         address: ip6(address),
@@ -36,7 +36,7 @@ fn gone6(interface: u16, address: &str) -> Change {
 }
 
 /// What the kernel has when `2001:db8:ID::1/64` is configured on interfaces 1 to 3.
-fn lab() -> Lab {
+pub fn lab() -> Lab {
     let mut lab = Lab::new();
     for id in 1..=3 {
         let own: Ipv6Addr = format!("2001:db8:{id}::1").parse().unwrap();

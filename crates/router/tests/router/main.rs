@@ -14,6 +14,7 @@ mod harness;
 mod icmp4;
 mod input;
 mod ip6;
+mod ip6_nodes;
 mod live;
 mod oracle;
 mod output;

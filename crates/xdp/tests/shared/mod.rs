@@ -12,8 +12,8 @@ use xdp::{Counters, Router};
 /// As large as any test needs them.
 pub const SIZES: Sizes = Sizes {
     ip4_groups: 16,
-    ip6_pages: 16,
-    ip6_leaves: 16,
+    ip6_pages: 128,
+    ip6_leaves: 1024,
     nexthop_groups: 64,
     adjacencies: 64,
 };
