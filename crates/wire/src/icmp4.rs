@@ -1,10 +1,9 @@
 //! ICMP for IPv4 (RFC 792; errors of a router as of RFC 1812 section 4.3, next-hop MTU as of RFC
 //! 1191).
 
-use zerocopy::byteorder::network_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use crate::{checksum, icmp, ip4};
 
-use crate::{checksum, ip4, view};
+pub use crate::icmp::{Header, LEN};
 
 /// Type of the answer to an echo request.
 pub const ECHO_REPLY: u8 = 0;
@@ -42,52 +41,9 @@ pub const fn is_query(kind: u8) -> bool {
     matches!(kind, ECHO_REPLY | ECHO_REQUEST | 13..=18)
 }
 
-/// The header common to all messages.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
-)]
-#[repr(C)]
-pub struct Header {
-    /// Type.
-    pub kind: u8,
-    /// Meaning depends on the type.
-    pub code: u8,
-    checksum: U16,
-    rest: U32,
-}
-
-view!(Header, 8);
-
-impl Header {
-    /// A header without a checksum; `rest` is what follows it: identifier and sequence number of an
-    /// echo, for example.
-    pub fn new(kind: u8, code: u8, rest: u32) -> Self {
-        Self {
-            kind,
-            code,
-            checksum: U16::ZERO,
-            rest: rest.into(),
-        }
-    }
-
-    /// The checksum field.
-    pub fn checksum(&self) -> u16 {
-        self.checksum.get()
-    }
-
-    /// The four bytes after the checksum.
-    pub fn rest(&self) -> u32 {
-        self.rest.get()
-    }
-}
-
 /// Computes and sets the checksum of a whole message; one that is too short is left alone.
 pub fn seal(message: &mut [u8]) {
-    if let Some((header, _)) = Header::parse_mut(message) {
-        header.checksum = U16::ZERO;
-        let sum = checksum::of(message);
-        message[2..4].copy_from_slice(&sum.to_be_bytes());
-    }
+    icmp::seal(message, checksum::of);
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! ICMP for IPv6 (RFC 4443), and the protocols that its messages belong to.
 
-use zerocopy::byteorder::network_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use crate::{checksum, icmp, ip, ip6};
 
-use crate::{checksum, ip, ip6, view};
+pub use crate::icmp::{Header, LEN};
 
 /// Type of "destination unreachable".
 pub const UNREACHABLE: u8 = 1;
@@ -60,56 +59,11 @@ pub const fn is_listener_discovery(kind: u8) -> bool {
     matches!(kind, 130..=132 | 143)
 }
 
-/// The header common to all messages.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
-)]
-#[repr(C)]
-pub struct Header {
-    /// Type.
-    pub kind: u8,
-    /// Meaning depends on the type.
-    pub code: u8,
-    checksum: U16,
-    rest: U32,
-}
-
-view!(Header, 8);
-
-/// Where the checksum is in the header.
-pub const CHECKSUM_AT: usize = std::mem::offset_of!(Header, checksum);
-
-impl Header {
-    /// A header without a checksum; `rest` is what follows it: identifier and sequence number of an
-    /// echo, for example.
-    pub fn new(kind: u8, code: u8, rest: u32) -> Self {
-        Self {
-            kind,
-            code,
-            checksum: U16::ZERO,
-            rest: rest.into(),
-        }
-    }
-
-    /// The checksum field.
-    pub fn checksum(&self) -> u16 {
-        self.checksum.get()
-    }
-
-    /// The four bytes after the checksum.
-    pub fn rest(&self) -> u32 {
-        self.rest.get()
-    }
-}
-
 /// Computes and sets the checksum of a whole message between two addresses; one that is too short
 /// is left alone.
 pub fn seal(src: [u8; 16], dst: [u8; 16], message: &mut [u8]) {
-    if let Some((header, _)) = Header::parse_mut(message) {
-        header.checksum = U16::ZERO;
-        let sum = checksum::transport(src, dst, ip::ICMP6, message);
-        message[CHECKSUM_AT..CHECKSUM_AT + 2].copy_from_slice(&sum.to_be_bytes());
-    }
+    let sum = |message: &[u8]| checksum::transport(src, dst, ip::ICMP6, message);
+    icmp::seal(message, sum);
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub mod checksum;
 pub mod craft;
 pub mod dhcp;
 pub mod eth;
+mod icmp;
 pub mod icmp4;
 pub mod icmp6;
 pub mod ip;

@@ -37,7 +37,7 @@ pub(super) fn lines(f: &mut Formatter<'_>, proto: u8, segment: &[u8]) -> fmt::Re
         ip::UDP => udp::Header::parse(segment).map_or(Ok(()), |(header, _)| udp_lines(f, header)),
         ip::TCP => tcp::Header::parse(segment).map_or(Ok(()), |(header, _)| tcp_lines(f, header)),
         _ => message(proto, segment).map_or(Ok(()), |message| {
-            let checksum = message.checksum();
+            let checksum = message.header.checksum();
             write!(f, "\n{} {message}, checksum {checksum:#06x}", Proto(proto))
         }),
     }
@@ -108,35 +108,24 @@ impl Display for Dscp {
     }
 }
 
-/// An ICMP message.
-enum Message<'a> {
-    Icmp4(&'a icmp4::Header),
-    Icmp6(&'a icmp6::Header),
+/// An ICMP message of either family.
+struct Message<'a> {
+    proto: u8,
+    header: &'a icmp4::Header,
 }
 
 /// The ICMP message that a segment begins with.
 fn message(proto: u8, segment: &[u8]) -> Option<Message<'_>> {
-    match proto {
-        ip::ICMP => icmp4::Header::parse(segment).map(|(header, _)| Message::Icmp4(header)),
-        ip::ICMP6 => icmp6::Header::parse(segment).map(|(header, _)| Message::Icmp6(header)),
-        _ => None,
-    }
-}
-
-impl Message<'_> {
-    fn checksum(&self) -> u16 {
-        match self {
-            Message::Icmp4(header) => header.checksum(),
-            Message::Icmp6(header) => header.checksum(),
-        }
-    }
+    let (header, _) = icmp4::Header::parse(segment)?;
+    let is_icmp = matches!(proto, ip::ICMP | ip::ICMP6);
+    is_icmp.then_some(Message { proto, header })
 }
 
 impl Display for Message<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Message::Icmp4(header) => icmp4_text(f, header),
-            Message::Icmp6(header) => icmp6_text(f, header),
+        match self.proto {
+            ip::ICMP => icmp4_text(f, self.header),
+            _ => icmp6_text(f, self.header),
         }
     }
 }
