@@ -6,6 +6,7 @@
 //! out; [`known_differences`] shows that they still do.
 
 mod device;
+mod frames;
 mod packets;
 mod packets6;
 
@@ -43,7 +44,7 @@ struct Traffic {
 
 fn ip4() -> Traffic {
     Traffic {
-        frame: packets::frame,
+        frame: frames::frame::<Ip4>,
         mtus: [1200, 1300, NARROW],
         own: OWN.map(IpAddr::from).to_vec(),
     }
@@ -51,7 +52,7 @@ fn ip4() -> Traffic {
 
 fn ip6() -> Traffic {
     Traffic {
-        frame: packets6::frame,
+        frame: frames::frame::<Ip6>,
         mtus: [1280, 1300, NARROW],
         own: SENDS6.map(IpAddr::from).to_vec(),
     }

@@ -2,27 +2,29 @@
 
 use std::net::Ipv4Addr;
 
+use super::frames::Packet;
 use crate::harness::craft::{DF, ICMP, Ip4, MF, Mac, checksum};
 use crate::harness::random::Random;
 use crate::harness::topology::{H0, HOST, R0, ROUTER};
 
-/// A frame from the left, of a link that takes packets of `mtu` bytes; `id` is different for each,
-/// so that no two packets are the same.
-pub fn frame(random: &mut Random, id: u16, mtu: u16) -> Vec<u8> {
-    let mtu = usize::from(mtu);
-    let frame = any(random, id, mtu);
-    assert!(frame.len() <= 14 + mtu, "{} bytes", frame.len());
-    frame
-}
-
-fn any(random: &mut Random, id: u16, mtu: usize) -> Vec<u8> {
-    match random.below(8) {
-        0 => flipped(random, id),
-        1 => cut(random, id, mtu),
-        _ => {
-            let (packet, mac) = packet(random, id, mtu);
-            packet.frame(H0, mac)
-        }
+impl Packet for Ip4 {
+    fn plain(random: &mut Random, id: u16) -> Self {
+        plain(random, id)
+    }
+    fn any(random: &mut Random, id: u16, mtu: usize) -> (Self, Mac) {
+        packet(random, id, mtu)
+    }
+    fn flipped(random: &mut Random, id: u16) -> Vec<u8> {
+        flipped(random, id)
+    }
+    fn long(random: &mut Random, mtu: usize) -> usize {
+        long(random, mtu)
+    }
+    fn resize(&mut self, length: usize) {
+        resize(self, length);
+    }
+    fn frame(&self, src: Mac, dst: Mac) -> Vec<u8> {
+        Ip4::frame(self, src, dst)
     }
 }
 
@@ -59,23 +61,6 @@ fn flipped(random: &mut Random, id: u16) -> Vec<u8> {
         frame[24..26].fill(0);
         let sum = checksum(&frame[14..14 + header]);
         frame[24..26].copy_from_slice(&sum.to_be_bytes());
-    }
-    frame
-}
-
-/// A good packet whose frame ends early, or goes on behind it.
-fn cut(random: &mut Random, id: u16, mtu: usize) -> Vec<u8> {
-    let mut packet = plain(random, id);
-    let long = long(random, mtu);
-    if random.below(2) == 0 {
-        resize(&mut packet, long);
-    }
-    let mut frame = packet.frame(H0, R0);
-    if random.below(2) == 0 {
-        frame.truncate(14 + random.below(frame.len() - 14));
-    } else {
-        let longer = frame.len() + random.one_of(&[1, 4, 50]);
-        frame.resize(longer.min(14 + mtu), 0xee);
     }
     frame
 }

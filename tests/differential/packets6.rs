@@ -2,6 +2,7 @@
 
 use std::net::Ipv6Addr;
 
+use super::frames::Packet;
 use crate::harness::craft::{ICMP6, Ip6, Mac};
 use crate::harness::random::Random;
 use crate::harness::topology::{H0, HOST6, R0, ROUTER6, ip6};
@@ -11,23 +12,24 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
 
-/// A frame from the left, of a link that takes packets of `mtu` bytes; `id` is different for each,
-/// so that no two packets are the same.
-pub fn frame(random: &mut Random, id: u16, mtu: u16) -> Vec<u8> {
-    let mtu = usize::from(mtu);
-    let frame = any(random, id, mtu);
-    assert!(frame.len() <= 14 + mtu, "{} bytes", frame.len());
-    frame
-}
-
-fn any(random: &mut Random, id: u16, mtu: usize) -> Vec<u8> {
-    match random.below(8) {
-        0 => flipped(random, id),
-        1 => cut(random, id, mtu),
-        _ => {
-            let (packet, mac) = packet(random, id, mtu);
-            packet.frame(H0, mac)
-        }
+impl Packet for Ip6 {
+    fn plain(random: &mut Random, id: u16) -> Self {
+        plain(random, id)
+    }
+    fn any(random: &mut Random, id: u16, mtu: usize) -> (Self, Mac) {
+        packet(random, id, mtu)
+    }
+    fn flipped(random: &mut Random, id: u16) -> Vec<u8> {
+        flipped(random, id)
+    }
+    fn long(random: &mut Random, mtu: usize) -> usize {
+        long(random, mtu)
+    }
+    fn resize(&mut self, length: usize) {
+        resize(self, length);
+    }
+    fn frame(&self, src: Mac, dst: Mac) -> Vec<u8> {
+        Ip6::frame(self, src, dst)
     }
 }
 
@@ -67,23 +69,6 @@ fn flipped(random: &mut Random, id: u16) -> Vec<u8> {
         // neighbors that nobody answers for.
         let at = random.one_of(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 24]);
         frame[14 + at] ^= 1 << random.below(8);
-    }
-    frame
-}
-
-/// A good packet whose frame ends early, or goes on behind it.
-fn cut(random: &mut Random, id: u16, mtu: usize) -> Vec<u8> {
-    let mut packet = plain(random, id);
-    let long = long(random, mtu);
-    if random.below(2) == 0 {
-        resize(&mut packet, long);
-    }
-    let mut frame = packet.frame(H0, R0);
-    if random.below(2) == 0 {
-        frame.truncate(14 + random.below(frame.len() - 14));
-    } else {
-        let longer = frame.len() + random.one_of(&[1, 4, 50]);
-        frame.resize(longer.min(14 + mtu), 0xee);
     }
     frame
 }

@@ -27,11 +27,7 @@ fn two_interfaces(test: &str) -> Option<(Netns, Mirror, Follower)> {
         netns.ip(&format!("link set {name}-far up"));
         netns.ip(&format!("address add 2001:db8:{n}::1/64 dev {name} nodad"));
     }
-    let (mirror, batches) = Mirror::open(Some(&netns.path())).expect("a mirror");
-    let mut follower = Follower::new(batches);
-    follower.until("all was seen once", |translator, _| translator.synced());
-    follower.own("pa", 1);
-    follower.own("pb", 2);
+    let (mirror, follower) = Follower::of_two(&netns);
     Some((netns, mirror, follower))
 }
 

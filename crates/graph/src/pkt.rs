@@ -170,19 +170,12 @@ impl<'a> Packets<'a> {
         Packets { pool, descs }
     }
 
-    /// How many they are.
+    /// Calls `each` with every packet, in order.
     #[inline(always)]
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        self.descs.len()
-    }
-
-    /// Calls `each` with every packet and its number, in order.
-    #[inline(always)]
-    pub fn for_each(&mut self, mut each: impl FnMut(usize, &mut Pkt<'_>)) {
-        for (number, d) in self.descs.iter_mut().enumerate() {
+    pub fn for_each(&mut self, mut each: impl FnMut(&mut Pkt<'_>)) {
+        for d in self.descs.iter_mut() {
             // SAFETY: the packets are of this pool (`Packets::known`).
-            each(number, &mut unsafe { Pkt::known(self.pool, d) });
+            each(&mut unsafe { Pkt::known(self.pool, d) });
         }
     }
 }

@@ -71,7 +71,7 @@ edges! {
     }
 }
 
-/// Leaves each packet's number in its batch and the batch's size in its word, in time.
+/// Leaves each packet's number in its batch and the batch's own in its word, in time.
 struct Reckoner {
     batches: Arc<Mutex<Vec<usize>>>,
 }
@@ -82,20 +82,22 @@ impl Stage<()> for Reckoner {
     const BATCH: usize = 8;
 
     fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Reckoned {
-        let [number, size] = *p.header::<[u8; 2]>(1);
-        match p.argument() == u32::from(number) << 8 | u32::from(size) {
+        let [number, batch] = *p.header::<[u8; 2]>(1);
+        match p.argument() == u32::from(number) << 8 | u32::from(batch) {
             true => Reckoned::On,
             false => Reckoned::Wrong,
         }
     }
 
     fn prepare(&mut self, (): &(), packets: &mut Packets<'_>) {
-        let size = packets.len() as u8;
-        packets.for_each(|number, p| {
-            *p.header_mut::<[u8; 2]>(1) = [number as u8, size];
-            p.set_argument((number as u32) << 8 | u32::from(size));
+        let mut batches = self.batches.lock().unwrap();
+        let (batch, mut number) = (batches.len() as u8, 0);
+        packets.for_each(|p| {
+            *p.header_mut::<[u8; 2]>(1) = [number, batch];
+            p.set_argument(u32::from(number) << 8 | u32::from(batch));
+            number += 1;
         });
-        self.batches.lock().unwrap().push(packets.len());
+        batches.push(number.into());
     }
 }
 

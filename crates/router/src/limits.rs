@@ -2,7 +2,7 @@
 
 use crate::bucket::{Allowance, TokenBucket};
 use crate::punt::{Class, allowances};
-use crate::{icmp4, icmp6, neighbor};
+use crate::{icmp, neighbor};
 
 /// The limits of a router.
 #[derive(Debug)]
@@ -13,8 +13,10 @@ pub struct Limits {
     pub(crate) host: [Allowance; Class::COUNT],
     /// On ICMP errors.
     pub(crate) icmp4: TokenBucket,
-    /// On ICMPv6 errors other than "packet too big", and on those.
+    /// On ICMPv6 errors other than "packet too big".
     pub(crate) icmp6: TokenBucket,
+    /// On "packet too big", apart (Linux does not limit it at all): without it a connection stands
+    /// still.
     pub(crate) too_big: TokenBucket,
 }
 
@@ -24,9 +26,9 @@ impl Limits {
         Limits {
             asks: neighbor::allowance(),
             host: allowances(),
-            icmp4: icmp4::allowance(),
-            icmp6: icmp6::allowance(),
-            too_big: icmp6::allowance(),
+            icmp4: icmp::allowance(),
+            icmp6: icmp::allowance(),
+            too_big: icmp::allowance(),
         }
     }
 }

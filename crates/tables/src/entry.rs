@@ -48,6 +48,17 @@ impl Entry {
         self.group() < FIRST_FREE
     }
 
+    /// The decision about its packets, where the bucket that they take names `adjacency`, a special
+    /// one: the entry's own, or that of an ordinary group that has lost all its members.
+    #[inline]
+    pub fn decision(self, adjacency: u32) -> Special {
+        let number = match self.is_special() {
+            true => self.group(),
+            false => adjacency,
+        };
+        Special::of(number).unwrap_or(Special::NoRoute)
+    }
+
     /// The 32 bits, as they lie in the table.
     #[inline(always)]
     pub const fn bits(self) -> u32 {

@@ -10,7 +10,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use control::facts::Batch;
-use control::mirror::{Owned, Translator};
+use control::mirror::{Mirror, Owned, Translator};
 use router::change::{Address, Change, Interface, InterfaceId, Mac, Prefix, Route};
 use testbed::patience;
 
@@ -115,6 +115,17 @@ pub struct Follower {
 }
 
 impl Follower {
+    /// A mirror of a namespace that has seen everything once, and its follower, to whom the devices
+    /// `pa` and `pb` belong, as 1 and 2.
+    pub fn of_two(netns: &Netns) -> (Mirror, Self) {
+        let (mirror, batches) = Mirror::open(Some(&netns.path())).expect("a mirror");
+        let mut follower = Self::new(batches);
+        follower.until("all was seen once", |translator, _| translator.synced());
+        follower.own("pa", 1);
+        follower.own("pb", 2);
+        (mirror, follower)
+    }
+
     /// Follows a mirror.
     pub fn new(batches: Receiver<Batch>) -> Self {
         Follower {

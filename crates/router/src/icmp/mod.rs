@@ -1,6 +1,30 @@
 //! Why the router answers a packet with an ICMP error, whichever its family.
 
-use std::fmt;
+use graph::Pkt;
+use wire::eth;
+
+use crate::bucket::TokenBucket;
+
+/// Most errors of a kind a second, and at once, as Linux's `icmp_msgs_per_sec` and
+/// `icmp_msgs_burst`.
+const RATE: u64 = 1000;
+const BURST: u64 = 50;
+
+/// The allowance of all workers together for a kind of errors.
+pub(crate) fn allowance() -> TokenBucket {
+    TokenBucket::new(RATE, BURST)
+}
+
+/// Writes down why, for the node behind the edge `next`, which makes the error.
+pub(crate) fn tell<N>(p: &mut Pkt<'_>, why: Error, next: N) -> N {
+    p.set_argument(why.number());
+    next
+}
+
+/// Whether a frame is multicast or broadcast on its link: about such a packet there is no error.
+pub(crate) fn is_group(frame: &[u8]) -> bool {
+    eth::Header::parse(frame).is_some_and(|(ethernet, _)| ethernet.dst.is_group())
+}
 
 /// The reason of an error, as a descriptor's [`argument`](graph::Desc::argument) carries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,18 +61,6 @@ impl Error {
             3 => Error::Expired,
             4 => Error::TooBig(number as u16),
             _ => Error::NoRoute,
-        }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::NoRoute => f.write_str("no route"),
-            Error::Unreachable => f.write_str("unreachable"),
-            Error::Prohibited => f.write_str("prohibited"),
-            Error::Expired => f.write_str("expired"),
-            Error::TooBig(mtu) => write!(f, "too big for mtu {mtu}"),
         }
     }
 }

@@ -2,12 +2,11 @@
 
 use graph::trace::{Names, Record};
 use graph::{Desc, Each, Emit, Flag, Pkt, Pool, edges};
-use wire::{eth, icmp4, ip, ip4};
+use wire::{icmp4, ip, ip4};
 
-use crate::bucket::TokenBucket;
 use crate::context::Cx;
 use crate::family::Ip;
-use crate::icmp::Error;
+use crate::icmp::{Error, is_group};
 
 edges! {
     /// Ways out of icmp4-error.
@@ -24,18 +23,10 @@ edges! {
     }
 }
 
-/// Most errors a second, and at once, as Linux's `icmp_msgs_per_sec` and `icmp_msgs_burst`.
-const RATE: u64 = 1000;
-const BURST: u64 = 50;
 /// One more than an error leaves with: ip4-rewrite decrements it, as for all packets.
 const TTL: u8 = 65;
 /// Bytes of the new headers, IP and ICMP.
 const HEADERS: usize = ip4::LEN + icmp4::LEN;
-
-/// The allowance of all workers together.
-pub(crate) fn allowance() -> TokenBucket {
-    TokenBucket::new(RATE, BURST)
-}
 
 /// The node.
 pub struct Errors {
@@ -118,11 +109,6 @@ fn allowed(bytes: &[u8], l3: usize) -> bool {
     // About queries, but not about errors and unknown types.
     let icmp = h.proto == ip::ICMP && !kind.is_some_and(|kind| icmp4::is_query(*kind));
     !is_group(bytes) && !later && !icmp && is_host(h.src()) && is_host(h.dst())
-}
-
-/// Whether the frame is multicast or broadcast on its link.
-fn is_group(frame: &[u8]) -> bool {
-    eth::Header::parse(frame).is_some_and(|(ethernet, _)| ethernet.dst.is_group())
 }
 
 /// Whether an address may be a single host's: not multicast, limited broadcast, loopback or 0.

@@ -3,5 +3,4 @@
 
 mod error;
 
-pub(crate) use error::allowance;
 pub use error::{Errors, Next};

@@ -4,12 +4,11 @@ use std::net::Ipv6Addr;
 
 use graph::trace::{Names, Record};
 use graph::{Desc, Each, Emit, Flag, Pkt, Pool, edges};
-use wire::{eth, icmp6, ip, ip6};
+use wire::{icmp6, ip, ip6};
 
-use crate::bucket::TokenBucket;
 use crate::context::Cx;
 use crate::family::Ip;
-use crate::icmp::Error;
+use crate::icmp::{Error, is_group};
 
 edges! {
     /// Ways out of icmp6-error.
@@ -26,19 +25,10 @@ edges! {
     }
 }
 
-/// Most errors a second, and at once, as for IPv4. "Packet too big" has an allowance of its own
-/// (Linux does not limit it at all): without it a connection stands still.
-const RATE: u64 = 1000;
-const BURST: u64 = 50;
 /// One more than an error leaves with: ip6-rewrite decrements it, as for all packets.
 const HOP_LIMIT: u8 = 65;
 /// Bytes of the new headers, IPv6 and ICMPv6.
 const HEADERS: usize = ip6::LEN + icmp6::LEN;
-
-/// The allowance of all workers together, for "packet too big" and for all other errors.
-pub(crate) fn allowance() -> TokenBucket {
-    TokenBucket::new(RATE, BURST)
-}
 
 /// The node.
 pub struct Errors;
@@ -118,8 +108,7 @@ fn allowed(bytes: &[u8], l3: usize) -> bool {
             .is_none_or(|kind| icmp6::is_error(*kind) || *kind == icmp6::REDIRECT);
     let source = Ipv6Addr::from(h.src);
     let no_host = source.is_unspecified() || source.is_multicast() || source.is_loopback();
-    let group = eth::Header::parse(bytes).is_some_and(|(ethernet, _)| ethernet.dst.is_group());
-    !group && !icmp && !no_host && !Ipv6Addr::from(h.dst).is_multicast()
+    !is_group(bytes) && !icmp && !no_host && !Ipv6Addr::from(h.dst).is_multicast()
 }
 
 /// The source of the error (RFC 4443 section 2.2, c): the address that the route to the sender

@@ -2,5 +2,4 @@
 
 mod error;
 
-pub(crate) use error::allowance;
 pub use error::{Errors, Next};

@@ -8,7 +8,7 @@ use wire::ip;
 use wire::ip4::{Header, LEN};
 
 use crate::context::Cx;
-use crate::icmp::Error;
+use crate::icmp::{Error, tell};
 
 edges! {
     /// Ways out of ip4-lookup.
@@ -82,22 +82,11 @@ pub fn flow_hash(p: &Pkt<'_>) -> u32 {
 
 #[cold]
 fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
-    // Where an ordinary group has lost all its members, its buckets name a special adjacency, too.
-    let number = if entry.is_special() {
-        entry.group()
-    } else {
-        p.adjacency()
-    };
-    match Special::of(number) {
-        Some(Special::Local | Special::Broadcast | Special::Punt) => Next::Punt,
-        Some(Special::Blackhole) => Next::Blackhole,
-        Some(Special::Unreachable) => tell(p, Error::Unreachable, Next::Unreachable),
-        Some(Special::Prohibit) => tell(p, Error::Prohibited, Next::Prohibited),
-        _ => tell(p, Error::NoRoute, Next::NoRoute),
+    match entry.decision(p.adjacency()) {
+        Special::Local | Special::Broadcast | Special::Punt => Next::Punt,
+        Special::Blackhole => Next::Blackhole,
+        Special::Unreachable => tell(p, Error::Unreachable, Next::Unreachable),
+        Special::Prohibit => tell(p, Error::Prohibited, Next::Prohibited),
+        Special::NoRoute => tell(p, Error::NoRoute, Next::NoRoute),
     }
-}
-
-fn tell(p: &mut Pkt<'_>, error: Error, next: Next) -> Next {
-    p.set_argument(error.number());
-    next
 }

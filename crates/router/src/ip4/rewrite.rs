@@ -8,7 +8,7 @@ use wire::eth;
 use wire::ip4::{DONT_FRAGMENT, Header};
 
 use crate::context::Cx;
-use crate::icmp::Error;
+use crate::icmp::{Error, tell};
 
 edges! {
     /// Ways out of ip4-rewrite.
@@ -44,8 +44,7 @@ impl Stage<Cx> for Rewrite {
         let h = p.header::<Header>(p.l3);
         let total = h.total_len();
         if h.ttl <= 1 {
-            p.set_argument(Error::Expired.number());
-            return Next::TtlExpired;
+            return tell(p, Error::Expired, Next::TtlExpired);
         }
         if total > adjacency.fast_mtu() {
             return slow(cx, p, total);
@@ -79,8 +78,7 @@ fn slow(cx: &Cx, p: &mut Pkt<'_>, total: u16) -> Next {
             if p.header::<Header>(p.l3).fragment() & DONT_FRAGMENT == 0 {
                 return Next::Fragment;
             }
-            p.set_argument(Error::TooBig(adjacency.mtu()).number());
-            Next::FragmentationNeeded
+            tell(p, Error::TooBig(adjacency.mtu()), Next::FragmentationNeeded)
         }
         Kind::Glean | Kind::Incomplete => Next::Resolve,
         _ => Next::Gone,

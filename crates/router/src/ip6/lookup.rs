@@ -9,7 +9,7 @@ use wire::ip;
 use wire::ip6::{Header, LEN, at};
 
 use crate::context::Cx;
-use crate::icmp::Error;
+use crate::icmp::{Error, tell};
 
 edges! {
     /// Ways out of ip6-lookup.
@@ -75,7 +75,7 @@ impl Stage<Cx> for Lookup {
 #[inline(never)]
 fn look_up(table: &ip6::Reader, packets: &mut Packets<'_>) {
     let mut more = false;
-    packets.for_each(|_, p| {
+    packets.for_each(|p| {
         let to = To(p);
         let at = table.begin(&to);
         table.prefetch(at, &to);
@@ -84,7 +84,7 @@ fn look_up(table: &ip6::Reader, packets: &mut Packets<'_>) {
     });
     while more {
         more = false;
-        packets.for_each(|_, p| {
+        packets.for_each(|p| {
             let at = Cursor::from_word(p.argument());
             if at.entry().is_none() {
                 let to = To(p);
@@ -119,23 +119,12 @@ pub fn flow_hash(p: &Pkt<'_>) -> u32 {
 
 #[cold]
 fn special(p: &mut Pkt<'_>, entry: Entry) -> Next {
-    // Where an ordinary group has lost all its members, its buckets name a special adjacency, too.
-    let number = if entry.is_special() {
-        entry.group()
-    } else {
-        p.adjacency()
-    };
-    match Special::of(number) {
-        Some(Special::Local | Special::Broadcast | Special::Punt) => Next::Punt,
-        Some(Special::Blackhole) => Next::Blackhole,
+    match entry.decision(p.adjacency()) {
+        Special::Local | Special::Broadcast | Special::Punt => Next::Punt,
+        Special::Blackhole => Next::Blackhole,
         // As Linux: the address itself is unreachable only where a neighbor does not answer.
-        Some(Special::Unreachable) => tell(p, Error::NoRoute, Next::Unreachable),
-        Some(Special::Prohibit) => tell(p, Error::Prohibited, Next::Prohibited),
-        _ => tell(p, Error::NoRoute, Next::NoRoute),
+        Special::Unreachable => tell(p, Error::NoRoute, Next::Unreachable),
+        Special::Prohibit => tell(p, Error::Prohibited, Next::Prohibited),
+        Special::NoRoute => tell(p, Error::NoRoute, Next::NoRoute),
     }
-}
-
-fn tell(p: &mut Pkt<'_>, error: Error, next: Next) -> Next {
-    p.set_argument(error.number());
-    next
 }

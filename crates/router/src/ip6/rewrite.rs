@@ -8,7 +8,7 @@ use wire::eth;
 use wire::ip6::{Header, MIN_MTU};
 
 use crate::context::Cx;
-use crate::icmp::Error;
+use crate::icmp::{Error, tell};
 
 edges! {
     /// Ways out of ip6-rewrite.
@@ -40,8 +40,7 @@ impl Stage<Cx> for Rewrite {
         let h = p.header::<Header>(p.l3);
         let total = h.total_len();
         if h.hop_limit <= 1 {
-            p.set_argument(Error::Expired.number());
-            return Next::Expired;
+            return tell(p, Error::Expired, Next::Expired);
         }
         if total > usize::from(adjacency.fast_mtu()) {
             return slow(cx, p, total);
@@ -73,8 +72,7 @@ fn slow(cx: &Cx, p: &mut Pkt<'_>, total: usize) -> Next {
     let mtu = adjacency.mtu().max(MIN_MTU);
     match adjacency.kind() {
         Kind::Rewrite | Kind::Glean | Kind::Incomplete if total > usize::from(mtu) => {
-            p.set_argument(Error::TooBig(mtu).number());
-            Next::TooBig
+            tell(p, Error::TooBig(mtu), Next::TooBig)
         }
         Kind::Rewrite => {
             rewrite(p, &adjacency);
