@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
 
 use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
 
@@ -14,9 +15,12 @@ pub struct Odds {
     pub duplicate: f64,
     /// One bit of it is flipped.
     pub corrupt: f64,
-    /// It comes with the next call to receive, after packets that came later.
+    /// It comes behind the packets of the next call that receives any.
     pub delay: f64,
 }
+
+/// How long packets that are held wait for others that they come behind.
+const WAIT: Duration = Duration::from_millis(1);
 
 /// The wrapper. The same seed makes the same faults for the same packets.
 pub struct Fault {
@@ -26,6 +30,8 @@ pub struct Fault {
     /// Received, and not yet looked at.
     fresh: Frame,
     held: VecDeque<Desc>,
+    /// When packets last came.
+    came: Instant,
 }
 
 impl Fault {
@@ -37,6 +43,7 @@ impl Fault {
             state: seed | 1,
             fresh: Frame::default(),
             held: VecDeque::new(),
+            came: Instant::now(),
         }
     }
 
@@ -88,12 +95,18 @@ impl Port for Fault {
         let late = self.held.len();
         let mut fresh = std::mem::take(&mut self.fresh);
         self.inner.rx(bufs, &mut fresh);
+        let any = !fresh.is_empty();
         fresh.offer(frame.room(), |batch| {
             for d in batch {
                 self.suffer(bufs, d).into_iter().for_each(|d| frame.put(d));
             }
         });
         self.fresh = fresh;
+        if any {
+            self.came = Instant::now();
+        } else if late == 0 || self.came.elapsed() < WAIT {
+            return;
+        }
         // What was held before this call comes now.
         for d in self.held.drain(..late.min(frame.room())) {
             frame.put(d);
@@ -156,6 +169,10 @@ mod tests {
             port.rx(&mut bufs, &mut frame);
             got.extend(bytes_of(&mut bufs, &mut frame));
         }
+        // Nothing more comes that the last ones could come behind.
+        std::thread::sleep(2 * WAIT);
+        port.rx(&mut bufs, &mut frame);
+        got.extend(bytes_of(&mut bufs, &mut frame));
         port.drain(&mut bufs);
         assert_eq!(bufs.cached() as u32 + bufs.pool().available(), 1024);
         got
