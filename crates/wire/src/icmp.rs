@@ -21,6 +21,9 @@ pub struct Header {
 
 view!(Header, 8);
 
+/// Where the checksum is in the header.
+pub const CHECKSUM_AT: usize = std::mem::offset_of!(Header, checksum);
+
 impl Header {
     /// A header without a checksum; `rest` is what follows it: identifier and sequence number of an
     /// echo, for example.

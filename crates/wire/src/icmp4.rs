@@ -3,7 +3,7 @@
 
 use crate::{checksum, icmp, ip4};
 
-pub use crate::icmp::{Header, LEN};
+pub use crate::icmp::{CHECKSUM_AT, Header, LEN};
 
 /// Type of the answer to an echo request.
 pub const ECHO_REPLY: u8 = 0;

@@ -2,7 +2,7 @@
 
 use crate::{checksum, icmp, ip, ip6};
 
-pub use crate::icmp::{Header, LEN};
+pub use crate::icmp::{CHECKSUM_AT, Header, LEN};
 
 /// Type of "destination unreachable".
 pub const UNREACHABLE: u8 = 1;

@@ -1,7 +1,7 @@
 //! Checksums in packets that were varied.
 
 use wire::checksum::{self, Sum};
-use wire::{ip, ip4, ip6, tcp, udp};
+use wire::{icmp6, ip, ip4, ip6, tcp, udp};
 
 /// Sets the checksum of the IPv4 header at `header`. One that does not lie within the packet stays;
 /// a header length beyond the packet is cut to it.
@@ -25,13 +25,12 @@ pub fn transport(packet: &mut [u8], network: usize, transport: usize, protocol: 
     let Some(protocol) = protocol else { return };
     let at = match protocol {
         ip::TCP => tcp::CHECKSUM_AT,
-        ip::ICMP6 => ICMP6_CHECKSUM_AT,
+        ip::ICMP6 => icmp6::CHECKSUM_AT,
         _ => udp::CHECKSUM_AT,
     };
-    let Some((end, addresses)) = extent(packet, network, is_ip4) else {
+    let Some((end, addresses)) = extent(packet, network) else {
         return;
     };
-    let addresses = Sum::default().with(&packet[addresses]);
     let Some(segment) = packet.get_mut(transport..end).filter(|s| s.len() >= at + 2) else {
         return;
     };
@@ -46,22 +45,20 @@ pub fn transport(packet: &mut [u8], network: usize, transport: usize, protocol: 
     segment[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Offset of the checksum in an ICMPv6 message (RFC 4443 section 2.1).
-const ICMP6_CHECKSUM_AT: usize = 2;
-
-/// Where the IP packet ends by its own length, and where its addresses are.
-fn extent(packet: &[u8], network: usize, is_ip4: bool) -> Option<(usize, std::ops::Range<usize>)> {
-    let (len, addresses, length_at, more) = match is_ip4 {
-        true => (ip4::LEN, ip4::at::SRC..ip4::LEN, ip4::at::TOTAL_LEN, 0),
-        false => (ip6::LEN, IP6_ADDRESSES, IP6_LENGTH_AT, ip6::LEN),
+/// Where the IP packet at `network` ends by its own length, and the sum of its addresses.
+fn extent(packet: &[u8], network: usize) -> Option<(usize, Sum)> {
+    let bytes = packet.get(network..)?;
+    let (length, addresses) = match bytes.first()? >> 4 {
+        4 => {
+            let (header, _) = ip4::Header::parse(bytes)?;
+            let addresses = Sum::default().with_u32(header.src());
+            (header.total_len().into(), addresses.with_u32(header.dst()))
+        }
+        _ => {
+            let (header, _) = ip6::Header::parse(bytes)?;
+            let addresses = Sum::default().with(&header.src).with(&header.dst);
+            (header.total_len(), addresses)
+        }
     };
-    let header = packet.get(network..network.checked_add(len)?)?;
-    let length = u16::from_be_bytes([header[length_at], header[length_at + 1]]);
-    let end = (network + usize::from(length) + more).min(packet.len());
-    Some((end, network + addresses.start..network + addresses.end))
+    Some(((network + length).min(packet.len()), addresses))
 }
-
-/// Source and destination in an IPv6 header (RFC 8200 section 3).
-const IP6_ADDRESSES: std::ops::Range<usize> = 8..40;
-/// Payload length in an IPv6 header.
-const IP6_LENGTH_AT: usize = 4;

@@ -4,7 +4,7 @@
 //! Packets that measure latency all have the same one, and say the rest in a trailer in their last
 //! 16 bytes.
 
-use wire::{checksum, eth, ip4};
+use wire::{checksum, eth, ip4, ip6};
 
 use crate::model::stream::Stream;
 
@@ -23,9 +23,8 @@ const MAGIC: u8 = 0xab;
 /// Sequence numbers begin just below their wrap.
 pub const FIRST_SEQUENCE: u32 = u32::MAX - 1;
 
-/// The bit of IPv6's first word that says that the flow label is a mark: the lowest of the traffic
-/// class.
-const MARKED_IP6: u32 = 1 << 20;
+/// The bit of IPv6's traffic class that says that the flow label is a mark.
+const MARKED_IP6: u8 = 1;
 
 /// The end of a packet that measures latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,52 +80,47 @@ pub fn network(frame: &[u8]) -> Option<(usize, u8)> {
     let header = frame.get(at + 2..)?;
     match header.first()? >> 4 {
         4 if header.len() >= ip4::LEN => Some((at + 2, 4)),
-        6 if header.len() >= IP6_LEN => Some((at + 2, 6)),
+        6 if header.len() >= ip6::LEN => Some((at + 2, 6)),
         _ => None,
     }
 }
-
-/// Bytes of an IPv6 header (RFC 8200 section 3).
-const IP6_LEN: usize = 40;
-/// Identification and checksum in an IPv4 header (RFC 791).
-const ID: std::ops::Range<usize> = 4..6;
-const CHECKSUM: std::ops::Range<usize> = 10..12;
 
 /// The mark of a frame; None if it has none.
 #[inline]
 pub fn read(frame: &[u8]) -> Option<u16> {
     let (at, version) = network(frame)?;
-    let word =
-        |at: usize| u32::from_be_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
+    let packet = frame.get(at..)?;
     let mark = match version {
-        4 => word(at + ID.start) >> 16,
-        _ => Some(word(at)).filter(|w| w & MARKED_IP6 != 0)? & 0xf_ffff,
+        4 => ip4::Header::parse(packet)?.0.id(),
+        _ => {
+            let (header, _) = ip6::Header::parse(packet)?;
+            let is_marked = header.traffic_class() & MARKED_IP6 != 0;
+            u16::try_from(header.flow_label())
+                .ok()
+                .filter(|_| is_marked)?
+        }
     };
-    u16::try_from(mark).ok().filter(|mark| *mark >= FIRST)
+    (mark >= FIRST).then_some(mark)
 }
 
 /// Writes a mark into a frame, and corrects the checksum of its IPv4 header. False if there is no
 /// IP packet in it.
 pub fn write(frame: &mut [u8], mark: u16) -> bool {
-    match network(frame) {
-        Some((at, 4)) => {
-            let header = &mut frame[at..at + ip4::LEN];
-            let number =
-                |header: &[u8], at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-            let old = number(header, ID.start);
-            let sum = checksum::update(number(header, CHECKSUM.start), old, mark);
-            header[ID].copy_from_slice(&mark.to_be_bytes());
-            header[CHECKSUM].copy_from_slice(&sum.to_be_bytes());
-            true
+    let Some((at, version)) = network(frame) else {
+        return false;
+    };
+    let packet = &mut frame[at..];
+    if version == 4 {
+        if let Some((header, _)) = ip4::Header::parse_mut(packet) {
+            let sum = checksum::update(header.checksum(), header.id(), mark);
+            header.set_id(mark);
+            header.set_checksum(sum);
         }
-        Some((at, _)) => {
-            let old = u32::from_be_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
-            let new = old & 0xfff0_0000 | MARKED_IP6 | u32::from(mark);
-            frame[at..at + 4].copy_from_slice(&new.to_be_bytes());
-            true
-        }
-        None => false,
+    } else if let Some((header, _)) = ip6::Header::parse_mut(packet) {
+        header.set_traffic_class(header.traffic_class() | MARKED_IP6);
+        header.set_flow_label(mark.into());
     }
+    true
 }
 
 /// The receiver's counter for each stream of a port: those without latency and those with latency
