@@ -6,6 +6,7 @@
 //! network devices for it, and [`api`] and [`cli`] answer those who ask.
 
 pub mod api;
+pub mod apply;
 pub mod cli;
 pub mod config;
 pub mod facts;
