@@ -29,6 +29,7 @@ cpus=${PARSHALL_GUEST_CPUS:-2}
 memory=${PARSHALL_GUEST_MEMORY:-8G}
 limit=${PARSHALL_GUEST_LIMIT:-3600}
 cards=${PARSHALL_GUEST_CARDS:-}
+wires=${PARSHALL_GUEST_WIRES:-}
 export PARSHALL_PATIENCE=${PARSHALL_PATIENCE:-8}
 PATH=$PATH:/usr/sbin:/sbin
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -217,8 +218,16 @@ write_initramfs() {
 
 # QEMU's arguments for the cards: $links.
 plug() {
-    local model=${cards%:*} queues=1 link of_card=
+    local model=${cards%:*} queues=1 link wire of_card=
+    # Such a card leaves nothing unfinished to the wire.
+    local finished=csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off
     links=()
+    for wire in $wires; do
+        local mac local remote
+        IFS=, read -r mac local remote <<<"$wire"
+        links+=(-netdev "dgram,id=wire${#links[@]},local.type=unix,local.path=$local,remote.type=unix,remote.path=$remote"
+            -device "virtio-net-pci,netdev=wire${#links[@]},mac=$mac,$finished")
+    done
     [ -n "$cards" ] || return 0
     case $cards in *:*) queues=${cards#*:} ;; esac
     if ! qemu-system-x86_64 -device help 2>/dev/null | grep -q "name \"${model%%,*}\""; then
@@ -227,11 +236,10 @@ plug() {
     fi
     [ "$queues" = 1 ] || of_card=,mq=on,vectors=$((2 * queues + 2))
     for link in 0 1; do
-        # The host's card leaves nothing unfinished to the wire.
         links+=(-netdev "tap,id=card$link,ifname=card$link,script=no,downscript=no,queues=$queues"
             -device "$model,netdev=card$link,mac=02:70:73:01:0$link:01$of_card"
             -netdev "tap,id=host$link,ifname=host$link,script=no,downscript=no"
-            -device "virtio-net-pci,netdev=host$link,mac=02:70:73:01:0$link:02,csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off")
+            -device "virtio-net-pci,netdev=host$link,mac=02:70:73:01:0$link:02,$finished")
     done
     write_links "$queues" >"$work/links"
 }

@@ -3,10 +3,11 @@
 # or that it died. Then the router on network cards of each kind in the same kernels, and a table of
 # what each can do. docs/testing.md says how.
 #
-# Usage: scripts/test-kernels.sh [KERNEL...] [quick | cards [CARD...] | FILTER...]
+# Usage: scripts/test-kernels.sh [KERNEL...] [quick | cards [CARD...] | frr | FILTER...]
 #   KERNEL   6.1, 6.12 or newest; all three without one
 #   quick    the router on one kind of card in one kernel: three minutes
 #   cards    only the router on cards; on these alone, as in virtio-net-pci:4, if any are named
+#   frr      only the router between two guests with FRR
 #   FILTER   only programs whose name contains it, as in xdp or app/system
 # Exit code: 0 if every kernel lived and every test passed. What cannot run here is skipped.
 set -uo pipefail
@@ -19,7 +20,7 @@ part=all
 for word in "$@"; do
     case $word in
     6.1 | 6.12 | newest) kernels+=("$word") ;;
-    quick | cards) part=$word ;;
+    quick | cards | frr) part=$word ;;
     *) if [ $part = cards ]; then cards+=("$word"); else filters+=("$word"); fi ;;
     esac
 done
@@ -47,6 +48,9 @@ logs=$(dirname "$list")
 awk -F'\t' -v OFS='\t' -v tests="$tests" '$1 == "app/system" { $1 = "app/cards"; print $0, "--ignored", "--test-threads=1", tests }' \
     "$list" >"$logs/cards-list"
 run_cards=("${run[@]:0:${#run[@]}-1}" "$logs/cards-list")
+awk -F'\t' -v OFS='\t' '$1 == "app/system" { $1 = "app/guests"; print $0, "--ignored", "guests::" }' \
+    "$list" >"$logs/guests-list"
+run_guests=("${run[@]:0:${#run[@]}-1}" "$logs/guests-list")
 
 sums=
 rows=
@@ -69,6 +73,25 @@ inside() {
     version=${version:-$kernel}
     sum=${sum:-no result}
     sums+="$version $of: $sum ($((SECONDS - start)) s, $log)"$'\n'
+}
+
+# The router in a guest between two others with FRR, which do what tests/guests.rs tells them.
+between_neighbours() {
+    local kernel=$1 log=$2 sockets side beside=()
+    sockets=$(mktemp -d)
+    for side in 0 1; do
+        PARSHALL_GUEST_WIRES="02:70:73:01:0$side:02,$sockets/h$side,$sockets/r$side" \
+            PARSHALL_GUEST_CPUS=1 PARSHALL_GUEST_MEMORY=1G \
+            "$scripts/guest.sh" "$kernel" sh -c "
+                ip addr add 198.18.$side.2/24 dev h$side && ip link set h$side up
+                exec busybox nc -ll -p 7000 -e bash" >"${log%.log}-h$side.log" 2>&1 &
+        beside+=($!)
+    done
+    PARSHALL_GUEST_WIRES="02:70:73:01:00:01,$sockets/r0,$sockets/h0 02:70:73:01:01:01,$sockets/r1,$sockets/h1" \
+        PARSHALL_GUEST_MEMORY=2G inside "$kernel" "$log" "${run_guests[@]}"
+    kill "${beside[@]}" 2>/dev/null
+    wait "${beside[@]}" 2>/dev/null
+    rm -rf "$sockets"
 }
 
 # A fact that the tests on cards printed.
@@ -95,7 +118,15 @@ if [ $part = all ] || [ $part = programs ]; then
         inside "$name" "$logs/$name.log" "${run[@]}" "${filters[@]}"
     done
 fi
-if [ $part != programs ]; then
+if [ $part = all ] || [ $part = frr ]; then
+    export PARSHALL_GUEST_LIMIT=${PARSHALL_GUEST_LIMIT:-1800}
+    for name in "${kernels[@]}"; do
+        echo "== Linux $name, between two guests with FRR"
+        of=frr
+        between_neighbours "$name" "$logs/$name-frr.log"
+    done
+fi
+if [ $part != programs ] && [ $part != frr ]; then
     export PARSHALL_GUEST_LIMIT=${PARSHALL_GUEST_LIMIT:-1800}
     for name in "${kernels[@]}"; do
         for of in "${cards[@]}"; do

@@ -12,6 +12,7 @@ mod bgp;
 mod cards;
 mod configuration;
 mod differential;
+mod guests;
 mod idle;
 mod life;
 mod memif;

@@ -2,6 +2,7 @@
 //! process.
 
 pub mod craft;
+pub mod frr;
 pub mod packet;
 pub mod random;
 pub mod router;
