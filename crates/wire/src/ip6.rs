@@ -36,6 +36,8 @@ pub mod at {
 
     use super::Header;
 
+    /// [`Header::payload_len`].
+    pub const PAYLOAD_LEN: usize = offset_of!(Header, payload_len);
     /// [`Header::next_header`].
     pub const NEXT_HEADER: usize = offset_of!(Header, next_header);
     /// [`Header::hop_limit`].

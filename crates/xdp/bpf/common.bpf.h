@@ -28,5 +28,6 @@
 /* Packet and map memory may be read unaligned where BPF runs (x86-64, arm64). */
 #define LOAD16(p) (*(const __u16 *)(p))
 #define LOAD32(p) (*(const __u32 *)(p))
+#define LOAD64(p) (*(const __u64 *)(p))
 
 #endif

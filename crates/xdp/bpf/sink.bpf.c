@@ -1,16 +1,25 @@
 /* The receiving end of a load test: counts and drops what belongs to a stream, leaves the rest to
  * the kernel. */
+#include <linux/in.h>
+
 #include "common.bpf.h"
 
 #define MATCHES 32
 
-/* Host byte order; ranges are inclusive; zero in length, protocol or a port means any. */
+/* In host byte order; an IPv4 address is the last 32 bits. */
+struct address {
+	__u64 high, low;
+};
+
+/* Ranges are inclusive; zero in length, protocol or a port means any. */
 struct match {
-	__u32 src_min, src_max;
-	__u32 dst_min, dst_max;
+	struct address src_min, src_max;
+	struct address dst_min, dst_max;
+	/* As the header has it: the whole packet's in IPv4, without the header in IPv6. */
 	__u16 length;
 	__u16 sport, dport;
-	__u16 protocol;
+	__u8 protocol;
+	__u8 version;
 };
 
 struct table {
@@ -20,9 +29,10 @@ struct table {
 };
 
 struct packet {
-	__u32 src, dst;
+	struct address src, dst;
 	__u16 length, sport, dport;
 	__u8 protocol;
+	__u8 version;
 };
 
 struct counters {
@@ -40,38 +50,84 @@ struct {
 	__uint(max_entries, MATCHES + 1);
 } counters SEC(".maps");
 
+static __always_inline void ports(struct packet *p, const __u8 *l4, const __u8 *end)
+{
+	if (l4 + 4 > end)
+		return;
+	p->sport = bpf_ntohs(LOAD16(l4));
+	p->dport = bpf_ntohs(LOAD16(l4 + 2));
+}
+
+static __always_inline int parse_ip4(struct packet *p, const __u8 *ip, const __u8 *end)
+{
+	const __u8 *l4 = ip + IP4_LEN;
+
+	if (l4 > end || ip[0] != (IP4_VERSION << 4 | IP4_IHL))
+		return 0;
+	p->version = IP4_VERSION;
+	p->length = bpf_ntohs(LOAD16(ip + 2));
+	p->protocol = ip[9];
+	p->src.low = bpf_ntohl(LOAD32(ip + 12));
+	p->dst.low = bpf_ntohl(LOAD32(ip + 16));
+	/* Only the first fragment has ports. */
+	if (!(LOAD16(ip + 6) & bpf_htons(0x1fff)))
+		ports(p, l4, end);
+	return 1;
+}
+
+static __always_inline struct address load_ip6(const __u8 *p)
+{
+	struct address a = { bpf_be64_to_cpu(LOAD64(p)), bpf_be64_to_cpu(LOAD64(p + 8)) };
+
+	return a;
+}
+
+static __always_inline int parse_ip6(struct packet *p, const __u8 *ip, const __u8 *end)
+{
+	const __u8 *l4 = ip + IP6_LEN;
+
+	if (l4 > end || ip[0] >> 4 != IP6_VERSION)
+		return 0;
+	p->version = IP6_VERSION;
+	p->length = bpf_ntohs(LOAD16(ip + 4));
+	p->protocol = ip[6];
+	p->src = load_ip6(ip + 8);
+	p->dst = load_ip6(ip + 24);
+	/* Ports are not looked for behind an extension header. */
+	if (p->protocol == IPPROTO_TCP || p->protocol == IPPROTO_UDP)
+		ports(p, l4, end);
+	return 1;
+}
+
 static __always_inline int parse(struct xdp_md *ctx, struct packet *p)
 {
 	const __u8 *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	const __u8 *ip = data + ETH_LEN, *l4 = ip + IP4_LEN;
+	const __u8 *ip = data + ETH_LEN;
 
-	if (l4 > end || LOAD16(data + 12) != bpf_htons(ETHERTYPE_IP4) ||
-	    ip[0] != (IP4_VERSION << 4 | IP4_IHL))
+	if (ip > end)
 		return 0;
-	p->length = bpf_ntohs(LOAD16(ip + 2));
-	p->protocol = ip[9];
-	p->src = bpf_ntohl(LOAD32(ip + 12));
-	p->dst = bpf_ntohl(LOAD32(ip + 16));
-	p->sport = p->dport = 0;
-	/* Only the first fragment has ports. */
-	if (l4 + 4 <= end && !(LOAD16(ip + 6) & bpf_htons(0x1fff))) {
-		p->sport = bpf_ntohs(LOAD16(l4));
-		p->dport = bpf_ntohs(LOAD16(l4 + 2));
-	}
-	return 1;
+	if (LOAD16(data + 12) == bpf_htons(ETHERTYPE_IP4))
+		return parse_ip4(p, ip, end);
+	return LOAD16(data + 12) == bpf_htons(ETHERTYPE_IP6) && parse_ip6(p, ip, end);
+}
+
+static __always_inline int below(const struct address *a, const struct address *b)
+{
+	return a->high < b->high || (a->high == b->high && a->low < b->low);
 }
 
 static __always_inline int matches(const struct match *m, const struct packet *p)
 {
-	return p->src >= m->src_min && p->src <= m->src_max && p->dst >= m->dst_min &&
-	       p->dst <= m->dst_max && (!m->length || m->length == p->length) &&
+	return m->version == p->version && !below(&p->src, &m->src_min) &&
+	       !below(&m->src_max, &p->src) && !below(&p->dst, &m->dst_min) &&
+	       !below(&m->dst_max, &p->dst) && (!m->length || m->length == p->length) &&
 	       (!m->protocol || m->protocol == p->protocol) && (!m->sport || m->sport == p->sport) &&
 	       (!m->dport || m->dport == p->dport);
 }
 
 static __always_inline __u32 stream_of(struct xdp_md *ctx)
 {
-	struct packet p;
+	struct packet p = {};
 	__u32 i;
 
 	if (!parse(ctx, &p))

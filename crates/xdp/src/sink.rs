@@ -1,7 +1,7 @@
 //! The receiving end of a load test: counts by stream and drops.
 
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::StreamCount;
 use crate::attach::Attachment;
@@ -14,33 +14,36 @@ use crate::sys;
 /// Most streams that a sink tells apart; `MATCHES` of sink.bpf.c.
 pub const MAX_MATCHES: usize = 32;
 
-/// The packets of a stream: IPv4 without options in untagged Ethernet, and all of this. Addresses
-/// are in host order, ranges inclusive.
+/// The packets of a stream: IPv4 without options or IPv6 in untagged Ethernet, and all of this.
+/// Addresses are in host order, those of IPv4 in the low 32 bits; ranges are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// Total length in the IPv4 header, bytes; 0: any.
+    /// Version of IP: 4 or 6.
+    pub version: u8,
+    /// Length in the header, bytes: IPv4's total length, IPv6's payload length. 0: any.
     pub length: u16,
-    /// IPv4 protocol number; 0: any.
+    /// IPv4's protocol, IPv6's first next header; 0: any.
     pub protocol: u8,
     /// Least and greatest source address.
-    pub src: (u32, u32),
+    pub src: (u128, u128),
     /// Least and greatest destination address.
-    pub dst: (u32, u32),
-    /// Source port; 0: any.
+    pub dst: (u128, u128),
+    /// Source port; 0: any. There are none behind IPv6's extension headers.
     pub sport: u16,
     /// Destination port; 0: any.
     pub dport: u16,
 }
 
-/// `struct match` in sink.bpf.c.
+/// `struct match` in sink.bpf.c; an address is its high and its low half.
 #[repr(C)]
 struct Row {
-    src: [AtomicU32; 2],
-    dst: [AtomicU32; 2],
+    src: [[AtomicU64; 2]; 2],
+    dst: [[AtomicU64; 2]; 2],
     length: AtomicU16,
     sport: AtomicU16,
     dport: AtomicU16,
-    protocol: AtomicU16,
+    protocol: AtomicU8,
+    version: AtomicU8,
 }
 
 /// `struct table` in sink.bpf.c.
@@ -119,14 +122,17 @@ impl Sink {
 
 fn fill(table: &Table, matches: &[Match]) {
     for (row, m) in table.rows.iter().zip(matches) {
-        for (words, (min, max)) in [(&row.src, m.src), (&row.dst, m.dst)] {
-            words[0].store(min, Relaxed);
-            words[1].store(max, Relaxed);
+        for (bounds, (min, max)) in [(&row.src, m.src), (&row.dst, m.dst)] {
+            for ([high, low], address) in bounds.iter().zip([min, max]) {
+                high.store((address >> 64) as u64, Relaxed);
+                low.store((address & 0xffff_ffff_ffff_ffff) as u64, Relaxed);
+            }
         }
         row.length.store(m.length, Relaxed);
         row.sport.store(m.sport, Relaxed);
         row.dport.store(m.dport, Relaxed);
-        row.protocol.store(m.protocol.into(), Relaxed);
+        row.protocol.store(m.protocol, Relaxed);
+        row.version.store(m.version, Relaxed);
     }
     table.count.store(sys::count(matches.len()), Relaxed);
 }
@@ -139,7 +145,7 @@ mod tests {
     #[test]
     fn the_table_is_laid_out_as_in_the_program() {
         let all = [
-            facts!("match" as Row: src = src_min, dst = dst_min, length, sport, dport, protocol),
+            facts!("match" as Row: src = src_min, dst = dst_min, length, sport, dport, protocol, version),
             facts!("table" as Table: count, _reserved, rows = match),
         ];
         agree(

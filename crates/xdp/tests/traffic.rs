@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use testbed::veth::{self, End};
 use testbed::{Alone, Netns, only, patience, until};
+use wire::craft::Packet;
+use wire::eth::Mac;
 use xdp::{
     Live, LiveError, LivePlan, LiveStream, MAX_FRAME, Match, Op, Rate, Sink, StreamCount, Var,
 };
@@ -15,7 +17,7 @@ use net::{Pair, RIGHT_MAC, udp};
 
 const SRC: u32 = u32::from_be_bytes([16, 0, 0, 4]);
 const DST: u32 = u32::from_be_bytes([48, 0, 0, 4]);
-const ANY: (u32, u32) = (0, u32::MAX);
+const ANY: (u128, u128) = (0, u128::MAX);
 
 /// Longer than anything here takes.
 fn limit() -> Duration {
@@ -57,6 +59,7 @@ fn generator(plan: LivePlan, cpu: Option<usize>) -> Live {
 
 fn of_length(len: usize) -> Match {
     Match {
+        version: 4,
         length: (len - 14) as u16,
         protocol: 17,
         src: ANY,
@@ -151,7 +154,7 @@ fn variables_cover_their_range() {
     };
     // 20 sources of 25 addresses, so each row of the sink is one of them.
     let row = |i: u32| Match {
-        src: (SRC + i, SRC + i),
+        src: ((SRC + i).into(), (SRC + i).into()),
         ..of_length(60)
     };
     let sink = attach(&pair, &(0..20).map(row).collect::<Vec<_>>());
@@ -171,6 +174,58 @@ fn variables_cover_their_range() {
     }
     let others: u64 = sent - counts.iter().map(|count| count.packets).sum::<u64>();
     assert_eq!(sink.other().expect("counts"), others);
+}
+
+/// IPv6 is counted by all of its addresses, and IPv4 beside it.
+#[test]
+fn ip6_is_counted() {
+    let Some((_alone, pair)) = alone_with_pair("ip6_is_counted") else {
+        return;
+    };
+    const NET: u128 = 0x2001_0db8 << 96;
+    let source = NET | 1;
+    // 5 rows for the first half of the destinations; a row each for what differs from them in the
+    // first bit, in the bit before the second half, and in the version.
+    let row = |destination: u128| Match {
+        version: 6,
+        length: 8 + 18,
+        src: (source, source),
+        dst: (destination, destination),
+        ..of_length(60)
+    };
+    let mut rows: Vec<Match> = (0..5).map(|i| row(NET + i)).collect();
+    rows.extend([row(NET | 1 << 127), row(NET | 1 << 64), of_length(60)]);
+    let sink = attach(&pair, &rows);
+    let stream6 = |destination: u128| {
+        let frame = Packet::udp6((source, 1025), (destination, 12))
+            .payload(&[0; 18])
+            .macs(Mac([2; 6]), Mac(RIGHT_MAC))
+            .frame();
+        LiveStream {
+            frame,
+            ..stream(60, 1)
+        }
+    };
+    let mut varied = stream6(NET);
+    varied.vars = vec![address(50, Op::Inc, 0, 9, 1)];
+    let streams = vec![
+        varied,
+        stream6(NET | 1 << 127),
+        stream6(NET | 1 << 64),
+        stream(60, 1),
+    ];
+    let totals = send(&pair, streams, 50_000, 20_000);
+    let sent: Vec<u64> = totals.sent.iter().map(|count| count.packets).collect();
+    let counts = settled(&sink, sent.iter().sum());
+    let counts: Vec<u64> = counts.iter().map(|count| count.packets).collect();
+    let (half, others) = counts.split_at(5);
+    for (i, count) in half.iter().enumerate() {
+        let extra = u64::from((i as u64) < sent[0] % 10);
+        assert_eq!(*count, sent[0] / 10 + extra, "destination {i}");
+    }
+    assert_eq!(others, &sent[1..]);
+    let rest = sent[0] - half.iter().sum::<u64>();
+    assert_eq!(sink.other().expect("counts"), rest);
 }
 
 /// The frames as a host receives them: checksum right, fields in their ranges, the rest untouched.

@@ -122,7 +122,11 @@ impl Counter {
         let matches: Vec<xdp::Match> = streams
             .iter()
             .map(|m| xdp::Match {
-                length: m.total_length,
+                version: match m.version {
+                    receive::Version::Ip4 => 4,
+                    receive::Version::Ip6 => 6,
+                },
+                length: m.length,
                 protocol: m.protocol,
                 src: m.source,
                 dst: m.destination,

@@ -120,7 +120,7 @@ fn receiver(
 ) -> Result<Side<live::Counter>, Box<dyn Error>> {
     let unknown = |stream: &Stream| {
         format!(
-            "stream `{}` is not IPv4 without options: nobody could tell its packets from others when they come back; send it by `parshall send`",
+            "stream `{}` is neither IPv4 without options nor IPv6, or its lengths vary: nobody could tell its packets from others when they come back; send it by `parshall send`",
             stream.name
         )
     };

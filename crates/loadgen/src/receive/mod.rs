@@ -13,7 +13,8 @@ use crate::model::stream::Stream;
 use crate::model::units::{FCS, MAX_FRAME};
 use crate::source::mark::{self, Trailer, counters_of};
 
-pub use self::classify::Match;
+use self::classify::Key;
+pub use self::classify::{Match, Version};
 use self::flow::{Flow, FlowCounters, Follower};
 
 mod classify;
@@ -132,8 +133,9 @@ impl Sink {
                 self.followers[*stream].packet(trailer, now, flow);
             }
             let matched = || {
+                let packet = Key::of(frame)?;
                 let mut matches = self.matches.iter();
-                matches.position(|m| m.is_some_and(|m| m.matches(frame)))
+                matches.position(|m| m.is_some_and(|m| m.matches(&packet)))
             };
             let stream = marked.map(|(stream, _)| stream).or_else(matched);
             let count = &mut self.batch[stream.unwrap_or(self.matches.len())];
