@@ -18,7 +18,7 @@ use crate::output;
 /// Compares devices under test, in network namespaces of its own: the highest rate without loss,
 /// and its cost.
 ///
-/// Takes about three minutes. Without root it only measures the router within one process.
+/// Takes about five minutes. Without root it only measures the router within one process.
 #[derive(Args, Debug)]
 pub struct Lab {
     /// Devices under test, in this order: kernel, parshall
@@ -30,8 +30,8 @@ pub struct Lab {
     /// Only 64 B many flows, one way; under 40 s
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// All sizes, also one flow, also both ways, five rounds, both placements on processors; about
-    /// 20 minutes a round
+    /// All sizes, also one flow, both ways, IPv6 with 250,000 routes, five rounds, both placements
+    /// on processors; about 25 minutes a round
     #[arg(long)]
     full: bool,
     /// How often everything is repeated, with devices interleaved; the table shows medians

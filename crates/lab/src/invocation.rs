@@ -26,7 +26,7 @@
 //! [--json]` queries it, and `parshall bench dataplane --json` measures the packet path within one
 //! process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use report::setup::{Direction, Flows, Size};
@@ -55,15 +55,27 @@ pub enum Search {
     FlatOut,
 }
 
+/// What packets are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packets<'a> {
+    /// Those of the built-in profile `bench`.
+    Bench {
+        /// Frame size with check sequence.
+        size: Size,
+        /// Number of flows.
+        flows: Flows,
+    },
+    /// Those of a compiled profile.
+    File(&'a Path),
+}
+
 /// A load test to run.
 #[derive(Debug, Clone)]
 pub struct Loadtest<'a> {
     /// One pair, or two for both directions.
     pub pairs: &'a [Pair],
-    /// Frame size with check sequence.
-    pub size: Size,
-    /// Number of flows.
-    pub flows: Flows,
+    /// The packets.
+    pub packets: Packets<'a>,
     /// Processors of the sending and the receiving thread.
     pub cpus: &'a [usize],
     /// Processors that the other threads may use; empty: any.
@@ -101,16 +113,18 @@ impl Loadtest<'_> {
                 "both-ways"
             },
         );
-        flag("profile", "bench");
-        flag("tunable", &format!("size={}", self.size));
-        flag(
-            "tunable",
-            if self.flows == Flows::Many {
-                "vm=var2"
-            } else {
-                "vm=none"
-            },
-        );
+        match self.packets {
+            Packets::Bench { size, flows } => {
+                let vm = match flows {
+                    Flows::Many => "var2",
+                    Flows::One => "none",
+                };
+                flag("profile", "bench");
+                flag("tunable", &format!("size={size}"));
+                flag("tunable", &format!("vm={vm}"));
+            }
+            Packets::File(path) => flag("profile", &path.display().to_string()),
+        }
         match self.search {
             Search::MaxRate(budget) => {
                 flag("search", "max-rate");
@@ -161,8 +175,10 @@ mod tests {
         ];
         let test = Loadtest {
             pairs: &pairs,
-            size: Size::Bytes(64),
-            flows: Flows::One,
+            packets: Packets::Bench {
+                size: Size::Bytes(64),
+                flows: Flows::One,
+            },
             cpus: &[0, 1],
             others: &[],
             search: Search::MaxRate(Duration::from_secs(9)),

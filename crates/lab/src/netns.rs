@@ -107,14 +107,14 @@ impl Netns {
         self.exec(&["sh", "-e", "-c", script])
     }
 
-    /// Turns forwarding of IPv4 packets by the kernel on or off. Off is the kernel's default in a
-    /// new namespace.
+    /// Turns forwarding by the kernel on or off, of IPv4 packets and, where it has IPv6, of IPv6.
+    /// Off is the kernel's default in a new namespace.
     ///
     /// # Errors
     /// As [`command::run`].
     pub fn set_forwarding(&self, on: bool) -> Result<(), Error> {
         self.sh(&format!(
-            "echo {} > /proc/sys/net/ipv4/ip_forward",
+            "cd /proc/sys/net; for f in ipv4/ip_forward ipv6/conf/all/forwarding; do [ ! -e $f ] || echo {} > $f; done",
             u8::from(on)
         ))
         .map(drop)

@@ -173,6 +173,17 @@ pub enum Flows {
     One,
 }
 
+/// Version of IP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// IPv4.
+    #[default]
+    Ip4,
+    /// IPv6.
+    Ip6,
+}
+
 /// The traffic sent through a device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Load {
@@ -182,6 +193,36 @@ pub struct Load {
     pub flows: Flows,
     /// One way or both ways.
     pub direction: Direction,
+    /// Version of IP.
+    #[serde(default)]
+    pub family: Family,
+    /// Routes of the device that destinations are spread over at random; 0: they are behind one
+    /// route a side.
+    #[serde(default)]
+    pub routes: u32,
+}
+
+impl Load {
+    /// Sizes from here on are not called small.
+    const SMALL: u32 = 128;
+
+    /// The frames in words, as in `IPv6 66 B`.
+    pub(crate) fn frames(&self) -> String {
+        let family = match self.family {
+            Family::Ip4 => "",
+            Family::Ip6 => "IPv6 ",
+        };
+        format!("{family}{}", self.size.in_words())
+    }
+
+    /// The routes in words, as in `, 250 k routes`; empty if none were added.
+    pub(crate) fn spread(&self) -> String {
+        match self.routes {
+            0 => String::new(),
+            many if many % 1000 == 0 => format!(", {} k routes", many / 1000),
+            some => format!(", {some} routes"),
+        }
+    }
 }
 
 impl fmt::Display for Load {
@@ -189,10 +230,11 @@ impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let flows = match (self.flows, self.size) {
             (Flows::One, _) => " one flow",
-            (Flows::Many, Size::Bytes(64)) => " many flows",
+            (Flows::Many, Size::Bytes(..Self::SMALL)) if self.routes == 0 => " many flows",
             (Flows::Many, _) => "",
         };
-        write!(f, "{}, {}{flows}", self.direction, self.size.in_words())
+        let (frames, routes) = (self.frames(), self.spread());
+        write!(f, "{}, {frames}{flows}{routes}", self.direction)
     }
 }
 

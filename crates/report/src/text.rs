@@ -7,6 +7,9 @@ use crate::setup::{Dut, Io, Load, Placement, Spread, Word};
 /// A column: a device and its ports.
 type Column = (Word<Dut>, Word<Io>);
 
+/// Columns of a row's name.
+const WIDTH: usize = 34;
+
 /// The figures of one device under one load: medians of the rounds that can be compared.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cell {
@@ -37,7 +40,7 @@ pub fn comparison(result: &LabResult) -> String {
     let (rows, columns) = (rows(result), columns(result));
     let mut text = head(&columns);
     for row in &rows {
-        let mut line = format!("{:<28}", row.to_string());
+        let mut line = format!("{:<WIDTH$}", row.to_string());
         for column in &columns {
             line += &figures(cell(result, row, column).as_ref());
         }
@@ -48,8 +51,8 @@ pub fn comparison(result: &LabResult) -> String {
 }
 
 fn head(columns: &[Column]) -> String {
-    let mut first = " ".repeat(28);
-    let mut second = format!("{:<28}", "load test (loss <= 0.1 %)");
+    let mut first = " ".repeat(WIDTH);
+    let mut second = format!("{:<WIDTH$}", "load test (loss <= 0.1 %)");
     for (dut, io) in columns {
         first += &format!("{:<34}", format!("{dut}, {io}"));
         second += &format!("{:>9}{:>10}{:>11}    ", "Mpps", "Gbit/s L1", "Mpps/CPU-s");
@@ -202,12 +205,14 @@ mod tests {
 
     use super::*;
     use crate::model::{Ceiling, Generator};
-    use crate::setup::{Direction, Flows, Size};
+    use crate::setup::{Direction, Family, Flows, Size};
 
     const SMALL: Load = Load {
         size: Size::Bytes(64),
         flows: Flows::Many,
         direction: Direction::OneWay,
+        family: Family::Ip4,
+        routes: 0,
     };
 
     fn run(dut: Dut, mpps: f64, spread: Spread, placement: Option<Placement>) -> Run {
@@ -264,7 +269,7 @@ mod tests {
             .map(|mpps| run(Dut::Kernel, mpps, Spread::Apart, Some(Placement::Near)));
         let text = comparison(&result(shared.into_iter().chain(apart).collect()));
         assert!(
-            text.contains("one way, 64 B many flows        1.200     0.806      1.200 s"),
+            text.contains("one way, 64 B many flows              1.200     0.806      1.200 s"),
             "{text}"
         );
         assert!(text.contains("veth 64 (live)"), "{text}");
@@ -307,6 +312,7 @@ mod tests {
                 size,
                 flows,
                 direction,
+                ..Load::default()
             }
             .to_string()
         };
@@ -320,5 +326,16 @@ mod tests {
             name(small, Flows::One, Direction::BothWays),
             "both ways, 64 B one flow"
         );
+        let size = Size::Bytes(66);
+        let family = Family::Ip6;
+        let ip6 = Load {
+            size,
+            family,
+            ..SMALL
+        };
+        assert_eq!(ip6.to_string(), "one way, IPv6 66 B many flows");
+        let routes = |routes| Load { routes, ..ip6 }.to_string();
+        assert_eq!(routes(250_000), "one way, IPv6 66 B, 250 k routes");
+        assert_eq!(routes(12), "one way, IPv6 66 B, 12 routes");
     }
 }

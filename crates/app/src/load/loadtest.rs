@@ -363,14 +363,21 @@ mod tests {
             pair("live:gen0", "sink:gen1"),
             pair("memif:/x,id=0,role=client", "memif:/y,id=0,role=client"),
         ];
-        for search in [
-            lab::invocation::Search::MaxRate(Duration::from_secs(9)),
-            lab::invocation::Search::FlatOut,
+        let bench = lab::invocation::Packets::Bench {
+            size: Size::Bytes(64),
+            flows: Flows::Many,
+        };
+        let file = lab::invocation::Packets::File("/x/profile.json".as_ref());
+        for (search, packets) in [
+            (
+                lab::invocation::Search::MaxRate(Duration::from_secs(9)),
+                bench,
+            ),
+            (lab::invocation::Search::FlatOut, file),
         ] {
             let asked = lab::invocation::Loadtest {
                 pairs: &pairs,
-                size: Size::Bytes(64),
-                flows: Flows::Many,
+                packets,
                 cpus: &[0, 1],
                 others: &[],
                 search,

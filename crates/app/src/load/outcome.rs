@@ -4,8 +4,9 @@ use loadgen::device::Sender;
 use loadgen::measure::ramp::Ramp;
 use loadgen::measure::search::Found;
 use loadgen::model::units::Pps;
+use loadgen::receive::{Match, Version};
 use report::model::{LabResult, Run};
-use report::setup::{Direction, Flows, Load, Size, Spread, Word};
+use report::setup::{Direction, Family, Flows, Load, Size, Spread, Word};
 
 use super::spec::Spec;
 use super::traffic::{Sending, Traffic};
@@ -83,5 +84,10 @@ fn load(ways: &[(Sending, Spec)]) -> Load {
             0 | 1 => Direction::OneWay,
             _ => Direction::BothWays,
         },
+        family: match streams().find_map(|(stream, _)| Match::of(stream)) {
+            Some(found) if found.version == Version::Ip6 => Family::Ip6,
+            _ => Family::Ip4,
+        },
+        routes: 0,
     }
 }

@@ -51,7 +51,44 @@ pub struct Running {
     pub lane: Lane,
     /// Its ports and their modes.
     pub ports: Vec<PortMode>,
-    router: Option<Process>,
+    router: Option<Router>,
+}
+
+/// The router, and how it is asked.
+#[derive(Debug)]
+struct Router {
+    process: Process,
+    exe: String,
+    socket: String,
+}
+
+impl Router {
+    fn show(&self, words: &[&str]) -> Result<String, Error> {
+        show(&self.exe, &self.socket, words)
+    }
+
+    /// Waits until all of `parts` are in what it shows.
+    fn shows(&mut self, words: &[&str], parts: &[&str]) -> Result<(), Error> {
+        let Self {
+            process,
+            exe,
+            socket,
+        } = self;
+        process.ready(patience(Duration::from_secs(20)), || {
+            show(exe, socket, words).is_ok_and(|text| parts.iter().all(|part| text.contains(part)))
+        })
+    }
+
+    /// Waits until it has a route.
+    fn learns(&mut self, prefix: &str) -> Result<(), Error> {
+        let family = if prefix.contains(':') { "ip6" } else { "ip" };
+        self.shows(&[family, "fib", prefix], &[prefix])
+    }
+}
+
+fn show(exe: &str, socket: &str, words: &[&str]) -> Result<String, Error> {
+    let argv = [&[exe, "show", "--socket", socket], words].concat();
+    command::run(&argv)
 }
 
 impl Running {
@@ -79,8 +116,21 @@ impl Running {
     /// If the router does not end.
     pub fn stop(mut self) -> Result<(), Error> {
         match &mut self.router {
-            Some(router) => router.stop().map(drop),
+            Some(router) => router.process.stop().map(drop),
             None => Ok(()),
+        }
+    }
+
+    /// Adds routes of IPv6 to what is behind `gen1`, and waits until the device has them.
+    ///
+    /// # Errors
+    /// If the kernel refuses one, or the router does not learn them.
+    pub fn add_routes(&mut self, at: &Topology, prefixes: &[String]) -> Result<(), Error> {
+        at.add_routes_of(prefixes)?;
+        match (&mut self.router, prefixes.last()) {
+            // It learns them in the order in which they were made.
+            (Some(router), Some(last)) => router.learns(last),
+            _ => Ok(()),
         }
     }
 }
@@ -117,28 +167,19 @@ fn parshall(
     at.device.set_forwarding(false)?;
     let (file, socket) = (file.display().to_string(), socket.display().to_string());
     let exe = exe.display().to_string();
-    let mut router = Spawn::new(&exe)
+    let process = Spawn::new(&exe)
         .args(["run", "-c", &file, "--socket", &socket])
         .inside(&at.device)
         .start()?;
-    let show = |words: &[&str]| {
-        let argv: Vec<&str> = [&exe, "show", "--socket", &socket]
-            .into_iter()
-            .chain(words.iter().copied())
-            .collect();
-        command::run(&argv)
+    let mut router = Router {
+        process,
+        exe,
+        socket,
     };
-    let limit = patience(Duration::from_secs(20));
-    router.ready(limit, || {
-        show(&["interface"]).is_ok_and(|text| text.contains("dut0") && text.contains("dut1"))
-    })?;
+    router.shows(&["interface"], &["dut0", "dut1"])?;
     at.add_routes()?;
-    router.ready(limit, || {
-        ["16.0.0.0/8", "48.0.0.0/8"]
-            .iter()
-            .all(|p| show(&["ip", "fib", p]).is_ok_and(|text| text.contains(p)))
-    })?;
-    let Hardware { mode, lane } = Hardware::of_first(&show(&["hardware", "--json"])?)?;
+    Topology::networks().try_for_each(|network| router.learns(network))?;
+    let Hardware { mode, lane } = Hardware::of_first(&router.show(&["hardware", "--json"])?)?;
     Ok(Running {
         lane,
         ports: vec![port(Dut::Parshall, io, &mode)],

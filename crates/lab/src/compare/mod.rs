@@ -3,16 +3,19 @@
 
 mod attribution;
 pub mod device;
+mod ip6;
 pub mod load;
 pub mod plan;
+mod routes;
 pub mod topology;
 
+use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use loadgen::measure::search::{Event, Found};
 use report::model::{Ceiling, LabResult, PortMode, Run};
-use report::setup::{Direction, Dut, Io, Lane, Load, Spread};
+use report::setup::{Direction, Dut, Family, Io, Lane, Load, Spread};
 
 use self::attribution::Alone;
 use self::device::{Cpus, Running};
@@ -20,7 +23,7 @@ use self::load::{FlatOut, Outcome};
 use self::plan::Depth;
 use self::topology::Topology;
 use crate::cpu::Stat;
-use crate::invocation::{self, Loadtest, Search};
+use crate::invocation::{self, Loadtest, Packets, Search};
 use crate::probe::{self, RoundTrip};
 use crate::{Error, cleanup, machine};
 
@@ -153,7 +156,11 @@ impl Candidate {
             dut: self.dut.into(),
             io: self.io.into(),
             lane: lane.into(),
-            profile: "bench".into(),
+            profile: match load.family {
+                Family::Ip4 => "bench".into(),
+                // It has no name.
+                Family::Ip6 => String::new(),
+            },
             load: *load,
             spread: self.spread,
             round,
@@ -184,25 +191,42 @@ impl Comparison<'_> {
         let Candidate { dut, io, spread } = candidate;
         let topology = Topology::new(io)?;
         self.say(&format!("{dut} {io}: starting"));
-        let running = match Running::start(dut, io, &self.options.exe, spread, self.cpus, &topology)
-        {
-            Ok(running) => running,
-            Err(error) => {
-                let failed = |load| candidate.run(candidate.lane(), load, round, nothing(&error));
-                self.result.runs.extend(loads.iter().map(failed));
-                return Ok(());
-            }
-        };
+        let mut running =
+            match Running::start(dut, io, &self.options.exe, spread, self.cpus, &topology) {
+                Ok(running) => running,
+                Err(error) => {
+                    let failed =
+                        |load| candidate.run(candidate.lane(), load, round, nothing(&error));
+                    self.result.runs.extend(loads.iter().map(failed));
+                    return Ok(());
+                }
+            };
         for port in &running.ports {
             self.note_port(port);
         }
         for load in loads {
-            let run = self.load(candidate, running.lane, load, round, &topology);
+            let run = self
+                .add_routes(&mut running, load, &topology)
+                .and_then(|()| self.load(candidate, running.lane, load, round, &topology));
             let run = run
                 .unwrap_or_else(|error| candidate.run(running.lane, load, round, nothing(&error)));
             self.result.runs.push(run);
         }
         running.stop()
+    }
+
+    /// Adds the routes of a load.
+    fn add_routes(
+        &mut self,
+        device: &mut Running,
+        load: &Load,
+        at: &Topology,
+    ) -> Result<(), Error> {
+        if load.routes == 0 {
+            return Ok(());
+        }
+        self.say(&format!("{} routes", load.routes));
+        device.add_routes(at, &routes::prefixes(load.routes))
     }
 
     /// Measures one load on one device: the generator alone, then through the device.
@@ -294,10 +318,20 @@ impl Comparison<'_> {
         label: &str,
     ) -> Result<(Outcome, Option<FlatOut>), Error> {
         let others = self.cpus.off_device(spread, &kernel::cpu::usable());
+        let file = cleanup::directory().join("profile.json");
+        let packets = match load.family {
+            Family::Ip4 => Packets::Bench {
+                size: load.size,
+                flows: load.flows,
+            },
+            Family::Ip6 => {
+                fs::write(&file, ip6::profile(load.routes)).map_err(|e| Error::file(&file, e))?;
+                Packets::File(&file)
+            }
+        };
         let test = Loadtest {
             pairs,
-            size: load.size,
-            flows: load.flows,
+            packets,
             cpus: &[self.cpus.generator],
             others: &others,
             search,

@@ -3,16 +3,21 @@
 use std::fmt;
 use std::time::Duration;
 
-use report::setup::{Direction, Dut, Flows, Io, Load, Size, Spread};
+use report::setup::{Direction, Dut, Family, Flows, Io, Load, Size, Spread};
 
 use crate::Error;
+
+/// The smallest frame of UDP over IPv6, with frame check sequence.
+pub const IP6_SIZE: u32 = 66;
+/// Routes that destinations are spread over: somewhat more than the Internet has.
+const IP6_ROUTES: u32 = 250_000;
 
 /// How thorough the comparison is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Depth {
     /// Under 40 s: 64 B many flows, one way.
     Quick,
-    /// About three minutes: 64 B many flows and imix, one way.
+    /// About five minutes: 64 B many flows, of IPv6 too, and imix, one way.
     #[default]
     Default,
     /// All loads, one way and both ways, five rounds, both placements on processors.
@@ -27,7 +32,14 @@ impl Depth {
                 size,
                 flows,
                 direction,
+                ..Load::default()
             }
+        };
+        let ip6 = |routes| Load {
+            size: Size::Bytes(IP6_SIZE),
+            family: Family::Ip6,
+            routes,
+            ..Load::default()
         };
         let all = [
             (Size::Bytes(1514), Flows::Many),
@@ -39,13 +51,11 @@ impl Depth {
             |loads: &[(Size, Flows)]| loads.iter().copied().map(load(Direction::OneWay)).collect();
         match self {
             Self::Quick => one_way(&all[2..3]),
-            Self::Default => one_way(&all[1..3]),
+            Self::Default => [one_way(&all[1..3]), vec![ip6(0)]].concat(),
             Self::Full => {
                 let both = all.into_iter().map(load(Direction::BothWays));
-                all.into_iter()
-                    .map(load(Direction::OneWay))
-                    .chain(both)
-                    .collect()
+                let ip6 = [ip6(0), ip6(IP6_ROUTES)];
+                one_way(&all).into_iter().chain(both).chain(ip6).collect()
             }
         }
     }
@@ -151,9 +161,15 @@ mod tests {
         assert_eq!(names(Depth::Quick), ["one way, 64 B many flows"]);
         assert_eq!(
             names(Depth::Default),
-            ["one way, imix", "one way, 64 B many flows"]
+            [
+                "one way, imix",
+                "one way, 64 B many flows",
+                "one way, IPv6 66 B many flows"
+            ]
         );
-        assert_eq!(names(Depth::Full).len(), 8);
+        assert_eq!(names(Depth::Full).len(), 10);
         assert_eq!(names(Depth::Full)[7], "both ways, 64 B one flow");
+        // Routes are added for the last row and stay.
+        assert_eq!(names(Depth::Full)[9], "one way, IPv6 66 B, 250 k routes");
     }
 }

@@ -3,9 +3,13 @@
 //! ```text
 //! generator namespace                 device namespace
 //!   gen0 198.18.0.2 ------------------ dut0 198.18.0.1    16.0.0.0/8 is behind gen0
+//!        2001:2::2                          2001:2::1     2001:2:0:10::/64
 //!   gen1 198.18.1.2 ------------------ dut1 198.18.1.1    48.0.0.0/8 is behind gen1
+//!        2001:2:0:1::2                      2001:2:0:1::1 2001:2:0:30::/64
 //!   cal0 ---- cal1 (the generator alone)
 //! ```
+//! Addresses of IPv6 are those for benchmarks (RFC 5180).
+//!
 //! Packets of the first direction enter by `dut0` and have destinations in 48.0.0.0/8; the second
 //! direction is the reverse. With memif there are sockets instead of links, and `dut0` and `dut1`
 //! are the names of the router's interfaces.
@@ -24,31 +28,32 @@ const MTU: u16 = 1500;
 struct Side {
     generator: &'static str,
     generator_mac: &'static str,
-    generator_ip: &'static str,
+    generator_ips: [&'static str; 2],
     device: &'static str,
     device_mac: &'static str,
-    device_ip: &'static str,
-    behind: &'static str,
+    /// With their prefix lengths.
+    device_ips: [&'static str; 2],
+    behind: [&'static str; 2],
 }
 
 const SIDES: [Side; 2] = [
     Side {
         generator: "gen0",
         generator_mac: "02:70:73:00:00:02",
-        generator_ip: "198.18.0.2",
+        generator_ips: ["198.18.0.2", "2001:2::2"],
         device: "dut0",
         device_mac: "02:70:73:00:00:01",
-        device_ip: "198.18.0.1",
-        behind: "16.0.0.0/8",
+        device_ips: ["198.18.0.1/24", "2001:2::1/64"],
+        behind: ["16.0.0.0/8", "2001:2:0:10::/64"],
     },
     Side {
         generator: "gen1",
         generator_mac: "02:70:73:00:01:02",
-        generator_ip: "198.18.1.2",
+        generator_ips: ["198.18.1.2", "2001:2:0:1::2"],
         device: "dut1",
         device_mac: "02:70:73:00:01:01",
-        device_ip: "198.18.1.1",
-        behind: "48.0.0.0/8",
+        device_ips: ["198.18.1.1/24", "2001:2:0:1::1/64"],
+        behind: ["48.0.0.0/8", "2001:2:0:30::/64"],
     },
 ];
 
@@ -72,7 +77,7 @@ impl Topology {
         let topology = Self {
             io,
             generator: Netns::create("gen")?,
-            device: Netns::create("dut")?,
+            device: Netns::with_ipv6("dut")?,
         };
         let (generator, device) = (&topology.generator, &topology.device);
         if io == Io::Veth {
@@ -90,10 +95,11 @@ impl Topology {
                     address: None,
                 };
                 veth::pair(theirs, ours, MTU)?;
-                device.ip(&format!(
-                    "addr add {}/24 dev {}",
-                    side.device_ip, side.device
-                ))?;
+                for address in side.device_ips {
+                    // Nobody else has it, and it can be used at once.
+                    let nodad = if address.contains(':') { "nodad" } else { "" };
+                    device.ip(&format!("addr add {address} dev {} {nodad}", side.device))?;
+                }
                 veth::host_end(generator, side.generator)?;
                 veth::device_end(device, side.device)?;
             }
@@ -109,19 +115,43 @@ impl Topology {
     /// # Errors
     /// If there are no such interfaces.
     pub fn add_routes(&self) -> Result<(), Error> {
-        let lines: String = SIDES
-            .iter()
-            .map(|side| {
-                format!(
-                    "neigh replace {ip} lladdr {} dev {device} nud permanent\nroute replace {} via {ip} dev {device}\n",
-                    side.generator_mac,
-                    side.behind,
-                    ip = side.generator_ip,
-                    device = side.device
-                )
-            })
-            .collect();
+        let mut lines = String::new();
+        for side in &SIDES {
+            let Side {
+                generator_mac: mac,
+                device,
+                ..
+            } = side;
+            for (ip, behind) in side.generator_ips.iter().zip(side.behind) {
+                lines += &format!(
+                    "neigh replace {ip} lladdr {mac} dev {device} nud permanent\nroute replace {behind} via {ip} dev {device}\n"
+                );
+            }
+        }
         self.device.ip_batch(&lines)
+    }
+
+    /// Adds routes of IPv6 to what is behind `gen1`.
+    ///
+    /// # Errors
+    /// If the kernel refuses one.
+    pub fn add_routes_of(&self, prefixes: &[String]) -> Result<(), Error> {
+        let [
+            _,
+            Side {
+                generator_ips: [_, ip],
+                device,
+                ..
+            },
+        ] = &SIDES;
+        let line = |prefix| format!("route replace {prefix} via {ip} dev {device}\n");
+        self.device
+            .ip_batch(&prefixes.iter().map(line).collect::<String>())
+    }
+
+    /// Networks behind the sides.
+    pub fn networks() -> impl Iterator<Item = &'static str> {
+        SIDES.iter().flat_map(|side| side.behind)
     }
 
     /// Creates a link that leads from the generator to itself.
@@ -186,8 +216,10 @@ impl Topology {
             let host = match self.io {
                 Io::Veth => String::new(),
                 Io::Memif => format!(
-                    ", lcp: {}, mac: \"{}\", addresses: [ {}/24 ]",
-                    side.device, side.device_mac, side.device_ip
+                    ", lcp: {}, mac: \"{}\", addresses: [ {} ]",
+                    side.device,
+                    side.device_mac,
+                    side.device_ips.map(|ip| format!("\"{ip}\"")).join(", ")
                 ),
             };
             text += &format!("  {}: {{ mtu: {MTU}{host} }}\n", side.device);
@@ -232,6 +264,11 @@ mod tests {
             .ip("route get 48.0.0.4 from 16.0.0.4 iif dut0")
             .unwrap();
         assert!(route.contains("via 198.18.1.2 dev dut1"), "{route}");
+        let route = topology
+            .device
+            .ip("route get 2001:2:0:30::4 from 2001:2:0:10::4 iif dut0");
+        let route = route.unwrap();
+        assert!(route.contains("via 2001:2:0:1::2 dev dut1"), "{route}");
         assert_eq!(topology.pairs(true)[1].tx, "live:gen1");
         assert_eq!(topology.pairs(true)[1].dst_mac, "02:70:73:00:01:01");
     }

@@ -42,6 +42,7 @@ impl Test {
             size,
             flows,
             direction,
+            ..
         } = self.load;
         let flows = match flows {
             Flows::Many => "many flows",
@@ -52,7 +53,8 @@ impl Test {
             profile if profile == size.to_string() => String::new(),
             profile => format!(" ({profile})"),
         };
-        format!("{direction}, {} {flows}{profile}", size.in_words())
+        let (frames, routes) = (self.load.frames(), self.load.spread());
+        format!("{direction}, {frames} {flows}{routes}{profile}")
     }
 }
 
