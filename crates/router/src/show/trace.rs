@@ -8,6 +8,7 @@ use serde::Serialize;
 use graph::counters::NodeCounters;
 use graph::trace::{self, Names, Reader, Record};
 use graph::{Command, Handle, To};
+use wire::text::{Frame, Ip4, Ip6};
 
 use super::text::name;
 use crate::ip::show::adjacency;
@@ -204,10 +205,13 @@ fn describe(router: &Router, worker: &Handle, r: &Record) -> Vec<String> {
         _ => (of_node(router, worker, r), usize::from(r.l3)),
     };
     let bytes = r.packet_bytes();
-    let text = if l3 == 0 || l3 > bytes.len() {
-        format!("{:#}", wire::text::Frame(bytes))
-    } else {
-        format!("{:#}", wire::text::Ip4(&bytes[l3..]))
+    let packet = bytes.get(l3..).filter(|_| l3 > 0);
+    let text = match packet {
+        None => format!("{:#}", Frame(bytes)),
+        Some(packet) if packet.first().is_some_and(|first| first >> 4 == 6) => {
+            format!("{:#}", Ip6(packet))
+        }
+        Some(packet) => format!("{:#}", Ip4(packet)),
     };
     lines.extend(text.lines().map(str::to_owned));
     lines

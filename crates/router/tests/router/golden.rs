@@ -5,11 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
-use router::Route;
+use router::{Change, Route};
 use wire::craft::Packet;
-use wire::pcap;
+use wire::{ip, pcap};
 
 use crate::harness::*;
+use crate::ip6::neighbor6;
+use crate::ip6_nodes::{self, NEAR, address, between, good};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/router/golden")
@@ -101,21 +103,23 @@ fn timeless(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-#[test]
-fn golden() {
+/// Lets interface 1 receive the packets of a capture, applies `then`, and compares what comes of
+/// it; the files' names begin with `of`. `packets` are what the capture has.
+fn replay(of: &str, lab: &mut Lab, packets: &[Vec<u8>], then: Change) {
+    let name = |rest: &str| format!("{of}{rest}");
     if writes() {
-        compare("in.pcap", &capture(&packets()));
+        compare(&name("in.pcap"), &capture(packets));
     }
-    let file = std::fs::read(directory().join("in.pcap")).unwrap();
+    let file = std::fs::read(directory().join(name("in.pcap"))).unwrap();
     let reader = pcap::Reader::new(&file[..]).unwrap();
     let frames: Vec<_> = reader.map(|p| p.unwrap().bytes).collect();
-    let mut lab = lab();
     lab.router.trace_add("eth1-rx", 100).unwrap();
     lab.run();
     lab.receive(1, frames);
-    lab.apply(vec![neighbor(2, 9)]);
+    lab.apply(vec![then]);
     for id in 1..=4 {
-        compare(&format!("out-eth{id}.pcap"), &capture(&lab.sent(id)));
+        let out = name(&format!("out-eth{id}.pcap"));
+        compare(&out, &capture(&lab.sent(id)));
     }
     let mut counters = String::new();
     for (node, edge, n) in lab.edges() {
@@ -123,18 +127,71 @@ fn golden() {
             counters += &format!("{node} {edge} {n}\n");
         }
     }
-    compare("counters.txt", counters.as_bytes());
-    compare(
-        "errors.txt",
-        router::show::errors(&lab.router, &[])
-            .to_string()
-            .as_bytes(),
-    );
+    compare(&name("counters.txt"), counters.as_bytes());
+    let errors = router::show::errors(&lab.router, &[]).to_string();
+    compare(&name("errors.txt"), errors.as_bytes());
+    let trace = router::show::trace(&lab.router).to_string();
+    compare(&name("trace.txt"), timeless(&trace).as_bytes());
+    lab.check_buffers(0);
+}
+
+#[test]
+fn golden() {
+    let mut lab = lab();
+    replay("", &mut lab, &packets(), neighbor(2, 9));
     let interfaces = router::show::interfaces(&lab.router, None).unwrap();
     compare("interfaces.txt", interfaces.to_string().as_bytes());
     let graph = router::show::graph(&lab.router).to_string();
     compare("graph.txt", graph.as_bytes());
-    let trace = router::show::trace(&lab.router).to_string();
-    compare("trace.txt", timeless(&trace).as_bytes());
-    lab.check_buffers(0);
+}
+
+/// As [`packets`], of IPv6.
+fn packets6() -> Vec<Vec<u8>> {
+    let (near, far) = (address(NEAR), address(ip6_nodes::FAR));
+    let to_us = |p: Packet| p.macs(host_mac(1, 2), own_mac(1)).frame();
+    let with = |at: usize, byte: u8| {
+        let mut frame = good().frame();
+        frame[14 + at] = byte;
+        frame
+    };
+    vec![
+        good().flow_label(0x12345).tos(0xb8).frame(),
+        to_us(Packet::tcp6((near, 40000), (far, 80), 2, 7, 0)),
+        to_us(Packet::echo_request6(near, far, 1, 2)),
+        good().ttl(1).frame(),
+        between(NEAR, "2001:db8:9900::1").frame(),
+        between(NEAR, "2001:db8:6000::1").frame(),
+        between(NEAR, "2001:db8:6100::1").frame(),
+        between(NEAR, "2001:db8:6200::1").frame(),
+        good().frame_len(1600).frame(),
+        good()
+            .extension(ip::DESTINATION_OPTIONS, &[0, 1, 4, 0, 0, 0, 0])
+            .frame(),
+        good()
+            .extension(ip::FRAGMENT, &[0, 5, 1, 0, 0, 0, 9])
+            .frame(),
+        good()
+            .extension(ip::HOP_BY_HOP, &[0, 1, 4, 0, 0, 0, 0])
+            .frame(),
+        between(NEAR, "2001:db8:1::1").frame(),
+        between("fe80::2", "fe80::1").frame(),
+        between(NEAR, "ff02::1").frame(),
+        between("::1", ip6_nodes::FAR).frame(),
+        between(NEAR, "::1").frame(),
+        with(0, 0x40),
+        with(4, 0xff),
+        good().frame()[..53].to_vec(),
+        between(NEAR, "2001:db8:2::9").frame(),
+    ]
+}
+
+#[test]
+fn golden_ip6() {
+    let mut lab = ip6_nodes::lab().add_host();
+    lab.apply(vec![
+        route("2001:db8:6000::/40", Route::Blackhole),
+        route("2001:db8:6100::/40", Route::Unreachable),
+        route("2001:db8:6200::/40", Route::Prohibit),
+    ]);
+    replay("ip6-", &mut lab, &packets6(), neighbor6(2, "2001:db8:2::9"));
 }

@@ -11,12 +11,12 @@ use crate::harness::*;
 use crate::ip6::{lab as networks, neighbor6, via6};
 
 /// A sender on interface 1, and a destination behind interface 2.
-const NEAR: &str = "2001:db8:1::2";
-const FAR: &str = "2001:db8:4800::1";
+pub const NEAR: &str = "2001:db8:1::2";
+pub const FAR: &str = "2001:db8:4800::1";
 
 /// Networks 2001:db8:1 to 3 on the interfaces, host `::2` resolved on each, 2001:db8:4800::/40 by
 /// that on 2.
-fn lab() -> Lab {
+pub fn lab() -> Lab {
     let mut lab = networks();
     for id in 1..=3 {
         lab.apply(vec![neighbor6(id, &format!("2001:db8:{id}::2"))]);
@@ -26,16 +26,16 @@ fn lab() -> Lab {
     lab
 }
 
-fn address(text: &str) -> Ipv6Addr {
+pub fn address(text: &str) -> Ipv6Addr {
     text.parse().unwrap()
 }
 
-fn between(src: &str, dst: &str) -> Packet {
+pub fn between(src: &str, dst: &str) -> Packet {
     Packet::udp6((address(src), 1025), (address(dst), 12)).macs(host_mac(1, 2), own_mac(1))
 }
 
 /// A packet that is forwarded, as interface 1 receives it.
-fn good() -> Packet {
+pub fn good() -> Packet {
     between(NEAR, FAR)
 }
 
