@@ -53,9 +53,13 @@ impl Entry {
     }
 
     /// Lowest first: the order of the entries of a prefix.
-    pub fn rank(&self) -> (Table, u8, u32, Preference) {
-        let preference = self.advertised.unwrap_or(Preference::Medium);
-        (self.table, self.tos, self.metric, preference)
+    pub fn rank(&self) -> (Table, u8, u32) {
+        (self.table, self.tos, self.metric)
+    }
+
+    /// Which of those of equal rank comes first in a look-up (RFC 4191), before their order.
+    pub fn preference(&self) -> Preference {
+        self.advertised.unwrap_or(Preference::Medium)
     }
 
     /// Whether the kernel makes this IPv6 route and another of its kind and rank one with several
@@ -77,19 +81,24 @@ impl Entry {
         }
     }
 
-    /// Takes away the next hops that a deleted IPv6 route had. True if none is left.
+    /// Whether it has any of the next hops that a deleted IPv6 route had.
+    pub fn has(&self, gone: &Entry) -> bool {
+        (self.table, self.metric, self.kind) == (gone.table, gone.metric, gone.kind)
+            && match (self.hops.list(), gone.hops.list()) {
+                (Some(mine), Some(theirs)) => {
+                    mine.iter().any(|a| theirs.iter().any(|b| same(a, b)))
+                }
+                _ => self.hops == gone.hops,
+            }
+    }
+
+    /// Takes away the next hops that a deleted IPv6 route had, of which it has some. True if none is
+    /// left.
     pub fn lose(&mut self, gone: &Entry) -> bool {
-        if (self.table, self.metric, self.kind) != (gone.table, gone.metric, gone.kind) {
-            return false;
-        }
-        let (mine, theirs) = match (self.hops.list(), gone.hops.list()) {
-            (Some(mine), Some(theirs)) => (mine, theirs),
-            _ => return self.hops == gone.hops,
+        let (Some(mine), Some(theirs)) = (self.hops.list(), gone.hops.list()) else {
+            return true;
         };
-        let is_gone = |hop: &Hop| theirs.iter().any(|other| same(hop, other));
-        if !mine.iter().any(is_gone) {
-            return false;
-        }
+        let is_gone = |hop: &&Hop| theirs.iter().any(|other| same(hop, other));
         let left: Box<[Hop]> = mine.iter().filter(|hop| !is_gone(hop)).copied().collect();
         let empty = left.is_empty();
         self.hops = match *left {

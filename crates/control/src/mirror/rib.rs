@@ -6,7 +6,9 @@
 //! is.
 //!
 //! Of IPv6 the kernel makes routes by gateways with the same prefix, table and metric one route with
-//! several next hops. News of any of them shows them all, but a deletion names those that go.
+//! several next hops. News of any of them shows them all, but a deletion names those that go. Of
+//! routes from router advertisements with equal metrics the best preference wins. A replacement may
+//! leave the same route twice.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -53,18 +55,24 @@ impl<A: Ip> Default for Rib<A> {
 }
 
 impl<A: Ip> Rib<A> {
-    /// Inserts a route. News about a route that is there already changes nothing; a dump shows the
-    /// order as it is, and a route that stands elsewhere is moved.
+    /// Inserts a route. News about a route that is there already changes nothing, unless it takes the
+    /// place of another; a dump shows the order as it is, and a route that stands elsewhere is moved.
     pub fn insert(&mut self, prefix: Prefix<A>, entry: Entry, place: Place) {
         let generation = self.generation;
         if entry.table == Table::Default {
             self.last_resort.insert(prefix);
         }
         let list = self.routes.get_or_default(prefix);
-        match list.iter().position(|known| known.entry == entry) {
-            Some(_) if !self.dumping => return,
-            Some(at) => drop(list.remove(at)),
-            None => need(&mut self.users, prefix, &entry),
+        let replaced = replaced::<A>(list, &entry, place).filter(|_| !self.dumping);
+        let again = (A::FAMILY, place) == (Family::V6, Place::Replace);
+        // Of the same route twice, a dump shows each once.
+        let old = |known: &Marked| known.generation != generation;
+        let same = |known: &Marked| known.entry == entry;
+        let known = list.iter().position(|known| same(known) && old(known));
+        match known.or_else(|| list.iter().position(same)) {
+            Some(at) if self.dumping => drop(list.remove(at)),
+            Some(at) if !again || replaced.is_none_or(|old| old == at) => return,
+            _ => need(&mut self.users, prefix, &entry),
         }
         let rank = entry.rank();
         let behind = |known: &Marked| match known.entry.rank().cmp(&rank) {
@@ -74,7 +82,6 @@ impl<A: Ip> Rib<A> {
             Ordering::Greater => true,
         };
         let at = list.iter().position(behind).unwrap_or(list.len());
-        let replaced = replaced::<A>(list, &entry, place).filter(|_| !self.dumping);
         let marked = Marked { entry, generation };
         match replaced {
             Some(at) => {
@@ -94,10 +101,23 @@ impl<A: Ip> Rib<A> {
         match A::FAMILY {
             Family::V4 => self.retain(prefix, |known| known != entry),
             Family::V6 => {
-                if let Some(list) = self.routes.get_mut(prefix) {
-                    list.retain_mut(|known| !known.entry.lose(entry));
-                    self.tidy(prefix, Need::of(&entry.hops).collect());
+                let Some(list) = self.routes.get_mut(prefix) else {
+                    return;
+                };
+                let first = |like: fn(&Entry, &Entry) -> bool| {
+                    let lost = |k: &Marked| k.entry.has(entry) && like(&k.entry, entry);
+                    list.iter().position(lost)
+                };
+                // The closest to what is named: it is one route.
+                let lost = first(|known, gone| known == gone)
+                    .or_else(|| first(|known, gone| known.advertised == gone.advertised))
+                    .or_else(|| first(|_, _| true));
+                if let Some(at) = lost
+                    && list[at].entry.lose(entry)
+                {
+                    list.remove(at);
                 }
+                self.tidy(prefix, Need::of(&entry.hops).collect());
             }
         }
     }
@@ -222,19 +242,21 @@ fn replaced<A: Ip>(list: &[Marked], entry: &Entry, place: Place) -> Option<usize
             alike.or_else(|| first(|_, _| true))
         }
         (Family::V6, _) => {
-            first(|known, new| known.spreads() && new.spreads() || new.extends(known))
+            let siblings = first(|known, new| known.spreads() && new.spreads());
+            siblings.or_else(|| first(|known, new| new.extends(known)))
         }
         (Family::V4, _) => None,
     }
 }
 
-/// The first of a prefix's routes that can be used.
+/// The first of a prefix's routes that can be used, of those of its rank the preferred one.
 fn best(topology: &Topology, list: &[Marked]) -> Option<(Table, Action)> {
     let entries = list.iter().map(|known| &known.entry);
     let usable = entries.filter(|entry| entry.tos == 0);
     usable
-        .map(|entry| (entry.table, topology.action(entry)))
-        .find_map(|(table, action)| Some((table, action?)))
+        .filter_map(|entry| Some((entry, topology.action(entry)?)))
+        .min_by_key(|(entry, _)| (entry.rank(), entry.preference()))
+        .map(|(entry, action)| (entry.table, action))
 }
 
 fn need<A: Ip>(users: &mut HashMap<Need, Prefixes<A>>, prefix: Prefix<A>, entry: &Entry) {

@@ -282,14 +282,13 @@ enum News {
 impl Kernel {
     /// `ip -6 route append` of one hop, which is refused if it is there.
     fn add(&mut self, new: &Entry) -> News {
-        let rank = new.rank();
         let hop = new.hops.list().unwrap()[0];
         let twin =
             |old: &Entry| old.metric == new.metric && old.hops.list().unwrap().contains(&hop);
         if self.0.iter().any(twin) {
             return News::Nothing;
         }
-        let sibling = |old: &&mut Entry| old.rank() == rank && old.spreads() && new.spreads();
+        let sibling = |old: &&mut Entry| old.metric == new.metric && old.spreads() && new.spreads();
         if let Some(old) = self.0.iter_mut().find(sibling) {
             let before = old.hops.list().unwrap().to_vec();
             old.hops = Hops::Many([&before[..], &[hop]].concat().into());
@@ -301,21 +300,18 @@ impl Kernel {
             };
             return News::Added(shown, Place::Last);
         }
-        let at = self.0.iter().position(|old| old.rank() > rank);
+        let at = self.0.iter().position(|old| old.metric > new.metric);
         self.0.insert(at.unwrap_or(self.0.len()), new.clone());
         News::Added(new.clone(), Place::Last)
     }
 
-    /// `ip -6 route replace`, by a hop that no other route of its metric has.
+    /// `ip -6 route replace` (`fib6_add_rt2node`): of the routes with this metric, the first that
+    /// has siblings or has none, as the new one may have, or else the first. Whether another route
+    /// is the same as the new one is not looked at.
     fn replace(&mut self, new: &Entry) -> News {
-        let hop = new.hops.list().unwrap()[0];
-        let elsewhere = |old: &Entry| old.hops.list().unwrap().contains(&hop);
-        if self.0.iter().any(elsewhere) {
-            return News::Nothing;
-        }
         let first = |like: bool| {
             self.0.iter().position(|old| {
-                old.rank() == new.rank() && (!like || old.spreads() == new.spreads())
+                old.metric == new.metric && (!like || old.spreads() == new.spreads())
             })
         };
         match first(true).or_else(|| first(false)) {
@@ -327,11 +323,13 @@ impl Kernel {
         }
     }
 
-    /// `ip -6 route del`: one hop, or all of a route.
+    /// `ip -6 route del`: one hop, or all of a route; of the same route twice, the first.
     fn delete(&mut self, at: usize, all: bool) -> News {
-        let Some(old) = self.0.get_mut(at) else {
+        let Some(named) = self.0.get(at).cloned() else {
             return News::Nothing;
         };
+        let at = self.0.iter().position(|old| *old == named).unwrap();
+        let old = &mut self.0[at];
         match old.hops.list().unwrap() {
             [gone, left @ ..] if !all && !left.is_empty() => {
                 let shown = Entry {
@@ -345,7 +343,8 @@ impl Kernel {
         }
     }
 
-    /// The way of packets: interfaces and gateways in no order.
+    /// The way of packets: interfaces and gateways in no order. Of one metric the best preference
+    /// wins, and of equal ones the first route.
     fn effective(&self) -> Option<Vec<Path>> {
         let paths = |entry: &Entry| {
             let hops = entry
@@ -367,7 +366,13 @@ impl Kernel {
             let paths: Vec<Path> = paths.collect();
             (!paths.is_empty()).then_some(paths)
         };
-        self.0.iter().find_map(paths).map(sorted)
+        let mut usable: Vec<_> = self
+            .0
+            .iter()
+            .filter(|entry| paths(entry).is_some())
+            .collect();
+        usable.sort_by_key(|entry| (entry.metric, entry.advertised.unwrap_or(Preference::Medium)));
+        usable.first().and_then(|entry| paths(entry)).map(sorted)
     }
 }
 
@@ -428,8 +433,8 @@ proptest! {
         for (entry, what, at) in steps {
             let news = match what {
                 0..=4 => kernel.add(&entry),
-                5 => kernel.replace(&entry),
-                6..=8 => kernel.delete(at, false),
+                5 | 6 => kernel.replace(&entry),
+                7 | 8 => kernel.delete(at, false),
                 9 | 10 => kernel.delete(at, true),
                 _ => {
                     rib.begin();
