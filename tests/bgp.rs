@@ -1,13 +1,14 @@
 //! BIRD and FRR, unmodified, in the router's namespace: they learn routes over BGP from neighbours
 //! beyond the router, and traffic follows.
 
-use std::net::Ipv4Addr;
+use std::fmt::Display;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::harness::craft::Ip4;
+use crate::harness::craft::{Ip4, Ip6};
 use crate::harness::router::{forwards_to, is_to};
-use crate::harness::topology::{CONFIGURATION, H0, HOST, R0, ROUTER};
+use crate::harness::topology::{CONFIGURATION, H0, HOST, HOST6, R0, ROUTER, ROUTER6, ip6};
 use crate::harness::{
     Hosts, Netns, Process, Raw, Router, Spawn, cleanup, command, patience, skipped, until,
 };
@@ -15,6 +16,10 @@ use crate::harness::{
 /// The prefix that the neighbour announces, and an address in it.
 const PREFIX: &str = "203.0.113.0/24";
 const INSIDE: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 7);
+
+/// The same of IPv6.
+const PREFIX6: &str = "2001:db8:cb00::/40";
+const INSIDE6: Ipv6Addr = ip6(0xcb00, 7);
 
 /// The prefix that the daemon beside the router announces to the neighbour.
 const OURS: &str = "16.0.0.0/8";
@@ -68,7 +73,7 @@ fn neighbour(hosts: &Hosts, side: usize) -> Bird {
 }
 
 /// A session without its channels. It is retried at once and ends without a graceful restart.
-fn bird_session(name: &str, me: (Ipv4Addr, u32), peer: (Ipv4Addr, u32)) -> String {
+fn bird_session(name: &str, me: (impl Display, u32), peer: (impl Display, u32)) -> String {
     format!(
         "protocol bgp {name} {{ local {} as {}; neighbor {} as {};\n\
          connect retry time 1; connect delay time 1; error wait time 1, 2; graceful restart off;",
@@ -96,21 +101,28 @@ fn bird(hosts: &Hosts) -> Vec<Process> {
 
 /// Starts the daemon beside the router: FRR's zebra and bgpd.
 fn frr(hosts: &Hosts) -> Vec<Process> {
-    let directory = cleanup::directory().join(format!("{}-frr", hosts.router.name()));
-    std::fs::create_dir_all(&directory).unwrap();
-    // FRR's daemons become their own user, and write their sockets here.
-    command::run(&["chown", "frr:frrvty", &directory.display().to_string()]).unwrap();
-    let path = |name: &str| directory.join(name).display().to_string();
-    let zebra = write(&directory.join("zebra.conf"), "hostname zebra\n");
     let peers: String = HOST
         .iter()
         .map(|peer| {
             format!(" neighbor {peer} remote-as 65002\n neighbor {peer} timers connect 1\n")
         })
         .collect();
+    let families = format!(
+        " address-family ipv4 unicast\n  network {OURS}\n  maximum-paths 4\n exit-address-family\n"
+    );
+    frr_with(hosts, &(peers + &families))
+}
+
+/// FRR with these neighbours and families.
+fn frr_with(hosts: &Hosts, sessions: &str) -> Vec<Process> {
+    let directory = cleanup::directory().join(format!("{}-frr", hosts.router.name()));
+    std::fs::create_dir_all(&directory).unwrap();
+    // FRR's daemons become their own user, and write their sockets here.
+    command::run(&["chown", "frr:frrvty", &directory.display().to_string()]).unwrap();
+    let path = |name: &str| directory.join(name).display().to_string();
+    let zebra = write(&directory.join("zebra.conf"), "hostname zebra\n");
     let bgp = format!(
-        "router bgp 65001\n bgp router-id {}\n no bgp ebgp-requires-policy\n no bgp network import-check\n{peers} \
-         address-family ipv4 unicast\n  network {OURS}\n  maximum-paths 4\n exit-address-family\n",
+        "router bgp 65001\n bgp router-id {}\n no bgp ebgp-requires-policy\n no bgp network import-check\n{sessions}",
         ROUTER[1]
     );
     let bgp = write(&directory.join("bgpd.conf"), &bgp);
@@ -246,6 +258,116 @@ fn goes_and_comes(name: &str, hosts: &Hosts, peer: &Bird, (left, right): (&Raw, 
         "{name}: traffic was refused {gone:.1?} after the neighbour withdrew its route, \
          and arrived {back:.1?} after it announced it"
     );
+}
+
+/// What the neighbour on the right and the daemon say of their session over IPv6, which carries both
+/// families: IPv4 routes have an IPv6 next hop (RFC 8950).
+const BOTH: &str = "ipv6 { import all; export all; next hop self; };
+    ipv4 { import all; export all; next hop self; extended next hop on; }; }";
+
+/// The neighbour on the right with a session over IPv6.
+fn neighbour6(hosts: &Hosts) -> Bird {
+    let configuration = format!(
+        "router id {};\nprotocol device {{}}\n\
+         protocol static announced {{ ipv4; route {PREFIX} blackhole; }}\n\
+         protocol static announced6 {{ ipv6; route {PREFIX6} blackhole; }}\n{} {BOTH}\n",
+        HOST[1],
+        bird_session("peer", (HOST6[1], 65002), (ROUTER6[1], 65001)),
+    );
+    let name = format!("{}-peer6", hosts.right.name());
+    Bird::start(&hosts.right, &name, &configuration)
+}
+
+/// The daemon beside the router with a session over IPv6: BIRD.
+fn bird6(hosts: &Hosts) -> Vec<Process> {
+    let configuration = format!(
+        "router id {};\nprotocol device {{}}\n\
+         protocol kernel {{ ipv4 {{ export where source = RTS_BGP; }}; }}\n\
+         protocol kernel {{ ipv6 {{ export where source = RTS_BGP; }}; }}\n{} {BOTH}\n",
+        ROUTER[1],
+        bird_session("right", (ROUTER6[1], 65001), (HOST6[1], 65002)),
+    );
+    let name = format!("{}-own6", hosts.router.name());
+    vec![Bird::start(&hosts.router, &name, &configuration).process]
+}
+
+/// The same: FRR.
+fn frr6(hosts: &Hosts) -> Vec<Process> {
+    let peer = HOST6[1];
+    let activate = |family: &str| {
+        format!(
+            " address-family {family} unicast\n  neighbor {peer} activate\n exit-address-family\n"
+        )
+    };
+    let sessions = format!(
+        " neighbor {peer} remote-as 65002\n neighbor {peer} timers connect 1\n \
+         neighbor {peer} capability extended-nexthop\n{}{}",
+        activate("ipv4"),
+        activate("ipv6")
+    );
+    frr_with(hosts, &sessions)
+}
+
+/// Whether packets of both families to the neighbour's prefixes arrive on the right.
+fn both_arrive(left: &Raw, right: &Raw) -> bool {
+    right.drain(Duration::from_millis(20));
+    left.send(&packet(0));
+    left.send(&Ip6::udp(ip6(0x1600, 1), INSIDE6, 1, 26).frame(H0, R0));
+    let arrives = |to_it: &dyn Fn(&[u8]) -> bool| {
+        right
+            .expect(Duration::from_millis(100), |frame| to_it(frame))
+            .is_some()
+    };
+    arrives(&|frame| is_to(frame, INSIDE))
+        && arrives(&|frame| frame[12..14] == [0x86, 0xdd] && frame[38..54] == INSIDE6.octets())
+}
+
+fn both_families_follow(name: &str, daemon: fn(&Hosts) -> Vec<Process>) {
+    let hosts = Hosts::new(1500, true);
+    hosts.speak_ip6();
+    let (left, right) = hosts.raw();
+    let router = Router::start(&hosts.router, CONFIGURATION);
+    let peer = neighbour6(&hosts);
+    let own = daemon(&hosts);
+    let log = || own.iter().map(Process::log).collect::<String>();
+    let learned = until(patience(), || {
+        let [ip4, ip6] = [("", PREFIX), ("-6 ", PREFIX6)].map(|(family, prefix)| {
+            let shown = hosts.router.ip(&format!("{family}route show {prefix}"));
+            shown.unwrap_or_default()
+        });
+        ip4.contains("via inet6") && ip6.contains("via")
+    });
+    assert!(
+        learned,
+        "{name} learned not both: {}{}",
+        log(),
+        peer.control("show protocols all")
+    );
+    let arrive = || until(patience(), || both_arrive(&left, &right));
+    assert!(arrive(), "{}", router.process.log());
+    for of in ["announced", "announced6"] {
+        peer.control(&format!("disable {of}"));
+        let gone = until(patience(), || !both_arrive(&left, &right));
+        assert!(gone, "{name}: traffic goes on without the route of {of}");
+        peer.control(&format!("enable {of}"));
+        assert!(arrive(), "{name}: {of} does not come back");
+    }
+}
+
+#[test]
+fn both_families_follow_bird() {
+    let test = "both_families_follow_bird";
+    if !skipped(test, &["ip", "ethtool", "bird", "birdc"]) {
+        both_families_follow("bird", bird6);
+    }
+}
+
+#[test]
+fn both_families_follow_frr() {
+    let needs = ["ip", "ethtool", "bird", "birdc", "zebra", "bgpd"];
+    if !skipped("both_families_follow_frr", &needs) {
+        both_families_follow("frr", frr6);
+    }
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::harness::craft::{Ip4, Mac};
+use crate::harness::craft::{Ip4, Ip6, Mac};
 use crate::harness::router::{forwards, is_to};
-use crate::harness::topology::{CONFIGURATION, H0, H1, HOST, R0, ROUTER, text};
+use crate::harness::topology::{CONFIGURATION, H0, H1, HOST, R0, ROUTER, ip6, text};
 use crate::harness::{Directory, Hosts, Netns, Raw, Router, patience, skipped, until};
 
 /// Processor seconds that a process has used (`/proc/<pid>/stat`, fields 14 and 15, hundredths of a
@@ -47,6 +47,17 @@ fn assert_first_arrives(left: &Raw, right: &Raw, round: u8) {
     assert!(first.is_some(), "the first packet after idle was lost");
 }
 
+/// The same of IPv6.
+fn assert_first_of_ip6_arrives(left: &Raw, right: &Raw, round: u16) {
+    right.drain(Duration::from_millis(1));
+    let dst = ip6(0x4800, round);
+    left.send(&Ip6::udp(ip6(0x1600, 1), dst, 1, 26).frame(H0, R0));
+    let first = right.expect(patience(), |frame| {
+        frame[12..14] == [0x86, 0xdd] && frame[38..54] == dst.octets()
+    });
+    assert!(first.is_some(), "the first IPv6 packet after idle was lost");
+}
+
 #[test]
 fn idle_router_sleeps_and_first_packet_is_not_lost() {
     if skipped(
@@ -56,15 +67,18 @@ fn idle_router_sleeps_and_first_packet_is_not_lost() {
         return;
     }
     let hosts = Hosts::new(1500, false);
+    hosts.add_ip6();
     let (left, right) = hosts.raw();
     let router = Router::start(&hosts.router, CONFIGURATION);
     assert!(forwards(&left, &right));
     assert_idle(&[&router]);
+    // Long enough for a worker to fall asleep again; if it has not, the packet arrives all the same.
+    let asleep = || std::thread::sleep(Duration::from_millis(100));
     for round in 0..5 {
         assert_first_arrives(&left, &right, round);
-        // Long enough for a worker to fall asleep again; if it has not, the packet arrives all the
-        // same.
-        std::thread::sleep(Duration::from_millis(100));
+        asleep();
+        assert_first_of_ip6_arrives(&left, &right, round.into());
+        asleep();
     }
 }
 

@@ -24,3 +24,4 @@ mod show;
 mod taps;
 mod tcp;
 mod testpmd;
+mod unnumbered;
