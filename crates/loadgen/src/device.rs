@@ -2,9 +2,11 @@
 //! live frames, an XDP program that counts.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::histogram::Times;
 use crate::model::units::Pps;
 use crate::receive::flow::Flow;
 
@@ -56,6 +58,27 @@ impl std::iter::Sum for Count {
     }
 }
 
+/// How well a schedule was kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Pacing {
+    /// How long after it was due each packet was taken by the port, of all runs. Packets that are
+    /// sent without a limit are not due at any time.
+    pub late: Times,
+    /// Time from the first packet of the latest run to its last one: n packets have n - 1 gaps.
+    pub span: Duration,
+    /// Packets of that run.
+    pub packets: u64,
+}
+
+impl Pacing {
+    /// Rate of the latest run, from its first packet to its last. None if there are less than two.
+    pub fn pps(&self) -> Option<Pps> {
+        let seconds = self.span.as_secs_f64();
+        let gaps = self.packets.saturating_sub(1);
+        (gaps > 0 && seconds > 0.0).then(|| Pps(gaps as f64 / seconds))
+    }
+}
+
 /// Why a device of the load tester failed, in one line.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -81,6 +104,11 @@ pub trait Transmitter: Send {
     /// How many attempts found the port full.
     fn queue_full(&self) -> u64 {
         0
+    }
+
+    /// How well the schedule was kept. None where nobody looks.
+    fn pacing(&self) -> Option<Pacing> {
+        None
     }
 
     /// Whether everything has been sent: only a profile of bursts comes to an end.

@@ -15,6 +15,7 @@
 pub mod clock;
 pub mod device;
 pub mod dry;
+pub mod histogram;
 pub mod json;
 pub mod live_plan;
 pub mod measure;

@@ -9,8 +9,9 @@ use std::time::Duration;
 use graph::counters::Counter;
 use graph::{Buffers, Desc, Frame, Port};
 
-use crate::clock::Nanos;
-use crate::device::{Count, Failure, Transmitter};
+use crate::clock::{Clock, Nanos};
+use crate::device::{Count, Failure, Pacing, Transmitter};
+use crate::histogram::Histogram;
 use crate::model::load::Load;
 use crate::model::stream::Stream;
 use crate::model::units::{FCS, Pps};
@@ -38,6 +39,12 @@ struct Shared {
     /// By stream.
     sent: Box<[Sent]>,
     queue_full: Counter,
+    /// How long after they were due packets left.
+    late: Histogram,
+    /// When the first and the last packet of the latest run left, in nanoseconds, and how many did.
+    first: Counter,
+    last: Counter,
+    run: Counter,
     /// Whether the profile has come to its end.
     over: AtomicBool,
     alive: AtomicBool,
@@ -114,6 +121,21 @@ impl Transmitter for Generator {
         self.shared.queue_full.get()
     }
 
+    fn pacing(&self) -> Option<Pacing> {
+        let Shared {
+            late,
+            first,
+            last,
+            run,
+            ..
+        } = &*self.shared;
+        Some(Pacing {
+            late: late.read(),
+            span: Nanos(last.get()).since(Nanos(first.get())),
+            packets: run.get(),
+        })
+    }
+
     fn stop(&mut self) -> Result<(), Failure> {
         self.want(Pps(0.0));
         self.settle()
@@ -132,8 +154,13 @@ enum State {
     Stopping(Nanos, Nanos),
 }
 
-/// A packet that is built: its stream, and its length.
-type Built = (usize, usize);
+/// A packet that is built.
+struct Built {
+    stream: usize,
+    len: usize,
+    /// When it is due; None if it is sent as soon as the port takes it.
+    due: Option<Nanos>,
+}
 
 /// The sending half of a port, run by its thread.
 pub struct Sender {
@@ -162,6 +189,10 @@ impl Sender {
             scheduled: Counter::default(),
             sent: streams.iter().map(|_| Sent::default()).collect(),
             queue_full: Counter::default(),
+            late: Histogram::default(),
+            first: Counter::default(),
+            last: Counter::default(),
+            run: Counter::default(),
             over: AtomicBool::new(false),
             alive: AtomicBool::new(true),
         });
@@ -197,8 +228,9 @@ impl Sender {
     }
 
     /// Sends what is due. Returns how many packets the port took.
-    pub fn poll(&mut self, now: Nanos, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
+    pub fn poll(&mut self, clock: &impl Clock, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
         let wanted = self.shared.wanted.load(Relaxed);
+        let now = clock.now();
         if wanted != self.seen {
             self.change(now, f64::from_bits(wanted), wanted);
         }
@@ -212,7 +244,7 @@ impl Sender {
             self.give_up(Nanos(now.0.saturating_sub(self.backlog.as_nanos() as u64)));
         }
         self.build(until, now, bufs);
-        let took = self.offer(port, bufs);
+        let took = self.offer(clock, port, bufs);
         self.shared.scheduled.set(self.scheduled);
         if let State::Stopping(_, deadline) = self.state
             && (now >= deadline || (self.pending.is_empty() && took == 0))
@@ -250,6 +282,7 @@ impl Sender {
         match self.state {
             State::Stopped => {
                 self.shared.over.store(false, Relaxed);
+                self.shared.run.set(0);
                 self.schedule.start(now, factor);
             }
             State::Unlimited if next == State::Paced => {
@@ -277,7 +310,7 @@ impl Sender {
         while self.pending.len() < BURST {
             // A packet that is taken off the schedule is built, so there has to be a buffer.
             let Some(buffer) = bufs.alloc() else { return };
-            let Some((stream, _)) = self.schedule.next(until) else {
+            let Some((stream, at)) = self.schedule.next(until) else {
                 bufs.free(buffer);
                 return;
             };
@@ -287,20 +320,32 @@ impl Sender {
                 return;
             };
             self.pending.put(desc);
-            self.built.push_back((stream, len));
+            let due = counts.then_some(at);
+            self.built.push_back(Built { stream, len, due });
         }
     }
 
     /// Offers the packets that are built, and counts those that the port takes.
-    fn offer(&mut self, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
+    fn offer(&mut self, clock: &impl Clock, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
         let ready = self.pending.len();
         if ready == 0 {
             return 0;
         }
         let took = self.pending.offer(ready, |batch| port.tx(bufs, batch));
+        let left = clock.now();
+        if took > 0 {
+            if self.shared.run.get() == 0 {
+                self.shared.first.set(left.0);
+            }
+            self.shared.last.set(left.0);
+            self.shared.run.add(took as u64);
+        }
         // Packets of one stream mostly come in a row: one addition for all of them.
         let (mut of, mut row) = (0, Count::default());
-        for (stream, len) in self.built.drain(..took) {
+        for Built { stream, len, due } in self.built.drain(..took) {
+            if let Some(due) = due {
+                self.shared.late.add(left.0.saturating_sub(due.0));
+            }
             if stream != of {
                 self.shared.sent[of].add(std::mem::take(&mut row));
                 of = stream;

@@ -101,7 +101,7 @@ impl Line {
     /// Serves the port once. Returns whether packets moved.
     fn poll(&mut self, clock: &Monotonic, bufs: &mut Buffers) -> bool {
         let received = self.sink.poll(clock, &mut *self.port, bufs);
-        let sent = self.sender.poll(clock.now(), &mut *self.port, bufs);
+        let sent = self.sender.poll(clock, &mut *self.port, bufs);
         self.port.flush(bufs);
         received + sent > 0
     }

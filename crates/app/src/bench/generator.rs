@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use graph::pool::STRIDE;
 use graph::{Batch, Buffers, Desc, Frame, Pool, Port};
-use loadgen::clock::Nanos;
+use loadgen::clock::{Monotonic, Nanos};
 use loadgen::device::Transmitter;
 use loadgen::dry::Dry;
 use loadgen::model::profile::{self, Tunables, Way};
@@ -109,11 +109,12 @@ impl Scenario {
     }
 
     fn round(&mut self, port: &mut Keep, bufs: &mut Buffers) -> Result<(), Box<dyn Error>> {
+        let clock = Monotonic::new();
         let mut spent = Duration::ZERO;
         for _ in 0..BATCHES {
             let begin = Instant::now();
             while port.0.len() < BATCH {
-                if self.sender.poll(Nanos(0), port, bufs) == 0 {
+                if self.sender.poll(&clock, port, bufs) == 0 {
                     return Err(format!("{}: the generator stopped", self.name).into());
                 }
             }

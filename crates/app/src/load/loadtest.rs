@@ -241,7 +241,12 @@ impl Loadtest {
         .map_err(|e| e.to_string())?;
         drop(progress);
         let streams = streams::rows(&ports.paths, ways);
-        let document = json!({ "sender": ports.sender, "search": &found, "streams": streams });
+        let document = json!({
+            "sender": ports.sender,
+            "search": &found,
+            "streams": streams,
+            "pacing": streams::pacing(&ports.paths, ways),
+        });
         self.write(&document, || {
             outcome::of_search(&self.traffic, ports.sender, ways, found.clone())
         })?;
@@ -276,6 +281,7 @@ impl Loadtest {
         };
         let mut document = json::result(&about, plan, &ramp);
         document["parshall"]["streams"] = streams::rows(&ports.paths, ways);
+        document["parshall"]["pacing"] = streams::pacing(&ports.paths, ways);
         let run = outcome::of_ramp(&self.traffic, ports.sender, ways, &ramp, self.loss);
         self.write(&document, || run.clone())?;
         self.say(&text::of_ramp(&ramp, &run, self.loss));

@@ -9,13 +9,14 @@ use clap::Args;
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use loadgen::device::{Count, Transmitter};
+use loadgen::device::{Count, Pacing, Transmitter};
 use loadgen::model::rate::Rate;
 use loadgen::model::units::{Pps, WIRE_OVERHEAD};
 
 use super::dry;
 use super::ports::{self, TestPorts};
 use super::spec::Spec;
+use super::text;
 use super::traffic::{Sending, Traffic, duration};
 use crate::output::{self, write_json};
 
@@ -117,8 +118,15 @@ impl Send {
             due: tx.due() - due,
             sent: tx.sent().into_iter().sum::<Count>().since(before),
             seconds,
+            pacing: tx.pacing(),
         };
-        self.line(&format!("in total: {}", amount(all.sent, seconds)));
+        self.line(&format!("in total: {}", amount(all.sent, all.gaps())));
+        if all.short() > 0 {
+            self.line(&text::of_shortfall(all.short(), all.due));
+        }
+        if let Some(late) = all.pacing.and_then(|pacing| text::of_late(&pacing.late)) {
+            self.line(&late);
+        }
         if let Some(file) = &self.json {
             write_json(file, &self.result(&sending, &ports, &*tx, &all))?;
         }
@@ -193,8 +201,10 @@ impl Send {
             "rate_pps": all.rate.is_limited().then_some(all.rate.0),
             "due": all.due,
             "packets": all.sent.packets,
+            "short": all.short(),
             "bytes": all.sent.bytes,
-            "pps": all.sent.packets as f64 / all.seconds,
+            "pps": all.sent.packets as f64 / all.gaps(),
+            "late": all.pacing.map(|pacing| pacing.late).filter(|late| late.measured > 0),
             "queue_full": tx.queue_full(),
             "streams": streams.collect::<Vec<_>>(),
         })
@@ -208,6 +218,21 @@ struct All {
     due: u64,
     sent: Count,
     seconds: f64,
+    pacing: Option<Pacing>,
+}
+
+impl All {
+    /// Packets that were due and not sent.
+    fn short(&self) -> u64 {
+        self.due.saturating_sub(self.sent.packets)
+    }
+
+    /// The seconds that as many gaps take as there are packets, if that is known; otherwise those
+    /// from start to stop, which at slow rates are up to a gap more or less.
+    fn gaps(&self) -> f64 {
+        let pps = self.pacing.and_then(|pacing| pacing.pps());
+        pps.map_or(self.seconds, |pps| self.sent.packets as f64 / pps.0)
+    }
 }
 
 /// Packets and their rate, on layer 2 and on the wire.

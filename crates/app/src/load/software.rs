@@ -105,7 +105,7 @@ impl Receiver for Queues {
         let streams = queues.first().map_or(0, Vec::len);
         let of = |stream: usize| {
             let flows = queues.iter().filter_map(|q| q.get(stream)?.clone());
-            let mut flows = flows.filter(|flow| flow.measured > 0);
+            let mut flows = flows.filter(|flow| flow.latency.measured > 0);
             flows.next().filter(|_| flows.next().is_none())
         };
         (0..streams).map(of).collect()

@@ -1,5 +1,6 @@
 //! Results of a load test as text for people.
 
+use loadgen::histogram::Times;
 use loadgen::measure::ramp::Ramp;
 use loadgen::measure::search::Found;
 use loadgen::measure::trial::Trial;
@@ -69,6 +70,30 @@ pub fn of_trial(what: &str, trial: &Trial) -> String {
     )
 }
 
+/// Packets that a generator did not send although they were due.
+pub fn of_shortfall(short: u64, due: u64) -> String {
+    let share = percent(short as f64 / due as f64);
+    format!("short: {short} of {due} packets that were due were not sent ({share})")
+}
+
+/// How long after they were due packets left. None if none were due at any time.
+pub fn of_late(late: &Times) -> Option<String> {
+    (late.measured > 0).then(|| {
+        format!(
+            "late by: half up to {}, 99 % up to {}, 99.9 % up to {}, all up to {}",
+            micros(late.p50),
+            micros(late.p99),
+            micros(late.p99_9),
+            micros(late.max)
+        )
+    })
+}
+
+/// Nanoseconds as microseconds.
+fn micros(nanos: u64) -> String {
+    format!("{:.1} us", nanos as f64 / 1e3)
+}
+
 /// A share in percent, with enough digits to show that it is not zero.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
@@ -87,6 +112,27 @@ mod tests {
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(0.000_012), "0.0012 %");
         assert_eq!(percent(0.5), "50.00 %");
+    }
+
+    #[test]
+    fn what_was_late_or_short_is_said() {
+        let late = Times {
+            measured: 9,
+            p50: 1234,
+            p99: 20_000,
+            p99_9: 1_000_000,
+            max: 1_000_001,
+            ..Times::default()
+        };
+        assert_eq!(
+            of_late(&late).unwrap(),
+            "late by: half up to 1.2 us, 99 % up to 20.0 us, 99.9 % up to 1000.0 us, all up to 1000.0 us"
+        );
+        assert_eq!(of_late(&Times::default()), None);
+        assert_eq!(
+            of_shortfall(5, 1000),
+            "short: 5 of 1000 packets that were due were not sent (0.50 %)"
+        );
     }
 
     #[test]

@@ -5,28 +5,22 @@ use graph::counters::Counter;
 use serde::Serialize;
 
 use crate::clock::Nanos;
+use crate::histogram::{Histogram, Times};
 use crate::source::mark::{FIRST_SEQUENCE, Trailer};
 
 /// Sequence numbers that are remembered, to tell a late packet from one that came twice.
 const WINDOW: u32 = 1 << 14;
-/// Bits of a latency that a bucket of the histogram keeps: an error below 1 %.
-const PRECISION: u32 = 7;
-/// Buckets: below 2^PRECISION one a nanosecond, above 2^PRECISION for each power of two.
-const BUCKETS: usize = ((64 - PRECISION as usize) + 1) << PRECISION;
 
 /// The counters of a flow; any thread may read them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FlowCounters {
     missing: Counter,
     late: Counter,
     twice: Counter,
     old: Counter,
-    /// Sum, smallest (plus 1, 0: none) and largest latency, and jitter, in nanoseconds.
-    sum: Counter,
-    min: Counter,
-    max: Counter,
+    /// Sum of the changes from packet to packet in sixteenths of nanoseconds, smoothed.
     jitter: Counter,
-    histogram: Box<[Counter]>,
+    latency: Histogram,
 }
 
 /// The state of a flow at one moment. Latencies are in nanoseconds.
@@ -40,67 +34,16 @@ pub struct Flow {
     pub duplicates: u64,
     /// Packets of an earlier run.
     pub old: u64,
-    /// Packets whose latency was measured.
-    pub measured: u64,
-    /// Smallest latency.
-    pub min: u64,
-    /// Mean latency.
-    pub avg: f64,
-    /// Half of all packets took no longer.
-    pub p50: u64,
-    /// 90 % took no longer.
-    pub p90: u64,
-    /// 99 % took no longer.
-    pub p99: u64,
-    /// 99.9 % took no longer.
-    pub p99_9: u64,
-    /// Largest latency.
-    pub max: u64,
+    /// How long packets took.
+    #[serde(flatten)]
+    pub latency: Times,
     /// Mean change from packet to packet, smoothed (RFC 3550 section 6.4.1).
     pub jitter: u64,
 }
 
-impl Default for FlowCounters {
-    fn default() -> Self {
-        Self {
-            missing: Counter::default(),
-            late: Counter::default(),
-            twice: Counter::default(),
-            old: Counter::default(),
-            sum: Counter::default(),
-            min: Counter::default(),
-            max: Counter::default(),
-            jitter: Counter::default(),
-            histogram: (0..BUCKETS).map(|_| Counter::default()).collect(),
-        }
-    }
-}
-
-/// The bucket of a latency.
-fn bucket(nanos: u64) -> usize {
-    let spare = (64 - nanos.leading_zeros()).saturating_sub(PRECISION + 1);
-    let mantissa = usize::try_from(nanos >> spare).unwrap_or(usize::MAX);
-    ((spare as usize) << PRECISION) + mantissa
-}
-
-/// The largest latency in a bucket.
-fn upper(bucket: usize) -> u64 {
-    let spare = (bucket >> PRECISION).saturating_sub(1);
-    let mantissa = (bucket - (spare << PRECISION)) as u64;
-    // The last bucket ends where u64 does, which a shift to the left cannot say.
-    (mantissa << spare) | ((1u64 << spare) - 1)
-}
-
 impl FlowCounters {
     fn measure(&self, latency: u64, before: Option<u64>) {
-        self.sum.add(latency);
-        if self.min.get() == 0 || latency < self.min.get() - 1 {
-            self.min.set(latency.saturating_add(1));
-        }
-        self.max.set(self.max.get().max(latency));
-        if let Some(bucket) = self.histogram.get(bucket(latency)) {
-            bucket.add(1);
-        }
+        self.latency.add(latency);
         if let Some(before) = before {
             let (change, jitter) = (latency.abs_diff(before), self.jitter.get());
             // Counted in sixteenths, so that small changes are not lost.
@@ -110,35 +53,12 @@ impl FlowCounters {
 
     /// The state now.
     pub fn read(&self) -> Flow {
-        let histogram: Vec<u64> = self.histogram.iter().map(Counter::get).collect();
-        let measured: u64 = histogram.iter().sum();
-        let max = self.max.get();
-        let below = |share: f64| {
-            let wanted = (measured as f64 * share).ceil().max(1.0);
-            let mut seen = 0;
-            let place = histogram.iter().position(|count| {
-                seen += count;
-                seen as f64 >= wanted
-            });
-            place.map_or(0, |bucket| upper(bucket).min(max))
-        };
         Flow {
             missing: self.missing.get(),
             out_of_order: self.late.get(),
             duplicates: self.twice.get(),
             old: self.old.get(),
-            measured,
-            min: self.min.get().saturating_sub(1),
-            avg: if measured == 0 {
-                0.0
-            } else {
-                self.sum.get() as f64 / measured as f64
-            },
-            p50: below(0.5),
-            p90: below(0.9),
-            p99: below(0.99),
-            p99_9: below(0.999),
-            max,
+            latency: self.latency.read(),
             jitter: self.jitter.get() / 16,
         }
     }
@@ -273,35 +193,24 @@ mod tests {
     }
 
     #[test]
-    fn latencies_are_spread_out() {
+    fn latencies_and_their_changes_are_measured() {
         let packets: Vec<_> = (0..1000)
             .map(|i| (1, i, 1000 * (u64::from(i) + 1)))
             .collect();
         let flow = follow(&packets);
-        assert_eq!((flow.measured, flow.min, flow.max), (1000, 1000, 1_000_000));
-        assert_eq!((flow.avg, flow.jitter), (500_500.0, 1000));
-        for (found, exact) in [
-            (flow.p50, 500_000),
-            (flow.p90, 900_000),
-            (flow.p99, 990_000),
-            (flow.p99_9, 999_000),
-        ] {
-            assert!(
-                found >= exact && found as f64 <= exact as f64 * 1.01,
-                "{found} {exact}"
-            );
-        }
+        let Times {
+            measured,
+            min,
+            max,
+            avg,
+            ..
+        } = flow.latency;
+        assert_eq!((measured, min, max), (1000, 1000, 1_000_000));
+        assert_eq!((avg, flow.jitter), (500_500.0, 1000));
         assert_eq!(follow(&[]), Flow::default());
     }
 
     proptest! {
-        #[test]
-        fn buckets_are_close(nanos: u64) {
-            let top = upper(bucket(nanos));
-            prop_assert!(bucket(nanos) < BUCKETS);
-            prop_assert!(top >= nanos && (top - nanos) as f64 <= nanos as f64 / 100.0, "{top}");
-        }
-
         /// However packets are lost, doubled and shuffled nearby, every one is accounted for.
         #[test]
         fn everything_is_accounted_for(fates in proptest::collection::vec((0u8..4, 0usize..20), 1..300)) {
