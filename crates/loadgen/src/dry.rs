@@ -1,6 +1,7 @@
 //! What a profile would send, and when, without a port.
 
 use crate::clock::Nanos;
+use crate::model::divide::divide;
 use crate::model::load::Load;
 use crate::model::stream::Stream;
 use crate::model::units::Pps;
@@ -9,10 +10,15 @@ use crate::source::fields::Fields;
 use crate::source::mark::counters_of;
 
 /// The packets of a port in their order, from time 0 on.
-pub struct Dry {
+pub struct Dry(Vec<Core>);
+
+/// What one core sends.
+struct Core {
     schedule: Schedule,
     sources: Vec<Fields>,
     frame: Vec<u8>,
+    /// The packet in `frame`: its time, its stream and its length.
+    ready: Option<(Nanos, usize, usize)>,
 }
 
 impl Dry {
@@ -20,6 +26,30 @@ impl Dry {
     /// at `rate`; an unlimited one stands for multiplier 1. `entropy` is the seed of streams that
     /// ask for a different one every time.
     pub fn new(streams: &[(Stream, Pps)], rate: Pps, entropy: u32) -> Self {
+        Self(vec![Core::new(streams, rate, entropy)])
+    }
+
+    /// The same, divided among `cores` (1 or more) and put together again by time.
+    pub fn divided(streams: &[(Stream, Pps)], cores: u32, rate: Pps, entropy: u32) -> Self {
+        let cores = divide(streams, cores).into_iter();
+        Self(cores.map(|s| Core::new(&s, rate, entropy)).collect())
+    }
+
+    /// The next packet that is due at `until` or before: its time, its stream and its bytes. None
+    /// if there is none.
+    pub fn next(&mut self, until: Nanos) -> Option<(Nanos, usize, &[u8])> {
+        for core in &mut self.0 {
+            core.make(until);
+        }
+        let ready = self.0.iter_mut().filter(|core| core.ready.is_some());
+        let core = ready.min_by_key(|core| core.ready)?;
+        let (at, stream, len) = core.ready.take()?;
+        Some((at, stream, &core.frame[..len]))
+    }
+}
+
+impl Core {
+    fn new(streams: &[(Stream, Pps)], rate: Pps, entropy: u32) -> Self {
         let mut schedule = Schedule::new(streams.iter().map(|(s, pps)| (s, *pps)));
         let factor = Load::of(streams).map_or(1.0, |load| load.factor(rate));
         schedule.start(Nanos(0), factor);
@@ -32,14 +62,17 @@ impl Dry {
                 .map(|((s, _), counter)| Fields::new(s, entropy, counter))
                 .collect(),
             frame: vec![0; longest.unwrap_or(0)],
+            ready: None,
         }
     }
 
-    /// The next packet that is due at `until` or before: its time, its stream and its bytes. None
-    /// if there is none.
-    pub fn next(&mut self, until: Nanos) -> Option<(Nanos, usize, &[u8])> {
-        let (stream, at) = self.schedule.next(until)?;
-        let len = self.sources[stream].write(at, &mut self.frame);
-        Some((at, stream, &self.frame[..len]))
+    /// Makes the next packet that is due at `until` or before, if none is ready.
+    fn make(&mut self, until: Nanos) {
+        if self.ready.is_none()
+            && let Some((stream, at)) = self.schedule.next(until)
+        {
+            let len = self.sources[stream].write(at, &mut self.frame);
+            self.ready = Some((at, stream, len));
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
 use crate::clock::Nanos;
+use crate::model::share::Share;
 use crate::model::stream::{Mode, Stream};
 use crate::model::units::Pps;
 
@@ -50,6 +51,11 @@ fn gap(pps: f64) -> Fixed {
     if pps > 0.0 { scaled(1e9 / pps) } else { FAR }
 }
 
+/// `count` gaps, up to the far end of time.
+fn times(gap: Fixed, count: u64) -> Fixed {
+    gap.saturating_mul(count.into()).min(FAR)
+}
+
 /// Slots of dummy streams that are passed at a time.
 const DUMMIES: u32 = 1024;
 
@@ -65,8 +71,11 @@ struct Run {
     self_start: bool,
     dummy: bool,
     is_fixed: bool,
-    /// Time from packet to packet at the present rate.
+    /// Which of its packets are sent here.
+    share: Share,
+    /// Time from packet to packet of the whole stream at the present rate, and of those sent here.
     gap: Fixed,
+    stride: Fixed,
     active: bool,
     /// Whether the time to its next packet is one that no rate changes.
     waits: bool,
@@ -94,10 +103,12 @@ impl Run {
             isg: micros(stream.isg),
             next: stream.next,
             action_count: stream.action_count,
-            self_start: stream.self_start,
+            self_start: stream.self_start && stream.share.is_some(),
             dummy: stream.dummy,
             is_fixed: stream.is_fixed(),
-            gap: gap(pps.0),
+            share: stream.share.unwrap_or(Share::WHOLE),
+            gap: 0,
+            stride: 0,
             active: false,
             waits: false,
             packets: 0,
@@ -109,6 +120,22 @@ impl Run {
     fn pace(&mut self, factor: f64) {
         let factor = if self.is_fixed { 1.0 } else { factor };
         self.gap = gap(self.pps.0 * factor);
+        self.stride = times(self.gap, self.share.cores.into());
+    }
+
+    /// Time from the first packet of a burst to the first one that is sent here.
+    fn phase(&self) -> Fixed {
+        times(self.gap, self.share.core.into())
+    }
+
+    /// Time from the last packet of a burst that is sent here to its last one.
+    fn rest(&self) -> Fixed {
+        let (Mode::SingleBurst { packets } | Mode::MultiBurst { packets, .. }) = self.mode else {
+            return 0;
+        };
+        let Share { core, cores } = self.share;
+        let last = u64::from(core) + self.share.of(packets).saturating_sub(1) * u64::from(cores);
+        times(self.gap, (packets - 1).saturating_sub(last))
     }
 
     /// Starts at `at`; returns the time of its first packet.
@@ -116,12 +143,14 @@ impl Run {
         (self.active, self.waits) = (true, true);
         (self.packets, self.bursts) = match self.mode {
             Mode::Continuous => (u64::MAX, 0),
-            Mode::SingleBurst { packets } => (packets, 0),
+            Mode::SingleBurst { packets } => (self.share.of(packets), 0),
             Mode::MultiBurst {
                 packets, bursts, ..
-            } => (packets, bursts.saturating_sub(1)),
+            } => (self.share.of(packets), bursts.saturating_sub(1)),
         };
-        at.saturating_add(self.isg).min(FAR)
+        at.saturating_add(self.isg)
+            .saturating_add(self.phase())
+            .min(FAR)
     }
 
     /// The time of the packet after the one at `at`; None if that was the last.
@@ -129,11 +158,11 @@ impl Run {
     fn step(&mut self, at: Fixed) -> Option<Fixed> {
         self.waits = false;
         if self.packets == u64::MAX {
-            return Some((at + self.gap).min(FAR));
+            return Some((at + self.stride).min(FAR));
         }
         self.packets -= 1;
         if self.packets > 0 {
-            return Some((at + self.gap).min(FAR));
+            return Some((at + self.stride).min(FAR));
         }
         self.burst(at)
     }
@@ -143,9 +172,10 @@ impl Run {
             return None;
         };
         self.bursts = self.bursts.checked_sub(1)?;
-        self.packets = packets;
+        self.packets = self.share.of(packets);
         self.waits = true;
-        Some((at + micros(ibg)).min(FAR))
+        let pause = self.rest().saturating_add(self.phase());
+        Some((at + micros(ibg)).saturating_add(pause).min(FAR))
     }
 
     /// The stream that starts when this one has ended.
@@ -264,6 +294,7 @@ impl Schedule {
     fn end(&mut self, index: usize, at: Fixed) {
         let run = &mut self.runs[index];
         run.active = false;
+        let at = at.saturating_add(run.rest());
         if let Some(next) = run.follower()
             && let Some(run) = self.runs.get_mut(next)
             && !run.active
@@ -283,8 +314,8 @@ impl Schedule {
                 break;
             }
             let run = &mut self.runs[index];
-            // All but the last packet of a burst lie one gap apart.
-            let rest = fixed(time.0).saturating_sub(at) / run.gap.max(1);
+            // All but the last packet of a burst lie one stride apart.
+            let rest = fixed(time.0).saturating_sub(at) / run.stride.max(1);
             let many = (rest.min(u128::from(u64::MAX)) as u64).min(run.packets - 1);
             if many > 1 {
                 run.waits = false;
@@ -292,7 +323,7 @@ impl Schedule {
                     run.packets -= many;
                 }
                 skipped += if run.dummy { 0 } else { many };
-                let at = at + run.gap * u128::from(many);
+                let at = at + run.stride * u128::from(many);
                 self.due.pop();
                 self.due.push(Reverse((at, index)));
                 continue;

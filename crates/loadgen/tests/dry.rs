@@ -7,7 +7,7 @@ use loadgen::clock::Nanos;
 use loadgen::dry::Dry;
 use loadgen::model::load::Load;
 use loadgen::model::profile::{self, Tunables, Way};
-use loadgen::model::stream::Stream;
+use loadgen::model::stream::{Mode, Stream};
 use loadgen::model::units::{Bits, Pps};
 use testbed::{Directory, Spawn};
 use wire::pcap::{ETHERNET, Writer};
@@ -200,4 +200,62 @@ fn another_parser_reads_the_same() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
     assert!(text == expected, "read differently");
+}
+
+/// Several cores together send what one does: the same packets, at the same time, in the same
+/// order, whatever the profile does but draw random numbers or repeat what it has made.
+#[test]
+fn cores_together_send_what_one_does() {
+    for file in std::fs::read_dir(PROFILES).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        if ["bench@vm-random", "bench@vm-size", "bench@vm-cached"].contains(&name) {
+            continue;
+        }
+        let streams = streams(name);
+        let rate = Pps(Load::of(&streams).unwrap().base.0 * 3.0);
+        for cores in 2..=5 {
+            let mut whole = Dry::new(&streams, rate, 1);
+            let mut divided = Dry::divided(&streams, cores, rate, 1);
+            for packet in 0..3000 {
+                let (one, all) = (whole.next(Nanos(u64::MAX)), divided.next(Nanos(u64::MAX)));
+                assert_eq!(one, all, "{name} on {cores} cores, packet {packet}");
+                if one.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Bursts whose packets do not divide by the number of cores, one after the other.
+#[test]
+fn bursts_and_chains_keep_their_times_on_several_cores() {
+    let mut streams = streams("multi_burst_2st_1000pkt");
+    for ((stream, rate), packets) in streams.iter_mut().zip([7, 5]) {
+        stream.mode = match stream.mode {
+            Mode::MultiBurst { ibg, .. } => Mode::MultiBurst {
+                packets,
+                bursts: 3,
+                ibg,
+            },
+            _ => Mode::SingleBurst { packets },
+        };
+        *rate = Pps(rate.0 * 0.3);
+    }
+    let rate = Load::of(&streams).unwrap().base;
+    for cores in 2..=5 {
+        let mut whole = Dry::new(&streams, rate, 1);
+        let mut divided = Dry::divided(&streams, cores, rate, 1);
+        let mut sent = 0;
+        while let Some(one) = whole.next(Nanos(u64::MAX)) {
+            assert_eq!(
+                divided.next(Nanos(u64::MAX)),
+                Some(one),
+                "{sent} on {cores}"
+            );
+            sent += 1;
+        }
+        assert_eq!((divided.next(Nanos(u64::MAX)), sent), (None, 7 + 3 * 5));
+    }
 }

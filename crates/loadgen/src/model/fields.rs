@@ -44,6 +44,8 @@ pub struct Variable {
     /// The variable that steps only when this one wraps or starts again, and with every value of a
     /// random one that never does. If this one is not random and starts again, that one does too.
     pub next: Option<usize>,
+    /// Whether each core takes only its share of the values; if not, every core goes through all.
+    pub is_shared: bool,
 }
 
 /// A change of the packet.
@@ -122,6 +124,7 @@ impl Variable {
             limit: 0,
             seed: None,
             next: None,
+            is_shared: true,
         }
     }
 

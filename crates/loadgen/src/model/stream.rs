@@ -7,6 +7,7 @@ use wire::eth::MIN_FRAME;
 use wire::{ip, ip4, ip6, tcp, udp};
 
 use crate::model::fields::{MAX_VARIABLES, Step, Variable};
+use crate::model::share::Share;
 use crate::model::units::{Bits, FCS, Pps};
 
 /// A stream of one port.
@@ -44,6 +45,10 @@ pub struct Stream {
     pub cache: u32,
     /// How its packets are marked, if they are.
     pub mark: Option<Mark>,
+    /// The core that sends it where there are several; None: all of them.
+    pub core: Option<u32>,
+    /// Which of its packets are sent here; None: none. Rate and bursts are those of all packets.
+    pub share: Option<Share>,
 }
 
 /// A stream's own rate.
@@ -130,6 +135,8 @@ impl Stream {
             random_seed: 0,
             cache: 0,
             mark: None,
+            core: None,
+            share: Some(Share::WHOLE),
         }
     }
 
@@ -204,12 +211,14 @@ impl Stream {
         }
     }
 
-    /// Seed of T-Rex's random number generator; `entropy` if the profile asks for a different
-    /// sequence every time.
+    /// Seed of T-Rex's random number generator, one of its own for each core; `entropy` if the
+    /// profile asks for a different sequence every time.
     pub fn seed(&self, entropy: u32) -> u32 {
+        let share = self.share.unwrap_or(Share::WHOLE);
         match self.random_seed {
-            0 => entropy,
-            seed => seed.wrapping_mul(514_229),
+            0 if share.core == 0 => entropy,
+            0 => share.seed(entropy),
+            seed => share.seed(seed),
         }
     }
 

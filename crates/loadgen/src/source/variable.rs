@@ -1,6 +1,7 @@
 //! A variable in motion.
 
 use crate::model::fields::{Op, Variable};
+use crate::model::share::Share;
 use crate::source::random::Random;
 
 /// A variable and its value in this packet.
@@ -87,6 +88,26 @@ impl Running {
             return Then::Stays;
         }
         self.step_slowly(shared)
+    }
+
+    /// Makes the present value the first one.
+    pub fn start_here(&mut self) {
+        if self.op != Op::Random {
+            self.init = self.at;
+        }
+    }
+
+    /// From now on takes only a core's share of the values: those of every `cores`th step, or of a
+    /// random variable with a seed another sequence, and as many before it starts again.
+    pub fn divide(&mut self, share: Share) {
+        let count = u128::from(self.max - self.min) + 1;
+        let steps = u128::from(self.step) * u128::from(share.cores);
+        // No more than there are values, which fits.
+        self.step = u64::try_from((steps - 1) % count + 1).unwrap_or(self.step);
+        if self.limit > 0 {
+            self.limit = share.of(self.limit).max(1);
+        }
+        self.seed = self.seed.map(|seed| share.seed(seed));
     }
 
     fn step_slowly(&mut self, shared: &mut Random) -> Then {

@@ -190,6 +190,7 @@ fn stream(index: usize, raw: RawStream) -> Result<Stream, String> {
             keep_destination: raw.flags >> 1 & 3 == 1,
         },
         random_seed: raw.random_seed.unwrap_or(0),
+        core: u32::try_from(raw.core_id).ok(),
         ..Stream::new(&name, packet(&raw.packet.binary)?, rate(raw.mode.rate)?)
     };
     if let Some(vm) = raw.vm {

@@ -51,7 +51,15 @@ fn instruction(
             let mut raw: RawVariable = read(value)?;
             let next = raw.next_var.take();
             nexts.extend(next.map(|next| (stream.variables.len(), next)));
-            return define(stream, variable(raw)?);
+            let is_shared = raw.split_to_cores;
+            let variable = variable(raw)?;
+            return define(
+                stream,
+                Variable {
+                    is_shared,
+                    ..variable
+                },
+            );
         }
         "flow_var_rand_limit" => {
             let mut raw: RawRandom = read(value)?;
@@ -202,6 +210,7 @@ fn random(raw: RawRandom) -> Result<Variable, String> {
         op: Op::Random,
         limit: raw.limit,
         seed: Some(raw.seed.unwrap_or(0)),
+        is_shared: raw.split_to_cores,
         ..Variable::range(&raw.name, raw.size, min, max)
     })
 }

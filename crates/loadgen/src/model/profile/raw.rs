@@ -22,6 +22,8 @@ pub(super) struct RawVariable {
     #[serde(default = "one")]
     pub step: u64,
     pub next_var: Option<String>,
+    #[serde(default = "yes")]
+    pub split_to_cores: bool,
 }
 
 #[derive(Deserialize)]
@@ -34,6 +36,8 @@ pub(super) struct RawRandom {
     pub min_value: u64,
     pub max_value: u64,
     pub next_var: Option<String>,
+    #[serde(default = "yes")]
+    pub split_to_cores: bool,
 }
 
 #[derive(Deserialize)]

@@ -17,6 +17,7 @@ use crate::source::variable::{Running, Then};
 
 use self::operation::{Compiled, Transport};
 
+mod division;
 mod operation;
 
 /// A running stream. Cloning it clones its position.
@@ -89,6 +90,9 @@ impl Fields {
             frame,
         };
         steps.for_each(|step| this.compile(step, &stream.variables));
+        if let Some(share) = stream.share.filter(|share| share.cores > 1) {
+            this.divide(share, &stream.variables);
+        }
         this
     }
 
@@ -171,16 +175,21 @@ impl Fields {
             return;
         }
         for lead in 0..self.variables.len() {
-            let variable = &mut self.variables[lead];
-            if !variable.leads {
-                continue;
+            if self.variables[lead].leads {
+                self.step(lead);
             }
-            let then = variable.step(&mut self.random);
-            if then != Then::Stays
-                && let Some(next) = variable.next
-            {
-                self.pass_on(then, next);
-            }
+        }
+    }
+
+    /// Steps a variable, and those that depend on it.
+    #[inline(always)]
+    fn step(&mut self, lead: usize) {
+        let variable = &mut self.variables[lead];
+        let then = variable.step(&mut self.random);
+        if then != Then::Stays
+            && let Some(next) = variable.next
+        {
+            self.pass_on(then, next);
         }
     }
 

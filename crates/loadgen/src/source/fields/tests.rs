@@ -4,11 +4,13 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::fields::Op;
+use crate::model::share::Share;
 use crate::model::stream::StreamRate;
 use crate::model::units::Pps;
 
 mod checksums;
 mod sequences;
+mod shares;
 
 fn stream(packet: Vec<u8>, variables: Vec<Variable>, steps: Vec<Step>) -> Stream {
     Stream {

@@ -4,13 +4,21 @@ use super::*;
 
 /// The first values that variables of these definitions take, written side by side.
 fn values(variables: &[Variable], count: usize) -> Vec<Vec<u64>> {
+    values_of(Share::WHOLE, variables, count)
+}
+
+/// The same, of a core's share.
+pub(super) fn values_of(share: Share, variables: &[Variable], count: usize) -> Vec<Vec<u64>> {
     let steps = (0..variables.len()).map(|variable| Step::Write {
         variable,
         offset: 8 * variable,
         add: 0,
         big_endian: false,
     });
-    let stream = stream(vec![0; 60], variables.to_vec(), steps.collect());
+    let stream = Stream {
+        share: Some(share),
+        ..stream(vec![0; 60], variables.to_vec(), steps.collect())
+    };
     let mut fields = Fields::new(&stream, 0, 0);
     let mut out = [0; 60];
     let packets = (0..count).map(|_| {
