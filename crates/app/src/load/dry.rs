@@ -28,12 +28,13 @@ pub struct Bounds {
 /// here.
 const ENTROPY: u32 = 1;
 
-/// Writes what would be sent to `file`, with times from 0 on. Returns the number of packets.
+/// Writes what `cores` (1 or more) would send to `file`, with times from 0 on. Returns the number of packets.
 ///
 /// # Errors
 /// The file cannot be written.
 pub fn write(
     (streams, rate): &Unbound,
+    cores: u32,
     file: &Path,
     bounds: Bounds,
     micros: bool,
@@ -45,7 +46,7 @@ pub fn write(
         false => Writer::new(to, ETHERNET),
     }
     .map_err(failed)?;
-    let mut dry = Dry::new(streams, *rate, ENTROPY);
+    let mut dry = Dry::divided(streams, cores, *rate, ENTROPY);
     let until = Nanos(0).after(bounds.duration);
     let mut sent = 0;
     while sent < bounds.packets

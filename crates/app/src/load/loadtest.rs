@@ -140,7 +140,7 @@ impl Loadtest {
             .zip(pairs)
             .map(|(sending, (_, rx))| (sending, rx))
             .collect();
-        let mut ports = ports::open(&ways, &self.traffic.cpu)?;
+        let mut ports = ports::open(&ways, self.traffic.threads())?;
         interrupt::exit_on_signal(ports.sockets.clone())?;
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
         let fell_short = match self.search {
@@ -243,6 +243,7 @@ impl Loadtest {
         let streams = streams::rows(&ports.paths, ways);
         let document = json!({
             "sender": ports.sender,
+            "fallback": ports.fallback,
             "search": &found,
             "streams": streams,
             "pacing": streams::pacing(&ports.paths, ways),
@@ -280,6 +281,8 @@ impl Loadtest {
             line: sending.line.map(|line| line.rate),
         };
         let mut document = json::result(&about, plan, &ramp);
+        document["parshall"]["sender"] = json!(ports.sender);
+        document["parshall"]["fallback"] = json!(ports.fallback);
         document["parshall"]["streams"] = streams::rows(&ports.paths, ways);
         document["parshall"]["pacing"] = streams::pacing(&ports.paths, ways);
         let run = outcome::of_ramp(&self.traffic, ports.sender, ways, &ramp, self.loss);

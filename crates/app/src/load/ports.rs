@@ -1,17 +1,18 @@
 //! Opens the ports of a load test: what sends, and what counts.
 
 use std::error::Error;
-use std::mem;
+use std::{fmt, mem};
 
 use loadgen::device::{Path, Sender, Transmitter};
 use loadgen::model::stream::Stream;
 use loadgen::model::units::Pps;
 use loadgen::receive::Match;
+use serde::Serialize;
 use xdp::LiveError;
 
 use super::interface::Interface;
 use super::live;
-use super::software::{Served, Software, place, serve};
+use super::software::{Served, Software, Threads, place, serve};
 use super::spec::{FORMS, Spec};
 use super::traffic::Sending;
 
@@ -21,16 +22,45 @@ pub struct TestPorts {
     pub paths: Vec<Path>,
     /// How packets are made.
     pub sender: Sender,
+    /// Why live frames were asked for and are not sent, if so.
+    pub fallback: Option<Fallback>,
     /// Sockets that exist because of us.
     pub sockets: Vec<String>,
     _served: Served,
 }
 
+/// What sends instead of the ports that were asked for.
+#[derive(Debug, Clone, Serialize)]
+pub struct Fallback {
+    /// The ports that were asked for.
+    pub asked: Vec<String>,
+    /// The ports that send.
+    pub used: Vec<String>,
+    /// What the first ones cannot do.
+    pub why: String,
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (asked, used) = (self.asked.join(", "), self.used.join(", "));
+        write!(
+            f,
+            "{used} sends instead of {asked}, which is slower: {}",
+            self.why
+        )
+    }
+}
+
 impl TestPorts {
-    fn new(paths: Vec<Path>, sender: Sender, mut served: Served) -> Self {
+    fn new(
+        paths: Vec<Path>,
+        (sender, fallback): (Sender, Option<Fallback>),
+        mut served: Served,
+    ) -> Self {
         Self {
             paths,
             sender,
+            fallback,
             sockets: mem::take(&mut served.sockets),
             _served: served,
         }
@@ -49,7 +79,7 @@ enum Side<T> {
 ///
 /// # Errors
 /// A port that cannot do what it is to do, is taken, or is not there.
-pub fn open(ways: &[(Sending, Spec)], cpus: &[usize]) -> Result<TestPorts, Box<dyn Error>> {
+pub fn open(ways: &[(Sending, Spec)], threads: Threads<'_>) -> Result<TestPorts, Box<dyn Error>> {
     let mut software = Vec::new();
     // What counts comes first: a veth takes live frames only if its peer runs a program.
     let receivers = ways
@@ -57,7 +87,7 @@ pub fn open(ways: &[(Sending, Spec)], cpus: &[usize]) -> Result<TestPorts, Box<d
         .map(|(sending, rx)| receiver(rx, &sending.streams, &mut software))
         .collect::<Result<Vec<_>, _>>()?;
     let sendings: Vec<&Sending> = ways.iter().map(|(sending, _)| sending).collect();
-    let (transmitters, mut served, sender) = senders(&sendings, software, cpus)?;
+    let (transmitters, mut served, sender) = senders(&sendings, software, threads)?;
     let receivers = receivers.into_iter().map(|side| match side {
         Side::Kernel(counter) => Box::new(counter),
         Side::Software(place) => served.receiver(place),
@@ -76,21 +106,26 @@ pub fn open(ways: &[(Sending, Spec)], cpus: &[usize]) -> Result<TestPorts, Box<d
 /// As [`open`].
 pub fn open_sender(
     sending: &Sending,
-    cpus: &[usize],
+    threads: Threads<'_>,
 ) -> Result<(Box<dyn Transmitter>, TestPorts), Box<dyn Error>> {
-    let (mut transmitters, served, sender) = senders(&[sending], Vec::new(), cpus)?;
+    let (mut transmitters, served, sender) = senders(&[sending], Vec::new(), threads)?;
     let transmitter = transmitters.pop().ok_or("nothing to send by")?;
     Ok((transmitter, TestPorts::new(Vec::new(), sender, served)))
 }
 
-type Senders = (Vec<Box<dyn Transmitter>>, Served, Sender);
+type Senders = (
+    Vec<Box<dyn Transmitter>>,
+    Served,
+    (Sender, Option<Fallback>),
+);
 
 fn senders(
     sendings: &[&Sending],
     mut software: Vec<Software>,
-    cpus: &[usize],
+    threads: Threads<'_>,
 ) -> Result<Senders, Box<dyn Error>> {
-    let mut generators = live_generators(sendings, cpus.first().copied())?.into_iter();
+    let (generators, fallback) = live_generators(sendings, threads)?;
+    let mut generators = generators.into_iter();
     let mut sides = Vec::new();
     let mut sender = None;
     for sending in sendings {
@@ -104,13 +139,14 @@ fn senders(
             sender = spec.sender();
         }
     }
-    let mut served = serve(software, cpus)?;
+    let mut served = serve(software, threads)?;
     let transmitters = sides.into_iter().map(|side| match side {
         Side::Kernel(generator) => Ok(Box::new(generator) as Box<dyn Transmitter>),
         Side::Software(place) => served.transmitter(place),
     });
     let transmitters = transmitters.collect::<Result<_, _>>()?;
-    Ok((transmitters, served, sender.ok_or("nothing to send by")?))
+    let sender = sender.ok_or("nothing to send by")?;
+    Ok((transmitters, served, (sender, fallback)))
 }
 
 fn receiver(
@@ -154,32 +190,44 @@ fn receiver(
     }
 }
 
-/// One generator for everything that is to be sent by live frames, in its order; none if it cannot
-/// do it all.
+/// One generator for everything that is to be sent by live frames, in its order; none, and why, if
+/// it cannot do it all.
 fn live_generators(
     sendings: &[&Sending],
-    cpu: Option<usize>,
-) -> Result<Vec<live::Generator>, Box<dyn Error>> {
+    threads: Threads<'_>,
+) -> Result<(Vec<live::Generator>, Option<Fallback>), Box<dyn Error>> {
     let (mut ways, mut names) = (Vec::new(), Vec::new());
     for sending in sendings {
         if let Spec::Live(name) = &sending.tx {
             ways.push((Interface::open(name)?.index(), sending.streams.as_slice()));
-            names.push(sending.tx.to_string());
+            names.push(name.as_str());
         }
     }
     if ways.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     }
-    let names = names.join(", ");
-    match live::Generator::open(&ways, cpu) {
-        Ok(generators) => Ok(generators),
-        Err(e @ LiveError::DoesNotFit { .. }) => {
-            crate::output::tell(&format!(
-                "parshall: {names}: {e}; AF_XDP is used instead, which is slower\n"
-            ));
-            Ok(Vec::new())
+    let all = |kind: &str| -> Vec<String> {
+        let names = names.iter();
+        names.map(|name| format!("{kind}:{name}")).collect()
+    };
+    let generators = match threads.cores {
+        1 => live::Generator::open(&ways, threads.cpus.first().copied()),
+        cores => Err(LiveError::DoesNotFit {
+            why: format!("{cores} cores; one sends live frames"),
+        }),
+    };
+    match generators {
+        Ok(generators) => Ok((generators, None)),
+        Err(LiveError::DoesNotFit { why }) => {
+            let fallback = Fallback {
+                asked: all("live"),
+                used: all("af_xdp"),
+                why: format!("live frames cannot do this: {why}"),
+            };
+            crate::output::tell(&format!("parshall: {fallback}\n"));
+            Ok((Vec::new(), Some(fallback)))
         }
-        Err(e) => Err(format!("{names}: {e}").into()),
+        Err(e) => Err(format!("{}: {e}", all("live").join(", ")).into()),
     }
 }
 

@@ -104,7 +104,7 @@ impl Send {
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, stop.clone())?;
         }
-        let (mut tx, ports) = ports::open_sender(&sending, &self.traffic.cpu)?;
+        let (mut tx, ports) = ports::open_sender(&sending, self.traffic.threads())?;
         let before: Count = tx.sent().into_iter().sum();
         let due = tx.due();
         tx.start(rate).map_err(|e| e.to_string())?;
@@ -144,7 +144,8 @@ impl Send {
             packets: self.limit.unwrap_or(u64::MAX),
             duration: self.duration.unwrap_or(Duration::MAX),
         };
-        let sent = dry::write(&self.traffic.unbound(rate)?, file, bounds, self.micros)?;
+        let (unbound, cores) = (self.traffic.unbound(rate)?, self.traffic.cores);
+        let sent = dry::write(&unbound, cores, file, bounds, self.micros)?;
         self.line(&format!("{sent} packets in {}", file.display()));
         Ok(())
     }
@@ -196,6 +197,8 @@ impl Send {
         json!({
             "port": self.port.as_ref().map(Spec::to_string),
             "sender": ports.sender,
+            "fallback": ports.fallback,
+            "cores": self.traffic.cores,
             "profile": self.traffic.profile,
             "seconds": all.seconds,
             "rate_pps": all.rate.is_limited().then_some(all.rate.0),

@@ -11,11 +11,12 @@ use graph::Pool;
 use graph::pool::STRIDE_AF_XDP;
 use io::{af_xdp, memif};
 use loadgen::device::{Count, Receiver, Transmitter};
+use loadgen::model::divide::divide;
 use loadgen::model::stream::Stream;
 use loadgen::model::units::Pps;
 use loadgen::receive::Counters;
 use loadgen::receive::flow::Flow;
-use loadgen::send::Generator;
+use loadgen::send::{Cores, Generator};
 use loadgen::tester::{Endpoint, Tester};
 
 use super::interface::Interface;
@@ -37,14 +38,24 @@ pub struct Software {
 }
 
 impl Software {
-    /// AF_XDP queues that it needs. To send one suffices; what comes may come on any.
-    fn queues(&self) -> u32 {
+    /// AF_XDP queues that it needs. To send one for each core suffices; what comes may come on any.
+    fn queues(&self, cores: u32) -> u32 {
+        let sends = if self.send.is_empty() { 1 } else { cores };
         match self.spec.interface() {
-            Some(name) if !self.expect.is_empty() => af_xdp::queues(name).unwrap_or(1).max(1),
-            Some(_) => 1,
+            Some(name) if !self.expect.is_empty() => af_xdp::queues(name).unwrap_or(1).max(sends),
+            Some(_) => sends,
             None => 0,
         }
     }
+}
+
+/// The threads that serve ports in software.
+#[derive(Debug, Clone, Copy)]
+pub struct Threads<'a> {
+    /// Threads that send, 1 or more: what a port sends is divided among them.
+    pub cores: u32,
+    /// Processors that they are bound to, in order; one more is for a thread that only receives.
+    pub cpus: &'a [usize],
 }
 
 /// Where a port is among those in software; the same one for the same specification.
@@ -62,10 +73,11 @@ pub fn place(spec: &Spec, software: &mut Vec<Software>) -> usize {
 
 /// The ports in software with their threads running.
 pub struct Served {
-    /// By place; the transmitter until it is handed out.
-    controls: Vec<(Option<Generator>, Vec<Counters>)>,
+    /// By place: what sends, by core, until it is handed out; and what counts, by queue.
+    controls: Vec<(Vec<Generator>, Vec<Counters>)>,
     testers: Vec<Tester>,
-    open: Vec<Open>,
+    /// With the number of queues that send.
+    open: Vec<(Open, u32)>,
     opener: Opener,
     /// Sockets that exist because of us.
     pub sockets: Vec<String>,
@@ -77,8 +89,9 @@ impl Served {
     /// # Errors
     /// The port does not send.
     pub fn transmitter(&mut self, place: usize) -> Result<Box<dyn Transmitter>, Box<dyn Error>> {
-        let generator = self.controls.get_mut(place).and_then(|(tx, _)| tx.take());
-        Ok(Box::new(generator.ok_or("a port without a sender")?))
+        let cores = self.controls.get_mut(place).map(|(tx, _)| mem::take(tx));
+        let cores = cores.filter(|cores| !cores.is_empty());
+        Ok(Box::new(Cores(cores.ok_or("a port without a sender")?)))
     }
 
     /// What counts the packets of the port at a place; handed out once.
@@ -116,12 +129,19 @@ impl Receiver for Queues {
     }
 }
 
-/// Opens the ports in software and starts the threads that serve them: one, or with two processors
-/// one that sends (and receives by the ports it sends by) and one that only receives.
+/// A queue, the place of its port, and whether it sends.
+struct Line {
+    place: usize,
+    sends: bool,
+    endpoint: Endpoint,
+}
+
+/// Opens the ports in software and starts the threads that serve them: those that send (and receive
+/// by the ports they send by), and with one more processor one that only receives.
 ///
 /// # Errors
-/// A port cannot be opened, or no one connects to a memif.
-pub fn serve(software: Vec<Software>, cpus: &[usize]) -> Result<Served, Box<dyn Error>> {
+/// A port cannot be opened or divided, or no one connects to a memif.
+pub fn serve(software: Vec<Software>, with: Threads<'_>) -> Result<Served, Box<dyn Error>> {
     let mut served = Served {
         controls: Vec::new(),
         testers: Vec::new(),
@@ -132,46 +152,56 @@ pub fn serve(software: Vec<Software>, cpus: &[usize]) -> Result<Served, Box<dyn 
     if software.is_empty() {
         return Ok(served);
     }
-    let buffers =
-        BUFFERS + software.iter().map(Software::queues).sum::<u32>() * af_xdp::Queue::HOLDS;
+    let Threads { cores, cpus } = with;
+    let queues: u32 = software.iter().map(|port| port.queues(cores)).sum();
+    let buffers = BUFFERS * cores + queues * af_xdp::Queue::HOLDS;
     let pool = Pool::new(buffers, STRIDE_AF_XDP).map_err(|e| {
         let mebibytes = (u64::from(buffers) * STRIDE_AF_XDP as u64) >> 20;
         format!("no packet memory ({mebibytes} MiB): {e}")
     })?;
-    // By thread: the endpoints, and the place that each belongs to.
-    let mut threads: [Vec<(usize, Endpoint)>; 2] = Default::default();
+    let senders = cores as usize;
+    let mut threads: Vec<Vec<Line>> = (0..=senders).map(|_| Vec::new()).collect();
     for (place, port) in software.into_iter().enumerate() {
-        let thread = usize::from(cpus.len() > 1 && port.send.is_empty());
-        let endpoints = endpoints(port, &pool, &mut served)?;
-        threads[thread].extend(endpoints.into_iter().map(|e| (place, e)));
-        served.controls.push((None, Vec::new()));
+        let sends = !port.send.is_empty();
+        let apart = cpus.len() > senders && !sends;
+        let endpoints = endpoints(port, cores, &pool, &mut served)?;
+        for (queue, endpoint) in endpoints.into_iter().enumerate() {
+            let thread = if apart { senders } else { queue % senders };
+            threads[thread].push(Line {
+                place,
+                sends: sends && queue < senders,
+                endpoint,
+            });
+        }
+        served.controls.push(Default::default());
     }
-    for (endpoints, cpu) in threads.into_iter().zip([cpus.first(), cpus.get(1)]) {
-        if endpoints.is_empty() {
+    for (thread, lines) in threads.into_iter().enumerate() {
+        if lines.is_empty() {
             continue;
         }
-        let (places, endpoints): (Vec<_>, Vec<_>) = endpoints.into_iter().unzip();
-        let cpu = cpu.copied();
+        let places: Vec<_> = lines.iter().map(|line| (line.place, line.sends)).collect();
+        let endpoints = lines.into_iter().map(|line| line.endpoint).collect();
+        let cpu = cpus.get(thread).copied();
         let begin = move || {
             // Where pinning is not allowed, measure all the same.
             let _ = cpu.map(kernel::cpu::pin);
         };
         let (tester, controls) = Tester::spawn(endpoints, pool.clone(), begin)?;
         served.testers.push(tester);
-        for (place, (generator, counters)) in places.into_iter().zip(controls) {
-            let control = &mut served.controls[place];
-            // Only the first queue sends.
-            control.0.get_or_insert(generator);
-            control.1.push(counters);
+        for ((place, sends), (generator, counters)) in places.into_iter().zip(controls) {
+            let (generators, queues) = &mut served.controls[place];
+            generators.extend(sends.then_some(generator));
+            queues.push(counters);
         }
     }
     connected(&served.open)?;
     Ok(served)
 }
 
-/// A port's queues; the first sends, all receive.
+/// A port's queues; one for each core sends, all receive.
 fn endpoints(
     port: Software,
+    cores: u32,
     pool: &Arc<Pool>,
     served: &mut Served,
 ) -> Result<Vec<Endpoint>, Box<dyn Error>> {
@@ -179,12 +209,14 @@ fn endpoints(
         true => Receive::Nothing,
         false => Receive::Everything,
     };
-    let queues = port.queues();
+    let queues = port.queues(cores);
     let Software { spec, send, expect } = port;
+    let senders = if send.is_empty() { 1 } else { cores };
     let opened = match &spec {
         Spec::Memif { socket, id, role } => {
             let config = memif::Config {
                 id: *id,
+                queues: u16::try_from(cores).unwrap_or(u16::MAX),
                 ..memif::Config::new("parshall", socket, *role)
             };
             let opened = served.opener.memif(config);
@@ -192,6 +224,12 @@ fn endpoints(
                 served.sockets.push(socket.clone());
             }
             opened
+        }
+        Spec::Pcap(_) if senders > 1 => {
+            return Err(format!(
+                "{spec}: one core writes a file; leave out --cores, or use --dry-run"
+            )
+            .into());
         }
         Spec::Pcap(file) => {
             let file = Path::new(file);
@@ -217,23 +255,26 @@ fn endpoints(
     };
     let mut open = opened.map_err(|e| format!("{spec}: {e}"))?;
     let queues = mem::take(&mut open.queues);
-    served.open.push(open);
-    let mut send = Some(send);
+    served.open.push((open, senders));
+    let mut shares = divide(&send, senders).into_iter();
     Ok(queues
         .into_iter()
         .map(|port| Endpoint {
             port,
-            send: send.take().unwrap_or_default(),
+            send: shares.next().unwrap_or_default(),
             expect: expect.clone(),
         })
         .collect())
 }
 
-/// Waits until all memifs have their other side.
-fn connected(open: &[Open]) -> Result<(), Box<dyn Error>> {
+/// Waits until all memifs have their other side, with a queue for each core that sends.
+fn connected(open: &[(Open, u32)]) -> Result<(), Box<dyn Error>> {
     let until = Instant::now() + PATIENCE;
-    let pending = || open.iter().filter_map(Open::memif).find(|s| !s.up);
-    while let Some(status) = pending() {
+    let memifs = || {
+        open.iter()
+            .filter_map(|(port, n)| Some((port.memif()?, *n)))
+    };
+    while let Some((status, _)) = memifs().find(|(status, _)| !status.up) {
         if Instant::now() >= until {
             return Err(format!(
                 "memif: no connection within {} s ({}); is the device running, and are path, id and roles right?",
@@ -244,5 +285,12 @@ fn connected(open: &[Open]) -> Result<(), Box<dyn Error>> {
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    Ok(())
+    let few = memifs().find(|(status, queues)| u32::from(status.rings.1) < *queues);
+    few.map_or(Ok(()), |(status, queues)| {
+        Err(format!(
+            "memif: {queues} cores are to send, but the other side ({}) has queues for {}; give it more, or lower --cores",
+            status.peer, status.rings.1
+        )
+        .into())
+    })
 }

@@ -15,6 +15,7 @@ use wire::eth::Mac;
 
 use super::dry::Unbound;
 use super::interface::{Interface, Line};
+use super::software::Threads;
 use super::spec::Spec;
 
 /// The packets, and where they go.
@@ -41,7 +42,10 @@ pub struct Traffic {
     /// Line rate on layer 1 in bits a second, for rates in % [default: the link's speed]
     #[arg(long, value_name = "RATE", value_parser = line_rate)]
     line_rate: Option<Bits>,
-    /// Processor of the sending thread, and of the receiving one if it is to have its own
+    /// Threads that send; the packets of each stream are divided among them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub cores: u32,
+    /// Processors of the sending threads, and of the receiving one if it is to have its own
     #[arg(long, value_name = "N[,M]", value_delimiter = ',', num_args = 1)]
     pub cpu: Vec<usize>,
 }
@@ -139,16 +143,26 @@ impl Traffic {
         ))
     }
 
+    /// The threads that serve ports in software.
+    pub fn threads(&self) -> Threads<'_> {
+        Threads {
+            cores: self.cores,
+            cpus: &self.cpu,
+        }
+    }
+
     fn load(&self, streams: &[(Stream, Pps)]) -> Result<Load, Box<dyn Error>> {
         let nothing = || format!("profile {}: it sends nothing", self.profile).into();
         Load::of(streams).ok_or_else(nothing)
     }
 
     fn check_processors(&self) -> Result<(), Box<dyn Error>> {
-        if self.cpu.len() > 2 {
-            return Err(
-                "--cpu takes two processors at most: the sender's and the receiver's".into(),
-            );
+        let most = self.cores as usize + 1;
+        if self.cpu.len() > most {
+            return Err(format!(
+                "--cpu takes {most} processors at most: one for each of --cores and the receiver's"
+            )
+            .into());
         }
         let usable = kernel::cpu::usable();
         match self.cpu.iter().find(|cpu| !usable.contains(cpu)) {

@@ -2,22 +2,24 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::time::Duration;
 
-use graph::counters::Counter;
 use graph::{Buffers, Desc, Frame, Port};
 
 use crate::clock::{Clock, Nanos};
-use crate::device::{Count, Failure, Pacing, Transmitter};
-use crate::histogram::Histogram;
+use crate::device::Count;
 use crate::model::load::Load;
 use crate::model::stream::Stream;
 use crate::model::units::{FCS, Pps};
 use crate::schedule::Schedule;
 use crate::source::fields::Fields;
 use crate::source::mark::counters_of;
+
+use self::control::Shared;
+pub use self::control::{Cores, Generator};
+
+mod control;
 
 /// Packets built and offered to the port at a time.
 const BURST: usize = 128;
@@ -27,120 +29,6 @@ const BURST: usize = 128;
 pub const BACKLOG: Duration = Duration::from_millis(20);
 /// Smallest backlog in packets, so that slow rates lose none to a late wake-up.
 const LEAST_BACKLOG: f64 = 64.0;
-
-/// State shared by the controller and the sending thread.
-#[derive(Debug)]
-struct Shared {
-    /// Rate wanted, as the bits of an f64; 0.0: stopped.
-    wanted: AtomicU64,
-    /// The last `wanted` that the thread has put into effect.
-    applied: AtomicU64,
-    scheduled: Counter,
-    /// By stream.
-    sent: Box<[Sent]>,
-    queue_full: Counter,
-    /// How long after they were due packets left.
-    late: Histogram,
-    /// When the first and the last packet of the latest run left, in nanoseconds, and how many did.
-    first: Counter,
-    last: Counter,
-    run: Counter,
-    /// Whether the profile has come to its end.
-    over: AtomicBool,
-    alive: AtomicBool,
-}
-
-/// What the port took of a stream.
-#[derive(Debug, Default)]
-struct Sent {
-    packets: Counter,
-    /// With frame check sequence.
-    bytes: Counter,
-}
-
-impl Sent {
-    fn add(&self, count: Count) {
-        self.packets.add(count.packets);
-        self.bytes.add(count.bytes);
-    }
-}
-
-/// The control of a software generator, for another thread.
-#[derive(Debug)]
-pub struct Generator {
-    shared: Arc<Shared>,
-}
-
-impl Generator {
-    /// Waits until the thread has put what is wanted into effect.
-    fn settle(&self) -> Result<(), Failure> {
-        // Acquire and Release: whoever sees a stop in effect also sees the final counts.
-        while self.shared.applied.load(Acquire) != self.shared.wanted.load(Relaxed) {
-            if !self.shared.alive.load(Relaxed) {
-                return Err("the generator's thread has ended".into());
-            }
-            std::thread::sleep(Duration::from_micros(20));
-        }
-        Ok(())
-    }
-
-    fn want(&self, rate: Pps) {
-        let pps = if rate.0 > 0.0 { rate.0 } else { 0.0 };
-        self.shared.wanted.store(pps.to_bits(), Relaxed);
-    }
-}
-
-impl Transmitter for Generator {
-    fn start(&mut self, rate: Pps) -> Result<(), Failure> {
-        self.want(rate);
-        self.settle()
-    }
-
-    fn set_rate(&mut self, rate: Pps) {
-        self.want(rate);
-    }
-
-    fn due(&self) -> u64 {
-        self.shared.scheduled.get()
-    }
-
-    fn sent(&self) -> Vec<Count> {
-        let counters = self.shared.sent.iter();
-        let counts = counters.map(|sent| Count {
-            packets: sent.packets.get(),
-            bytes: sent.bytes.get(),
-        });
-        counts.collect()
-    }
-
-    fn is_over(&self) -> bool {
-        self.shared.over.load(Relaxed)
-    }
-
-    fn queue_full(&self) -> u64 {
-        self.shared.queue_full.get()
-    }
-
-    fn pacing(&self) -> Option<Pacing> {
-        let Shared {
-            late,
-            first,
-            last,
-            run,
-            ..
-        } = &*self.shared;
-        Some(Pacing {
-            late: late.read(),
-            span: Nanos(last.get()).since(Nanos(first.get())),
-            packets: run.get(),
-        })
-    }
-
-    fn stop(&mut self) -> Result<(), Failure> {
-        self.want(Pps(0.0));
-        self.settle()
-    }
-}
 
 /// State of the sender.
 #[derive(Clone, Copy, PartialEq)]
@@ -183,19 +71,7 @@ pub struct Sender {
 impl Sender {
     /// A sender of streams with their rates at multiplier 1, and its control.
     pub fn new(streams: &[(Stream, Pps)], entropy: u32) -> (Self, Generator) {
-        let shared = Arc::new(Shared {
-            wanted: AtomicU64::new(0),
-            applied: AtomicU64::new(0),
-            scheduled: Counter::default(),
-            sent: streams.iter().map(|_| Sent::default()).collect(),
-            queue_full: Counter::default(),
-            late: Histogram::default(),
-            first: Counter::default(),
-            last: Counter::default(),
-            run: Counter::default(),
-            over: AtomicBool::new(false),
-            alive: AtomicBool::new(true),
-        });
+        let shared = Arc::new(Shared::new(streams.len()));
         let counters = counters_of(streams.iter().map(|(s, _)| s));
         let sources = streams.iter().zip(counters);
         let sender = Self {
@@ -213,7 +89,7 @@ impl Sender {
             scratch: Vec::new(),
             shared: shared.clone(),
         };
-        (sender, Generator { shared })
+        (sender, Generator::new(shared))
     }
 
     /// Whether it is sending or about to.

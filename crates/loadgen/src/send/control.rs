@@ -1,0 +1,212 @@
+//! The controlling half of the software generator: any thread may tell it what to do and read its
+//! counters.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+use graph::counters::Counter;
+
+use crate::clock::Nanos;
+use crate::device::{Count, Failure, Pacing, Transmitter};
+use crate::histogram::Histogram;
+use crate::model::units::Pps;
+
+/// State shared by the controller and the sending thread.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Rate wanted, as the bits of an f64; 0.0: stopped.
+    pub wanted: AtomicU64,
+    /// The last `wanted` that the thread has put into effect.
+    pub applied: AtomicU64,
+    pub scheduled: Counter,
+    /// By stream.
+    pub sent: Box<[Sent]>,
+    pub queue_full: Counter,
+    /// How long after they were due packets left.
+    pub late: Histogram,
+    /// When the first and the last packet of the latest run left, in nanoseconds, and how many did.
+    pub first: Counter,
+    pub last: Counter,
+    pub run: Counter,
+    /// Whether the profile has come to its end.
+    pub over: AtomicBool,
+    pub alive: AtomicBool,
+}
+
+impl Shared {
+    /// For so many streams; stopped.
+    pub fn new(streams: usize) -> Self {
+        Self {
+            wanted: AtomicU64::new(0),
+            applied: AtomicU64::new(0),
+            scheduled: Counter::default(),
+            sent: (0..streams).map(|_| Sent::default()).collect(),
+            queue_full: Counter::default(),
+            late: Histogram::default(),
+            first: Counter::default(),
+            last: Counter::default(),
+            run: Counter::default(),
+            over: AtomicBool::new(false),
+            alive: AtomicBool::new(true),
+        }
+    }
+}
+
+/// What the port took of a stream.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    packets: Counter,
+    /// With frame check sequence.
+    bytes: Counter,
+}
+
+impl Sent {
+    pub fn add(&self, count: Count) {
+        self.packets.add(count.packets);
+        self.bytes.add(count.bytes);
+    }
+}
+
+/// The control of a software generator, for another thread.
+#[derive(Debug)]
+pub struct Generator {
+    shared: Arc<Shared>,
+}
+
+impl Generator {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Waits until the thread has put what is wanted into effect.
+    fn settle(&self) -> Result<(), Failure> {
+        // Acquire and Release: whoever sees a stop in effect also sees the final counts.
+        while self.shared.applied.load(Acquire) != self.shared.wanted.load(Relaxed) {
+            if !self.shared.alive.load(Relaxed) {
+                return Err("the generator's thread has ended".into());
+            }
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        Ok(())
+    }
+
+    fn want(&self, rate: Pps) {
+        let pps = if rate.0 > 0.0 { rate.0 } else { 0.0 };
+        self.shared.wanted.store(pps.to_bits(), Relaxed);
+    }
+}
+
+impl Transmitter for Generator {
+    fn start(&mut self, rate: Pps) -> Result<(), Failure> {
+        self.want(rate);
+        self.settle()
+    }
+
+    fn set_rate(&mut self, rate: Pps) {
+        self.want(rate);
+    }
+
+    fn due(&self) -> u64 {
+        self.shared.scheduled.get()
+    }
+
+    fn sent(&self) -> Vec<Count> {
+        let counters = self.shared.sent.iter();
+        let counts = counters.map(|sent| Count {
+            packets: sent.packets.get(),
+            bytes: sent.bytes.get(),
+        });
+        counts.collect()
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.over.load(Relaxed)
+    }
+
+    fn queue_full(&self) -> u64 {
+        self.shared.queue_full.get()
+    }
+
+    fn pacing(&self) -> Option<Pacing> {
+        Some(pacing(std::slice::from_ref(self)))
+    }
+
+    fn stop(&mut self) -> Result<(), Failure> {
+        self.want(Pps(0.0));
+        self.settle()
+    }
+}
+
+/// How well generators kept a schedule that they share.
+fn pacing(generators: &[Generator]) -> Pacing {
+    let shared = || generators.iter().map(|generator| &*generator.shared);
+    let sending = || shared().filter(|shared| shared.run.get() > 0);
+    let first = sending().map(|shared| shared.first.get()).min();
+    let last = sending().map(|shared| shared.last.get()).max();
+    Pacing {
+        late: Histogram::together(shared().map(|shared| &shared.late)),
+        span: Nanos(last.unwrap_or(0)).since(Nanos(first.unwrap_or(0))),
+        packets: sending().map(|shared| shared.run.get()).sum(),
+    }
+}
+
+/// The generators of several cores that send one profile, divided among them
+/// ([`crate::model::divide`]).
+#[derive(Debug)]
+pub struct Cores(pub Vec<Generator>);
+
+impl Cores {
+    /// At a rate of the whole profile: each core knows its share.
+    fn want(&self, rate: Pps) {
+        self.0.iter().for_each(|core| core.want(rate));
+    }
+
+    fn settle(&self) -> Result<(), Failure> {
+        self.0.iter().try_for_each(Generator::settle)
+    }
+
+    fn sum(&self, of: impl Fn(&Generator) -> u64) -> u64 {
+        self.0.iter().map(of).sum()
+    }
+}
+
+impl Transmitter for Cores {
+    fn start(&mut self, rate: Pps) -> Result<(), Failure> {
+        self.want(rate);
+        self.settle()
+    }
+
+    fn set_rate(&mut self, rate: Pps) {
+        self.want(rate);
+    }
+
+    fn due(&self) -> u64 {
+        self.sum(Generator::due)
+    }
+
+    fn sent(&self) -> Vec<Count> {
+        let cores: Vec<Vec<Count>> = self.0.iter().map(Generator::sent).collect();
+        let streams = cores.first().map_or(0, Vec::len);
+        let of = |stream: usize| cores.iter().filter_map(|c| c.get(stream).copied()).sum();
+        (0..streams).map(of).collect()
+    }
+
+    fn queue_full(&self) -> u64 {
+        self.sum(Generator::queue_full)
+    }
+
+    fn pacing(&self) -> Option<Pacing> {
+        Some(pacing(&self.0))
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.iter().all(Generator::is_over)
+    }
+
+    fn stop(&mut self) -> Result<(), Failure> {
+        self.want(Pps(0.0));
+        self.settle()
+    }
+}
