@@ -27,9 +27,16 @@ fn streams(name: &str) -> Vec<(Stream, Pps)> {
 
 /// The first packets at `multiplier`: time in nanoseconds, stream, bytes.
 fn packets(name: &str, multiplier: f64, count: usize) -> Vec<(u64, usize, Vec<u8>)> {
-    let streams = streams(name);
-    let base = Load::of(&streams).unwrap().base;
-    let mut dry = Dry::new(&streams, Pps(base.0 * multiplier), 1);
+    packets_of(&streams(name), multiplier, count)
+}
+
+fn packets_of(
+    streams: &[(Stream, Pps)],
+    multiplier: f64,
+    count: usize,
+) -> Vec<(u64, usize, Vec<u8>)> {
+    let base = Load::of(streams).unwrap().base;
+    let mut dry = Dry::new(streams, Pps(base.0 * multiplier), 1);
     let next = std::iter::from_fn(|| {
         let (at, stream, frame) = dry.next(Nanos(u64::MAX))?;
         Some((at.0, stream, frame.to_vec()))
@@ -144,6 +151,17 @@ fn latency_packets_say_when_and_which() {
     }
 }
 
+fn has_scapy(test: &str) -> bool {
+    let has = Spawn::new("python3")
+        .args(["-c", "import scapy.all"])
+        .output(Duration::from_secs(30));
+    let has = has.is_ok_and(|output| output.status.success());
+    if !has {
+        println!("SKIP {test}: needs python3 with scapy");
+    }
+    has
+}
+
 /// Reads capture files and prints times in microseconds and frames, a packet a line; checks that
 /// the headers' checksums are what it would compute itself.
 const SCAPY: &str = "
@@ -159,12 +177,7 @@ for packet in (packet for file in sys.argv[1:] for packet in rdpcap(file)):
 
 #[test]
 fn another_parser_reads_the_same() {
-    let test = "another_parser_reads_the_same";
-    let has = Spawn::new("python3")
-        .args(["-c", "import scapy.all"])
-        .output(Duration::from_secs(30));
-    if !has.is_ok_and(|output| output.status.success()) {
-        println!("SKIP {test}: needs python3 with scapy");
+    if !has_scapy("another_parser_reads_the_same") {
         return;
     }
     let directory = Directory::new();
@@ -200,6 +213,78 @@ fn another_parser_reads_the_same() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{output:?}");
     assert!(text == expected, "read differently");
+}
+
+/// Prints length, addresses and ports of IPv6 packets, a packet a line; checks that the lengths in
+/// the headers and the UDP checksum are what it would compute itself.
+const SCAPY6: &str = "
+import sys
+from scapy.all import IPv6, UDP, rdpcap
+for packet in rdpcap(sys.argv[1]):
+    network, udp = packet[IPv6], packet[UDP]
+    copy = network.copy()
+    del copy.plen, copy[UDP].len, copy[UDP].chksum
+    again = IPv6(bytes(copy))
+    assert (again.plen, again[UDP].len) == (network.plen, udp.len), packet
+    assert again[UDP].chksum == udp.chksum, packet
+    print(len(packet) + 4, network.src, network.dst, udp.sport, udp.dport)
+";
+
+/// What scapy reads of a built-in profile's first packets.
+fn read_by_scapy(profile: &str, settings: &str, way: Way, count: usize) -> Vec<String> {
+    let streams = profile::open(profile, way, &Tunables::parse(settings).unwrap()).unwrap();
+    let rates = streams.into_iter().map(|s| {
+        let rate = s.rate.pps(s.size(), None).unwrap();
+        (s, rate)
+    });
+    let mut writer = Writer::new(Vec::new(), ETHERNET).unwrap();
+    for (at, _, frame) in packets_of(&rates.collect::<Vec<_>>(), 1.0, count) {
+        writer.write(at, frame.len() as u32, &frame).unwrap();
+    }
+    let directory = Directory::new();
+    let file = directory.path().join("out.pcap");
+    std::fs::write(&file, writer.into_inner()).unwrap();
+    let output = Spawn::new("python3")
+        .args(["-c", SCAPY6])
+        .args([file.display().to_string()])
+        .output(Duration::from_secs(60))
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn another_parser_reads_ipv6() {
+    if !has_scapy("another_parser_reads_ipv6") {
+        return;
+    }
+    assert_eq!(
+        read_by_scapy("bench", "ipv6=1,vm=var2", Way::Out, 252)[250..],
+        [
+            "66 2001:db8::1000:fe 2001:db8::3000:fe 1025 12",
+            "66 2001:db8::1000:4 2001:db8::3000:4 1025 12"
+        ]
+    );
+    assert_eq!(
+        read_by_scapy("bench", "ipv6=1,vm=tuple,size=1514", Way::Back, 1),
+        ["1514 2001:db8::3000:4 2001:db8::1000:4 1234 12"]
+    );
+    for settings in [
+        "vm=size",
+        "flow=fsl",
+        "flow=fsl,vm=random",
+        "size=imix,vm=var1",
+    ] {
+        let lines = read_by_scapy("bench", &format!("ipv6=1,{settings}"), Way::Out, 100);
+        assert_eq!(lines.len(), 100);
+    }
+    let lines = read_by_scapy("imix_ipv6", "", Way::Out, 48);
+    assert_eq!(lines[0], "66 ff80::1000:1 ff80::3000:1 12345 12345");
+    for (size, count) in [("66 ", 28), ("594 ", 16), ("1518 ", 4)] {
+        let of_size = lines.iter().filter(|line| line.starts_with(size));
+        assert_eq!(of_size.count(), count);
+    }
 }
 
 /// Several cores together send what one does: the same packets, at the same time, in the same

@@ -1,16 +1,16 @@
 //! The built-in profiles. They send the same packets as the T-Rex profiles of the same name.
 
-use std::net::Ipv4Addr;
-use std::ops::RangeInclusive;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use wire::craft::Packet;
 use wire::eth::{self, MIN_FRAME, Mac};
-use wire::{ip4, udp};
+use wire::{ip, ip4, ip6, udp};
 
 use super::{Tunables, Way};
 use crate::model::fields::{Op, Step, Variable};
 use crate::model::stream::{Mark, Stream, StreamRate};
 use crate::model::units::{FCS, Pps};
+use crate::source::mark::TRAILER;
 
 /// A built-in profile.
 pub struct Builtin {
@@ -25,13 +25,18 @@ pub struct Builtin {
 pub const BUILTIN: &[Builtin] = &[
     Builtin {
         name: "bench",
-        about: "UDP 16.0.0.4-254 to 48.0.0.4-254; size=64|imix|64..9216, vm=none|var1|var2|random|tuple|size|cached, flow=no-fs|fs|fsl, pg_id=7",
+        about: "UDP 16.0.0.4-254 to 48.0.0.4-254; size=64|imix|64..9216, vm=none|var1|var2|random|tuple|size|cached, flow=no-fs|fs|fsl, pg_id=7; ipv6=1: 2001:db8::16.0.0.4 and so on, from 66 B",
         build: bench,
     },
     Builtin {
         name: "imix",
         about: "28 x 64, 16 x 594, 4 x 1518 B, 254 addresses each way",
         build: imix,
+    },
+    Builtin {
+        name: "imix_ipv6",
+        about: "28 x 66, 16 x 594, 4 x 1518 B, ff80::16.0.0.1-254 to ff80::48.0.0.1-254",
+        build: imix_ipv6,
     },
     Builtin {
         name: "udp_1pkt_simple",
@@ -83,7 +88,7 @@ const IMIX: Ranges = [
 const IMIX_RATES: [(f64, f64); 3] = [(28.0, 0.0), (16.0, 0.1), (4.0, 0.2)];
 
 fn bench(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
-    const KNOWN: &[&str] = &["size", "vm", "flow", "pg_id"];
+    const KNOWN: &[&str] = &["size", "vm", "flow", "pg_id", "ipv6"];
     if let Some(name) = tunables.unknown(KNOWN) {
         return Err(format!(
             "tunable `{name}` is not one of {}",
@@ -91,14 +96,26 @@ fn bench(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
         ));
     }
     let mark = mark(way, tunables)?;
+    let layout = layout(tunables)?;
     let [from, to] = facing(BENCH, way);
     let vm = tunables.get("vm").unwrap_or("none");
     let stream = |size: usize, pps, isg| {
-        let packet = udp_frame(from.0, to.0, (1025, 12), false, size - FCS);
-        let stream = vary(continuous(packet, pps, isg), vm, from, to)?;
-        Ok(Stream { mark, ..stream })
+        let (ports, len) = ((1025, 12), size - FCS);
+        let packet = match layout.is_6 {
+            true => udp6_frame(BENCH6, from.0, to.0, ports, len),
+            false => udp_frame(from.0, to.0, ports, false, len),
+        };
+        let stream = continuous(packet, pps, isg);
+        let stream = vary(Stream { mark, ..stream }, vm, layout, from, to)?;
+        Ok::<_, String>(stream)
     };
-    match (tunables.get("size").unwrap_or("64"), vm) {
+    let room = match mark {
+        Some(mark) if mark.latency => TRAILER,
+        _ => 0,
+    };
+    let least = (layout.headers() + room).max(MIN_FRAME) + FCS;
+    let smallest = least.to_string();
+    match (tunables.get("size").unwrap_or(&smallest), vm) {
         ("imix", "size") => Err("size=imix and vm=size: sizes vary either way or the other".into()),
         ("imix", _) => {
             const SIZES: [usize; 3] = [68, 590, 1514];
@@ -114,21 +131,27 @@ fn bench(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
                 .collect()
         }
         (_, "size") => Ok(vec![stream(LARGEST, 1.0, 0.0)?]),
-        (size, _) => Ok(vec![stream(frame_size(size)?, 1.0, 0.0)?]),
+        (size, _) => Ok(vec![stream(frame_size(size, least)?, 1.0, 0.0)?]),
     }
 }
 
 /// Largest frame of `bench`, with its check sequence.
 const LARGEST: usize = 9216;
 
-/// A frame size with its check sequence.
-fn frame_size(text: &str) -> Result<usize, String> {
-    const SIZES: RangeInclusive<usize> = MIN_FRAME + FCS..=LARGEST;
-    let size = text.parse().ok().filter(|size| SIZES.contains(size));
-    size.ok_or_else(|| {
-        let (least, most) = SIZES.into_inner();
-        format!("size={text}: expected imix or {least} to {most}")
-    })
+/// A frame size with its check sequence, `least` or more.
+fn frame_size(text: &str, least: usize) -> Result<usize, String> {
+    let size = text.parse().ok();
+    size.filter(|size| (least..=LARGEST).contains(size))
+        .ok_or_else(|| format!("size={text}: expected imix or {least} to {LARGEST}"))
+}
+
+/// The family that the tunables ask for.
+fn layout(tunables: &Tunables) -> Result<Layout, String> {
+    match tunables.get("ipv6").unwrap_or("0") {
+        "0" => Ok(V4),
+        "1" => Ok(V6),
+        other => Err(format!("ipv6={other}: expected 0 or 1")),
+    }
 }
 
 /// How packets are marked for flow statistics.
@@ -163,9 +186,23 @@ fn imix(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
         vary(
             continuous(udp_frame(first, last, (53, 53), true, frame), pps, isg),
             "var2",
+            V4,
             from,
             to,
         )
+    };
+    FRAMES.into_iter().zip(IMIX_RATES).map(stream).collect()
+}
+
+fn imix_ipv6(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
+    none(tunables)?;
+    let [from, to] = facing(IMIX, way);
+    const FRAMES: [usize; 3] = [60, 590, 1514];
+    // Headers alone are longer than the smallest frame.
+    let [one, two] = [1, 2].map(Ipv4Addr::from_bits);
+    let stream = |(frame, (pps, isg))| {
+        let packet = udp6_frame(IMIX6, one, two, (12345, 12345), frame);
+        vary(continuous(packet, pps, isg), "var2", V6, from, to)
     };
     FRAMES.into_iter().zip(IMIX_RATES).map(stream).collect()
 }
@@ -205,19 +242,54 @@ fn continuous(packet: Vec<u8>, pps: f64, isg: f64) -> Stream {
     }
 }
 
-/// Bytes before the UDP payload: Ethernet, IPv4, UDP.
-const HEADERS: usize = eth::LEN + ip4::LEN + udp::LEN;
-const SOURCE: usize = eth::LEN + ip4::at::SRC;
-const DESTINATION: usize = eth::LEN + ip4::at::DST;
-const TOTAL_LENGTH: usize = eth::LEN + ip4::at::TOTAL_LEN;
-/// UDP source port, and length of the datagram.
-const PORT: usize = eth::LEN + ip4::LEN;
-const UDP_LENGTH: usize = PORT + 4;
+/// The first 96 bits of the IPv6 addresses; the others are those of the IPv4 addresses.
+const BENCH6: [u16; 6] = [0x2001, 0xdb8, 0, 0, 0, 0];
+const IMIX6: [u16; 6] = [0xff80, 0, 0, 0, 0, 0];
+
+/// Where the fields of a UDP packet are that vary.
+#[derive(Clone, Copy)]
+struct Layout {
+    is_6: bool,
+    /// The IPv4 address, or the last 4 bytes of the IPv6 address.
+    source: usize,
+    destination: usize,
+    /// Length of the packet, and the bytes of the frame that do not count.
+    length: usize,
+    uncounted: usize,
+    /// The UDP header.
+    udp: usize,
+}
+
+const V4: Layout = Layout {
+    is_6: false,
+    source: eth::LEN + ip4::at::SRC,
+    destination: eth::LEN + ip4::at::DST,
+    length: eth::LEN + ip4::at::TOTAL_LEN,
+    uncounted: eth::LEN,
+    udp: eth::LEN + ip4::LEN,
+};
+
+const V6: Layout = Layout {
+    is_6: true,
+    source: eth::LEN + ip6::at::SRC + 12,
+    destination: eth::LEN + ip6::at::DST + 12,
+    length: eth::LEN + ip6::at::PAYLOAD_LEN,
+    uncounted: eth::LEN + ip6::LEN,
+    udp: eth::LEN + ip6::LEN,
+};
+
+impl Layout {
+    /// Bytes before the UDP payload.
+    const fn headers(self) -> usize {
+        self.udp + udp::LEN
+    }
+}
 
 /// Adds the variables that `vm` names.
 fn vary(
     mut stream: Stream,
     vm: &str,
+    layout: Layout,
     from: (Ipv4Addr, Ipv4Addr),
     to: (Ipv4Addr, Ipv4Addr),
 ) -> Result<Stream, String> {
@@ -226,40 +298,45 @@ fn vary(
     };
     let (src, dst) = (range("src", from), range("dst", to));
     match vm {
-        "none" => return Ok(stream),
-        "var1" => add(&mut stream, src, &[(SOURCE, 0)]),
+        "none" => {}
+        "var1" => add(&mut stream, src, &[(layout.source, 0)]),
         "var2" => {
-            add(&mut stream, src, &[(SOURCE, 0)]);
-            add(&mut stream, dst, &[(DESTINATION, 0)]);
+            add(&mut stream, src, &[(layout.source, 0)]);
+            add(&mut stream, dst, &[(layout.destination, 0)]);
         }
         "random" => {
             let op = Op::Random;
-            add(&mut stream, Variable { op, ..src }, &[(SOURCE, 0)]);
+            add(&mut stream, Variable { op, ..src }, &[(layout.source, 0)]);
         }
         "cached" => {
-            add(&mut stream, src, &[(SOURCE, 0)]);
+            add(&mut stream, src, &[(layout.source, 0)]);
             stream.cache = 255;
         }
         "tuple" => {
             let (name, next) = ("tuple.ip".to_owned(), Some(1));
-            add(&mut stream, Variable { name, next, ..src }, &[(SOURCE, 0)]);
+            add(
+                &mut stream,
+                Variable { name, next, ..src },
+                &[(layout.source, 0)],
+            );
             let port = Variable::range("tuple.port", 2, 1234, 65_500);
-            add(&mut stream, port, &[(PORT, 0)]);
+            add(&mut stream, port, &[(layout.udp, 0)]);
         }
         "size" => {
             let longest = stream.packet.len() as u64;
+            let room = if stream.is_fixed() { TRAILER } else { 0 };
+            let least = (layout.headers() + room).max(MIN_FRAME);
             let length = Variable {
                 op: Op::Random,
-                ..Variable::range("fv_rand", 2, MIN_FRAME as u64, longest)
+                ..Variable::range("fv_rand", 2, least as u64, longest)
             };
             stream.steps.push(Step::Trim { variable: 0 });
-            let of_ip = -(eth::LEN as i64);
-            let of_udp = of_ip - ip4::LEN as i64;
-            add(
-                &mut stream,
-                length,
-                &[(TOTAL_LENGTH, of_ip), (UDP_LENGTH, of_udp)],
-            );
+            let less = |bytes: usize| -(bytes as i64);
+            let places = [
+                (layout.length, less(layout.uncounted)),
+                (layout.udp + 4, less(layout.udp)),
+            ];
+            add(&mut stream, length, &places);
         }
         _ => {
             return Err(format!(
@@ -267,7 +344,17 @@ fn vary(
             ));
         }
     }
-    stream.steps.push(Step::Checksum4 { offset: eth::LEN });
+    let varies = !stream.steps.is_empty();
+    if layout.is_6 && (varies || stream.is_fixed()) {
+        // Unlike IPv4, IPv6 has no UDP without a checksum.
+        stream.steps.push(Step::ChecksumTransport {
+            network: eth::LEN,
+            transport: layout.udp,
+            protocol: Some(ip::UDP),
+        });
+    } else if varies {
+        stream.steps.push(Step::Checksum4 { offset: eth::LEN });
+    }
     Ok(stream)
 }
 
@@ -296,12 +383,39 @@ fn udp_frame(
     let (from, to) = (source.to_bits(), destination.to_bits());
     let mut packet = Packet::udp((from, ports.0), (to, ports.1))
         .id(1)
-        .payload(&vec![b'x'; len.saturating_sub(HEADERS)]);
+        .payload(&payload(len, V4));
     if !checksum {
         packet = packet.without_udp_checksum();
     }
+    frame(eth::IP4, &packet)
+}
+
+/// The same with IPv6, between addresses that end in those of IPv4.
+fn udp6_frame(
+    prefix: [u16; 6],
+    source: Ipv4Addr,
+    destination: Ipv4Addr,
+    ports: (u16, u16),
+    len: usize,
+) -> Vec<u8> {
+    let address = |v4: Ipv4Addr| {
+        let [a, b, c, d, e, f] = prefix;
+        let prefix = Ipv6Addr::new(a, b, c, d, e, f, 0, 0);
+        Ipv6Addr::from_bits(prefix.to_bits() | u128::from(v4.to_bits()))
+    };
+    let packet = Packet::udp6((address(source), ports.0), (address(destination), ports.1))
+        .payload(&payload(len, V6));
+    frame(eth::IP6, &packet)
+}
+
+/// What fills a frame of `len` bytes behind its headers.
+fn payload(len: usize, layout: Layout) -> Vec<u8> {
+    vec![b'x'; len.saturating_sub(layout.headers())]
+}
+
+fn frame(kind: u16, packet: &Packet) -> Vec<u8> {
     // T-Rex's placeholders; the port's own addresses replace them.
     let [dst, src] = [1, 2].map(|number| Mac([0, 0, 0, number, 0, 0]));
-    let ethernet = eth::Header::new(dst, src, eth::IP4);
+    let ethernet = eth::Header::new(dst, src, kind);
     [&ethernet.bytes()[..], &packet.packet()].concat()
 }
