@@ -49,6 +49,16 @@ impl Count {
     }
 }
 
+/// What was counted since `before`, which has nothing or as much as `now`.
+pub fn since(now: Vec<Count>, before: &[Count]) -> Vec<Count> {
+    let before = before
+        .iter()
+        .copied()
+        .chain(std::iter::repeat(Count::default()));
+    let counts = now.into_iter().zip(before);
+    counts.map(|(now, before)| now.since(before)).collect()
+}
+
 impl std::iter::Sum for Count {
     fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
         counts.fold(Self::default(), |a, b| Self {
@@ -83,7 +93,7 @@ impl Pacing {
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Sends the streams of one port. Counts only ever grow, and go on growing when it is started
-/// again.
+/// again, but for [`Transmitter::start_over`].
 pub trait Transmitter: Send {
     /// Starts sending at `rate`, all streams together; at [`Pps::UNLIMITED`], as fast as the port
     /// takes packets. It is sending when this returns.
@@ -111,6 +121,10 @@ pub trait Transmitter: Send {
         None
     }
 
+    /// Counts what streams send anew, from 0 on: what was sent before was a warm-up. Only while it
+    /// is stopped.
+    fn start_over(&mut self) {}
+
     /// Whether everything has been sent: only a profile of bursts comes to an end.
     fn is_over(&self) -> bool {
         false
@@ -123,7 +137,7 @@ pub trait Transmitter: Send {
     fn stop(&mut self) -> Result<(), Failure>;
 }
 
-/// Counts what comes back at one port. Counts only ever grow.
+/// Counts what comes back at one port. Counts only ever grow, but for [`Receiver::start_over`].
 pub trait Receiver: Send {
     /// Packets that came back, for each stream expected here.
     fn counts(&self) -> Vec<Count>;
@@ -132,6 +146,10 @@ pub trait Receiver: Send {
     fn flows(&self) -> Vec<Option<Flow>> {
         Vec::new()
     }
+
+    /// Counts streams anew, from 0 on: what came before was a warm-up. Only while nothing of it is
+    /// on its way.
+    fn start_over(&mut self) {}
 
     /// Everything else that was received.
     fn other(&self) -> Count;
@@ -143,4 +161,12 @@ pub struct Path {
     pub tx: Box<dyn Transmitter>,
     /// Counts what comes back of it.
     pub rx: Box<dyn Receiver>,
+}
+
+impl Path {
+    /// Forgets the warm-up: the counts of streams begin anew.
+    pub fn start_over(&mut self) {
+        self.tx.start_over();
+        self.rx.start_over();
+    }
 }

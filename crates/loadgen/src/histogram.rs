@@ -81,6 +81,13 @@ impl Histogram {
         }
     }
 
+    /// Forgets everything; only the owner calls this.
+    pub fn clear(&self) {
+        let counters = [&self.sum, &self.min, &self.max];
+        let counters = counters.into_iter().chain(&self.buckets);
+        counters.for_each(|counter| counter.set(0));
+    }
+
     /// The state now.
     pub fn read(&self) -> Times {
         Self::together([self])
@@ -140,6 +147,8 @@ mod tests {
         let all = Histogram::together([&even, &odd]);
         assert_eq!((all.measured, all.min, all.max), (1000, 1000, 1_000_000));
         assert_eq!((all.avg, even.read().min), (500_500.0, 2000));
+        odd.clear();
+        assert_eq!(odd.read(), Times::default());
         for (found, exact) in [
             (all.p50, 500_000),
             (all.p90, 900_000),

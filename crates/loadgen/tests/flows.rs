@@ -30,8 +30,29 @@ fn streams(settings: &str) -> Vec<(Stream, Pps)> {
     streams.into_iter().zip(rates).collect()
 }
 
+/// What came of two trials, of which the first was a warm-up.
+struct Result {
+    /// Packets of the warm-up.
+    warm_up: u64,
+    sent: u64,
+    received: u64,
+    flow: Option<Flow>,
+}
+
+impl Result {
+    /// How many packets of the second trial were `every`th ones.
+    fn every(&self, every: u64) -> u64 {
+        (self.warm_up + self.sent) / every - self.warm_up / every
+    }
+}
+
 /// Sent, received, and what the receiver made of it, after two trials.
 fn through(odds: Odds, settings: &str) -> (u64, u64, Option<Flow>) {
+    let result = after_warm_up(odds, settings);
+    (result.sent, result.received, result.flow)
+}
+
+fn after_warm_up(odds: Odds, settings: &str) -> Result {
     let streams = streams(settings);
     let pool = Pool::new(40_000, pool::STRIDE).unwrap();
     let (near, far) = Ring::pair(["near", "far"], 16_384).unwrap();
@@ -54,23 +75,33 @@ fn through(odds: Odds, settings: &str) -> (u64, u64, Option<Flow>) {
         tx: Box::new(tx),
         rx: Box::new(rx),
     }];
-    for _ in 0..2 {
-        trial::run(&mut paths, Pps(PPS), LENGTH, &Monotonic::new()).unwrap();
-    }
+    trial::run(&mut paths, Pps(PPS), LENGTH, &Monotonic::new()).unwrap();
+    arrived(&paths[0]);
+    let warm_up = paths[0].tx.sent()[0].packets;
+    paths[0].start_over();
+    trial::run(&mut paths, Pps(PPS), LENGTH, &Monotonic::new()).unwrap();
+    arrived(&paths[0]);
     let [Path { tx, rx }] = &paths;
-    let sent = tx.sent()[0].packets;
-    // Nothing is on its way anymore: what was delayed comes with the next call.
-    let received = || rx.counts()[0].packets;
+    assert_eq!(rx.other().packets, 0);
+    let (sent, received) = (tx.sent()[0].packets, rx.counts()[0].packets);
+    let flow = rx.flows().remove(0);
+    drop(tester);
+    Result {
+        warm_up,
+        sent,
+        received,
+        flow: flow.map(|flow| flow.completed(sent)),
+    }
+}
+
+/// Waits until nothing is on its way anymore: what was delayed comes with the next call.
+fn arrived(path: &Path) {
+    let received = || path.rx.counts()[0].packets;
     let mut last = received();
     until(patience(Duration::from_secs(2)), || {
         std::thread::sleep(Duration::from_millis(20));
         std::mem::replace(&mut last, received()) == received()
     });
-    assert_eq!(rx.other().packets, 0);
-    let flow = rx.flows().remove(0);
-    let result = (sent, received(), flow);
-    drop(tester);
-    result
 }
 
 #[test]
@@ -110,11 +141,42 @@ fn one_in_a_thousand_is_missing() {
     assert!(received < sent, "{received} {sent}");
     assert_eq!(flow.latency.measured, received);
     assert_eq!((flow.out_of_order, flow.duplicates), (0, 0));
-    // A packet that is lost at the end of a trial has none after it that would tell.
-    let lost = sent - received;
+    assert_eq!(flow.missing, sent - received);
+}
+
+#[test]
+fn exactly_one_in_a_thousand() {
+    let odds = Odds {
+        drop_every: 1000,
+        ..Odds::default()
+    };
+    let result = after_warm_up(odds, "flow=fsl");
+    let (lost, flow) = (result.every(1000), result.flow.clone().unwrap());
+    assert!(lost >= 4, "{lost}");
+    assert_eq!(result.sent - result.received, lost);
+    assert_eq!(
+        (flow.missing, flow.latency.measured),
+        (lost, result.received)
+    );
+    assert_eq!((flow.out_of_order, flow.duplicates, flow.old), (0, 0, 0));
+}
+
+#[test]
+fn exactly_one_in_a_hundred_late_and_one_in_seventy_twice() {
+    let odds = Odds {
+        delay_every: 100,
+        duplicate_every: 70,
+        ..Odds::default()
+    };
+    let result = after_warm_up(odds, "flow=fsl");
+    let (late, twice) = (result.every(100), result.every(70));
+    let flow = result.flow.clone().unwrap();
+    assert_eq!(result.received, result.sent + twice);
+    assert_eq!((flow.missing, flow.duplicates, flow.old), (0, twice, 0));
+    // One that is the last of all comes after none.
     assert!(
-        (lost.saturating_sub(2)..=lost).contains(&flow.missing),
-        "{lost} {flow:?}"
+        (late - 1..=late).contains(&flow.out_of_order),
+        "{late} {flow:?}"
     );
 }
 

@@ -3,7 +3,7 @@
 //! A profile that the program cannot send is [`LiveError::DoesNotFit`], and has to be sent another
 //! way.
 
-use loadgen::device::{Count, Failure, Receiver, Transmitter};
+use loadgen::device::{Count, Failure, Receiver, Transmitter, since};
 use loadgen::live_plan;
 use loadgen::model::fields::Op;
 use loadgen::model::stream::Stream;
@@ -13,7 +13,11 @@ use loadgen::send::BACKLOG;
 use xdp::{Live, LiveError, LivePlan, LiveStream, MAX_ROUND, Rate, Sink, StreamCount, Var};
 
 /// Sends live frames through one interface.
-pub struct Generator(Live);
+pub struct Generator {
+    live: Live,
+    /// What was sent as a warm-up.
+    before: Vec<Count>,
+}
 
 impl Generator {
     /// Prepares one generator for all these interfaces, which does not send yet. The streams of
@@ -31,7 +35,13 @@ impl Generator {
             .map(|(ifindex, streams)| plan(*ifindex, streams));
         let plans = plans.collect::<Result<Vec<_>, _>>()?;
         let generators = Live::open(&plans, cpu)?;
-        Ok(generators.into_iter().map(Generator).collect())
+        let generators = generators.into_iter();
+        Ok(generators
+            .map(|live| Generator {
+                live,
+                before: Vec::new(),
+            })
+            .collect())
     }
 }
 
@@ -68,25 +78,35 @@ fn live_stream(stream: live_plan::LiveStream) -> LiveStream {
     }
 }
 
+impl Generator {
+    fn all_sent(&self) -> Vec<Count> {
+        self.live.sent().into_iter().map(with_fcs).collect()
+    }
+}
+
 impl Transmitter for Generator {
     fn start(&mut self, rate: Pps) -> Result<(), Failure> {
-        Ok(self.0.start(whole(rate))?)
+        Ok(self.live.start(whole(rate))?)
     }
 
     fn set_rate(&mut self, rate: Pps) {
-        self.0.set_rate(whole(rate));
+        self.live.set_rate(whole(rate));
     }
 
     fn due(&self) -> u64 {
-        self.0.due()
+        self.live.due()
     }
 
     fn sent(&self) -> Vec<Count> {
-        self.0.sent().into_iter().map(with_fcs).collect()
+        since(self.all_sent(), &self.before)
+    }
+
+    fn start_over(&mut self) {
+        self.before = self.all_sent();
     }
 
     fn stop(&mut self) -> Result<(), Failure> {
-        self.0.stop()?;
+        self.live.stop()?;
         Ok(())
     }
 }
@@ -110,7 +130,11 @@ fn with_fcs(count: StreamCount) -> Count {
 }
 
 /// Counts packets in the XDP program of an interface.
-pub struct Counter(Sink);
+pub struct Counter {
+    sink: Sink,
+    /// What was received as a warm-up.
+    before: Vec<Count>,
+}
 
 impl Counter {
     /// Attaches the program to an interface. Packets of none of the `streams` are left to the
@@ -134,20 +158,34 @@ impl Counter {
                 dport: m.ports.map_or(0, |ports| ports as u16),
             })
             .collect();
-        Sink::attach(ifindex, &matches).map(Counter)
+        let sink = Sink::attach(ifindex, &matches)?;
+        Ok(Counter {
+            sink,
+            before: Vec::new(),
+        })
+    }
+}
+
+impl Counter {
+    fn all_counts(&self) -> Vec<Count> {
+        // The map is ours and its rows exist, so reading them does not fail.
+        let counts = self.sink.counts().unwrap_or_default();
+        counts.into_iter().map(with_fcs).collect()
     }
 }
 
 impl Receiver for Counter {
     fn counts(&self) -> Vec<Count> {
-        // The map is ours and its rows exist, so reading them does not fail.
-        let counts = self.0.counts().unwrap_or_default();
-        counts.into_iter().map(with_fcs).collect()
+        since(self.all_counts(), &self.before)
+    }
+
+    fn start_over(&mut self) {
+        self.before = self.all_counts();
     }
 
     fn other(&self) -> Count {
         Count {
-            packets: self.0.other().unwrap_or_default(),
+            packets: self.sink.other().unwrap_or_default(),
             bytes: 0,
         }
     }

@@ -124,6 +124,10 @@ impl Receiver for Queues {
         (0..streams).map(of).collect()
     }
 
+    fn start_over(&mut self) {
+        self.0.iter_mut().for_each(Receiver::start_over);
+    }
+
     fn other(&self) -> Count {
         self.0.iter().map(Receiver::other).sum()
     }

@@ -7,7 +7,8 @@ use loadgen::device::Path;
 use super::spec::Spec;
 use super::traffic::Sending;
 
-/// A row for each stream of each direction, over the whole test with its warm-up.
+/// A row for each stream of each direction, over the whole test but its warm-up. Nothing may be on
+/// its way anymore.
 pub fn rows(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
     let rows = paths.iter().zip(ways).flat_map(|(path, (sending, rx))| {
         let counts = path.tx.sent().into_iter().zip(path.rx.counts());
@@ -25,7 +26,7 @@ pub fn rows(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
                     "sent": sent,
                     "received": received,
                     "lost": sent.packets.saturating_sub(received.packets),
-                    "flow": flows.next().flatten(),
+                    "flow": flows.next().flatten().map(|flow| flow.completed(sent.packets)),
                 })
             })
     });

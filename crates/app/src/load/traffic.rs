@@ -21,8 +21,8 @@ use super::spec::Spec;
 /// The packets, and where they go.
 #[derive(Args, Debug, Clone)]
 pub struct Traffic {
-    /// Traffic profile: bench, imix, imix_ipv6, udp_1pkt_simple; a file with a compiled one (.json, .yaml), a
-    /// capture (.pcap) or a program for T-Rex's library (.py)
+    /// Traffic profile: bench, imix, imix_ipv6, udp_1pkt_simple; a file with a compiled one (.json,
+    /// .yaml), a capture (.pcap) or a program for T-Rex's library (.py)
     #[arg(long, short = 'f', default_value = "bench", value_name = "NAME|FILE")]
     pub profile: String,
     /// A setting of the profile, such as size=64 or vm=var2; may be repeated

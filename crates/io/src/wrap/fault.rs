@@ -6,9 +6,15 @@ use std::time::{Duration, Instant};
 
 use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
 
-/// The probability of each fault for a packet, from 0 (never) to 1 (always).
+/// Which packets suffer. A probability is from 0 (never) to 1 (always).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Odds {
+    /// Every packet whose number, counted from 1, is a multiple of this is lost; 0: none.
+    pub drop_every: u64,
+    /// The same for those that come twice.
+    pub duplicate_every: u64,
+    /// The same for those that come late, as by [`Odds::delay`].
+    pub delay_every: u64,
     /// The packet is lost.
     pub drop: f64,
     /// It comes twice.
@@ -27,6 +33,8 @@ pub struct Fault {
     inner: Box<dyn Port>,
     odds: Odds,
     state: u64,
+    /// Packets that came.
+    count: u64,
     /// Received, and not yet looked at.
     fresh: Frame,
     held: VecDeque<Desc>,
@@ -41,6 +49,7 @@ impl Fault {
             inner,
             odds,
             state: seed | 1,
+            count: 0,
             fresh: Frame::default(),
             held: VecDeque::new(),
             came: Instant::now(),
@@ -61,11 +70,19 @@ impl Fault {
 
     /// What becomes of one packet; `None` if it does not come now.
     fn suffer(&mut self, bufs: &mut Buffers, mut d: Desc) -> Option<Desc> {
-        if self.happens(self.odds.drop) {
+        self.count += 1;
+        let is_due = |every: u64| every > 0 && self.count.is_multiple_of(every);
+        let odds = &self.odds;
+        let (drop, duplicate, delay) = (
+            is_due(odds.drop_every),
+            is_due(odds.duplicate_every),
+            is_due(odds.delay_every),
+        );
+        if drop || self.happens(self.odds.drop) {
             bufs.free(d);
             return None;
         }
-        if self.happens(self.odds.duplicate) {
+        if duplicate || self.happens(self.odds.duplicate) {
             let bytes = bufs.pool().to_vec(&d);
             self.held.extend(bufs.copy_in(&bytes));
         }
@@ -78,7 +95,7 @@ impl Fault {
                 bytes[bit / 8] ^= 1 << (bit % 8);
             }
         }
-        if self.happens(self.odds.delay) {
+        if delay || self.happens(self.odds.delay) {
             self.held.push_back(d);
             return None;
         }
@@ -218,12 +235,49 @@ mod tests {
     }
 
     #[test]
+    fn every_nth_packet_suffers() {
+        let number = |packet: &Vec<u8>| u16::from_be_bytes([packet[0], packet[1]]);
+        let numbers = |odds| run(odds, 1).iter().map(number).collect::<Vec<_>>();
+        let none = Odds::default();
+        let left = numbers(Odds {
+            drop_every: 300,
+            ..none
+        });
+        let all = || 0..1000u16;
+        assert_eq!(
+            left,
+            all().filter(|n| (n + 1) % 300 != 0).collect::<Vec<_>>()
+        );
+        let mut doubled = numbers(Odds {
+            duplicate_every: 400,
+            ..none
+        });
+        doubled.sort_unstable();
+        let twice = all().chain([399, 799]);
+        let mut twice: Vec<u16> = twice.collect();
+        twice.sort_unstable();
+        assert_eq!(doubled, twice);
+        let late = numbers(Odds {
+            delay_every: 100,
+            ..none
+        });
+        let earlier = |i: usize| late[..i].iter().any(|n| *n > late[i]);
+        let late: Vec<u16> = (0..late.len())
+            .filter(|i| earlier(*i))
+            .map(|i| late[i])
+            .collect();
+        // Nothing comes after the last one.
+        assert_eq!(late, (1..10).map(|n| 100 * n - 1).collect::<Vec<_>>());
+    }
+
+    #[test]
     fn a_seed_repeats_its_faults() {
         let odds = Odds {
             drop: 0.1,
             duplicate: 0.1,
             corrupt: 0.1,
             delay: 0.1,
+            ..Odds::default()
         };
         assert!(run(odds, 5) == run(odds, 5));
         assert!(run(odds, 5) != run(odds, 6));

@@ -41,7 +41,34 @@ pub struct Flow {
     pub jitter: u64,
 }
 
+impl Flow {
+    /// The state when nothing of `sent` packets is on its way anymore: now those are missing too
+    /// after which none came, which alone could tell.
+    #[must_use]
+    pub fn completed(self, sent: u64) -> Self {
+        let came = self.latency.measured + self.old;
+        let missing = self.missing.max(sent.saturating_sub(came));
+        Self { missing, ..self }
+    }
+}
+
 impl FlowCounters {
+    /// Forgets everything; only the owner calls this.
+    pub(super) fn clear(&self) {
+        let Self {
+            missing,
+            late,
+            twice,
+            old,
+            jitter,
+            latency,
+        } = self;
+        for counter in [missing, late, twice, old, jitter] {
+            counter.set(0);
+        }
+        latency.clear();
+    }
+
     fn measure(&self, latency: u64, before: Option<u64>) {
         self.latency.add(latency);
         if let Some(before) = before {

@@ -2,13 +2,15 @@
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use graph::counters::Counter;
 use graph::{Buffers, Frame, Port};
 use wire::eth::MIN_FRAME;
 
 use crate::clock::Clock;
-use crate::device::{Count, Receiver};
+use crate::device::{Count, Receiver, since};
 use crate::model::stream::Stream;
 use crate::model::units::{FCS, MAX_FRAME};
 use crate::source::mark::{self, Trailer, counters_of};
@@ -48,11 +50,34 @@ pub struct Counters {
     /// Of the streams that measure latency.
     flows: Arc<[Option<FlowCounters>]>,
     other: Arc<Received>,
+    /// Asks the receiver to forget the flows, and says that it has not yet.
+    forget: Arc<AtomicBool>,
+    /// What was received as a warm-up.
+    before: Vec<Count>,
+}
+
+/// Longest wait for a receiver to forget its flows: its thread may have ended.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl Counters {
+    /// Of each stream, the warm-up too.
+    fn all_counts(&self) -> Vec<Count> {
+        self.streams.iter().map(Received::get).collect()
+    }
 }
 
 impl Receiver for Counters {
     fn counts(&self) -> Vec<Count> {
-        self.streams.iter().map(Received::get).collect()
+        since(self.all_counts(), &self.before)
+    }
+
+    fn start_over(&mut self) {
+        self.before = self.all_counts();
+        self.forget.store(true, Ordering::Relaxed);
+        let until = Instant::now() + PATIENCE;
+        while self.forget.load(Ordering::Relaxed) && Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(50));
+        }
     }
 
     fn flows(&self) -> Vec<Option<Flow>> {
@@ -101,6 +126,8 @@ impl Sink {
                     .map(|s| s.is_fixed().then(FlowCounters::default))
                     .collect(),
                 other: Arc::default(),
+                forget: Arc::default(),
+                before: Vec::new(),
             },
         }
     }
@@ -111,6 +138,14 @@ impl Sink {
 
     /// Receives once. Returns the number of packets.
     pub fn poll(&mut self, clock: &impl Clock, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
+        if self.counters.forget.load(Ordering::Relaxed) {
+            self.counters
+                .flows
+                .iter()
+                .flatten()
+                .for_each(FlowCounters::clear);
+            self.counters.forget.store(false, Ordering::Relaxed);
+        }
         port.rx(bufs, &mut self.frame);
         let received = self.frame.len();
         if received == 0 {

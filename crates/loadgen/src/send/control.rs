@@ -9,7 +9,7 @@ use std::time::Duration;
 use graph::counters::Counter;
 
 use crate::clock::Nanos;
-use crate::device::{Count, Failure, Pacing, Transmitter};
+use crate::device::{Count, Failure, Pacing, Transmitter, since};
 use crate::histogram::Histogram;
 use crate::model::units::Pps;
 
@@ -73,11 +73,16 @@ impl Sent {
 #[derive(Debug)]
 pub struct Generator {
     shared: Arc<Shared>,
+    /// What was sent as a warm-up.
+    before: Vec<Count>,
 }
 
 impl Generator {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+        Self {
+            shared,
+            before: Vec::new(),
+        }
     }
 
     /// Waits until the thread has put what is wanted into effect.
@@ -90,6 +95,16 @@ impl Generator {
             std::thread::sleep(Duration::from_micros(20));
         }
         Ok(())
+    }
+
+    /// What was sent of each stream, the warm-up too.
+    fn all_sent(&self) -> Vec<Count> {
+        let counters = self.shared.sent.iter();
+        let counts = counters.map(|sent| Count {
+            packets: sent.packets.get(),
+            bytes: sent.bytes.get(),
+        });
+        counts.collect()
     }
 
     fn want(&self, rate: Pps) {
@@ -113,12 +128,11 @@ impl Transmitter for Generator {
     }
 
     fn sent(&self) -> Vec<Count> {
-        let counters = self.shared.sent.iter();
-        let counts = counters.map(|sent| Count {
-            packets: sent.packets.get(),
-            bytes: sent.bytes.get(),
-        });
-        counts.collect()
+        since(self.all_sent(), &self.before)
+    }
+
+    fn start_over(&mut self) {
+        self.before = self.all_sent();
     }
 
     fn is_over(&self) -> bool {
@@ -191,6 +205,10 @@ impl Transmitter for Cores {
         let streams = cores.first().map_or(0, Vec::len);
         let of = |stream: usize| cores.iter().filter_map(|c| c.get(stream).copied()).sum();
         (0..streams).map(of).collect()
+    }
+
+    fn start_over(&mut self) {
+        self.0.iter_mut().for_each(Generator::start_over);
     }
 
     fn queue_full(&self) -> u64 {

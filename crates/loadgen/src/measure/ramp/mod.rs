@@ -172,6 +172,7 @@ pub fn run(
 ) -> Result<Ramp, Failure> {
     if !plan.warmup.is_zero() {
         trial::run(paths, plan.warmup_rate, plan.warmup, clock)?;
+        paths.iter_mut().for_each(Path::start_over);
     }
     let before = Reading::all(paths);
     let begin = clock.now();

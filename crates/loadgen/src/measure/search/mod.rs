@@ -147,6 +147,7 @@ pub fn flat_out(
 ) -> Result<Trial, Failure> {
     let mut runs = Runs::new(paths, clock, watch);
     runs.warm_up()?;
+    runs.start_over();
     runs.trial(Pps::UNLIMITED, goal.short())
 }
 
@@ -165,6 +166,7 @@ pub fn max_rate(
     let left = || deadline.since(clock.now());
     let mut runs = Runs::new(paths, clock, watch);
     let in_flight = runs.in_flight(goal.limit)?;
+    runs.start_over();
     let mut flat = runs.trial(Pps::UNLIMITED, goal.short())?;
     let mut search = Search::new(&flat, in_flight, goal);
     if flat.received() > 0 {

@@ -42,6 +42,11 @@ impl<'a> Runs<'a> {
         trial::run(self.paths, Pps::UNLIMITED, SHORTEST, self.clock)
     }
 
+    /// Ends the warm-up: nothing of it is in the results.
+    pub fn start_over(&mut self) {
+        self.paths.iter_mut().for_each(Path::start_over);
+    }
+
     /// Warms up, and measures for how many seconds packets are in flight while none wait.
     pub fn in_flight(&mut self, limit: Pps) -> Result<f64, Failure> {
         let back = self.warm_up()?.forwarded.0 / self.paths.len().max(1) as f64;
