@@ -52,6 +52,14 @@ impl Spec {
         }
     }
 
+    /// Which clock says when a packet came; None: the port only counts.
+    pub fn timestamps(&self) -> Option<&'static str> {
+        match self {
+            Spec::Live(_) | Spec::Sink(_) => None,
+            Spec::AfXdp(_) | Spec::Memif { .. } | Spec::Pcap(_) => Some("software"),
+        }
+    }
+
     /// The port for the way back: what sent receives, and what received sends.
     pub fn reversed(&self) -> Spec {
         match self.clone() {
@@ -156,6 +164,21 @@ mod tests {
             let error = text.parse::<Spec>().unwrap_err();
             assert!(error.contains(word), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn who_only_counts_says_no_times() {
+        let clock = |text: &str| text.parse::<Spec>().unwrap().timestamps();
+        assert_eq!(
+            ["live:a", "sink:a", "af_xdp:a", "memif:@a", "pcap:a"].map(clock),
+            [
+                None,
+                None,
+                Some("software"),
+                Some("software"),
+                Some("software")
+            ]
+        );
     }
 
     #[test]

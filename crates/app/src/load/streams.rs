@@ -33,13 +33,15 @@ pub fn rows(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
     rows.collect()
 }
 
-/// How well each direction kept its schedule, over the whole test with its warm-up.
+/// How well each direction kept its schedule, over the whole test with its warm-up, and whose clock
+/// says when packets were sent and came.
 pub fn pacing(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
-    let rows = paths.iter().zip(ways).map(|(path, (sending, _))| {
+    let rows = paths.iter().zip(ways).map(|(path, (sending, rx))| {
         let late = path.tx.pacing().map(|pacing| pacing.late);
         json!({
             "tx": sending.tx.to_string(),
             "late": late.filter(|late| late.measured > 0),
+            "timestamps": { "tx": late.and(Some("software")), "rx": rx.timestamps() },
         })
     });
     rows.collect()
