@@ -148,7 +148,7 @@ impl Loadtest {
             None => self.climb(&plan, &mut ports, &ways),
         }?;
         if fell_short {
-            self.say(&watch.advice());
+            self.say(&watch.advice(&ports.paths));
         }
         Ok(())
     }

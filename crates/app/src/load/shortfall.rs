@@ -1,9 +1,10 @@
 //! Why a generator falls short of its offer, and what to do about it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lab::cpu::Stat;
-use loadgen::device::Sender;
+use loadgen::device::{Path, Sender};
+use loadgen::send::BACKLOG;
 
 /// From this share of a processor's time on, software interrupts are what slows down a generator on
 /// it.
@@ -28,8 +29,8 @@ impl Watch {
         }
     }
 
-    /// Advice if the generator fell short.
-    pub fn advice(&self) -> String {
+    /// Advice if the generators of `paths` fell short.
+    pub fn advice(&self, paths: &[Path]) -> String {
         let now = Stat::now().unwrap_or_default();
         let seconds = self.began.elapsed().as_secs_f64();
         let softirq = |cpu: usize| now.since(&self.then, |c| c == cpu).softirq / seconds;
@@ -37,13 +38,26 @@ impl Watch {
         let cpus = self.cpu.map_or_else(kernel::cpu::usable, |cpu| vec![cpu]);
         let shares = cpus.into_iter().map(|cpu| (cpu, softirq(cpu)));
         let most = shares.max_by(|(_, a), (_, b)| a.total_cmp(b));
-        advice(self.sender, most)
+        let never_full = paths.iter().all(|path| path.tx.queue_full() == 0);
+        let late = paths.iter().filter_map(|path| path.tx.pacing());
+        let late = late
+            .map(|pacing| Duration::from_nanos(pacing.late.max))
+            .max();
+        advice(self.sender, most, late.filter(|_| never_full))
     }
 }
 
-/// Advice by kind of sender, and by the processor and share of time that software interrupts took.
-fn advice(sender: Sender, softirq: Option<(usize, f64)>) -> String {
+/// Advice by kind of sender, by the processor and share of time that software interrupts took, and
+/// by how late a packet left of a sender whose port was never full.
+fn advice(sender: Sender, softirq: Option<(usize, f64)>, late: Option<Duration>) -> String {
+    let held_up = late.unwrap_or_default();
     let what = match (sender, softirq) {
+        _ if sender == Sender::Memif && held_up > BACKLOG => format!(
+            "its thread was held up for {:.0} ms, and what was due for longer than {:.0} ms is given \
+             up. Keep other programs off its processor (--cpu)",
+            held_up.as_secs_f64() * 1e3,
+            BACKLOG.as_secs_f64() * 1e3
+        ),
         (Sender::Memif, _) => {
             "the other side of the memif left no room in its ring. It has to take packets as fast \
              as they are offered, on a processor that the generator does not use (--cpu)"
@@ -78,9 +92,13 @@ mod tests {
             (Sender::AfXdp, None, "all it can send"),
             (Sender::Memif, Some((3, 0.61)), "other side of the memif"),
         ] {
-            let text = advice(sender, softirq);
+            let text = advice(sender, softirq, None);
             assert!(text.contains(word), "{text}");
             assert!(text.contains("--cpu") && text.ends_with(".\n"), "{text}");
         }
+        let held_up = advice(Sender::Memif, None, Some(Duration::from_millis(63)));
+        assert!(held_up.contains("held up for 63 ms"), "{held_up}");
+        let in_time = advice(Sender::Memif, None, Some(BACKLOG / 2));
+        assert!(in_time.contains("other side of the memif"), "{in_time}");
     }
 }
