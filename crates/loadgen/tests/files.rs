@@ -137,6 +137,13 @@ fn a_program_is_compiled_by_the_library() {
     fs::write(package.join("api.py"), LIBRARY).unwrap();
     let streams = with(&settings).unwrap();
     assert_eq!((streams.len(), streams[0].name.as_str()), (1, "1 64"));
+    // The library by its other name, as Python's package index has it.
+    let old = Directory::new();
+    let package = old.path().join("trex_stl_lib");
+    fs::create_dir(&package).unwrap();
+    fs::write(package.join("api.py"), LIBRARY).unwrap();
+    let by_old = profile::open_with(&name, Way::Back, &settings, Some(old.path()));
+    assert_eq!(by_old.unwrap(), streams);
     let error = with(&Tunables::default()).unwrap_err().to_string();
     assert!(
         error.contains("KeyError: 'size'") && !error.contains('\n'),

@@ -10,7 +10,13 @@ use super::{ProfileError, Tunables, Way};
 const PROGRAM: &str = "
 import json, sys
 try:
-    from trex.stl.api import STLProfile
+    try:
+        from trex.stl.api import STLProfile
+    except ModuleNotFoundError as error:
+        if error.name.split('.')[0] != 'trex':
+            raise
+        # Its name in older releases and in Python's package index (trex-stl-lib).
+        from trex_stl_lib.api import STLProfile
 except ImportError as error:
     sys.exit('no T-Rex library: %s' % error)
 path, direction, settings = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
@@ -56,9 +62,12 @@ pub fn compile(
             .map(|(key, value)| format!("{key}={value}")),
     );
     if let Some(library) = library {
-        let place = LIBRARIES
-            .iter()
-            .find(|(place, _)| library.join(place).join("trex").is_dir());
+        let place = LIBRARIES.iter().find(|(place, _)| {
+            let place = library.join(place);
+            ["trex", "trex_stl_lib"]
+                .iter()
+                .any(|name| place.join(name).is_dir())
+        });
         let (place, external) = place.ok_or_else(|| {
             wrong(format!(
                 "there is no T-Rex library in {}",
