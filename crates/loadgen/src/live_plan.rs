@@ -13,6 +13,7 @@ use crate::model::fields::{Op, Step, Variable};
 use crate::model::stream::{Mode, Stream};
 use crate::model::units::Pps;
 use crate::source::fields::Fields;
+use crate::source::mark::counters_of;
 
 /// A stream as the kernel's generator sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,9 +62,10 @@ const ENTROPY: u32 = 1;
 pub fn plan(streams: &[(Stream, Pps)], longest_round: u32) -> Result<Vec<LiveStream>, String> {
     let rates: Vec<f64> = streams.iter().map(|(_, rate)| rate.0).collect();
     let weights = weights(&rates, longest_round)?;
-    let streams = streams.iter().zip(weights);
+    let counters = counters_of(streams.iter().map(|(stream, _)| stream));
+    let streams = streams.iter().zip(weights).zip(counters);
     streams
-        .map(|((stream, _), weight)| live_stream(stream, weight))
+        .map(|(((stream, _), weight), counter)| live_stream(stream, weight, counter))
         .collect()
 }
 
@@ -119,7 +121,7 @@ fn greatest_common_divisor(a: u32, b: u32) -> u32 {
     }
 }
 
-fn live_stream(stream: &Stream, weight: u32) -> Result<LiveStream, String> {
+fn live_stream(stream: &Stream, weight: u32, counter: u16) -> Result<LiveStream, String> {
     plain(stream)?;
     let random = stream.variables.iter().filter(|v| v.op == Op::Random);
     if random.count() > 1 {
@@ -127,19 +129,21 @@ fn live_stream(stream: &Stream, weight: u32) -> Result<LiveStream, String> {
     }
     // The bytes that do not vary are those of the first packet.
     let mut frame = vec![0; stream.frame_len()];
-    Fields::new(stream, ENTROPY, 0).write(Nanos(0), &mut frame);
+    Fields::new(stream, ENTROPY, counter).write(Nanos(0), &mut frame);
     let (mut fields, mut ip4_checksum_at) = (Vec::new(), None);
     for step in stream.steps.iter().filter(|step| stream.contains(step)) {
         match (*step, ip4_checksum_at) {
-            (Step::Write { .. }, Some(_)) => return Err("a write after the checksum".to_owned()),
+            (Step::Write { .. } | Step::WriteMasked { .. }, Some(_)) => {
+                return Err("a write after the checksum".to_owned());
+            }
             (Step::Write { .. }, None) => fields.push(field(stream, step)?),
+            (Step::WriteMasked { .. }, None) => fields.push(masked(stream, step, &frame)?),
             (Step::Checksum4 { .. }, Some(_)) => return Err("two checksums".to_owned()),
             (Step::Checksum4 { offset }, None) => {
                 let offset =
                     u16::try_from(offset).map_err(|_| "a header too far into the frame")?;
                 ip4_checksum_at = Some(offset);
             }
-            (Step::WriteMasked { .. }, _) => return Err("a write of single bits".to_owned()),
             (Step::Trim { .. }, _) => return Err("frames of varying length".to_owned()),
             (Step::ChecksumTransport { .. } | Step::ChecksumIcmp6 { .. }, _) => {
                 return Err("a checksum beyond the IPv4 header".to_owned());
@@ -148,10 +152,14 @@ fn live_stream(stream: &Stream, weight: u32) -> Result<LiveStream, String> {
     }
     let writes = |variable: usize| {
         let steps = stream.steps.iter();
-        steps.filter(move |s| matches!(s, Step::Write { variable: v, .. } if *v == variable))
+        steps.filter(move |step| step.variable() == Some(variable))
     };
     if (0..stream.variables.len()).any(|variable| writes(variable).count() > 1) {
         return Err("a variable that is written twice".to_owned());
+    }
+    let masked = |step: &&Step| matches!(step, Step::WriteMasked { .. });
+    if stream.steps.iter().any(|step| masked(&step)) && overlap(&fields) {
+        return Err("a write of single bits of a field that changes otherwise".to_owned());
     }
     Ok(LiveStream {
         frame,
@@ -170,8 +178,8 @@ fn plain(stream: &Stream) -> Result<(), String> {
         refused("bursts")
     } else if stream.dummy {
         refused("a dummy stream")
-    } else if stream.mark.is_some() {
-        refused("flow statistics")
+    } else if stream.is_fixed() {
+        refused("measuring latency")
     } else if stream.cache > 0 {
         refused("a cache of packets")
     } else if any(|v| !v.list.is_empty()) {
@@ -219,12 +227,80 @@ fn field(stream: &Stream, step: &Step) -> Result<LiveField, String> {
     })
 }
 
+/// Some bits of a field, as a field of its own that the others are added to. That takes a variable
+/// all of whose values fit into these bits.
+fn masked(stream: &Stream, step: &Step, frame: &[u8]) -> Result<LiveField, String> {
+    let Step::WriteMasked {
+        variable,
+        offset,
+        size,
+        mask,
+        shift,
+        add,
+        big_endian,
+    } = *step
+    else {
+        return Err("a step that writes no bits".to_owned());
+    };
+    let v = &stream.variables[variable];
+    let random = v.op == Op::Random;
+    if (!big_endian && size > 1)
+        || !(0..32).contains(&shift)
+        || (random && (shift > 0 || size != v.size))
+    {
+        return Err("a write of single bits of this kind".to_owned());
+    }
+    let bytes = &frame[offset..offset + usize::from(size)];
+    let field = bytes
+        .iter()
+        .fold(0, |all, byte| all << 8 | u32::from(*byte));
+    // The bits below those of the variable.
+    let below = (1u32 << shift) - 1;
+    let moved = |value: u64| {
+        let sum = (i128::from(value) + i128::from(add)) << shift;
+        let bits = u32::try_from(sum).ok();
+        // No value of a variable has a bit above the highest one of its largest value.
+        let fit = |bits: &u32| {
+            u32::MAX.checked_shr(bits.leading_zeros()).unwrap_or(0) & !below & !mask == 0
+        };
+        bits.filter(fit)
+            .map(|bits| (field & !mask) | bits)
+            .ok_or("a variable that does not fit into the bits that are written")
+    };
+    let (init, min) = (moved(v.init.clamp(v.min, v.max))?, moved(v.min)?);
+    // A step past the end wraps by the number of values up to `max`, so the bits below count.
+    let top = u32::MAX >> (32 - 8 * u32::from(size));
+    let max = moved(v.max)?.checked_add(below).filter(|max| *max <= top);
+    let max = max.ok_or("a write of single bits at the top of a field")?;
+    let count = (v.max - v.min).saturating_add(1);
+    let step = ((v.step.max(1) - 1) % count + 1) << shift;
+    Ok(LiveField {
+        at: u16::try_from(offset).map_err(|_| "a variable too far into the frame")?,
+        width: size,
+        op: v.op,
+        init,
+        min,
+        max,
+        step: u32::try_from(step).map_err(|_| "a step of more than 32 bits")?,
+    })
+}
+
+/// Whether two of the fields have a byte in common.
+fn overlap(fields: &[LiveField]) -> bool {
+    let end = |field: &LiveField| field.at + u16::from(field.width);
+    fields.iter().enumerate().any(|(i, a)| {
+        let others = fields[..i].iter();
+        others.into_iter().any(|b| a.at < end(b) && b.at < end(a))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::model::profile::{self, Tunables, Way};
+    use crate::model::stream::StreamRate;
 
     fn streams(name: &str, tunables: &str) -> Vec<Stream> {
         profile::open(name, Way::Out, &Tunables::parse(tunables).unwrap()).unwrap()
@@ -233,7 +309,7 @@ mod tests {
     #[test]
     fn bench_fits() {
         let streams = streams("bench", "size=64,vm=var2");
-        let live = live_stream(&streams[0], 1).unwrap();
+        let live = live_stream(&streams[0], 1, 0).unwrap();
         assert_eq!(live.frame.len(), 60);
         assert_eq!(live.ip4_checksum_at, Some(14));
         let fields = live.fields.iter();
@@ -289,15 +365,114 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_said() {
         let cached = streams("bench", "vm=cached").remove(0);
-        assert_eq!(live_stream(&cached, 1).unwrap_err(), "a cache of packets");
+        assert_eq!(
+            live_stream(&cached, 1, 0).unwrap_err(),
+            "a cache of packets"
+        );
         let mut little = streams("bench", "vm=var1").remove(0);
         for step in &mut little.steps {
             if let Step::Write { big_endian, .. } = step {
                 *big_endian = false;
             }
         }
-        let why = live_stream(&little, 1).unwrap_err();
+        let why = live_stream(&little, 1, 0).unwrap_err();
         assert_eq!(why, "a little-endian variable");
+    }
+
+    /// The values of a field in the order in which the kernel's generator writes them.
+    fn values(field: LiveField, count: usize) -> Vec<u32> {
+        let mut value = field.init;
+        let next = |value: u32| match field.op {
+            Op::Dec if value - field.min >= field.step => value - field.step,
+            Op::Dec => field.max - (field.step - (value - field.min) - 1),
+            _ if field.max - value >= field.step => value + field.step,
+            _ => field.min + (field.step - (field.max - value) - 1),
+        };
+        let values = (0..count).map(|_| {
+            let after = next(value);
+            std::mem::replace(&mut value, after)
+        });
+        values.collect()
+    }
+
+    fn bits(variable: Variable, template: u16, mask: u32, shift: i8, add: i32) -> Stream {
+        let mut packet = vec![0; 60];
+        packet[20..22].copy_from_slice(&template.to_be_bytes());
+        Stream {
+            variables: vec![variable],
+            steps: vec![Step::WriteMasked {
+                variable: 0,
+                offset: 20,
+                size: 2,
+                mask,
+                shift,
+                add,
+                big_endian: true,
+            }],
+            ..Stream::new("s", packet, StreamRate::Packets(Pps(1.0)))
+        }
+    }
+
+    proptest! {
+        /// Where single bits can be written at all, they take the values that they take in
+        /// software.
+        #[test]
+        fn bits_are_written_as_in_software(
+            is_inc: bool, min in 0u64..20, more in 0u64..20, init in 0u64..20, step in 1u64..30,
+            template: u16, mask in proptest::sample::select(vec![0xff, 0xf0, 0x3fc, 0xffff, 0x50]),
+            shift in 0i8..6, add in -3i32..4,
+        ) {
+            let op = if is_inc { Op::Inc } else { Op::Dec };
+            let init = min + init % (more + 1);
+            let variable = Variable { op, init, step, ..Variable::range("v", 2, min, min + more) };
+            let stream = bits(variable, template, mask, shift, add);
+            if let Ok(live) = live_stream(&stream, 1, 0) {
+                let mut software = Fields::new(&stream, ENTROPY, 0);
+                let mut frame = [0; 60];
+                for value in values(live.fields[0], 50) {
+                    software.write(Nanos(0), &mut frame);
+                    let written = u16::from_be_bytes([frame[20], frame[21]]);
+                    prop_assert_eq!(u32::from(written), value);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bits_that_fit_are_written() {
+        let variable = || Variable::range("v", 2, 0, 7);
+        let field = |mask, shift, add| {
+            let stream = bits(variable(), 0xabcd, mask, shift, add);
+            live_stream(&stream, 1, 0).map(|live| live.fields[0])
+        };
+        let of = field(0x0ff0, 4, 1).unwrap();
+        assert_eq!((of.min, of.max, of.step), (0xa01d, 0xa09c, 16));
+        assert_eq!(values(of, 9)[6..], [0xa07d, 0xa08d, 0xa01d]);
+        for (mask, shift, add) in [(0x3, 0, 0), (0xff, 6, 0), (0xff, 0, -1), (0x5, 0, 0)] {
+            let why = field(mask, shift, add).unwrap_err();
+            assert!(why.contains("does not fit into the bits"), "{why}");
+        }
+        assert!(field(0xff, -1, 0).is_err());
+    }
+
+    #[test]
+    fn a_mark_without_latency_is_part_of_the_frame() {
+        let planned = |flow: &str| {
+            let streams = streams("bench", &format!("size=imix,flow={flow}")).into_iter();
+            let rated: Vec<_> = streams.map(|s| (s.clone(), Pps(1.0))).collect();
+            plan(&rated, 4096)
+        };
+        let marks: Vec<Vec<u8>> = planned("fs")
+            .unwrap()
+            .iter()
+            .map(|s| s.frame[18..20].into())
+            .collect();
+        assert_eq!(marks, [[0xfc, 0], [0xfc, 0], [0xfc, 0]]);
+        let latency = streams("bench", "flow=fsl").remove(0);
+        assert_eq!(
+            live_stream(&latency, 1, 0).unwrap_err(),
+            "measuring latency"
+        );
     }
 
     #[test]
@@ -305,7 +480,7 @@ mod tests {
         let mut stream = streams("bench", "vm=var1").remove(0);
         let mut step = |of: u64| {
             stream.variables[0].step = of;
-            live_stream(&stream, 1).unwrap().fields[0].step
+            live_stream(&stream, 1, 0).unwrap().fields[0].step
         };
         assert_eq!((step(2 * 251), step(252)), (251, 1));
     }

@@ -211,7 +211,8 @@ impl Sender {
         let left = clock.now();
         if took > 0 {
             if self.shared.run.get() == 0 {
-                self.shared.first.set(left.0);
+                let due = self.built.front().and_then(|built| built.due);
+                self.shared.first.set(due.unwrap_or(left).0);
             }
             self.shared.last.set(left.0);
             self.shared.run.add(took as u64);
