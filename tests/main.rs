@@ -21,6 +21,7 @@ mod overload;
 mod report;
 mod routes;
 mod show;
+mod streams;
 mod taps;
 mod tcp;
 mod testpmd;

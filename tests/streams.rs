@@ -1,0 +1,100 @@
+//! What the load tester sends by real interfaces: divided among cores, and by what its result says.
+
+use serde_json::Value;
+
+use crate::harness::{Directory, Netns, PARSHALL, alone, skipped};
+
+/// A wire of two queues in a namespace of its own, with ends g0 and g1.
+fn wire() -> Netns {
+    let netns = Netns::create("streams").expect("root may make namespaces");
+    netns
+        .ip_batch(
+            "link add g0 numtxqueues 2 numrxqueues 2 type veth peer name g1 numtxqueues 2 numrxqueues 2\n\
+             link set g0 up\nlink set g1 up\n",
+        )
+        .expect("root may make links");
+    for end in ["g0", "g1"] {
+        lab::veth::host_end(&netns, end).expect("ethtool");
+        lab::veth::device_end(&netns, end).expect("ethtool");
+    }
+    netns
+}
+
+/// Runs the binary with these words; what it writes as JSON.
+fn result(netns: &Netns, words: &str) -> Value {
+    let directory = Directory::new();
+    let file = directory.path().join("result.json").display().to_string();
+    let words = words.split_whitespace();
+    let all = ["--dst-mac", "02:00:00:00:00:02", "--json", &file];
+    let argv: Vec<&str> = [PARSHALL].into_iter().chain(words).chain(all).collect();
+    netns.exec(&argv).expect("the load tester ends well");
+    let text = std::fs::read_to_string(&file).expect("it has written the file");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn two_cores_send_by_two_queues_what_comes_back_whole() {
+    if skipped(
+        "two_cores_send_by_two_queues_what_comes_back_whole",
+        &["ip", "ethtool"],
+    ) {
+        return;
+    }
+    let _alone = alone();
+    let netns = wire();
+    let result = result(
+        &netns,
+        "loadtest --tx af_xdp:g0 --rx af_xdp:g1 -f imix -m 4800pps --duration 1s --cores 2",
+    );
+    let block = &result["parshall"];
+    assert_eq!(
+        (&block["sender"], &block["fallback"]),
+        (&"af_xdp".into(), &Value::Null)
+    );
+    let streams = block["streams"].as_array().expect("streams");
+    let mut all = 0;
+    for (stream, share) in streams.iter().zip([28.0, 16.0, 4.0]) {
+        assert_eq!(stream["sent"], stream["received"], "{stream}");
+        let sent = stream["sent"]["packets"].as_u64().expect("a number");
+        assert!(sent > 0, "{stream}");
+        all += sent;
+        let total: u64 = streams
+            .iter()
+            .filter_map(|stream| stream["sent"]["packets"].as_u64())
+            .sum();
+        // However busy the machine is, what is given up is given up of all.
+        let wanted = total as f64 * share / 48.0;
+        assert!(
+            (sent as f64 - wanted).abs() < 0.1 * total as f64,
+            "{streams:?}"
+        );
+    }
+    let pacing = &block["pacing"][0];
+    assert_eq!(pacing["late"]["measured"], all);
+    assert_eq!(pacing["timestamps"]["rx"], "software");
+}
+
+#[test]
+fn what_live_frames_cannot_do_af_xdp_does() {
+    if skipped("what_live_frames_cannot_do_af_xdp_does", &["ip", "ethtool"]) {
+        return;
+    }
+    let _alone = alone();
+    let netns = wire();
+    let profile = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../loadgen/tests/profiles/burst_3st_loop_x_times.json"
+    );
+    let result = result(&netns, &format!("send live:g0 -f {profile}"));
+    let fallback = &result["fallback"];
+    assert_eq!(result["sender"], "af_xdp");
+    assert_eq!(fallback["asked"][0], "live:g0");
+    assert_eq!(fallback["used"][0], "af_xdp:g0");
+    let why = fallback["why"].as_str().expect("text");
+    assert!(why.contains("bursts"), "{why}");
+    // Two rounds of 1, 2 and 3 packets.
+    assert_eq!(
+        (&result["packets"], &result["short"]),
+        (&12.into(), &0.into())
+    );
+}
