@@ -74,8 +74,8 @@ pub struct Pacing {
     /// How long after it was due each packet was taken by the port, of all runs. Packets that are
     /// sent without a limit are not due at any time.
     pub late: Times,
-    /// Time from when the first packet of the latest run was due to when its last one left: n packets
-    /// have n - 1 gaps.
+    /// Time from when the first packet of the latest run was due to when its last one left: n
+    /// packets have n - 1 gaps.
     pub span: Duration,
     /// Packets of that run.
     pub packets: u64,

@@ -28,7 +28,8 @@ pub struct Bounds {
 /// here.
 const ENTROPY: u32 = 1;
 
-/// Writes what `cores` (1 or more) would send to `file`, with times from 0 on. Returns the number of packets.
+/// Writes what `cores` (1 or more) would send to `file`, with times from 0 on. Returns the number
+/// of packets.
 ///
 /// # Errors
 /// The file cannot be written.

@@ -26,8 +26,8 @@ pub(super) struct Shared {
     pub queue_full: Counter,
     /// How long after they were due packets left.
     pub late: Histogram,
-    /// When the first packet of the latest run was due and the last one left, in nanoseconds, and how
-    /// many did.
+    /// When the first packet of the latest run was due and the last one left, in nanoseconds, and
+    /// how many did.
     pub first: Counter,
     pub last: Counter,
     pub run: Counter,
