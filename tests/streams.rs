@@ -98,3 +98,27 @@ fn what_live_frames_cannot_do_af_xdp_does() {
         (&12.into(), &0.into())
     );
 }
+
+/// A burst of live frames comes to its end by itself, with all of its packets.
+#[test]
+fn live_frames_carry_a_burst() {
+    if skipped("live_frames_carry_a_burst", &["ip", "ethtool"]) {
+        return;
+    }
+    let _alone = alone();
+    let netns = wire();
+    let directory = Directory::new();
+    let file = directory.path().join("burst.json");
+    // An Ethernet frame of an experimental type, which nobody answers.
+    let profile = r#"[{"name": "burst",
+        "mode": {"type": "single_burst", "total_pkts": 2500, "rate": {"type": "pps", "value": 5000}},
+        "packet": {"binary": "AgAAAAACAgAAAAABiLU="}}]"#;
+    std::fs::write(&file, profile).expect("there is room");
+    let result = result(&netns, &format!("send live:g0 -f {}", file.display()));
+    assert_eq!(result["sender"], "live", "{result}");
+    assert_eq!(result["fallback"], Value::Null);
+    let sent = result["packets"].as_u64().expect("a number");
+    assert_eq!(result["due"], 2500);
+    assert_eq!(result["short"], 2500 - sent);
+    assert!(sent > 0, "{result}");
+}

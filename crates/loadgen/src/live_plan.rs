@@ -1,8 +1,9 @@
 //! Compiles streams for the kernel's generator, which sends XDP live frames.
 //!
 //! That generator is simpler than [`crate::source::fields`]. It takes a frame, a few fields of up
-//! to 32 bits that change from frame to frame, one IPv4 checksum computed after them, and a weight
-//! for each stream. A profile that needs more does not fit and has to be sent another way.
+//! to 32 bits that change from frame to frame, one IPv4 checksum computed after them, a weight for
+//! each stream, and a number of packets for all of them. A profile that needs more does not fit and
+//! has to be sent another way.
 //!
 //! The plan has types of its own, which the binary converts to those of crate `xdp` field by field.
 //! Using the latter here would save those few lines, but make the load tester depend on the loader
@@ -14,6 +15,15 @@ use crate::model::stream::{Mode, Stream};
 use crate::model::units::Pps;
 use crate::source::fields::Fields;
 use crate::source::mark::counters_of;
+
+/// What the kernel's generator sends by one port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LivePlan {
+    /// The streams.
+    pub streams: Vec<LiveStream>,
+    /// Packets of all streams together, after which it ends; None: no end.
+    pub packets: Option<u64>,
+}
 
 /// A stream as the kernel's generator sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,14 +69,44 @@ const ENTROPY: u32 = 1;
 ///
 /// # Errors
 /// A few words that say what the kernel's generator cannot do.
-pub fn plan(streams: &[(Stream, Pps)], longest_round: u32) -> Result<Vec<LiveStream>, String> {
+pub fn plan(streams: &[(Stream, Pps)], longest_round: u32) -> Result<LivePlan, String> {
     let rates: Vec<f64> = streams.iter().map(|(_, rate)| rate.0).collect();
     let weights = weights(&rates, longest_round)?;
+    let packets = packets(streams, &weights)?;
     let counters = counters_of(streams.iter().map(|(stream, _)| stream));
     let streams = streams.iter().zip(weights).zip(counters);
-    streams
-        .map(|(((stream, _), weight), counter)| live_stream(stream, weight, counter))
-        .collect()
+    let streams =
+        streams.map(|(((stream, _), weight), counter)| live_stream(stream, weight, counter));
+    Ok(LivePlan {
+        streams: streams.collect::<Result<_, _>>()?,
+        packets,
+    })
+}
+
+/// Packets of all streams together; None if they go on for ever. Bursts have to end together, as
+/// the generator's order of streams goes on to the end.
+fn packets(streams: &[(Stream, Pps)], weights: &[u32]) -> Result<Option<u64>, String> {
+    let alone = |s: &Stream| s.self_start && s.next.is_none();
+    let rounds = |(stream, weight): (&(Stream, Pps), &u32)| match stream.0.mode {
+        Mode::Continuous if stream.0.self_start => Ok(None),
+        Mode::SingleBurst { packets }
+            if alone(&stream.0) && packets.is_multiple_of((*weight).into()) =>
+        {
+            Ok(Some(packets / u64::from(*weight)))
+        }
+        _ => Err("bursts that do not begin and end together".to_owned()),
+    };
+    let rounds: Vec<Option<u64>> = streams
+        .iter()
+        .zip(weights)
+        .map(rounds)
+        .collect::<Result<_, _>>()?;
+    let first = rounds.first().copied().flatten();
+    if rounds.iter().any(|rounds| *rounds != first) {
+        return Err("bursts that do not begin and end together".to_owned());
+    }
+    let round: u64 = weights.iter().copied().map(u64::from).sum();
+    Ok(first.map(|rounds| rounds.saturating_mul(round)))
 }
 
 /// The smallest whole numbers in the proportion of `rates`, none above `largest`.
@@ -170,13 +210,11 @@ fn live_stream(stream: &Stream, weight: u32, counter: u16) -> Result<LiveStream,
     })
 }
 
-/// Refuses what is not a simple continuous stream.
+/// Refuses streams that are not simple.
 fn plain(stream: &Stream) -> Result<(), String> {
     let refused = |what: &str| Err(what.to_owned());
     let any = |of: fn(&Variable) -> bool| stream.variables.iter().any(of);
-    if stream.mode != Mode::Continuous {
-        refused("bursts")
-    } else if stream.dummy {
+    if stream.dummy {
         refused("a dummy stream")
     } else if stream.is_fixed() {
         refused("measuring latency")
@@ -324,7 +362,7 @@ mod tests {
         let streams = streams("imix", "").into_iter();
         let rated = streams.map(|s| (s.clone(), s.rate.pps(s.size(), None).unwrap()));
         let plan = plan(&rated.collect::<Vec<_>>(), 4096).unwrap();
-        let weights: Vec<u32> = plan.iter().map(|s| s.weight).collect();
+        let weights: Vec<u32> = plan.streams.iter().map(|s| s.weight).collect();
         assert_eq!(weights, [7, 4, 1]);
     }
 
@@ -464,6 +502,7 @@ mod tests {
         };
         let marks: Vec<Vec<u8>> = planned("fs")
             .unwrap()
+            .streams
             .iter()
             .map(|s| s.frame[18..20].into())
             .collect();
@@ -473,6 +512,32 @@ mod tests {
             live_stream(&latency, 1, 0).unwrap_err(),
             "measuring latency"
         );
+    }
+
+    #[test]
+    fn bursts_that_end_together_fit() {
+        let mut streams: Vec<_> = streams("imix", "")
+            .into_iter()
+            .map(|s| {
+                let rate = s.rate.pps(s.size(), None).unwrap();
+                (s, rate)
+            })
+            .collect();
+        let mut packets = |counts: [u64; 3]| {
+            for ((stream, _), packets) in streams.iter_mut().zip(counts) {
+                stream.mode = match packets {
+                    0 => Mode::Continuous,
+                    packets => Mode::SingleBurst { packets },
+                };
+            }
+            plan(&streams, 4096).map(|plan| plan.packets)
+        };
+        assert_eq!(packets([0, 0, 0]), Ok(None));
+        assert_eq!(packets([700, 400, 100]), Ok(Some(1200)));
+        for counts in [[700, 400, 0], [701, 400, 100], [700, 400, 200]] {
+            let why = packets(counts).unwrap_err();
+            assert!(why.contains("bursts"), "{why}");
+        }
     }
 
     #[test]

@@ -62,6 +62,8 @@ struct way {
 	__u64 rest;
 	/* The last stop that the program has seen. */
 	__u64 stopped;
+	/* When so many packets have been asked for, no more are; 0: no end. */
+	__u64 end;
 	__u32 ifindex;
 	/* Which stream each packet belongs to, round and round. */
 	__u32 position;
@@ -96,6 +98,8 @@ static __always_inline void accrue(struct way *w, __u64 rate)
 	w->last = now;
 	packets = parts / NSEC_PER_SEC;
 	w->rest = parts % NSEC_PER_SEC;
+	if (w->end && packets > w->end - w->due)
+		packets = w->end - w->due;
 	w->due += packets;
 	credit = w->credit + packets;
 	if (credit > burst) {
@@ -129,6 +133,8 @@ static __always_inline int is_due(struct way *w)
 		return 0;
 	}
 	if (rate == UNPACED) {
+		if (w->end && w->due >= w->end)
+			return 0;
 		w->due++;
 		/* A schedule that follows starts with its first look at the clock. */
 		w->last = 0;

@@ -85,6 +85,7 @@ pub struct Live {
     way: usize,
     streams: usize,
     burst: Duration,
+    packets: Option<u64>,
 }
 
 /// The one run that all ways share.
@@ -170,6 +171,7 @@ impl Live {
             way,
             streams: plan.streams.len(),
             burst: plan.burst,
+            packets: plan.packets,
         };
         Ok(plans.iter().enumerate().map(live).collect())
     }
@@ -190,6 +192,7 @@ impl Live {
             return self.check();
         }
         let due = self.due();
+        self.state().limit(self.packets);
         self.state().set_rate(rate, self.burst);
         if active.is_empty() {
             self.run.generator.resume();
@@ -249,6 +252,12 @@ impl Live {
     /// stopped, as of the program's last look at the clock.
     pub fn due(&self) -> u64 {
         self.state().due.load(Relaxed)
+    }
+
+    /// Whether all of the plan's packets have been sent or given up since the last start; never if
+    /// it has no number of them.
+    pub fn is_over(&self) -> bool {
+        self.state().is_over()
     }
 
     /// Packets of the schedule that were given up, being late by more than the plan's burst or left

@@ -47,6 +47,7 @@ fn plan(ifindex: u32, streams: Vec<LiveStream>) -> LivePlan {
     LivePlan {
         ifindex,
         streams,
+        packets: None,
         burst: Duration::from_millis(1),
     }
 }
@@ -333,6 +334,35 @@ fn rates_and_stops() {
 }
 
 /// What an overloaded generator could not send is not sent when it starts again.
+/// A number of packets is sent exactly, at a rate and without one, and again at the next start.
+#[test]
+fn a_number_of_packets_is_exact() {
+    let Some((_alone, pair)) = alone_with_pair("a_number_of_packets_is_exact") else {
+        return;
+    };
+    let lengths = [64, 586];
+    let sink = attach(&pair, &lengths.map(of_length));
+    let streams = vec![stream(64, 3), stream(586, 1)];
+    let sent = pair.left(|ifindex| {
+        let numbered = LivePlan {
+            packets: Some(4000),
+            burst: patience(Duration::from_secs(5)),
+            ..plan(ifindex, streams)
+        };
+        let live = generator(numbered, None);
+        for (rate, all) in [(Rate::Pps(20_000), 4000), (Rate::Unpaced, 8000)] {
+            live.start(rate).expect("starts");
+            wait(&live, "it comes to its end", Live::is_over);
+            assert_eq!((live.due(), live.shortfall()), (all, 0));
+            live.stop().expect("stops");
+        }
+        live.sent()
+    });
+    let packets: Vec<u64> = sent.iter().map(|count| count.packets).collect();
+    assert_eq!(packets, [6000, 2000]);
+    assert_eq!(settled(&sink, 8000), sent);
+}
+
 #[test]
 fn nothing_is_left_of_an_earlier_schedule() {
     let Some((_alone, pair)) = alone_with_pair("leftover") else {

@@ -46,11 +46,12 @@ impl Generator {
 }
 
 fn plan(ifindex: u32, streams: &[(Stream, Pps)]) -> Result<LivePlan, LiveError> {
-    let streams =
+    let plan =
         live_plan::plan(streams, MAX_ROUND as u32).map_err(|why| LiveError::DoesNotFit { why })?;
     Ok(LivePlan {
         ifindex,
-        streams: streams.into_iter().map(live_stream).collect(),
+        streams: plan.streams.into_iter().map(live_stream).collect(),
+        packets: plan.packets,
         burst: BACKLOG,
     })
 }
@@ -103,6 +104,10 @@ impl Transmitter for Generator {
 
     fn start_over(&mut self) {
         self.before = self.all_sent();
+    }
+
+    fn is_over(&self) -> bool {
+        self.live.is_over()
     }
 
     fn stop(&mut self) -> Result<(), Failure> {

@@ -44,6 +44,8 @@ pub struct LivePlan {
     pub ifindex: u32,
     /// Up to [`MAX_STREAMS`], interleaved evenly by their weights.
     pub streams: Vec<LiveStream>,
+    /// How many packets a start sends, 1 or more; None: until it is stopped.
+    pub packets: Option<u64>,
     /// How late a packet may go. What the generator could not send for longer than this (it was not
     /// running) is given up and counted as shortfall. At least 64 packets are always allowed.
     pub burst: Duration,
@@ -308,6 +310,7 @@ mod tests {
         LivePlan {
             ifindex: 1,
             streams,
+            packets: None,
             burst: Duration::from_millis(1),
         }
     }

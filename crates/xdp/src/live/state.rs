@@ -67,6 +67,7 @@ pub(super) struct WayState {
     last: AtomicU64,
     _rest: AtomicU64,
     stopped: AtomicU64,
+    end: AtomicU64,
     ifindex: AtomicU32,
     _position: AtomicU32,
     order_len: AtomicU32,
@@ -138,6 +139,18 @@ impl WayState {
         self.rate.store(rate, Release);
     }
 
+    /// From the next start on, no more than `packets` become due; None: no end. Only while stopped.
+    pub fn limit(&self, packets: Option<u64>) {
+        let end = packets.map_or(0, |packets| self.due.load(Relaxed) + packets);
+        self.end.store(end, Relaxed);
+    }
+
+    /// Whether all packets up to the limit have been sent or given up.
+    pub fn is_over(&self) -> bool {
+        let end = self.end.load(Relaxed);
+        end > 0 && self.sent() + self.lost.load(Relaxed) >= end
+    }
+
     /// Asks the program to stop; what it has left to send is given up.
     pub fn stop(&self) {
         let number = self.stopped.load(Relaxed) + 1;
@@ -205,7 +218,7 @@ mod tests {
         let all = [
             facts!("var" as VarState: value, min, max, step, seed, at, width, op),
             facts!("stream" as StreamState: packets, bytes, len, vars, ip4_at, _reserved, var, head),
-            facts!("way" as WayState: rate, burst, due, lost, _credit, last, _rest, stopped, ifindex, _position, order_len,
+            facts!("way" as WayState: rate, burst, due, lost, _credit, last, _rest, stopped, end, ifindex, _position, order_len,
                 _reserved, order, stream),
             facts!("live" as State: ways, _turn, frame_len, wide, way),
         ];

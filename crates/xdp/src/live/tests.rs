@@ -36,6 +36,7 @@ fn a_run_that_ends_loses_nothing() {
             vars: Vec::new(),
             ip4_checksum_at: None,
         }],
+        packets: None,
         burst: patience(Duration::from_millis(200)),
     };
     let totals = here.inside(|| {
