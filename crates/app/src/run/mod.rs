@@ -10,6 +10,7 @@ mod interfaces;
 mod memory;
 mod neighbors;
 mod routing;
+mod target;
 mod workers;
 
 use std::io::IsTerminal;

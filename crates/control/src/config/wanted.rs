@@ -59,6 +59,17 @@ pub struct OpenPort {
 }
 
 impl Wanted {
+    /// What a configuration says that has passed every check.
+    ///
+    /// # Errors
+    /// Everything that cannot be done yet, by name, a line each.
+    pub fn of(config: &Config) -> Result<Self, Vec<String>> {
+        wanted(config, &Node::default()).map_err(|findings| {
+            let lines = findings.0.into_iter().map(|problem| problem.message);
+            lines.collect()
+        })
+    }
+
     /// The interface of a name.
     pub fn interface(&self, name: &str) -> Option<&Interface> {
         self.interfaces
