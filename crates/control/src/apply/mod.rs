@@ -1,7 +1,12 @@
 //! Carrying out a plan as one transaction: every step, or none.
 
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
 use crate::config::Config;
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Plan, Step};
 
 /// What plans are carried out on: the router, or a model of it in tests.
 pub trait Target {
@@ -16,4 +21,64 @@ pub trait Target {
     /// # Errors
     /// Why it was not done, in one line. It is as it was before.
     fn apply(&mut self, action: &Action) -> Result<(), String>;
+}
+
+/// Why a plan was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The step that failed, in words.
+    pub step: String,
+    /// Why.
+    pub why: String,
+    /// Steps before it that could not be taken back, in words, and why. If there are none,
+    /// everything is as it was before the first step.
+    pub stuck: Vec<(String, String)>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {}: {}", self.step, self.why)?;
+        if self.stuck.is_empty() {
+            return f.write_str("; everything is as it was before");
+        }
+        f.write_str("; and what was done before cannot be taken back wholly:")?;
+        for (step, why) in &self.stuck {
+            write!(f, " {step} stays done: {why};")?;
+        }
+        f.write_str(" restart the router, which then does what was in force before")
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Takes the steps of a plan one by one. If one fails, those before it are taken back, the last one
+/// first.
+///
+/// # Errors
+/// The step that failed, and what could not be taken back.
+pub fn apply(target: &mut dyn Target, steps: &[Step]) -> Result<(), Failure> {
+    for (done, step) in steps.iter().enumerate() {
+        if let Err(why) = target.apply(&step.action) {
+            let back = steps[..done].iter().rev();
+            let stuck = back.filter_map(|step| {
+                let why = target.apply(&step.action.clone().reverse()).err()?;
+                Some((words(step), why))
+            });
+            return Err(Failure {
+                step: words(step),
+                why,
+                stuck: stuck.collect(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What a step does, without what it interrupts.
+fn words(step: &Step) -> String {
+    let step = Step {
+        interrupts: None,
+        ..step.clone()
+    };
+    step.to_string()
 }

@@ -39,7 +39,8 @@ const CONFIGS: &[&str] = &[
     include_str!("../config/tests/operator.yaml"),
 ];
 
-fn configs() -> Vec<Config> {
+/// Valid configurations of all kinds.
+pub(crate) fn configs() -> Vec<Config> {
     let parsed = CONFIGS.iter().map(|text| Config::parse("test.yaml", text));
     parsed
         .map(|config| config.unwrap_or_else(|problems| panic!("{problems}")))
@@ -47,7 +48,7 @@ fn configs() -> Vec<Config> {
 }
 
 /// A router in memory.
-struct Machine(Items);
+pub(crate) struct Machine(pub Items);
 
 impl Machine {
     fn create(&mut self, key: &Key, value: &Value) {
@@ -86,7 +87,11 @@ impl Machine {
         }
     }
 
-    fn take(&mut self, action: &Action) {
+    /// Does what a step does.
+    ///
+    /// # Panics
+    /// No router could.
+    pub fn take(&mut self, action: &Action) {
         match action {
             Action::Remove(item) => self.remove(item),
             Action::Create(item) => {

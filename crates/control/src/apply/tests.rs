@@ -1,0 +1,83 @@
+use super::*;
+use crate::plan::items;
+use crate::plan::tests::{Machine, configs};
+
+/// A machine in memory that fails when it is told to.
+struct Faulty {
+    machine: Machine,
+    /// Actions that succeed before one fails.
+    good: usize,
+    /// Whether all that come after that fail, too.
+    for_good: bool,
+}
+
+impl Target for Faulty {
+    fn accepts(&mut self, _: &Config, _: &Plan) -> Result<(), Vec<String>> {
+        Ok(())
+    }
+
+    fn apply(&mut self, action: &Action) -> Result<(), String> {
+        match self.good.checked_sub(1) {
+            Some(good) => self.good = good,
+            None => {
+                self.good = if self.for_good { 0 } else { usize::MAX };
+                return Err("no memory".to_owned());
+            }
+        }
+        self.machine.take(action);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_failure_at_any_step_leaves_what_was_before() {
+    let configs = configs();
+    assert!(configs.len() >= 20);
+    let mut failures = 0;
+    for from in &configs {
+        for to in &configs {
+            let plan = Plan::new(from, to);
+            for good in 0..=plan.steps.len() {
+                let machine = Machine(items(from));
+                let mut target = Faulty {
+                    machine,
+                    good,
+                    for_good: false,
+                };
+                let outcome = apply(&mut target, &plan.steps);
+                let Some(step) = plan.steps.get(good) else {
+                    assert_eq!(outcome, Ok(()));
+                    assert_eq!(target.machine.0, items(to));
+                    continue;
+                };
+                failures += 1;
+                let failure = outcome.expect_err("it fails");
+                assert!(step.to_string().starts_with(&failure.step));
+                assert_eq!((failure.why.as_str(), failure.stuck), ("no memory", vec![]));
+                assert_eq!(target.machine.0, items(from));
+            }
+        }
+    }
+    println!("{failures} failures");
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_said() {
+    let config = |text| Config::parse("x", text).expect("valid");
+    let plan = Plan::new(
+        &config("interfaces: { e0: {} }"),
+        &config("interfaces: { e0: { mtu: 9000, addresses: [ 10.0.0.1/24 ] } }"),
+    );
+    let machine = Machine(items(&config("interfaces: { e0: {} }")));
+    let mut target = Faulty {
+        machine,
+        good: 1,
+        for_good: true,
+    };
+    let failure = apply(&mut target, &plan.steps).expect_err("it fails");
+    let wanted = "cannot create interface e0 address 10.0.0.1/24: main table: no memory; and what \
+                  was done before cannot be taken back wholly: change interface e0 mtu: 1500 -> \
+                  9000 stays done: no memory; restart the router, which then does \
+                  what was in force before";
+    assert_eq!(failure.to_string(), wanted);
+}
