@@ -4,12 +4,13 @@
 use control::config::{Checked, Config};
 use control::plan::Plan;
 
-/// It is read and planned, or refused with words.
+/// It is read, planned and dumped, or refused with words.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let problems = match Checked::parse("fuzz.yaml", &text) {
         Ok(checked) => {
             plans(&checked.config);
+            dumps(&checked.config);
             match checked.wanted() {
                 Ok(_) => return,
                 Err(problems) => problems,
@@ -38,6 +39,16 @@ fn plans(config: &Config) {
         assert_eq!(steps, plan.steps.len());
     }
     assert!(Plan::new(config, config).is_empty());
+}
+
+/// What is dumped is accepted and means the same.
+fn dumps(config: &Config) {
+    let text = config.dump();
+    let again = Config::parse("dump.yaml", &text);
+    let again = again.unwrap_or_else(|problems| panic!("{}\n{text}", problems.report(false)));
+    let plan = Plan::new(config, &again);
+    assert!(plan.is_empty(), "{}\n{text}", plan.text(true));
+    assert_eq!(again.dump(), text);
 }
 
 #[cfg(fuzzing)]

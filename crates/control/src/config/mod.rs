@@ -5,6 +5,7 @@
 //! can do today. The kernel stays the truth about what is there: this is only what is wanted.
 
 mod check;
+mod dump;
 mod forms;
 mod language;
 mod model;

@@ -3,10 +3,12 @@
 //! editors all come from these tables.
 
 mod ours;
+mod print;
 mod read;
 mod schema;
 mod vppcfg;
 
+pub(super) use print::print;
 pub(super) use read::read;
 pub use schema::schema;
 

@@ -52,6 +52,7 @@ pub struct Interface {
     /// VRF that it belongs to.
     pub vrf: Option<String>,
     /// ACLs that apply.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub acls: Attached,
 }
 
@@ -80,6 +81,7 @@ pub struct SubInterface {
     /// VRF that it belongs to.
     pub vrf: Option<String>,
     /// ACLs that apply.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub acls: Attached,
 }
 

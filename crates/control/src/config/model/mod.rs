@@ -52,11 +52,18 @@ pub struct Config {
     /// What carries packets.
     pub ports: Named<Port>,
     /// Who forwards packets.
+    #[serde(skip_serializing_if = "is_usual")]
     pub workers: Workers,
     /// Name or path of the network namespace of devices and routes; `None`: that of the process.
     pub netns: Option<String>,
     /// Where the router is asked.
+    #[serde(skip_serializing_if = "is_usual")]
     pub control: Control,
+}
+
+/// Whether it is as if it were not in the file.
+fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Who does the work.

@@ -7,7 +7,7 @@ use super::*;
 const GUIDE: &str = include_str!("../../../../../docs/configuration.md");
 
 /// The YAML examples.
-fn examples() -> Vec<&'static str> {
+pub(super) fn examples() -> Vec<&'static str> {
     let blocks = GUIDE.split("\n```yaml\n").skip(1);
     blocks
         .map(|block| block.split("\n```\n").next().unwrap_or(block))

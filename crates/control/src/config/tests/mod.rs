@@ -1,6 +1,7 @@
 //! Every rule of the language, each with its message.
 
 mod acls;
+mod dump;
 mod guide;
 mod layer2;
 mod ours;

@@ -6,10 +6,12 @@
 
 mod parse;
 mod scalar;
+mod write;
 
 use std::fmt::{self, Write};
 
 pub(super) use parse::parse;
+pub(super) use write::write;
 
 /// A place in the text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,0 +1,73 @@
+//! What is dumped is the same configuration.
+
+use super::guide::examples;
+use super::*;
+use crate::plan::Plan;
+use crate::plan::tests::configs;
+
+/// Reads what was dumped.
+fn again(config: &Config) -> Config {
+    let text = config.dump();
+    let read = Config::parse("dump.yaml", &text);
+    let read = read.unwrap_or_else(|problems| panic!("{}\n{text}", problems.report(false)));
+    assert_eq!(read.dump(), text);
+    read
+}
+
+#[test]
+fn every_configuration_is_read_as_what_was_dumped() {
+    let read = |text: &&str| Config::parse("x", text).expect("valid");
+    let examples: Vec<Config> = examples().iter().map(read).collect();
+    for config in examples.iter().chain(&configs()) {
+        assert_eq!(again(config), *config);
+        assert!(Plan::new(config, &again(config)).is_empty());
+        assert_eq!(Wanted::of(config), Wanted::of(&again(config)));
+    }
+}
+
+/// A name or text may look like anything.
+#[test]
+fn texts_stay_what_they_are() {
+    for text in [
+        "yes", "on", "0x10", "1e3", "10:20", "~", "", "a: b", "- #", "\t", "名",
+    ] {
+        let mut config = Config::default();
+        let interface = Interface {
+            description: Some(text.to_owned()),
+            ..Interface::default()
+        };
+        config.interfaces.insert(text.to_owned(), interface);
+        config.netns = (!text.is_empty()).then(|| text.to_owned());
+        assert_eq!(again(&config), config);
+    }
+}
+
+#[test]
+fn a_secret_and_an_empty_sub_interface_come_back() {
+    let text = "interfaces: { e0: { sub-interfaces: { 5: { addresses: [] } } } }\n\
+                ports: { m: { memif: { socket: /s, secret: \"no\" } } }\n";
+    let config = Config::parse("x", text).expect("valid");
+    assert!(Plan::new(&config, &again(&config)).is_empty());
+    assert!(
+        config.dump().contains("secret: \"no\"\n"),
+        "{}",
+        config.dump()
+    );
+}
+
+proptest! {
+    #[test]
+    fn what_is_accepted_can_be_dumped(
+        cuts in prop::collection::vec((0usize..OPERATOR.len(), 0usize..40, "[\\PC\n]{0,8}"), 1..4),
+    ) {
+        let mut text = OPERATOR.to_owned();
+        for (at, len, put) in cuts {
+            let start = text.floor_char_boundary(at);
+            let end = text.floor_char_boundary(start + len);
+            text.replace_range(start..end, &put);
+        }
+        if let Ok(config) = Config::parse("x", &text) {
+            prop_assert!(Plan::new(&config, &again(&config)).is_empty());
+        }
+    }
+}
