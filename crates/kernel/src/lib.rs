@@ -1,9 +1,10 @@
 //! What we ask of Linux, asked in one place: [`netlink`] and [`ethtool`], network namespaces
 //! ([`netns`]), names of devices ([`netdev`]), processors ([`cpu`]), processes ([`process`]),
-//! memory ([`memory`]) and event counters ([`event`]).
+//! memory ([`memory`]), event counters ([`event`]) and times ([`clock`]).
 //!
 //! This crate knows messages and system calls. The meaning of an answer is for its callers.
 
+pub mod clock;
 pub mod cpu;
 pub mod ethtool;
 pub mod event;
