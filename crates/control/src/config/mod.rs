@@ -83,6 +83,11 @@ impl Checked {
         })
     }
 
+    /// What was read.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// What the router is to do.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ mod items;
 mod show;
 mod steps;
 
-pub use item::{Field, Item, Key, Table, Value};
+pub use item::{Field, Item, Items, Key, Table, Value};
 pub use items::items;
 pub use show::{Change, Fate, FieldChange};
 pub use steps::{Action, Phase, Step};

@@ -1,0 +1,145 @@
+//! The history for people and programs.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use kernel::clock;
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::plan::{Change, Plan};
+
+use super::store::{Entry, State, Who};
+use super::transaction::Transactions;
+
+/// All configurations that are kept.
+#[derive(Debug, Serialize)]
+pub struct Listing {
+    configurations: Vec<Row>,
+    /// Seconds until what is pending is taken back.
+    seconds_left: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    number: u32,
+    /// RFC 3339.
+    time: String,
+    who: Option<Who>,
+    comment: Option<String>,
+    state: State,
+}
+
+/// One of them, and what it changed.
+#[derive(Debug, Serialize)]
+pub struct Detail {
+    #[serde(flatten)]
+    row: Row,
+    changes: Vec<Change>,
+    #[serde(skip)]
+    text: String,
+}
+
+impl Transactions {
+    /// All configurations that are kept.
+    pub fn history(&self) -> Listing {
+        Listing {
+            configurations: self.store.entries().iter().map(Row::new).collect(),
+            seconds_left: self.waiting().map(|(_, left)| left.as_secs()),
+        }
+    }
+
+    /// One of them, and what it changed in the one that was in force before.
+    ///
+    /// # Errors
+    /// It is not there, or not readable any more.
+    pub fn history_of(&self, number: u32) -> Result<Detail, String> {
+        let entry = self.store.entry(number);
+        let entry = entry
+            .ok_or_else(|| format!("there is no configuration {number}; `history` lists them"))?;
+        let config = |number: u32| {
+            let name = format!("configuration {number}");
+            Config::parse(&name, &self.store.text(number)?).map_err(|wrong| wrong.to_string())
+        };
+        let before = self.store.applied_before(number).next();
+        let before = before.map_or(Ok(Config::default()), |before| config(before.number))?;
+        let plan = Plan::new(&before, &config(number)?);
+        Ok(Detail {
+            row: Row::new(entry),
+            text: plan.text(false),
+            changes: plan.changes,
+        })
+    }
+}
+
+impl Entry {
+    fn time(&self) -> String {
+        clock::rfc3339(SystemTime::UNIX_EPOCH + Duration::from_secs(self.time))
+    }
+
+    /// Its number and time.
+    pub(super) fn brief(&self) -> String {
+        format!("number {} of {}", self.number, self.time())
+    }
+}
+
+impl Row {
+    fn new(entry: &Entry) -> Row {
+        Row {
+            number: entry.number,
+            time: entry.time(),
+            who: entry.who.clone(),
+            comment: entry.comment.clone(),
+            state: entry.state,
+        }
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{name} (uid {}, pid {})", self.uid, self.pid),
+            None => write!(f, "uid {} (pid {})", self.uid, self.pid),
+        }
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who = self.who.as_ref();
+        let who = who.map_or("the router".to_owned(), Who::to_string);
+        let state = match self.state {
+            State::Applied => "applied",
+            State::Pending => "pending",
+            State::Reverted => "reverted",
+        };
+        write!(f, "{:4}  {}  {state:8}  {who}", self.number, self.time)?;
+        // A comment is anybody's text.
+        let comment = self.comment.iter().flat_map(|comment| comment.chars());
+        let comment: String = comment
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
+        match comment.is_empty() {
+            true => writeln!(f),
+            false => writeln!(f, "  {comment}"),
+        }
+    }
+}
+
+impl fmt::Display for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for row in &self.configurations {
+            write!(f, "{row}")?;
+        }
+        match self.seconds_left {
+            Some(left) => writeln!(f, "taken back in {left} s unless confirmed"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}", self.row, self.text)
+    }
+}

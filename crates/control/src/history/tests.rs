@@ -1,0 +1,495 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+
+use super::store::KEPT;
+use super::*;
+use crate::apply::Target;
+use crate::config::{Config, Problems};
+use crate::plan::tests::Machine;
+use crate::plan::{Action, Items, Plan, items};
+
+/// A router in memory that fails when it is told to.
+struct Model {
+    machine: Machine,
+    /// Actions that succeed before one fails; the next ones succeed again.
+    good: usize,
+}
+
+impl Model {
+    fn new(config: &Config) -> Model {
+        Model {
+            machine: Machine(items(config)),
+            good: usize::MAX,
+        }
+    }
+
+    fn items(&self) -> &Items {
+        &self.machine.0
+    }
+}
+
+impl Target for Model {
+    fn accepts(&mut self, to: &Config, _: &Plan) -> Result<(), Vec<String>> {
+        match to.sflow {
+            Some(_) => Err(vec!["sflow: not supported yet".to_owned()]),
+            None => Ok(()),
+        }
+    }
+
+    fn apply(&mut self, action: &Action) -> Result<(), String> {
+        match self.good.checked_sub(1) {
+            Some(good) => self.good = good,
+            None => {
+                self.good = usize::MAX;
+                return Err("no memory".to_owned());
+            }
+        }
+        self.machine.take(action);
+        Ok(())
+    }
+}
+
+/// A machine with a disk, on which a router is started, ended and started again.
+struct Place {
+    directory: tempfile::TempDir,
+    file: PathBuf,
+}
+
+impl Place {
+    fn new(text: &str) -> Place {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("router.yaml");
+        fs::write(&file, text).expect("written");
+        Place { directory, file }
+    }
+
+    fn state(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    fn try_to_start(&self) -> Result<Started, Problems> {
+        start(&self.file, &self.state())
+    }
+
+    /// A router that is up.
+    fn start(&self) -> (Transactions, Model, Vec<String>) {
+        let mut started = self
+            .try_to_start()
+            .expect("there is something to start with");
+        let model = Model::new(started.transactions.running());
+        started.transactions.started().expect("there is room");
+        (started.transactions, model, started.notes)
+    }
+
+    fn edit(&self, text: &str) {
+        fs::write(&self.file, text).expect("written");
+    }
+}
+
+fn proposal(text: &str, seconds: Option<u64>) -> Proposal<'_> {
+    Proposal {
+        name: "new.yaml",
+        text,
+        confirm: seconds.map(Duration::from_secs),
+        comment: Some("a test".to_owned()),
+        who: Some(Who {
+            uid: 7,
+            pid: 1234,
+            name: Some("eve".to_owned()),
+        }),
+    }
+}
+
+const A: &str = "interfaces: { e0: { mtu: 1500, addresses: [ 10.0.0.1/24 ] } }\n";
+const B: &str = "interfaces: { e0: { mtu: 9000 }, e1: { addresses: [ 10.0.0.1/24 ] } }\n";
+const C: &str = "interfaces: { e2: {} }\n";
+const WRONG: &str = "interfaces: { e0: { mtu: 1 } }\n";
+
+fn config(text: &str) -> Config {
+    Config::parse("x", text).expect("valid")
+}
+
+fn numbers(transactions: &Transactions) -> Vec<(u32, State)> {
+    let entries = transactions.store.entries();
+    entries
+        .iter()
+        .map(|entry| (entry.number, entry.state))
+        .collect()
+}
+
+#[test]
+fn what_is_applied_is_brought_up_again() {
+    let place = Place::new(A);
+    let (mut router, mut model, notes) = place.start();
+    assert!(notes.is_empty(), "{notes:?}");
+    let outcome = router.apply(&mut model, proposal(B, None)).expect("done");
+    assert_eq!(outcome.number, Some(2));
+    assert_eq!(*model.items(), items(&config(B)));
+    // There already.
+    let outcome = router.apply(&mut model, proposal(B, None)).expect("done");
+    assert!(outcome.number.is_none() && outcome.plan.is_empty());
+    for _ in 0..2 {
+        let (again, _, notes) = place.start();
+        assert_eq!(*again.running(), config(B));
+        assert!(
+            notes[0].contains("starting with what was applied last, number 2"),
+            "{notes:?}"
+        );
+    }
+    // The operator edits the file and restarts.
+    place.edit(C);
+    let (again, _, notes) = place.start();
+    assert_eq!((again.running(), notes.len()), (&config(C), 0));
+    let text = again.history().to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].ends_with(&format!(
+            "applied   the router  started with {}",
+            place.file.display()
+        )),
+        "{text}"
+    );
+    assert!(
+        lines[1].ends_with("applied   eve (uid 7, pid 1234)  a test"),
+        "{text}"
+    );
+    assert_eq!(lines.len(), 3);
+    let detail = again.history_of(2).expect("it is kept").to_string();
+    assert!(
+        detail.contains("~ interface e0\n    - address 10.0.0.1/24"),
+        "{detail}"
+    );
+    assert!(
+        again
+            .history_of(9)
+            .expect_err("there is none")
+            .contains("no configuration 9")
+    );
+}
+
+#[test]
+fn what_nobody_confirms_is_taken_back() {
+    let place = Place::new(A);
+    let (mut router, mut model, _) = place.start();
+    // The file is edited and applied; the restart must not take it all the same.
+    place.edit(B);
+    router
+        .apply(&mut model, proposal(B, Some(60)))
+        .expect("done");
+    let refused = router
+        .apply(&mut model, proposal(C, None))
+        .expect_err("one waits");
+    assert!(
+        refused.starts_with("configuration 2 waits for confirmation"),
+        "{refused}"
+    );
+    assert!(router.history().to_string().contains("taken back in "));
+    assert!(router.tick(&mut model, Instant::now()).is_none());
+    assert_eq!(*model.items(), items(&config(B)));
+    // It fails once.
+    let over = Instant::now() + Duration::from_secs(61);
+    model.good = 0;
+    assert!(
+        router
+            .tick(&mut model, over)
+            .expect("time is over")
+            .is_err()
+    );
+    assert_eq!(*model.items(), items(&config(B)));
+    router
+        .tick(&mut model, over)
+        .expect("time is over")
+        .expect("taken back");
+    assert_eq!(*model.items(), items(&config(A)));
+    assert_eq!(*router.running(), config(A));
+    assert_eq!(
+        numbers(&router),
+        [(1, State::Applied), (2, State::Reverted)]
+    );
+    assert_eq!(
+        router.confirm(),
+        Err("nothing waits for confirmation".to_owned())
+    );
+    assert_eq!(*place.start().0.running(), config(A));
+    // By hand.
+    router
+        .apply(&mut model, proposal(C, Some(60)))
+        .expect("done");
+    router
+        .rollback(&mut model, None, None, None)
+        .expect("taken back");
+    assert_eq!(*model.items(), items(&config(A)));
+    // Confirmed.
+    router
+        .apply(&mut model, proposal(C, Some(60)))
+        .expect("done");
+    assert_eq!(router.confirm(), Ok(4));
+    assert!(
+        router
+            .tick(&mut model, over + Duration::from_secs(60))
+            .is_none()
+    );
+    assert_eq!(*place.start().0.running(), config(C));
+}
+
+#[test]
+fn there_is_a_way_back() {
+    let place = Place::new(A);
+    let (mut router, mut model, _) = place.start();
+    let refused = router.rollback(&mut model, None, None, None);
+    assert!(
+        refused
+            .expect_err("nothing was before")
+            .contains("no such configuration")
+    );
+    router.apply(&mut model, proposal(B, None)).expect("done");
+    router.apply(&mut model, proposal(C, None)).expect("done");
+    router.rollback(&mut model, None, None, None).expect("done");
+    assert_eq!(*model.items(), items(&config(B)));
+    router
+        .rollback(&mut model, Some(1), None, None)
+        .expect("done");
+    assert_eq!(*model.items(), items(&config(A)));
+    assert!(router.history().to_string().contains("rollback to 1"));
+}
+
+#[test]
+fn what_cannot_be_done_changes_nothing() {
+    let place = Place::new(A);
+    let (mut router, mut model, _) = place.start();
+    let mut refused = |router: &mut Transactions, text: &str, good| {
+        model.good = good;
+        let why = router
+            .apply(&mut model, proposal(text, None))
+            .expect_err("refused");
+        assert_eq!(*model.items(), items(&config(A)));
+        assert_eq!(*router.running(), config(A));
+        assert_eq!(numbers(router), [(1, State::Applied)]);
+        why
+    };
+    let why = refused(&mut router, WRONG, usize::MAX);
+    assert!(
+        why.starts_with("new.yaml:1:26: interfaces.e0.mtu: 1 is less than 128"),
+        "{why}"
+    );
+    assert_eq!(
+        refused(&mut router, "sflow: {}\n", usize::MAX),
+        "sflow: not supported yet"
+    );
+    let why = refused(&mut router, B, 2);
+    assert!(
+        why.ends_with("no memory; everything is as it was before"),
+        "{why}"
+    );
+    // A disk that is full before the first step, or after the last.
+    for moments in 0..5 {
+        router.store.disk.moments.set(moments);
+        let why = refused(&mut router, B, usize::MAX);
+        assert!(
+            why.contains("cannot write") && why.contains("stopped"),
+            "{why}"
+        );
+    }
+}
+
+#[test]
+fn a_broken_file_is_not_used() {
+    let place = Place::new(WRONG);
+    let problems = place.try_to_start().expect_err("there is nothing else");
+    assert!(problems.to_string().contains("less than 128"));
+    place.edit(A);
+    drop(place.start());
+    for wrong in [WRONG, "interfaces: [", "loopbacks: { loop0: {} }\n"] {
+        place.edit(wrong);
+        let (router, _, notes) = place.start();
+        assert_eq!(*router.running(), config(A));
+        assert!(notes[0].contains("router.yaml:1:"), "{notes:?}");
+        assert!(
+            notes[1].contains("last good configuration, number 1 of 2"),
+            "{notes:?}"
+        );
+    }
+    fs::remove_file(&place.file).expect("it was there");
+    assert_eq!(*place.start().0.running(), config(A));
+    place.edit(C);
+    assert_eq!(*place.start().0.running(), config(C));
+}
+
+#[test]
+fn the_file_is_read_again() {
+    let place = Place::new(A);
+    let (mut router, mut model, _) = place.start();
+    place.edit(WRONG);
+    assert!(
+        router
+            .reload(&mut model)
+            .expect_err("wrong")
+            .contains("less than 128")
+    );
+    assert_eq!(*router.running(), config(A));
+    place.edit(B);
+    router.reload(&mut model).expect("done");
+    assert_eq!(*model.items(), items(&config(B)));
+    assert_eq!(*place.start().0.running(), config(B));
+}
+
+#[test]
+fn an_index_that_cannot_be_read_is_left_alone() {
+    let place = Place::new(A);
+    fs::create_dir(place.state()).expect("made");
+    let index = place.state().join("index.json");
+    fs::write(&index, "{").expect("written");
+    let mut started = place.try_to_start().expect("the file is good");
+    assert!(
+        started.notes[0].contains("index.json"),
+        "{:?}",
+        started.notes
+    );
+    assert!(started.transactions.started().is_err());
+    let mut model = Model::new(started.transactions.running());
+    let why = started.transactions.apply(&mut model, proposal(B, None));
+    assert!(why.expect_err("refused").contains("correct or remove it"));
+    assert_eq!(fs::read_to_string(&index).expect("there"), "{");
+}
+
+#[test]
+fn the_history_is_bounded_and_keeps_what_is_in_force() {
+    let place = Place::new(A);
+    let (mut router, mut model, _) = place.start();
+    for _ in 0..KEPT + 10 {
+        router
+            .apply(&mut model, proposal(B, Some(60)))
+            .expect("done");
+        router
+            .rollback(&mut model, None, None, None)
+            .expect("taken back");
+    }
+    let kept = numbers(&router);
+    assert_eq!((kept.len(), kept[0]), (KEPT, (1, State::Applied)));
+    let files = fs::read_dir(place.state()).expect("there").count();
+    assert_eq!(files, KEPT + 1);
+    assert_eq!(*place.start().0.running(), config(A));
+}
+
+/// The router is ended at each moment at which the disk changes.
+#[test]
+fn a_sudden_end_leaves_the_old_or_the_new() {
+    let (a, b) = (config(A), config(B));
+    for (confirm, confirmed) in [(None, false), (Some(60), false), (Some(60), true)] {
+        let mut seen = [0, 0];
+        for moments in 0.. {
+            let place = Place::new(A);
+            let (mut router, mut model, _) = place.start();
+            router.store.disk.moments.set(moments);
+            let applied = router.apply(&mut model, proposal(B, confirm)).is_ok();
+            let kept = confirmed && router.confirm().is_ok();
+            let finished = router.store.disk.moments.get() > 0;
+            drop(router);
+            let (mut again, mut model, _) = place.start();
+            let new = *again.running() == b;
+            assert!(new || *again.running() == a);
+            seen[usize::from(new)] += 1;
+            assert!(
+                new || !(kept || applied && confirm.is_none()),
+                "moment {moments}"
+            );
+            assert!(!new || confirm.is_none() || confirmed, "moment {moments}");
+            // It goes on from there.
+            again.apply(&mut model, proposal(C, None)).expect("done");
+            assert_eq!(*place.start().0.running(), config(C));
+            if finished {
+                break;
+            }
+        }
+        let both = confirm.is_none() || confirmed;
+        assert!(seen[0] > 0 && (seen[1] > 0) == both, "{confirm:?} {seen:?}");
+    }
+}
+
+/// Something that happens to a router.
+#[derive(Debug, Clone)]
+enum Event {
+    Apply(usize, bool, usize),
+    Confirm,
+    Rollback(Option<u32>),
+    Late,
+    Edit(usize),
+    Reload,
+    End,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let good = prop_oneof![Just(usize::MAX), 0usize..6];
+    prop_oneof![
+        4 => (0..TEXTS.len(), any::<bool>(), good).prop_map(|(text, confirm, good)| Event::Apply(text, confirm, good)),
+        2 => Just(Event::Confirm),
+        1 => prop::option::of(0u32..12).prop_map(Event::Rollback),
+        1 => Just(Event::Late),
+        1 => (0..TEXTS.len()).prop_map(Event::Edit),
+        1 => Just(Event::Reload),
+        2 => Just(Event::End),
+    ]
+}
+
+const TEXTS: [&str; 4] = [A, B, C, WRONG];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever happens, the router is what the transactions think it is, and a start brings up
+    /// what was in force before whatever waits for confirmation.
+    #[test]
+    fn the_router_is_what_is_written(events in prop::collection::vec(event(), 0..20)) {
+        let place = Place::new(A);
+        let (mut router, mut model, _) = place.start();
+        let mut kept = config(A);
+        let mut edited = None;
+        for event in events {
+            match event {
+                Event::Apply(text, confirm, good) => {
+                    model.good = good;
+                    let proposal = proposal(TEXTS[text], confirm.then_some(60));
+                    let applied = router.apply(&mut model, proposal).is_ok();
+                    prop_assert!(!applied || TEXTS[text] != WRONG);
+                }
+                Event::Confirm => drop(router.confirm()),
+                Event::Rollback(number) => drop(router.rollback(&mut model, number, None, None)),
+                Event::Late => {
+                    model.good = usize::MAX;
+                    router.tick(&mut model, Instant::now() + Duration::from_secs(61));
+                    prop_assert!(router.waiting().is_none());
+                }
+                Event::Edit(text) => {
+                    place.edit(TEXTS[text]);
+                    edited = Some(TEXTS[text]);
+                }
+                Event::Reload => drop(router.reload(&mut model)),
+                Event::End => {
+                    (router, model, _) = place.start();
+                    let is_file = |text: &str| *router.running() == config(text);
+                    let file = edited.filter(|text| *text != WRONG).is_some_and(is_file);
+                    prop_assert!(file || *router.running() == kept);
+                }
+            }
+            model.good = usize::MAX;
+            prop_assert_eq!(model.items(), &items(router.running()));
+            if router.waiting().is_none() {
+                kept = router.running().clone();
+            }
+        }
+    }
+}
+
+/// Only the owner may read what has secrets in it.
+#[test]
+fn others_may_not_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new(A);
+    drop(place.start());
+    let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode(&place.state()), 0o700);
+    assert_eq!(mode(&place.state().join("1.yaml")), 0o600);
+}

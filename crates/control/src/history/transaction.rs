@@ -1,0 +1,309 @@
+//! From one configuration to another, and back if nobody confirms.
+
+use std::fs;
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::apply::{Target, apply};
+use crate::config::{Checked, Config, Problems};
+use crate::plan::Plan;
+
+use super::store::{State, Store, Who};
+
+/// How long to wait before a change that could not be taken back is tried again.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// A wish to change the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Proposal<'p> {
+    /// What messages call the text.
+    pub name: &'p str,
+    /// The configuration.
+    pub text: &'p str,
+    /// It is taken back unless it is confirmed within this time.
+    pub confirm: Option<Duration>,
+    /// Words for people.
+    pub comment: Option<String>,
+    /// Who wants it; `None`: the router itself.
+    pub who: Option<Who>,
+}
+
+/// A change that was made.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// What changed.
+    pub plan: Plan,
+    /// Number of the configuration that is in force now; `None`: it was in force already.
+    pub number: Option<u32>,
+    /// It is taken back unless it is confirmed within this time.
+    pub confirm: Option<Duration>,
+}
+
+/// A change that waits for confirmation.
+#[derive(Debug)]
+struct Waiting {
+    number: u32,
+    until: Instant,
+    before: Config,
+}
+
+/// The configuration in force, and how it changes.
+#[derive(Debug)]
+pub struct Transactions {
+    pub(super) store: Store,
+    /// The file that the router was started with.
+    file: PathBuf,
+    running: Config,
+    waiting: Option<Waiting>,
+    /// The router is not up yet.
+    starting: bool,
+    /// The text of the file, if it starts with that.
+    from_file: Option<String>,
+}
+
+impl Transactions {
+    /// Of a router that is starting.
+    pub(super) fn new(store: Store, file: &Path, running: Config, text: Option<String>) -> Self {
+        Transactions {
+            store,
+            file: file.to_owned(),
+            running,
+            waiting: None,
+            starting: true,
+            from_file: text,
+        }
+    }
+
+    /// The router is up with what it was started with, which is good from now on.
+    ///
+    /// # Errors
+    /// It cannot be kept: the next start may bring up something else.
+    pub fn started(&mut self) -> Result<(), String> {
+        self.starting = false;
+        let Some(text) = self.from_file.take() else {
+            return Ok(());
+        };
+        if self.is_current(&text) {
+            return match self.store.file() == Some(&text) {
+                true => Ok(()),
+                false => self.store.saw(text),
+            };
+        }
+        let comment = format!("started with {}", self.file.display());
+        self.store
+            .begin(&text, None, Some(comment), Some(text.clone()))?;
+        self.store.settle(State::Applied)
+    }
+
+    /// The configuration in force.
+    pub fn running(&self) -> &Config {
+        &self.running
+    }
+
+    /// The number of the configuration that waits for confirmation, and how long it will.
+    pub fn waiting(&self) -> Option<(u32, Duration)> {
+        let waiting = self.waiting.as_ref()?;
+        let left = waiting.until.saturating_duration_since(Instant::now());
+        Some((waiting.number, left))
+    }
+
+    /// What a text would change.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn plan(&self, name: &str, text: &str) -> Result<Plan, Problems> {
+        let wanted = Checked::parse(name, text)?;
+        Ok(Plan::new(&self.running, &wanted.config))
+    }
+
+    /// Changes the configuration, wholly or not at all.
+    ///
+    /// # Errors
+    /// Why not, a line for each reason.
+    pub fn apply(
+        &mut self,
+        target: &mut dyn Target,
+        proposal: Proposal<'_>,
+    ) -> Result<Outcome, String> {
+        if self.starting {
+            return Err("the router is starting; try again when it is up".to_owned());
+        }
+        if let Some((number, left)) = self.waiting() {
+            return Err(format!(
+                "configuration {number} waits for confirmation for another {} s: \
+                 `parshall confirm` keeps it, `parshall rollback` takes it back",
+                left.as_secs()
+            ));
+        }
+        let checked = Checked::parse(proposal.name, proposal.text);
+        let config = checked.map_err(|problems| problems.to_string())?.config;
+        let plan = Plan::new(&self.running, &config);
+        if plan.is_empty() && self.is_current(proposal.text) {
+            return Ok(Outcome {
+                plan,
+                number: None,
+                confirm: None,
+            });
+        }
+        target
+            .accepts(&config, &plan)
+            .map_err(|refused| refused.join("\n"))?;
+        let file = fs::read_to_string(&self.file).ok();
+        let begun = self
+            .store
+            .begin(proposal.text, proposal.who, proposal.comment, file);
+        let number = begun.map_err(|why| format!("nothing was changed: cannot write {why}"))?;
+        if let Err(failure) = apply(target, &plan.steps) {
+            self.store.abandon();
+            return Err(failure.to_string());
+        }
+        let before = mem::replace(&mut self.running, config);
+        // Nothing can be cut off by a change of nothing.
+        let confirm = proposal.confirm.filter(|_| !plan.is_empty());
+        match confirm {
+            Some(time) => {
+                self.waiting = Some(Waiting {
+                    number,
+                    until: Instant::now() + time,
+                    before,
+                });
+            }
+            None => self.keep(target, before)?,
+        }
+        Ok(Outcome {
+            plan,
+            number: Some(number),
+            confirm,
+        })
+    }
+
+    /// Has what was done survive a restart, or takes it back.
+    fn keep(&mut self, target: &mut dyn Target, before: Config) -> Result<(), String> {
+        let Err(why) = self.store.settle(State::Applied) else {
+            return Ok(());
+        };
+        let back = Plan::new(&self.running, &before);
+        match apply(target, &back.steps) {
+            Ok(()) => {
+                self.running = before;
+                self.store.abandon();
+                Err(format!(
+                    "everything is as it was before: cannot write {why}"
+                ))
+            }
+            Err(failure) => Err(format!(
+                "done, but the next start brings up what was before: cannot write {why}; and it \
+                 cannot be taken back: {failure}"
+            )),
+        }
+    }
+
+    /// Keeps the configuration that waits for confirmation. Its number.
+    ///
+    /// # Errors
+    /// None does, or it cannot be written, and goes on waiting.
+    pub fn confirm(&mut self) -> Result<u32, String> {
+        let waiting = self.waiting.as_ref();
+        let number = waiting.ok_or("nothing waits for confirmation")?.number;
+        let kept = self.store.settle(State::Applied);
+        kept.map_err(|why| format!("configuration {number} still waits: cannot write {why}"))?;
+        self.waiting = None;
+        Ok(number)
+    }
+
+    /// Goes back: to a number, or to what was before. What waits for confirmation is taken back.
+    ///
+    /// # Errors
+    /// As [`Transactions::apply`]; there is no such configuration.
+    pub fn rollback(
+        &mut self,
+        target: &mut dyn Target,
+        number: Option<u32>,
+        confirm: Option<Duration>,
+        who: Option<Who>,
+    ) -> Result<Outcome, String> {
+        if self.waiting.is_some() && number.is_none() {
+            return self.revert(target);
+        }
+        let number = match number {
+            Some(number) => self.store.entry(number).map(|entry| entry.number),
+            None => {
+                let current = self.store.current().map_or(0, |entry| entry.number);
+                let mut before = self.store.applied_before(current);
+                before.next().map(|entry| entry.number)
+            }
+        };
+        let number =
+            number.ok_or("there is no such configuration; `parshall history` lists them")?;
+        let text = self.store.text(number)?;
+        let proposal = Proposal {
+            name: &format!("configuration {number}"),
+            text: &text,
+            confirm,
+            comment: Some(format!("rollback to {number}")),
+            who,
+        };
+        self.apply(target, proposal)
+    }
+
+    /// Takes back what waits for confirmation.
+    fn revert(&mut self, target: &mut dyn Target) -> Result<Outcome, String> {
+        let Some(waiting) = &mut self.waiting else {
+            return Err("nothing waits for confirmation".to_owned());
+        };
+        let plan = Plan::new(&self.running, &waiting.before);
+        if let Err(failure) = apply(target, &plan.steps) {
+            waiting.until = Instant::now() + RETRY;
+            let (number, seconds) = (waiting.number, RETRY.as_secs());
+            return Err(format!(
+                "configuration {number} cannot be taken back, next try in {seconds} s: {failure}"
+            ));
+        }
+        self.running = mem::take(&mut waiting.before);
+        self.waiting = None;
+        // If it cannot be written, the next start knows all the same.
+        let _ = self.store.settle(State::Reverted);
+        Ok(Outcome {
+            plan,
+            number: self.store.current().map(|entry| entry.number),
+            confirm: None,
+        })
+    }
+
+    /// Takes back what nobody confirmed in time.
+    ///
+    /// # Errors
+    /// It cannot be taken back, and will be tried again.
+    pub fn tick(
+        &mut self,
+        target: &mut dyn Target,
+        now: Instant,
+    ) -> Option<Result<Outcome, String>> {
+        let is_over = |waiting: &Waiting| now >= waiting.until;
+        let over = self.waiting.as_ref().is_some_and(is_over);
+        over.then(|| self.revert(target))
+    }
+
+    /// Applies the file that the router was started with, as it is now.
+    ///
+    /// # Errors
+    /// The file cannot be read, and as [`Transactions::apply`].
+    pub fn reload(&mut self, target: &mut dyn Target) -> Result<Outcome, String> {
+        let name = self.file.display().to_string();
+        let text = fs::read_to_string(&self.file).map_err(|error| format!("{name}: {error}"))?;
+        let proposal = Proposal {
+            name: &name,
+            text: &text,
+            comment: Some(format!("read {name} again")),
+            ..Proposal::default()
+        };
+        self.apply(target, proposal)
+    }
+
+    /// Whether this is the text of the configuration that a start would bring up.
+    fn is_current(&self, text: &str) -> bool {
+        let current = self.store.current();
+        current.is_some_and(|entry| self.store.text(entry.number).as_deref() == Ok(text))
+    }
+}
