@@ -6,8 +6,10 @@ use std::process::{Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use control::api::{Client, Handler, Output as Answer, Server};
+use control::api::{Client, Handler, Output as Answer, Request, Server};
+use control::cli::Command;
 use control::config::Control;
+use control::history::Who;
 
 use crate::harness::{Directory, Netns, PARSHALL, Spawn, patience, skipped, until};
 
@@ -15,9 +17,9 @@ use crate::harness::{Directory, Netns, PARSHALL, Spawn, patience, skipped, until
 struct Long;
 
 impl Handler for Long {
-    fn call(&self, _: &control::cli::Command, json: bool) -> Result<Answer, String> {
+    fn call(&self, _: &Command, request: &Request, _: &Who) -> Result<Answer, String> {
         let text = "a line\n".repeat(100_000);
-        Ok(match json {
+        Ok(match request.json {
             true => Answer::Json(text.into()),
             false => Answer::Text(text),
         })
@@ -84,8 +86,10 @@ fn the_router_outlives_the_reader_of_its_log() {
     let directory = Directory::new();
     let [file, socket] = ["router.yaml", "cli.sock"].map(|name| directory.path().join(name));
     std::fs::write(&file, "interfaces: {}\n").expect("written");
-    let [file, cli] = [&file, &socket].map(|path| path.display().to_string());
-    let router = Spawn::new(PARSHALL).args(["run", "-c", &file, "--socket", &cli]);
+    let state = directory.path().join("state");
+    let [file, cli, state] = [&file, &socket, &state].map(|path| path.display().to_string());
+    let router = Spawn::new(PARSHALL);
+    let router = router.args(["run", "-c", &file, "--socket", &cli, "--state", &state]);
     let mut router = router
         .inside(&netns)
         .piped()

@@ -7,16 +7,17 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
 
-use control::api::{Answer, Handler, Output, REQUEST, Request, Server};
+use control::api::{Answer, CONFIRM, Handler, LONG_REQUEST, Output, Request, Server};
 use control::cli::{self, Command};
 use control::config::Control;
+use control::history::Who;
 
 /// Answers with what it understood.
 struct Echo;
 
 impl Handler for Echo {
-    fn call(&self, command: &Command, json: bool) -> Result<Output, String> {
-        Ok(match json {
+    fn call(&self, command: &Command, request: &Request, _: &Who) -> Result<Output, String> {
+        Ok(match request.json {
             true => Output::Json(command.arguments.clone().into()),
             false => Output::Text(format!("{:?} {:?}", command.verb, command.arguments)),
         })
@@ -50,12 +51,12 @@ pub fn check(bytes: &[u8]) {
     let mut rest = bytes;
     while !rest.is_empty() {
         let mut line = Vec::new();
-        let mut at_most = rest.take(REQUEST as u64);
+        let mut at_most = rest.take(LONG_REQUEST as u64);
         at_most.read_until(b'\n', &mut line).expect("memory");
         rest = &rest[line.len()..];
         let answer = answers.next().expect("an answer to each line");
         assert!(is_right(&line, &answer), "{answer:?}");
-        if line.len() == REQUEST && !line.ends_with(b"\n") {
+        if line.len() == LONG_REQUEST && !line.ends_with(b"\n") {
             break;
         }
     }
@@ -63,14 +64,24 @@ pub fn check(bytes: &[u8]) {
 }
 
 fn is_right(line: &[u8], answer: &Answer) -> bool {
-    let too_long = line.len() == REQUEST && !line.ends_with(b"\n");
+    let too_long = line.len() == LONG_REQUEST && !line.ends_with(b"\n");
     let request = serde_json::from_slice::<Request>(line);
     let understood = request
         .ok()
         .filter(|_| !too_long)
-        .and_then(|request| Some((cli::parse(&request.command).ok()?, request.json)));
+        .filter(|request| {
+            request
+                .confirm
+                .is_none_or(|time| (1..=CONFIRM).contains(&time))
+        })
+        .and_then(|request| Some((cli::parse(&request.command).ok()?, request)));
+    let nobody = Who {
+        uid: 0,
+        pid: 0,
+        name: None,
+    };
     match understood {
-        Some((command, json)) => *answer == Answer::from(Echo.call(&command, json)),
+        Some((command, request)) => *answer == Answer::from(Echo.call(&command, &request, &nobody)),
         None => {
             let said = answer.error.as_ref().is_some_and(|error| !error.is_empty());
             !answer.ok && said && answer.text.is_none() && answer.json.is_none()

@@ -44,7 +44,7 @@ impl Router {
     /// Starts another one with the same configuration and socket, and does not wait. The old one
     /// must have ended.
     pub fn relaunch(&mut self, netns: &Netns) {
-        self.process = spawn(netns, &self.socket.with_extension("yaml"), &self.socket);
+        self.process = spawn(netns, &self.file(), &self.socket);
     }
 
     /// Waits until it answers and has opened the interfaces that are there.
@@ -80,6 +80,11 @@ impl Router {
         ask(&self.socket, words)
     }
 
+    /// Its configuration file.
+    pub fn file(&self) -> PathBuf {
+        self.socket.with_extension("yaml")
+    }
+
     /// Its control socket.
     pub fn socket(&self) -> String {
         self.socket.display().to_string()
@@ -87,9 +92,10 @@ impl Router {
 }
 
 fn spawn(netns: &Netns, file: &Path, socket: &Path) -> Process {
+    let state = file.with_extension("state").display().to_string();
     let (file, socket) = (file.display().to_string(), socket.display().to_string());
     Spawn::new(PARSHALL)
-        .args(["run", "-c", &file, "--socket", &socket])
+        .args(["run", "-c", &file, "--socket", &socket, "--state", &state])
         .inside(netns)
         .start()
         .expect("the binary starts")

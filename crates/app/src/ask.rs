@@ -1,12 +1,37 @@
-//! `parshall show|trace|clear ...`: asks the running router.
+//! `parshall show|trace|clear|history|confirm|dump ...`: asks the running router.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-use control::api::{Client, Output};
+use control::api::{Client, Output, Request};
 
 use crate::output;
+
+/// Which router is asked, and for whom the answer is.
+#[derive(Args)]
+pub struct Router {
+    /// Control socket of the router
+    #[arg(long, value_name = "PATH", default_value = "/run/parshall/cli.sock")]
+    socket: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Router {
+    /// Asks, and prints the answer.
+    pub fn ask(&self, request: Request) -> crate::Outcome {
+        let request = Request {
+            json: self.json,
+            ..request
+        };
+        match Client::connect(&self.socket)?.ask(&request)? {
+            Output::Text(text) => output::print(&text),
+            Output::Json(json) => output::print(&output::json(&json)?),
+        }
+    }
+}
 
 /// Words of a command to the running router.
 #[derive(Args)]
@@ -14,25 +39,20 @@ pub struct Ask {
     /// The command's further words; any unique beginning of a word is enough
     #[arg(value_name = "WORDS")]
     words: Vec<String>,
-    /// Control socket of the router
-    #[arg(long, value_name = "PATH", default_value = "/run/parshall/cli.sock")]
-    socket: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    router: Router,
 }
 
 impl Ask {
     /// Asks, and prints the answer.
     pub fn run(self, verb: &str) -> crate::Outcome {
-        let words: Vec<&str> = std::iter::once(verb)
-            .chain(self.words.iter().map(String::as_str))
-            .collect();
+        let mut command = vec![verb.to_owned()];
+        command.extend(self.words);
         // The router would not understand it either: say so without asking.
-        control::cli::parse(&words)?;
-        match Client::connect(&self.socket)?.call(&words, self.json)? {
-            Output::Text(text) => output::print(&text),
-            Output::Json(json) => output::print(&output::json(&json)?),
-        }
+        control::cli::parse(&command)?;
+        self.router.ask(Request {
+            command,
+            ..Request::default()
+        })
     }
 }

@@ -1,13 +1,18 @@
-//! `parshall check`, `plan` and `schema`: configuration files without a router.
+//! `parshall check`, `plan`, `apply`, `rollback` and `schema`: what has to do with configuration
+//! files.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 
-use control::config::{self, Checked, Problems, Wanted};
+use control::api::Request;
+use control::config::{self, Checked, Problems};
 use control::plan;
 
+use crate::ask::Router;
+use crate::load::duration;
 use crate::output::{self, Told};
 
 /// Exit code for a configuration that is wrong.
@@ -39,25 +44,99 @@ pub struct Plan {
     config: PathBuf,
     /// Configuration file that is in force, in place of a running router's
     #[arg(long, value_name = "OTHER")]
-    offline: PathBuf,
+    offline: Option<PathBuf>,
     /// Show the steps, too, in their order, and which of them interrupt traffic
     #[arg(long)]
     steps: bool,
-    /// Print changes and steps as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    router: Router,
 }
 
 impl Plan {
-    /// Compares the two files.
+    /// Compares the file with the other one, or with what is in force.
     pub fn run(self) -> crate::Outcome {
-        let (from, to) = (read(&self.offline)?, load(&self.config)?);
+        let Some(offline) = self.offline else {
+            let checked = load(&self.config)?;
+            return self.router.ask(Request {
+                steps: self.steps,
+                ..request("plan", &self.config, &checked)
+            });
+        };
+        let (from, to) = (read(&offline)?, load(&self.config)?);
         let plan = plan::Plan::new(&from.config, &to.config);
-        if self.json {
+        if self.router.json {
             let json = serde_json::to_string_pretty(&plan.json())?;
             return output::print(&format!("{json}\n"));
         }
         output::print(&plan.text(self.steps))
+    }
+}
+
+/// Changes the configuration of the running router.
+#[derive(Args)]
+pub struct Apply {
+    /// Configuration file that is wanted
+    #[arg(short, long, value_name = "FILE")]
+    config: PathBuf,
+    /// Take it back unless `parshall confirm` comes within this time
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    confirm: Option<Duration>,
+    /// Words for the history
+    #[arg(long, value_name = "TEXT")]
+    comment: Option<String>,
+    #[command(flatten)]
+    router: Router,
+}
+
+impl Apply {
+    /// Applies the file, and prints what changed.
+    pub fn run(self) -> crate::Outcome {
+        let checked = load(&self.config)?;
+        self.router.ask(Request {
+            confirm: self.confirm.map(seconds),
+            comment: self.comment,
+            ..request("apply", &self.config, &checked)
+        })
+    }
+}
+
+/// Goes back to an earlier configuration.
+#[derive(Args)]
+pub struct Rollback {
+    /// Number in the history [default: the one before, or before what waits for confirmation]
+    #[arg(value_name = "N")]
+    number: Option<u32>,
+    /// Take it back unless `parshall confirm` comes within this time
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    confirm: Option<Duration>,
+    #[command(flatten)]
+    router: Router,
+}
+
+impl Rollback {
+    /// Goes back, and prints what changed.
+    pub fn run(self) -> crate::Outcome {
+        let number = self.number.map(|number| number.to_string());
+        self.router.ask(Request {
+            command: ["rollback".to_owned()].into_iter().chain(number).collect(),
+            confirm: self.confirm.map(seconds),
+            ..Request::default()
+        })
+    }
+}
+
+/// Whole seconds, no fewer than asked for.
+fn seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+/// A request with the configuration of a file.
+fn request(verb: &str, file: &Path, checked: &Checked) -> Request {
+    Request {
+        command: vec![verb.to_owned()],
+        text: Some(checked.text().to_owned()),
+        name: Some(file.display().to_string()),
+        ..Request::default()
     }
 }
 
@@ -79,24 +158,16 @@ pub fn load(path: &Path) -> Result<Checked, Told> {
 
 /// Reads and checks a file.
 fn read(path: &Path) -> Result<Checked, Told> {
-    Checked::load(path).map_err(|problems| {
-        tell(&problems);
-        let unreadable = problems.is_unreadable();
-        Told(if unreadable { UNREADABLE } else { INVALID })
-    })
+    Checked::load(path).map_err(|problems| refuse(&problems))
+}
+
+/// Says what is wrong with a file.
+pub fn refuse(problems: &Problems) -> Told {
+    tell(problems);
+    let unreadable = problems.is_unreadable();
+    Told(if unreadable { UNREADABLE } else { INVALID })
 }
 
 fn tell(problems: &Problems) {
     output::tell(&problems.report(std::io::stderr().is_terminal()));
-}
-
-/// What the router is to do.
-///
-/// # Errors
-/// [`Told`]: what is wrong with the file, or what the router cannot do yet, has been said.
-pub fn wanted(path: &Path) -> Result<Wanted, Told> {
-    load(path)?.wanted().map_err(|problems| {
-        tell(&problems);
-        Told(INVALID)
-    })
 }

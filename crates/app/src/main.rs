@@ -41,8 +41,19 @@ enum Command {
     Clear(ask::Ask),
     /// Check a configuration file: exit code 0 if it is valid, 1 if not, 2 if it cannot be read
     Check(configuration::Check),
-    /// Show what would change from one configuration file to another, and in which steps
+    /// Show what a configuration file would change in the running router, or in another file, and in
+    /// which steps
     Plan(configuration::Plan),
+    /// Change the running router to a configuration file, wholly or not at all
+    Apply(configuration::Apply),
+    /// Keep the configuration that waits for confirmation
+    Confirm(ask::Ask),
+    /// Take the running router back to an earlier configuration
+    Rollback(configuration::Rollback),
+    /// List the configurations so far, or show what one of them changed: history N
+    History(ask::Ask),
+    /// Print the configuration in force as YAML
+    Dump(ask::Ask),
     /// Print the JSON schema of the configuration language, for editors
     Schema,
     /// Send through a device under test and count what comes back: a ramp, or a search for its
@@ -67,6 +78,11 @@ fn main() -> ExitCode {
         Command::Clear(ask) => ask.run("clear"),
         Command::Check(check) => check.run(),
         Command::Plan(plan) => plan.run(),
+        Command::Apply(apply) => apply.run(),
+        Command::Confirm(ask) => ask.run("confirm"),
+        Command::Rollback(rollback) => rollback.run(),
+        Command::History(ask) => ask.run("history"),
+        Command::Dump(ask) => ask.run("dump"),
         Command::Schema => configuration::schema(),
         Command::Loadtest(test) => test.run(),
         Command::Send(send) => send.run(),

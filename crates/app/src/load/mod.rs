@@ -21,3 +21,4 @@ mod traffic;
 
 pub use loadtest::Loadtest;
 pub use send::Send;
+pub use traffic::duration;

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use control::api::{Handler, Output};
+use control::api::{Handler, Output, Request};
 use control::cli::{Command, Verb};
+use control::history::{Transactions, Who};
 use router::show::{self, Clear};
 use router::state::Held;
 use router::{Family, Router, ip, neighbor};
@@ -17,19 +18,23 @@ use tables::prefix::Prefix;
 
 use super::daemon::Daemon;
 use super::interfaces::{OpenInterface, Slot};
-use super::{Message, facts};
+use super::{Message, facts, transaction};
 
 /// Routes that one answer to `show ip fib` lists at most; the client asks for the rest.
 const ROUTES: usize = 10_000;
 /// How long a client waits for the control thread.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long it waits for a change of the configuration, which may have thousands of steps.
+const LONG_PATIENCE: Duration = Duration::from_secs(600);
 
-type Answer = Result<Output, String>;
+/// What an operator gets.
+pub type Answer = Result<Output, String>;
 
 /// A command and where its answer goes.
 pub struct Ask {
     command: Command,
-    json: bool,
+    request: Request,
+    who: Who,
     reply: SyncSender<Answer>,
 }
 
@@ -46,27 +51,47 @@ impl Asker {
 }
 
 impl Handler for Asker {
-    fn call(&self, command: &Command, json: bool) -> Answer {
+    fn call(&self, command: &Command, request: &Request, who: &Who) -> Answer {
         let (reply, answer) = sync_channel(1);
         let ask = Ask {
             command: command.clone(),
-            json,
+            request: request.clone(),
+            who: who.clone(),
             reply,
         };
         self.sender
             .send(Message::Ask(ask))
             .map_err(|_| "the router is stopping".to_string())?;
+        let patience = match command.verb {
+            Verb::Apply | Verb::Rollback => LONG_PATIENCE,
+            _ => PATIENCE,
+        };
         answer
-            .recv_timeout(PATIENCE)
+            .recv_timeout(patience)
             .map_err(|_| "the router is busy; try again".to_string())?
     }
 }
 
 impl Ask {
     /// Carries the command out and sends the answer.
-    pub fn answer(self, daemon: &mut Daemon) {
+    pub fn answer(self, daemon: &mut Daemon, transactions: &mut Transactions) {
+        let Ask {
+            command,
+            request,
+            who,
+            reply,
+        } = self;
+        let answer = match command.verb {
+            Verb::Plan
+            | Verb::Apply
+            | Verb::Confirm
+            | Verb::Rollback
+            | Verb::History
+            | Verb::Dump => transaction::answer(transactions, daemon, &command, &request, &who),
+            _ => answer(daemon, &command, request.json),
+        };
         // Whoever asked may have gone away.
-        let _ = self.reply.send(answer(daemon, &self.command, self.json));
+        let _ = reply.send(answer);
     }
 }
 
@@ -119,6 +144,7 @@ fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
             router.trace_clear();
             done(json)
         }
+        verb => Err(format!("{verb:?} has to do with the configuration")),
     }
 }
 
@@ -144,7 +170,8 @@ fn clear(daemon: &mut Daemon, what: Clear, json: bool) -> Answer {
     done(json)
 }
 
-fn done(json: bool) -> Answer {
+/// The answer to what has none.
+pub fn done(json: bool) -> Answer {
     Ok(if json {
         Output::Json(serde_json::json!({"done": true}))
     } else {
@@ -158,7 +185,8 @@ fn port_counters(daemon: &Daemon) -> Vec<(String, graph::PortCounters)> {
     open.flat_map(OpenInterface::counters).cloned().collect()
 }
 
-fn give<T: Serialize + Display>(shown: &T, json: bool) -> Answer {
+/// What is shown, for people or programs.
+pub fn give<T: Serialize + Display>(shown: &T, json: bool) -> Answer {
     if json {
         serde_json::to_value(shown)
             .map(Output::Json)

@@ -11,6 +11,7 @@ mod memory;
 mod neighbors;
 mod routing;
 mod target;
+mod transaction;
 mod workers;
 
 use std::io::IsTerminal;
@@ -23,8 +24,8 @@ use tracing::{error, info};
 
 use control::config::Wanted;
 use control::facts::Batch;
+use control::history::Transactions;
 
-use crate::configuration;
 use answer::{Ask, Asker};
 use daemon::Daemon;
 
@@ -37,6 +38,10 @@ pub struct Run {
     /// Control socket, in place of the configuration's
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// Directory of the configurations that were applied [default: below /var/lib/parshall, named by
+    /// the path of the configuration file]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
 }
 
 /// What reaches the control thread.
@@ -45,6 +50,8 @@ pub enum Message {
     Kernel(Batch),
     /// Somebody asks.
     Ask(Ask),
+    /// The configuration file is to be read again.
+    Reload,
     /// Stop in good order.
     Stop,
 }
@@ -63,7 +70,10 @@ const TICK: Duration = Duration::from_millis(10);
 impl Run {
     /// Runs until it is told to stop.
     pub fn run(self) -> crate::Outcome {
-        let mut config = configuration::wanted(&self.config)?;
+        let state = self
+            .state
+            .unwrap_or_else(|| transaction::state(&self.config));
+        let (mut transactions, mut config) = transaction::start(&self.config, &state)?;
         if let Some(socket) = self.socket {
             config.control.socket = socket;
         }
@@ -75,10 +85,10 @@ impl Run {
         }
         on_this_machine(&config)?;
         let (sender, messages) = sync_channel(DEPTH);
-        stop_on_signals(sender.clone())?;
+        obey_signals(sender.clone())?;
         let server = control::api::Server::start(&config.control, Asker::new(sender.clone()))?;
         let mut daemon = Daemon::start(config, sender)?;
-        let outcome = serve(&mut daemon, messages);
+        let outcome = serve(&mut daemon, &mut transactions, messages);
         if outcome.is_ok() {
             info!("stopping");
         }
@@ -104,13 +114,18 @@ fn on_this_machine(config: &Wanted) -> crate::Outcome {
 }
 
 /// Serves until the end. The channel is dropped here, which releases whoever waits for room in it.
-fn serve(daemon: &mut Daemon, messages: Receiver<Message>) -> crate::Outcome {
+fn serve(
+    daemon: &mut Daemon,
+    transactions: &mut Transactions,
+    messages: Receiver<Message>,
+) -> crate::Outcome {
     let mut tick = Instant::now() + TICK;
     let mut open = false;
     loop {
         match messages.recv_timeout(tick.saturating_duration_since(Instant::now())) {
             Ok(Message::Kernel(batch)) => daemon.kernel(batch),
-            Ok(Message::Ask(ask)) => ask.answer(daemon),
+            Ok(Message::Ask(ask)) => ask.answer(daemon, transactions),
+            Ok(Message::Reload) => transaction::reload(transactions, daemon),
             Ok(Message::Stop) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -120,10 +135,12 @@ fn serve(daemon: &mut Daemon, messages: Receiver<Message>) -> crate::Outcome {
             let seconds = daemon.routing.router.started().elapsed().as_secs_f64();
             info!("the kernel's tables are here after {seconds:.3} s");
             daemon.open_all()?;
+            transaction::started(transactions);
             ready();
         }
         if Instant::now() >= tick {
             daemon.tick()?;
+            transaction::tick(transactions, daemon, Instant::now());
             tick = Instant::now() + TICK;
         }
     }
@@ -142,17 +159,20 @@ fn logging() {
         .try_init();
 }
 
-fn stop_on_signals(sender: SyncSender<Message>) -> std::io::Result<()> {
+/// Stops, or reads the configuration again, when told so by a signal.
+fn obey_signals(sender: SyncSender<Message>) -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
             for signal in &mut signals {
-                match signal {
-                    SIGHUP => info!("SIGHUP: restart to use a changed configuration"),
-                    _ if sender.send(Message::Stop).is_err() => return,
-                    _ => {}
+                let message = match signal {
+                    SIGHUP => Message::Reload,
+                    _ => Message::Stop,
+                };
+                if sender.send(message).is_err() {
+                    return;
                 }
             }
         })?;

@@ -10,6 +10,7 @@ use std::fs;
 use rustix::net::UCred;
 
 use crate::config::Control;
+use crate::history::Who;
 
 /// What a peer may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,6 +47,26 @@ pub(super) fn of(peer: &UCred, control: &Control) -> Access {
     )
 }
 
+/// Who the peer of a connection is.
+pub(super) fn who(peer: &UCred) -> Who {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let uid = peer.uid.as_raw();
+    Who {
+        uid,
+        pid: peer.pid.as_raw_nonzero().get(),
+        name: user(&users, uid).map(str::to_owned),
+    }
+}
+
+/// The name of a user in the text of /etc/passwd: `name:password:number:...`.
+fn user(users: &str, uid: u32) -> Option<&str> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid.to_string()).then_some(name)
+    })
+}
+
 fn judge(
     uid: u32,
     gid: u32,
@@ -54,11 +75,7 @@ fn judge(
     groups: &str,
     users: &str,
 ) -> Access {
-    let user = users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == uid.to_string()).then_some(name)
-    });
+    let user = user(users, uid);
     let member = |name: &str| {
         let found = group(groups, name);
         found.is_some_and(|(id, members)| {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::{Answer, Output, Request};
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long an answer may take. A change of the configuration may have thousands of steps.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -69,8 +69,20 @@ impl Client {
             .iter()
             .map(|word| word.as_ref().to_owned())
             .collect();
+        self.ask(&Request {
+            command,
+            json,
+            ..Request::default()
+        })
+    }
+
+    /// Asks something with more to it than words.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub fn ask(&mut self, request: &Request) -> Result<Output, Failure> {
         let answer = self
-            .exchange(&Request { command, json })
+            .exchange(request)
             .map_err(|error| Failure::Io(self.path.clone(), error))?;
         match answer {
             Answer {

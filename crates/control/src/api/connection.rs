@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::access::Access;
-use super::{Answer, Handler, Output, REQUEST, Request};
+use super::{Answer, CONFIRM, Handler, LONG_REQUEST, Output, REQUEST, Request};
 use crate::cli;
+use crate::history::Who;
 
 /// A stream with a deadline for everything done on it. A limit for each read or write would let a
 /// peer that sends or takes a byte now and then stay forever.
@@ -48,6 +49,15 @@ impl Write for Timely<'_> {
     }
 }
 
+/// The other end of a connection.
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// What it may do.
+    pub access: Access,
+    /// Who it is.
+    pub who: Who,
+}
+
 /// Answers requests until the peer has no more. Each request must arrive within `patience` of the
 /// answer before it, and the peer must take each answer within the same time.
 ///
@@ -55,10 +65,14 @@ impl Write for Timely<'_> {
 /// The peer is gone or too slow.
 pub(super) fn converse(
     stream: &UnixStream,
-    access: Access,
+    peer: &Peer,
     handler: &dyn Handler,
     patience: Duration,
 ) -> io::Result<()> {
+    let limit = match peer.access {
+        Access::Change => LONG_REQUEST,
+        Access::Show | Access::None => REQUEST,
+    };
     stream.set_nonblocking(true)?;
     let until = Instant::now() + patience;
     let mut reader = BufReader::new(Timely { stream, until });
@@ -67,15 +81,15 @@ pub(super) fn converse(
         reader.get_mut().until = Instant::now() + patience;
         reader
             .by_ref()
-            .take(REQUEST as u64)
+            .take(limit as u64)
             .read_until(b'\n', &mut line)?;
         if line.is_empty() {
             return Ok(());
         }
-        let too_long = line.last() != Some(&b'\n') && line.len() >= REQUEST;
+        let too_long = line.last() != Some(&b'\n') && line.len() >= limit;
         let answer = match too_long {
-            true => Err(format!("a request has at most {REQUEST} bytes")),
-            false => answer(&line, access, handler),
+            true => Err(format!("a request has at most {limit} bytes")),
+            false => answer(&line, peer, handler),
         };
         reader.get_mut().until = Instant::now() + patience;
         send(reader.get_mut(), answer)?;
@@ -102,7 +116,7 @@ pub(super) fn forbidden(verb: &str) -> String {
     )
 }
 
-fn answer(line: &[u8], access: Access, handler: &dyn Handler) -> Result<Output, String> {
+fn answer(line: &[u8], peer: &Peer, handler: &dyn Handler) -> Result<Output, String> {
     let request: Request =
         serde_json::from_slice(line).map_err(|error| format!("this is not a request: {error}"))?;
     let command = cli::parse(&request.command).map_err(|error| error.to_string())?;
@@ -110,10 +124,15 @@ fn answer(line: &[u8], access: Access, handler: &dyn Handler) -> Result<Output, 
         true => (Access::Change, "change"),
         false => (Access::Show, "see"),
     };
-    if access < needed {
+    if peer.access < needed {
         return Err(forbidden(verb));
     }
-    handler.call(&command, request.json)
+    if let Some(seconds) = request.confirm.filter(|time| !(1..=CONFIRM).contains(time)) {
+        return Err(format!(
+            "a change can wait 1 to {CONFIRM} s for confirmation, not {seconds}"
+        ));
+    }
+    handler.call(&command, &request, &peer.who)
 }
 
 #[cfg(test)]
@@ -125,11 +144,20 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_millis(300);
 
+    fn peer(access: Access) -> Peer {
+        let who = Who {
+            uid: 7,
+            pid: 1,
+            name: None,
+        };
+        Peer { access, who }
+    }
+
     /// Answers at length.
     struct Long;
 
     impl Handler for Long {
-        fn call(&self, _: &cli::Command, _: bool) -> Result<Output, String> {
+        fn call(&self, _: &cli::Command, _: &Request, _: &Who) -> Result<Output, String> {
             Ok(Output::Text("x".repeat(16 << 20)))
         }
     }
@@ -149,7 +177,7 @@ mod tests {
                 }
             });
             let begin = Instant::now();
-            let _ = converse(&ours, Access::Show, &Long, PATIENCE);
+            let _ = converse(&ours, &peer(Access::Show), &Long, PATIENCE);
             drop(ours);
             begin.elapsed()
         })
@@ -167,10 +195,38 @@ mod tests {
     #[test]
     fn a_peer_that_may_only_ask_may_not_change() {
         let line = br#"{"command":["clear","errors"]}"#;
-        assert!(answer(line, Access::Show, &Echo).is_err());
-        assert!(answer(line, Access::Change, &Echo).is_ok());
+        assert!(answer(line, &peer(Access::Show), &Echo).is_err());
+        assert!(answer(line, &peer(Access::Change), &Echo).is_ok());
         let line = br#"{"command":["show","errors"]}"#;
-        assert!(answer(line, Access::Show, &Echo).is_ok());
-        assert!(answer(line, Access::None, &Echo).is_err());
+        assert!(answer(line, &peer(Access::Show), &Echo).is_ok());
+        assert!(answer(line, &peer(Access::None), &Echo).is_err());
+    }
+
+    #[test]
+    fn a_change_waits_a_day_at_most() {
+        for (seconds, right) in [(0, false), (1, true), (CONFIRM, true), (CONFIRM + 1, false)] {
+            let line = format!("{{\"command\":[\"apply\"],\"confirm\":{seconds}}}");
+            let answer = answer(line.as_bytes(), &peer(Access::Change), &Echo);
+            assert_eq!(answer.is_ok(), right, "{answer:?}");
+        }
+    }
+
+    /// A configuration has room in what those send who may apply it.
+    #[test]
+    fn those_who_may_only_ask_may_send_less() {
+        for (access, right) in [(Access::Show, false), (Access::Change, true)] {
+            let (ours, theirs) = UnixStream::pair().expect("a pair");
+            let text = "#".repeat(REQUEST);
+            let said = thread::scope(|scope| {
+                scope.spawn(|| converse(&ours, &peer(access), &Echo, PATIENCE * 10));
+                let line = format!("{{\"command\":[\"plan\"],\"text\":\"{text}\"}}\n");
+                let _ = (&theirs).write_all(line.as_bytes());
+                let mut said = String::new();
+                let _ = BufReader::new(&theirs).read_line(&mut said);
+                drop(theirs);
+                said
+            });
+            assert_eq!(said.contains("\"ok\":true"), right, "{said}");
+        }
     }
 }

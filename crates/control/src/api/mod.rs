@@ -1,8 +1,9 @@
 //! Asking a running router: a Unix socket on which each line is a request or its answer, as JSON.
 //!
-//! A request is `{"command": ["show", "runtime"], "json": false}`, an answer `{"ok": true, "text":
-//! "..."}`, `{"ok": true, "json": ...}` or `{"ok": false, "error": "..."}`. A connection may carry
-//! any number of requests, one after the other.
+//! A request is `{"command": ["show", "runtime"], "json": false}`, with what [`Request`] has beside
+//! that where the command needs it; an answer is `{"ok": true, "text": "..."}`, `{"ok": true,
+//! "json": ...}` or `{"ok": false, "error": "..."}`. A connection may carry any number of requests,
+//! one after the other.
 
 mod access;
 mod client;
@@ -22,12 +23,15 @@ pub use error::StartError;
 pub use server::{Server, remove_dead};
 
 use crate::cli::Command;
+use crate::history::Who;
 
-/// Longest request in bytes, with its newline.
+/// Longest request in bytes, with its newline, of those who may only ask.
 pub const REQUEST: usize = 64 << 10;
+/// Longest request of those who may change things: a configuration has room in it.
+pub const LONG_REQUEST: usize = 16 << 20;
 
 /// What a client asks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// The words of a command.
@@ -35,7 +39,26 @@ pub struct Request {
     /// Answer for a program instead of a person.
     #[serde(default)]
     pub json: bool,
+    /// Of `plan` and `apply`: the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What messages call the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Of `plan`: with the steps.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub steps: bool,
+    /// Of `apply` and `rollback`: take it back unless it is confirmed within so many seconds, 1 to
+    /// [`CONFIRM`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<u64>,
+    /// Of `apply`: words for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
 }
+
+/// Seconds that a change may wait for confirmation at most: a day.
+pub const CONFIRM: u64 = 24 * 60 * 60;
 
 /// What the router answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -90,9 +113,9 @@ impl From<Result<Output, String>> for Answer {
 
 /// Carries out commands; called from the server's threads, several at a time.
 pub trait Handler: Send + Sync {
-    /// Carries out a command. `json`: the answer is for a program.
+    /// Carries out a command, which the words of the request are, for somebody.
     ///
     /// # Errors
-    /// What is wrong, in one line.
-    fn call(&self, command: &Command, json: bool) -> Result<Output, String>;
+    /// What is wrong, in one line; of a configuration, in a line each.
+    fn call(&self, command: &Command, request: &Request, who: &Who) -> Result<Output, String>;
 }

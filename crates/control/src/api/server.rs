@@ -14,7 +14,7 @@ use kernel::event::{EventFd, poll, pollfd};
 
 use super::Handler;
 use super::access::{self, Access};
-use super::connection::{converse, forbidden, send};
+use super::connection::{Peer, converse, forbidden, send};
 use super::error::StartError;
 use super::lock::Lock;
 use super::seats::Seats;
@@ -210,9 +210,13 @@ fn admit(
         return send(&mut stream, Err("too many connections; try again".into()));
     };
     let handler = handler.clone();
+    let peer = Peer {
+        access,
+        who: access::who(&peer),
+    };
     let serve = move || {
         let _seat = seat;
-        let _ = converse(&stream, access, handler.as_ref(), PATIENCE);
+        let _ = converse(&stream, &peer, handler.as_ref(), PATIENCE);
     };
     thread::Builder::new()
         .name("api-client".into())

@@ -20,10 +20,11 @@ use crate::config::Control;
 pub(super) struct Echo;
 
 impl Handler for Echo {
-    fn call(&self, command: &Command, json: bool) -> Result<Output, String> {
+    fn call(&self, command: &Command, request: &Request, who: &Who) -> Result<Output, String> {
         match command.verb {
             Verb::ShowTrace => Err("no packets were traced".into()),
-            verb if json => Ok(Output::Json(
+            Verb::Apply => Ok(Output::Text(format!("{request:?} {who}"))),
+            verb if request.json => Ok(Output::Json(
                 serde_json::json!({ "verb": verb, "arguments": command.arguments }),
             )),
             verb => Ok(Output::Text(format!("{verb:?}\n{:?}", command.arguments))),
@@ -68,6 +69,31 @@ fn a_client_is_answered() {
     );
 }
 
+/// What goes with a command, and who sends it, reaches those who carry it out.
+#[test]
+fn a_configuration_is_sent() {
+    let (_directory, control, _server) = server();
+    let mut client = Client::connect(&control.socket).expect("connected");
+    let request = Request {
+        command: vec!["apply".into()],
+        text: Some("interfaces: {}\n".repeat(100_000)),
+        name: Some("router.yaml".into()),
+        confirm: Some(60),
+        comment: Some("hello".into()),
+        ..Request::default()
+    };
+    let Ok(Output::Text(text)) = client.ask(&request) else {
+        panic!("no answer");
+    };
+    assert!(text.starts_with(&format!("{request:?} ")));
+    let pid = std::process::id();
+    assert!(
+        text.ends_with(&format!("pid {pid})")),
+        "{}",
+        &text[text.len() - 80..]
+    );
+}
+
 #[test]
 fn what_is_not_a_request_is_answered_too() {
     let (_directory, control, _server) = server();
@@ -90,7 +116,9 @@ fn what_is_not_a_request_is_answered_too() {
         let answer: Answer = serde_json::from_str(&line).expect("an answer");
         assert!(!answer.ok && answer.error.is_some(), "{junk:?} {line}");
     }
-    (&stream).write_all(&vec![b'x'; REQUEST]).expect("written");
+    (&stream)
+        .write_all(&vec![b'x'; LONG_REQUEST])
+        .expect("written");
     let mut line = String::new();
     answers.read_line(&mut line).expect("answered");
     assert!(line.contains("at most"), "{line}");
@@ -227,7 +255,7 @@ fn those_who_may_do_nothing_are_sent_away_at_once() {
 fn a_panic_costs_no_place() {
     struct Panics;
     impl Handler for Panics {
-        fn call(&self, _: &Command, _: bool) -> Result<Output, String> {
+        fn call(&self, _: &Command, _: &Request, _: &Who) -> Result<Output, String> {
             panic!("this is what the test is about");
         }
     }

@@ -35,6 +35,12 @@ pub enum Verb {
     ClearErrors,
     ClearInterface,
     ClearTrace,
+    Plan,
+    Apply,
+    Confirm,
+    Rollback,
+    History,
+    Dump,
 }
 
 /// What may follow the words of a command.
@@ -137,6 +143,12 @@ const COUNT: Argument = Argument {
     name: "N",
     form: Form::Number(1, 10_000),
     optional: false,
+};
+
+const ENTRY: Argument = Argument {
+    name: "N",
+    form: Form::Number(1, u32::MAX),
+    optional: true,
 };
 
 /// Every command.
@@ -285,4 +297,36 @@ pub const COMMANDS: &[Spec] = &[
         "forget traced packets",
     )
     .writes(),
+    row(
+        Verb::Plan,
+        &["plan"],
+        "what the configuration in the request would change",
+    ),
+    row(
+        Verb::Apply,
+        &["apply"],
+        "change to the configuration in the request",
+    )
+    .writes(),
+    row(
+        Verb::Confirm,
+        &["confirm"],
+        "keep the configuration that waits for it",
+    )
+    .writes(),
+    row(
+        Verb::Rollback,
+        &["rollback"],
+        "go back to the configuration before, or to number N of the history",
+    )
+    .with(&[ENTRY])
+    .writes(),
+    row(
+        Verb::History,
+        &["history"],
+        "the configurations so far, or what number N changed",
+    )
+    .with(&[ENTRY]),
+    // There are secrets in it.
+    row(Verb::Dump, &["dump"], "the configuration in force, as YAML").writes(),
 ];

@@ -165,10 +165,11 @@ fn parshall(
     fs::write(&file, at.router_configuration(cpu)).map_err(|e| Error::file(&file, e))?;
     // Packets that the kernel forwarded would count as the router's.
     at.device.set_forwarding(false)?;
+    let state = directory.join("router.state").display().to_string();
     let (file, socket) = (file.display().to_string(), socket.display().to_string());
     let exe = exe.display().to_string();
     let process = Spawn::new(&exe)
-        .args(["run", "-c", &file, "--socket", &socket])
+        .args(["run", "-c", &file, "--socket", &socket, "--state", &state])
         .inside(&at.device)
         .start()?;
     let mut router = Router {

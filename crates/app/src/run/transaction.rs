@@ -1,0 +1,187 @@
+//! Changes of the configuration, as operators and SIGHUP ask for them, and what the router begins
+//! with.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tracing::{error, info, warn};
+
+use control::api::{Output, Request};
+use control::cli::{Command, Verb};
+use control::config::Wanted;
+use control::history::{self, Outcome, Proposal, Transactions, Who};
+
+use super::answer::{Answer, done, give};
+use super::daemon::Daemon;
+use crate::configuration;
+use crate::output::{self, Told};
+
+/// What the router is to do, from its file or from what was applied later.
+///
+/// # Errors
+/// [`Told`]: what is wrong with the file has been said, and there is nothing to use in its place.
+pub fn start(file: &Path, state: &Path) -> Result<(Transactions, Wanted), Told> {
+    let started =
+        history::start(file, state).map_err(|problems| configuration::refuse(&problems))?;
+    let colour = std::io::stderr().is_terminal();
+    output::tell(&started.warnings.report(colour));
+    for note in started.notes {
+        output::tell(&format!("parshall: {note}\n"));
+    }
+    Ok((started.transactions, started.wanted))
+}
+
+/// Where the history of the router with this file is kept unless said otherwise: below
+/// /var/lib/parshall, named by the file's path with `-` in place of `/`.
+pub fn state(file: &Path) -> PathBuf {
+    let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let path = path.to_string_lossy();
+    let mut name = String::new();
+    for c in path.trim_start_matches('/').chars() {
+        match c {
+            '/' => name.push('-'),
+            // Other files must not have the same name.
+            '-' => name.push_str("%2d"),
+            '%' => name.push_str("%25"),
+            c => name.push(c),
+        }
+    }
+    Path::new("/var/lib/parshall").join(name)
+}
+
+/// Takes note that the router is up.
+pub fn started(transactions: &mut Transactions) {
+    if let Err(why) = transactions.started() {
+        warn!("the configuration cannot be kept, `--state` names another directory: {why}");
+    }
+}
+
+/// Takes back what nobody has confirmed in time.
+pub fn tick(transactions: &mut Transactions, daemon: &mut Daemon, now: Instant) {
+    match transactions.tick(daemon, now) {
+        Some(Ok(outcome)) => info!("not confirmed in time: {}", said(&outcome)),
+        Some(Err(why)) => error!("{why}"),
+        None => {}
+    }
+}
+
+/// Applies the file again (SIGHUP).
+pub fn reload(transactions: &mut Transactions, daemon: &mut Daemon) {
+    match transactions.reload(daemon) {
+        Ok(outcome) => info!("SIGHUP: {}", said(&outcome)),
+        Err(why) => {
+            for line in why.lines() {
+                error!("SIGHUP: nothing is changed: {line}");
+            }
+        }
+    }
+}
+
+/// Carries out the commands that have to do with the configuration.
+///
+/// # Errors
+/// Why it was not done.
+pub fn answer(
+    transactions: &mut Transactions,
+    daemon: &mut Daemon,
+    command: &Command,
+    request: &Request,
+    who: &Who,
+) -> Answer {
+    let json = request.json;
+    let number = command.argument(0).and_then(|number| number.parse().ok());
+    let confirm = request.confirm.map(Duration::from_secs);
+    let name = request.name.as_deref().unwrap_or("configuration");
+    let text = || {
+        let text = request.text.as_deref();
+        text.ok_or("the request has no configuration; `parshall plan -c FILE` sends one")
+    };
+    match command.verb {
+        Verb::Plan => {
+            let plan = transactions.plan(name, text()?);
+            let plan = plan.map_err(|problems| problems.to_string())?;
+            Ok(match json {
+                true => Output::Json(plan.json()),
+                false => Output::Text(plan.text(request.steps)),
+            })
+        }
+        Verb::Apply => {
+            let proposal = Proposal {
+                name,
+                text: text()?,
+                confirm,
+                comment: request.comment.clone(),
+                who: Some(who.clone()),
+            };
+            let outcome = transactions.apply(daemon, proposal)?;
+            Ok(applied(&outcome, who, json))
+        }
+        Verb::Rollback => {
+            let outcome = transactions.rollback(daemon, number, confirm, Some(who.clone()))?;
+            Ok(applied(&outcome, who, json))
+        }
+        Verb::Confirm => {
+            let number = transactions.confirm()?;
+            info!("{who}: configuration {number} is confirmed");
+            done(json)
+        }
+        Verb::History => match number {
+            Some(number) => give(&transactions.history_of(number)?, json),
+            None => give(&transactions.history(), json),
+        },
+        _ => {
+            let text = transactions.running().dump();
+            Ok(match json {
+                true => Output::Json(json!({ "yaml": text })),
+                false => Output::Text(text),
+            })
+        }
+    }
+}
+
+/// The answer to whoever changed the configuration, and a line in the log.
+fn applied(outcome: &Outcome, who: &Who, json: bool) -> Output {
+    info!("{who}: {}", said(outcome));
+    if !json {
+        let end = match outcome.number {
+            Some(_) => format!("\n{}\n", said(outcome)),
+            None => String::new(),
+        };
+        return Output::Text(outcome.plan.text(false) + &end);
+    }
+    let mut answer = outcome.plan.json();
+    answer["number"] = outcome.number.into();
+    answer["seconds_left"] = outcome.confirm.map(|time| time.as_secs()).into();
+    Output::Json(answer)
+}
+
+/// What has become of the configuration, in a line.
+fn said(outcome: &Outcome) -> String {
+    match (outcome.number, outcome.confirm) {
+        (None, _) => "no change".to_owned(),
+        (Some(number), None) => format!("configuration {number} is in force"),
+        (Some(number), Some(time)) => format!(
+            "configuration {number} is in force and is taken back in {} s unless `parshall \
+             confirm` comes",
+            time.as_secs()
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_file_has_a_directory_of_its_own() {
+        let name = |file: &str| state(Path::new(file)).display().to_string();
+        assert_eq!(
+            name("/etc/parshall/router.yaml"),
+            "/var/lib/parshall/etc-parshall-router.yaml"
+        );
+        assert_eq!(name("/a-b/%2d"), "/var/lib/parshall/a%2db-%252d");
+        assert!(name("x.yaml").ends_with("-x.yaml"));
+    }
+}
