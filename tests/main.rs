@@ -7,6 +7,7 @@
 mod harness;
 
 mod advice;
+mod apply;
 mod badinput;
 mod bgp;
 mod cards;
