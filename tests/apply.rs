@@ -167,6 +167,40 @@ fn a_running_router_changes_and_goes_back() {
     assert_eq!(lab.ask(&["history"]).lines().count(), 4);
 }
 
+/// The commands of the guide, one after the other.
+#[test]
+fn the_guides_commands_work() {
+    if skipped("the_guides_commands_work", &["ip"]) {
+        return;
+    }
+    let lab = Lab::start();
+    let guide = include_str!("../docs/configuration.md");
+    let (_, section) = guide
+        .split_once("## Change the running router")
+        .expect("it is there");
+    let block = section.split("```").nth(1).expect("it has an example");
+    let commands: Vec<&str> = block
+        .lines()
+        .filter(|line| line.starts_with("parshall "))
+        .collect();
+    assert!(commands.len() >= 7, "{commands:?}");
+    let new = Path::new(&lab.new);
+    let directory = new.parent().expect("it is in one").display().to_string();
+    std::fs::copy(new, format!("{directory}/router.yaml")).expect("there is room");
+    for command in commands {
+        let (command, _) = command.split_once('#').unwrap_or((command, ""));
+        let (command, file) = command.split_once('>').unwrap_or((command, "/dev/stdout"));
+        let words = command.trim().trim_start_matches("parshall ");
+        let socket = lab.router.socket();
+        let line = format!("cd {directory} && {PARSHALL} {words} --socket {socket} > {file}");
+        let output = Spawn::new("sh").args(["-c", &line]).output(patience());
+        let output = output.expect("it ends");
+        assert!(output.status.success(), "{line}: {output:?}");
+    }
+    lab.becomes(Lab::is_old);
+    assert!(lab.says_it_is(&format!("{directory}/saved.yaml")));
+}
+
 #[test]
 fn what_nobody_confirms_is_taken_back() {
     if skipped("what_nobody_confirms_is_taken_back", &["ip"]) {
