@@ -1,14 +1,11 @@
 //! Answers to operators: the commands of `control::cli`, carried out by the control thread between
 //! two batches of news.
 
-use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
-use serde::Serialize;
-
-use control::api::{Handler, Output, Request};
+use control::api::{Handler, Request};
 use control::cli::{Command, Verb};
 use control::history::{Transactions, Who};
 use router::show::{self, Clear};
@@ -18,6 +15,7 @@ use tables::prefix::Prefix;
 
 use super::daemon::Daemon;
 use super::interfaces::{OpenInterface, Slot};
+use super::reply::{Reply, done, give};
 use super::{Message, facts, transaction};
 
 /// Routes that one answer to `show ip fib` lists at most; the client asks for the rest.
@@ -27,15 +25,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long it waits for a change of the configuration, which may have thousands of steps.
 const LONG_PATIENCE: Duration = Duration::from_secs(600);
 
-/// What an operator gets.
-pub type Answer = Result<Output, String>;
-
 /// A command and where its answer goes.
 pub struct Ask {
     command: Command,
     request: Request,
     who: Who,
-    reply: SyncSender<Answer>,
+    reply: SyncSender<Reply>,
 }
 
 /// Hands commands to the control thread.
@@ -51,7 +46,7 @@ impl Asker {
 }
 
 impl Handler for Asker {
-    fn call(&self, command: &Command, request: &Request, who: &Who) -> Answer {
+    fn call(&self, command: &Command, request: &Request, who: &Who) -> Reply {
         let (reply, answer) = sync_channel(1);
         let ask = Ask {
             command: command.clone(),
@@ -75,27 +70,13 @@ impl Handler for Asker {
 impl Ask {
     /// Carries the command out and sends the answer.
     pub fn answer(self, daemon: &mut Daemon, transactions: &mut Transactions) {
-        let Ask {
-            command,
-            request,
-            who,
-            reply,
-        } = self;
-        let answer = match command.verb {
-            Verb::Plan
-            | Verb::Apply
-            | Verb::Confirm
-            | Verb::Rollback
-            | Verb::History
-            | Verb::Dump => transaction::answer(transactions, daemon, &command, &request, &who),
-            _ => answer(daemon, &command, request.json),
-        };
         // Whoever asked may have gone away.
-        let _ = reply.send(answer);
+        let _ = self.reply.send(answer(daemon, transactions, &self));
     }
 }
 
-fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
+fn answer(daemon: &mut Daemon, transactions: &mut Transactions, ask: &Ask) -> Reply {
+    let (command, json) = (&ask.command, ask.request.json);
     let first = command.argument(0);
     let router = &mut daemon.routing.router;
     match command.verb {
@@ -144,12 +125,14 @@ fn answer(daemon: &mut Daemon, command: &Command, json: bool) -> Answer {
             router.trace_clear();
             done(json)
         }
-        verb => Err(format!("{verb:?} has to do with the configuration")),
+        Verb::Plan | Verb::Apply | Verb::Confirm | Verb::Rollback | Verb::History | Verb::Dump => {
+            transaction::answer(transactions, daemon, command, &ask.request, &ask.who)
+        }
     }
 }
 
 /// One route of a family, or the first of all.
-fn fib<A: Held>(router: &Router, prefix: Option<&str>, json: bool) -> Answer {
+fn fib<A: Held>(router: &Router, prefix: Option<&str>, json: bool) -> Reply {
     match prefix {
         Some(prefix) => give(&ip::show::fib::<A>(router, prefix.parse()?), json),
         None => give(&ip::show::fib_list::<A>(router, None, ROUTES), json),
@@ -157,7 +140,7 @@ fn fib<A: Held>(router: &Router, prefix: Option<&str>, json: bool) -> Answer {
 }
 
 /// The routes of a family that follow one.
-fn fib_after<A: Held>(router: &Router, prefix: Option<&str>, json: bool) -> Answer {
+fn fib_after<A: Held>(router: &Router, prefix: Option<&str>, json: bool) -> Reply {
     let after = match prefix.unwrap_or_default().parse()? {
         ip::show::Query::Exact(prefix) => prefix,
         ip::show::Query::Longest(address) => Prefix::host(address),
@@ -165,33 +148,13 @@ fn fib_after<A: Held>(router: &Router, prefix: Option<&str>, json: bool) -> Answ
     give(&ip::show::fib_list::<A>(router, Some(after), ROUTES), json)
 }
 
-fn clear(daemon: &mut Daemon, what: Clear, json: bool) -> Answer {
+fn clear(daemon: &mut Daemon, what: Clear, json: bool) -> Reply {
     daemon.routing.router.clear(what);
     done(json)
-}
-
-/// The answer to what has none.
-pub fn done(json: bool) -> Answer {
-    Ok(if json {
-        Output::Json(serde_json::json!({"done": true}))
-    } else {
-        Output::Text(String::new())
-    })
 }
 
 /// The counters of all ports, by name.
 fn port_counters(daemon: &Daemon) -> Vec<(String, graph::PortCounters)> {
     let open = daemon.interfaces.slots.iter().filter_map(Slot::open);
     open.flat_map(OpenInterface::counters).cloned().collect()
-}
-
-/// What is shown, for people or programs.
-pub fn give<T: Serialize + Display>(shown: &T, json: bool) -> Answer {
-    if json {
-        serde_json::to_value(shown)
-            .map(Output::Json)
-            .map_err(|e| e.to_string())
-    } else {
-        Ok(Output::Text(shown.to_string()))
-    }
 }

@@ -9,6 +9,7 @@ mod facts;
 mod interfaces;
 mod memory;
 mod neighbors;
+mod reply;
 mod routing;
 mod target;
 mod transaction;

@@ -13,8 +13,8 @@ use control::cli::{Command, Verb};
 use control::config::Wanted;
 use control::history::{self, Outcome, Proposal, Transactions, Who};
 
-use super::answer::{Answer, done, give};
 use super::daemon::Daemon;
+use super::reply::{Reply, done, give};
 use crate::configuration;
 use crate::output::{self, Told};
 
@@ -89,7 +89,7 @@ pub fn answer(
     command: &Command,
     request: &Request,
     who: &Who,
-) -> Answer {
+) -> Reply {
     let json = request.json;
     let number = command.argument(0).and_then(|number| number.parse().ok());
     let confirm = request.confirm.map(Duration::from_secs);
