@@ -1,4 +1,7 @@
+use proptest::prelude::*;
+
 use super::*;
+use crate::config::tests::OPERATOR;
 use crate::plan::items;
 use crate::plan::tests::{Machine, configs};
 
@@ -80,4 +83,30 @@ fn what_cannot_be_taken_back_is_said() {
                   9000 stays done: no memory; restart the router, which then does \
                   what was in force before";
     assert_eq!(failure.to_string(), wanted);
+}
+
+/// An operator's file from which lines are missing.
+fn damaged() -> impl Strategy<Value = String> {
+    let lines = OPERATOR.lines().count();
+    prop::collection::vec(0..lines, 0..4).prop_map(|gone| {
+        let lines = OPERATOR.lines().enumerate();
+        let kept = lines.filter(|(index, _)| !gone.contains(index));
+        kept.map(|(_, line)| format!("{line}\n")).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_accepted_can_be_applied(from in damaged(), to in damaged(), good in 0usize..40) {
+        let configs = [from, to].map(|text| Config::parse("x", &text).ok());
+        let [Some(from), Some(to)] = configs else {
+            return Err(TestCaseError::reject("not valid"));
+        };
+        let plan = Plan::new(&from, &to);
+        let machine = Machine(items(&from));
+        let mut target = Faulty { machine, good, for_good: false };
+        let done = apply(&mut target, &plan.steps).is_ok();
+        prop_assert_eq!(done, good >= plan.steps.len());
+        prop_assert_eq!(target.machine.0, items(if done { &to } else { &from }));
+    }
 }

@@ -111,4 +111,4 @@ impl Config {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -47,7 +47,7 @@ fn assert_valid(texts: &[&str]) {
 }
 
 /// As an operator has it: every section of vppcfg, and ours.
-pub(super) const OPERATOR: &str = include_str!("operator.yaml");
+pub(crate) const OPERATOR: &str = include_str!("operator.yaml");
 
 #[test]
 fn an_operators_file_is_valid() {
