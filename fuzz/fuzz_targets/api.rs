@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
 
-use control::api::{Answer, CONFIRM, Handler, LONG_REQUEST, Output, Request, Server};
+use control::api::{Answer, COMMENT, CONFIRM, Handler, LONG_REQUEST, Output, Request, Server};
 use control::cli::{self, Command};
 use control::config::Control;
 use control::history::Who;
@@ -73,6 +73,12 @@ fn is_right(line: &[u8], answer: &Answer) -> bool {
             request
                 .confirm
                 .is_none_or(|time| (1..=CONFIRM).contains(&time))
+        })
+        .filter(|request| {
+            request
+                .comment
+                .as_ref()
+                .is_none_or(|text| text.len() <= COMMENT)
         })
         .and_then(|request| Some((cli::parse(&request.command).ok()?, request)));
     let nobody = Who {

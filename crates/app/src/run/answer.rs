@@ -22,7 +22,7 @@ use super::{Message, facts, transaction};
 const ROUTES: usize = 10_000;
 /// How long a client waits for the control thread.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long it waits for a change of the configuration, which may have thousands of steps.
+/// How long it waits for what takes its time.
 const LONG_PATIENCE: Duration = Duration::from_secs(600);
 
 /// A command and where its answer goes.
@@ -57,9 +57,9 @@ impl Handler for Asker {
         self.sender
             .send(Message::Ask(ask))
             .map_err(|_| "the router is stopping".to_string())?;
-        let patience = match command.verb {
-            Verb::Apply | Verb::Rollback => LONG_PATIENCE,
-            _ => PATIENCE,
+        let patience = match command.verb.is_long() {
+            true => LONG_PATIENCE,
+            false => PATIENCE,
         };
         answer
             .recv_timeout(patience)

@@ -6,9 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{Answer, Output, Request};
+use crate::cli;
 
-/// How long an answer may take. A change of the configuration may have thousands of steps.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take to what takes its time.
+const LONG_PATIENCE: Duration = Duration::from_secs(610);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +55,6 @@ impl Client {
 
     /// One over the connection that was made to `path`.
     pub(super) fn over(path: &Path, stream: UnixStream) -> io::Result<Client> {
-        stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Client {
             path: path.to_owned(),
@@ -98,6 +100,9 @@ impl Client {
     }
 
     fn exchange(&mut self, request: &Request) -> io::Result<Answer> {
+        let long = cli::parse(&request.command).is_ok_and(|command| command.verb.is_long());
+        let patience = if long { LONG_PATIENCE } else { PATIENCE };
+        self.reader.get_ref().set_read_timeout(Some(patience))?;
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         match self.reader.get_mut().write_all(&line) {

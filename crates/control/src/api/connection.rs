@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::access::Access;
-use super::{Answer, CONFIRM, Handler, LONG_REQUEST, Output, REQUEST, Request};
+use super::{Answer, COMMENT, CONFIRM, Handler, LONG_REQUEST, Output, REQUEST, Request};
 use crate::cli;
 use crate::history::Who;
 
@@ -132,6 +132,13 @@ fn answer(line: &[u8], peer: &Peer, handler: &dyn Handler) -> Result<Output, Str
             "a change can wait 1 to {CONFIRM} s for confirmation, not {seconds}"
         ));
     }
+    if request
+        .comment
+        .as_ref()
+        .is_some_and(|text| text.len() > COMMENT)
+    {
+        return Err(format!("a comment has at most {COMMENT} bytes"));
+    }
     handler.call(&command, &request, &peer.who)
 }
 
@@ -206,6 +213,16 @@ mod tests {
     fn a_change_waits_a_day_at_most() {
         for (seconds, right) in [(0, false), (1, true), (CONFIRM, true), (CONFIRM + 1, false)] {
             let line = format!("{{\"command\":[\"apply\"],\"confirm\":{seconds}}}");
+            let answer = answer(line.as_bytes(), &peer(Access::Change), &Echo);
+            assert_eq!(answer.is_ok(), right, "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn a_comment_has_an_end() {
+        for (length, right) in [(COMMENT, true), (COMMENT + 1, false)] {
+            let text = "x".repeat(length);
+            let line = format!("{{\"command\":[\"apply\"],\"comment\":\"{text}\"}}");
             let answer = answer(line.as_bytes(), &peer(Access::Change), &Echo);
             assert_eq!(answer.is_ok(), right, "{answer:?}");
         }

@@ -52,11 +52,13 @@ pub struct Request {
     /// [`CONFIRM`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm: Option<u64>,
-    /// Of `apply`: words for people.
+    /// Of `apply`: words for people, at most [`COMMENT`] bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }
 
+/// Bytes of a comment at most.
+pub const COMMENT: usize = 1000;
 /// Seconds that a change may wait for confirmation at most: a day.
 pub const CONFIRM: u64 = 24 * 60 * 60;
 

@@ -43,6 +43,13 @@ pub enum Verb {
     Dump,
 }
 
+impl Verb {
+    /// Whether it may take its time: a change of the configuration can have thousands of steps.
+    pub fn is_long(self) -> bool {
+        matches!(self, Verb::Apply | Verb::Rollback)
+    }
+}
+
 /// What may follow the words of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Argument {
