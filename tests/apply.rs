@@ -142,7 +142,30 @@ fn a_running_router_changes_and_goes_back() {
         change.contains("    - address 10.9.0.1/24: main table\n"),
         "{change}"
     );
-    lab.ask(&["rollback"]);
+    let json = |words: &[&str]| -> serde_json::Value {
+        let text = lab.ask(&[words, &["--json"]].concat());
+        serde_json::from_str(&text).expect("it is JSON")
+    };
+    let history = json(&["history"]);
+    assert_eq!(history["configurations"][1]["who"]["uid"], 0);
+    assert_eq!(history["configurations"][1]["state"], "applied");
+    assert!(history["seconds_left"].is_null());
+    assert_eq!(
+        json(&["history", "2"])["changes"][0]["object"],
+        "interface t0"
+    );
+    let done = json(&["rollback", "--confirm", "60s"]);
+    assert_eq!(
+        (&done["number"], &done["seconds_left"]),
+        (&3.into(), &60.into())
+    );
+    assert_eq!(done["steps"][0]["phase"], "prune");
+    assert_eq!(json(&["confirm"])["done"], true);
+    assert!(
+        json(&["dump"])["yaml"]
+            .as_str()
+            .is_some_and(|yaml| yaml.contains("t0:"))
+    );
     lab.becomes(Lab::is_old);
     lab.ask(&["rollback", "2"]);
     lab.becomes(Lab::is_new);
@@ -287,7 +310,7 @@ fn a_sudden_end_leaves_the_old_or_the_new() {
     for round in 0..30 {
         let words = ["apply", "-c", &new, "--confirm", "60s", "--socket", &socket];
         let mut apply = Spawn::new(PARSHALL).args(words).start().expect("it starts");
-        std::thread::sleep(Duration::from_millis(random.below(120) as u64));
+        std::thread::sleep(Duration::from_millis(random.below(50) as u64));
         // In a third of the rounds it is confirmed, if there is something to confirm.
         let confirmed = round % 3 == 0 && lab.router.ask(&["confirm"]).is_ok();
         lab.end_and_start();
