@@ -6,4 +6,4 @@ pub mod decode;
 mod request;
 
 pub(crate) use request::dump;
-pub use request::{Requests, ip_forward};
+pub use request::{Given, PROTOCOL, Requests, StaticRoute, ip_forward};

@@ -50,6 +50,11 @@ impl Netns {
         self.0.sh(&echo).unwrap_or_else(|e| panic!("{e}"));
     }
 
+    /// Runs a shell's command inside, which must succeed; gives what it prints.
+    pub fn sh(&self, command: &str) -> String {
+        self.0.sh(command).unwrap_or_else(|e| panic!("{e}"))
+    }
+
     /// Runs `ip -batch` inside.
     pub fn batch(&self, lines: &str) {
         self.0.ip_batch(lines).unwrap_or_else(|e| panic!("{e}"));

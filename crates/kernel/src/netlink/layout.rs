@@ -32,6 +32,8 @@ pub const RTM_NEWLINKPROP: u16 = 108;
 /// Removes alternative names of a link.
 pub const RTM_DELLINKPROP: u16 = 109;
 
+/// Who made an address (from Linux 5.18 on).
+pub const IFA_PROTO: u16 = 11;
 /// A route's next-hop object.
 pub const RTA_NH_ID: u16 = 30;
 /// Within RTA_METRICS.

@@ -153,8 +153,12 @@ impl Builder {
 
     /// Adds a nested attribute made of others.
     pub fn nested(self, kind: u16, fill: impl FnOnce(Self) -> Self) -> Self {
-        let inner = fill(Self(Vec::new())).0;
-        self.attribute(kind | libc::NLA_F_NESTED as u16, &inner)
+        self.attribute(kind | libc::NLA_F_NESTED as u16, &Self::attributes(fill))
+    }
+
+    /// The bytes of attributes alone, for structures that have some within a message.
+    pub fn attributes(fill: impl FnOnce(Self) -> Self) -> Vec<u8> {
+        fill(Self(Vec::new())).0
     }
 
     /// The finished message under a sequence number.

@@ -67,6 +67,12 @@ impl Socket {
         })
     }
 
+    /// Has the kernel heed what a dump's header asks for beside the family, from Linux 4.20 on
+    /// (NETLINK_GET_STRICT_CHK); older ones answer with everything.
+    pub fn filter_dumps(&mut self) {
+        let _ = self.inner.set_netlink_get_strict_chk(true);
+    }
+
     /// Subscribes to a multicast group, by its number (`RTNLGRP_*`).
     ///
     /// # Errors

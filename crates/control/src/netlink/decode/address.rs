@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use kernel::netlink::layout::{AddressHeader, read};
+use kernel::netlink::layout::{AddressHeader, IFA_PROTO, read};
 use kernel::netlink::u32_at;
 use router::change::Address;
 
@@ -48,4 +48,14 @@ pub fn given_address(link: u32, payload: &[u8]) -> Option<(IpAddr, u8)> {
     let permanent = u32::from(header.flags) & libc::IFA_F_PERMANENT != 0;
     let given = address.is_ipv4() || permanent && header.scope != libc::RT_SCOPE_LINK;
     (header.link == link && given).then_some((address, header.length))
+}
+
+/// An address that somebody has given a device: the device, the address, its prefix length, and who
+/// has (IFA_PROTO; 0 if that is not said).
+pub fn marked_address(payload: &[u8]) -> Option<(u32, IpAddr, u8, u8)> {
+    let (header, attributes): (AddressHeader, _) = read(payload)?;
+    let (address, length) = given_address(header.link, payload)?;
+    let protocol = attributes.clone().find(IFA_PROTO);
+    let protocol = protocol.and_then(|value| value.first().copied());
+    Some((header.link, address, length, protocol.unwrap_or(0)))
 }

@@ -13,9 +13,10 @@ use kernel::netlink::layout::{INET, INET6, RTM_DELNEXTHOP, RTM_NEWNEXTHOP};
 
 use crate::facts::{Event, Gateway};
 
-pub(super) use address::given_address;
+pub(super) use address::{given_address, marked_address};
 pub(super) use link::link;
 pub(super) use neighbor::neighbor;
+pub(super) use route::route_of;
 
 /// What a message says, or nothing if it is malformed or of no concern here.
 pub fn event(message: &Message<'_>) -> Option<Event> {

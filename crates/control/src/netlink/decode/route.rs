@@ -8,6 +8,7 @@ use router::change::Prefix;
 
 use super::{bits, gateway, ip};
 use crate::facts::{Gateway, Hop, Hops, Place, Preference, Route, RouteKind, Table};
+use crate::netlink::StaticRoute;
 
 /// The route comes from a router advertisement (linux/rtnetlink.h).
 const RTPROT_RA: u8 = 9;
@@ -161,4 +162,40 @@ fn multipath(family: u8, mut bytes: &[u8]) -> Box<[Hop]> {
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     hops.into()
+}
+
+/// A route of this protocol (`RTPROT_*`), in whatever table; `None` if it is another's.
+pub fn route_of(payload: &[u8], protocol: u8) -> Option<StaticRoute> {
+    let (header, attributes): (RouteHeader, _) = read(payload)?;
+    let cloned = header.flags & libc::RTM_F_CLONED != 0;
+    if header.protocol != protocol || cloned {
+        return None;
+    }
+    let family = header.family;
+    let mut destination = match family {
+        INET => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        _ => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    let (mut table, mut metric, mut many) = (u32::from(header.table), None, None);
+    let mut hop = Hop::on_link(0);
+    for (kind, value) in attributes {
+        match kind {
+            libc::RTA_DST => destination = ip(family, value)?,
+            libc::RTA_PRIORITY => metric = u32_at(value, 0),
+            libc::RTA_TABLE => table = u32_at(value, 0)?,
+            libc::RTA_OIF => hop.link = u32_at(value, 0)?,
+            libc::RTA_MULTIPATH => many = Some(multipath(family, value).into_vec()),
+            _ => hop_attribute(&mut hop, family, kind, value),
+        }
+    }
+    Some(StaticRoute {
+        prefix: Prefix::new(destination, header.length)?,
+        table,
+        metric,
+        hops: match (header.kind, many) {
+            (libc::RTN_UNICAST, Some(many)) => many,
+            (libc::RTN_UNICAST, None) => vec![hop],
+            _ => Vec::new(),
+        },
+    })
 }

@@ -1,13 +1,33 @@
-//! Addresses: reading and adding them.
+//! Addresses: reading, adding and removing them.
 
 use std::io;
 use std::net::IpAddr;
 
-use kernel::netlink::Builder;
-use kernel::netlink::layout::{AddressHeader, Header, UNSPEC};
+use kernel::netlink::layout::{AddressHeader, Header, IFA_PROTO, INET, LinkHeader, UNSPEC, read};
+use kernel::netlink::{Attributes, Builder, u32_at};
 
-use super::{Requests, bytes};
+use super::{PROTOCOL, Requests, bytes};
 use crate::netlink::decode;
+
+/// Address attributes of a link, by family.
+const IFLA_AF_SPEC: u16 = libc::IFLA_AF_SPEC;
+/// Within IFLA_AF_SPEC and AF_INET: settings, by number (linux/if_link.h).
+const IFLA_INET_CONF: u16 = 1;
+/// The setting `promote_secondaries` (linux/ip.h).
+const PROMOTE_SECONDARIES: u16 = 20;
+
+/// An address of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Given {
+    /// The kernel's index of the device.
+    pub link: u32,
+    /// The address.
+    pub address: IpAddr,
+    /// Length of its prefix.
+    pub length: u8,
+    /// We have given it ([`PROTOCOL`]); else somebody else has.
+    pub ours: bool,
+}
 
 impl Requests {
     /// The addresses that somebody has given a device, with their prefix lengths. Those that the
@@ -24,30 +44,124 @@ impl Requests {
         Ok(addresses)
     }
 
-    /// Adds an address to a device; it is no error if the device has it already.
+    /// The same of all devices, and whose they are.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn all_addresses(&mut self) -> io::Result<Vec<Given>> {
+        let mut all = Vec::new();
+        let of_either_family = AddressHeader::of(UNSPEC);
+        self.0
+            .dump(of_either_family.message(libc::RTM_GETADDR), |message| {
+                let given = decode::marked_address(message.payload);
+                all.extend(given.map(|(link, address, length, protocol)| Given {
+                    link,
+                    address,
+                    length,
+                    ours: protocol == PROTOCOL,
+                }));
+            })?;
+        Ok(all)
+    }
+
+    /// Adds an address to a device on nobody's account; it is no error if the device has it
+    /// already.
     ///
     /// # Errors
     /// What the kernel reports.
     pub fn add_address(&mut self, link: u32, address: IpAddr, length: u8) -> io::Result<()> {
-        match self.0.command(add(link, address, length)) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            other => other,
+        self.add(add(link, address, length)).map(drop)
+    }
+
+    /// Adds an address to a device with our mark. False: the device has it already, and it stays
+    /// whose it is.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn give_address(&mut self, link: u32, address: IpAddr, length: u8) -> io::Result<bool> {
+        self.add(add(link, address, length).attribute(IFA_PROTO, &[PROTOCOL]))
+    }
+
+    fn add(&mut self, request: Builder) -> io::Result<bool> {
+        match self.0.command(request) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            done => done.map(|()| true),
         }
+    }
+
+    /// Takes from a device an address that we have given it, and no other: an IPv4 address that came
+    /// after it in the same network stays, though the kernel would drop it, too. It is no error if
+    /// the device has no such address, or another one's.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn take_address(&mut self, link: u32, address: IpAddr, length: u8) -> io::Result<()> {
+        let ours = Given {
+            link,
+            address,
+            length,
+            ours: true,
+        };
+        if !self.all_addresses()?.contains(&ours) {
+            return Ok(());
+        }
+        let request = named(libc::RTM_DELADDR, link, address, length);
+        if address.is_ipv6() || self.promotes(link)? {
+            return self.0.command(request);
+        }
+        self.promote(link, true)?;
+        let removed = self.0.command(request);
+        self.promote(link, false)?;
+        removed
+    }
+
+    /// Whether the kernel keeps the addresses of a device's network when it loses the first.
+    fn promotes(&mut self, link: u32) -> io::Result<bool> {
+        let mut promotes = false;
+        let request = LinkHeader::named(link).message(libc::RTM_GETLINK);
+        self.0.ask(request, |message| {
+            promotes |= setting(message.payload, PROMOTE_SECONDARIES).is_some_and(|on| on != 0);
+        })?;
+        Ok(promotes)
+    }
+
+    fn promote(&mut self, link: u32, on: bool) -> io::Result<()> {
+        let request = LinkHeader::named(link).message(libc::RTM_NEWLINK);
+        self.0.command(request.nested(IFLA_AF_SPEC, |families| {
+            families.nested(u16::from(INET), |ip4| {
+                ip4.nested(IFLA_INET_CONF, |settings| {
+                    settings.number(PROMOTE_SECONDARIES, on.into())
+                })
+            })
+        }))
     }
 }
 
-fn add(link: u32, address: IpAddr, length: u8) -> Builder {
+/// An IPv4 setting of a link, by its number from 1 on.
+fn setting(payload: &[u8], number: u16) -> Option<u32> {
+    let (_, attributes): (LinkHeader, _) = read(payload)?;
+    let families = Attributes(attributes.find(IFLA_AF_SPEC)?);
+    let ip4 = Attributes(families.find(INET.into())?);
+    u32_at(ip4.find(IFLA_INET_CONF)?, usize::from(number - 1) * 4)
+}
+
+/// A message about an address of a device.
+fn named(kind: u16, link: u32, address: IpAddr, length: u8) -> Builder {
     let (family, bytes) = bytes(address);
     let header = AddressHeader {
         length,
         link,
         ..AddressHeader::of(family)
     };
-    let request = header
-        .message(libc::RTM_NEWADDR)
-        .flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL)
+    header
+        .message(kind)
         .attribute(libc::IFA_ADDRESS, &bytes)
-        .attribute(libc::IFA_LOCAL, &bytes);
+        .attribute(libc::IFA_LOCAL, &bytes)
+}
+
+fn add(link: u32, address: IpAddr, length: u8) -> Builder {
+    let request = named(libc::RTM_NEWADDR, link, address, length);
+    let request = request.flags(libc::NLM_F_CREATE | libc::NLM_F_EXCL);
     match address {
         // The kernel does not derive the broadcast address.
         IpAddr::V4(address) if length < 31 => {

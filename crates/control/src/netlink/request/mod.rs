@@ -3,6 +3,7 @@
 mod address;
 mod link;
 mod neighbor;
+mod route;
 mod rule;
 
 use std::fs;
@@ -19,6 +20,9 @@ use kernel::netns::within;
 
 use crate::facts::Section;
 
+pub use address::Given;
+pub use route::{PROTOCOL, StaticRoute};
+
 /// Asks the kernel of one network namespace. Every request waits for the kernel's answer.
 #[derive(Debug)]
 pub struct Requests(Socket);
@@ -30,6 +34,16 @@ impl Requests {
     /// The namespace cannot be entered; the process or the system has no more file descriptors.
     pub fn open(netns: Option<&Path>) -> io::Result<Self> {
         Ok(Requests(Socket::route(netns)?))
+    }
+
+    /// The same for dumps of which only a part is wanted ([`own_routes`](Self::own_routes)).
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_filtering(netns: Option<&Path>) -> io::Result<Self> {
+        let mut requests = Self::open(netns)?;
+        requests.0.filter_dumps();
+        Ok(requests)
     }
 }
 

@@ -1,0 +1,222 @@
+//! Static routes: making, replacing and removing those that are ours.
+//!
+//! A route is ours if it carries [`PROTOCOL`]; whoever else made one keeps it.
+
+use std::io;
+
+use kernel::netlink::Builder;
+use kernel::netlink::layout::{Header, INET, INET6, RouteHeader, UNSPEC};
+
+use router::change::Prefix;
+
+use super::{Requests, bytes};
+use crate::facts::{Gateway, Hop};
+use crate::netlink::decode;
+
+/// The mark of what we have made, in addresses (IFA_PROTO, from Linux 5.18 on) and routes
+/// (`rtm_protocol`). Nobody else uses it (linux/rtnetlink.h, iproute2's rt_protos).
+pub const PROTOCOL: u8 = 80;
+
+/// The kernel's metric of an IPv6 route that is given none (IP6_RT_PRIO_USER).
+const USUAL_METRIC: u32 = 1024;
+
+/// Bytes of `struct rtnexthop`.
+const HOP_HEADER: usize = 8;
+
+/// A route as we make it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaticRoute {
+    /// Where packets go.
+    pub prefix: Prefix,
+    /// Number of the table that it is in; 254 is the main one.
+    pub table: u32,
+    /// Of equal prefixes the lowest is used; `None`: the kernel's choice.
+    pub metric: Option<u32>,
+    /// Next hops; none: packets are dropped.
+    pub hops: Vec<Hop>,
+}
+
+impl StaticRoute {
+    /// Its metric, also where the kernel chose it.
+    pub fn metric(&self) -> u32 {
+        match (self.prefix, self.metric) {
+            (Prefix::V4(_), metric) => metric.unwrap_or(0),
+            (Prefix::V6(_), None | Some(0)) => USUAL_METRIC,
+            (Prefix::V6(_), Some(metric)) => metric,
+        }
+    }
+
+    /// Whether it is at the place of another: only one of them can be there.
+    pub fn is_at(&self, other: &Self) -> bool {
+        let place = |route: &Self| (route.prefix, route.table, route.metric());
+        place(self) == place(other)
+    }
+
+    /// Whether what the kernel has is this route. Where no interface was given the kernel has
+    /// chosen one.
+    pub fn is(&self, kernel: &Self) -> bool {
+        let same = |(ours, its): (&Hop, &Hop)| {
+            let link = ours.link == 0 || ours.link == its.link;
+            link && ours.gateway == its.gateway && ours.weight == its.weight
+        };
+        let sorted = |route: &Self| {
+            let mut hops = route.hops.clone();
+            hops.sort_by_key(|hop| (format!("{:?}", hop.gateway), hop.weight, hop.link));
+            hops
+        };
+        self.is_at(kernel)
+            && self.hops.len() == kernel.hops.len()
+            && sorted(self).iter().zip(&sorted(kernel)).all(same)
+    }
+}
+
+impl Requests {
+    /// Makes a route.
+    ///
+    /// # Errors
+    /// AlreadyExists: there is one of its prefix, metric and table; NetworkUnreachable: no link
+    /// leads to a next hop; ENETDOWN: its interface is down; what else the kernel reports.
+    pub fn add_route(&mut self, route: &StaticRoute) -> io::Result<()> {
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        self.0.command(whole(route).flags(flags))
+    }
+
+    /// Puts a route in the place of one of ours of the same prefix, metric and table.
+    ///
+    /// # Errors
+    /// As [`add_route`](Self::add_route), but that there may be one.
+    pub fn replace_route(&mut self, route: &StaticRoute) -> io::Result<()> {
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+        self.0.command(whole(route).flags(flags))
+    }
+
+    /// Removes a route of ours, whatever its next hops; it is no error if it is not there.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn remove_route(&mut self, route: &StaticRoute) -> io::Result<()> {
+        let wildcard = RouteHeader {
+            scope: libc::RT_SCOPE_NOWHERE,
+            kind: 0,
+            ..header(route)
+        };
+        let request = placed(wildcard.message(libc::RTM_DELROUTE), route);
+        match self.0.command(request) {
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// The routes that are ours, of both families and in all tables.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn own_routes(&mut self) -> io::Result<Vec<StaticRoute>> {
+        self.routes_of(PROTOCOL)
+    }
+
+    /// The routes of a protocol (`RTPROT_*`), of both families and in all tables.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn routes_of(&mut self, protocol: u8) -> io::Result<Vec<StaticRoute>> {
+        let mut routes = Vec::new();
+        for family in [INET, INET6] {
+            let asked = RouteHeader {
+                protocol,
+                ..RouteHeader::of(family)
+            };
+            self.0.dump(asked.message(libc::RTM_GETROUTE), |message| {
+                routes.extend(decode::route_of(message.payload, protocol));
+            })?;
+        }
+        Ok(routes)
+    }
+}
+
+/// The request for a route with everything that it has.
+fn whole(route: &StaticRoute) -> Builder {
+    let request = placed(header(route).message(libc::RTM_NEWROUTE), route);
+    let family = family(route);
+    match &route.hops[..] {
+        [] => request,
+        [hop] => to(request, family, hop),
+        hops => {
+            let all: Vec<u8> = hops.iter().flat_map(|hop| member(family, hop)).collect();
+            request.attribute(libc::RTA_MULTIPATH, &all)
+        }
+    }
+}
+
+fn family(route: &StaticRoute) -> u8 {
+    match route.prefix {
+        Prefix::V4(_) => INET,
+        Prefix::V6(_) => INET6,
+    }
+}
+
+fn header(route: &StaticRoute) -> RouteHeader {
+    let on_link = |hop: &Hop| hop.gateway == Gateway::OnLink;
+    let near = !route.hops.is_empty() && route.hops.iter().all(on_link);
+    RouteHeader {
+        length: route.prefix.length(),
+        // RTA_TABLE has the number.
+        table: UNSPEC,
+        protocol: PROTOCOL,
+        scope: match near && family(route) == INET {
+            true => libc::RT_SCOPE_LINK,
+            false => libc::RT_SCOPE_UNIVERSE,
+        },
+        kind: match route.hops.is_empty() {
+            true => libc::RTN_BLACKHOLE,
+            false => libc::RTN_UNICAST,
+        },
+        ..RouteHeader::of(family(route))
+    }
+}
+
+/// Says where a route is: prefix, table, metric.
+fn placed(request: Builder, route: &StaticRoute) -> Builder {
+    let (_, prefix) = bytes(route.prefix.address());
+    let request = request
+        .attribute(libc::RTA_DST, &prefix)
+        .number(libc::RTA_TABLE, route.table);
+    match route.metric() {
+        0 => request,
+        metric => request.number(libc::RTA_PRIORITY, metric),
+    }
+}
+
+/// Adds a next hop.
+fn to(request: Builder, family: u8, hop: &Hop) -> Builder {
+    let request = by(request, family, hop);
+    match hop.link {
+        0 => request,
+        link => request.number(libc::RTA_OIF, link),
+    }
+}
+
+/// Adds a gateway, which may be of another family than the route (RFC 8950).
+fn by(request: Builder, family: u8, hop: &Hop) -> Builder {
+    let Gateway::Via(address) = hop.gateway else {
+        return request;
+    };
+    let (its, bytes) = bytes(address);
+    match its == family {
+        true => request.attribute(libc::RTA_GATEWAY, &bytes),
+        false => {
+            let via = [&u16::from(its).to_ne_bytes()[..], &bytes].concat();
+            request.attribute(libc::RTA_VIA, &via)
+        }
+    }
+}
+
+/// A hop of RTA_MULTIPATH: `struct rtnexthop`, and its attributes.
+fn member(family: u8, hop: &Hop) -> Vec<u8> {
+    let attributes = Builder::attributes(|hop_of| by(hop_of, family, hop));
+    let length = u16::try_from(HOP_HEADER + attributes.len()).unwrap_or(u16::MAX);
+    let share = u8::try_from(hop.weight.saturating_sub(1)).unwrap_or(u8::MAX);
+    let [low, high] = length.to_ne_bytes();
+    let header = [low, high, 0, share];
+    [&header[..], &hop.link.to_ne_bytes(), &attributes].concat()
+}

@@ -1,0 +1,194 @@
+//! Addresses and routes of the kernel that are ours, beside those of others.
+
+mod support;
+
+use std::net::IpAddr;
+
+use control::facts::{Gateway, Hop};
+use control::netlink::{Requests, StaticRoute};
+
+use support::Netns;
+
+/// A namespace with the devices `pa` and `pb`, up, with an address of somebody else on each.
+fn place(test: &str) -> Option<(Netns, Requests)> {
+    let netns = Netns::new(test)?;
+    netns.batch(
+        "link add pa type veth peer name pb\nlink set pa up\nlink set pb up\n\
+         address add 10.1.0.1/24 dev pa\naddress add 10.2.0.1/24 dev pb\n\
+         address add 2001:db8:1::1/64 dev pa nodad\naddress add 2001:db8:2::1/64 dev pb nodad\n",
+    );
+    let requests = Requests::open_filtering(Some(&netns.path())).expect("a socket");
+    Some((netns, requests))
+}
+
+fn index(netns: &Netns, device: &str) -> u32 {
+    let shown = netns.ip(&format!("-o link show dev {device}"));
+    let index = shown.split(':').next().and_then(|text| text.parse().ok());
+    index.expect("it begins with the index")
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+fn route(prefix: &str, hops: &[(u32, &str, u32)]) -> StaticRoute {
+    let hop = |&(link, gateway, weight): &(u32, &str, u32)| Hop {
+        link,
+        gateway: match gateway {
+            "" => Gateway::OnLink,
+            address => Gateway::Via(ip(address)),
+        },
+        weight,
+    };
+    StaticRoute {
+        prefix: prefix.parse().expect("a prefix"),
+        table: 254,
+        metric: None,
+        hops: hops.iter().map(hop).collect(),
+    }
+}
+
+#[test]
+fn an_address_goes_and_takes_no_other_with_it() {
+    let test = "an_address_goes_and_takes_no_other_with_it";
+    let Some((netns, mut requests)) = place(test) else {
+        return;
+    };
+    let pa = index(&netns, "pa");
+    netns.write("net/ipv4/conf/all/promote_secondaries", "0");
+    for promote in ["0", "1"] {
+        netns.write("net/ipv4/conf/pa/promote_secondaries", promote);
+        assert!(requests.give_address(pa, ip("10.3.0.1"), 24).expect("new"));
+        netns.ip("address add 10.3.0.2/24 dev pa");
+        let third = requests.give_address(pa, ip("10.3.0.3"), 24);
+        assert!(third.expect("another of the network"));
+        requests.take_address(pa, ip("10.3.0.1"), 24).expect("ours");
+        let shown = netns.ip("-4 address show dev pa");
+        assert!(!shown.contains("10.3.0.1/"), "{shown}");
+        assert!(
+            shown.contains("10.3.0.2/24") && shown.contains("10.3.0.3/24"),
+            "{shown}"
+        );
+        let setting = netns.sh("cat /proc/sys/net/ipv4/conf/pa/promote_secondaries");
+        assert_eq!(setting.trim(), promote);
+        let kept = netns.ip("-4 route show dev pa");
+        assert!(kept.contains("10.3.0.0/24"), "{kept}");
+        netns.ip("address del 10.3.0.2/24 dev pa");
+        requests.take_address(pa, ip("10.3.0.3"), 24).expect("ours");
+        assert!(!netns.ip("-4 address show dev pa").contains("10.3.0."));
+    }
+}
+
+#[test]
+fn addresses_of_others_are_used_and_stay() {
+    let test = "addresses_of_others_are_used_and_stay";
+    let Some((netns, mut requests)) = place(test) else {
+        return;
+    };
+    let pa = index(&netns, "pa");
+    for (address, length) in [("10.1.0.1", 24), ("2001:db8:1::1", 64)] {
+        let given = requests.give_address(pa, ip(address), length);
+        assert!(!given.expect("it is there"), "{address}");
+        requests
+            .take_address(pa, ip(address), length)
+            .expect("not ours");
+        let shown = netns.ip("address show dev pa");
+        assert!(shown.contains(&format!("{address}/{length}")), "{shown}");
+    }
+    requests
+        .give_address(pa, ip("2001:db8:9::1"), 64)
+        .expect("new");
+    let all = requests.all_addresses().expect("a list");
+    let ours: Vec<_> = all.iter().filter(|given| given.ours).collect();
+    if testbed::lacks(test, (5, 18), "does not say who made an address") {
+        return;
+    }
+    assert_eq!(ours.len(), 1, "{all:?}");
+    assert_eq!((ours[0].link, ours[0].length), (pa, 64));
+    requests
+        .take_address(pa, ip("2001:db8:9::1"), 64)
+        .expect("ours");
+    assert!(!netns.ip("address show dev pa").contains("2001:db8:9::1"));
+}
+
+#[test]
+fn routes_are_made_replaced_found_and_removed() {
+    let test = "routes_are_made_replaced_found_and_removed";
+    let Some((netns, mut requests)) = place(test) else {
+        return;
+    };
+    let [pa, pb] = ["pa", "pb"].map(|device| index(&netns, device));
+    netns.ip("route add 203.0.113.0/24 via 10.1.0.9");
+    let in_table = StaticRoute {
+        table: 1000,
+        metric: Some(7),
+        ..route("198.51.100.0/24", &[(0, "10.1.0.2", 1)])
+    };
+    let routes = [
+        route("16.0.0.0/8", &[(0, "10.1.0.2", 1)]),
+        route("17.0.0.0/8", &[(0, "10.1.0.2", 1), (0, "10.2.0.2", 256)]),
+        route("18.0.0.0/8", &[]),
+        route("19.0.0.0/8", &[(pa, "", 1)]),
+        route("20.0.0.0/8", &[(pb, "2001:db8:2::2", 1)]),
+        in_table,
+        route("0.0.0.0/0", &[(pa, "10.1.0.2", 1)]),
+        route("3fff:1::/32", &[(0, "2001:db8:1::2", 1)]),
+        route("3fff:2::/32", &[(pa, "fe80::2", 1), (pb, "fe80::3", 3)]),
+        route("3fff:3::/32", &[]),
+        route("::/0", &[(pb, "fe80::3", 1)]),
+    ];
+    for route in &routes {
+        let made = requests.add_route(route);
+        made.unwrap_or_else(|error| panic!("{route:?}: {error}"));
+        let again = requests.add_route(route).expect_err("it is there");
+        assert_eq!(again.kind(), std::io::ErrorKind::AlreadyExists);
+    }
+    let own = requests.own_routes().expect("a list");
+    assert_eq!(own.len(), routes.len(), "{own:?}");
+    for route in &routes {
+        let found = own.iter().filter(|own| route.is(own)).count();
+        assert_eq!(found, 1, "{route:?} of {own:?}");
+    }
+    let shown = netns.ip("route show table all");
+    assert!(
+        shown.contains("16.0.0.0/8 via 10.1.0.2 dev pa proto 80"),
+        "{shown}"
+    );
+    // Other next hops, fewer, more, none.
+    let others: [&[(u32, &str, u32)]; 4] = [
+        &[(pb, "fe80::3", 1)],
+        &[(pa, "fe80::2", 2), (pb, "fe80::3", 1)],
+        &[],
+        &[(pa, "fe80::4", 1)],
+    ];
+    for prefix in ["3fff:2::/32", "17.0.0.0/8"] {
+        for hops in others {
+            let other = route(prefix, hops);
+            let replaced = requests.replace_route(&other);
+            replaced.unwrap_or_else(|error| panic!("{other:?}: {error}"));
+            let own = requests.own_routes().expect("a list");
+            let there: Vec<_> = own.iter().filter(|own| own.is_at(&other)).collect();
+            assert!(
+                there.len() == 1 && other.is(there[0]),
+                "{other:?}: {there:?}"
+            );
+        }
+    }
+    // A foreign route of the same place stays.
+    let foreign = route("203.0.113.0/24", &[(0, "10.1.0.2", 1)]);
+    let refused = requests.add_route(&foreign).expect_err("it is another's");
+    assert_eq!(refused.kind(), std::io::ErrorKind::AlreadyExists);
+    requests.remove_route(&foreign).expect("none of ours");
+    for route in &routes {
+        requests.remove_route(route).expect("ours");
+        requests.remove_route(route).expect("gone");
+    }
+    assert_eq!(requests.own_routes().expect("a list"), []);
+    let left = netns.ip("route show");
+    assert!(left.contains("203.0.113.0/24 via 10.1.0.9"), "{left}");
+    let nowhere = route("21.0.0.0/8", &[(0, "192.0.2.1", 1)]);
+    let refused = requests
+        .add_route(&nowhere)
+        .expect_err("no link leads there");
+    assert_eq!(refused.kind(), std::io::ErrorKind::NetworkUnreachable);
+}
