@@ -9,6 +9,8 @@
 //! made them: the kernel goes on forwarding with them. One that was moved comes back as it was.
 //! Either takes VLAN tags out of its frames again if it did before.
 
+mod configure;
+mod marks;
 mod note;
 mod vlan;
 
@@ -27,6 +29,8 @@ use crate::machine::hardware::pci_address;
 use crate::netlink::Requests;
 use note::{Identity, Note, Notes};
 
+pub use configure::{configure, give_addresses};
+pub use marks::{LOCKS, Marks, clean, sweep};
 pub use note::{NOTES, Record};
 pub use vlan::VLAN_PARSE;
 
@@ -227,6 +231,26 @@ impl Devices {
         Err(io::Error::new(io::ErrorKind::NotFound, what))
     }
 
+    /// Puts back what was done to the device of an interface, which the router gives up.
+    ///
+    /// # Errors
+    /// What the kernel reports; it then stays written down.
+    pub fn release(&mut self, device: &str) -> io::Result<()> {
+        let is_it = |note: &Note| note.record.name == device && note.record.netns == self.netns;
+        let Some(at) = self.held.iter().position(is_it) else {
+            return Ok(());
+        };
+        let note = self.held.swap_remove(at);
+        let done = self.put_back(&note.record);
+        match done {
+            Ok(()) => note.forget(),
+            Err(error) => {
+                self.held.push(note);
+                Err(error)
+            }
+        }
+    }
+
     /// Puts back everything that we hold, and says how that went. A device that is gone is
     /// forgotten. What could not be put back stays written down.
     pub fn restore(&mut self) -> Vec<(Record, io::Result<()>)> {
@@ -318,38 +342,4 @@ fn stands_for(kind: &PortKind, link: &Link) -> bool {
         PortKind::Pci(address) => pci_address(link).as_ref() == Some(address),
         _ => false,
     }
-}
-
-/// Gives a device what the configuration wants: Ethernet address, MTU, addresses, up or down. What
-/// the configuration does not name stays as it is.
-///
-/// # Errors
-/// What the kernel refuses, and why.
-pub fn configure(requests: &mut Requests, link: &Link, wanted: &Interface) -> io::Result<()> {
-    let refused = |what: String| {
-        let name = link.name.clone();
-        move |error: io::Error| {
-            io::Error::new(error.kind(), format!("{name}: cannot set {what}: {error}"))
-        }
-    };
-    if let Some(mac) = wanted.mac.filter(|mac| link.mac.as_ref() != Some(mac)) {
-        requests
-            .set_mac(link.index, mac)
-            .map_err(refused("the Ethernet address".into()))?;
-    }
-    if let Some(mtu) = wanted.mtu.map(u32::from).filter(|&mtu| link.mtu != mtu) {
-        requests
-            .set_mtu(link.index, mtu)
-            .map_err(refused(format!("MTU {mtu}")))?;
-    }
-    for address in &wanted.addresses {
-        let added = requests.add_address(link.index, address.address, address.length);
-        added.map_err(refused(format!("address {address}")))?;
-    }
-    requests
-        .set_up(link.index, wanted.up)
-        .map_err(refused(format!(
-            "state {}",
-            if wanted.up { "up" } else { "down" }
-        )))
 }
