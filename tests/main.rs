@@ -11,6 +11,7 @@ mod apply;
 mod badinput;
 mod bgp;
 mod cards;
+mod change;
 mod configuration;
 mod differential;
 mod guests;

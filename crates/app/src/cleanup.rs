@@ -11,8 +11,8 @@ use crate::output;
 /// Where all our sockets and notes are.
 const RUN: &str = "/run/parshall";
 
-/// Removes namespaces, directories and processes of laboratories, puts network devices back, and
-/// removes sockets that nobody listens on. Prints what it did. It does not look for XDP programs:
+/// Removes namespaces, directories and processes of laboratories, puts network devices back, removes
+/// addresses and routes that routers have left, and sockets that nobody listens on. Prints what it did. It does not look for XDP programs:
 /// the kernel takes a program off when the process that holds it ends, so one that is there belongs
 /// to a living process.
 ///
@@ -25,6 +25,7 @@ pub fn run() -> crate::Outcome {
     let mut done = Done::default();
     done.removed.extend(lab::cleanup::leftovers());
     devices(&mut done);
+    marks(&mut done);
     sockets(&mut done, Path::new(RUN));
     // It is done, whether anybody reads this or not.
     let _ = output::say(None, &done.text());
@@ -74,6 +75,14 @@ fn devices(done: &mut Done) {
                 .failed
                 .push(format!("device {name} could not be put back: {e}")),
         }
+    }
+}
+
+/// Addresses and routes that routers have left which ended suddenly.
+fn marks(done: &mut Done) {
+    match netdev::clean(netdev::LOCKS.as_ref()) {
+        Ok(removed) => done.removed.extend(removed),
+        Err(e) => done.failed.push(format!("addresses and routes: {e}")),
     }
 }
 

@@ -107,7 +107,7 @@ fn answer(daemon: &mut Daemon, transactions: &mut Transactions, ask: &Ask) -> Re
         Verb::ShowCpu => give(&facts::or_say(control::machine::cpu::Cpu::read())?, json),
         Verb::ShowPci => give(&facts::or_say(control::machine::pci::Bus::read())?, json),
         Verb::ShowVersion => give(&facts::Version::default(), json),
-        Verb::ShowConfig => give(&facts::InForce(&daemon.config), json),
+        Verb::ShowConfig => give(&facts::InForce(&daemon.in_force()), json),
         Verb::TraceAdd => {
             let packets = command
                 .argument(1)

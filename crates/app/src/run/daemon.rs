@@ -1,28 +1,38 @@
 //! The control thread's state: the router and what the kernel says, the interfaces, the neighbors.
 
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
+use std::io;
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use tracing::warn;
+use tracing::{info, warn};
 
+use ::io::af_xdp::Queue;
 use control::config::Wanted;
-use control::facts::Batch;
+use control::facts::{Batch, Event};
 use control::mirror::{Mirror, Options};
+use control::netdev::{self, LOCKS, Marks, give_addresses};
 use control::netlink::{Requests, ip_forward};
 use graph::Pool;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
-use router::{Event, Router, Setup};
+use router::{Router, Setup};
 
 use super::interfaces::{self, Interfaces, Opener};
+use super::loopbacks::Loopbacks;
 use super::neighbors::Neighbors;
 use super::routing::Routing;
+use super::statics::Statics;
 use super::{Message, memory, workers};
 
 /// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the
 /// rings of ports come on top.
 const BUFFERS: u32 = 16_384;
+/// Queues of ports that come while the router runs, that there are packet buffers for.
+const SPARE: u32 = 4;
+/// How long to let the kernel finish what it has begun before looking for what it has dropped.
+const SETTLE: Duration = Duration::from_millis(100);
 
 /// The daemon.
 pub struct Daemon {
@@ -30,9 +40,22 @@ pub struct Daemon {
     pub routing: Routing,
     /// The interfaces.
     pub interfaces: Interfaces,
-    /// The configuration.
+    /// The loopbacks.
+    pub loopbacks: Loopbacks,
+    /// The static routes.
+    pub statics: Statics,
+    /// What the kernel is asked to change.
+    pub requests: Requests,
+    /// The configuration of the start: of interfaces, loopbacks and routes, which change while the
+    /// router runs, see [`in_force`](Self::in_force).
     pub config: Wanted,
+    /// MTUs that are named by the configuration in force or by one that is to come, with their
+    /// interfaces.
+    pub named_mtus: HashSet<(String, u16)>,
     neighbors: Neighbors,
+    /// When to look for addresses and routes that the kernel has dropped.
+    look: Option<Instant>,
+    marks: Marks,
     _mirror: Mirror,
 }
 
@@ -42,16 +65,19 @@ impl Daemon {
     /// # Errors
     /// There are too many interfaces, or the machine does not have what they need.
     pub fn start(config: Wanted, sender: SyncSender<Message>) -> Result<Self, Box<dyn Error>> {
-        // Each takes an index of its own and one for its host interface.
-        let most = (router::INTERFACES - 1) / 2;
+        let most = Interfaces::most();
         if config.interfaces.len() > most {
             let found = config.interfaces.len();
             return Err(format!("run: {found} interfaces; there can be {most} at most").into());
         }
         let netns = config.netns.as_deref();
         let cpus = workers::cpus(&config.workers, &kernel::cpu::usable());
-        let buffers = BUFFERS * cpus.len() as u32 + interfaces::buffers(&config);
         let available = kernel::memory::available().ok();
+        let mut for_ports = interfaces::buffers(&config);
+        if interfaces::may_have_devices(&config) {
+            for_ports += memory::spare(available, SPARE, Queue::HOLDS, STRIDE_AF_XDP as u64);
+        }
+        let buffers = BUFFERS * cpus.len() as u32 + for_ports;
         let sizes = memory::sizes(available);
         memory::check(available, sizes.bytes(), u64::from(buffers) * STRIDE as u64)?;
         let opener = Opener::new(&config, sizes)?;
@@ -63,24 +89,46 @@ impl Daemon {
         Ok(Daemon {
             routing: Routing::new(router),
             _mirror: Mirror::start(options, sender)?,
-            interfaces: Interfaces::new(&config, opener, entry),
+            interfaces: Interfaces::new(&config, opener, entry, for_ports),
+            loopbacks: Loopbacks::new(netns),
+            statics: Statics::default(),
+            requests: Requests::open_filtering(netns)?,
             neighbors: Neighbors::new(Requests::open(netns)?),
+            named_mtus: HashSet::new(),
+            look: None,
+            marks: Marks::of(netns, LOCKS.as_ref())?,
             config,
         })
     }
 
-    /// Opens every port whose device is there, once the kernel's tables have been seen.
+    /// Makes the loopbacks, opens every port whose device is there, and makes the static routes,
+    /// once the kernel's tables have been seen.
     ///
     /// # Errors
-    /// The first that cannot be opened, and why.
+    /// The first that cannot be made or opened, and why.
     pub fn open_all(&mut self) -> Result<(), String> {
+        self.loopbacks
+            .start(&self.config.loopbacks, &mut self.requests)?;
         self.interfaces.open_all(&mut self.routing)?;
+        self.statics.start(&self.config.routes);
+        self.sweep()
+            .map_err(|e| format!("cannot remove what a router that died has left: {e}"))?;
+        self.put_back();
         tell_limits(self.config.netns.as_deref());
         Ok(())
     }
 
     /// Takes in what the kernel says.
     pub fn kernel(&mut self, batch: Batch) {
+        let statics = &self.statics;
+        let concerns_us = |event: &Event| match event {
+            Event::Link(_) | Event::AddressGone(..) => true,
+            Event::RouteGone(route) => statics.has(route.prefix),
+            _ => false,
+        };
+        if batch.events.iter().any(concerns_us) {
+            self.look_soon();
+        }
         for news in self.routing.follow(batch) {
             self.interfaces.take(news, &mut self.routing);
         }
@@ -96,14 +144,76 @@ impl Daemon {
         let now = Instant::now();
         self.interfaces.tick(now, &mut self.routing);
         self.look_after_neighbors(now);
+        if self.look.is_some_and(|look| now >= look) {
+            self.put_back();
+        }
         self.routing.tick();
         Ok(())
+    }
+
+    /// The configuration that is in force.
+    pub fn in_force(&self) -> Wanted {
+        let slots = self.interfaces.slots.iter();
+        let loopbacks = self.loopbacks.all();
+        Wanted {
+            interfaces: slots.map(|slot| slot.config.clone()).collect(),
+            loopbacks: loopbacks.map(|(config, _)| config.clone()).collect(),
+            routes: self.statics.all().collect(),
+            ..self.config.clone()
+        }
+    }
+
+    /// The kernel's indexes of the devices of interfaces and loopbacks, by name of these.
+    pub fn links(&self) -> HashMap<String, u32> {
+        let slots = self.interfaces.slots.iter();
+        let open = slots.filter_map(|s| Some((s.config.name.clone(), s.open()?.ifindex)));
+        let mut links: HashMap<_, _> = open.collect();
+        let loopbacks = self.loopbacks.all();
+        links.extend(loopbacks.filter_map(|(config, link)| Some((config.name.clone(), link?))));
+        links
+    }
+
+    /// Soon looks for addresses and routes that the kernel has dropped.
+    pub fn look_soon(&mut self) {
+        self.look.get_or_insert_with(|| Instant::now() + SETTLE);
+    }
+
+    /// Gives the kernel again what it has dropped: IPv6 addresses and routes of a device that was
+    /// down, routes by a device that was away.
+    fn put_back(&mut self) {
+        self.look = None;
+        let requests = &mut self.requests;
+        if let Err(why) = self.loopbacks.renew(requests) {
+            warn!("{why}");
+        }
+        for slot in self.interfaces.slots.iter().filter(|slot| slot.config.up) {
+            if let Some(open) = slot.open() {
+                // The kernel takes no IPv6 address of a device that is down.
+                let _ = give_addresses(requests, open.ifindex, &slot.config);
+            }
+        }
+        let links = self.links();
+        let link = |name: &str| links.get(name).copied();
+        self.statics.put_back(&link, &mut self.requests);
+    }
+
+    /// Removes what routers that died have left in the namespace, unless another one lives there.
+    fn sweep(&mut self) -> io::Result<()> {
+        if self.marks.are_of_the_dead()? {
+            let links: Vec<u32> = self.links().into_values().collect();
+            let removed = netdev::sweep(&mut self.requests, &links)?;
+            for what in removed {
+                info!("removed what a router that died has left: {what}");
+            }
+            self.statics.sweep(&mut self.requests)?;
+        }
+        self.marks.share()
     }
 
     fn look_after_neighbors(&mut self, now: Instant) {
         let router = &mut self.routing.router;
         for event in router.events() {
-            let Event::Resolve { interface, address } = event;
+            let router::Event::Resolve { interface, address } = event;
             if let Some(link) = self.interfaces.link_of(interface) {
                 self.neighbors.resolve(now, link, address);
             }
@@ -127,6 +237,9 @@ impl Daemon {
         }
         drop(router.collect());
         self.interfaces.close();
+        if let Err(e) = self.marks.settle() {
+            warn!("parshall cleanup will remove the router's addresses and routes: {e}");
+        }
     }
 }
 

@@ -12,6 +12,8 @@ use tables::Sizes;
 const ENTRIES: [u64; 2] = [1 << 16, 1 << 12];
 /// The part of the available memory that these groups may take, 1 KiB each.
 const PART: u64 = 8;
+/// The part of the available memory that spare packet buffers may take.
+const SPARE_PART: u64 = 16;
 const MIB: u64 = 1 << 20;
 
 /// How large the tables are: as the default says where 512 MiB are available, smaller by powers of
@@ -31,6 +33,14 @@ pub fn sizes(available: Option<Available>) -> Sizes {
         nexthop_groups: all.nexthop_groups >> halvings,
         adjacencies: all.adjacencies >> halvings,
     }
+}
+
+/// Packet buffers beyond those of the start, for ports that come while the router runs: for `most`
+/// ports that hold `each`, as far as that is a small part of what is available.
+pub fn spare(available: Option<Available>, most: u32, each: u32, bytes: u64) -> u32 {
+    let room = available.map_or(u64::MAX, |a| a.ordinary.max(a.huge) / SPARE_PART);
+    let ports = room / (u64::from(each) * bytes);
+    most.min(u32::try_from(ports).unwrap_or(most)) * each
 }
 
 /// Checks that there is enough for tables and packets before any of it is taken: the kernel would
@@ -85,6 +95,18 @@ mod tests {
             [511, 256, 255, 10, 0].map(entries),
             [1 << 15, 1 << 15, 1 << 14, 1 << 12, 1 << 12]
         );
+    }
+
+    #[test]
+    fn spare_buffers_are_a_small_part() {
+        let queues = |available| spare(available, 4, 100, MIB) / 100;
+        assert_eq!(queues(None), 4);
+        assert_eq!(queues(of(100_000, 0)), 4);
+        assert_eq!(
+            [3200, 3199, 1600, 0].map(|mib| queues(of(mib, 0))),
+            [2, 1, 1, 0]
+        );
+        assert_eq!(queues(of(0, 1600)), 1);
     }
 
     #[test]

@@ -6,11 +6,14 @@
 mod answer;
 mod daemon;
 mod facts;
+mod foreign;
 mod interfaces;
+mod loopbacks;
 mod memory;
 mod neighbors;
 mod reply;
 mod routing;
+mod statics;
 mod target;
 mod transaction;
 mod workers;

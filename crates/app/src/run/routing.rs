@@ -35,6 +35,12 @@ impl Routing {
         self.apply(changes);
     }
 
+    /// The device of this index of the kernel is ours no longer.
+    pub fn disown(&mut self, link: u32) {
+        let changes = self.translator.disown(link);
+        self.apply(changes);
+    }
+
     /// The port behind one of our devices has gone up or down.
     pub fn set_port_up(&mut self, link: u32, up: bool) {
         let changes = self.translator.set_port_up(link, up);

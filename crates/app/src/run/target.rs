@@ -1,19 +1,38 @@
 //! Changes of the running router, as a plan's steps ask for them.
 
+use std::io;
+
 use control::apply::Target;
-use control::config::{Config, Wanted};
-use control::plan::{Action, Key, Plan};
+use control::config::wanted::{self, OpenPort};
+use control::config::{Config, State, Wanted};
+use control::netdev::give_addresses;
+use control::netlink::Requests;
+use control::plan::{Action, Field, Item, Key, Plan, Table, Value};
 
 use super::daemon::Daemon;
+use super::interfaces::{Interfaces, MTU, own_mac};
+use super::statics::Place;
 
 impl Target for Daemon {
     fn accepts(&mut self, to: &Config, plan: &Plan) -> Result<(), Vec<String>> {
+        if !self.interfaces.are_open() {
+            return Err(vec!["the router is still starting; try again".into()]);
+        }
         let mut refused = Wanted::of(to).err().unwrap_or_default();
-        let actions = plan.steps.iter().map(|step| &step.action);
-        for why in actions.filter_map(refusal) {
-            if !refused.contains(&why) {
-                refused.push(why);
-            }
+        if let Ok(wanted) = Wanted::of(to) {
+            refused.extend(self.refusals(&wanted));
+            self.named_mtus = mtus(&self.in_force()).chain(mtus(&wanted)).collect();
+        }
+        for action in plan.steps.iter().map(|step| &step.action) {
+            let setting = match action.key() {
+                Key::Workers => "workers",
+                Key::Netns => "netns",
+                Key::Control => "control",
+                _ => continue,
+            };
+            refused.push(format!(
+                "{setting}: cannot change while the router runs; restart it"
+            ));
         }
         match refused.is_empty() {
             true => Ok(()),
@@ -22,25 +41,212 @@ impl Target for Daemon {
     }
 
     fn apply(&mut self, action: &Action) -> Result<(), String> {
-        match refusal(action) {
-            Some(why) => Err(why),
-            None => Ok(()),
-        }
+        let what = || name(action.key());
+        let done = match action {
+            Action::Create(Item {
+                key,
+                value,
+                attributes,
+            }) => self.set(key, Some(value)).and_then(|()| {
+                // What comes back comes back with its attributes; the last one, the state, opens it.
+                let mut attributes = attributes.iter();
+                attributes.try_for_each(|(field, value)| self.attribute(key, *field, Some(value)))
+            }),
+            Action::Remove(Item { key, .. }) => self.set(key, None),
+            Action::Change { key, to, .. } => self.set(key, Some(to)),
+        };
+        done.map_err(|why| format!("{}: {why}", what()))
     }
 }
 
-/// Why an action cannot be done while the router runs, if it cannot.
-fn refusal(action: &Action) -> Option<String> {
-    let name = match action.key() {
-        Key::Workers => "workers".into(),
-        Key::Netns => "netns".into(),
-        Key::Control => "control".into(),
-        key => match key.interface() {
-            Some(name) => format!("interface {name}"),
-            None => "routes".into(),
-        },
-    };
-    Some(format!(
-        "{name}: cannot be changed while the router runs; restart it"
-    ))
+/// What messages call an item.
+fn name(key: &Key) -> String {
+    match (key, key.interface()) {
+        (_, Some(interface)) => format!("interface {interface}"),
+        (Key::Route(_, prefix, _), _) => format!("route {prefix}"),
+        (Key::Of(of, _), _) => name(of),
+        _ => "configuration".into(),
+    }
+}
+
+impl Daemon {
+    /// What of a configuration the running router cannot become, a line each.
+    fn refusals(&self, wanted: &Wanted) -> Vec<String> {
+        let mut refused = Vec::new();
+        let (found, most) = (wanted.interfaces.len(), Interfaces::most());
+        if found > most {
+            refused.push(format!("{found} interfaces; there can be {most} at most"));
+        }
+        let devices = wanted.interfaces.iter().filter(|i| i.port.kind.is_device());
+        if !self.interfaces.takes_devices() {
+            refused.extend(devices.map(|interface| {
+                format!(
+                    "interface {}: the router was started without network devices, and its memory does not suit them; restart it",
+                    interface.name
+                )
+            }));
+        }
+        refused
+    }
+
+    /// An item becomes a value; `None`: it is no more.
+    fn set(&mut self, key: &Key, value: Option<&Value>) -> Result<(), String> {
+        match (key, value) {
+            (Key::Of(of, field), value) => self.attribute(of, *field, value),
+            (Key::Interface(name), Some(Value::Port { port })) => self
+                .interfaces
+                .create(name, OpenPort::of(name, port.as_deref())),
+            (Key::Interface(name), Some(Value::Loopback {})) => {
+                let config = wanted::Interface::plain(name, OpenPort::NONE);
+                self.loopbacks.make(config, &mut self.requests)
+            }
+            (Key::Interface(name), None) => {
+                self.loopbacks.remove(name);
+                self.interfaces.remove(name, &mut self.routing)
+            }
+            (Key::Lcp(name), value) => {
+                let lcp = match value {
+                    Some(Value::Name(lcp)) => Some(lcp.clone()),
+                    _ => None,
+                };
+                said(self.loopbacks.rename(name, lcp.clone(), &mut self.requests))?;
+                self.interfaces.rename(name, lcp, &mut self.routing)
+            }
+            (Key::Address(name, address), value) => {
+                let (address, there) = (*address, value.is_some());
+                let edit = |config: &mut wanted::Interface| {
+                    config.addresses.retain(|own| *own != address);
+                    config.addresses.extend(there.then_some(address));
+                };
+                self.edit(name, edit, |requests, link, _| match there {
+                    true => requests
+                        .give_address(link, address.address, address.length)
+                        .map(drop),
+                    false => requests.take_address(link, address.address, address.length),
+                })
+            }
+            (Key::Route(Table::Number(table), prefix, metric), value) => {
+                let place = (*table, *prefix, *metric);
+                match value {
+                    Some(Value::Route { via }) => self.set_route(place, via),
+                    _ => self.statics.remove(place, &mut self.requests),
+                }
+            }
+            _ => Err("not supported yet".into()),
+        }
+    }
+
+    fn set_route(&mut self, place: Place, via: &[control::config::Hop]) -> Result<(), String> {
+        let links = self.links();
+        let link = |name: &str| links.get(name).copied();
+        self.statics.set(place, via, &link, &mut self.requests)
+    }
+
+    /// An attribute of an item becomes a value; `None`: what it is by itself.
+    fn attribute(&mut self, of: &Key, field: Field, value: Option<&Value>) -> Result<(), String> {
+        let Key::Interface(name) = of else {
+            return Ok(()); // the description of a route
+        };
+        match (field, value) {
+            (Field::Description, value) => {
+                let text = match value {
+                    Some(Value::Name(text)) => Some(text.clone()),
+                    _ => None,
+                };
+                self.edit(name, |config| config.description = text, |_, _, _| Ok(()))
+            }
+            (Field::Mac, value) => {
+                let mac = match value {
+                    Some(Value::Mac(mac)) => Some(*mac),
+                    _ => None,
+                };
+                let slot = self.interfaces.named(name);
+                let usual = slot.map_or_else(|| own_mac(name), |slot| slot.usual_mac());
+                self.edit(
+                    name,
+                    |config| config.mac = mac,
+                    |requests, link, config| {
+                        requests.set_mac(link, mac.unwrap_or(usual))?;
+                        // Some drivers have to be down for it, which takes IPv6 addresses away.
+                        give_addresses(requests, link, config)
+                    },
+                )
+            }
+            (Field::Mtu, value) => {
+                // Without one the interface keeps that of its device; plans say 1500 then.
+                let mtu = match value {
+                    Some(Value::Mtu(mtu)) => Some(*mtu),
+                    _ => None,
+                };
+                let mtu = mtu.filter(|mtu| self.named_mtus.contains(&(name.clone(), *mtu)));
+                let slot = self.interfaces.named(name);
+                let usual = slot
+                    .as_ref()
+                    .map_or(u32::from(MTU), |slot| slot.usual_mtu());
+                let tap = slot.and_then(|slot| slot.port_tap());
+                self.edit(
+                    name,
+                    |config| config.mtu = mtu,
+                    |requests, link, _| {
+                        let mtu = mtu.map_or(usual, u32::from);
+                        if let Some(tap) = tap {
+                            let tap = requests.link_named(&tap)?;
+                            requests.set_mtu(tap.index, mtu)?;
+                        }
+                        requests.set_mtu(link, mtu)
+                    },
+                )
+            }
+            (Field::State, value) => {
+                let up = value != Some(&Value::State(State::Down));
+                let (requests, routing) = (&mut self.requests, &mut self.routing);
+                self.interfaces.set_up(name, up, requests, routing)?;
+                // The kernel drops IPv6 addresses and routes of what goes down.
+                self.look_soon();
+                match up {
+                    true => self.edit(name, |_| (), give_addresses),
+                    false => Ok(()),
+                }
+            }
+            // Without effect.
+            (Field::Mpls, _) => Ok(()),
+            (Field::Sflow, _) => Err("sflow: not supported yet".into()),
+        }
+    }
+
+    /// Changes what is wanted of an interface, and its device if that is there. If the device
+    /// refuses, nothing is changed.
+    fn edit(
+        &mut self,
+        name: &str,
+        edit: impl FnOnce(&mut wanted::Interface),
+        act: impl FnOnce(&mut Requests, u32, &wanted::Interface) -> io::Result<()>,
+    ) -> Result<(), String> {
+        let (config, link) = match (self.loopbacks.named(name), self.interfaces.named(name)) {
+            (Some((config, link)), _) => (config, link),
+            (None, Some(slot)) => {
+                let link = slot.open().map(|open| open.ifindex);
+                (&mut slot.config, link)
+            }
+            (None, None) => return Err("there is no such interface".into()),
+        };
+        let before = config.clone();
+        edit(config);
+        let Some(link) = link else { return Ok(()) };
+        act(&mut self.requests, link, config).map_err(|error| {
+            *config = before;
+            error.to_string()
+        })
+    }
+}
+
+/// The MTUs that a configuration names, with their interfaces.
+fn mtus(wanted: &Wanted) -> impl Iterator<Item = (String, u16)> {
+    let all = wanted.interfaces.iter().chain(&wanted.loopbacks);
+    let named = all.filter_map(|i| Some((i.name.clone(), i.mtu?)));
+    named.collect::<Vec<_>>().into_iter()
+}
+
+fn said(done: io::Result<()>) -> Result<(), String> {
+    done.map_err(|error| error.to_string())
 }

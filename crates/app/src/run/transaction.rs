@@ -14,6 +14,7 @@ use control::config::Wanted;
 use control::history::{self, Outcome, Proposal, Transactions, Who};
 
 use super::daemon::Daemon;
+use super::foreign;
 use super::reply::{Reply, done, give};
 use crate::configuration;
 use crate::output::{self, Told};
@@ -132,7 +133,7 @@ pub fn answer(
             None => give(&transactions.history(), json),
         },
         _ => {
-            let text = transactions.running().dump();
+            let text = transactions.running().dump() + &foreign::comments(daemon);
             Ok(match json {
                 true => Output::Json(json!({ "yaml": text })),
                 false => Output::Text(text),

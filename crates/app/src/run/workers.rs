@@ -1,11 +1,11 @@
 //! The workers: their processors, their threads, and the ports that they poll.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use control::config;
 use graph::{Command, Handle, Port, TxPlacement, WorkerPort};
-use router::{Idle, InterfaceId};
+use router::{Idle, InterfaceId, Router};
 
 /// The processors of the workers: as configured, else the last ones that we may use, so that the
 /// first keeps the system's work. `None`: any.
@@ -72,6 +72,18 @@ pub fn remove_port(workers: &mut [Handle], interface: InterfaceId) {
     }
 }
 
+/// Waits until the workers have given back `count` ports of these interfaces, a second at most, so
+/// that what these held is free: sockets, names of taps.
+pub fn take_back(router: &mut Router, interfaces: &[InterfaceId], mut count: usize) {
+    let end = Instant::now() + Duration::from_secs(1);
+    while count > 0 && Instant::now() < end {
+        let back = router.collect();
+        let back = back.iter().filter(|p| interfaces.contains(&p.interface));
+        count = count.saturating_sub(back.count());
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
 /// Sends a command, waiting for room: a worker takes all of them once a loop.
 fn send(worker: &mut Handle, mut command: Command) {
     while let Err(back) = worker.command(command) {
@@ -85,11 +97,9 @@ fn send(worker: &mut Handle, mut command: Command) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use graph::Pool;
     use graph::pool::STRIDE;
-    use router::{Router, Setup};
+    use router::Setup;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use router::change::Mac;
 
 use super::forms::{self, Address};
-use super::model::{Config, Control, Mode, PortKind, State, Workers};
+use super::model::{self, Config, Control, Hop, Mode, Port, PortKind, State, Workers};
 use super::problem::{Findings, place};
 use super::yaml::{Node, Step};
 
@@ -16,6 +16,10 @@ use super::yaml::{Node, Step};
 pub struct Wanted {
     /// The interfaces in the order of the file; those named only in `ports` come last.
     pub interfaces: Vec<Interface>,
+    /// Interfaces without a port (theirs is [`PortKind::Null`]): there for their addresses.
+    pub loopbacks: Vec<Interface>,
+    /// Static routes, for the kernel to have.
+    pub routes: Vec<Route>,
     /// Who does the work.
     pub workers: Workers,
     /// Path of the network namespace in which the network devices and routes live; `None`: that of
@@ -47,6 +51,22 @@ pub struct Interface {
     pub port: OpenPort,
 }
 
+/// A static route.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Route {
+    /// Where packets go.
+    pub prefix: Address,
+    /// Number of the table that it is in; 254 is the main one.
+    pub table: u32,
+    /// Of equal prefixes the lowest is used; `None`: the kernel's choice.
+    pub metric: Option<u32>,
+    /// Next hops; none: packets are dropped.
+    pub via: Vec<Hop>,
+}
+
+/// The main routing table.
+pub const MAIN: u32 = libc::RT_TABLE_MAIN as u32;
+
 /// What carries the packets of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OpenPort {
@@ -56,6 +76,41 @@ pub struct OpenPort {
     pub queues: Option<u16>,
     /// How AF_XDP is to move packets.
     pub mode: Mode,
+}
+
+impl Interface {
+    /// An interface of which only the port is given.
+    pub fn plain(name: &str, port: OpenPort) -> Self {
+        Interface {
+            name: name.to_owned(),
+            description: None,
+            mac: None,
+            lcp: None,
+            mtu: None,
+            addresses: Vec::new(),
+            up: true,
+            port,
+        }
+    }
+}
+
+impl OpenPort {
+    /// The port of an interface: the network device of its name, unless something else is given.
+    pub fn of(interface: &str, given: Option<&Port>) -> Self {
+        let kind = given.and_then(|port| port.kinds().pop());
+        OpenPort {
+            kind: kind.unwrap_or_else(|| PortKind::Netdev(interface.to_owned())),
+            queues: given.and_then(|port| port.queues),
+            mode: given.map(|port| port.mode).unwrap_or_default(),
+        }
+    }
+
+    /// That of a loopback: none.
+    pub const NONE: OpenPort = OpenPort {
+        kind: PortKind::Null,
+        queues: None,
+        mode: Mode::Auto,
+    };
 }
 
 impl Wanted {
@@ -88,7 +143,7 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Wanted, Findings> {
     let mut interfaces = Vec::new();
     for (name, interface) in &config.interfaces {
         refusing.fields(name, interface);
-        let port = port(config, name);
+        let port = OpenPort::of(name, config.ports.get(name));
         if let PortKind::Netdev(device) = &port.kind
             && !forms::is_device_name(device)
         {
@@ -111,41 +166,40 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Wanted, Findings> {
         .ports
         .keys()
         .filter(|name| !config.interfaces.contains_key(*name));
-    interfaces.extend(others.map(|name| plain(config, name)));
+    let plain = |name: &String| Interface::plain(name, OpenPort::of(name, config.ports.get(name)));
+    interfaces.extend(others.map(plain));
     if !refusing.findings.0.is_empty() {
         return Err(refusing.findings);
     }
     Ok(Wanted {
         interfaces,
+        loopbacks: config.loopbacks.iter().map(loopback).collect(),
+        routes: config.routes.iter().filter_map(route).collect(),
         workers: config.workers.clone(),
         netns: config.netns.as_deref().map(forms::netns),
         control: config.control.clone(),
     })
 }
 
-/// An interface of which only the port is given.
-fn plain(config: &Config, name: &str) -> Interface {
+fn loopback((name, loopback): (&String, &model::Loopback)) -> Interface {
     Interface {
-        name: name.to_owned(),
-        description: None,
-        mac: None,
-        lcp: None,
-        mtu: None,
-        addresses: Vec::new(),
-        up: true,
-        port: port(config, name),
+        description: loopback.description.clone(),
+        mac: loopback.mac,
+        lcp: loopback.lcp.clone(),
+        mtu: loopback.mtu,
+        addresses: loopback.addresses.clone(),
+        ..Interface::plain(name, OpenPort::NONE)
     }
 }
 
-/// The port of an interface: the network device of its name, unless the file says otherwise.
-fn port(config: &Config, name: &str) -> OpenPort {
-    let given = config.ports.get(name);
-    let kind = given.and_then(|port| port.kinds().pop());
-    OpenPort {
-        kind: kind.unwrap_or_else(|| PortKind::Netdev(name.to_owned())),
-        queues: given.and_then(|port| port.queues),
-        mode: given.map(|port| port.mode).unwrap_or_default(),
-    }
+/// A route; `None` only in a configuration that is refused.
+fn route(route: &model::Route) -> Option<Route> {
+    Some(Route {
+        prefix: route.prefix?,
+        table: route.table.unwrap_or(MAIN),
+        metric: route.metric,
+        via: route.via.clone(),
+    })
 }
 
 struct Refusing<'t> {
@@ -169,7 +223,6 @@ impl Refusing<'_> {
 
     fn sections(&mut self, config: &Config) {
         let sections = [
-            (!config.loopbacks.is_empty(), "loopbacks"),
             (!config.bondethernets.is_empty(), "bondethernets"),
             (!config.bridgedomains.is_empty(), "bridgedomains"),
             (!config.vxlan_tunnels.is_empty(), "vxlan_tunnels"),
@@ -177,16 +230,25 @@ impl Refusing<'_> {
             (!config.prefixlists.is_empty(), "prefixlists"),
             (!config.acls.is_empty(), "acls"),
             (config.sflow.is_some(), "sflow"),
-            (!config.routes.is_empty(), "routes"),
             (!config.vrfs.is_empty(), "vrfs"),
         ];
         for (_, section) in sections.into_iter().filter(|(used, _)| *used) {
             // The section itself, not what is in it.
             self.unsupported(&[section.into()], section);
         }
+        for (name, loopback) in &config.loopbacks {
+            let fields = [
+                (loopback.unnumbered.is_some(), "unnumbered"),
+                (loopback.vrf.is_some(), "vrf"),
+            ];
+            for (_, field) in fields.into_iter().filter(|(used, _)| *used) {
+                let path = ["loopbacks".into(), name.into(), field.into()];
+                self.unsupported(&path, &format!("{field} of loopback {name}"));
+            }
+        }
     }
 
-    fn fields(&mut self, name: &str, interface: &super::model::Interface) {
+    fn fields(&mut self, name: &str, interface: &model::Interface) {
         let acls = &interface.acls;
         let fields = [
             (interface.unnumbered.is_some(), "unnumbered"),

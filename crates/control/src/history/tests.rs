@@ -302,7 +302,7 @@ fn a_broken_file_is_not_used() {
     assert!(problems.to_string().contains("less than 128"));
     place.edit(A);
     drop(place.start());
-    for wrong in [WRONG, "interfaces: [", "loopbacks: { loop0: {} }\n"] {
+    for wrong in [WRONG, "interfaces: [", "sflow: {}\n"] {
         place.edit(wrong);
         let (router, _, notes) = place.start();
         assert_eq!(*router.running(), config(A));

@@ -1,6 +1,7 @@
 //! The interfaces of the configuration: opened when their devices appear, given up when these
 //! vanish.
 
+mod change;
 mod open;
 mod slot;
 
@@ -18,7 +19,7 @@ use super::routing::Routing;
 use super::workers;
 use open::{Part, stands_for};
 
-pub use open::{OpenInterface, Opener, buffers, grace};
+pub use open::{MTU, OpenInterface, Opener, buffers, grace, may_have_devices, own_mac};
 pub use slot::{Phase, Slot};
 
 /// How often to look for taps that must be made again.
@@ -35,17 +36,20 @@ pub struct Interfaces {
     retry: Instant,
     /// Whether ports are opened as their devices appear.
     serving: bool,
+    /// Packet buffers for the rings of ports: of those of the start, and spare ones.
+    buffers: u32,
 }
 
 impl Interfaces {
-    /// None is open yet.
-    pub fn new(config: &Wanted, opener: Opener, entry: u16) -> Self {
+    /// None is open yet; `buffers` packet buffers are there for the rings of ports.
+    pub fn new(config: &Wanted, opener: Opener, entry: u16, buffers: u32) -> Self {
         Self {
             slots: Slot::all(config),
             opener,
             entry,
             retry: Instant::now(),
             serving: false,
+            buffers,
         }
     }
 
@@ -118,7 +122,10 @@ impl Interfaces {
         let slot = &mut self.slots[index];
         let id = slot.ids.port;
         match self.opener.open(&slot.config, id, routing.router.pool()) {
-            Ok(open) => self.put_to_work(index, Box::new(open), routing),
+            Ok(open) => {
+                slot.find(&open.found);
+                self.put_to_work(index, Box::new(open), routing);
+            }
             Err(OpenError::NotThere(what)) => {
                 info!("interface {}: waiting: {what}", slot.config.name);
                 slot.phase = Phase::Waiting(what);
@@ -200,7 +207,7 @@ impl Interfaces {
         if open.tap.is_none() {
             return;
         }
-        match self.opener.renew(&slot.config, ids.port, &mut open, part) {
+        match self.opener.renew(&slot.config, &mut open, part) {
             Ok(()) => self.put_to_work(index, open, routing),
             Err(why) => {
                 warn!("interface {}: {why}", slot.config.name);

@@ -10,6 +10,7 @@ use tracing::warn;
 
 use ::io::{af_xdp, memif, tap};
 use control::config::{self, Mode, PortKind, Role, Wanted, wanted};
+use control::facts::Link;
 use control::netdev::{self, Devices};
 use control::netlink::Requests;
 use graph::{Pool, PortCounters};
@@ -19,7 +20,7 @@ use router::{Grace, InterfaceId, Mac};
 use tables::{Memory, Sizes};
 
 /// MTU of an interface whose configuration names none and whose port has none of its own.
-const MTU: u16 = 1500;
+pub const MTU: u16 = 1500;
 
 /// An interface that is open.
 pub struct OpenInterface {
@@ -31,6 +32,10 @@ pub struct OpenInterface {
     pub netdev: String,
     /// Its index.
     pub ifindex: u32,
+    /// A network device as it was before anything was changed about it but its name and place.
+    pub found: Option<Link>,
+    /// Queues of port and tap, all in all.
+    pub queues: usize,
 }
 
 impl OpenInterface {
@@ -53,7 +58,8 @@ impl OpenInterface {
 
 /// Opens interfaces.
 pub struct Opener {
-    netns: Option<PathBuf>,
+    /// The namespace of devices.
+    pub netns: Option<PathBuf>,
     devices: Devices,
     programs: Option<xdp::Router>,
     sizes: Sizes,
@@ -66,8 +72,7 @@ impl Opener {
     /// # Errors
     /// The XDP programs cannot be loaded.
     pub fn new(config: &Wanted, sizes: Sizes) -> Result<Self, Box<dyn Error>> {
-        let is_device = |i: &wanted::Interface| i.port.kind.is_device();
-        let programs = match config.interfaces.iter().any(is_device) {
+        let programs = match may_have_devices(config) {
             true => Some(xdp::Router::new(sizes)?),
             false => None,
         };
@@ -116,12 +121,14 @@ impl Opener {
             return self.device(config, id, pool);
         }
         let port = self.port(config)?;
-        let (netdev, ifindex, tap) = self.tap(config, id)?;
+        let (netdev, ifindex, tap) = self.tap(config)?;
         Ok(OpenInterface {
+            queues: port.queues.len() + tap.queues.len(),
             port,
             tap: Some(tap),
             netdev,
             ifindex,
+            found: None,
         })
     }
 
@@ -157,11 +164,14 @@ impl Opener {
             },
             receive: Receive::Router(programs, id),
         };
+        let port = self.ports.device(&device, pool)?;
         Ok(OpenInterface {
-            port: self.ports.device(&device, pool)?,
+            queues: port.queues.len(),
+            port,
             tap: None,
             ifindex: link.index,
-            netdev: link.name,
+            netdev: link.name.clone(),
+            found: Some(link),
         })
     }
 
@@ -173,14 +183,13 @@ impl Opener {
     pub fn renew(
         &mut self,
         config: &wanted::Interface,
-        id: InterfaceId,
         open: &mut OpenInterface,
         what: Part,
     ) -> Result<(), OpenError> {
         match what {
             Part::Port => open.port = self.port(config)?,
             Part::Tap => {
-                let (netdev, ifindex, tap) = self.tap(config, id)?;
+                let (netdev, ifindex, tap) = self.tap(config)?;
                 (open.netdev, open.ifindex, open.tap) = (netdev, ifindex, Some(tap));
             }
         }
@@ -188,16 +197,12 @@ impl Opener {
     }
 
     /// The tap that is the kernel's end of a port, its name, and the kernel's index of it.
-    fn tap(
-        &self,
-        config: &wanted::Interface,
-        id: InterfaceId,
-    ) -> Result<(String, u32, Open), OpenError> {
+    fn tap(&self, config: &wanted::Interface) -> Result<(String, u32, Open), OpenError> {
         let name = config.lcp.clone();
         let name = name.unwrap_or_else(|| device_name(&config.name));
         let tap = self.ports.tap(&tap::Config {
             name: name.clone(),
-            mac: Some(config.mac.unwrap_or_else(|| own_mac(&config.name, id)).0),
+            mac: Some(config.mac.unwrap_or_else(|| own_mac(&config.name)).0),
             mtu: Some(u32::from(config.mtu.unwrap_or(MTU))),
             up: false,
         })?;
@@ -211,18 +216,46 @@ impl Opener {
     fn port(&mut self, config: &wanted::Interface) -> Result<Open, OpenError> {
         match &config.port.kind {
             PortKind::Memif(m) => self.ports.memif(memif_config(config, m)?),
-            PortKind::Tap { name } => {
-                let usual = || format!("{}-port", device_name(&config.name));
-                self.ports.tap(&tap::Config {
-                    name: name.clone().unwrap_or_else(usual),
-                    mac: None,
-                    mtu: config.mtu.map(u32::from),
-                    up: true,
-                })
-            }
+            PortKind::Tap { name } => self.ports.tap(&tap::Config {
+                name: tap_name(&config.name, name.as_deref()),
+                mac: None,
+                mtu: config.mtu.map(u32::from),
+                up: true,
+            }),
             PortKind::Pcap { rx, tx } => ports::pcap(&config.name, rx.as_deref(), tx.as_deref()),
             _ => Ok(ports::null()),
         }
+    }
+
+    /// Gives up an interface's device, as it was found: Ethernet address, MTU, up or down, name and
+    /// place. A device that is gone is no error.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn release(
+        &mut self,
+        config: &wanted::Interface,
+        device: &str,
+        found: &Link,
+    ) -> io::Result<()> {
+        let mut requests = Requests::open(self.netns.as_deref())?;
+        let links = requests.links()?;
+        let Some(now) = links.iter().find(|link| link.index == found.index) else {
+            return Ok(());
+        };
+        if let Some(mac) = found
+            .mac
+            .filter(|_| now.mac == config.mac && now.mac != found.mac)
+        {
+            requests.set_mac(now.index, mac)?;
+        }
+        if config.mtu.map(u32::from) == Some(now.mtu) && now.mtu != found.mtu {
+            requests.set_mtu(now.index, found.mtu)?;
+        }
+        if now.admin_up != found.admin_up {
+            requests.set_up(now.index, found.admin_up)?;
+        }
+        self.devices.release(device)
     }
 
     /// Undoes what was done to devices.
@@ -268,6 +301,13 @@ pub fn grace() -> Result<Grace, xdp::Error> {
     }))
 }
 
+/// Whether a router that starts with this configuration has network devices, or may get some. One
+/// that starts with ports of other kinds alone has memory that suits these best.
+pub fn may_have_devices(config: &Wanted) -> bool {
+    let is_device = |i: &wanted::Interface| i.port.kind.is_device();
+    config.interfaces.is_empty() || config.interfaces.iter().any(is_device)
+}
+
 /// Buffers that the ports of a configuration hold at most: those of devices, as the others copy.
 pub fn buffers(config: &Wanted) -> u32 {
     let devices = config.interfaces.iter().filter(|i| i.port.kind.is_device());
@@ -278,7 +318,7 @@ pub fn buffers(config: &Wanted) -> u32 {
 
 /// Queues that a device will have at most. For one that is not there yet: as many as there are
 /// processors.
-fn queues(config: &wanted::Interface, netns: Option<&Path>) -> u32 {
+pub fn queues(config: &wanted::Interface, netns: Option<&Path>) -> u32 {
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let present = match &config.port.kind {
         PortKind::Netdev(name) => {
@@ -320,6 +360,11 @@ fn memif_config(config: &wanted::Interface, m: &config::Memif) -> io::Result<mem
     })
 }
 
+/// Name of the tap that is an interface's port.
+pub fn tap_name(interface: &str, given: Option<&str>) -> String {
+    given.map_or_else(|| format!("{}-port", device_name(interface)), str::to_owned)
+}
+
 /// A name that the kernel takes for a device: its first 15 characters, slashes and blanks replaced.
 fn device_name(name: &str) -> String {
     let allowed = |c: char| match c {
@@ -330,12 +375,13 @@ fn device_name(name: &str) -> String {
     name.chars().take(15).map(allowed).collect()
 }
 
-/// A locally administered address made of name and index, so that restarts do not change it.
-fn own_mac(name: &str, id: InterfaceId) -> Mac {
+/// A locally administered address made of the name, so that restarts do not change it, nor other
+/// interfaces that come or go.
+pub fn own_mac(name: &str) -> Mac {
     // FNV-1a.
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
         (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
     });
-    let [a, b, c, ..] = hash.to_be_bytes();
-    Mac([0x02, 0xfe, a, b, c, id as u8])
+    let [a, b, c, d, ..] = hash.to_be_bytes();
+    Mac([0x02, 0xfe, a, b, c, d])
 }

@@ -3,6 +3,7 @@
 use tracing::{info, warn};
 
 use control::config::{PortKind, Wanted, wanted};
+use control::facts::Link;
 use control::mirror::Owned;
 use io::memif;
 use router::InterfaceId;
@@ -28,6 +29,10 @@ pub struct Slot {
     pub link: Option<u32>,
     /// The memif is connected; true for all other ports.
     pub up: bool,
+    /// Its network device as it was before we changed it.
+    pub found: Option<Link>,
+    /// It has come while the router runs, and is to be opened once everything is known about it.
+    pub is_new: bool,
     /// It has been logged that packets come with unfinished checksums.
     warned: bool,
     /// The MTU that it has been logged to be too large for.
@@ -45,6 +50,18 @@ pub struct Ids {
     pub host: InterfaceId,
 }
 
+impl Ids {
+    /// All that there can be. Each interface takes an index of its own and one for its host
+    /// interface; index 0 is none.
+    pub fn all() -> impl Iterator<Item = Ids> {
+        let ports = (1..router::INTERFACES as InterfaceId - 1).step_by(2);
+        ports.map(|port| Ids {
+            port,
+            host: port + 1,
+        })
+    }
+}
+
 /// How far an interface has come.
 pub enum Phase {
     /// It is not there, and why.
@@ -56,22 +73,25 @@ pub enum Phase {
 impl Slot {
     /// A slot for each interface, in the order of the configuration.
     pub fn all(config: &Wanted) -> Vec<Slot> {
-        // Index 0 is none.
-        let ids = (1..).step_by(2).map(|port| Ids {
-            port,
-            host: port + 1,
-        });
-        let slot = |(ids, interface): (Ids, &wanted::Interface)| Slot {
-            config: interface.clone(),
+        let both = Ids::all().zip(&config.interfaces);
+        both.map(|(ids, interface)| Slot::new(interface.clone(), ids))
+            .collect()
+    }
+
+    /// A slot for an interface that is not open yet.
+    pub fn new(config: wanted::Interface, ids: Ids) -> Slot {
+        Slot {
             ids,
             phase: Phase::Waiting(String::new()),
             link: None,
-            up: !matches!(interface.port.kind, PortKind::Memif(_)),
+            up: !matches!(config.port.kind, PortKind::Memif(_)),
+            found: None,
+            is_new: false,
+            config,
             warned: false,
             too_large: None,
             logged: Vec::new(),
-        };
-        ids.zip(&config.interfaces).map(slot).collect()
+        }
     }
 
     /// The interface, if it is open.
@@ -79,6 +99,15 @@ impl Slot {
         match &self.phase {
             Phase::Open(open) => Some(open),
             Phase::Waiting(_) => None,
+        }
+    }
+
+    /// Takes note of what its device was like before it was changed, unless that is known already.
+    pub fn find(&mut self, device: &Option<Link>) {
+        let known = self.found.as_ref().map(|link| link.index);
+        let other = |link: &&Link| known != Some(link.index);
+        if let Some(link) = device.as_ref().filter(other) {
+            self.found = Some(link.clone());
         }
     }
 

@@ -139,12 +139,13 @@ fn what_the_router_cannot_do_yet_is_refused_by_name() {
             .collect::<Vec<_>>()
     };
     let text = "interfaces:\n  e0:\n    l2xc: e1\n  e1:\n    sub-interfaces:\n      5: { state: up }\n\
-                loopbacks:\n  loop0: {}\nroutes:\n  - { prefix: 10.0.0.0/8, blackhole: true }\n";
+                loopbacks:\n  loop0: {}\n  loop1: { unnumbered: loop0 }\nsflow: {}\n\
+                routes:\n  - { prefix: 10.0.0.0/8, blackhole: true }\n";
     let wanted = [
         ("l2xc of interface e0: not supported yet", 3),
         ("sub-interfaces of interface e1: not supported yet", 5),
-        ("loopbacks: not supported yet", 7),
-        ("routes: not supported yet", 9),
+        ("unnumbered of loopback loop1: not supported yet", 9),
+        ("sflow: not supported yet", 10),
     ];
     assert_eq!(
         refused(text),

@@ -1,0 +1,58 @@
+//! What the kernel has for the router's interfaces that the router has not made: it is used, and
+//! never removed.
+
+use std::fmt::Write;
+
+use control::facts::Gateway;
+use control::netlink::StaticRoute;
+
+use super::daemon::Daemon;
+
+/// Who makes static routes, by protocol: `ip route` of a person or a script, others of that kind,
+/// DHCP. Those of routing protocols may be a million.
+const MAKERS: [(u8, &str); 3] = [
+    (libc::RTPROT_BOOT, "boot"),
+    (libc::RTPROT_STATIC, "static"),
+    (16, "dhcp"),
+];
+
+/// Addresses and static routes of others on the router's interfaces, as comments of YAML, a line
+/// each; empty if there are none, or the kernel does not say.
+pub fn comments(daemon: &mut Daemon) -> String {
+    let mut text = String::new();
+    let links = daemon.links();
+    let name = |link: u32| {
+        links
+            .iter()
+            .find(|(_, its)| **its == link)
+            .map(|(name, _)| name)
+    };
+    for given in daemon.requests.all_addresses().unwrap_or_default() {
+        if let (false, Some(name)) = (given.ours, name(given.link)) {
+            let (address, length) = (given.address, given.length);
+            let _ = writeln!(text, "# foreign: address {address}/{length} of {name}");
+        }
+    }
+    for (protocol, maker) in MAKERS {
+        let routes = daemon.requests.routes_of(protocol).unwrap_or_default();
+        for route in routes {
+            let hops = route.hops.iter().filter_map(|hop| {
+                let via = match hop.gateway {
+                    Gateway::Via(address) => format!(" via {address}"),
+                    _ => String::new(),
+                };
+                Some(format!("{via} on {}", name(hop.link)?))
+            });
+            let hops: Vec<_> = hops.collect();
+            if !hops.is_empty() {
+                let StaticRoute { prefix, .. } = route;
+                let _ = writeln!(
+                    text,
+                    "# foreign: route {prefix}{} ({maker})",
+                    hops.join(",")
+                );
+            }
+        }
+    }
+    text
+}

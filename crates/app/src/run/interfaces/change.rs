@@ -1,0 +1,204 @@
+//! Interfaces that come, change and go while the router runs.
+//!
+//! What is wanted is written into the slot in any case; a device that is there gets it at once, one
+//! that is not when it appears. A new interface is opened with its last setting, its state, as one
+//! of the start is: with everything that is known about it.
+
+use std::mem;
+
+use control::config::PortKind;
+use control::config::wanted::{self, OpenPort};
+use control::netlink::Requests;
+use io::af_xdp;
+use router::Mac;
+
+use super::open::{MTU, own_mac, queues, tap_name};
+use super::slot::{Ids, Phase, Slot};
+use super::{Interfaces, OpenInterface};
+use crate::run::routing::Routing;
+use crate::run::workers;
+
+impl Interfaces {
+    /// Interfaces that there can be at most.
+    pub fn most() -> usize {
+        Ids::all().count()
+    }
+
+    /// Whether those of the start have been opened.
+    pub fn are_open(&self) -> bool {
+        self.serving
+    }
+
+    /// Whether network devices can come while the router runs.
+    pub fn takes_devices(&self) -> bool {
+        self.opener.has_programs()
+    }
+
+    /// The interface of a name.
+    pub fn named(&mut self, name: &str) -> Option<&mut Slot> {
+        self.slots.iter_mut().find(|slot| slot.config.name == name)
+    }
+
+    /// An interface that is opened with its [state](Self::set_up).
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn create(&mut self, name: &str, port: OpenPort) -> Result<(), String> {
+        let taken = |ids: &Ids| self.slots.iter().any(|slot| slot.ids == *ids);
+        let free = Ids::all().find(|ids| !taken(ids));
+        let ids = free.ok_or_else(|| format!("there can be {} at most", Self::most()))?;
+        let mut slot = Slot::new(wanted::Interface::plain(name, port), ids);
+        slot.is_new = true;
+        self.slots.push(slot);
+        Ok(())
+    }
+
+    /// An interface is no more; its device is as it was found.
+    ///
+    /// # Errors
+    /// Why its device could not be put back.
+    pub fn remove(&mut self, name: &str, routing: &mut Routing) -> Result<(), String> {
+        let Some(at) = self.slots.iter().position(|slot| slot.config.name == name) else {
+            return Ok(());
+        };
+        let closed = self.close_one(at, routing);
+        self.slots.remove(at);
+        closed
+    }
+
+    /// Sets an interface up or down, and opens it if it is new.
+    ///
+    /// # Errors
+    /// It cannot be opened; what the kernel reports.
+    pub fn set_up(
+        &mut self,
+        name: &str,
+        up: bool,
+        requests: &mut Requests,
+        routing: &mut Routing,
+    ) -> Result<(), String> {
+        let Some(at) = self.slots.iter().position(|slot| slot.config.name == name) else {
+            return Ok(());
+        };
+        let slot = &mut self.slots[at];
+        let before = mem::replace(&mut slot.config.up, up);
+        if mem::take(&mut slot.is_new) {
+            self.has_buffers(at)?;
+            return self.open(at, routing).map_err(|e| e.to_string());
+        }
+        let Some(link) = slot.open().map(|open| open.ifindex) else {
+            return Ok(());
+        };
+        requests.set_up(link, up).map_err(|error| {
+            slot.config.up = before;
+            error.to_string()
+        })
+    }
+
+    /// The name of the host's device becomes another; `None`: its own.
+    ///
+    /// # Errors
+    /// It cannot be opened under that name; it has the old one then.
+    pub fn rename(
+        &mut self,
+        name: &str,
+        lcp: Option<String>,
+        routing: &mut Routing,
+    ) -> Result<(), String> {
+        let Some(at) = self.slots.iter().position(|slot| slot.config.name == name) else {
+            return Ok(());
+        };
+        if self.slots[at].open().is_none() {
+            self.slots[at].config.lcp = lcp;
+            return Ok(());
+        }
+        self.close_one(at, routing)?;
+        let before = mem::replace(&mut self.slots[at].config.lcp, lcp);
+        let opened = self.open(at, routing);
+        opened.map_err(|error| {
+            self.slots[at].config.lcp = before;
+            self.open_if_it_can_be(at, routing);
+            error.to_string()
+        })
+    }
+
+    /// Ends the port of an interface, and puts its device back.
+    fn close_one(&mut self, at: usize, routing: &mut Routing) -> Result<(), String> {
+        let slot = &mut self.slots[at];
+        let closed = Phase::Waiting("it is closed".into());
+        let phase = mem::replace(&mut slot.phase, closed);
+        // The program first: from then on the kernel gets every packet.
+        let open = match phase {
+            Phase::Open(mut open) => {
+                open.port.detach();
+                Some(open)
+            }
+            Phase::Waiting(_) => None,
+        };
+        if let Some(link) = slot.link.take() {
+            routing.disown(link);
+        }
+        let Some(open) = open else { return Ok(()) };
+        let ids = [slot.ids.port, slot.ids.host];
+        for id in ids {
+            workers::remove_port(&mut routing.router.workers, id);
+        }
+        let OpenInterface {
+            port,
+            tap,
+            netdev,
+            queues,
+            ..
+        } = *open;
+        drop((port, tap));
+        workers::take_back(&mut routing.router, &ids, queues);
+        let Some(found) = slot.found.take() else {
+            return Ok(());
+        };
+        let released = self.opener.release(&slot.config, &netdev, &found);
+        released.map_err(|e| format!("cannot put {netdev} back as it was: {e}"))
+    }
+
+    /// Whether there are packet buffers for the rings of one more port.
+    fn has_buffers(&self, at: usize) -> Result<(), String> {
+        let config = &self.slots[at].config;
+        if !config.port.kind.is_device() {
+            return Ok(());
+        }
+        let queues = |slot: &Slot| queues(&slot.config, self.opener.netns.as_deref());
+        let devices = self.slots.iter().enumerate();
+        let others = devices.filter(|(i, slot)| *i != at && slot.config.port.kind.is_device());
+        let held: u32 = others.map(|(_, slot)| queues(slot)).sum();
+        let left = (self.buffers / af_xdp::Queue::HOLDS).saturating_sub(held);
+        let wanted = queues(&self.slots[at]);
+        match wanted <= left {
+            true => Ok(()),
+            false => Err(format!(
+                "there are packet buffers for {left} more queues, and it has {wanted}: \
+                 give it fewer (`ports:`), or restart the router"
+            )),
+        }
+    }
+}
+
+impl Slot {
+    /// The Ethernet address of its device where the configuration names none.
+    pub fn usual_mac(&self) -> Mac {
+        let found = self.found.as_ref().and_then(|link| link.mac);
+        found.unwrap_or_else(|| own_mac(&self.config.name))
+    }
+
+    /// The MTU of its device where the configuration names none.
+    pub fn usual_mtu(&self) -> u32 {
+        let found = self.found.as_ref().map(|link| link.mtu);
+        found.unwrap_or(u32::from(MTU))
+    }
+
+    /// Name of the tap that is its port, if it has such a port.
+    pub fn port_tap(&self) -> Option<String> {
+        match &self.config.port.kind {
+            PortKind::Tap { name } => Some(tap_name(&self.config.name, name.as_deref())),
+            _ => None,
+        }
+    }
+}

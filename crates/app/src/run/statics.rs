@@ -1,0 +1,274 @@
+//! Static routes: the kernel has them, with our mark, as long as they are wanted.
+//!
+//! The kernel drops a route without a word when a device goes down or away. So they are compared
+//! whenever links or addresses have changed, and what is missing is put back as soon as it can be.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use tracing::{info, warn};
+
+use control::config::{Address, Hop, wanted};
+use control::facts::{Gateway, Hop as KernelHop};
+use control::netlink::{Requests, StaticRoute};
+use router::change::Prefix;
+
+/// Which route: number of the table, prefix, metric.
+pub type Place = (u32, Address, Option<u32>);
+
+/// The static routes that are wanted.
+#[derive(Default)]
+pub struct Statics {
+    wanted: BTreeMap<Place, Wanted>,
+}
+
+struct Wanted {
+    via: Vec<Hop>,
+    /// Why it is not in the kernel, if that is known.
+    waits: Option<String>,
+}
+
+/// Why a route is not in the kernel.
+enum Missing {
+    /// It can be when a link or an address comes.
+    Yet(String),
+    /// It is, but not by all of its next hops.
+    Partly(String),
+    /// It cannot be.
+    Refused(String),
+}
+
+impl Statics {
+    /// Wants all of these; [`put_back`](Self::put_back) makes them.
+    pub fn start(&mut self, routes: &[wanted::Route]) {
+        for route in routes {
+            let place = (route.table, route.prefix, route.metric);
+            let via = route.via.clone();
+            self.wanted.insert(place, Wanted { via, waits: None });
+        }
+    }
+
+    /// All that are wanted.
+    pub fn all(&self) -> impl Iterator<Item = wanted::Route> {
+        self.wanted.iter().map(|(place, wanted)| wanted::Route {
+            table: place.0,
+            prefix: place.1,
+            metric: place.2,
+            via: wanted.via.clone(),
+        })
+    }
+
+    /// Whether there is one for exactly this prefix.
+    pub fn has(&self, prefix: Prefix) -> bool {
+        let is = |(_, address, _): &Place| Prefix::new(address.address, address.length);
+        self.wanted.keys().any(|place| is(place) == Some(prefix))
+    }
+
+    /// A route is wanted from now on, in place of what was there of ours. One that has no way yet
+    /// waits for it.
+    ///
+    /// # Errors
+    /// The kernel refuses it, or somebody else has one there; nothing is changed.
+    pub fn set(
+        &mut self,
+        place: Place,
+        via: &[Hop],
+        link: &dyn Fn(&str) -> Option<u32>,
+        requests: &mut Requests,
+    ) -> Result<(), String> {
+        let made = resolve(&place, via, link).and_then(|route| install(&route, None, requests));
+        let waits = match made {
+            Ok(()) => None,
+            Err(Missing::Refused(why)) => return Err(why),
+            Err(Missing::Partly(why)) => Some(why),
+            Err(Missing::Yet(why)) => {
+                remove(&place, requests)?;
+                Some(why)
+            }
+        };
+        if let Some(why) = &waits {
+            warn!("route {}: waiting: {why}", place.1);
+        }
+        let via = via.to_vec();
+        self.wanted.insert(place, Wanted { via, waits });
+        Ok(())
+    }
+
+    /// A route is wanted no longer.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn remove(&mut self, place: Place, requests: &mut Requests) -> Result<(), String> {
+        remove(&place, requests)?;
+        self.wanted.remove(&place);
+        Ok(())
+    }
+
+    /// Makes what is wanted and missing.
+    pub fn put_back(&mut self, link: &dyn Fn(&str) -> Option<u32>, requests: &mut Requests) {
+        if self.wanted.is_empty() {
+            return;
+        }
+        let own = match requests.own_routes() {
+            Ok(own) => own,
+            Err(error) => return warn!("cannot read the kernel's routes: {error}"),
+        };
+        for (place, wanted) in &mut self.wanted {
+            let route = resolve(place, &wanted.via, link);
+            let made = route.and_then(|route| install(&route, Some(&own), requests));
+            let why = made.err().map(|missing| match missing {
+                Missing::Yet(why) | Missing::Partly(why) | Missing::Refused(why) => why,
+            });
+            match (&wanted.waits, &why) {
+                (None, Some(why)) => warn!("route {}: waiting: {why}", place.1),
+                (Some(_), None) => info!("route {}: is there, by all its next hops", place.1),
+                _ => {}
+            }
+            wanted.waits = why;
+        }
+    }
+
+    /// Removes the routes of ours that are not wanted: a router that died has left them.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn sweep(&self, requests: &mut Requests) -> io::Result<()> {
+        let places = self.wanted.keys().filter_map(|place| at(place, Vec::new()));
+        let places: Vec<_> = places.collect();
+        for route in requests.own_routes()? {
+            if !places.iter().any(|place| place.is_at(&route)) {
+                requests.remove_route(&route)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A route of these hops at a place.
+fn at((table, prefix, metric): &Place, hops: Vec<KernelHop>) -> Option<StaticRoute> {
+    Some(StaticRoute {
+        prefix: Prefix::new(prefix.address, prefix.length)?,
+        table: *table,
+        metric: *metric,
+        hops,
+    })
+}
+
+/// The route as the kernel is to have it.
+fn resolve(
+    place: &Place,
+    via: &[Hop],
+    link: &dyn Fn(&str) -> Option<u32>,
+) -> Result<StaticRoute, Missing> {
+    let hop = |hop: &Hop| {
+        let there = |name: &String| {
+            link(name).ok_or_else(|| Missing::Yet(format!("interface {name} is not there")))
+        };
+        Ok(KernelHop {
+            link: hop.interface.as_ref().map_or(Ok(0), there)?,
+            gateway: hop.address.map_or(Gateway::OnLink, Gateway::Via),
+            weight: match via.len() {
+                1 => 1,
+                _ => hop.weight.into(),
+            },
+        })
+    };
+    let hops = via.iter().map(hop).collect::<Result<_, _>>()?;
+    at(place, hops).ok_or_else(|| Missing::Refused("its prefix is none".into()))
+}
+
+/// Sees to it that the kernel has a route, by those of its next hops that there is a way to. `own`
+/// is what the kernel has of ours; `None`: not known.
+fn install(
+    route: &StaticRoute,
+    own: Option<&[StaticRoute]>,
+    requests: &mut Requests,
+) -> Result<(), Missing> {
+    if own.is_some_and(|own| own.iter().any(|own| route.is(own))) {
+        return Ok(());
+    }
+    let made = match requests.add_route(route) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let own = requests.own_routes();
+            let own = own.map_err(|e| Missing::Refused(e.to_string()))?;
+            let Some(there) = own.into_iter().find(|own| route.is_at(own)) else {
+                let metric = route.metric();
+                return Err(Missing::Refused(format!(
+                    "the kernel has a route of that prefix with metric {metric} that the router has not made; \
+                     remove it, or choose another metric"
+                )));
+            };
+            if route.is(&there) {
+                return Ok(());
+            }
+            let replaced = requests.replace_route(route).map_err(missing);
+            return match replaced {
+                Err(Missing::Yet(why)) if route.hops.len() > 1 => {
+                    extend(route, there.hops, why, requests)
+                }
+                replaced => replaced,
+            };
+        }
+        made => made.map_err(missing),
+    };
+    match made {
+        Err(Missing::Yet(why)) if route.hops.len() > 1 => extend(route, Vec::new(), why, requests),
+        made => made,
+    }
+}
+
+/// Adds to the next hops that a route of ours has in the kernel those that there is a way to.
+fn extend(
+    route: &StaticRoute,
+    there: Vec<KernelHop>,
+    why: String,
+    requests: &mut Requests,
+) -> Result<(), Missing> {
+    // One hop alone has no weight.
+    let same = |ours: &KernelHop, its: &KernelHop| {
+        let (link, alone) = (ours.link == 0 || ours.link == its.link, there.len() == 1);
+        link && ours.gateway == its.gateway && (alone || ours.weight == its.weight)
+    };
+    let wanted = |its: &KernelHop| route.hops.iter().any(|ours| same(ours, its));
+    let mut new = there.is_empty();
+    let mut hops = match there.iter().all(wanted) {
+        true => there.clone(),
+        false => Vec::new(),
+    };
+    for hop in &route.hops {
+        if hops.iter().any(|its| same(hop, its)) {
+            continue;
+        }
+        let more = StaticRoute {
+            hops: [&hops[..], &[*hop]].concat(),
+            ..route.clone()
+        };
+        let made = match new {
+            true => requests.add_route(&more),
+            false => requests.replace_route(&more),
+        };
+        if made.is_ok() {
+            (hops, new) = (more.hops, false);
+        }
+    }
+    match hops.is_empty() {
+        true => Err(Missing::Yet(why)),
+        false => Err(Missing::Partly(format!("{why}, by one of several"))),
+    }
+}
+
+fn missing(error: io::Error) -> Missing {
+    match error.raw_os_error() {
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::ENODEV) => {
+            Missing::Yet(format!("no way to its next hop: {error}"))
+        }
+        _ => Missing::Refused(format!("the kernel refuses it: {error}")),
+    }
+}
+
+fn remove(place: &Place, requests: &mut Requests) -> Result<(), String> {
+    match at(place, Vec::new()) {
+        Some(route) => requests.remove_route(&route).map_err(|e| e.to_string()),
+        None => Ok(()),
+    }
+}

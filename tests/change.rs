@@ -1,0 +1,400 @@
+//! Changes of a running router, on real interfaces: what comes, changes and goes, and what stays as
+//! it is.
+
+mod transitions;
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::harness::craft::Ip4;
+use crate::harness::topology::{CONFIGURATION, H0, R0};
+use crate::harness::{
+    Hosts, Netns, PARSHALL, Process, Router, SetOnDrop, Spawn, patience, router, skipped, until,
+};
+
+/// Frames are sent one by one in this distance.
+const PACE: Duration = Duration::from_micros(500);
+
+/// Sends packets from the left to the right while `work` goes on; every one must arrive.
+fn without_loss<T>(hosts: &Hosts, work: impl FnOnce() -> T) -> T {
+    let (left, right) = hosts.raw();
+    assert!(router::forwards(&left, &right), "nothing arrives");
+    right.drain(Duration::from_millis(200));
+    let (stop, sent) = (AtomicBool::new(false), AtomicU32::new(0));
+    let (done, received) = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let number = sent.fetch_add(1, Ordering::Relaxed);
+                let to = Ipv4Addr::from_bits((48 << 24) | number);
+                left.send(&Ip4::udp([16, 0, 0, 1].into(), to, 1, 26).frame(H0, R0));
+                thread::sleep(PACE);
+            }
+        });
+        let receiver = scope.spawn(|| {
+            let mut received = BTreeSet::new();
+            loop {
+                match right.receive(Duration::from_millis(500)) {
+                    Some(frame) if frame.len() >= 34 && frame[30] == 48 => {
+                        received.insert(frame[30..34].to_vec());
+                    }
+                    Some(_) => {}
+                    None if stop.load(Ordering::Relaxed) => return received.len(),
+                    None => {}
+                }
+            }
+        });
+        let done = {
+            let _stopped = SetOnDrop(&stop);
+            work()
+        };
+        (done, receiver.join().expect("no panic"))
+    });
+    let sent = sent.load(Ordering::Relaxed) as usize;
+    assert!(sent > 100, "{sent} packets are no traffic");
+    assert_eq!(received, sent, "packets that arrived, and that were sent");
+    done
+}
+
+/// Gives the router another configuration.
+///
+/// # Errors
+/// What it says if it does not take it.
+fn change(router: &Router, yaml: &str) -> Result<(), String> {
+    let file = router.file();
+    std::fs::write(&file, yaml).expect("root may write to /run");
+    let words = ["apply", "-c", &file.display().to_string()];
+    router.ask(&words).map(drop).map_err(|e| e.to_string())
+}
+
+fn becomes(router: &Router, yaml: &str) {
+    let done = change(router, yaml);
+    assert_eq!(done, Ok(()), "{yaml}\n{}", router.process.log());
+}
+
+/// What the kernel of a namespace has, as far as it can be compared: of each device what it is, its
+/// addresses; all routes.
+fn state(netns: &Netns) -> BTreeSet<String> {
+    let json = |words: &str| -> Vec<Value> {
+        let text = netns.ip(words).expect("ip");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let mut state = BTreeSet::new();
+    for device in json("-j address show") {
+        let name = &device["ifname"];
+        let up = device["flags"]
+            .as_array()
+            .is_some_and(|flags| flags.contains(&"UP".into()));
+        let (mtu, mac) = (&device["mtu"], &device["address"]);
+        // The kernel chooses that of a tap that is a port.
+        let mac = match *name == "t0-port" {
+            true => &Value::Null,
+            false => mac,
+        };
+        state.insert(format!("device {name} {mtu} {mac} up {up}"));
+        for address in device["addr_info"].as_array().into_iter().flatten() {
+            let (local, length) = (&address["local"], &address["prefixlen"]);
+            if address["scope"] != "link" {
+                state.insert(format!("address {name} {local}/{length}"));
+            }
+        }
+    }
+    for family in ["-4", "-6"] {
+        for route in json(&format!("{family} -j route show table all")) {
+            // Of links and hosts the kernel itself knows when to make them, and link-local ones
+            // come a moment later.
+            if route["protocol"] != "kernel" {
+                let fields = ["type", "dst", "metric", "protocol", "table"];
+                let mut fields = fields.map(|field| route[field].to_string()).to_vec();
+                fields.extend(hops(&route));
+                state.insert(format!("route {}", fields.join(" ")));
+            }
+        }
+    }
+    state
+}
+
+/// The next hops of a route that are alive; one alone has no weight.
+fn hops(route: &Value) -> Vec<String> {
+    let alive = |hop: &&Value| !hop["flags"].to_string().contains("dead");
+    let hops: Vec<&Value> = match route["nexthops"].as_array() {
+        Some(hops) => hops.iter().filter(alive).collect(),
+        None => vec![route],
+    };
+    let text = |hop: &&Value| {
+        let weight = match hops.len() {
+            1 => "1".into(),
+            _ => hop["weight"].to_string(),
+        };
+        format!("{} {} {} {weight}", hop["gateway"], hop["via"], hop["dev"])
+    };
+    hops.iter().map(text).collect()
+}
+
+fn has(netns: &Netns, words: &str, parts: &[&str]) -> bool {
+    let shown = netns.ip(words).unwrap_or_default();
+    parts.iter().all(|part| shown.contains(part))
+}
+
+/// A link `x0` to `p0` and one `x1` to `p1`, for interfaces that come and go.
+fn spare_links(netns: &Netns) {
+    for i in 0..2 {
+        netns
+            .ip_batch(&format!(
+                "link add x{i} address 02:00:00:00:01:0{i} type veth peer name p{i} address 02:00:00:00:02:0{i}\n\
+                 link set p{i} up\n"
+            ))
+            .expect("links");
+    }
+    netns
+        .sh("for i in x0 x1; do cd /proc/sys/net/ipv6/conf/$i; echo 0 > accept_dad; echo 0 > disable_ipv6; done")
+        .expect("IPv6");
+}
+
+#[test]
+fn interfaces_come_and_go_and_others_lose_nothing() {
+    if skipped("interfaces_come_and_go_and_others_lose_nothing", &["ip"]) {
+        return;
+    }
+    let hosts = Hosts::new(1500, false);
+    let netns = &hosts.router;
+    spare_links(netns);
+    netns.ip("address add 10.77.0.1/24 dev x0").unwrap();
+    let before = state(netns);
+    let router = Router::start(netns, CONFIGURATION);
+    let monitor = monitor(netns);
+    let (with, with_less) = (
+        "  x0: { mtu: 1400, mac: '02:00:00:00:01:99', addresses: [ 10.9.0.1/24, 10.9.0.2/24, '2001:db8:9::1/64' ] }\n\
+         \x20 t0: { lcp: t0, addresses: [ 10.9.1.1/24 ] }\nports: { t0: { tap: { name: t0-port } } }\n\
+         loopbacks: { loop0: { lcp: lo0, addresses: [ 10.9.9.9/32 ] } }\n\
+         routes:\n  - { prefix: 16.1.0.0/16, via: 10.9.0.9 }\n  - { prefix: '3fff::/20', via: '2001:db8:9::9' }\n\
+         \x20 - { prefix: 16.2.0.0/16, blackhole: true }\n",
+        "  x0: { lcp: y0, addresses: [ 10.9.0.2/24 ], state: down }\nroutes: [ { prefix: 16.2.0.0/16, via: 10.9.0.9 } ]\n",
+    );
+    without_loss(&hosts, || {
+        for _ in 0..3 {
+            becomes(&router, &format!("{CONFIGURATION}{with}"));
+            let parts = [
+                "mtu 1400",
+                "02:00:00:00:01:99",
+                "10.9.0.1/24",
+                "10.9.0.2/24",
+                "2001:db8:9::1/64",
+                "10.77.0.1/24",
+                ",UP",
+            ];
+            assert!(
+                has(netns, "address show dev x0", &parts),
+                "{:#?}",
+                state(netns)
+            );
+            assert!(has(netns, "address show dev lo0", &["10.9.9.9/32", ",UP"]));
+            assert!(has(netns, "address show dev t0", &["10.9.1.1/24"]));
+            let parts = ["16.1.0.0/16 via 10.9.0.9 dev x0", "blackhole 16.2.0.0/16"];
+            assert!(has(netns, "route show", &parts), "{:#?}", state(netns));
+            assert!(has(netns, "-6 route show", &["via 2001:db8:9::9 dev x0"]));
+            let dump = router.ask(&["dump"]).expect("it says what it is");
+            let foreign = "# foreign: address 10.77.0.1/24 of x0\n";
+            assert!(dump.contains(foreign), "{dump}");
+            let shown = router.show_text(&["interface"]);
+            assert!(shown.contains("x0") && shown.contains("t0"), "{shown}");
+
+            becomes(&router, &format!("{CONFIGURATION}{with_less}"));
+            let parts = ["mtu 1500", "02:00:00:00:01:00", "10.9.0.2/24"];
+            assert!(
+                has(netns, "address show dev y0", &parts),
+                "{:#?}",
+                state(netns)
+            );
+            assert!(!has(netns, "address show dev y0", &["10.9.0.1"]));
+            assert!(!has(netns, "address show dev y0 up", &["y0"]));
+            assert!(!has(netns, "link show", &["lo0"]) && !has(netns, "link show", &["t0"]));
+            assert!(!has(netns, "route show", &["16.1.0.0"]));
+            becomes(&router, CONFIGURATION);
+            assert_eq!(state(netns), before);
+        }
+    });
+    assert_untouched(&monitor);
+}
+
+/// Prints what the kernel changes about links, addresses and routes.
+fn monitor(netns: &Netns) -> Process {
+    let arguments = ["monitor", "link", "address", "route"];
+    let spawn = Spawn::new("ip").args(arguments).inside(netns);
+    spawn.start().expect("ip monitor")
+}
+
+/// Nothing was changed about `r0` and `r1`.
+fn assert_untouched(monitor: &Process) {
+    let log = monitor.log();
+    assert!(log.contains("x0"), "it sees nothing: {log}");
+    let ours = |line: &&str| line.contains("r0") || line.contains("r1");
+    let touched: Vec<_> = log.lines().filter(ours).collect();
+    assert!(touched.is_empty(), "what stayed was touched: {touched:#?}");
+}
+
+#[test]
+fn what_cannot_be_done_is_taken_back() {
+    if skipped("what_cannot_be_done_is_taken_back", &["ip"]) {
+        return;
+    }
+    let alone = crate::harness::alone();
+    let netns = Netns::create("router").expect("root makes namespaces");
+    spare_links(&netns);
+    netns
+        .ip("route add 16.9.0.0/16 via 10.9.0.7 dev p0 onlink")
+        .expect("a foreign route");
+    let a = "interfaces:\n  x0: { mtu: 1400, addresses: [ 10.9.0.1/24, 10.9.0.2/24 ] }\n\
+             loopbacks: { loop0: { addresses: [ 10.9.9.9/32 ] } }\n\
+             routes: [ { prefix: 16.1.0.0/16, via: 10.9.0.9 } ]\n";
+    let router = Router::start(&netns, a);
+    let before = state(&netns);
+    let x0 = "x0: { mac: '02:00:00:00:01:77', mtu: 1300, addresses: [ 10.9.0.2/24, '2001:db8:9::1/64' ], lcp: y0 }";
+    for b in [
+        // Somebody else's route, a name that is taken, one that is taken by the time it is needed.
+        format!("interfaces:\n  {x0}\nroutes: [ {{ prefix: 16.9.0.0/16, via: 10.9.0.9 }} ]\n"),
+        "interfaces:\n  x0: { lcp: p1 }\n".to_owned(),
+        format!("interfaces:\n  {x0}\n  x1: {{ lcp: p1, addresses: [ 10.10.0.1/24 ] }}\n"),
+        format!("interfaces:\n  {x0}\n  t0: {{ lcp: p1 }}\nports: {{ t0: {{ tap: {{}} }} }}\n"),
+        "interfaces: { x1: {} }\nloopbacks: { loop1: { lcp: p1 } }\n".to_owned(),
+    ] {
+        let why = change(&router, &b).expect_err("it cannot");
+        assert!(why.contains("everything is as it was before"), "{why}");
+        let same = until(patience(), || state(&netns) == before);
+        assert!(
+            same,
+            "{b}\n{:#?}\n{before:#?}\n{}",
+            state(&netns),
+            router.process.log()
+        );
+    }
+    // What it never can is refused before anything is done.
+    for (b, what) in [
+        (
+            "interfaces: { x0: { l2xc: x1 }, x1: {} }\n",
+            "l2xc of interface x0: not supported yet",
+        ),
+        (
+            "workers: { count: 2 }\n",
+            "workers: cannot change while the router runs",
+        ),
+    ] {
+        let why = change(&router, b).expect_err("it cannot");
+        assert!(why.contains(what), "{why}");
+        assert_eq!(state(&netns), before);
+    }
+    becomes(&router, a);
+    drop((router, netns, alone));
+}
+
+#[test]
+fn what_a_router_that_died_has_left_goes_and_nothing_else() {
+    const NAME: &str = "what_a_router_that_died_has_left_goes_and_nothing_else";
+    if skipped(NAME, &["ip"]) || testbed::lacks(NAME, (5, 18), "does not say who made an address") {
+        return;
+    }
+    let alone = crate::harness::alone();
+    let netns = Netns::create("router").expect("root makes namespaces");
+    spare_links(&netns);
+    netns
+        .ip_batch(
+            "link set x0 up\naddress add 10.9.0.1/24 dev x0\nroute add 16.9.0.0/16 via 10.9.0.7\n",
+        )
+        .expect("what is another's");
+    let yaml = "interfaces:\n  x0: { addresses: [ 10.9.0.1/24, 10.9.0.2/24 ] }\n  x1: { addresses: [ 10.10.0.1/24 ] }\n\
+                loopbacks: { loop0: { addresses: [ 10.9.9.9/32 ] } }\n\
+                routes: [ { prefix: 16.1.0.0/16, via: 10.9.0.9 }, { prefix: 16.2.0.0/16, via: 10.10.0.9 } ]\n";
+    let mut router = Router::start(&netns, yaml);
+    assert!(has(
+        &netns,
+        "route show",
+        &["16.1.0.0/16", "16.2.0.0/16", "16.9.0.0/16"]
+    ));
+    router.process.kill();
+    assert!(has(
+        &netns,
+        "route show",
+        &["16.1.0.0/16", "16.2.0.0/16", "16.9.0.0/16"]
+    ));
+    std::fs::write(
+        router.file(),
+        "interfaces:\n  x0: { addresses: [ 10.9.0.3/24 ] }\n",
+    )
+    .unwrap();
+    router.relaunch(&netns);
+    router.wait();
+    let shown = netns.ip("-4 address show").expect("addresses");
+    assert!(
+        shown.contains("10.9.0.1/24") && shown.contains("10.9.0.3/24"),
+        "{shown}"
+    );
+    for gone in ["10.9.0.2/", "10.10.0.1/", "10.9.9.9/"] {
+        assert!(!shown.contains(gone), "{shown}");
+    }
+    let shown = netns.ip("route show").expect("routes");
+    assert!(
+        shown.contains("16.9.0.0/16") && !shown.contains("16.1.") && !shown.contains("16.2."),
+        "{shown}"
+    );
+    router.process.kill();
+    let done = netns.exec(&[PARSHALL, "cleanup"]).expect("it cleans up");
+    assert!(done.contains("removed address 10.9.0.3/24"), "{done}");
+    let shown = netns.ip("-4 address show").expect("addresses");
+    assert!(
+        shown.contains("10.9.0.1/24") && !shown.contains("10.9.0.3/"),
+        "{shown}"
+    );
+    drop((router, netns, alone));
+}
+
+#[test]
+fn what_the_kernel_drops_with_a_link_comes_back() {
+    if skipped("what_the_kernel_drops_with_a_link_comes_back", &["ip"]) {
+        return;
+    }
+    let alone = crate::harness::alone();
+    let netns = Netns::create("router").expect("root makes namespaces");
+    spare_links(&netns);
+    let yaml = "interfaces:\n  x0: { addresses: [ 10.9.0.1/24, '2001:db8:9::1/64' ] }\n  x1: { addresses: [ 10.10.0.1/24 ] }\n\
+                routes:\n  - { prefix: 16.1.0.0/16, via: [ 10.9.0.9, { address: 10.10.0.9, weight: 3 } ] }\n\
+                \x20 - { prefix: 16.2.0.0/16, via: 10.9.0.9, table: 100, metric: 7 }\n\
+                \x20 - { prefix: '3fff::/20', via: '2001:db8:9::9' }\n\
+                \x20 - { prefix: 16.3.0.0/16, via: 192.0.2.9 }\n";
+    let yaml = format!("{yaml}loopbacks: {{ loop0: {{ addresses: [ 10.12.0.1/32 ] }} }}\n");
+    let router = Router::start(&netns, &yaml);
+    let before = state(&netns);
+    assert!(has(
+        &netns,
+        "route show table 100",
+        &["16.2.0.0/16 via 10.9.0.9 dev x0"]
+    ));
+    assert!(
+        router
+            .process
+            .log()
+            .contains("route 16.3.0.0/16: waiting: no way to its next hop")
+    );
+    for _ in 0..3 {
+        netns.ip("link set x0 down").expect("down");
+        assert!(!has(&netns, "route show table 100", &["16.2.0.0/16"]));
+        netns.ip("link set x0 up").expect("up");
+        netns.ip("link del loop0").expect("a loopback");
+        let back = until(patience(), || state(&netns) == before);
+        assert!(
+            back,
+            "{:#?}\n{before:#?}\n{}",
+            state(&netns),
+            router.process.log()
+        );
+    }
+    netns.ip("address add 192.0.2.1/24 dev x1").expect("a way");
+    let there = until(patience(), || {
+        has(&netns, "route show", &["16.3.0.0/16 via 192.0.2.9 dev x1"])
+    });
+    assert!(there, "{}", router.process.log());
+    drop((router, netns, alone));
+}
