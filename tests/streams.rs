@@ -122,3 +122,34 @@ fn live_frames_carry_a_burst() {
     assert_eq!(result["short"], 2500 - sent);
     assert!(sent > 0, "{result}");
 }
+
+/// Live frames carry sequence numbers and times; who receives them in software measures latency,
+/// also after a warm-up, which is a run of its own.
+#[test]
+fn live_frames_measure_latency() {
+    if skipped("live_frames_measure_latency", &["ip", "ethtool"]) {
+        return;
+    }
+    let _alone = alone();
+    let netns = wire();
+    let profile = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../loadgen/tests/profiles/flow_stats_latency.json"
+    );
+    let words =
+        format!("loadtest --tx live:g0 --rx af_xdp:g1 -f {profile} -m 1 --warmup 1s --duration 1s");
+    let result = result(&netns, &words);
+    let block = &result["parshall"];
+    assert_eq!(block["sender"], "live", "{block}");
+    assert_eq!(block["pacing"][0]["timestamps"]["tx"], "kernel");
+    let stream = &block["streams"][0];
+    let flow = &stream["flow"];
+    assert_eq!(stream["sent"], stream["received"], "{stream}");
+    assert_eq!(flow["measured"], stream["sent"]["packets"], "{stream}");
+    for fault in ["missing", "out_of_order", "duplicates", "old"] {
+        assert_eq!(flow[fault], 0, "{stream}");
+    }
+    let times = |key: &str| flow[key].as_u64().expect("a number");
+    // Both ends read one clock.
+    assert!(times("min") > 0 && times("p50") < 1_000_000_000, "{stream}");
+}

@@ -14,15 +14,17 @@ use crate::model::fields::{Op, Step, Variable};
 use crate::model::stream::{Mode, Stream};
 use crate::model::units::Pps;
 use crate::source::fields::Fields;
-use crate::source::mark::counters_of;
+use crate::source::mark::{TRAILER, counters_of};
 
 /// What the kernel's generator sends by one port.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LivePlan {
     /// The streams.
     pub streams: Vec<LiveStream>,
     /// Packets of all streams together, after which it ends; None: no end.
     pub packets: Option<u64>,
+    /// The rate of all streams together, if it is one that no rate of the port changes.
+    pub rate: Option<Pps>,
 }
 
 /// A stream as the kernel's generator sends it.
@@ -36,6 +38,8 @@ pub struct LiveStream {
     pub fields: Vec<LiveField>,
     /// Offset of the IPv4 header whose checksum is computed after the fields have changed.
     pub ip4_checksum_at: Option<u16>,
+    /// Offset of the trailer of packets that measure latency.
+    pub mark_at: Option<u16>,
     /// Seed of the random field; there is at most one.
     pub seed: u32,
 }
@@ -73,6 +77,12 @@ pub fn plan(streams: &[(Stream, Pps)], longest_round: u32) -> Result<LivePlan, S
     let rates: Vec<f64> = streams.iter().map(|(_, rate)| rate.0).collect();
     let weights = weights(&rates, longest_round)?;
     let packets = packets(streams, &weights)?;
+    let own = streams.iter().filter(|(stream, _)| stream.is_fixed());
+    let rate = match own.count() {
+        0 => None,
+        own if own == streams.len() => Some(Pps(rates.iter().sum())),
+        _ => return Err("streams that measure latency at their own rate beside others".to_owned()),
+    };
     let counters = counters_of(streams.iter().map(|(stream, _)| stream));
     let streams = streams.iter().zip(weights).zip(counters);
     let streams =
@@ -80,6 +90,7 @@ pub fn plan(streams: &[(Stream, Pps)], longest_round: u32) -> Result<LivePlan, S
     Ok(LivePlan {
         streams: streams.collect::<Result<_, _>>()?,
         packets,
+        rate,
     })
 }
 
@@ -201,7 +212,11 @@ fn live_stream(stream: &Stream, weight: u32, counter: u16) -> Result<LiveStream,
     if stream.steps.iter().any(|step| masked(&step)) && overlap(&fields) {
         return Err("a write of single bits of a field that changes otherwise".to_owned());
     }
+    let trailer = frame.len().saturating_sub(TRAILER);
+    let mark_at = stream.is_fixed().then_some(trailer);
+    let mark_at = mark_at.map(u16::try_from).transpose();
     Ok(LiveStream {
+        mark_at: mark_at.map_err(|_| "a time too far into the frame")?,
         frame,
         weight,
         fields,
@@ -216,8 +231,6 @@ fn plain(stream: &Stream) -> Result<(), String> {
     let any = |of: fn(&Variable) -> bool| stream.variables.iter().any(of);
     if stream.dummy {
         refused("a dummy stream")
-    } else if stream.is_fixed() {
-        refused("measuring latency")
     } else if stream.cache > 0 {
         refused("a cache of packets")
     } else if any(|v| !v.list.is_empty()) {
@@ -507,11 +520,29 @@ mod tests {
             .map(|s| s.frame[18..20].into())
             .collect();
         assert_eq!(marks, [[0xfc, 0], [0xfc, 0], [0xfc, 0]]);
+    }
+
+    #[test]
+    fn latency_is_measured_at_the_streams_own_rate() {
         let latency = streams("bench", "flow=fsl").remove(0);
+        let of = |streams: &[&Stream]| {
+            let rated: Vec<_> = streams.iter().map(|s| ((*s).clone(), Pps(5.0))).collect();
+            plan(&rated, 4096)
+        };
+        let alone = of(&[&latency]).unwrap();
         assert_eq!(
-            live_stream(&latency, 1, 0).unwrap_err(),
-            "measuring latency"
+            (alone.rate, alone.streams[0].mark_at),
+            (Some(Pps(5.0)), Some(44))
         );
+        // Magic, run, counter, and the first sequence number.
+        assert_eq!(
+            alone.streams[0].frame[44..52],
+            [0xab, 1, 0, 0, 0xfe, 0xff, 0xff, 0xff]
+        );
+        let plain = streams("bench", "").remove(0);
+        assert_eq!(of(&[&plain]).unwrap().rate, None);
+        let why = of(&[&latency, &plain]).unwrap_err();
+        assert!(why.contains("beside others"), "{why}");
     }
 
     #[test]

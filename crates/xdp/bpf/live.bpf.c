@@ -16,6 +16,7 @@
 #define NARROW 60
 #define WIDE 124
 #define HEAD 128
+#define MARK 16
 #define NSEC_PER_SEC 1000000000ull
 /* Rates that are none: no schedule; a stop, with its number in the bits below. */
 #define UNPACED (1ull << 62)
@@ -41,7 +42,8 @@ struct stream {
 	__u32 vars;
 	/* Where the IPv4 header is whose checksum must be kept right; 0: none. */
 	__u32 ip4_at;
-	__u32 reserved;
+	/* Where the packet's number and time are (see put_mark); 0: it has none. */
+	__u32 mark_at;
 	struct var var[VARS];
 	/* The frame's beginning; it holds the variables' latest values. */
 	__u8 head[HEAD];
@@ -81,6 +83,8 @@ struct live {
 	__u32 frame_len;
 	/* The beginning is WIDE, not NARROW. */
 	__u32 wide;
+	/* The kernel's clock when that of the marks was 0. */
+	__u64 epoch;
 	struct way way[WAYS];
 };
 
@@ -218,6 +222,24 @@ static __always_inline void put(__u8 *head, struct var *v)
 		*(__u32 *)p = bpf_htonl(v->value);
 }
 
+/* A mark has the packet's number in bytes 4 to 7 and its time in nanoseconds in the last 8, both
+ * little-endian. The number of the next packet stays in the head. */
+static __always_inline void put_mark(__u8 *head, __u32 at)
+{
+	__u8 *p = head + (at & (HEAD - 1));
+
+	if (at <= HEAD - MARK)
+		*(__u64 *)(p + 8) = bpf_ktime_get_ns() - live.epoch;
+}
+
+static __always_inline void count_mark(__u8 *head, __u32 at)
+{
+	__u8 *p = head + (at & (HEAD - 1));
+
+	if (at <= HEAD - MARK)
+		*(__u32 *)(p + 4) += 1;
+}
+
 static __always_inline void fix_checksum(__u8 *head, __u32 at)
 {
 	__u8 *ip = head + (at & (HEAD - 1));
@@ -275,8 +297,12 @@ int parshall_live(struct xdp_md *ctx)
 	}
 	if (s->vars)
 		fix_checksum(s->head, s->ip4_at);
+	if (s->mark_at)
+		put_mark(s->head, s->mark_at);
 	if (!write_head(ctx, s->head))
 		return XDP_ABORTED;
+	if (s->mark_at)
+		count_mark(s->head, s->mark_at);
 	surplus = live.frame_len - s->len;
 	if (surplus && bpf_xdp_adjust_tail(ctx, -surplus))
 		return XDP_ABORTED;

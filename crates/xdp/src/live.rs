@@ -19,6 +19,7 @@ mod tests;
 mod thread;
 
 use std::io;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,7 +36,7 @@ use crate::object::{Loaded, elf};
 use crate::{StreamCount, inventory};
 
 use registration::Registration;
-use state::{State, WayState};
+use state::{Mark, State, WayState};
 use thread::Generator;
 
 /// Slots of a run, 0.1 to 0.2 s of them.
@@ -86,6 +87,9 @@ pub struct Live {
     streams: usize,
     burst: Duration,
     packets: Option<u64>,
+    marks: Vec<Mark>,
+    /// Whether it has been started before.
+    started: AtomicBool,
 }
 
 /// The one run that all ways share.
@@ -172,6 +176,8 @@ impl Live {
             streams: plan.streams.len(),
             burst: plan.burst,
             packets: plan.packets,
+            marks: Mark::all(plan),
+            started: AtomicBool::new(false),
         };
         Ok(plans.iter().enumerate().map(live).collect())
     }
@@ -193,6 +199,9 @@ impl Live {
         }
         let due = self.due();
         self.state().limit(self.packets);
+        if self.started.swap(true, Relaxed) {
+            self.state().new_run(&self.marks);
+        }
         self.state().set_rate(rate, self.burst);
         if active.is_empty() {
             self.run.generator.resume();

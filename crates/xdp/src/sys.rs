@@ -277,3 +277,14 @@ pub fn unlimit_locked_memory() {
     // SAFETY: the structure outlives the call.
     unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &limit) };
 }
+
+/// The kernel's monotonic clock, in nanoseconds, as programs read it.
+pub fn monotonic() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the time is ours, and the clock is there on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}

@@ -40,6 +40,7 @@ fn stream(len: usize, weight: u32) -> LiveStream {
         weight,
         vars: Vec::new(),
         ip4_checksum_at: None,
+        mark_at: None,
     }
 }
 
@@ -48,6 +49,7 @@ fn plan(ifindex: u32, streams: Vec<LiveStream>) -> LivePlan {
         ifindex,
         streams,
         packets: None,
+        now: 0,
         burst: Duration::from_millis(1),
     }
 }

@@ -3,6 +3,7 @@
 //! A profile that the program cannot send is [`LiveError::DoesNotFit`], and has to be sent another
 //! way.
 
+use loadgen::clock::{Clock, Monotonic};
 use loadgen::device::{Count, Failure, Receiver, Transmitter, since};
 use loadgen::live_plan;
 use loadgen::model::fields::Op;
@@ -15,6 +16,8 @@ use xdp::{Live, LiveError, LivePlan, LiveStream, MAX_ROUND, Rate, Sink, StreamCo
 /// Sends live frames through one interface.
 pub struct Generator {
     live: Live,
+    /// The rate that no other one changes, if it has one.
+    own_rate: Option<Pps>,
     /// What was sent as a warm-up.
     before: Vec<Count>,
 }
@@ -33,27 +36,32 @@ impl Generator {
         let plans = ways
             .iter()
             .map(|(ifindex, streams)| plan(*ifindex, streams));
-        let plans = plans.collect::<Result<Vec<_>, _>>()?;
+        let (plans, own_rates): (Vec<_>, Vec<_>) =
+            plans.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         let generators = Live::open(&plans, cpu)?;
-        let generators = generators.into_iter();
+        let generators = generators.into_iter().zip(own_rates);
         Ok(generators
-            .map(|live| Generator {
+            .map(|(live, own_rate)| Generator {
                 live,
+                own_rate,
                 before: Vec::new(),
             })
             .collect())
     }
 }
 
-fn plan(ifindex: u32, streams: &[(Stream, Pps)]) -> Result<LivePlan, LiveError> {
+/// The plan for an interface, and the rate that no other one changes.
+fn plan(ifindex: u32, streams: &[(Stream, Pps)]) -> Result<(LivePlan, Option<Pps>), LiveError> {
     let plan =
         live_plan::plan(streams, MAX_ROUND as u32).map_err(|why| LiveError::DoesNotFit { why })?;
-    Ok(LivePlan {
+    let live = LivePlan {
         ifindex,
         streams: plan.streams.into_iter().map(live_stream).collect(),
         packets: plan.packets,
+        now: Monotonic::new().now().0,
         burst: BACKLOG,
-    })
+    };
+    Ok((live, plan.rate))
 }
 
 fn live_stream(stream: live_plan::LiveStream) -> LiveStream {
@@ -76,10 +84,17 @@ fn live_stream(stream: live_plan::LiveStream) -> LiveStream {
         weight: stream.weight,
         vars: vars.collect(),
         ip4_checksum_at: stream.ip4_checksum_at,
+        mark_at: stream.mark_at,
     }
 }
 
 impl Generator {
+    /// The rate that it sends at where `rate` is asked for.
+    fn paced(&self, rate: Pps) -> Pps {
+        let changes = rate.0 > 0.0 && rate.is_limited();
+        self.own_rate.filter(|_| changes).unwrap_or(rate)
+    }
+
     fn all_sent(&self) -> Vec<Count> {
         self.live.sent().into_iter().map(with_fcs).collect()
     }
@@ -87,11 +102,11 @@ impl Generator {
 
 impl Transmitter for Generator {
     fn start(&mut self, rate: Pps) -> Result<(), Failure> {
-        Ok(self.live.start(whole(rate))?)
+        Ok(self.live.start(whole(self.paced(rate)))?)
     }
 
     fn set_rate(&mut self, rate: Pps) {
-        self.live.set_rate(whole(rate));
+        self.live.set_rate(whole(self.paced(rate)));
     }
 
     fn due(&self) -> u64 {

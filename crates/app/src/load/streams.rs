@@ -38,10 +38,16 @@ pub fn rows(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
 pub fn pacing(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
     let rows = paths.iter().zip(ways).map(|(path, (sending, rx))| {
         let late = path.tx.pacing().map(|pacing| pacing.late);
+        let measures = sending.streams.iter().any(|(stream, _)| stream.is_fixed());
+        // Live frames are sent by the kernel, which keeps no account of how late they are.
+        let clock = match late {
+            Some(_) => Some("software"),
+            None => measures.then_some("kernel"),
+        };
         json!({
             "tx": sending.tx.to_string(),
             "late": late.filter(|late| late.measured > 0),
-            "timestamps": { "tx": late.and(Some("software")), "rx": rx.timestamps() },
+            "timestamps": { "tx": clock, "rx": rx.timestamps() },
         })
     });
     rows.collect()

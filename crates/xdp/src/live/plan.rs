@@ -27,6 +27,7 @@ pub(super) const MIN_FRAME: usize = 60;
 pub(super) const NARROW: usize = 60;
 pub(super) const WIDE: usize = 124;
 const IP4_LEN: usize = 20;
+const MARK: usize = 16;
 
 /// How fast to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,9 @@ pub struct LivePlan {
     pub streams: Vec<LiveStream>,
     /// How many packets a start sends, 1 or more; None: until it is stopped.
     pub packets: Option<u64>,
+    /// What the clock shows by which marks say the time, now, in nanoseconds; one clock for all plans
+    /// of a generator.
+    pub now: u64,
     /// How late a packet may go. What the generator could not send for longer than this (it was not
     /// running) is given up and counted as shortfall. At least 64 packets are always allowed.
     pub burst: Duration,
@@ -64,6 +68,10 @@ pub struct LiveStream {
     /// Offset of an IPv4 header without options whose checksum is to be computed after the fields
     /// have changed.
     pub ip4_checksum_at: Option<u16>,
+    /// Offset of a mark of 16 bytes, at least 1. Its byte 1 counts the starts from the frame's value
+    /// on, bytes 4 to 7 the packets since, and the last 8 are the time of sending in nanoseconds,
+    /// both little-endian.
+    pub mark_at: Option<u16>,
 }
 
 /// A field that changes from frame to frame; big endian.
@@ -159,7 +167,12 @@ fn changes_end(stream: &LiveStream, longest: &[u8]) -> usize {
         .rev()
         .find(|i| byte(*i) != longest[*i])
         .map(|i| i + 1);
-    vars.chain(checksum).chain(differs).max().unwrap_or(0)
+    let mark = stream.mark_at.map(|at| usize::from(at) + MARK);
+    vars.chain(checksum)
+        .chain(mark)
+        .chain(differs)
+        .max()
+        .unwrap_or(0)
 }
 
 fn check_stream(stream: &LiveStream) -> Result<(), LiveError> {
@@ -187,6 +200,11 @@ fn check_stream(stream: &LiveStream) -> Result<(), LiveError> {
     let len = stream.frame.len().max(MIN_FRAME);
     if let Some(at) = stream.ip4_checksum_at {
         check_header(stream, usize::from(at), len)?;
+    }
+    if let Some(at) = stream.mark_at
+        && (at == 0 || usize::from(at) + MARK > stream.frame.len())
+    {
+        return Err(wrong("the mark lies outside the frame".to_owned()));
     }
     stream.vars.iter().try_for_each(|var| check_var(var, len))
 }
@@ -303,6 +321,7 @@ mod tests {
             weight,
             vars: Vec::new(),
             ip4_checksum_at: None,
+            mark_at: None,
         }
     }
 
@@ -311,6 +330,7 @@ mod tests {
             ifindex: 1,
             streams,
             packets: None,
+            now: 0,
             burst: Duration::from_millis(1),
         }
     }

@@ -15,7 +15,7 @@ use super::plan::{
     WIDE,
 };
 use crate::map::Shared;
-use crate::sys::count;
+use crate::sys::{self, count};
 
 /// Room for the beginning of a frame.
 const HEAD: usize = 128;
@@ -50,7 +50,7 @@ pub(super) struct StreamState {
     len: AtomicU32,
     vars: AtomicU32,
     ip4_at: AtomicU32,
-    _reserved: AtomicU32,
+    mark_at: AtomicU32,
     var: [VarState; MAX_VARS],
     head: [AtomicU8; HEAD],
 }
@@ -76,6 +76,28 @@ pub(super) struct WayState {
     pub stream: [StreamState; MAX_STREAMS],
 }
 
+/// A stream whose packets have marks.
+#[derive(Debug)]
+pub(super) struct Mark {
+    stream: usize,
+    at: usize,
+    /// The first packet's number.
+    first: [u8; 4],
+}
+
+impl Mark {
+    /// The marks of a plan that has been checked.
+    pub fn all(plan: &LivePlan) -> Vec<Self> {
+        let streams = plan.streams.iter().enumerate();
+        let marks = streams.filter_map(|(stream, LiveStream { frame, mark_at, .. })| {
+            let at = usize::from((*mark_at)?);
+            let first = frame.get(at + 4..at + 8)?.try_into().ok()?;
+            Some(Self { stream, at, first })
+        });
+        marks.collect()
+    }
+}
+
 /// `struct live` in live.bpf.c.
 #[repr(C)]
 pub(super) struct State {
@@ -83,6 +105,7 @@ pub(super) struct State {
     _turn: AtomicU32,
     frame_len: AtomicU32,
     wide: AtomicU32,
+    epoch: AtomicU64,
     pub way: [WayState; MAX_WAYS],
 }
 
@@ -103,6 +126,9 @@ impl State {
         self.ways.store(count(plans.len()), Relaxed);
         self.frame_len.store(count(frame.len()), Relaxed);
         self.wide.store(u32::from(head == WIDE), Relaxed);
+        let shown = plans.first().map_or(0, |plan| plan.now);
+        self.epoch
+            .store(sys::monotonic().wrapping_sub(shown), Relaxed);
         Ok(frame)
     }
 }
@@ -137,6 +163,18 @@ impl WayState {
         };
         self.burst.store(packets.max(MIN_BURST), Relaxed);
         self.rate.store(rate, Release);
+    }
+
+    /// Begins a run of marks: a new number of the run, and packets from the plan's number on. Only
+    /// while stopped.
+    pub fn new_run(&self, marks: &[Mark]) {
+        for mark in marks {
+            let head = &self.stream[mark.stream].head[mark.at..];
+            head[1].store(head[1].load(Relaxed).wrapping_add(1), Relaxed);
+            for (cell, byte) in head[4..8].iter().zip(mark.first) {
+                cell.store(byte, Relaxed);
+            }
+        }
     }
 
     /// From the next start on, no more than `packets` become due; None: no end. Only while stopped.
@@ -203,6 +241,8 @@ impl StreamState {
         self.vars.store(count(stream.vars.len()), Relaxed);
         self.ip4_at
             .store(stream.ip4_checksum_at.unwrap_or(0).into(), Relaxed);
+        self.mark_at
+            .store(stream.mark_at.unwrap_or(0).into(), Relaxed);
         self.len
             .store(count(stream.frame.len().max(MIN_FRAME)), Relaxed);
     }
@@ -217,10 +257,10 @@ mod tests {
     fn the_state_is_laid_out_as_in_the_program() {
         let all = [
             facts!("var" as VarState: value, min, max, step, seed, at, width, op),
-            facts!("stream" as StreamState: packets, bytes, len, vars, ip4_at, _reserved, var, head),
+            facts!("stream" as StreamState: packets, bytes, len, vars, ip4_at, mark_at, var, head),
             facts!("way" as WayState: rate, burst, due, lost, _credit, last, _rest, stopped, end, ifindex, _position, order_len,
                 _reserved, order, stream),
-            facts!("live" as State: ways, _turn, frame_len, wide, way),
+            facts!("live" as State: ways, _turn, frame_len, wide, epoch, way),
         ];
         agree(
             "the_state_is_laid_out_as_in_the_program",

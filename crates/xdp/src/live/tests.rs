@@ -35,8 +35,10 @@ fn a_run_that_ends_loses_nothing() {
             weight: 1,
             vars: Vec::new(),
             ip4_checksum_at: None,
+            mark_at: None,
         }],
         packets: None,
+        now: 0,
         burst: patience(Duration::from_millis(200)),
     };
     let totals = here.inside(|| {
