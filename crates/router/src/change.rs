@@ -168,7 +168,8 @@ pub enum Change {
         /// The interface.
         interface: InterfaceId,
         /// By direction: bit n is the n-th of [`IP4_IN`](crate::arc::IP4_IN) and
-        /// [`IP4_OUT`](crate::arc::IP4_OUT).
+        /// [`IP4_OUT`](crate::arc::IP4_OUT), bit 16 + n that of [`IP6_IN`](crate::arc::IP6_IN) and
+        /// [`IP6_OUT`](crate::arc::IP6_OUT).
         features: Features,
     },
     /// Where the router's own packets come from that leave by an interface without a suitable

@@ -103,8 +103,7 @@ pub struct Lane {
     pub send_long: bool,
 }
 
-/// Features that an interface's packets pass: bit n of a mask stands for the n-th of that
-/// direction.
+/// Features that an interface's packets pass: a bit of a mask stands for one of that direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Features {
     /// When they come in. XDP programs then leave what arrives here to the workers.

@@ -15,6 +15,8 @@ edges! {
         Features => Node("ip4-input-features"),
         /// IPv6 for us.
         Ip6 => Node("ip6-input"),
+        /// IPv6 for us, at an interface with features.
+        Features6 => Node("ip6-input-features"),
         /// For the host: ARP, broadcast and multicast, answers to its DHCP client, and all
         /// else that is not routed here.
         Punt => Node("punt") as Punted,
@@ -84,9 +86,14 @@ impl Stage<Cx> for Input {
                     false => Next::Ip4,
                 }
             }
-            // No feature looks at IPv6 yet, and no host waits for an answer to an address that it
-            // has not got: DHCPv6 and neighbor discovery use link-local addresses.
-            Mode::Routed | Mode::Unaddressed if ours && ethertype == eth::IP6 => Next::Ip6,
+            // No host waits for an answer to an address that it has not got: DHCPv6 and neighbor
+            // discovery use link-local addresses.
+            Mode::Routed | Mode::Unaddressed if ours && ethertype == eth::IP6 => {
+                match interface.is_featured() {
+                    true => Next::Features6,
+                    false => Next::Ip6,
+                }
+            }
             _ if ours || destination & GROUP != 0 => Next::Punt,
             _ => Next::NotOurs,
         }

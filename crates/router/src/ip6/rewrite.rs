@@ -15,6 +15,8 @@ edges! {
     pub enum Next {
         /// Out.
         Output => Interface,
+        /// Out by an interface with features, or by one with a smaller MTU than any link may have.
+        Features => Node("ip6-output-features"),
         /// The neighbor is unresolved.
         Resolve => Node("ip6-discover-neighbor"),
         /// Larger than the link's MTU: send an ICMPv6 error.
@@ -56,7 +58,7 @@ impl Stage<Cx> for Rewrite {
 
 /// Decrements the hop limit and writes the next hop's Ethernet header.
 #[inline(always)]
-fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
+pub(super) fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
     let l3 = p.l3;
     let h = p.header_mut::<Header>(l3);
     h.hop_limit = h.hop_limit.wrapping_sub(1);
@@ -74,10 +76,8 @@ fn slow(cx: &Cx, p: &mut Pkt<'_>, total: usize) -> Next {
         Kind::Rewrite | Kind::Glean | Kind::Incomplete if total > usize::from(mtu) => {
             tell(p, Error::TooBig(mtu), Next::TooBig)
         }
-        Kind::Rewrite => {
-            rewrite(p, &adjacency);
-            Next::Output
-        }
+        // Such an adjacency has no fast MTU, or not enough of it.
+        Kind::Rewrite => Next::Features,
         Kind::Glean | Kind::Incomplete => Next::Resolve,
         _ => Next::Gone,
     }

@@ -12,7 +12,7 @@ use router::{Change, Cx, Features, Interface, Route};
 use crate::harness::*;
 
 /// Interfaces and the packets that passed there, in their order.
-type Log = Arc<Mutex<Vec<(u16, Vec<u8>)>>>;
+pub type Log = Arc<Mutex<Vec<(u16, Vec<u8>)>>>;
 
 edges! {
     enum In {
@@ -86,7 +86,7 @@ fn logging(workers: usize) -> (Lab, [Log; 2]) {
     (lab, logs)
 }
 
-fn features(interface: u16, features: Features) -> Change {
+pub fn features(interface: u16, features: Features) -> Change {
     Change::FeaturesSet {
         interface,
         features,
@@ -94,7 +94,7 @@ fn features(interface: u16, features: Features) -> Change {
 }
 
 /// Takes what was logged so far.
-fn take(log: &Log) -> Vec<(u16, Vec<u8>)> {
+pub fn take(log: &Log) -> Vec<(u16, Vec<u8>)> {
     std::mem::take(&mut log.lock().unwrap())
 }
 

@@ -37,7 +37,11 @@ fn gone6(interface: u16, address: &str) -> Change {
 
 /// What the kernel has when `2001:db8:ID::1/64` is configured on interfaces 1 to 3.
 pub fn lab() -> Lab {
-    let mut lab = Lab::new();
+    wired(Lab::new())
+}
+
+/// The same in a router of one's own.
+pub fn wired(mut lab: Lab) -> Lab {
     for id in 1..=3 {
         let own: Ipv6Addr = format!("2001:db8:{id}::1").parse().unwrap();
         let local = Address {

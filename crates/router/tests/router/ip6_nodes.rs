@@ -17,7 +17,11 @@ pub const FAR: &str = "2001:db8:4800::1";
 /// Networks 2001:db8:1 to 3 on the interfaces, host `::2` resolved on each, 2001:db8:4800::/40 by
 /// that on 2.
 pub fn lab() -> Lab {
-    let mut lab = networks();
+    prepared(networks())
+}
+
+/// The same in a router of one's own.
+pub fn prepared(mut lab: Lab) -> Lab {
     for id in 1..=3 {
         lab.apply(vec![neighbor6(id, &format!("2001:db8:{id}::2"))]);
     }

@@ -6,6 +6,7 @@ mod echo_count;
 mod ecmp;
 mod eth;
 mod features;
+mod features6;
 mod forward;
 mod fragment;
 mod fuzz;
