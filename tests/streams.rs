@@ -46,6 +46,11 @@ fn two_cores_send_by_two_queues_what_comes_back_whole() {
         &netns,
         "loadtest --tx af_xdp:g0 --rx af_xdp:g1 -f imix -m 4800pps --duration 1s --cores 2",
     );
+    let argv = "send af_xdp:g0 --dst-mac 02:00:00:00:00:02 --cores 3 -d 1";
+    let argv: Vec<&str> = [PARSHALL].into_iter().chain(argv.split(' ')).collect();
+    let refused = netns.exec(&argv).expect_err("there are two queues");
+    let why = "3 cores are to send, but g0 has queues for 2";
+    assert!(refused.to_string().contains(why), "{refused}");
     let block = &result["parshall"];
     assert_eq!(
         (&block["sender"], &block["fallback"]),

@@ -244,6 +244,12 @@ fn endpoints(
             ::ports::pcap("pcap", reads.then_some(file), writes.then_some(file))
         }
         Spec::AfXdp(name) | Spec::Live(name) | Spec::Sink(name) => {
+            if let Some(few) = af_xdp::queues(name).filter(|few| *few < senders) {
+                return Err(format!(
+                    "{spec}: {senders} cores are to send, but {name} has queues for {few}; see `ethtool -L {name}`, or lower --cores"
+                )
+                .into());
+            }
             if !expect.is_empty() {
                 // It is there, and up.
                 Interface::open(name)?;

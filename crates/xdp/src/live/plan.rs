@@ -47,8 +47,8 @@ pub struct LivePlan {
     pub streams: Vec<LiveStream>,
     /// How many packets a start sends, 1 or more; None: until it is stopped.
     pub packets: Option<u64>,
-    /// What the clock shows by which marks say the time, now, in nanoseconds; one clock for all plans
-    /// of a generator.
+    /// What the clock shows by which marks say the time, now, in nanoseconds; one clock for all
+    /// plans of a generator.
     pub now: u64,
     /// How late a packet may go. What the generator could not send for longer than this (it was not
     /// running) is given up and counted as shortfall. At least 64 packets are always allowed.
@@ -68,9 +68,9 @@ pub struct LiveStream {
     /// Offset of an IPv4 header without options whose checksum is to be computed after the fields
     /// have changed.
     pub ip4_checksum_at: Option<u16>,
-    /// Offset of a mark of 16 bytes, at least 1. Its byte 1 counts the starts from the frame's value
-    /// on, bytes 4 to 7 the packets since, and the last 8 are the time of sending in nanoseconds,
-    /// both little-endian.
+    /// Offset of a mark of 16 bytes, at least 1. Its byte 1 counts the starts from the frame's
+    /// value on, bytes 4 to 7 the packets since, and the last 8 are the time of sending in
+    /// nanoseconds, both little-endian.
     pub mark_at: Option<u16>,
 }
 
