@@ -260,8 +260,8 @@ fn goes_and_comes(name: &str, hosts: &Hosts, peer: &Bird, (left, right): (&Raw, 
     );
 }
 
-/// What the neighbour on the right and the daemon say of their session over IPv6, which carries both
-/// families: IPv4 routes have an IPv6 next hop (RFC 8950).
+/// What the neighbour on the right and the daemon say of their session over IPv6, which carries
+/// both families: IPv4 routes have an IPv6 next hop (RFC 8950).
 const BOTH: &str = "ipv6 { import all; export all; next hop self; };
     ipv4 { import all; export all; next hop self; extended next hop on; }; }";
 

@@ -1,9 +1,9 @@
 //! Feature arcs: the features that packets may pass, in their order.
 //!
 //! An interface's line has a mask for each direction: bit n switches the n-th feature of IPv4's arc
-//! on, bit 16 + n that of IPv6's. A feature is a node with an edge [`To::Arc`](graph::To::Arc), along which packets go on to
-//! the next feature of their mask, or to the end of the arc. An interface without features costs
-//! nothing: its packets never come to an arc.
+//! on, bit 16 + n that of IPv6's. A feature is a node with an edge [`To::Arc`](graph::To::Arc),
+//! along which packets go on to the next feature of their mask, or to the end of the arc. An
+//! interface without features costs nothing: its packets never come to an arc.
 
 use graph::FeatureArc;
 use tables::interface::Reader;
@@ -39,13 +39,13 @@ pub const IP6_SHIFT: u32 = 16;
 pub const IP4_IN_ARC: &str = "ip4-in";
 /// Name of the arc of [`IP4_OUT`].
 pub const IP4_OUT_ARC: &str = "ip4-out";
-
 /// Name of the arc of [`IP6_IN`].
 pub const IP6_IN_ARC: &str = "ip6-in";
 /// Name of the arc of [`IP6_OUT`].
 pub const IP6_OUT_ARC: &str = "ip6-out";
 
-/// The features of all arcs, by name, at most [`IP6_SHIFT`] each; [`Arcs::default`] are the router's.
+/// The features of all arcs, by name, at most [`IP6_SHIFT`] each; [`Arcs::default`] are the
+/// router's.
 pub struct Arcs {
     /// As [`IP4_IN`].
     pub ip4_in: Vec<&'static str>,

@@ -92,8 +92,8 @@ impl Entry {
             }
     }
 
-    /// Takes away the next hops that a deleted IPv6 route had, of which it has some. True if none is
-    /// left.
+    /// Takes away the next hops that a deleted IPv6 route had, of which it has some. True if none
+    /// is left.
     pub fn lose(&mut self, gone: &Entry) -> bool {
         let (Some(mine), Some(theirs)) = (self.hops.list(), gone.hops.list()) else {
             return true;

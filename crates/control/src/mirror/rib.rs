@@ -55,8 +55,9 @@ impl<A: Ip> Default for Rib<A> {
 }
 
 impl<A: Ip> Rib<A> {
-    /// Inserts a route. News about a route that is there already changes nothing, unless it takes the
-    /// place of another; a dump shows the order as it is, and a route that stands elsewhere is moved.
+    /// Inserts a route. News about a route that is there already changes nothing, unless it takes
+    /// the place of another; a dump shows the order as it is, and a route that stands elsewhere is
+    /// moved.
     pub fn insert(&mut self, prefix: Prefix<A>, entry: Entry, place: Place) {
         let generation = self.generation;
         if entry.table == Table::Default {

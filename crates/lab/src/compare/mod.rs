@@ -5,11 +5,11 @@ mod attribution;
 pub mod device;
 mod ip6;
 pub mod load;
+mod packets;
 pub mod plan;
 mod routes;
 pub mod topology;
 
-use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ use self::load::{FlatOut, Outcome};
 use self::plan::Depth;
 use self::topology::Topology;
 use crate::cpu::Stat;
-use crate::invocation::{self, Loadtest, Packets, Search};
+use crate::invocation::{self, Loadtest, Search};
 use crate::probe::{self, RoundTrip};
 use crate::{Error, cleanup, machine};
 
@@ -319,19 +319,9 @@ impl Comparison<'_> {
     ) -> Result<(Outcome, Option<FlatOut>), Error> {
         let others = self.cpus.off_device(spread, &kernel::cpu::usable());
         let file = cleanup::directory().join("profile.json");
-        let packets = match load.family {
-            Family::Ip4 => Packets::Bench {
-                size: load.size,
-                flows: load.flows,
-            },
-            Family::Ip6 => {
-                fs::write(&file, ip6::profile(load.routes)).map_err(|e| Error::file(&file, e))?;
-                Packets::File(&file)
-            }
-        };
         let test = Loadtest {
             pairs,
-            packets,
+            packets: packets::of(load, &file)?,
             cpus: &[self.cpus.generator],
             others: &others,
             search,

@@ -1,10 +1,11 @@
 //! Features: each packet passes those of its interfaces once, in both directions, and is the same
 //! packet afterwards.
 
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 use graph::node::node;
-use graph::{Pkt, Stage, edges};
+use graph::{Edges, Pkt, Stage, edges};
 use router::arc::{IP4_IN_ARC, IP4_OUT_ARC};
 use router::nodes::{self, Table};
 use router::{Change, Cx, Features, Interface, Route};
@@ -26,29 +27,42 @@ edges! {
     }
 }
 
+/// The edge along an arc.
+pub trait Passing: Edges {
+    const ON: Self;
+}
+
+impl Passing for In {
+    const ON: In = In::On;
+}
+
+impl Passing for Out {
+    const ON: Out = Out::On;
+}
+
 /// Writes down what comes in.
-struct LogIn(Log);
-impl Stage<Cx> for LogIn {
+pub struct LogIn<N>(pub Log, pub PhantomData<N>);
+impl<N: Passing> Stage<Cx> for LogIn<N> {
     const NAME: &'static str = "log-in";
-    type Next = In;
-    const THRU: In = In::On;
-    fn packet(&mut self, _: &Cx, p: &mut Pkt<'_>) -> In {
+    type Next = N;
+    const THRU: N = N::ON;
+    fn packet(&mut self, _: &Cx, p: &mut Pkt<'_>) -> N {
         let packet = (p.rx_if, p.bytes().to_vec());
         self.0.lock().unwrap().push(packet);
-        In::On
+        N::ON
     }
 }
 
 /// Writes down what leaves.
-struct LogOut(Log);
-impl Stage<Cx> for LogOut {
+pub struct LogOut<N>(pub Log, pub PhantomData<N>);
+impl<N: Passing> Stage<Cx> for LogOut<N> {
     const NAME: &'static str = "log-out";
-    type Next = Out;
-    const THRU: Out = Out::On;
-    fn packet(&mut self, _: &Cx, p: &mut Pkt<'_>) -> Out {
+    type Next = N;
+    const THRU: N = N::ON;
+    fn packet(&mut self, _: &Cx, p: &mut Pkt<'_>) -> N {
         let packet = (p.tx_if(), p.bytes().to_vec());
         self.0.lock().unwrap().push(packet);
-        Out::On
+        N::ON
     }
 }
 
@@ -76,8 +90,12 @@ fn logging(workers: usize) -> (Lab, [Log; 2]) {
     let table = || {
         let mut table: Table = nodes::table();
         table.nodes.push(node(Unused));
-        table.nodes.push(node(LogIn(input.clone())));
-        table.nodes.push(node(LogOut(output.clone())));
+        table
+            .nodes
+            .push(node(LogIn(input.clone(), PhantomData::<In>)));
+        table
+            .nodes
+            .push(node(LogOut(output.clone(), PhantomData::<Out>)));
         table.arcs.ip4_in = vec!["unused", "log-in"];
         table.arcs.ip4_out = vec!["log-out"];
         table

@@ -1,13 +1,15 @@
 //! Features of IPv6: as those of IPv4, which have nothing to do with these packets.
 
+use std::marker::PhantomData;
+
+use graph::edges;
 use graph::node::node;
-use graph::{Pkt, Stage, edges};
 use router::arc::{IP6_IN_ARC, IP6_OUT_ARC, IP6_SHIFT};
 use router::nodes::{self, Table};
-use router::{Change, Cx, Features, Interface};
+use router::{Change, Features, Interface};
 use wire::ip;
 
-use crate::features::{Log, features, take};
+use crate::features::{Log, LogIn, LogOut, Passing, features, take};
 use crate::harness::*;
 use crate::ip6::{neighbor6, wired};
 use crate::ip6_nodes::{self, NEAR, between, good, prepared};
@@ -24,30 +26,12 @@ edges! {
     }
 }
 
-/// Writes down what comes in.
-struct LogIn(Log);
-impl Stage<Cx> for LogIn {
-    const NAME: &'static str = "log-in";
-    type Next = In;
-    const THRU: In = In::On;
-    fn packet(&mut self, _: &Cx, p: &mut Pkt<'_>) -> In {
-        let packet = (p.rx_if, p.bytes().to_vec());
-        self.0.lock().unwrap().push(packet);
-        In::On
-    }
+impl Passing for In {
+    const ON: In = In::On;
 }
 
-/// Writes down what leaves.
-struct LogOut(Log);
-impl Stage<Cx> for LogOut {
-    const NAME: &'static str = "log-out";
-    type Next = Out;
-    const THRU: Out = Out::On;
-    fn packet(&mut self, _: &Cx, p: &mut Pkt<'_>) -> Out {
-        let packet = (p.tx_if(), p.bytes().to_vec());
-        self.0.lock().unwrap().push(packet);
-        Out::On
-    }
+impl Passing for Out {
+    const ON: Out = Out::On;
 }
 
 /// The masks of these features: each the first of its arc.
@@ -67,8 +51,12 @@ fn logging() -> (Lab, [Log; 2]) {
     let [input, output] = logs.clone();
     let table = || {
         let mut table: Table = nodes::table();
-        table.nodes.push(node(LogIn(input.clone())));
-        table.nodes.push(node(LogOut(output.clone())));
+        table
+            .nodes
+            .push(node(LogIn(input.clone(), PhantomData::<In>)));
+        table
+            .nodes
+            .push(node(LogOut(output.clone(), PhantomData::<Out>)));
         table.arcs.ip6_in = vec!["log-in"];
         table.arcs.ip6_out = vec!["log-out"];
         table
