@@ -223,6 +223,8 @@ fn interfaces_come_and_go_and_others_lose_nothing() {
 
 /// Prints what the kernel changes about links, addresses and routes.
 fn monitor(netns: &Netns) -> Process {
+    // The kernel tells up to a second later what the start of a router has done.
+    thread::sleep(Duration::from_secs(2));
     let arguments = ["monitor", "link", "address", "route"];
     let spawn = Spawn::new("ip").args(arguments).inside(netns);
     spawn.start().expect("ip monitor")

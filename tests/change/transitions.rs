@@ -84,8 +84,10 @@ fn varied(random: &mut Random, fixed: &str) -> String {
 fn fresh(yaml: &str) -> BTreeSet<String> {
     let netns = Netns::create("fresh").expect("root makes namespaces");
     spare_links(&netns);
-    let _router = Router::start(&netns, yaml);
-    state(&netns)
+    let mut router = Router::start(&netns, yaml);
+    let state = state(&netns);
+    assert!(router.process.stop().expect("it stops").success());
+    state
 }
 
 #[test]
@@ -105,7 +107,7 @@ fn a_change_leads_where_a_fresh_start_does() {
         let expected = known.entry(b).or_insert_with(|| fresh(&all[b]));
         let netns = Netns::create("router").expect("root makes namespaces");
         spare_links(&netns);
-        let router = Router::start(&netns, &all[a]);
+        let mut router = Router::start(&netns, &all[a]);
         becomes(&router, &all[b]);
         let same = until(patience() / 4, || state(&netns) == *expected);
         let now = state(&netns);
@@ -118,6 +120,7 @@ fn a_change_leads_where_a_fresh_start_does() {
             all[b],
             router.process.log()
         );
+        assert!(router.process.stop().expect("it stops").success());
     }
 }
 

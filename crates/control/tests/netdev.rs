@@ -119,6 +119,24 @@ fn a_device_that_stays_gets_its_name_back() {
     }
 }
 
+/// A router that died between its note and the renaming.
+#[test]
+fn a_device_that_was_not_renamed_yet_is_renamed_by_the_next() {
+    let test = "a_device_that_was_not_renamed_yet_is_renamed_by_the_next";
+    let Some(home) = home(test) else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    let devices = || Devices::new(Some(&home.path()), None, directory.path());
+    let wanted = interface("ether0: { lcp: e0 }");
+    assert_eq!(devices().prepare(&wanted).expect("prepared").name, "e0");
+    home.ip("link property del dev e0 altname ether0");
+    home.ip("link set dev e0 name ether0");
+    let mut next = devices();
+    assert_eq!(next.prepare(&wanted).expect("renamed").name, "e0");
+    restored(next);
+    shows(&home.ip("link show"), &["ether0@"]);
+    assert!(is_empty(&directory));
+}
+
 /// The device is gone; somebody has made another one that is called like it.
 #[test]
 fn a_stranger_with_the_name_is_left_alone() {

@@ -186,9 +186,9 @@ impl Daemon {
         if let Err(why) = self.loopbacks.renew(requests) {
             warn!("{why}");
         }
-        for slot in self.interfaces.slots.iter().filter(|slot| slot.config.up) {
+        for slot in &self.interfaces.slots {
             if let Some(open) = slot.open() {
-                // The kernel takes no IPv6 address of a device that is down.
+                // One that is going away takes none; it gets them when it is there again.
                 let _ = give_addresses(requests, open.ifindex, &slot.config);
             }
         }

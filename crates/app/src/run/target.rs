@@ -203,10 +203,7 @@ impl Daemon {
                 self.interfaces.set_up(name, up, requests, routing)?;
                 // The kernel drops IPv6 addresses and routes of what goes down.
                 self.look_soon();
-                match up {
-                    true => self.edit(name, |_| (), give_addresses),
-                    false => Ok(()),
-                }
+                self.edit(name, |_| (), give_addresses)
             }
             // Without effect.
             (Field::Mpls, _) => Ok(()),

@@ -161,9 +161,12 @@ impl Devices {
                 (None, _) => false,
             };
             let name = wanted.lcp.as_ref().unwrap_or(&record.original);
+            // Its router may have died before it came to the renaming.
+            let is_done = |link: &Link| link.name == *name || link.name != record.original;
+            let same = record.name == *name && record.netns == self.netns;
             match link {
                 _ if !is_it => {}
-                Some(link) if record.name == *name && record.netns == self.netns => {
+                Some(link) if same && is_done(&link) => {
                     let Some(mut note) = self.take(record)? else {
                         continue;
                     };

@@ -4,6 +4,8 @@
 
 pub mod decode;
 mod request;
+mod static_route;
 
 pub(crate) use request::dump;
-pub use request::{Given, PROTOCOL, Requests, StaticRoute, ip_forward};
+pub use request::{Given, Requests, ip_forward};
+pub use static_route::{PROTOCOL, StaticRoute};

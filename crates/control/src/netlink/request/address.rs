@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use kernel::netlink::layout::{AddressHeader, Header, IFA_PROTO, INET, LinkHeader, UNSPEC, read};
 use kernel::netlink::{Attributes, Builder, u32_at};
 
-use super::{PROTOCOL, Requests, bytes};
-use crate::netlink::decode;
+use super::{Requests, bytes};
+use crate::netlink::{PROTOCOL, decode};
 
 /// Address attributes of a link, by family.
 const IFLA_AF_SPEC: u16 = libc::IFLA_AF_SPEC;

@@ -21,7 +21,6 @@ use kernel::netns::within;
 use crate::facts::Section;
 
 pub use address::Given;
-pub use route::{PROTOCOL, StaticRoute};
 
 /// Asks the kernel of one network namespace. Every request waits for the kernel's answer.
 #[derive(Debug)]

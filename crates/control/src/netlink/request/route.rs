@@ -11,64 +11,10 @@ use router::change::Prefix;
 
 use super::{Requests, bytes};
 use crate::facts::{Gateway, Hop};
-use crate::netlink::decode;
-
-/// The mark of what we have made, in addresses (IFA_PROTO, from Linux 5.18 on) and routes
-/// (`rtm_protocol`). Nobody else uses it (linux/rtnetlink.h, iproute2's rt_protos).
-pub const PROTOCOL: u8 = 80;
-
-/// The kernel's metric of an IPv6 route that is given none (IP6_RT_PRIO_USER).
-const USUAL_METRIC: u32 = 1024;
+use crate::netlink::{PROTOCOL, StaticRoute, decode};
 
 /// Bytes of `struct rtnexthop`.
 const HOP_HEADER: usize = 8;
-
-/// A route as we make it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StaticRoute {
-    /// Where packets go.
-    pub prefix: Prefix,
-    /// Number of the table that it is in; 254 is the main one.
-    pub table: u32,
-    /// Of equal prefixes the lowest is used; `None`: the kernel's choice.
-    pub metric: Option<u32>,
-    /// Next hops; none: packets are dropped.
-    pub hops: Vec<Hop>,
-}
-
-impl StaticRoute {
-    /// Its metric, also where the kernel chose it.
-    pub fn metric(&self) -> u32 {
-        match (self.prefix, self.metric) {
-            (Prefix::V4(_), metric) => metric.unwrap_or(0),
-            (Prefix::V6(_), None | Some(0)) => USUAL_METRIC,
-            (Prefix::V6(_), Some(metric)) => metric,
-        }
-    }
-
-    /// Whether it is at the place of another: only one of them can be there.
-    pub fn is_at(&self, other: &Self) -> bool {
-        let place = |route: &Self| (route.prefix, route.table, route.metric());
-        place(self) == place(other)
-    }
-
-    /// Whether what the kernel has is this route. Where no interface was given the kernel has
-    /// chosen one.
-    pub fn is(&self, kernel: &Self) -> bool {
-        let same = |(ours, its): (&Hop, &Hop)| {
-            let link = ours.link == 0 || ours.link == its.link;
-            link && ours.gateway == its.gateway && ours.weight == its.weight
-        };
-        let sorted = |route: &Self| {
-            let mut hops = route.hops.clone();
-            hops.sort_by_key(|hop| (format!("{:?}", hop.gateway), hop.weight, hop.link));
-            hops
-        };
-        self.is_at(kernel)
-            && self.hops.len() == kernel.hops.len()
-            && sorted(self).iter().zip(&sorted(kernel)).all(same)
-    }
-}
 
 impl Requests {
     /// Makes a route.
