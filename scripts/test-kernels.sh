@@ -37,7 +37,7 @@ quick)
 *) [ ${#kernels[@]} -gt 0 ] || kernels=(6.1 6.12 newest) ;;
 esac
 # A virtio-net that goes through the IOMMU's interface is what the kernel does zero-copy with.
-[ ${#cards[@]} -gt 0 ] || cards=(virtio-net-pci virtio-net-pci:4
+[ ${#cards[@]} -gt 0 ] || cards=(virtio-net-pci virtio-net-pci:4 virtio-net-pci,rss=on:4
     virtio-net-pci,disable-legacy=on,iommu_platform=on e1000e vmxnet3 igb)
 
 words=$("$scripts/build-tests.sh") || exit 1

@@ -4,14 +4,15 @@ use serde_json::Value;
 
 use crate::harness::{Directory, Netns, PARSHALL, alone, skipped};
 
-/// A wire of two queues in a namespace of its own, with ends g0 and g1.
-fn wire() -> Netns {
+/// A wire of so many queues in a namespace of its own, with ends g0 and g1.
+fn wire(queues: u32) -> Netns {
     let netns = Netns::create("streams").expect("root may make namespaces");
     netns
-        .ip_batch(
-            "link add g0 numtxqueues 2 numrxqueues 2 type veth peer name g1 numtxqueues 2 numrxqueues 2\n\
+        .ip_batch(&format!(
+            "link add g0 numtxqueues {queues} numrxqueues {queues} type veth \
+             peer name g1 numtxqueues {queues} numrxqueues {queues}\n\
              link set g0 up\nlink set g1 up\n",
-        )
+        ))
         .expect("root may make links");
     for end in ["g0", "g1"] {
         lab::veth::host_end(&netns, end).expect("ethtool");
@@ -41,7 +42,7 @@ fn two_cores_send_by_two_queues_what_comes_back_whole() {
         return;
     }
     let _alone = alone();
-    let netns = wire();
+    let netns = wire(2);
     let result = result(
         &netns,
         "loadtest --tx af_xdp:g0 --rx af_xdp:g1 -f imix -m 4800pps --duration 1s --cores 2",
@@ -85,7 +86,7 @@ fn what_live_frames_cannot_do_af_xdp_does() {
         return;
     }
     let _alone = alone();
-    let netns = wire();
+    let netns = wire(2);
     let profile = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../loadgen/tests/profiles/burst_3st_loop_x_times.json"
@@ -111,7 +112,7 @@ fn live_frames_carry_a_burst() {
         return;
     }
     let _alone = alone();
-    let netns = wire();
+    let netns = wire(2);
     let directory = Directory::new();
     let file = directory.path().join("burst.json");
     // An Ethernet frame of an experimental type, which nobody answers.
@@ -136,7 +137,8 @@ fn live_frames_measure_latency() {
         return;
     }
     let _alone = alone();
-    let netns = wire();
+    // A veth's queue is that of the processor that sends, and a flow is measured on one.
+    let netns = wire(1);
     let profile = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../loadgen/tests/profiles/flow_stats_latency.json"
