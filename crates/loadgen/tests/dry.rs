@@ -151,8 +151,11 @@ fn latency_packets_say_when_and_which() {
     }
 }
 
+/// The system's own, for which it has scapy as a package.
+const PYTHON: &str = "/usr/bin/python3";
+
 fn has_scapy(test: &str) -> bool {
-    let has = Spawn::new("python3")
+    let has = Spawn::new(PYTHON)
         .args(["-c", "import scapy.all"])
         .output(Duration::from_secs(30));
     let has = has.is_ok_and(|output| output.status.success());
@@ -205,7 +208,7 @@ fn another_parser_reads_the_same() {
         std::fs::write(&file, writer.into_inner()).unwrap();
         files.push(file);
     }
-    let output = Spawn::new("python3")
+    let output = Spawn::new(PYTHON)
         .args(["-c", SCAPY])
         .args(files)
         .output(Duration::from_secs(120))
@@ -244,7 +247,7 @@ fn read_by_scapy(profile: &str, settings: &str, way: Way, count: usize) -> Vec<S
     let directory = Directory::new();
     let file = directory.path().join("out.pcap");
     std::fs::write(&file, writer.into_inner()).unwrap();
-    let output = Spawn::new("python3")
+    let output = Spawn::new(PYTHON)
         .args(["-c", SCAPY6])
         .args([file.display().to_string()])
         .output(Duration::from_secs(60))
