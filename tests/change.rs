@@ -200,6 +200,11 @@ fn interfaces_come_and_go_and_others_lose_nothing() {
             let dump = router.ask(&["dump"]).expect("it says what it is");
             let foreign = "# foreign: address 10.77.0.1/24 of x0\n";
             assert!(dump.contains(foreign), "{dump}");
+            let file = router.file().display().to_string();
+            let plan = router.ask(&["plan", "-c", &file]).expect("a plan");
+            let others = plan.strip_prefix("no change\n\nforeign, and left as it is:\n");
+            let is_listed = |others: &str| others.contains("  address 10.77.0.1/24 of x0\n");
+            assert!(others.is_some_and(is_listed), "{plan}");
             let shown = router.show_text(&["interface"]);
             assert!(shown.contains("x0") && shown.contains("t0"), "{shown}");
 

@@ -1,8 +1,6 @@
 //! What the kernel has for the router's interfaces that the router has not made: it is used, and
 //! never removed.
 
-use std::fmt::Write;
-
 use control::facts::Gateway;
 use control::netlink::StaticRoute;
 
@@ -16,21 +14,21 @@ const MAKERS: [(u8, &str); 3] = [
     (16, "dhcp"),
 ];
 
-/// Addresses and static routes of others on the router's interfaces, as comments of YAML, a line
-/// each; empty if there are none, or the kernel does not say.
-pub fn comments(daemon: &mut Daemon) -> String {
-    let mut text = String::new();
+/// Addresses and static routes of others on the router's interfaces, each in a few words; empty if
+/// there are none, or the kernel does not say.
+pub fn items(daemon: &mut Daemon) -> Vec<String> {
     let links = daemon.links();
     let name = |link: u32| {
-        links
-            .iter()
-            .find(|(_, its)| **its == link)
-            .map(|(name, _)| name)
+        let mut links = links.iter();
+        links.find(|(_, its)| **its == link).map(|(name, _)| name)
     };
+    let mut items = Vec::new();
     for given in daemon.requests.all_addresses().unwrap_or_default() {
         if let (false, Some(name)) = (given.ours, name(given.link)) {
-            let (address, length) = (given.address, given.length);
-            let _ = writeln!(text, "# foreign: address {address}/{length} of {name}");
+            items.push(format!(
+                "address {}/{} of {name}",
+                given.address, given.length
+            ));
         }
     }
     for (protocol, maker) in MAKERS {
@@ -46,13 +44,15 @@ pub fn comments(daemon: &mut Daemon) -> String {
             let hops: Vec<_> = hops.collect();
             if !hops.is_empty() {
                 let StaticRoute { prefix, .. } = route;
-                let _ = writeln!(
-                    text,
-                    "# foreign: route {prefix}{} ({maker})",
-                    hops.join(",")
-                );
+                items.push(format!("route {prefix}{} ({maker})", hops.join(",")));
             }
         }
     }
-    text
+    items
+}
+
+/// The same as comments of YAML, a line each.
+pub fn comments(daemon: &mut Daemon) -> String {
+    let comment = |item: String| format!("# foreign: {item}\n");
+    items(daemon).into_iter().map(comment).collect()
 }

@@ -103,10 +103,19 @@ pub fn answer(
         Verb::Plan => {
             let plan = transactions.plan(name, text()?);
             let plan = plan.map_err(|problems| problems.to_string())?;
-            Ok(match json {
-                true => Output::Json(plan.json()),
-                false => Output::Text(plan.text(request.steps)),
-            })
+            let foreign = foreign::items(daemon);
+            if json {
+                let mut answer = plan.json();
+                answer["foreign"] = foreign.into();
+                return Ok(Output::Json(answer));
+            }
+            let left = foreign.iter().map(|item| format!("  {item}\n"));
+            let heading = match foreign.is_empty() {
+                true => "",
+                false => "\nforeign, and left as it is:\n",
+            };
+            let text = plan.text(request.steps) + heading;
+            Ok(Output::Text(text + &left.collect::<String>()))
         }
         Verb::Apply => {
             let proposal = Proposal {
