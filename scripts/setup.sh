@@ -24,6 +24,7 @@ frr:/usr/lib/frr/bgpd:another one
 dpdk-dev:dpdk-testpmd:memif peer that is not ours
 librte-meta-net:/usr/lib/*/dpdk/pmds-*/librte_net_memif.so*:its memif driver
 librte-meta-mempool:/usr/lib/*/dpdk/pmds-*/librte_mempool_ring.so*:its packet memory
+python3:python3:runs it, and the profiles of T-Rex that are programs
 python3-scapy:/usr/lib/python3/dist-packages/scapy:a parser of packets that is not ours
 tcpdump:tcpdump:looks at the host's side of an interface
 iperf3:iperf3:real TCP

@@ -79,10 +79,8 @@ impl Hosts {
         let hosts = Self::unlinked(None);
         let (mut interfaces, mut ports) = (String::new(), String::new());
         for (i, mac) in [R0, R1].into_iter().enumerate() {
-            let (mac, mtu, own) = (text(mac), mtus[i], ROUTER[i]);
-            interfaces += &format!(
-                "  r{i}: {{ lcp: r{i}, mac: '{mac}', mtu: {mtu}, addresses: [ {own}/24 ] }}\n"
-            );
+            let (mac, mtu) = (text(mac), mtus[i]);
+            interfaces += &format!("  r{i}: {{ lcp: r{i}, mac: '{mac}', mtu: {mtu} }}\n");
             ports += &format!("  r{i}: {{ tap: {{ name: h{i} }} }}\n");
         }
         let yaml = format!("interfaces:\n{interfaces}ports:\n{ports}");
@@ -100,6 +98,11 @@ impl Hosts {
             hosts.router.ip("link set r0 up").is_ok() && hosts.router.ip("link set r1 up").is_ok()
         });
         assert!(ready, "no host interfaces");
+        // By hand, so that tests can take them away: the router puts its own ones back.
+        for (i, own) in ROUTER.into_iter().enumerate() {
+            let address = format!("addr add {own}/24 dev r{i}");
+            hosts.router.ip(&address).expect("an address");
+        }
         hosts.add_routes();
         hosts.settle();
         (hosts, router)
