@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::harness::craft::{Ip4, Ip6};
+use crate::harness::frr::Frr;
 use crate::harness::router::{forwards_to, is_to};
 use crate::harness::topology::{CONFIGURATION, H0, HOST, HOST6, R0, ROUTER, ROUTER6, ip6};
 use crate::harness::{
@@ -116,29 +117,24 @@ fn frr(hosts: &Hosts) -> Vec<Process> {
 /// FRR with these neighbours and families.
 fn frr_with(hosts: &Hosts, sessions: &str) -> Vec<Process> {
     let directory = cleanup::directory().join(format!("{}-frr", hosts.router.name()));
-    std::fs::create_dir_all(&directory).unwrap();
-    // FRR's daemons become their own user, and write their sockets here.
-    command::run(&["chown", "frr:frrvty", &directory.display().to_string()]).unwrap();
-    let path = |name: &str| directory.join(name).display().to_string();
-    let zebra = write(&directory.join("zebra.conf"), "hostname zebra\n");
+    let frr = Frr::new(directory.display().to_string());
+    hosts.router.sh(&frr.prepare()).unwrap();
     let bgp = format!(
         "router bgp 65001\n bgp router-id {}\n no bgp ebgp-requires-policy\n no bgp network import-check\n{sessions}",
         ROUTER[1]
     );
-    let bgp = write(&directory.join("bgpd.conf"), &bgp);
-    let start = |program: &str, file: &str| {
-        Spawn::new(format!("/usr/lib/frr/{program}"))
-            .args(["-f", file, "-z", &path("zserv.api"), "-i", &path(program)])
-            .args(["--vty_socket", &directory.display().to_string(), "-P", "0"])
+    let start = |daemon: &str, configuration: &str| {
+        write(Path::new(&frr.file(daemon, "conf")), configuration);
+        let command = frr.command(daemon);
+        Spawn::new(&command[0])
+            .args(&command[1..])
             .inside(&hosts.router)
             .start()
             .unwrap()
     };
-    // A socket left by a killed zebra must not pass for the new one's.
-    let _ = std::fs::remove_file(directory.join("zserv.api"));
-    let zebra = start("zebra", &zebra);
+    let zebra = start("zebra", "hostname zebra\n");
     assert!(
-        until(patience(), || directory.join("zserv.api").exists()),
+        until(patience(), || Path::new(&frr.zebra()).exists()),
         "zebra: {}",
         zebra.log()
     );

@@ -1,7 +1,5 @@
 //! FRR's daemons, wherever a shell can be had: in a namespace, or on another machine.
 
-use std::fmt::Write;
-
 /// Where the daemons of one router have their files.
 pub struct Frr {
     directory: String,
@@ -18,12 +16,8 @@ impl Frr {
     /// The script that starts zebra and then these daemons, each with its configuration. It ends
     /// once all of them run and listen.
     pub fn start(&self, daemons: &[(&str, &str)]) -> String {
-        let directory = &self.directory;
-        // The daemons become their own user, and write their sockets here. A socket left by a
-        // killed zebra must not pass for the new one's.
-        let mut script = format!(
-            "set -e; mkdir -p {directory} /run/frr; chown frr:frrvty {directory} /run/frr; rm -f {directory}/zserv.api\n"
-        );
+        // Where ospfd writes down that it is to be started again.
+        let mut script = self.prepare() + "mkdir -p /run/frr; chown frr:frrvty /run/frr\n";
         script += &self.daemon("zebra", "", "-K 120");
         for (name, configuration) in daemons {
             script += &self.daemon(name, configuration, "");
@@ -31,22 +25,48 @@ impl Frr {
         script
     }
 
+    /// The script that makes the directory ready for daemons.
+    pub fn prepare(&self) -> String {
+        let directory = &self.directory;
+        // The daemons become their own user, and write their sockets here. A socket left by a
+        // killed zebra must not pass for the new one's.
+        format!(
+            "set -e; mkdir -p {directory}; chown frr:frrvty {directory}; rm -f {directory}/zserv.api\n"
+        )
+    }
+
+    /// One of the files of a daemon: its configuration (conf), its process id (pid), its log.
+    pub fn file(&self, daemon: &str, kind: &str) -> String {
+        format!("{}/{daemon}.{kind}", self.directory)
+    }
+
+    /// Zebra's socket, by which the other daemons reach it.
+    pub fn zebra(&self) -> String {
+        format!("{}/zserv.api", self.directory)
+    }
+
+    /// The program of a daemon and its arguments.
+    pub fn command(&self, daemon: &str) -> Vec<String> {
+        let (conf, pid) = (self.file(daemon, "conf"), self.file(daemon, "pid"));
+        let program = format!("/usr/lib/frr/{daemon}");
+        let files = ["-f", &conf, "-z", &self.zebra(), "-i", &pid].map(String::from);
+        let terminal = ["--vty_socket", &self.directory, "-P", "0"].map(String::from);
+        [vec![program], files.into(), terminal.into()].concat()
+    }
+
     /// The script that starts one daemon.
     fn daemon(&self, name: &str, configuration: &str, options: &str) -> String {
-        let d = &self.directory;
-        let mut script = String::new();
-        let _ = write!(
-            script,
-            "cat > {d}/{name}.conf <<'END'\n{configuration}END\n\
-             /usr/lib/frr/{name} -d -f {d}/{name}.conf -z {d}/zserv.api -i {d}/{name}.pid \
-             --vty_socket {d} -P 0 {options} --log file:{d}/{name}.log </dev/null >/dev/null 2>&1\n"
-        );
-        script
+        let (conf, log) = (self.file(name, "conf"), self.file(name, "log"));
+        let command = self.command(name).join(" ");
+        format!(
+            "cat > {conf} <<'END'\n{configuration}END\n\
+             {command} -d {options} --log file:{log} </dev/null >/dev/null 2>&1\n"
+        )
     }
 
     /// The script that ends a daemon at once, without a word to its peers.
     pub fn kill(&self, name: &str) -> String {
-        format!("kill -9 $(cat {}/{name}.pid)\n", self.directory)
+        format!("kill -9 $(cat {})\n", self.file(name, "pid"))
     }
 
     /// The script that gives commands to a daemon, as in vtysh.
