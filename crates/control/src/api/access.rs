@@ -31,19 +31,18 @@ pub(super) fn group_id(name: &str) -> Option<u32> {
 }
 
 /// What the peer of a connection may do.
-pub(super) fn of(peer: &UCred, control: &Control) -> Access {
-    let (uid, gid) = (peer.uid.as_raw(), peer.gid.as_raw());
+pub(super) fn of(peer: &UCred, who: &Who, control: &Control) -> Access {
     let Some(show_group) = control.show_group.as_deref() else {
         return Access::Change;
     };
-    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+    let (user, gid) = (who.name.as_deref(), peer.gid.as_raw());
     judge(
-        uid,
+        (who.uid, user),
         gid,
         control.group.as_deref(),
         show_group,
-        &read("/etc/group"),
-        &read("/etc/passwd"),
+        &groups,
     )
 }
 
@@ -68,14 +67,12 @@ fn user(users: &str, uid: u32) -> Option<&str> {
 }
 
 fn judge(
-    uid: u32,
+    (uid, user): (u32, Option<&str>),
     gid: u32,
     change: Option<&str>,
     show: &str,
     groups: &str,
-    users: &str,
 ) -> Access {
-    let user = user(users, uid);
     let member = |name: &str| {
         let found = group(groups, name);
         found.is_some_and(|(id, members)| {
@@ -113,7 +110,10 @@ mod tests {
         let groups = "root:x:0:\nparshall:x:990:eve\nusers:x:100:adam\n";
         let users =
             "root:x:0:0::/:/bin/sh\nadam:x:1000:1000::/:/bin/sh\neve:x:1001:1001::/:/bin/sh\n";
-        let judge = |uid, gid| judge(uid, gid, Some("parshall"), "users", groups, users);
+        let judge = |uid, gid| {
+            let user = user(users, uid);
+            judge((uid, user), gid, Some("parshall"), "users", groups)
+        };
         assert_eq!(judge(0, 0), Access::Change);
         assert_eq!(judge(1001, 1001), Access::Change);
         assert_eq!(judge(1000, 1000), Access::Show);
@@ -126,12 +126,11 @@ mod tests {
     fn damaged_files_let_nobody_in() {
         assert_eq!(
             judge(
-                1000,
+                (1000, user(":\n\n", 1000)),
                 1000,
                 Some("a"),
                 "b",
-                "a:x\n::::\nb:x:many:adam\n",
-                ":\n\n"
+                "a:x\n::::\nb:x:many:adam\n"
             ),
             Access::None
         );

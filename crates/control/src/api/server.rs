@@ -202,7 +202,8 @@ fn admit(
     // A refusal fits into a new connection's buffer; nobody waits for peers here.
     stream.set_nonblocking(true)?;
     let peer = rustix::net::sockopt::socket_peercred(&stream)?;
-    let access = access::of(&peer, control);
+    let who = access::who(&peer);
+    let access = access::of(&peer, &who, control);
     if access == Access::None {
         return send(&mut stream, Err(forbidden("see")));
     }
@@ -210,10 +211,7 @@ fn admit(
         return send(&mut stream, Err("too many connections; try again".into()));
     };
     let handler = handler.clone();
-    let peer = Peer {
-        access,
-        who: access::who(&peer),
-    };
+    let peer = Peer { access, who };
     let serve = move || {
         let _seat = seat;
         let _ = converse(&stream, &peer, handler.as_ref(), PATIENCE);

@@ -39,10 +39,8 @@ pub fn configure(requests: &mut Requests, link: &Link, wanted: &Interface) -> io
             requests.take_address(link.index, given.address, given.length)?;
         }
     }
-    for address in &wanted.addresses {
-        let added = requests.give_address(link.index, address.address, address.length);
-        added.map_err(refused(format!("address {address}")))?;
-    }
+    give_addresses(requests, link.index, wanted)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", link.name)))?;
     requests
         .set_up(link.index, wanted.up)
         .map_err(refused(format!(

@@ -36,26 +36,18 @@ pub fn address(payload: &[u8]) -> Option<(u32, Address)> {
     Some((header.link, address))
 }
 
-/// An address of either family that somebody has given a device, and its prefix length; `None` if
-/// it is another device's or the kernel has made it.
-pub fn given_address(link: u32, payload: &[u8]) -> Option<(IpAddr, u8)> {
+/// An address of either family that somebody has given a device: the device, the address, its
+/// prefix length, and who has (IFA_PROTO; 0 if that is not said); `None` if the kernel has made it.
+pub fn given_address(payload: &[u8]) -> Option<(u32, IpAddr, u8, u8)> {
     let (header, attributes): (AddressHeader, _) = read(payload)?;
     let local = attributes.clone().find(libc::IFA_LOCAL);
     let address = ip(
         header.family,
-        local.or_else(|| attributes.find(libc::IFA_ADDRESS))?,
+        local.or_else(|| attributes.clone().find(libc::IFA_ADDRESS))?,
     )?;
+    let protocol = attributes.find(IFA_PROTO);
+    let protocol = protocol.and_then(|value| value.first().copied());
     let permanent = u32::from(header.flags) & libc::IFA_F_PERMANENT != 0;
     let given = address.is_ipv4() || permanent && header.scope != libc::RT_SCOPE_LINK;
-    (header.link == link && given).then_some((address, header.length))
-}
-
-/// An address that somebody has given a device: the device, the address, its prefix length, and who
-/// has (IFA_PROTO; 0 if that is not said).
-pub fn marked_address(payload: &[u8]) -> Option<(u32, IpAddr, u8, u8)> {
-    let (header, attributes): (AddressHeader, _) = read(payload)?;
-    let (address, length) = given_address(header.link, payload)?;
-    let protocol = attributes.clone().find(IFA_PROTO);
-    let protocol = protocol.and_then(|value| value.first().copied());
-    Some((header.link, address, length, protocol.unwrap_or(0)))
+    given.then_some((header.link, address, header.length, protocol.unwrap_or(0)))
 }

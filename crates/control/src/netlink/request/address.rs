@@ -36,12 +36,9 @@ impl Requests {
     /// # Errors
     /// What the kernel reports.
     pub fn addresses(&mut self, link: u32) -> io::Result<Vec<(IpAddr, u8)>> {
-        let mut addresses = Vec::new();
-        let all = AddressHeader::of(UNSPEC); // of either family
-        self.0.dump(all.message(libc::RTM_GETADDR), |message| {
-            addresses.extend(decode::given_address(link, message.payload));
-        })?;
-        Ok(addresses)
+        let all = self.all_addresses()?.into_iter();
+        let own = all.filter(|given| given.link == link);
+        Ok(own.map(|given| (given.address, given.length)).collect())
     }
 
     /// The same of all devices, and whose they are.
@@ -53,7 +50,7 @@ impl Requests {
         let of_either_family = AddressHeader::of(UNSPEC);
         self.0
             .dump(of_either_family.message(libc::RTM_GETADDR), |message| {
-                let given = decode::marked_address(message.payload);
+                let given = decode::given_address(message.payload);
                 all.extend(given.map(|(link, address, length, protocol)| Given {
                     link,
                     address,
