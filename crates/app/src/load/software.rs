@@ -38,9 +38,14 @@ pub struct Software {
 }
 
 impl Software {
+    /// Queues that it serves in any case: one for each core if it sends.
+    fn senders(&self, cores: u32) -> u32 {
+        if self.send.is_empty() { 1 } else { cores }
+    }
+
     /// AF_XDP queues that it needs. To send one for each core suffices; what comes may come on any.
     fn queues(&self, cores: u32) -> u32 {
-        let sends = if self.send.is_empty() { 1 } else { cores };
+        let sends = self.senders(cores);
         match self.spec.interface() {
             Some(name) if !self.expect.is_empty() => af_xdp::queues(name).unwrap_or(1).max(sends),
             Some(_) => sends,
@@ -213,9 +218,8 @@ fn endpoints(
         true => Receive::Nothing,
         false => Receive::Everything,
     };
-    let queues = port.queues(cores);
+    let (senders, queues) = (port.senders(cores), port.queues(cores));
     let Software { spec, send, expect } = port;
-    let senders = if send.is_empty() { 1 } else { cores };
     let opened = match &spec {
         Spec::Memif { socket, id, role } => {
             let config = memif::Config {
