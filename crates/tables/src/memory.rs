@@ -13,9 +13,11 @@ pub struct Sizes {
     /// Second-level groups of the IPv4 FIB, 1 KiB each: one for each /24 that holds a longer
     /// prefix.
     pub ip4_groups: u32,
-    /// Pages of the IPv6 FIB, 1 KiB each: about one for each 25 routes of the Internet.
+    /// Pages of the IPv6 FIB, 1 KiB each: about one for each 26 routes of the Internet, never more
+    /// than one for two routes.
     pub ip6_pages: u32,
-    /// Leaves of the IPv6 FIB, 64 bytes each: about one for each 6 routes of the Internet.
+    /// Leaves of the IPv6 FIB, 64 bytes each: about one for each 6 routes of the Internet, never
+    /// more than 7 for one.
     pub ip6_leaves: u32,
     /// Next-hop groups, 64 bytes each, [`FIRST_FREE`](crate::special::FIRST_FREE) special ones
     /// among them.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::nodes::{Leaf, Nodes, Page};
-use super::ranges::{Range, Slot, WINDOW, merge, part, split, window};
+use super::ranges::{Block, Range, Slot, WINDOW, crowded, merge, split, window};
 use super::word::{Node, PAGE_WORDS, RANGES};
 use super::{Prefix, Reader};
 use crate::entry::Entry;
@@ -11,11 +11,15 @@ use crate::ids::{Full, Retired, Usage};
 use crate::mem::Cells;
 use crate::rib::Rib;
 
-/// Nodes that must be free before a new prefix is inserted; none needs more. A full leaf whose
-/// ranges begin with the same bytes becomes a page in each of the 4 bytes it looks at, with at most
-/// 10 leaves below; a prefix that goes on behind it needs 4 more.
-const SPARE_PAGES: usize = 4;
+/// Nodes that must be free before a new prefix is inserted; none needs more. Only the leaf that gets
+/// its borders can be full. It becomes a page with at most 9 leaves below, or it and up to 4 leaves
+/// below each other; a prefix that goes on behind it needs 4 more.
+const SPARE_PAGES: usize = 1;
 const SPARE_LEAVES: usize = 16;
+
+/// A page, or a leaf and one below it, that need no more ranges than these become one leaf. Fewer than
+/// a leaf holds, so that routes that come and go do not change the nodes each time.
+const FEW: usize = 5;
 
 /// The routes and the table made from them; the one writer.
 ///
@@ -169,14 +173,7 @@ impl Fib {
                 self.nodes.set_page(first + at, new);
             }
         }
-        // All slots of one shorter prefix: it owns the slot of the page.
-        let any = self.nodes.page(first);
-        let one = any.len <= depth && (1..PAGE_WORDS).all(|at| self.nodes.page(first + at) == any);
-        if !one || Node::of(any.word).is_some() {
-            return Ok(slot);
-        }
-        self.nodes.pages.retire(page);
-        Ok(any)
+        Ok(self.shrink(slot, page, depth))
     }
 
     fn within_leaf(
@@ -230,54 +227,97 @@ impl Fib {
 
     /// Writes a leaf of these ranges in place of `old`, and gives the slot that names it.
     fn write(&mut self, old: Option<u32>, depth: u8, ranges: Vec<Range>) -> Result<Slot, Full> {
-        let name = |index| Slot {
-            word: Node::Leaf {
-                byte: depth / 8,
-                index,
-            }
-            .word(),
-            len: 0,
-        };
-        let merged = merge(depth, &ranges);
         // Ranges are only ever split: if there are as many as before, they begin where they did.
         let same = old.filter(|&old| self.nodes.used(old) == ranges.len());
         if let Some(old) = same {
             self.nodes.store(old, &ranges);
-            if merged.len() == ranges.len() {
-                return Ok(name(old));
-            }
         }
-        let new = match merged.len() {
-            1 => merged[0].slot,
-            2..=RANGES => match (self.nodes.leaves.alloc(), same) {
-                (Ok(index), _) => {
-                    self.nodes.fill(index, &merged);
-                    name(index)
-                }
-                // Larger than it need be, but right.
-                (Err(Full), Some(old)) => return Ok(name(old)),
-                (Err(full), None) => return Err(full),
-            },
-            _ => self.write_page(depth, &merged)?,
+        let (compact, taken_in) = self.compact(depth, &ranges);
+        if let Some(old) = same
+            && taken_in.is_empty()
+            && compact.len() == ranges.len()
+        {
+            return Ok(leaf_at(depth, old));
+        }
+        let new = match (self.write_new(depth, &compact), same) {
+            (Ok(new), _) => new,
+            // Larger than it need be, but right.
+            (Err(Full), Some(old)) => return Ok(leaf_at(depth, old)),
+            (Err(full), None) => return Err(full),
         };
-        if let Some(old) = old {
-            self.nodes.leaves.retire(old);
+        for leaf in taken_in.into_iter().chain(old) {
+            self.nodes.leaves.retire(leaf);
         }
         Ok(new)
+    }
+
+    /// Ranges with as few borders as will do, and the leaves below that are taken into them: those
+    /// that begin within this leaf's reach and leave it room.
+    fn compact(&self, depth: u8, ranges: &[Range]) -> (Vec<Range>, Vec<u32>) {
+        let mut compact = merge(depth, ranges);
+        let mut taken_in = Vec::new();
+        while let Some((at, leaf, inside)) = self.small_leaf(depth, &compact) {
+            taken_in.push(leaf);
+            compact.splice(at..=at, inside);
+            compact = merge(depth, &compact);
+        }
+        (compact, taken_in)
+    }
+
+    /// A leaf below that would fit into the one of these ranges: which range names it, its number,
+    /// and its own ranges.
+    fn small_leaf(&self, depth: u8, ranges: &[Range]) -> Option<(usize, u32, Vec<Range>)> {
+        let most = (FEW + 1).checked_sub(ranges.len())?;
+        ranges.iter().enumerate().find_map(|(at, range)| {
+            let Some(Node::Leaf { byte, index }) = Node::of(range.slot.word) else {
+                return None;
+            };
+            let bits = byte * 8 - depth;
+            if bits >= WINDOW || self.nodes.used(index) > most {
+                return None;
+            }
+            let inside = self.nodes.ranges(index).into_iter().map(|inner| {
+                let fits = inner.start << (WINDOW - bits) == 0;
+                fits.then_some(Range {
+                    start: range.start | inner.start >> bits,
+                    slot: inner.slot,
+                })
+            });
+            Some((at, index, inside.collect::<Option<Vec<_>>>()?))
+        })
+    }
+
+    /// Writes new nodes for these ranges.
+    fn write_new(&mut self, depth: u8, ranges: &[Range]) -> Result<Slot, Full> {
+        match ranges {
+            [only] => Ok(only.slot),
+            _ if ranges.len() <= RANGES => {
+                let index = self.nodes.leaves.alloc()?;
+                self.nodes.fill(index, ranges);
+                Ok(leaf_at(depth, index))
+            }
+            _ => match crowded(ranges, RANGES - 2) {
+                Some(block) => {
+                    let below = self.write_new(depth + block.bits, &block.inside(ranges))?;
+                    let mut ranges = ranges.to_vec();
+                    let at = split(&mut ranges, block.first, block.last());
+                    ranges[at.start].slot = below;
+                    ranges.drain(at.start + 1..at.end);
+                    self.write_new(depth, &ranges)
+                }
+                None => self.write_page(depth, ranges),
+            },
+        }
     }
 
     /// Writes a page of what are too many ranges for a leaf.
     fn write_page(&mut self, depth: u8, ranges: &[Range]) -> Result<Slot, Full> {
         let index = self.nodes.pages.alloc()?;
-        for byte in 0..PAGE_WORDS {
-            let start = (byte as u32) << 24;
-            let below = part(ranges, start);
-            let slot = match below[..] {
-                [only] => only.slot,
-                _ => self.write(None, depth + 8, below)?,
-            };
-            self.nodes
-                .set_page(index as usize * PAGE_WORDS + byte, slot);
+        for byte in 0..=u8::MAX {
+            let below = Block::of_byte(byte).inside(ranges);
+            let slot = self.write_new(depth + 8, &below)?;
+            let at = index as usize * PAGE_WORDS + usize::from(byte);
+            self.nodes.set_page(at, slot);
         }
         let word = Node::Page {
             byte: depth / 8,
@@ -285,6 +325,44 @@ impl Fib {
         }
         .word();
         Ok(Slot { word, len: 0 })
+    }
+
+    /// Puts a leaf, or what the page's slots all are, in place of a page that needs no more.
+    fn shrink(&mut self, slot: Slot, page: u32, depth: u8) -> Slot {
+        let first = page as usize * PAGE_WORDS;
+        let borders = (1..PAGE_WORDS)
+            .filter(|&at| self.nodes.page(first + at) != self.nodes.page(first + at - 1));
+        // So many borders make more ranges than those of a leaf.
+        if borders.take(FEW).count() == FEW {
+            return slot;
+        }
+        let ranges: Vec<Range> = (0..=u8::MAX)
+            .map(|byte| Range {
+                start: Block::of_byte(byte).first,
+                slot: self.nodes.page(first + usize::from(byte)),
+            })
+            .collect();
+        let (compact, taken_in) = self.compact(depth, &ranges);
+        if compact.len() > FEW {
+            return slot;
+        }
+        let Ok(new) = self.write_new(depth, &compact) else {
+            return slot;
+        };
+        self.nodes.pages.retire(page);
+        for leaf in taken_in {
+            self.nodes.leaves.retire(leaf);
+        }
+        new
+    }
+}
+
+/// The slot that names a leaf behind the first `depth` bits.
+fn leaf_at(depth: u8, index: u32) -> Slot {
+    let byte = depth / 8;
+    Slot {
+        word: Node::Leaf { byte, index }.word(),
+        len: 0,
     }
 }
 

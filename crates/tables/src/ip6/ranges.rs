@@ -57,16 +57,70 @@ pub(super) fn merge(depth: u8, ranges: &[Range]) -> Vec<Range> {
     merged
 }
 
-/// The ranges that begin with a byte, `start`'s highest, as a node behind that byte sees them.
-pub(super) fn part(ranges: &[Range], start: u32) -> Vec<Range> {
-    let from = ranges.partition_point(|range| range.start <= start) - 1;
-    let inside = ranges[from..]
-        .iter()
-        .take_while(|range| range.start <= start | 0xff_ffff);
-    inside
-        .map(|range| Range {
-            start: range.start.max(start) << 8,
-            slot: range.slot,
-        })
-        .collect()
+/// A part of what a leaf looks at, in which all addresses share whole bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Block {
+    pub first: u32,
+    /// Bits that its addresses share: 8, 16 or 24.
+    pub bits: u8,
+}
+
+impl Block {
+    /// The block of the addresses that begin with `first`'s highest byte.
+    pub fn of_byte(byte: u8) -> Self {
+        Self {
+            first: u32::from(byte) << 24,
+            bits: 8,
+        }
+    }
+
+    /// The block of a size that `start` lies in.
+    fn around(start: u32, bits: u8) -> Self {
+        let first = start & !(u32::MAX >> bits);
+        Self { first, bits }
+    }
+
+    pub fn last(self) -> u32 {
+        self.first | u32::MAX >> self.bits
+    }
+
+    /// The ranges inside of it, as a node behind its bits sees them.
+    pub fn inside(self, ranges: &[Range]) -> Vec<Range> {
+        let from = ranges.partition_point(|range| range.start <= self.first) - 1;
+        let inside = ranges[from..].iter();
+        inside
+            .take_while(|range| range.start <= self.last())
+            .map(|range| Range {
+                start: range.start.max(self.first) << self.bits,
+                slot: range.slot,
+            })
+            .collect()
+    }
+
+    /// How many ranges there are once this block is one of them.
+    fn ranges_with(self, ranges: &[Range]) -> usize {
+        let inside = |range: &&Range| self.first < range.start && range.start <= self.last();
+        let begins = |start| {
+            ranges
+                .binary_search_by_key(&start, |range| range.start)
+                .is_ok()
+        };
+        let borders = usize::from(!begins(self.first))
+            + usize::from(
+                self.last()
+                    .checked_add(1)
+                    .is_some_and(|behind| !begins(behind)),
+            );
+        ranges.len() - ranges.iter().filter(inside).count() + borders
+    }
+}
+
+/// The block to be put into a node of its own so that the rest has at most `most` ranges: the one that
+/// leaves the fewest, and of those the smallest.
+pub(super) fn crowded(ranges: &[Range], most: usize) -> Option<Block> {
+    let starts = ranges.iter().map(|range| range.start);
+    let blocks = starts.flat_map(|start| [24, 16, 8].map(|bits| Block::around(start, bits)));
+    let rest = blocks.map(|block| (block.ranges_with(ranges), block));
+    let (left, block) = rest.min_by_key(|&(left, block)| (left, u8::MAX - block.bits))?;
+    (left <= most).then_some(block)
 }

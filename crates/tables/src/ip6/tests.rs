@@ -81,6 +81,9 @@ fn agrees_with_oracle(seed: u64, pages: usize, leaves: usize, operations: usize)
         }
         let inside = wide(&mut random) & (prefix.last() - prefix.addr());
         check(&reader, &oracle, prefix.addr() | inside);
+        if full == 0 {
+            fits_its_routes(&fib);
+        }
         if random.below(16) == 0 {
             let retired = fib.retired();
             fib.reclaim(retired);
@@ -101,6 +104,13 @@ fn agrees_with_oracle(seed: u64, pages: usize, leaves: usize, operations: usize)
     assert!(fib.first_level_is_empty());
 }
 
+/// The worst case that the module's documentation states.
+fn fits_its_routes(fib: &Fib) {
+    let (routes, usage) = (fib.routes().len(), fib.usage());
+    let (pages, leaves) = (usage.pages.used(), usage.leaves.used());
+    assert!(pages * 2 <= routes && leaves <= routes * 7, "{fib:?}");
+}
+
 #[test]
 fn random_routes_agree_with_oracle() {
     agrees_with_oracle(0x7061_7273, 4096, 1 << 15, 60_000);
@@ -109,6 +119,36 @@ fn random_routes_agree_with_oracle() {
 #[test]
 fn random_routes_agree_with_oracle_when_nodes_run_out() {
     agrees_with_oracle(0x6861_6c6c, 64, 256, 60_000);
+}
+
+/// Groups of /48s, of each of which all but one are withdrawn: nothing is left of the pages that the
+/// neighbors needed.
+#[test]
+fn neighbors_that_are_withdrawn_take_their_nodes_along() {
+    for len in [24, 33, 40, 48, 64, 100, 128] {
+        let mut fib = fib(1024, 4096);
+        // Of `group`, every other prefix.
+        let member = |group: u32, number: u32| {
+            let addr = 0x2001 << 112 | u128::from(group) << 100;
+            Prefix::new(addr | u128::from(number) << (129 - len), len as u8).unwrap()
+        };
+        let (groups, members) = (if len > 28 { 256 } else { 1 }, 8);
+        for group in 0..groups {
+            for number in 0..members {
+                fib.insert(member(group, number), Entry::new(16, false))
+                    .unwrap();
+            }
+            for number in 1..members {
+                fib.remove(member(group, number)).unwrap();
+            }
+            let retired = fib.retired();
+            fib.reclaim(retired);
+        }
+        fits_its_routes(&fib);
+        let usage = fib.usage();
+        // One for the second byte and what follows it.
+        assert!(usage.pages.used() <= 17, "/{len}: {fib:?}");
+    }
 }
 
 #[test]
