@@ -1,6 +1,7 @@
 //! Token buckets (RFC 2697): so many at once, so many a second. All workers draw on the same
 //! buckets, since they protect something that all of them share.
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tables::interface::INTERFACES;
@@ -60,6 +61,35 @@ impl Allowance {
     }
 }
 
+/// Buckets of senders: one that floods empties its own bucket and not those of the others.
+#[derive(Debug)]
+pub(crate) struct BySender {
+    buckets: Box<[TokenBucket]>,
+    /// So that nobody can tell whose bucket is also somebody else's.
+    secret: u64,
+}
+
+impl BySender {
+    /// Senders share a bucket where their hashes agree in so many values.
+    const BUCKETS: usize = 1 << 10;
+
+    /// Full buckets: tokens a second and at once, for each.
+    pub(crate) fn new(rate: u64, burst: u64) -> Self {
+        let bucket = |_| TokenBucket::new(rate, burst);
+        BySender {
+            buckets: (0..Self::BUCKETS).map(bucket).collect(),
+            secret: RandomState::new().hash_one(0) | 1,
+        }
+    }
+
+    /// Takes a token of a sender at TSC `now`. False if its bucket is empty.
+    pub(crate) fn take(&self, sender: u64, now: u64) -> bool {
+        let mixed = (sender ^ sender >> 32).wrapping_mul(self.secret);
+        let bucket = (mixed ^ mixed >> 29).wrapping_mul(self.secret) >> 54;
+        self.buckets[bucket as usize & (Self::BUCKETS - 1)].take(now)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +115,19 @@ mod tests {
                 .count()
         };
         assert_eq!([taken(1), taken(2), taken(3)], [4, 2, 0]);
+    }
+
+    #[test]
+    fn a_sender_that_floods_leaves_others_their_tokens() {
+        let buckets = BySender::new(10, 4);
+        let taken = |sender| (0..9).filter(|_| buckets.take(sender, 1 << 40)).count();
+        let others = (0..1000).map(|sender| sender << 20);
+        assert_eq!(taken(u64::MAX), 4);
+        let refused = others
+            .filter(|&sender| !buckets.take(sender, 1 << 40))
+            .count();
+        // At most those that share the bucket; 1 in 1024 do.
+        assert!(refused < 20, "{refused} of 1000 found no token");
     }
 
     #[test]

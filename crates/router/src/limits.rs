@@ -1,6 +1,6 @@
 //! Limits on what all workers together do in a second.
 
-use crate::bucket::{Allowance, TokenBucket};
+use crate::bucket::{Allowance, BySender, TokenBucket};
 use crate::punt::{Class, allowances};
 use crate::{icmp, neighbor};
 
@@ -11,13 +11,13 @@ pub struct Limits {
     pub(crate) asks: Allowance,
     /// On packets to the host, by class.
     pub(crate) host: [Allowance; Class::COUNT],
-    /// On ICMP errors.
+    /// On ICMP errors other than "fragmentation needed".
     pub(crate) icmp4: TokenBucket,
     /// On ICMPv6 errors other than "packet too big".
     pub(crate) icmp6: TokenBucket,
-    /// On "packet too big", apart (Linux does not limit it at all): without it a connection stands
-    /// still.
-    pub(crate) too_big: TokenBucket,
+    /// On "packet too big" and "fragmentation needed", by sender (Linux does not limit them at all):
+    /// without them a connection stands still.
+    pub(crate) too_big: BySender,
 }
 
 impl Limits {
@@ -28,7 +28,7 @@ impl Limits {
             host: allowances(),
             icmp4: icmp::allowance(),
             icmp6: icmp::allowance(),
-            too_big: icmp::allowance(),
+            too_big: icmp::too_big_allowance(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use graph::Pkt;
 use wire::eth;
 
-use crate::bucket::TokenBucket;
+use crate::bucket::{BySender, TokenBucket};
 
 /// Most errors of a kind a second, and at once, as Linux's `icmp_msgs_per_sec` and
 /// `icmp_msgs_burst`.
@@ -13,6 +13,16 @@ const BURST: u64 = 50;
 /// The allowance of all workers together for a kind of errors.
 pub(crate) fn allowance() -> TokenBucket {
     TokenBucket::new(RATE, BURST)
+}
+
+/// Most messages of "too big" that a sender is told a second, and at once: one is enough for each of
+/// its connections, and all senders together cannot make a worker send nothing else.
+const TOO_BIG_RATE: u64 = 100;
+const TOO_BIG_BURST: u64 = 50;
+
+/// The allowance of each sender for packets that are too big.
+pub(crate) fn too_big_allowance() -> BySender {
+    BySender::new(TOO_BIG_RATE, TOO_BIG_BURST)
 }
 
 /// Writes down why, for the node behind the edge `next`, which makes the error.

@@ -64,14 +64,19 @@ impl Errors {
         if d.has(Flag::OURS) || !allowed(out.pool().bytes_of(d), d.l3 as usize) {
             return Next::NotAllowed;
         }
-        let Some(source) = source(cx, out.pool(), d) else {
+        let sender = sender(out.pool(), d);
+        let Some(source) = source(cx, sender) else {
             return Next::NoSource;
         };
-        if !cx.limits.icmp4.take(out.now()) {
+        let error = Error::from_number(d.argument());
+        let granted = match error {
+            Error::TooBig(_) => cx.limits.too_big.take(sender.into(), out.now()),
+            _ => cx.limits.icmp4.take(out.now()),
+        };
+        if !granted {
             return Next::RateLimited;
         }
         out.bufs().cut_chain(d);
-        let error = Error::from_number(d.argument());
         self.id = self.id.wrapping_add(1);
         let id = self.id;
         let mut p = Pkt::new(out.pool(), d);
@@ -116,11 +121,16 @@ fn is_host(address: u32) -> bool {
     address != 0 && address != u32::MAX && address >> 28 != 0xe && address >> 24 != 127
 }
 
+/// Who sent the packet.
+fn sender(pool: &Pool, d: &Desc) -> u32 {
+    let packet = pool.bytes_of(d).get(d.l3 as usize..);
+    let header = packet.and_then(ip4::Header::parse);
+    header.map_or(0, |(h, _)| h.src())
+}
+
 /// The source of the error: the address that the route to the sender names, or one of its interface
 /// (RFC 1812 section 4.3.2.4), or else any own address.
-fn source(cx: &Cx, pool: &Pool, d: &Desc) -> Option<u32> {
-    let packet = pool.bytes_of(d).get(d.l3 as usize..)?;
-    let sender = ip4::Header::parse(packet)?.0.src();
+fn source(cx: &Cx, sender: u32) -> Option<u32> {
     let adjacency = cx.groups.bucket(cx.fib.lookup(sender).group(), 0);
     let of_path = cx.adjacencies.source(adjacency).and_then(u32::of);
     of_path.or_else(|| cx.snapshot().ip4_source())

@@ -56,15 +56,17 @@ fn answer(cx: &Cx, out: &mut Emit<'_, Next>, d: &mut Desc) -> Next {
     if d.has(Flag::OURS) || !allowed(out.pool().bytes_of(d), d.l3 as usize) {
         return Next::NotAllowed;
     }
-    let Some(source) = source(cx, out.pool(), d) else {
+    let sender = sender(out.pool(), d);
+    let Some(source) = source(cx, d.rx_if, sender) else {
         return Next::NoSource;
     };
     let error = Error::from_number(d.argument());
-    let allowance = match error {
-        Error::TooBig(_) => &cx.limits.too_big,
-        _ => &cx.limits.icmp6,
+    let granted = match error {
+        // A network of its own is what a sender has at least (RFC 6177).
+        Error::TooBig(_) => cx.limits.too_big.take((sender >> 64) as u64, out.now()),
+        _ => cx.limits.icmp6.take(out.now()),
     };
-    if !allowance.take(out.now()) {
+    if !granted {
         return Next::RateLimited;
     }
     out.bufs().cut_chain(d);
@@ -111,17 +113,22 @@ fn allowed(bytes: &[u8], l3: usize) -> bool {
     !is_group(bytes) && !icmp && !no_host && !Ipv6Addr::from(h.dst).is_multicast()
 }
 
+/// Who sent the packet.
+fn sender(pool: &Pool, d: &Desc) -> u128 {
+    let packet = pool.bytes_of(d).get(d.l3 as usize..);
+    let header = packet.and_then(ip6::Header::parse);
+    header.map_or(0, |(h, _)| u128::from_be_bytes(h.src))
+}
+
 /// The source of the error (RFC 4443 section 2.2, c): the address that the route to the sender
 /// names, or as in Linux the best one for the sender on the interface that its packet came in by,
 /// which is the one that traceroute is to show.
-fn source(cx: &Cx, pool: &Pool, d: &Desc) -> Option<Ipv6Addr> {
-    let packet = pool.bytes_of(d).get(d.l3 as usize..)?;
-    let sender = u128::from_be_bytes(ip6::Header::parse(packet)?.0.src);
+fn source(cx: &Cx, rx_if: u16, sender: u128) -> Option<Ipv6Addr> {
     let adjacency = cx.groups.bucket(cx.ip6.lookup(&sender).group(), 0);
     let of_path = cx.adjacencies.source(adjacency).and_then(u128::of);
     of_path
         .map(Ipv6Addr::from)
-        .or_else(|| cx.snapshot().ip6_source(d.rx_if, sender.into()))
+        .or_else(|| cx.snapshot().ip6_source(rx_if, sender.into()))
 }
 
 /// Cuts off Ethernet padding, and bytes that do not fit into the error.

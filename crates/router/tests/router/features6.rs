@@ -11,7 +11,6 @@ use wire::ip;
 
 use crate::features::{Log, LogIn, LogOut, Passing, features, take};
 use crate::harness::*;
-use crate::ip6::{neighbor6, wired};
 use crate::ip6_nodes::{self, NEAR, between, good, prepared};
 
 edges! {
@@ -62,7 +61,7 @@ fn logging() -> (Lab, [Log; 2]) {
         table
     };
     let lab = Lab::with_table(1, 64, 8192, None, table).wired();
-    (prepared(wired(lab)).add_host(), logs)
+    (prepared(wired6(lab)).add_host(), logs)
 }
 
 /// Packets that come in by interface 1, and whether features see them.

@@ -2,19 +2,59 @@
 //!
 //! `PARSHALL_FUZZ_ROUNDS` and `PARSHALL_FUZZ_SEED` make a run longer, or a different one.
 
+use std::net::Ipv6Addr;
+
 use tables::random::Random;
 use wire::craft::Packet;
+use wire::ip;
 
 use crate::harness::*;
-use crate::sound::{lab, round};
+use crate::sound::{WAITING, lab, round};
 
 fn number(variable: &str, default: u64) -> u64 {
     let value = std::env::var(variable).ok();
     value.and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
-/// Good packets to begin with.
+/// Good packets of both families to begin with.
 fn corpus() -> Vec<Vec<u8>> {
+    let mut packets = corpus4();
+    packets.extend(corpus6());
+    packets
+}
+
+/// IPv6 destinations of every kind: forwarded, to be resolved, own, spread, decisions, none.
+const DESTINATIONS6: [&str; 8] = [
+    "2001:db8:4800::1",
+    WAITING,
+    "2001:db8:1::1",
+    "2001:db8:6200::7",
+    "2001:db8:6000::1",
+    "2001:db8:6100::1",
+    "2001:db8:9900::1",
+    "fe80::2",
+];
+
+fn corpus6() -> Vec<Vec<u8>> {
+    let address = |text: &str| text.parse::<Ipv6Addr>().unwrap();
+    let (from, far) = (address("2001:db8:1::2"), address(DESTINATIONS6[0]));
+    let to_us = |p: Packet| p.macs(host_mac(1, 2), own_mac(1));
+    let udp = |to: Ipv6Addr| to_us(Packet::udp6((from, 1025), (to, 12)));
+    let mut packets: Vec<_> = DESTINATIONS6.iter().map(|to| udp(address(to))).collect();
+    packets.extend([
+        to_us(Packet::tcp6((from, 40000), (far, 80), 2, 7, 0)),
+        to_us(Packet::echo_request6(from, far, 1, 2)),
+        to_us(Packet::raw6(from, far, 47).payload(&[7; 100])),
+        udp(far).ttl(1),
+        udp(far).extension(ip::HOP_BY_HOP, &[0, 1, 4, 0, 0, 0, 0]),
+        udp(far).extension(ip::DESTINATION_OPTIONS, &[0, 1, 4, 0, 0, 0, 0]),
+        udp(far).extension(ip::FRAGMENT, &[0, 5, 1, 0, 0, 0, 9]),
+    ]);
+    packets.extend([66, 590, 591, 1294, 1514, 1515, 3000, 9230].map(|n| udp(far).frame_len(n)));
+    packets.into_iter().map(|packet| packet.frame()).collect()
+}
+
+fn corpus4() -> Vec<Vec<u8>> {
     let from = addr(1, 2);
     let to_us = |p: Packet| p.macs(host_mac(1, 2), own_mac(1));
     let mut packets = vec![
@@ -51,6 +91,13 @@ fn mutate(random: &mut Random, frame: &mut Vec<u8>) {
             1 | 2 => frame[random.below(bytes.min(54)) as usize] ^= 1 << random.below(8),
             3 => frame.truncate(random.below(bytes + 1) as usize),
             4 => frame.extend((0..random.below(200)).map(|i| i as u8)),
+            _ if frame.get(12) == Some(&0x86) => {
+                let to = DESTINATIONS6[random.below(8) as usize].parse::<Ipv6Addr>();
+                if let (Some(place), Ok(to)) = (frame.get_mut(38..54), to) {
+                    place.copy_from_slice(&to.octets());
+                    place[15] ^= random.below(4) as u8;
+                }
+            }
             _ => {
                 let to = [
                     FAR,
@@ -65,7 +112,8 @@ fn mutate(random: &mut Random, frame: &mut Vec<u8>) {
             }
         }
     }
-    if frame.len() >= 34 && random.below(4) > 0 {
+    let is_ip4 = frame.len() >= 34 && frame[14] >> 4 == 4;
+    if is_ip4 && random.below(4) > 0 {
         seal(frame);
     }
     frame.truncate(graph::pool::MAX_PACKET);
@@ -100,5 +148,8 @@ fn random_packets_through_the_graph() {
         }
         let from = if random.below(10) == 0 { 4 } else { 1 };
         round(&mut lab, from, received);
+    }
+    for node in ["icmp4-error", "icmp6-error"] {
+        assert!(lab.edge(node, "Lookup") > 0, "{node} was not reached");
     }
 }

@@ -10,7 +10,6 @@ use wire::craft::Packet;
 use wire::{ip, pcap};
 
 use crate::harness::*;
-use crate::ip6::neighbor6;
 use crate::ip6_nodes::{self, NEAR, address, between, good};
 
 fn directory() -> PathBuf {

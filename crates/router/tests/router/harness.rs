@@ -2,7 +2,7 @@
 //! for.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use graph::memory_port::MemoryPort;
 use graph::worker::Worker;
@@ -29,6 +29,11 @@ pub fn addr(interface: u8, host: u8) -> u32 {
 /// The same as an address.
 pub fn ip(interface: u8, host: u8) -> IpAddr {
     Ipv4Addr::from(addr(interface, host)).into()
+}
+
+/// An IPv6 address.
+pub fn ip6(text: &str) -> IpAddr {
+    text.parse().unwrap()
 }
 
 /// Our Ethernet address on an interface.
@@ -66,6 +71,13 @@ pub fn via(interface: u16, host: u8) -> Path {
     }
 }
 
+pub fn via6(interface: u16, gateway: &str) -> Path {
+    Path {
+        gateway: Some(ip6(gateway)),
+        ..on_link(interface)
+    }
+}
+
 pub fn on_link(interface: u16) -> Path {
     Path {
         interface,
@@ -89,6 +101,39 @@ pub fn neighbor(interface: u16, host: u8) -> Change {
         address: ip(interface as u8, host),
         mac: host_mac(interface, host),
     }
+}
+
+/// An IPv6 neighbor at the Ethernet address of host 66.
+pub fn neighbor6(interface: u16, address: &str) -> Change {
+    Change::NeighborSet {
+        interface,
+        address: ip6(address),
+        mac: host_mac(interface, 66),
+    }
+}
+
+/// Adds what the kernel has when `2001:db8:ID::1/64` is configured on interfaces 1 to 3.
+pub fn wired6(mut lab: Lab) -> Lab {
+    for id in 1..=3 {
+        let own: Ipv6Addr = format!("2001:db8:{id}::1").parse().unwrap();
+        let local = Address {
+            scope: 253,
+            ..Address::new(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1), 64)
+        };
+        let ip4 = Address::new(ip(id as u8, 1), 24);
+        lab.apply(vec![
+            Change::AddressesSet {
+                interface: id,
+                addresses: vec![Address::new(own, 64), local, ip4],
+            },
+            route(
+                &format!("2001:db8:{id}::/64"),
+                Route::Forward(vec![on_link(id)]),
+            ),
+            route(&format!("{own}/128"), Route::Local),
+        ]);
+    }
+    lab
 }
 
 /// The address `10.0.id.1/24` on an interface.

@@ -93,6 +93,27 @@ fn errors_are_rationed() {
     lab.check_buffers(0);
 }
 
+/// Nobody's path MTU discovery stops because another sender floods.
+#[test]
+fn fragmentation_needed_is_rationed_by_sender() {
+    let mut lab = Lab::new();
+    let long = |host: u32| {
+        let packet = Packet::udp((addr(1, 0) | host, 1025), (FAR, 12)).fragment(0x4000);
+        let packet = packet.macs(host_mac(1, 2), own_mac(1)).frame_len(1515);
+        packet.frame()
+    };
+    lab.receive(1, vec![long(2); 2000]);
+    let limited = lab.edge("icmp4-error", "RateLimited");
+    assert!(limited > 1900, "{limited}");
+    lab.receive(1, (3..=102).map(long));
+    // Those few that share the bucket.
+    assert!(lab.edge("icmp4-error", "RateLimited") - limited < 5);
+    lab.receive(1, [udp(FAR).ttl(1).frame()]);
+    assert_eq!(lab.edge("ip4-rewrite", "TtlExpired"), 1);
+    let sent = lab.edge("icmp4-error", "Lookup");
+    assert!(sent > 100, "an allowance of its own: {sent}");
+}
+
 /// The limit is one for all workers: each receives more than it allows.
 #[test]
 fn errors_are_rationed_over_all_workers() {

@@ -1,32 +1,13 @@
 //! IPv6 in the state: routes and their next hops, neighbors, sources; and IPv4 by IPv6 neighbors.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
 use router::ip::show::{Adjacency, Query, Route as Shown, fib, fib_list};
 use router::neighbor::show::neighbors;
 use router::show::{addresses, memory};
-use router::{Address, Change, Event, Family, Path, Route};
+use router::{Change, Event, Family, Path, Route};
 
 use crate::harness::*;
-
-fn ip6(text: &str) -> IpAddr {
-    text.parse().unwrap()
-}
-
-pub fn via6(interface: u16, gateway: &str) -> Path {
-    Path {
-        gateway: Some(ip6(gateway)),
-        ..on_link(interface)
-    }
-}
-
-pub fn neighbor6(interface: u16, address: &str) -> Change {
-    Change::NeighborSet {
-        interface,
-        address: ip6(address),
-        mac: host_mac(interface, 66),
-    }
-}
 
 fn gone6(interface: u16, address: &str) -> Change {
     Change::NeighborDelete {
@@ -37,31 +18,7 @@ fn gone6(interface: u16, address: &str) -> Change {
 
 /// What the kernel has when `2001:db8:ID::1/64` is configured on interfaces 1 to 3.
 pub fn lab() -> Lab {
-    wired(Lab::new())
-}
-
-/// The same in a router of one's own.
-pub fn wired(mut lab: Lab) -> Lab {
-    for id in 1..=3 {
-        let own: Ipv6Addr = format!("2001:db8:{id}::1").parse().unwrap();
-        let local = Address {
-            scope: 253,
-            ..Address::new(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1), 64)
-        };
-        let ip4 = Address::new(ip(id as u8, 1), 24);
-        lab.apply(vec![
-            Change::AddressesSet {
-                interface: id,
-                addresses: vec![Address::new(own, 64), local, ip4],
-            },
-            route(
-                &format!("2001:db8:{id}::/64"),
-                Route::Forward(vec![on_link(id)]),
-            ),
-            route(&format!("{own}/128"), Route::Local),
-        ]);
-    }
-    lab
+    wired6(Lab::new())
 }
 
 fn longest(lab: &Lab, address: &str) -> Option<Shown> {

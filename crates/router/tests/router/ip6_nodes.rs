@@ -8,7 +8,7 @@ use wire::craft::Packet;
 use wire::{eth, icmp6, ip, ip6};
 
 use crate::harness::*;
-use crate::ip6::{lab as networks, neighbor6, via6};
+use crate::ip6::lab as networks;
 
 /// A sender on interface 1, and a destination behind interface 2.
 pub const NEAR: &str = "2001:db8:1::2";
@@ -277,7 +277,7 @@ fn no_error_about_errors_and_what_has_no_one_sender() {
     lab.takes(later.frame(), "icmp6-error", "Lookup");
 }
 
-/// "Packet too big" is not held back by a flood of others.
+/// "Packet too big" is not held back by a flood of others, nor by another sender's of the same.
 #[test]
 fn errors_are_limited_apart() {
     let mut lab = lab();
@@ -288,4 +288,15 @@ fn errors_are_limited_apart() {
     let frame = good().frame_len(1515).frame();
     lab.receive(1, [frame.clone()]);
     assert_eq!(error(&lab, &frame), (2, 0, 1500));
+    // A host takes the allowance of its network, not of others.
+    let long = |network: u32| {
+        let src = format!("2001:db8:1:{network:x}::7");
+        between(&src, FAR).frame_len(1515).frame()
+    };
+    lab.receive(1, vec![long(0); 2000]);
+    let before = lab.edge("icmp6-error", "RateLimited");
+    assert!(before > 2900, "{before}");
+    lab.receive(1, (1..=100).map(long));
+    // Those few that share the bucket.
+    assert!(lab.edge("icmp6-error", "RateLimited") - before < 5);
 }

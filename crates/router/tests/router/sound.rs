@@ -1,5 +1,5 @@
-//! What must hold whatever a router receives: nothing leaks, and all that leaves is well-formed and
-//! was received.
+//! What must hold whatever a router receives, of either family: nothing leaks, and all that leaves is
+//! well-formed and was received.
 
 use std::collections::HashMap;
 
@@ -7,11 +7,13 @@ use router::{Change, Interface, Route};
 
 use super::harness::*;
 
-/// A router with ways of every kind: a small link, several next hops, decisions, a host interface (number
-/// 4, of 1).
+/// A router with ways of every kind, in both families: a small link, several next hops, decisions, a
+/// host interface (number 4, of 1). Each IPv4 way `N.0.0.0/8` has a twin `2001:db8:N00::/40`.
 pub fn lab() -> Lab {
-    let mut lab = Lab::with_host();
+    let mut lab = wired6(Lab::with_host());
     let ecmp = Route::Forward(vec![via(2, 2), via(3, 2)]);
+    let hosts = [2, 3].map(|id| format!("2001:db8:{id}::2"));
+    let ecmp6 = Route::Forward(vec![via6(2, &hosts[0]), via6(3, &hosts[1])]);
     lab.apply(vec![
         Change::InterfaceSet(Interface {
             mtu: 576,
@@ -20,47 +22,98 @@ pub fn lab() -> Lab {
         route("60.0.0.0/8", Route::Blackhole),
         route("61.0.0.0/8", Route::Prohibit),
         route("62.0.0.0/8", ecmp),
+        neighbor6(2, &hosts[0]),
+        neighbor6(3, &hosts[1]),
+        route(
+            "2001:db8:4800::/40",
+            Route::Forward(vec![via6(2, &hosts[0])]),
+        ),
+        route("2001:db8:6000::/40", Route::Blackhole),
+        route("2001:db8:6100::/40", Route::Prohibit),
+        route("2001:db8:6200::/40", ecmp6),
     ]);
     lab
 }
 
-/// What goes in, by what stays the same on the way: addresses, identification, protocol.
-fn key(ip: &[u8]) -> Vec<u8> {
-    [&ip[4..6], &ip[9..10], &ip[12..20]].concat()
+/// What stays the same on the way: IPv4 addresses, identification, protocol; IPv6 all but the hop
+/// limit. And the TTL or hop limit.
+fn key(ip: &[u8]) -> Option<(Vec<u8>, u8)> {
+    match ip.first()? >> 4 {
+        6 => Some(([ip.get(..7)?, ip.get(8..40)?].concat(), ip[7])),
+        _ => Some((
+            [ip.get(4..6)?, &[*ip.get(9)?], ip.get(12..20)?].concat(),
+            ip[8],
+        )),
+    }
 }
 
-/// The TTLs that went in with each key.
+/// The IPv6 neighbor that comes and goes.
+pub const WAITING: &str = "2001:db8:2::9";
+
+/// The TTLs or hop limits that went in with each key.
 type Seen = HashMap<Vec<u8>, Vec<u8>>;
 
 /// A frame that left by a routed interface.
 fn check(frame: &[u8], interface: u16, mtu: usize, seen: &Seen) {
     assert!(frame.len() >= 34, "{frame:02x?}");
     assert_eq!(frame[6..12], own_mac(interface).0);
-    assert!(frame[0] & 1 == 0 && frame[12..14] == [8, 0]);
+    assert_eq!(frame[0] & 1, 0);
     let ip = &frame[14..];
-    let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
-    assert_eq!(ip[0], 0x45);
-    assert!((20..=ip.len()).contains(&total) && total <= mtu, "{total}");
+    let ((total, ours), mtu) = match [frame[12], frame[13]] {
+        [8, 0] => (ip4(ip), mtu),
+        // RFC 8200 section 5: every link carries so many.
+        [0x86, 0xdd] => (ip6(ip), mtu.max(1280)),
+        other => panic!("ethertype {other:02x?}"),
+    };
+    assert!(total <= ip.len() && total <= mtu, "{total}");
     assert!(
         ip.len() == total || frame.len() <= 60,
         "{} bytes",
         frame.len()
     );
-    assert_eq!(wire::checksum::of(&ip[..20]), 0);
-    let ours = ip[9] == 1 && ip[8] == 64 && [3, 11].contains(&ip[20]);
-    if ours && wire::checksum::of(&ip[20..total]) == 0 && total >= 48 {
+    if ours {
         return;
     }
-    let ttls = &seen[&key(ip)];
-    assert!(ttls.contains(&(ip[8] + 1)), "ttl {} of {ttls:?}", ip[8]);
+    let (key, ttl) = key(ip).unwrap();
+    assert!(
+        seen[&key].contains(&(ttl + 1)),
+        "ttl {ttl} of {:?}",
+        seen[&key]
+    );
+}
+
+/// Length of an IPv4 packet, and whether it is an ICMP error of the router's own.
+fn ip4(ip: &[u8]) -> (usize, bool) {
+    let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+    assert_eq!(ip[0], 0x45);
+    assert!(total >= 20);
+    assert_eq!(wire::checksum::of(&ip[..20]), 0);
+    let error = ip[9] == 1 && ip[8] == 64 && total >= 48 && [3, 11].contains(&ip[20]);
+    (total, error && wire::checksum::of(&ip[20..total]) == 0)
+}
+
+/// The same of an IPv6 packet.
+fn ip6(ip: &[u8]) -> (usize, bool) {
+    let (header, content) = wire::ip6::Header::parse(ip).unwrap();
+    assert_eq!(ip[0] >> 4, 6);
+    let length = usize::from(header.payload_len());
+    let error = header.next_header == wire::ip::ICMP6 && header.hop_limit == 64 && length >= 48;
+    let message = content.get(..length).unwrap_or_default();
+    let proto = wire::ip::ICMP6;
+    let sum = wire::checksum::pseudo_header(header.src, header.dst, proto, length).with(message);
+    let sum = sum.checksum();
+    (
+        40 + length,
+        error && (1..=3).contains(&message[0]) && sum == 0,
+    )
 }
 
 /// Interface `from` (1 or 4) receives these frames; a neighbor that packets wait for comes and
 /// goes.
 pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
     let mut seen = Seen::new();
-    for frame in received.iter().filter(|frame| frame.len() >= 34) {
-        seen.entry(key(&frame[14..])).or_default().push(frame[22]);
+    for (key, ttl) in received.iter().filter_map(|frame| key(frame.get(14..)?)) {
+        seen.entry(key).or_default().push(ttl);
     }
     let count = received.len();
     lab.receive(from, received.clone());
@@ -83,20 +136,24 @@ pub fn round(lab: &mut Lab, from: u16, received: Vec<Vec<u8>>) {
     lab.sent(2).iter().for_each(|f| check(f, 2, 1500, &seen));
     lab.sent(3).iter().for_each(|f| check(f, 3, 576, &seen));
     assert_eq!(lab.cables[&from].waiting(), 0, "{count} packets");
-    lab.apply(vec![neighbor(2, 9)]);
+    lab.apply(vec![neighbor(2, 9), neighbor6(2, WAITING)]);
     lab.sent(2).iter().for_each(|f| check(f, 2, 1500, &seen));
-    lab.apply(vec![Change::NeighborDelete {
+    let gone = [ip(2, 9), WAITING.parse().unwrap()].map(|address| Change::NeighborDelete {
         interface: 2,
-        address: ip(2, 9),
-    }]);
+        address,
+    });
+    lab.apply(gone.into());
     let held = held(lab);
     lab.check_buffers(held);
 }
 
 /// Packets that wait for a neighbor.
 fn held(lab: &Lab) -> usize {
-    let nodes = &lab.router.workers[0].counters.nodes;
-    let (_, counters) = nodes.iter().find(|(name, _)| *name == "ip4-arp").unwrap();
-    let left: u64 = counters.edges.iter().map(|e| e.get()).sum();
-    (counters.packets.get() - left) as usize
+    let nodes = lab.router.workers[0].counters.nodes.iter();
+    let waiting = nodes.filter(|(name, _)| ["ip4-arp", "ip6-discover-neighbor"].contains(name));
+    let held = |(_, counters): &(_, std::sync::Arc<graph::counters::NodeCounters>)| {
+        let left: u64 = counters.edges.iter().map(|e| e.get()).sum();
+        (counters.packets.get() - left) as usize
+    };
+    waiting.map(held).sum()
 }
