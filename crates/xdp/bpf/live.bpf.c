@@ -208,11 +208,22 @@ static __always_inline void step(struct var *v)
 	}
 }
 
+/* The `len` bytes of the head from `at` on; 0: they are not all in it.
+ *
+ * The offset is opaque to the compiler, so that it compares the very register that it adds. It may
+ * otherwise merge this comparison with another one and make it of a copy, which is no bound to the
+ * verifiers of Linux 6.1 and 6.12. */
+static __always_inline __u8 *part(__u8 *head, __u64 at, __u32 len)
+{
+	asm volatile("" : "+r"(at));
+	return at <= HEAD - len ? head + at : 0;
+}
+
 static __always_inline void put(__u8 *head, struct var *v)
 {
-	__u8 *p = head + (v->at & (HEAD - 1));
+	__u8 *p = part(head, v->at, 4);
 
-	if (v->at > HEAD - 4)
+	if (!p)
 		return;
 	if (v->width == 1)
 		*p = v->value;
@@ -226,26 +237,26 @@ static __always_inline void put(__u8 *head, struct var *v)
  * little-endian. The number of the next packet stays in the head. */
 static __always_inline void put_mark(__u8 *head, __u32 at)
 {
-	__u8 *p = head + (at & (HEAD - 1));
+	__u8 *p = part(head, at, MARK);
 
-	if (at <= HEAD - MARK)
+	if (p)
 		*(__u64 *)(p + 8) = bpf_ktime_get_ns() - live.epoch;
 }
 
 static __always_inline void count_mark(__u8 *head, __u32 at)
 {
-	__u8 *p = head + (at & (HEAD - 1));
+	__u8 *p = part(head, at, MARK);
 
-	if (at <= HEAD - MARK)
+	if (p)
 		*(__u32 *)(p + 4) += 1;
 }
 
 static __always_inline void fix_checksum(__u8 *head, __u32 at)
 {
-	__u8 *ip = head + (at & (HEAD - 1));
+	__u8 *ip = at ? part(head, at, IP4_LEN) : 0;
 	__u64 sum;
 
-	if (!at || at > HEAD - IP4_LEN)
+	if (!ip)
 		return;
 	*(__u16 *)(ip + 10) = 0;
 	sum = (__u64)LOAD32(ip) + LOAD32(ip + 4) + LOAD32(ip + 8) + LOAD32(ip + 12) + LOAD32(ip + 16);
