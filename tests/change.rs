@@ -244,6 +244,55 @@ fn assert_untouched(monitor: &Process) {
     assert!(touched.is_empty(), "what stayed was touched: {touched:#?}");
 }
 
+/// To the kernel an IPv6 address with another prefix length is the one that is there.
+#[test]
+fn an_ipv6_address_changes_its_length() {
+    if skipped("an_ipv6_address_changes_its_length", &["ip"]) {
+        return;
+    }
+    let alone = crate::harness::alone();
+    let netns = Netns::create("router").expect("root makes namespaces");
+    spare_links(&netns);
+    netns
+        .ip_batch("address add 2001:db8:77::1/64 dev x0 nodad\nroute add 16.9.0.0/16 dev p0\n")
+        .expect("what is another's");
+    let yaml = |length: u8, more: &str| {
+        format!(
+            "interfaces:\n  x0: {{ addresses: [ '2001:db8:9::1/{length}'{more} ] }}\n\
+             \x20 t0: {{ lcp: t0, addresses: [ '2001:db8:10::1/{length}' ] }}\nports: {{ t0: {{ tap: {{}} }} }}\n\
+             loopbacks: {{ loop0: {{ addresses: [ '2001:db8:11::1/{length}' ] }} }}\n"
+        )
+    };
+    let is = |length: u8| {
+        let devices = [("x0", 9), ("t0", 10), ("loop0", 11)];
+        devices.iter().all(|(device, net)| {
+            let shown = netns.ip(&format!("-6 address show dev {device}")).unwrap();
+            let (host, whole) = (format!("2001:db8:{net}::1/"), format!("::1/{length} "));
+            shown.matches(&host).count() == 1 && shown.contains(&whole)
+        })
+    };
+    let router = Router::start(&netns, &yaml(64, ""));
+    assert!(is(64), "{:#?}", state(&netns));
+    for length in [48, 64, 128] {
+        becomes(&router, &yaml(length, ""));
+        // At once, not when somebody looks for what is missing.
+        assert!(is(length), "{length}: {:#?}", state(&netns));
+    }
+    // Somebody else has it with another length; a later step fails.
+    let route = "routes: [ { prefix: 16.9.0.0/16, blackhole: yes } ]\n";
+    for (b, what) in [
+        (yaml(64, ", '2001:db8:77::1/48'"), "2001:db8:77::1/64"),
+        (yaml(64, "") + route, "16.9.0.0/16"),
+    ] {
+        let why = change(&router, &b).expect_err("it cannot");
+        assert!(why.contains(what), "{why}");
+        assert!(why.contains("everything is as it was before"), "{why}");
+        assert!(is(128), "{:#?}", state(&netns));
+    }
+    assert!(has(&netns, "address show dev x0", &["2001:db8:77::1/64"]));
+    drop((router, netns, alone));
+}
+
 #[test]
 fn what_cannot_be_done_is_taken_back() {
     if skipped("what_cannot_be_done_is_taken_back", &["ip"]) {

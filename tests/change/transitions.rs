@@ -42,7 +42,7 @@ fn varied(random: &mut Random, fixed: &str) -> String {
             format!("10.{net}.0.1/24"),
             format!("10.{net}.0.{}/24", random.one_of(&[2, 3])),
             format!("10.{net}.1.1/{}", random.one_of(&[24, 25])),
-            format!("'2001:db8:{net}::1/64'"),
+            format!("'2001:db8:{net}::1/{}'", random.one_of(&[48, 64])),
         ];
         let some: Vec<_> = all.into_iter().filter(|_| random.below(2) == 0).collect();
         if !some.is_empty() {

@@ -111,6 +111,44 @@ fn addresses_of_others_are_used_and_stay() {
     assert!(!netns.ip("address show dev pa").contains("2001:db8:9::1"));
 }
 
+/// To the kernel an IPv6 address with another prefix length is the same address, which is there.
+#[test]
+fn an_address_with_another_length_is_not_there() {
+    let test = "an_address_with_another_length_is_not_there";
+    let Some((netns, mut requests)) = place(test) else {
+        return;
+    };
+    let pa = index(&netns, "pa");
+    let has = |address: &str| netns.ip("address show dev pa").contains(address);
+    assert!(
+        requests
+            .give_address(pa, ip("10.1.0.1"), 25)
+            .expect("it is another")
+    );
+    let given = requests.give_address(pa, ip("2001:db8:1::1"), 48);
+    let why = given.expect_err("somebody else's is in the way");
+    assert_eq!(why.kind(), std::io::ErrorKind::AlreadyExists);
+    assert!(why.to_string().contains("2001:db8:1::1/64"), "{why}");
+    assert!(has("2001:db8:1::1/64") && !has("2001:db8:1::1/48"));
+    if testbed::lacks(test, (5, 18), "does not say who made an address") {
+        return;
+    }
+    for address in ["2001:db8:7::1", "fe80::7"] {
+        for (old, new) in [(64, 48), (48, 64)] {
+            assert!(requests.give_address(pa, ip(address), old).expect("new"));
+            assert!(!requests.give_address(pa, ip(address), old).expect("there"));
+            requests
+                .give_address(pa, ip(address), new)
+                .expect_err("the other length");
+            requests.take_address(pa, ip(address), old).expect("ours");
+            assert!(requests.give_address(pa, ip(address), new).expect("free"));
+            assert!(has(&format!("{address}/{new}")));
+            requests.take_address(pa, ip(address), new).expect("ours");
+            assert!(!has(address));
+        }
+    }
+}
+
 #[test]
 fn routes_are_made_replaced_found_and_removed() {
     let test = "routes_are_made_replaced_found_and_removed";

@@ -188,8 +188,13 @@ impl Daemon {
         }
         for slot in &self.interfaces.slots {
             if let Some(open) = slot.open() {
-                // One that is going away takes none; it gets them when it is there again.
-                let _ = give_addresses(requests, open.ifindex, &slot.config);
+                match give_addresses(requests, open.ifindex, &slot.config) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                        warn!("interface {}: {error}", slot.config.name);
+                    }
+                    // One that is going away takes none; it gets them when it is there again.
+                    _ => {}
+                }
             }
         }
         let links = self.links();

@@ -1,8 +1,6 @@
 //! A configuration as items, with all that follows from defaults.
 
-use crate::config::{
-    Address, Config, Entry, EntryKind, Hop, Interface, Route, State, View, Workers,
-};
+use crate::config::{Config, Entry, EntryKind, Hop, Interface, Route, State, View, Workers};
 
 use super::item::{Field, Items, Key, Table, Value};
 
@@ -298,9 +296,4 @@ impl Value {
             _ => 0,
         }
     }
-}
-
-/// Whether two addresses differ only in their prefix length.
-pub(super) fn same_host(one: &Address, other: &Address) -> bool {
-    one.address == other.address && one.length != other.length
 }

@@ -1,14 +1,12 @@
 //! The order of things.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
 
 use serde::Serialize;
 
 use crate::config::{Address, State};
 
 use super::item::{Field, Item, Items, Key, Table, Value, claims, needs};
-use super::items::same_host;
 
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,22 +189,36 @@ fn is_late(key: &Key, to: &Items) -> bool {
     match key {
         // An interface that changes its ACLs is never without.
         Key::Acl(_) | Key::PrefixList(_) => true,
-        // An address that changes its prefix length is never missing.
-        Key::Address(name, address) => {
-            let first = Address {
-                address: Ipv4Addr::UNSPECIFIED.into(),
-                length: 0,
-            };
-            let others = to.range(Key::Address(name.clone(), first)..);
-            let mut others = others.map_while(|(key, _)| match key {
-                Key::Address(of, other) if of == name => Some(other),
-                _ => None,
-            });
-            others.any(|other| same_host(address, other))
-        }
         Key::Sflow | Key::Workers | Key::Netns | Key::Control => true,
-        _ => false,
+        key => other_length(key, to).is_some(),
     }
+}
+
+/// The same address of the same interface with another prefix length.
+///
+/// To the kernel an IPv4 address with another length is another address, and the new one comes
+/// before the old one goes. Of an IPv6 address a device has one length at a time: the old one has
+/// to go first, and the new one comes at once.
+fn other_length<'i>(key: &Key, items: &'i Items) -> Option<&'i Key> {
+    let Key::Address(name, address) = key else {
+        return None;
+    };
+    let host = |length| {
+        let address = Address { length, ..*address };
+        Key::Address(name.clone(), address)
+    };
+    let lengths = items.range(host(0)..=host(u8::MAX));
+    let mut others = lengths.map(|(other, _)| other);
+    others.find(|other| *other != key)
+}
+
+/// What comes at once in place of a removed item, which cannot be there beside it.
+fn successor<'i>(key: &Key, to: &'i Items) -> Option<&'i Key> {
+    let Key::Address(_, address) = key else {
+        return None;
+    };
+    let other = other_length(key, to);
+    other.filter(|_| address.address.is_ipv6())
 }
 
 /// Whether one value can become the other without being removed.
@@ -266,8 +278,9 @@ fn rank(key: &Key, value: &Value) -> u8 {
     }
 }
 
-/// Where a step stands within its phase.
-type Order = (u8, u8, i16, Key);
+/// Where a step stands within its phase. The last part has what makes room come before what takes
+/// it.
+type Order = (u8, u8, i16, Key, bool);
 
 fn order(phase: Phase, action: &Action, from: &Items, to: &Items) -> Order {
     let key = action.key().clone();
@@ -281,18 +294,25 @@ fn order(phase: Phase, action: &Action, from: &Items, to: &Items) -> Order {
     match (phase, action) {
         (Phase::Prune, Action::Remove(item)) => {
             let inner = -depth(from);
-            (u8::MAX - rank(&key, &item.value), 0, inner, key)
+            (u8::MAX - rank(&key, &item.value), 0, inner, key, false)
         }
+        (Phase::Sync, Action::Remove(item)) if let Some(successor) = successor(&key, to) => (
+            rank(&key, &item.value),
+            1,
+            depth(to),
+            successor.clone(),
+            false,
+        ),
         // What is removed late goes when everything else is done, users first.
         (Phase::Sync, Action::Remove(item)) => {
             let rank = rank(&key, &item.value);
-            (100, u8::MAX - rank, 0, key)
+            (100, u8::MAX - rank, 0, key, false)
         }
         (_, Action::Create(item)) => {
             let outer = depth(to);
             let grows = u8::from(!is_down(&item.value));
             let outer = if grows == 0 { -outer } else { outer };
-            (rank(&key, &item.value), grows, outer, key)
+            (rank(&key, &item.value), grows, outer, key, true)
         }
         (
             _,
@@ -305,9 +325,9 @@ fn order(phase: Phase, action: &Action, from: &Items, to: &Items) -> Order {
                 (_, new) => is_down(new),
             };
             let inner = if shrinks { -depth(to) } else { depth(to) };
-            (rank(&key, new), u8::from(!shrinks), inner, key)
+            (rank(&key, new), u8::from(!shrinks), inner, key, true)
         }
-        (_, Action::Remove(item)) => (rank(&key, &item.value), 0, 0, key),
+        (_, Action::Remove(item)) => (rank(&key, &item.value), 0, 0, key, false),
     }
 }
 
@@ -323,7 +343,11 @@ fn interrupts(action: &Action, from: &Items, to: &Items) -> Option<String> {
         Action::Remove(Item { key, value, .. }) => match (key, value) {
             (Key::Of(_, Field::Mac), _) => of(key),
             // Another length of the address is there already.
-            (Key::Address(..), _) if is_late(key, to) && !to.contains_key(key) => None,
+            (Key::Address(..), _)
+                if is_late(key, to) && successor(key, to).is_none() && !to.contains_key(key) =>
+            {
+                None
+            }
             (Key::Of(..) | Key::Input(_) | Key::Output(_), _) => None,
             // A route that comes back is missing meanwhile.
             (Key::Route(table, ..), Value::Route { via }) if to.contains_key(key) => {

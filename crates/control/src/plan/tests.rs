@@ -13,6 +13,8 @@ const CONFIGS: &[&str] = &[
     "interfaces: { e0: { mtu: 9000, lcp: a, addresses: [ 10.0.0.1/24 ] }, e1: { lcp: b } }",
     // Names swapped; an address with another length.
     "interfaces: { e0: { mtu: 1400, lcp: b, addresses: [ 10.0.0.1/25 ] }, e1: { lcp: a } }",
+    "interfaces: { e0: { addresses: [ 10.0.0.1/26, 2001:db8::1/48, 2001:db8:1::1/48 ] } }",
+    "interfaces: { e0: { addresses: [ 2001:db8::1/64, 2001:db8:1::1/64 ], vrf: red } }\nvrfs: { red: { table: 10 } }",
     // Names in a chain; an address on another interface.
     "interfaces: { e0: { lcp: c }, e1: { lcp: b, addresses: [ 10.0.0.1/24 ] }, e2: { lcp: a } }",
     "interfaces: { e0: { mtu: 9000, sub-interfaces: { 5: { mtu: 9000 }, 6: { mtu: 3000, encapsulation: { dot1q: 5, inner-dot1q: 6 } } } } }",
@@ -117,6 +119,7 @@ impl Machine {
                 let bridged = matches!(member, Some(Value::BridgeMember { bvi: false, .. }));
                 assert!(!connected && !bridged, "{name} has an address in layer 2");
             }
+            self.has_one_length(key);
             let Value::Sub { parent, .. } = value else {
                 continue;
             };
@@ -137,6 +140,22 @@ impl Machine {
                 "{key:?} is up, {parent} not"
             );
         }
+    }
+
+    /// A device has an IPv6 address once, whatever its prefix length.
+    fn has_one_length(&self, key: &Key) {
+        let Key::Address(name, address) = key else {
+            return;
+        };
+        let is_it = |other: &&Key| match other {
+            Key::Address(of, other) => of == name && other.address == address.address,
+            _ => false,
+        };
+        let lengths = self.0.keys().filter(is_it).count();
+        assert!(
+            lengths == 1 || address.address.is_ipv4(),
+            "{name} has {address} with {lengths} lengths"
+        );
     }
 }
 
@@ -290,6 +309,27 @@ fn nothing_is_forgotten() {
     assert_eq!(
         steps(&acls("10.0.0.0/8"), &acls("10.1.0.0/16")),
         ["change acl ab 1 source: 10.0.0.0/8 -> 10.1.0.0/16"]
+    );
+}
+
+/// A device has an IPv6 address with one length at a time.
+#[test]
+fn an_ipv6_address_that_changes_its_length_is_back_at_once() {
+    let text = |length: u8| {
+        format!(
+            "interfaces: {{ e0: {{ addresses: [ 2001:db8::1/{length}, 2001:db8:1::1/{length}, 10.0.0.1/24 ] }} }}\n\
+             routes: [ {{ prefix: '::/0', via: 2001:db8::2 }} ]"
+        )
+    };
+    let steps = steps(&text(64), &text(48));
+    assert_eq!(
+        steps,
+        [
+            "remove interface e0 address 2001:db8::1/64: main table  (interrupts e0)",
+            "create interface e0 address 2001:db8::1/48: main table",
+            "remove interface e0 address 2001:db8:1::1/64: main table  (interrupts e0)",
+            "create interface e0 address 2001:db8:1::1/48: main table"
+        ]
     );
 }
 

@@ -25,16 +25,15 @@ pub(super) fn check(c: &mut Checker<'_>) {
         for (index, address) in entry.addresses.iter().enumerate() {
             spelled(c, entry, index, address);
             // Each link has the link-local network for itself.
-            if !address.is_link_local() {
-                let group = groups
-                    .entry((entry.vrf, address.address.is_ipv4()))
-                    .or_default();
-                group.push(Claim {
-                    entry,
-                    index,
-                    address: *address,
-                });
-            }
+            let alone = address.is_link_local().then_some(&entry.name);
+            let group = groups
+                .entry((entry.vrf, address.address.is_ipv4(), alone))
+                .or_default();
+            group.push(Claim {
+                entry,
+                index,
+                address: *address,
+            });
         }
     }
     let mut clashes: Vec<_> = groups

@@ -306,6 +306,10 @@ fn addresses() {
                 "interface b IP address 2001:db8::1/64 conflicts with another",
             ],
         ),
+        (
+            "interfaces: { a: { addresses: [ fe80::1/64, fe80::1/10 ] }, b: { addresses: [ fe80::1/64 ] } }",
+            &["interface a IP address fe80::1/10 conflicts with another"],
+        ),
     ]);
     assert_valid(&[
         "interfaces: { a: { addresses: [ 10.0.0.1/24, 10.0.0.2/24, 10.0.0.1/24 ] } }",

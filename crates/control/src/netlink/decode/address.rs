@@ -7,6 +7,7 @@ use kernel::netlink::u32_at;
 use router::change::Address;
 
 use super::{bits, ip};
+use crate::netlink::PROTOCOL;
 
 /// What RTM_NEWADDR and RTM_DELADDR say: an address and the index of its device.
 pub fn address(payload: &[u8]) -> Option<(u32, Address)> {
@@ -47,7 +48,10 @@ pub fn given_address(payload: &[u8]) -> Option<(u32, IpAddr, u8, u8)> {
     )?;
     let protocol = attributes.find(IFA_PROTO);
     let protocol = protocol.and_then(|value| value.first().copied());
+    let protocol = protocol.unwrap_or(0);
     let permanent = u32::from(header.flags) & libc::IFA_F_PERMANENT != 0;
-    let given = address.is_ipv4() || permanent && header.scope != libc::RT_SCOPE_LINK;
-    given.then_some((header.link, address, header.length, protocol.unwrap_or(0)))
+    // Where a link-local one carries no mark of ours, nobody knows whether the kernel has made it.
+    let given = header.scope != libc::RT_SCOPE_LINK || protocol == PROTOCOL;
+    let given = address.is_ipv4() || permanent && given;
+    given.then_some((header.link, address, header.length, protocol))
 }

@@ -65,25 +65,61 @@ impl Requests {
     /// already.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// AlreadyExists: the device has that IPv6 address with another prefix length; what else the
+    /// kernel reports.
     pub fn add_address(&mut self, link: u32, address: IpAddr, length: u8) -> io::Result<()> {
-        self.add(add(link, address, length)).map(drop)
+        let request = add(link, address, length);
+        self.add(request, link, address, length).map(drop)
     }
 
     /// Adds an address to a device with our mark. False: the device has it already, and it stays
     /// whose it is.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// As [`add_address`](Self::add_address).
     pub fn give_address(&mut self, link: u32, address: IpAddr, length: u8) -> io::Result<bool> {
-        self.add(add(link, address, length).attribute(IFA_PROTO, &[PROTOCOL]))
+        let request = add(link, address, length).attribute(IFA_PROTO, &[PROTOCOL]);
+        self.add(request, link, address, length)
     }
 
-    fn add(&mut self, request: Builder) -> io::Result<bool> {
+    fn add(
+        &mut self,
+        request: Builder,
+        link: u32,
+        address: IpAddr,
+        length: u8,
+    ) -> io::Result<bool> {
         match self.0.command(request) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            done => done.map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            done => return done.map(|()| true),
         }
+        match self.length_of(link, address, length)? {
+            Some(its) if its != length => Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                format!(
+                    "the device has it as {address}/{its}, and IPv6 allows one prefix length of an \
+                     address: remove that one (`ip address del`), or write {address}/{its}"
+                ),
+            )),
+            _ => Ok(false),
+        }
+    }
+
+    /// The prefix length of an address that a device has, whoever made it: `wanted` if it has that
+    /// one too.
+    fn length_of(&mut self, link: u32, address: IpAddr, wanted: u8) -> io::Result<Option<u8>> {
+        let mut found = None;
+        let (family, _) = bytes(address);
+        let request = AddressHeader::of(family).message(libc::RTM_GETADDR);
+        self.0.dump(request, |message| {
+            let Some((its_link, its)) = decode::device_address(message.payload) else {
+                return;
+            };
+            if (its_link, its.address) == (link, address) && found != Some(wanted) {
+                found = Some(its.length);
+            }
+        })?;
+        Ok(found)
     }
 
     /// Takes from a device an address that we have given it, and no other: an IPv4 address that came
