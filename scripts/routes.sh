@@ -1,16 +1,25 @@
 #!/bin/bash
 # How long a million routes take from the kernel into the tables, and how many changes a second go
-# by under traffic. Prints the figures of two of the system tests, run with the release binary.
-# Needs root for network namespaces.
+# by under traffic. Prints the figures of two of the system tests, run with the release binary by
+# `run-tests`. Needs root for network namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tests=$(cargo test --release --package app --test system --no-run --message-format=json |
-    sed -n 's/.*"name":"system".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
+built() {
+    cargo "$@" --message-format=json-render-diagnostics |
+        sed -n 's/.*"name":"\(system\|run-tests\)".*"executable":"\([^"]*\)".*/\1 \2/p'
+}
+declare -A program
+while read -r name path; do program[$name]=$path; done < <(
+    built test --release --package app --test system --no-run
+    built build --release --package testbed --bin run-tests
+)
+list=$(mktemp)
+trap 'rm -f "$list"' EXIT
+printf '%s\t' routes "$PWD/crates/app" "${program[system]}" --include-ignored --test-threads=1 --exact \
+    routes::a_full_table_is_learned routes::changes_under_traffic_lose_nothing | sed 's/\t$/\n/' >"$list"
 sudo=
 [ "$(id -u)" = 0 ] || ! command -v sudo >/dev/null || sudo=sudo
-
-for test in routes::a_full_table_is_learned routes::changes_under_traffic_lose_nothing; do
-    $sudo "$tests" --include-ignored --exact --show-output "$test" |
-        sed -n -e '/^SKIP /p' -e 's/^[a-z_]*: //p' -e '/panicked/,/^$/p'
-done
+$sudo "${program[run-tests]}" --full-dispatcher "$list" |
+    sed -n -e '/^SKIP /p' -e '/^FAILED /p' -e 's/^\(a_full_table_is_learned\|changes_under_traffic_lose_nothing\): //p' \
+        -e '/panicked/,/^$/p'

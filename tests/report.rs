@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::harness::{Directory, Netns, PARSHALL, Spawn, alone, command, patience, skipped, until};
+use crate::harness::{
+    Directory, Netns, PARSHALL, Process, Spawn, alone, command, patience, skipped, until,
+};
 
 /// Opens a page in a namespace without any network, and returns the document after its scripts have
 /// run, with what the page's scripts said.
@@ -83,36 +85,68 @@ fn assert_run(result: &Value, dut: &str) {
     );
 }
 
+/// Starts a lab, which must be alone on the machine, and waits until it is.
+fn start_lab(words: &[&str]) -> Process {
+    // It leaves the dispatcher full.
+    drop(alone());
+    let lab = Spawn::new(PARSHALL).args(["lab", "--quick"]).args(words);
+    let lab = lab.start().expect("the binary starts");
+    let us = format!("process {},", lab.pid());
+    let begun = until(20 * patience(), || lab::alone::holder().starts_with(&us));
+    assert!(begun, "{}", lab.log());
+    lab
+}
+
+/// Runs a lab; its result.
+fn result_of(lab: &mut Process, json: &Path) -> Value {
+    lab.wait(4 * patience()).expect("it ends");
+    let text = std::fs::read_to_string(json);
+    let text = text.unwrap_or_else(|_| panic!("no result: {}", lab.log()));
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// No kernel refuses what a lab needs: each row has a result, and live frames make it where they
+/// should.
+#[test]
+#[ignore = "for other kernels: make test-kernels"]
+fn lab_has_a_result_in_each_row() {
+    if skipped("lab_has_a_result_in_each_row", &["ip", "ethtool"]) {
+        return;
+    }
+    let directory = Directory::new();
+    let json = directory.path().join("result.json");
+    let mut lab = start_lab(&["--json", &json.display().to_string()]);
+    let result = result_of(&mut lab, &json);
+    let runs = result["runs"].as_array().expect("runs");
+    assert_eq!(runs.len(), 3, "{result}");
+    for run in runs {
+        let word = |key: &str| run[key].as_str().unwrap_or_default();
+        let rate = run["saturation_pps"].as_f64().unwrap_or_default() / 1e6;
+        let (dut, io, sender) = (word("dut"), word("io"), word("sender"));
+        println!("\nLAB {dut} {io}: {rate:.2} Mpps by {sender}");
+        assert!(rate > 0.0, "{run}\n{}", lab.log());
+        assert!(io != "veth" || sender == "live", "{run}\n{}", lab.log());
+    }
+}
+
 #[test]
 fn lab_compares_and_reports() {
     if skipped("lab_compares_and_reports", &["ip", "ethtool", "chromium"]) {
         return;
     }
-    let _alone = alone();
     let directory = Directory::new();
     let (json, page) = (
         directory.path().join("result.json"),
         directory.path().join("report.html"),
     );
-    let mut lab = Spawn::new(PARSHALL)
-        .args(["lab", "--quick", "--io", "veth"])
-        .args([
-            "--json",
-            &json.display().to_string(),
-            "-o",
-            &page.display().to_string(),
-        ])
-        .start()
-        .expect("the binary starts");
-    lab.wait(4 * patience()).expect("it ends");
+    let [to_json, to_page] = [&json, &page].map(|file| file.display().to_string());
+    let mut lab = start_lab(&["--io", "veth", "--json", &to_json, "-o", &to_page]);
+    let result = result_of(&mut lab, &json);
     assert!(
         lab.log().contains("one way, 64 B many flows"),
         "{}",
         lab.log()
     );
-    let text =
-        std::fs::read_to_string(&json).unwrap_or_else(|_| panic!("no result: {}", lab.log()));
-    let result: Value = serde_json::from_str(&text).expect("JSON");
     assert!(
         result["generator"]["ceiling_pps"].as_f64() > Some(0.0),
         "{result}"
@@ -143,11 +177,7 @@ fn killed_lab_is_cleared_away() {
     if skipped("killed_lab_is_cleared_away", &["ip", "ethtool"]) {
         return;
     }
-    let _alone = alone();
-    let mut lab = Spawn::new(PARSHALL)
-        .args(["lab", "--quick", "--dut", "kernel"])
-        .start()
-        .expect("the binary starts");
+    let mut lab = start_lab(&["--dut", "kernel"]);
     let name = format!("parshall-lab-{}-", lab.pid());
     let ours = || command::run(&["ip", "netns"]).expect("ip").contains(&name);
     assert!(

@@ -73,6 +73,11 @@ impl Lab {
         }
         needs::check()?;
         cleanup::on_signal()?;
+        let _alone = lab::alone(|holder| {
+            output::tell(&format!(
+                "parshall: waiting for {holder}, which must be alone\n"
+            ));
+        })?;
         let result = compare::run(&options, &mut Shown::new())?;
         self.say(&text::comparison(&result));
         self.say(&text::published());

@@ -6,6 +6,7 @@
 //! is ever touched. The laboratory runs the binary `parshall`; it links neither the router nor its
 //! ports.
 
+pub mod alone;
 mod capture;
 pub mod cleanup;
 pub mod command;
@@ -24,6 +25,7 @@ pub mod programs;
 pub mod unprivileged;
 pub mod veth;
 
+pub use alone::{Alone, alone};
 pub use error::Error;
 pub use kernel::process::ends_with_starter;
 pub use netns::Netns;

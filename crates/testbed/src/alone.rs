@@ -1,87 +1,49 @@
-//! One at a time on the whole machine.
+//! One at a time on the whole machine, which changes nothing of the kernel's code.
 
 use std::cell::RefCell;
-use std::fs::{self, File, TryLockError};
-use std::io::{Read, Seek, Write};
-use std::path::Path;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
 
-use lab::patience;
-
-const LOCK: &str = "/run/parshall/alone.lock";
-/// Longer than all tests take together that hold the lock.
-const LIMIT: Duration = Duration::from_secs(20 * 60);
+use crate::dispatcher;
 
 /// Nobody else on this machine attaches or detaches an XDP program or sends live frames while this
-/// is held, if all who do so hold it. The kernel lets go of it whatever becomes of the process.
+/// is held, if all who do so hold it.
 #[derive(Debug)]
-pub struct Alone(#[expect(dead_code, reason = "it is locked until it is closed")] Arc<File>);
+pub struct Alone(#[expect(dead_code, reason = "it is held until it is dropped")] Arc<lab::Alone>);
 
 thread_local! {
     /// What this thread has locked.
-    static HELD: RefCell<Weak<File>> = const { RefCell::new(Weak::new()) };
+    static HELD: RefCell<Weak<lab::Alone>> = const { RefCell::new(Weak::new()) };
 }
 
-/// Waits until nobody else, neither another thread nor another process, is [`Alone`].
+/// Waits until nobody else, neither another thread nor another process, is [`Alone`], and makes
+/// sure that the kernel's XDP dispatcher is full ([`dispatcher`]), which it then is as long as this
+/// process lives.
 ///
 /// A test that attaches, detaches or sends live frames takes it before it sets up anything and
-/// holds it to its end: a kernel that changes its own code (each attach does) while another
-/// processor runs through it may die of it. A thread that has it already gets it again at once, so
-/// that what needs it can take it for itself.
+/// holds it to its end: a kernel that changes its own code (each attach does, unless the dispatcher
+/// is full) while another processor runs through it may die of it. A thread that has it already
+/// gets it again at once, so that what needs it can take it for itself.
+///
+/// A test whose child process takes [`lab::alone`](fn@lab::alone) drops this before it starts the child.
 ///
 /// # Panics
-/// If `/run/parshall` cannot be written to (needs root), or after 20 minutes; says who holds it.
+/// If `/run/parshall` cannot be written to (needs root), or after 20 minutes, with who holds it; if
+/// the dispatcher cannot be filled, with why.
 pub fn alone() -> Alone {
-    let held = HELD.with_borrow(Weak::upgrade);
-    let file = held.unwrap_or_else(|| {
-        let file = Arc::new(lock());
-        HELD.set(Arc::downgrade(&file));
-        file
+    let held = HELD.with_borrow(Weak::upgrade).unwrap_or_else(|| {
+        let alone = lab::alone(|_| ()).unwrap_or_else(|e| panic!("{e}"));
+        dispatcher::keep_full(&alone).unwrap_or_else(|e| panic!("dispatcher: {e}"));
+        let held = Arc::new(alone);
+        HELD.set(Arc::downgrade(&held));
+        held
     });
-    Alone(file)
-}
-
-fn lock() -> File {
-    let directory = Path::new(LOCK).parent().expect("it is in a directory");
-    fs::create_dir_all(directory).expect("root may write to /run");
-    let mut options = File::options();
-    let options = options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(LOCK).expect("root may write to /run");
-    let end = Instant::now() + patience(LIMIT);
-    loop {
-        match file.try_lock() {
-            Ok(()) => break,
-            Err(TryLockError::Error(e)) => panic!("{LOCK}: {e}"),
-            Err(TryLockError::WouldBlock) => {
-                assert!(Instant::now() < end, "{LOCK} is held by {}", holder());
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        }
-    }
-    // Only for whoever has waited too long.
-    let name = format!(
-        "process {}, {}",
-        std::process::id(),
-        std::thread::current().name().unwrap_or("a thread")
-    );
-    let written = file
-        .set_len(0)
-        .and_then(|()| file.rewind())
-        .and_then(|()| file.write_all(name.as_bytes()));
-    written.expect("root may write to /run");
-    file
-}
-
-fn holder() -> String {
-    let mut text = String::new();
-    let read = File::open(LOCK).and_then(|mut file| file.read_to_string(&mut text));
-    read.map_or_else(|e| e.to_string(), |_| text)
+    Alone(held)
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+    use std::time::Duration;
 
     use super::*;
 
@@ -99,7 +61,8 @@ mod tests {
                         // Again, and it is still held after that.
                         drop(alone());
                         assert_eq!(inside.fetch_add(1, SeqCst), 0);
-                        assert!(holder().starts_with(&format!("process {}", std::process::id())));
+                        let holder = lab::alone::holder();
+                        assert!(holder.starts_with(&format!("process {}", std::process::id())));
                         std::thread::sleep(Duration::from_millis(2));
                         inside.fetch_sub(1, SeqCst);
                         turns.fetch_add(1, SeqCst);
@@ -108,5 +71,18 @@ mod tests {
             }
         });
         assert_eq!(turns.into_inner(), 12);
+    }
+
+    /// Also where nobody else has filled it.
+    #[test]
+    fn who_is_alone_has_a_full_dispatcher() {
+        if !crate::root("who_is_alone_has_a_full_dispatcher") {
+            return;
+        }
+        let _alone = alone();
+        assert_eq!(
+            crate::bpf::filling().expect("bpftool").len(),
+            dispatcher::PLACES
+        );
     }
 }

@@ -5,7 +5,9 @@
 //! Only tests use it.
 
 mod alone;
+pub mod bpf;
 mod directory;
+pub mod dispatcher;
 mod release;
 
 pub use alone::{Alone, alone};

@@ -32,7 +32,7 @@ fn objects_are_those_of_the_sources() {
         .arg(&out)
         .output()
         .expect("the script runs");
-    let same = ["live", "receiver", "router", "sink"].map(|name| {
+    let same = ["live", "pass", "receiver", "router", "sink"].map(|name| {
         let object = format!("{name}.bpf.o");
         let fresh = std::fs::read(out.join(&object)).ok();
         (
@@ -59,7 +59,13 @@ fn objects_are_those_of_the_sources() {
 #[test]
 fn maps_are_defined_by_their_types() {
     let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
-    for (name, maps) in [("live", 0), ("receiver", 1), ("router", 11), ("sink", 1)] {
+    for (name, maps) in [
+        ("live", 0),
+        ("pass", 0),
+        ("receiver", 1),
+        ("router", 11),
+        ("sink", 1),
+    ] {
         let elf = std::fs::read(bpf.join(format!("{name}.bpf.o"))).expect("is committed");
         let object = aya_obj::Object::parse(&elf).expect("is an object");
         let (variables, defined): (Vec<_>, Vec<_>) = object

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tables::Sizes;
 use tables::interface::INTERFACES;
+use testbed::{Alone, alone};
 use xdp::{Counters, Router};
 
 /// As large as any test needs them.
@@ -20,16 +21,20 @@ pub const SIZES: Sizes = Sizes {
 
 static ONLY: Mutex<Option<Router>> = Mutex::new(None);
 
-/// The router of a test, whose tables are empty at first and whose counters count from then on. A
-/// test that is [`alone`](testbed::alone) is so before it takes this.
+/// The router of a test, whose tables are empty at first and whose counters count from then on.
+///
+/// Whoever has it is [`alone`]: to run a program once is an attachment too, to the kernel.
 pub struct Tables {
     router: MutexGuard<'static, Option<Router>>,
     before: Vec<Counters>,
+    _alone: Alone,
 }
 
 impl Tables {
     /// Waits until no other test of this program has them.
     pub fn take() -> Self {
+        // Before the tables, as tests do that need it for more than these.
+        let alone = alone();
         let mut only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
         let router = only.get_or_insert_with(|| Router::new(SIZES).expect("tables"));
         clear(router);
@@ -38,6 +43,7 @@ impl Tables {
         Self {
             before: before.collect(),
             router: only,
+            _alone: alone,
         }
     }
 

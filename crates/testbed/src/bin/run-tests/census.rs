@@ -10,7 +10,9 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::{bpf, memory, seconds};
+use testbed::bpf;
+
+use crate::{memory, seconds};
 
 /// Memory that may be missing afterwards, in KiB: the kernel loads modules, and keeps pages for the
 /// next process. The smallest set of a router's tables is more.

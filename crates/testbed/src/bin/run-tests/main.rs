@@ -5,10 +5,8 @@
 //! followed, not through a pipe that an orphan could hold open; its orphans become children of this
 //! process, which ends them; what cannot be ended is named and not waited for.
 
-mod bpf;
 mod census;
 mod command;
-mod dispatcher;
 mod dump;
 mod kernel;
 mod list;
@@ -22,24 +20,24 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use testbed::dispatcher::{self, Full, PLACES};
+
 use census::Census;
-use dispatcher::Full;
 use program::Program;
 use report::{Report, say};
 
-const USAGE: &str = "usage: run-tests [--cleanup PROGRAM] [--full-dispatcher OBJECT] LIST [FILTER...]
+const USAGE: &str = "usage: run-tests [--cleanup PROGRAM] [--full-dispatcher] LIST [FILTER...]
 
 Runs the test programs of LIST, those whose name contains a FILTER if there is one. A line of LIST is
 a program's name, the directory to run it in, the executable and its arguments, separated by tabs.
 
-  --cleanup PROGRAM          as root, runs `PROGRAM cleanup` first, and after each program that had
-                             to be ended
-  --full-dispatcher OBJECT   as root, keeps the kernel's XDP dispatcher full, by programs of this
-                             object file
+  --cleanup PROGRAM   as root, runs `PROGRAM cleanup` first, and after each program that had to be
+                      ended
+  --full-dispatcher   as root, keeps the kernel's XDP dispatcher full
 
 PARSHALL_TEST_LIMIT    seconds that a program may take (600), times PARSHALL_PATIENCE
 PARSHALL_TEST_SETTLE   seconds that the kernel may take to free what was used (10), times
@@ -49,7 +47,7 @@ RUST_TEST_THREADS      threads of a program; if not set, one for each processor,
 #[derive(Default)]
 struct Arguments {
     cleanup: Option<PathBuf>,
-    full_dispatcher: Option<PathBuf>,
+    full_dispatcher: bool,
     list: PathBuf,
     filters: Vec<String>,
 }
@@ -61,7 +59,7 @@ impl Arguments {
             let word = words.next()?;
             match word.as_str() {
                 "--cleanup" => arguments.cleanup = Some(words.next()?.into()),
-                "--full-dispatcher" => arguments.full_dispatcher = Some(words.next()?.into()),
+                "--full-dispatcher" => arguments.full_dispatcher = true,
                 _ if word.starts_with('-') => return None,
                 _ => {
                     arguments.list = word.into();
@@ -140,7 +138,7 @@ impl Run {
             }
         }
         say(&format!("\n{}", memory.end()));
-        let alone = full.map_or(Ok(true), Full::end).unwrap_or_else(|e| {
+        let alone = self.empty_dispatcher(full).unwrap_or_else(|e| {
             report.fail("dispatcher", &e);
             false
         });
@@ -161,12 +159,36 @@ impl Run {
         }
     }
 
-    /// Keeps the dispatcher full, if there is an object file for that.
+    /// Keeps the dispatcher full, if that is wanted.
     fn fill_dispatcher(&self) -> Result<Option<Full>, String> {
-        let object = self.arguments.full_dispatcher.as_deref();
-        match object.filter(|_| self.root) {
-            Some(object) => dispatcher::fill(object).map(Some),
-            None => Ok(None),
+        if !(self.root && self.arguments.full_dispatcher) {
+            return Ok(None);
         }
+        let alone = take_lock()?;
+        let start = Instant::now();
+        let full = dispatcher::fill(&alone)?;
+        if let Some(holder) = full.holder() {
+            tasks::except(holder);
+            let took = start.elapsed().as_secs_f64();
+            say(&format!(
+                "dispatcher: full, by {PLACES} programs, in {took:.1} s"
+            ));
+        }
+        Ok(Some(full))
     }
+
+    /// Lets go of it. True: no other run goes on.
+    fn empty_dispatcher(&self, full: Option<Full>) -> Result<bool, String> {
+        let Some(full) = full else {
+            return Ok(true);
+        };
+        let alone = take_lock()?;
+        full.end(&alone)
+    }
+}
+
+/// Nobody attaches or detaches while the dispatcher is filled or emptied.
+fn take_lock() -> Result<lab::Alone, String> {
+    let waits = |holder: &str| say(&format!("dispatcher: waiting for {holder}"));
+    lab::alone(waits).map_err(|e| e.to_string())
 }

@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use lab::command;
 use serde_json::Value;
-
-use crate::command;
 
 /// Name of the programs that keep the dispatcher full.
 pub const FILLING: &str = "parshall_full";
 /// Beginnings of the names of programs that bpftool and libbpf load themselves to look at the
 /// kernel, and of ours.
 const OWN: &[&str] = &["pid_iter", "libbpf_", FILLING];
+
+/// bpftool never takes so long.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Something in the kernel.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,10 +25,8 @@ pub struct Object {
 
 /// Runs `bpftool KIND show`.
 fn show(kind: &str) -> Result<Vec<Value>, String> {
-    let text = command::output(
-        &["bpftool", "-j", kind, "show"],
-        lab::patience(Duration::from_secs(30)),
-    )?;
+    let argv = ["bpftool", "-j", kind, "show"];
+    let text = command::run_within(LIMIT, &argv, "").map_err(|e| e.to_string())?;
     serde_json::from_str(&text).map_err(|e| format!("bpftool {kind} show: {e}"))
 }
 
@@ -65,9 +65,30 @@ pub fn objects() -> Result<Vec<Object>, String> {
 /// # Errors
 /// As [`objects`].
 pub fn filling() -> Result<Vec<u64>, String> {
-    let programs = show("prog")?.into_iter();
-    let filling = programs.filter(|program| program["name"] == FILLING);
-    Ok(filling
+    Ok(numbers(
+        show("prog")?.iter().filter(|p| p["name"] == FILLING),
+    ))
+}
+
+/// Numbers of all other XDP programs that are attached: they have a link, or no process holds them
+/// and yet they are there.
+///
+/// # Errors
+/// As [`objects`].
+pub fn attached() -> Result<Vec<u64>, String> {
+    let (programs, links) = (show("prog")?, show("link")?);
+    let is_linked = |id: &Value| links.iter().any(|link| link["prog_id"] == *id);
+    let is_held = |program: &Value| program["pids"].as_array().is_some_and(|p| !p.is_empty());
+    let others = programs
+        .iter()
+        .filter(|p| p["type"] == "xdp" && p["name"] != FILLING);
+    Ok(numbers(
+        others.filter(|p| is_linked(&p["id"]) || !is_held(p)),
+    ))
+}
+
+fn numbers<'a>(programs: impl Iterator<Item = &'a Value>) -> Vec<u64> {
+    programs
         .filter_map(|program| program["id"].as_u64())
-        .collect())
+        .collect()
 }
