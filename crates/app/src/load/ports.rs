@@ -22,19 +22,19 @@ pub struct TestPorts {
     pub paths: Vec<Path>,
     /// How packets are made.
     pub sender: Sender,
-    /// Why live frames were asked for and are not sent, if so.
+    /// Which ports other ones stand in for, and why, if so.
     pub fallback: Option<Fallback>,
     /// Sockets that exist because of us.
     pub sockets: Vec<String>,
     _served: Served,
 }
 
-/// What sends instead of the ports that were asked for.
+/// What sends or receives instead of the ports that were asked for.
 #[derive(Debug, Clone, Serialize)]
 pub struct Fallback {
     /// The ports that were asked for.
     pub asked: Vec<String>,
-    /// The ports that send.
+    /// The ports in their places.
     pub used: Vec<String>,
     /// What the first ones cannot do.
     pub why: String,
@@ -45,16 +45,42 @@ impl fmt::Display for Fallback {
         let (asked, used) = (self.asked.join(", "), self.used.join(", "));
         write!(
             f,
-            "{used} sends instead of {asked}, which is slower: {}",
+            "{used} in place of {asked}, which is slower: {}",
             self.why
         )
+    }
+}
+
+impl Fallback {
+    /// AF_XDP in place of ports whose work XDP programs do.
+    fn to_af_xdp(asked: Vec<&Spec>, why: &impl fmt::Display) -> Self {
+        let names = asked.iter().filter_map(|spec| spec.interface());
+        Self {
+            used: names.map(|name| format!("af_xdp:{name}")).collect(),
+            asked: asked.iter().map(ToString::to_string).collect(),
+            why: why.to_string(),
+        }
+    }
+
+    /// Says it, and adds it to what there was before.
+    fn add_to(self, all: &mut Option<Self>) {
+        crate::output::tell(&format!("parshall: {self}\n"));
+        match all {
+            Some(all) => {
+                all.asked.extend(self.asked);
+                all.used.extend(self.used);
+                all.why = format!("{}; {}", all.why, self.why);
+            }
+            None => *all = Some(self),
+        }
     }
 }
 
 impl TestPorts {
     fn new(
         paths: Vec<Path>,
-        (sender, fallback): (Sender, Option<Fallback>),
+        sender: Sender,
+        fallback: Option<Fallback>,
         mut served: Served,
     ) -> Self {
         Self {
@@ -80,14 +106,14 @@ enum Side<T> {
 /// # Errors
 /// A port that cannot do what it is to do, is taken, or is not there.
 pub fn open(ways: &[(Sending, Spec)], threads: Threads<'_>) -> Result<TestPorts, Box<dyn Error>> {
-    let mut software = Vec::new();
+    let (mut software, mut fallback) = (Vec::new(), None);
     // What counts comes first: a veth takes live frames only if its peer runs a program.
     let receivers = ways
         .iter()
-        .map(|(sending, rx)| receiver(rx, &sending.streams, &mut software))
+        .map(|(sending, rx)| receiver(rx, &sending.streams, &mut software, &mut fallback))
         .collect::<Result<Vec<_>, _>>()?;
     let sendings: Vec<&Sending> = ways.iter().map(|(sending, _)| sending).collect();
-    let (transmitters, mut served, sender) = senders(&sendings, software, threads)?;
+    let (transmitters, mut served, sender) = senders(&sendings, software, threads, &mut fallback)?;
     let receivers = receivers.into_iter().map(|side| match side {
         Side::Kernel(counter) => Box::new(counter),
         Side::Software(place) => served.receiver(place),
@@ -97,7 +123,7 @@ pub fn open(ways: &[(Sending, Spec)], threads: Threads<'_>) -> Result<TestPorts,
         .zip(receivers)
         .map(|(tx, rx)| Path { tx, rx })
         .collect();
-    Ok(TestPorts::new(paths, sender, served))
+    Ok(TestPorts::new(paths, sender, fallback, served))
 }
 
 /// Opens what sends only.
@@ -108,24 +134,23 @@ pub fn open_sender(
     sending: &Sending,
     threads: Threads<'_>,
 ) -> Result<(Box<dyn Transmitter>, TestPorts), Box<dyn Error>> {
-    let (mut transmitters, served, sender) = senders(&[sending], Vec::new(), threads)?;
+    let mut fallback = None;
+    let (mut transmitters, served, sender) =
+        senders(&[sending], Vec::new(), threads, &mut fallback)?;
     let transmitter = transmitters.pop().ok_or("nothing to send by")?;
-    Ok((transmitter, TestPorts::new(Vec::new(), sender, served)))
+    let ports = TestPorts::new(Vec::new(), sender, fallback, served);
+    Ok((transmitter, ports))
 }
 
-type Senders = (
-    Vec<Box<dyn Transmitter>>,
-    Served,
-    (Sender, Option<Fallback>),
-);
+type Senders = (Vec<Box<dyn Transmitter>>, Served, Sender);
 
 fn senders(
     sendings: &[&Sending],
     mut software: Vec<Software>,
     threads: Threads<'_>,
+    fallback: &mut Option<Fallback>,
 ) -> Result<Senders, Box<dyn Error>> {
-    let (generators, fallback) = live_generators(sendings, threads)?;
-    let mut generators = generators.into_iter();
+    let mut generators = live_generators(sendings, threads, fallback)?.into_iter();
     let mut sides = Vec::new();
     let mut sender = None;
     for sending in sendings {
@@ -146,13 +171,14 @@ fn senders(
     });
     let transmitters = transmitters.collect::<Result<_, _>>()?;
     let sender = sender.ok_or("nothing to send by")?;
-    Ok((transmitters, served, (sender, fallback)))
+    Ok((transmitters, served, sender))
 }
 
 fn receiver(
     rx: &Spec,
     streams: &[(Stream, Pps)],
     software: &mut Vec<Software>,
+    fallback: &mut Option<Fallback>,
 ) -> Result<Side<live::Counter>, Box<dyn Error>> {
     let unknown = |stream: &Stream| {
         format!(
@@ -167,68 +193,78 @@ fn receiver(
     match rx {
         Spec::Sink(name) => {
             let interface = Interface::open(name)?;
-            Ok(Side::Kernel(live::Counter::open(
-                interface.index(),
-                &matches,
-            )?))
+            match live::Counter::open(interface.index(), &matches) {
+                Ok(counter) => Ok(Side::Kernel(counter)),
+                Err(e @ xdp::Error::Verifier { .. }) => {
+                    Fallback::to_af_xdp(vec![rx], &e).add_to(fallback);
+                    expect(&Spec::AfXdp(name.clone()), streams, software)
+                }
+                Err(e) => Err(e.into()),
+            }
         }
         Spec::Live(name) => Err(format!(
             "live:{name} only sends; to receive use sink:{name} or af_xdp:{name} ({FORMS})"
         )
         .into()),
-        Spec::AfXdp(_) | Spec::Memif { .. } | Spec::Pcap(_) => {
-            let place = place(rx, software);
-            let expect = &mut software[place].expect;
-            if !expect.is_empty() {
-                return Err(
-                    format!("{rx} is given for two directions; each needs its own --rx").into(),
-                );
-            }
-            expect.extend(streams.iter().map(|(stream, _)| stream.clone()));
-            Ok(Side::Software(place))
-        }
+        Spec::AfXdp(_) | Spec::Memif { .. } | Spec::Pcap(_) => expect(rx, streams, software),
     }
 }
 
-/// One generator for everything that is to be sent by live frames, in its order; none, and why, if
-/// it cannot do it all.
+/// Lets a port in software expect these streams.
+fn expect<T>(
+    rx: &Spec,
+    streams: &[(Stream, Pps)],
+    software: &mut Vec<Software>,
+) -> Result<Side<T>, Box<dyn Error>> {
+    let place = place(rx, software);
+    let expect = &mut software[place].expect;
+    if !expect.is_empty() {
+        return Err(format!("{rx} is given for two directions; each needs its own --rx").into());
+    }
+    expect.extend(streams.iter().map(|(stream, _)| stream.clone()));
+    Ok(Side::Software(place))
+}
+
+/// One generator for everything that is to be sent by live frames, in its order; none if it cannot
+/// do it all.
 fn live_generators(
     sendings: &[&Sending],
     threads: Threads<'_>,
-) -> Result<(Vec<live::Generator>, Option<Fallback>), Box<dyn Error>> {
-    let (mut ways, mut names) = (Vec::new(), Vec::new());
+    fallback: &mut Option<Fallback>,
+) -> Result<Vec<live::Generator>, Box<dyn Error>> {
+    let (mut ways, mut asked) = (Vec::new(), Vec::new());
     for sending in sendings {
         if let Spec::Live(name) = &sending.tx {
             ways.push((Interface::open(name)?.index(), sending.streams.as_slice()));
-            names.push(name.as_str());
+            asked.push(&sending.tx);
         }
     }
     if ways.is_empty() {
-        return Ok((Vec::new(), None));
+        return Ok(Vec::new());
     }
-    let all = |kind: &str| -> Vec<String> {
-        let names = names.iter();
-        names.map(|name| format!("{kind}:{name}")).collect()
-    };
     let generators = match threads.cores {
         1 => live::Generator::open(&ways, threads.cpus.first().copied()),
         cores => Err(LiveError::DoesNotFit {
             why: format!("{cores} cores; one sends live frames"),
         }),
     };
-    match generators {
-        Ok(generators) => Ok((generators, None)),
-        Err(LiveError::DoesNotFit { why }) => {
-            let fallback = Fallback {
-                asked: all("live"),
-                used: all("af_xdp"),
-                why: format!("live frames cannot do this: {why}"),
-            };
-            crate::output::tell(&format!("parshall: {fallback}\n"));
-            Ok((Vec::new(), Some(fallback)))
+    generators.or_else(|e| {
+        let instead = Fallback::to_af_xdp(asked, &e);
+        if !is_replaceable(&e) {
+            return Err(format!("{}: {e}", instead.asked.join(", ")).into());
         }
-        Err(e) => Err(format!("{}: {e}", all("live").join(", ")).into()),
-    }
+        instead.add_to(fallback);
+        Ok(Vec::new())
+    })
+}
+
+/// Whether AF_XDP may do what live frames do not: the plan is beyond them, or this kernel refuses
+/// their program.
+fn is_replaceable(error: &LiveError) -> bool {
+    matches!(
+        error,
+        LiveError::DoesNotFit { .. } | LiveError::Xdp(xdp::Error::Verifier { .. })
+    )
 }
 
 /// The port in software that is sent by where `tx` is asked for.
@@ -255,4 +291,44 @@ fn take(
     }
     software[place].send = sending.streams.clone();
     Ok(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    fn refused() -> xdp::Error {
+        xdp::Error::Verifier {
+            program: "parshall_live",
+            source: io::Error::from_raw_os_error(libc::EACCES),
+            log: "R7 unbounded memory access".into(),
+        }
+    }
+
+    #[test]
+    fn af_xdp_does_what_the_kernel_refuses() {
+        let beyond = LiveError::DoesNotFit {
+            why: "bursts".into(),
+        };
+        assert!(is_replaceable(&beyond));
+        assert!(is_replaceable(&LiveError::Xdp(refused())));
+        // AF_XDP would fail of these too.
+        assert!(!is_replaceable(&LiveError::Xdp(xdp::Error::Permission)));
+        assert!(!is_replaceable(&LiveError::Xdp(xdp::Error::NoInterface(7))));
+    }
+
+    #[test]
+    fn what_stands_in_for_what_is_said_together() {
+        let mut all = None;
+        let (tx, rx) = (Spec::Live("a".into()), Spec::Sink("b".into()));
+        Fallback::to_af_xdp(vec![&rx], &"first").add_to(&mut all);
+        Fallback::to_af_xdp(vec![&tx], &"second").add_to(&mut all);
+        let all = all.expect("two");
+        assert_eq!(
+            all.to_string(),
+            "af_xdp:b, af_xdp:a in place of sink:b, live:a, which is slower: first; second"
+        );
+    }
 }
