@@ -98,7 +98,7 @@ struct Run {
     /// Before the mapping and the program in drop order: its thread runs the one and changes the
     /// other.
     generator: Generator,
-    _registration: Option<Registration>,
+    registration: Option<Registration>,
     variables: Mapping,
     /// The ways that send; without any the generator is paused.
     active: Mutex<Vec<usize>>,
@@ -163,7 +163,7 @@ impl Live {
             .map_err(Error::doing("starting the generator's thread"))?;
         let run = Arc::new(Run {
             generator,
-            _registration: registration,
+            registration,
             variables,
             active: Mutex::default(),
         });
@@ -273,6 +273,12 @@ impl Live {
     /// over at a stop.
     pub fn shortfall(&self) -> u64 {
         self.state().lost.load(Relaxed)
+    }
+
+    /// Whether the kernel keeps the program in mind between runs. If not (no CAP_SYS_ADMIN, no
+    /// veths) it patches its own code at each start and stop and every 0.1 s between.
+    pub fn is_registered(&self) -> bool {
+        self.run.registration.is_some()
     }
 
     /// Whether the generator still runs.

@@ -13,6 +13,10 @@ use loadgen::receive;
 use loadgen::send::BACKLOG;
 use xdp::{Live, LiveError, LivePlan, LiveStream, MAX_ROUND, Rate, Sink, StreamCount, Var};
 
+/// Said where the kernel does not keep the program between two runs.
+const UNREGISTERED: &str = "parshall: the program of live frames cannot be kept registered, which \
+    takes CAP_SYS_ADMIN and veths: the kernel changes its own code every 0.1 s meanwhile\n";
+
 /// Sends live frames through one interface.
 pub struct Generator {
     live: Live,
@@ -39,6 +43,9 @@ impl Generator {
         let (plans, own_rates): (Vec<_>, Vec<_>) =
             plans.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         let generators = Live::open(&plans, cpu)?;
+        if !generators.iter().all(Live::is_registered) {
+            crate::output::tell(UNREGISTERED);
+        }
         let generators = generators.into_iter().zip(own_rates);
         Ok(generators
             .map(|(live, own_rate)| Generator {
