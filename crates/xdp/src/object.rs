@@ -180,3 +180,47 @@ fn refused(
         log,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Each kernel's verifier is another one: `make test-kernels ARGS=quick` runs this in several.
+    #[test]
+    fn every_program_of_every_object_loads() {
+        if !testbed::root("every_program_of_every_object_loads") {
+            return;
+        }
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
+        let mut refused = Vec::new();
+        let mut loaded = Vec::new();
+        for entry in std::fs::read_dir(directory).expect("is committed") {
+            let path = entry.expect("is readable").path();
+            if path.extension() != Some("o".as_ref()) {
+                continue;
+            }
+            let elf = std::fs::read(&path).expect("is readable");
+            let object = Object::parse(&elf).expect("is an object");
+            for name in object.programs.into_keys() {
+                match Loaded::new(&elf, name.clone().leak(), &[]) {
+                    Ok(_) => loaded.push(name),
+                    Err(e) => refused.push(e.to_string()),
+                }
+            }
+        }
+        assert!(refused.is_empty(), "{}", refused.join("\n"));
+        loaded.sort();
+        assert_eq!(
+            loaded,
+            [
+                "parshall_full",
+                "parshall_live",
+                "parshall_recv",
+                "parshall_router",
+                "parshall_sink"
+            ]
+        );
+    }
+}
