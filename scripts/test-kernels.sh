@@ -17,25 +17,17 @@ kernels=()
 filters=()
 cards=()
 part=all
+write=
 for word in "$@"; do
     case $word in
     6.1 | 6.12 | newest) kernels+=("$word") ;;
+    write) write=yes ;;
     quick | cards | frr) part=$word ;;
     *) if [ $part = cards ]; then cards+=("$word"); else filters+=("$word"); fi ;;
     esac
 done
 [ ${#filters[@]} -eq 0 ] || part=programs
-# What quick and cards run: tests of tests/cards.rs whose names begin so, with tabs between.
-tests=cards::
-case $part in
-quick)
-    [ ${#kernels[@]} -gt 0 ] || kernels=(6.12)
-    cards=(virtio-net-pci)
-    tests=$'cards::what\tcards::a_load'
-    export PARSHALL_GUEST_LIMIT=${PARSHALL_GUEST_LIMIT:-170}
-    ;;
-*) [ ${#kernels[@]} -gt 0 ] || kernels=(6.1 6.12 newest) ;;
-esac
+[ ${#kernels[@]} -gt 0 ] || kernels=(6.1 6.12 newest)
 # A virtio-net that goes through the IOMMU's interface is what the kernel does zero-copy with.
 [ ${#cards[@]} -gt 0 ] || cards=(virtio-net-pci virtio-net-pci:4 virtio-net-pci,rss=on:4
     virtio-net-pci,disable-legacy=on,iommu_platform=on e1000e vmxnet3 igb)
@@ -45,16 +37,32 @@ mapfile -t run <<<"$words"
 list=${run[-1]}
 logs=$(dirname "$list")
 # On cards the tests run one after the other: there is one pair of them.
-awk -F'\t' -v OFS='\t' -v tests="$tests" '$1 == "app/system" { $1 = "app/cards"; print $0, "--ignored", "--test-threads=1", tests }' \
-    "$list" >"$logs/cards-list"
-run_cards=("${run[@]:0:${#run[@]}-1}" "$logs/cards-list")
-awk -F'\t' -v OFS='\t' '$1 == "app/system" { $1 = "app/guests"; print $0, "--ignored", "guests::" }' \
-    "$list" >"$logs/guests-list"
-run_guests=("${run[@]:0:${#run[@]}-1}" "$logs/guests-list")
+
+# A list of some tests of a program, by another name: some PROGRAM NAME [ARGUMENT...].
+some() {
+    awk -F'\t' -v OFS='\t' -v program="$1" -v name="$2" -v arguments="$(printf '\t%s' "${@:3}")" \
+        '$1 == program { $1 = name; print $0 arguments }' "$list"
+}
+some app/system app/cards --ignored --test-threads=1 cards:: >"$logs/cards-list"
+some app/system app/guests --ignored guests:: >"$logs/guests-list"
+some xdp/lib xdp/programs every_program_of_every_object_loads >"$logs/newest-list"
+{
+    cat "$logs/newest-list"
+    some app/system app/lab --ignored report::lab_has_a_result_in_each_row
+} >"$logs/6.1-list"
+{
+    cat "$logs/6.1-list"
+    some app/system app/cards --ignored --test-threads=1 cards::what cards::a_load
+} >"$logs/6.12-list"
+runner=("${run[@]:0:${#run[@]}-1}")
+run_cards=("${runner[@]}" "$logs/cards-list")
+run_guests=("${runner[@]}" "$logs/guests-list")
 
 sums=
 rows=
+programs=
 failed=0
+commit=$(git -C "$scripts" describe --always --dirty)
 
 # Runs a command in a kernel. $version, and $sum: what came of it.
 inside() {
@@ -94,20 +102,56 @@ between_neighbours() {
     rm -rf "$sockets"
 }
 
-# A fact that the tests on cards printed.
+# A fact that the tests printed: fact CARD|LAB WHAT.
 fact() {
-    tr -d '\r' <"$log" | sed -n "s/^CARD $1: //p" | tail -n 1
+    tr -d '\r' <"$log" | sed -n "s/^$1 $2: //p" | tail -n 1
 }
 
-# A row of the table.
+# How many tests passed, of how many that ran.
+passed() {
+    awk '/ passed, / { $0 = $1 " of " $1 + $3 } { print }' <<<"$sum"
+}
+
+# A row of the table of cards.
 row() {
     local what
-    rows+="| $version | $of "
-    for what in driver mode queues multi-buffer lane 'live frames' jumbo 'MTU 1400' '1 queues' refused; do
-        what=$(fact "$what")
+    [[ $sum != SKIP* ]] || return
+    rows+="| ${version%.*} | $of "
+    for what in mode queues multi-buffer lane 'live frames' jumbo 'MTU 1400' '1 queues' refused; do
+        what=$(fact CARD "$what")
         rows+="| ${what:--} "
     done
-    rows+="| $sum |"$'\n'
+    rows+="| $(passed) | $commit |"$'\n'
+}
+
+# A row of the table of programs.
+row_of_programs() {
+    local what loaded=refused
+    [[ $sum != SKIP* ]] || return
+    grep -aq 'every_program_of_every_object_loads ... ok' "$log" && loaded=all
+    programs+="| ${version%.*} | programs | $version | $loaded "
+    for what in 'kernel veth' 'parshall veth' 'parshall memif'; do
+        what=$(fact LAB "$what")
+        programs+="| ${what:--} "
+    done
+    programs+="| $commit |"$'\n'
+}
+
+# Puts rows from standard input into the table of docs/kernels.md that begins with this heading.
+# The rows of a kernel and a card take the places of those that there were.
+put() {
+    local page=$scripts/../docs/kernels.md new
+    new=$(mktemp)
+    awk -F' *\\| *' -v heading="$1" -v rows="$(cat)" '
+        function rest(    n) { for (n = 1; n <= count; n++) if (!(n in put)) { print row[n]; put[n] } inside = 0 }
+        BEGIN { count = split(rows, row, "\n"); for (n = 1; n <= count; n++) { split(row[n], word); at[word[2], word[3]] = n } }
+        inside && !/^\|/ { rest() }
+        inside && ($2, $3) in at { n = at[$2, $3]; print row[n]; put[n]; next }
+        { print }
+        index($0, heading) == 1 { inside = 1 }
+        END { if (inside) rest() }' "$page" >"$new"
+    cat "$new" >"$page"
+    rm -f "$new"
 }
 
 if [ $part = all ] || [ $part = programs ]; then
@@ -126,7 +170,20 @@ if [ $part = all ] || [ $part = frr ]; then
         between_neighbours "$name" "$logs/$name-frr.log"
     done
 fi
-if [ $part != programs ] && [ $part != frr ]; then
+if [ $part = quick ]; then
+    # A lab of under a minute takes some in emulated time.
+    export PARSHALL_GUEST_LIMIT=${PARSHALL_GUEST_LIMIT:-420}
+    for name in "${kernels[@]}"; do
+        echo "== Linux $name, quick"
+        of=quick
+        log=$logs/$name-quick.log
+        card=
+        [ "$name" != 6.12 ] || card=virtio-net-pci
+        PARSHALL_GUEST_CARDS=$card PARSHALL_GUEST_MEMORY=4G inside "$name" "$log" "${runner[@]}" "$logs/$name-list"
+        row_of_programs
+    done
+fi
+if [ $part = all ] || [ $part = cards ]; then
     export PARSHALL_GUEST_LIMIT=${PARSHALL_GUEST_LIMIT:-1800}
     for name in "${kernels[@]}"; do
         for of in "${cards[@]}"; do
@@ -136,12 +193,12 @@ if [ $part != programs ] && [ $part != frr ]; then
             row
         done
     done
-    cat <<'TABLE'
-
-| Linux | card | driver | mode | queues | multi-buffer | lane | live frames | MTU 9000 | MTU changed | queues changed | refused | tests |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-TABLE
-    printf '%s' "$rows"
 fi
-printf '\n%s' "$sums"
+cards_table='| Linux | card | mode |'
+programs_table='| Linux | | version |'
+if [ -n "$write" ]; then
+    [ -z "$rows" ] || put "$cards_table" <<<"${rows%$'\n'}"
+    [ -z "$programs" ] || put "$programs_table" <<<"${programs%$'\n'}"
+fi
+printf '\n%s%s\n%s' "$rows" "$programs" "$sums"
 exit $failed
