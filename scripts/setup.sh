@@ -28,6 +28,7 @@ python3:python3:runs it, and the profiles of T-Rex that are programs
 python3-scapy:/usr/lib/python3/dist-packages/scapy:a parser of packets that is not ours
 tcpdump:tcpdump:looks at the host's side of an interface
 iperf3:iperf3:real TCP
+nftables:nft:a firewall of the host
 iputils-ping:ping:a host that asks for an answer
 chromium:chromium:opens the report
 gdb:gdb:stacks of a test program that does not end

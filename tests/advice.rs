@@ -50,10 +50,11 @@ fn unfinished_checksums_are_reported() {
     assert_eq!(lines.count(), 1, "{log}");
 }
 
-/// Kernel settings that send packets another way than expected are in the log.
+/// Kernel settings that send packets another way than expected are in the log and shown, at the
+/// start and when they come later; and gone when they go.
 #[test]
 fn kernel_settings_in_the_way_are_logged() {
-    if skipped("kernel_settings_in_the_way_are_logged", &[]) {
+    if skipped("kernel_settings_in_the_way_are_logged", &["nft"]) {
         return;
     }
     let hosts = Hosts::new(1500, false);
@@ -70,11 +71,42 @@ fn kernel_settings_in_the_way_are_logged() {
         .ip("rule add from 192.0.2.0/24 lookup 100")
         .expect("root may add rules");
     let router = Router::start(&hosts.router, CONFIGURATION);
-    let logged = || {
-        let log = router.process.log();
-        log.contains("ip_forward is 0") && log.contains("policy rules (ip rule)")
+    let logged = |texts: &[&str]| {
+        until(patience(), || {
+            let (log, shown) = (router.process.log(), router.show_text(&["warnings"]));
+            let said = |text: &&str| log.contains(text) && shown.contains(text);
+            texts.iter().all(said)
+        })
     };
-    assert!(until(patience(), logged), "{}", router.process.log());
+    let at_the_start = [
+        "net.ipv4.ip_forward is 0",
+        "net.ipv6.conf.all.forwarding is 0",
+        "policy rules (ip rule)",
+    ];
+    assert!(logged(&at_the_start), "{}", router.process.log());
+    let nft = |command: &str| {
+        hosts.router.exec(&["nft", command]).expect("root may");
+    };
+    // What forwarded packets do not pass, and what does nothing, is no matter.
+    nft(
+        "add table inet host; add chain inet host in { type filter hook input priority 0; policy drop; }",
+    );
+    nft("add chain inet host through { type filter hook forward priority 0; }");
+    nft("add table ip nat; add chain ip nat leaving { type nat hook postrouting priority 100; }");
+    nft("add rule ip nat leaving masquerade");
+    assert!(
+        logged(&["for forwarded packets, in nat leaving: what"]),
+        "{}",
+        router.process.log()
+    );
+    nft("add rule inet host through tcp dport 25 drop");
+    let both = ["for forwarded packets, in host through, nat leaving: what"];
+    assert!(logged(&both), "{}", router.process.log());
+    nft("flush ruleset");
+    let gone = until(patience(), || {
+        !router.show_text(&["warnings"]).contains("firewall")
+    });
+    assert!(gone, "{}", router.process.log());
 }
 
 /// The kernel forwards between virtual interfaces on the generator's processor. The load tester

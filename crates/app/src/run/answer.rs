@@ -106,6 +106,7 @@ fn answer(daemon: &mut Daemon, transactions: &mut Transactions, ask: &Ask) -> Re
         Verb::ShowHardware => give(&facts::hardware(daemon, first)?, json),
         Verb::ShowCpu => give(&facts::or_say(control::machine::cpu::Cpu::read())?, json),
         Verb::ShowPci => give(&facts::or_say(control::machine::pci::Bus::read())?, json),
+        Verb::ShowWarnings => give(&daemon.warnings, json),
         Verb::ShowVersion => give(&facts::Version::default(), json),
         Verb::ShowConfig => give(&facts::InForce(&daemon.in_force()), json),
         Verb::TraceAdd => {

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::io;
-use std::path::Path;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use control::config::Wanted;
 use control::facts::{Batch, Event};
 use control::mirror::{Mirror, Options};
 use control::netdev::{self, LOCKS, Marks, give_addresses};
-use control::netlink::{Requests, ip_forward};
+use control::netlink::Requests;
 use graph::Pool;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
 use router::{Router, Setup};
@@ -24,6 +23,7 @@ use super::loopbacks::Loopbacks;
 use super::neighbors::Neighbors;
 use super::routing::Routing;
 use super::statics::Statics;
+use super::warnings::Warnings;
 use super::{Message, memory, workers};
 
 /// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the
@@ -55,6 +55,8 @@ pub struct Daemon {
     neighbors: Neighbors,
     /// When to look for addresses and routes that the kernel has dropped.
     look: Option<Instant>,
+    /// What in the kernel's setup is in the way.
+    pub warnings: Warnings,
     marks: Marks,
     _mirror: Mirror,
 }
@@ -96,6 +98,7 @@ impl Daemon {
             neighbors: Neighbors::new(Requests::open(netns)?),
             named_mtus: HashSet::new(),
             look: None,
+            warnings: Warnings::default(),
             marks: Marks::of(netns, LOCKS.as_ref())?,
             config,
         })
@@ -114,7 +117,7 @@ impl Daemon {
         self.sweep()
             .map_err(|e| format!("cannot remove what a router that died has left: {e}"))?;
         self.put_back();
-        tell_limits(self.config.netns.as_deref());
+        self.look_at_settings(Instant::now());
         Ok(())
     }
 
@@ -144,11 +147,16 @@ impl Daemon {
         let now = Instant::now();
         self.interfaces.tick(now, &mut self.routing);
         self.look_after_neighbors(now);
+        self.look_at_settings(now);
         if self.look.is_some_and(|look| now >= look) {
             self.put_back();
         }
         self.routing.tick();
         Ok(())
+    }
+
+    fn look_at_settings(&mut self, now: Instant) {
+        self.warnings.look(self.config.netns.as_deref(), now);
     }
 
     /// The configuration that is in force.
@@ -271,19 +279,4 @@ fn start_router(
         .ok_or("run: the graph has no entry node")?;
     router.attach(workers::start(idle, cpus)?);
     Ok((router, entry))
-}
-
-/// Says what in the kernel's setup will make packets go another way than the operator may expect.
-fn tell_limits(netns: Option<&Path>) {
-    if let Ok(false) = ip_forward(netns) {
-        warn!(
-            "net.ipv4.ip_forward is 0: the kernel drops packets that only it can forward, those with IP options or routed by devices that are not ours (sysctl -w net.ipv4.ip_forward=1)"
-        );
-    }
-    let rules = Requests::open(netns).and_then(|mut requests| requests.has_policy_rules());
-    if let Ok(true) = rules {
-        warn!(
-            "there are policy rules (ip rule): the router ignores them and follows the main table (ip rule show)"
-        );
-    }
 }

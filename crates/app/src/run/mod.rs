@@ -16,6 +16,7 @@ mod routing;
 mod statics;
 mod target;
 mod transaction;
+mod warnings;
 mod workers;
 
 use std::io::IsTerminal;

@@ -18,6 +18,8 @@ pub enum Verb {
     ShowBuffers,
     ShowMemory,
     ShowVersion,
+    /// `show warnings`.
+    ShowWarnings,
     ShowIpFib,
     ShowIpFibAfter,
     ShowIp6Fib,
@@ -204,6 +206,11 @@ pub const COMMANDS: &[Spec] = &[
         "memory by what it is for",
     ),
     row(Verb::ShowVersion, &["show", "version"], "version and build"),
+    row(
+        Verb::ShowWarnings,
+        &["show", "warnings"],
+        "settings of the kernel that send packets another way than expected",
+    ),
     row(
         Verb::ShowIpFib,
         &["show", "ip", "fib"],

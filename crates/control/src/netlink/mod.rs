@@ -4,8 +4,10 @@
 
 pub mod decode;
 mod request;
+mod settings;
 mod static_route;
 
 pub(crate) use request::dump;
-pub use request::{Given, Requests, ip_forward};
+pub use request::{Given, Requests};
+pub use settings::warnings;
 pub use static_route::{PROTOCOL, StaticRoute};

@@ -1,7 +1,8 @@
-//! Layouts of route messages: the fixed header of each kind, and the numbers that libc lacks.
+//! Layouts of route and firewall messages: the fixed header of each kind, and the numbers that libc
+//! lacks.
 //!
-//! From linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/neighbour.h, linux/nexthop.h and
-//! linux/fib_rules.h. Fields are in the machine's byte order.
+//! From linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/neighbour.h, linux/nexthop.h,
+//! linux/fib_rules.h and linux/netfilter/nfnetlink.h. Fields are in the machine's byte order.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -229,6 +230,19 @@ pub struct RuleHeader {
     pub flags: u32,
 }
 
+/// `struct nfgenmsg`: a thing of the firewall.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub struct FirewallHeader {
+    /// NFPROTO_*.
+    pub family: u8,
+    /// NFNETLINK_V0.
+    pub version: u8,
+    /// In network byte order.
+    pub resource: [u8; 2],
+}
+
+impl Header for FirewallHeader {}
 impl Header for LinkHeader {}
 impl Header for AddressHeader {}
 impl Header for NeighborHeader {}

@@ -53,6 +53,15 @@ impl Socket {
         Self::open(netns, protocols::NETLINK_GENERIC)
     }
 
+    /// Opens a socket for the kernel's firewall (NETLINK_NETFILTER) in a network namespace (`None`:
+    /// our own).
+    ///
+    /// # Errors
+    /// As [`Socket::route`]; the kernel has no netfilter.
+    pub fn netfilter(netns: Option<&Path>) -> io::Result<Self> {
+        Self::open(netns, protocols::NETLINK_NETFILTER)
+    }
+
     fn open(netns: Option<&Path>, protocol: isize) -> io::Result<Self> {
         let inner = within(netns, || {
             let mut socket = netlink_sys::Socket::new(protocol)?;

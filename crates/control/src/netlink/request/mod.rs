@@ -6,7 +6,6 @@ mod neighbor;
 mod route;
 mod rule;
 
-use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
@@ -16,7 +15,6 @@ use kernel::netlink::layout::{
     RouteHeader, UNSPEC,
 };
 use kernel::netlink::{Builder, Socket};
-use kernel::netns::within;
 
 use crate::facts::Section;
 
@@ -63,14 +61,4 @@ fn bytes(address: IpAddr) -> (u8, Vec<u8>) {
         IpAddr::V4(address) => (INET, address.octets().to_vec()),
         IpAddr::V6(address) => (INET6, address.octets().to_vec()),
     }
-}
-
-/// Whether the kernel of a namespace forwards IPv4 packets by itself.
-///
-/// # Errors
-/// The namespace cannot be entered or /proc is not mounted.
-pub fn ip_forward(netns: Option<&Path>) -> io::Result<bool> {
-    within(netns, || {
-        Ok(fs::read_to_string("/proc/sys/net/ipv4/ip_forward")?.trim() == "1")
-    })
 }

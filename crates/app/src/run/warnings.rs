@@ -1,0 +1,45 @@
+//! What in the kernel's setup is in the way: said when it comes and when it goes, and shown.
+
+use std::fmt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tracing::{info, warn};
+
+/// How often the kernel's settings are looked at: it announces some changes and not others.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// `show warnings`.
+#[derive(Debug, Default, Serialize)]
+pub struct Warnings {
+    warnings: Vec<String>,
+    #[serde(skip)]
+    next: Option<Instant>,
+}
+
+impl Warnings {
+    /// Looks at the settings of a namespace (`None`: our own), if it is time to.
+    pub fn look(&mut self, netns: Option<&Path>, now: Instant) {
+        if self.next.is_some_and(|next| now < next) {
+            return;
+        }
+        self.next = Some(now + EVERY);
+        let found = control::netlink::warnings(netns);
+        for new in found.iter().filter(|text| !self.warnings.contains(text)) {
+            warn!("{new}");
+        }
+        for gone in self.warnings.iter().filter(|text| !found.contains(text)) {
+            info!("no longer: {gone}");
+        }
+        self.warnings = found;
+    }
+}
+
+impl fmt::Display for Warnings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.warnings
+            .iter()
+            .try_for_each(|text| writeln!(f, "{text}"))
+    }
+}

@@ -1,0 +1,127 @@
+//! What in the kernel's setup sends packets another way than an operator may expect.
+//!
+//! What the router forwards passes neither the kernel's firewall nor its policy rules, and what it
+//! leaves to the kernel is forwarded there only if the kernel forwards at all.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use kernel::netlink::layout::{FirewallHeader, Header, INET, INET6, UNSPEC, read};
+use kernel::netlink::{Attributes, Socket, text};
+use kernel::netns::within;
+
+use super::Requests;
+
+/// Asks for chains: NFT_MSG_GETCHAIN of the subsystem NFNL_SUBSYS_NFTABLES.
+const GET_CHAIN: u16 = 10 << 8 | 4;
+/// Attributes of a chain (linux/netfilter/nf_tables.h).
+const CHAIN_TABLE: u16 = 1;
+const CHAIN_NAME: u16 = 3;
+const CHAIN_HOOK: u16 = 4;
+const CHAIN_POLICY: u16 = 5;
+/// How many rules it has, and how many lead to it.
+const CHAIN_USE: u16 = 6;
+/// Within CHAIN_HOOK, in network byte order.
+const HOOK_NUMBER: u16 = 1;
+/// NF_DROP.
+const DROP: u32 = 0;
+/// What the kernel forwards passes these: NF_INET_PRE_ROUTING, NF_INET_FORWARD, NF_INET_POST_ROUTING.
+const HOOKS: [u32; 3] = [0, 2, 4];
+/// NFPROTO_INET: both families.
+const BOTH: u8 = 1;
+/// Chains that a warning names.
+const NAMED: usize = 5;
+
+/// What an operator is to know, a sentence each with what to do; what cannot be found out is left
+/// out. `netns`: the namespace (`None`: our own).
+pub fn warnings(netns: Option<&Path>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, kept) in [
+        ("net.ipv4.ip_forward", "those with IP options"),
+        (
+            "net.ipv6.conf.all.forwarding",
+            "those with hop-by-hop options",
+        ),
+    ] {
+        if let Ok(false) = is_set(netns, name) {
+            found.push(format!(
+                "{name} is 0: the kernel drops packets that only it can forward, {kept} or routed by devices that are not ours (sysctl -w {name}=1)"
+            ));
+        }
+    }
+    let rules = Requests::open(netns).and_then(|mut requests| requests.has_policy_rules());
+    if let Ok(true) = rules {
+        found.push(
+            "there are policy rules (ip rule): the router ignores them and follows the main table (ip rule show)".to_owned(),
+        );
+    }
+    let mut filters = chains(netns).unwrap_or_default();
+    filters.sort();
+    filters.extend(tables(netns));
+    if !filters.is_empty() {
+        let more = match filters.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        filters.truncate(NAMED);
+        found.push(format!(
+            "the kernel has firewall or NAT rules for forwarded packets, in {}{more}: what the router forwards does not pass them (nft list ruleset; iptables-save)",
+            filters.join(", ")
+        ));
+    }
+    found
+}
+
+/// Whether a setting, named as for sysctl(8), is 1.
+fn is_set(netns: Option<&Path>, name: &str) -> io::Result<bool> {
+    let path = format!("/proc/sys/{}", name.replace('.', "/"));
+    within(netns, || Ok(fs::read_to_string(path)?.trim() == "1"))
+}
+
+/// nftables' base chains that forwarded packets pass and that do something.
+fn chains(netns: Option<&Path>) -> io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    let request = FirewallHeader::of(UNSPEC).message(GET_CHAIN);
+    Socket::netfilter(netns)?.dump(request, |message| {
+        if let Some((header, attributes)) = read::<FirewallHeader>(message.payload)
+            && [BOTH, INET, INET6].contains(&header.family)
+            && acts(&attributes)
+        {
+            let name = |kind| attributes.clone().find(kind).map(text).unwrap_or_default();
+            found.push(format!("{} {}", name(CHAIN_TABLE), name(CHAIN_NAME)));
+        }
+    })?;
+    Ok(found)
+}
+
+/// Whether a chain is on a way of forwarded packets and has rules, or drops by default.
+fn acts(chain: &Attributes<'_>) -> bool {
+    let hook = chain.clone().find(CHAIN_HOOK).map(Attributes);
+    let hook = hook.and_then(|hook| number(&hook, HOOK_NUMBER));
+    hook.is_some_and(|hook| HOOKS.contains(&hook))
+        && (number(chain, CHAIN_USE) > Some(0) || number(chain, CHAIN_POLICY) == Some(DROP))
+}
+
+/// A number in network byte order.
+fn number(within: &Attributes<'_>, kind: u16) -> Option<u32> {
+    let bytes = within.clone().find(kind)?.first_chunk::<4>()?;
+    Some(u32::from_be_bytes(*bytes))
+}
+
+/// Tables of iptables' older kind (x_tables), which are there once somebody has asked for them.
+fn tables(netns: Option<&Path>) -> Vec<String> {
+    let names = |program: &str, file: &str| {
+        let names = within(netns, || {
+            fs::read_to_string(format!("/proc/thread-self/net/{file}"))
+        });
+        let names = names.unwrap_or_default();
+        let names = names.lines().map(|name| format!("{program} {name}"));
+        names.collect::<Vec<_>>()
+    };
+    [
+        names("iptables", "ip_tables_names"),
+        names("ip6tables", "ip6_tables_names"),
+    ]
+    .concat()
+}
