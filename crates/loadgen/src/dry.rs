@@ -68,11 +68,11 @@ impl Core {
 
     /// Makes the next packet that is due at `until` or before, if none is ready.
     fn make(&mut self, until: Nanos) {
-        if self.ready.is_none()
-            && let Some((stream, at)) = self.schedule.next(until)
-        {
-            let len = self.sources[stream].write(at, &mut self.frame);
-            self.ready = Some((at, stream, len));
+        while self.ready.is_none() && !self.schedule.is_over() && self.schedule.is_due(until) {
+            self.ready = self.schedule.next(until).map(|(stream, at)| {
+                let len = self.sources[stream].write(at, &mut self.frame);
+                (at, stream, len)
+            });
         }
     }
 }

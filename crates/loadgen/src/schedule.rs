@@ -59,6 +59,10 @@ fn times(gap: Fixed, count: u64) -> Fixed {
 /// Slots of dummy streams that are passed at a time.
 const DUMMIES: u32 = 1024;
 
+/// Packets that lie at no common stride and are passed over at a time: a millisecond's worth of
+/// work.
+const SINGLES: u32 = 16_384;
+
 /// A stream's timing, and how far it has come.
 #[derive(Debug, Clone)]
 struct Run {
@@ -70,6 +74,8 @@ struct Run {
     action_count: u32,
     self_start: bool,
     dummy: bool,
+    /// Whether it or what follows it sends anything.
+    sends: bool,
     is_fixed: bool,
     /// Which of its packets are sent here.
     share: Share,
@@ -105,6 +111,7 @@ impl Run {
             action_count: stream.action_count,
             self_start: stream.self_start && stream.share.is_some(),
             dummy: stream.dummy,
+            sends: !stream.dummy,
             is_fixed: stream.is_fixed(),
             share: stream.share.unwrap_or(Share::WHOLE),
             gap: 0,
@@ -193,10 +200,21 @@ impl Run {
 impl Schedule {
     /// The schedule of `streams`, each with its own rate; nothing is due before [`Self::start`].
     pub fn new<'a>(streams: impl IntoIterator<Item = (&'a Stream, Pps)>) -> Self {
-        let runs: Vec<Run> = streams
+        let mut runs: Vec<Run> = streams
             .into_iter()
             .map(|(s, pps)| Run::new(s, pps))
             .collect();
+        // Links mostly lead to the stream after: two rounds, rarely more.
+        let mut is_known = false;
+        while !is_known {
+            is_known = true;
+            for index in (0..runs.len()).rev() {
+                let next = runs[index].next.and_then(|next| runs.get(next));
+                if !runs[index].sends && next.is_some_and(|next| next.sends) {
+                    (runs[index].sends, is_known) = (true, false);
+                }
+            }
+        }
         Self {
             due: BinaryHeap::with_capacity(runs.len()),
             runs,
@@ -258,7 +276,14 @@ impl Schedule {
 
     /// Whether no packet will ever be due again.
     pub fn is_over(&self) -> bool {
-        self.due.is_empty()
+        let mut due = self.due.iter();
+        !due.any(|Reverse((_, index))| self.runs[*index].sends)
+    }
+
+    /// Whether something is due at `until` or before, if only the slot of a dummy.
+    pub fn is_due(&self, until: Nanos) -> bool {
+        let first = self.due.peek();
+        first.is_some_and(|Reverse((at, _))| Nanos(nanos(*at)) <= until)
     }
 
     /// The next packet that is due at `until` or before: its stream, and the time. None also where
@@ -303,9 +328,11 @@ impl Schedule {
         }
     }
 
-    /// Passes over all packets that are due before `time`; returns how many.
+    /// Passes over the packets that are due before `time`, and returns how many. Where a great many
+    /// of them are bursts of one, some are left for the next call, so that the caller can look
+    /// after other things.
     pub fn skip(&mut self, time: Nanos) -> u64 {
-        let mut skipped = 0;
+        let (mut skipped, mut singles) = (0, 0);
         let Some(until) = time.0.checked_sub(1).map(Nanos) else {
             return 0;
         };
@@ -329,6 +356,10 @@ impl Schedule {
                 continue;
             }
             skipped += u64::from(self.next(until).is_some());
+            singles += 1;
+            if singles == SINGLES {
+                break;
+            }
         }
         skipped
     }

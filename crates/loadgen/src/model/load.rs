@@ -102,7 +102,7 @@ fn changes(streams: &[(Stream, Pps)]) -> Vec<Change> {
         let Some(end) = bursts(stream, *pps, at, &mut changes) else {
             continue;
         };
-        if let Some(next) = follower(stream, &mut actions[index]) {
+        if let Some(next) = stream.follower(&mut actions[index]) {
             let isg = streams.get(next).map_or(0, |(s, _)| nanos(s.isg));
             starts.push(Reverse((end.saturating_add(isg), next)));
         }
@@ -145,17 +145,6 @@ fn bursts(stream: &Stream, pps: Pps, mut begin: u64, changes: &mut Vec<Change>) 
         begin = end.saturating_add(nanos(ibg));
     }
     Some(end)
-}
-
-/// The stream that starts when this one has ended; counts `left` down.
-fn follower(stream: &Stream, left: &mut u32) -> Option<usize> {
-    if stream.action_count > 0 {
-        *left = left.saturating_sub(1);
-        if *left == 0 {
-            return None;
-        }
-    }
-    stream.next
 }
 
 #[cfg(test)]

@@ -168,6 +168,18 @@ impl Stream {
         self.mark.is_some_and(|mark| mark.latency)
     }
 
+    /// The stream that starts when this one has ended; counts `left` down, which is
+    /// [`Self::action_count`] at first.
+    pub(crate) fn follower(&self, left: &mut u32) -> Option<usize> {
+        if self.action_count > 0 {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                return None;
+            }
+        }
+        self.next
+    }
+
     /// Whether it sends at one rate from beginning to end.
     pub fn is_steady(&self) -> bool {
         self.mode == Mode::Continuous && self.self_start

@@ -96,6 +96,40 @@ fn a_dummy_takes_its_time() {
     assert_eq!(first(&streams, 99), [(1, 25.0)]);
 }
 
+/// However many slots of dummies come first, the packet after them is found; what only dummies are
+/// left of is over.
+#[test]
+fn dummies_end_nothing_and_go_on_with_nothing() {
+    let mut streams = [(stream(Mode::Continuous, 0.0), 1e6), (burst(2, 9.0), 100.0)];
+    streams[0].0.dummy = true;
+    let streams = streams.map(|(stream, pps)| (stream, Pps(pps)));
+    let mut dry = crate::dry::Dry::new(&streams, Pps(100.0), 1);
+    let mut packets = Vec::new();
+    while let Some((at, index, _)) = dry.next(Nanos(u64::MAX)) {
+        packets.push((at.0, index));
+    }
+    assert_eq!(packets, [(9000, 1), (10_009_000, 1)]);
+}
+
+/// Passing over a great many bursts of one takes several calls, each of which ends soon.
+#[test]
+fn skipping_is_bounded() {
+    let mut only = burst(1, 0.001);
+    only.next = Some(0);
+    let mut schedule = schedule(&[(only, 1.0)]);
+    schedule.start(Nanos(0), 1.0);
+    let once = schedule.skip(Nanos(100_000));
+    assert_eq!(once, u64::from(SINGLES));
+    let mut all = once;
+    loop {
+        match schedule.skip(Nanos(100_000)) {
+            0 => break,
+            more => all += more,
+        }
+    }
+    assert_eq!(all, 99_999);
+}
+
 #[test]
 fn streams_get_their_share_evenly() {
     let three = [28.0, 16.0, 4.0].map(|pps| (stream(Mode::Continuous, 0.0), pps));

@@ -11,7 +11,7 @@ use crate::model::stream::{Macs, Mode, Stream, StreamRate};
 use crate::model::units::{MAX_FRAME, Pps};
 
 /// Most packets of a capture: each is a stream.
-const MAX_PACKETS: usize = 65_536;
+pub(super) const MAX_PACKETS: usize = 65_536;
 
 const KNOWN: &[&str] = &[
     "ipg_usec",
@@ -177,7 +177,7 @@ mod tests {
         assert!(error(b"not a capture file at all", "").contains("not a pcap"));
         assert!(error(&file(&[], 60), "").contains("no packet"));
         assert!(error(&file(&[0], 13), "").contains("packet 1 of 13 bytes"));
-        assert!(error(&file(&[3, 3], 60), "loop_count=0").contains("in no time"));
+        assert!(error(&file(&[3, 3], 60), "loop_count=0").contains("takes no time"));
         assert!(error(&good, "speedup=0").contains("speedup=0"));
         assert!(error(&good, "size=64").contains("loop_count"));
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::capture::MAX_PACKETS;
 use crate::model::stream::{Mode, Stream};
 
 /// A stream, and what links it to others.
@@ -59,26 +60,59 @@ pub(super) fn chain(streams: &mut [Stream], links: &[Link], off: &[Link]) -> Res
     endless(streams)
 }
 
-/// Refuses a chain that comes round without any time going by: nothing else would ever be sent.
+/// Most packets that a chain sends at once: as many as the longest capture has, whose packets may
+/// all have one time.
+const AT_ONCE: u64 = MAX_PACKETS as u64;
+/// What is closer together is at once, in microseconds. No line carries that many in that time.
+const ONCE: f64 = 1.0;
+
+/// Refuses a chain that goes on and on without any time going by: nothing else would ever be sent.
+/// One that its action counts soon end is fine.
 pub(super) fn endless(streams: &[Stream]) -> Result<(), String> {
-    let takes_none = |s: &Stream| {
-        s.action_count == 0 && s.isg == 0.0 && s.mode == Mode::SingleBurst { packets: 1 }
-    };
+    let mut seen = vec![false; streams.len()];
+    let mut actions: Vec<u32> = streams.iter().map(|s| s.action_count).collect();
     for (begin, first) in streams.iter().enumerate() {
-        let mut at = begin;
-        for _ in 0..streams.len() {
+        let (mut at, mut packets, mut micros) = (begin, 0u64, 0.0);
+        // What follows a stream that another walk has seen was looked at then.
+        while !seen[at] || packets > 0 {
+            seen[at] = true;
             let stream = &streams[at];
-            let Some(next) = stream.next.filter(|_| takes_none(stream)) else {
+            let Some((burst, length)) = at_once(stream) else {
                 break;
             };
-            at = next;
-            if at == begin {
+            micros += length;
+            packets = packets.saturating_add(burst);
+            if micros >= ONCE {
+                break;
+            }
+            if packets > AT_ONCE {
                 return Err(format!(
-                    "stream `{}`: its chain comes back to it in no time; give one of them an isg",
+                    "the chain of stream `{}` takes no time; give one of its streams an isg",
                     first.name
                 ));
             }
+            let Some(next) = stream.follower(&mut actions[at]) else {
+                break;
+            };
+            at = next;
         }
     }
     Ok(())
 }
+
+/// Packets of a stream and the microseconds from its start to its end; None if packets of a burst
+/// are apart from each other.
+fn at_once(stream: &Stream) -> Option<(u64, f64)> {
+    match stream.mode {
+        Mode::SingleBurst { packets: 1 } => Some((1, stream.isg)),
+        Mode::MultiBurst {
+            packets: 1,
+            bursts,
+            ibg,
+        } => Some((bursts, stream.isg + ibg * bursts.saturating_sub(1) as f64)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
