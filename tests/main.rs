@@ -10,6 +10,7 @@ mod advice;
 mod apply;
 mod badinput;
 mod bgp;
+mod captures;
 mod cards;
 mod change;
 mod configuration;

@@ -286,6 +286,7 @@ impl Loadtest {
         document["parshall"]["streams"] = streams::rows(&ports.paths, ways);
         document["parshall"]["pacing"] = streams::pacing(&ports.paths, ways);
         let run = outcome::of_ramp(&self.traffic, ports.sender, ways, &ramp, self.loss);
+        document["parshall"]["highest"] = outcome::highest(&run, self.loss);
         self.write(&document, || run.clone())?;
         self.say(&text::of_ramp(&ramp, &run, self.loss));
         Ok(ramp.samples.iter().any(|sample| !sample.valid))

@@ -1,5 +1,7 @@
 //! The result of a load test as that of a comparison, for its page.
 
+use serde_json::{Value, json};
+
 use loadgen::device::Sender;
 use loadgen::measure::ramp::Ramp;
 use loadgen::measure::search::Found;
@@ -46,16 +48,15 @@ pub fn of_ramp(
     loss: f64,
 ) -> Run {
     let found = Found {
-        why: ramp.whole.why.clone(),
         trials: ramp.points(),
         ..Found::default()
     };
     let found = match ramp.max_rate(loss) {
-        None => found,
-        Some(highest) => Found {
+        Err(why) => Found { why, ..found },
+        Ok(highest) => Found {
             valid: true,
             max_pps: highest.max_pps,
-            interval_pps: Some(highest.interval_pps),
+            interval_pps: highest.interval_pps,
             l1_bps: ways.first().map_or(0.0, |(sending, _)| {
                 Pps(highest.max_pps).l1(sending.load.size).0
             }),
@@ -64,6 +65,19 @@ pub fn of_ramp(
         },
     };
     of_search(traffic, sender, ways, found)
+}
+
+/// The highest rate of a run for the JSON of a ramp, as the text and the page have it.
+pub fn highest(run: &Run, allowed: f64) -> Value {
+    json!({
+        "valid": run.valid,
+        "why": run.why,
+        "allowed": allowed,
+        "max_pps": run.valid.then_some(run.max_pps),
+        "interval_pps": run.interval_pps,
+        "l1_bps": run.valid.then_some(run.l1_bps),
+        "loss": run.valid.then_some(run.loss),
+    })
 }
 
 fn load(ways: &[(Sending, Spec)]) -> Load {

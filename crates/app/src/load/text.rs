@@ -45,7 +45,7 @@ fn between(interval: Option<(f64, f64)>) -> String {
 pub fn of_ramp(ramp: &Ramp, run: &Run, loss: f64) -> String {
     let best = match run.valid {
         true => format!("{:.3}{}", Pps(run.max_pps), between(run.interval_pps)),
-        false => "none was found".to_owned(),
+        false => format!("none found: {}", run.why),
     };
     let all = of_trial("in total", &ramp.whole);
     format!(

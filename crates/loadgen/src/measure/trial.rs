@@ -233,25 +233,31 @@ pub fn run(
     started.and(stopped)?;
     settle(paths, clock);
     let now = Reading::all(paths);
-    let between = |then: &[Reading], now: &[Reading]| -> Vec<WayResult> {
-        now.iter()
-            .zip(then)
-            .map(|(now, then)| now.since(then))
-            .collect()
-    };
     let ways = between(&before, &now);
     let seconds = scheduled(rate, &ways).unwrap_or(seconds);
     let mut trial = judge(rate, seconds, ways);
-    let after_end = between(&at_end, &now);
-    // Packets that a late generator sent after the end were not in the device then.
-    let drained = |way: &WayResult| way.received.packets.saturating_sub(way.sent.packets);
-    trial.drained = after_end.iter().map(drained).sum();
+    trial.drained = drained(&at_end, &now).iter().sum();
     if let Some((then, quarter)) = quarter {
         let steady = begin.after(Duration::from_secs_f64(seconds)).since(then);
         let steady = judge(rate, steady.as_secs_f64(), between(&quarter, &at_end));
         trial.keep_to(&steady);
     }
     Ok(trial)
+}
+
+/// Each direction from `then` to `now`.
+pub(crate) fn between(then: &[Reading], now: &[Reading]) -> Vec<WayResult> {
+    let both = now.iter().zip(then);
+    both.map(|(now, then)| now.since(then)).collect()
+}
+
+/// Packets of each direction that the device still had `at_end`, and that have come back by `now`.
+/// Those that a late generator sent after the end were not in the device then.
+pub(crate) fn drained(at_end: &[Reading], now: &[Reading]) -> Vec<u64> {
+    let after = between(at_end, now).into_iter();
+    after
+        .map(|way| way.received.packets.saturating_sub(way.sent.packets))
+        .collect()
 }
 
 /// Time of sending by the schedule: on a busy processor a generator may start well before we

@@ -81,7 +81,7 @@ fn result(row: &Row<'_>, rows: &[Row<'_>]) -> String {
         remarks.insert(
             0,
             format!(
-                "<span class=\"bad\">{invalid} of {} rounds without a result</span>",
+                "<span class=\"bad\">no rate found in {invalid} of {} rounds</span>",
                 row.runs.len()
             ),
         );

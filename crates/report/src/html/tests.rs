@@ -153,7 +153,7 @@ fn survives_hostile_and_empty_input() {
     result.runs[2].ramp[0].offered_pps = f64::INFINITY;
     result.runs[3].ramp.clear();
     result.runs[4].valid = false;
-    assert!(page(&result).contains("1 of 2 rounds without a result"));
+    assert!(page(&result).contains("no rate found in 1 of 2 rounds"));
     assert!(page(&LabResult::default()).contains("No run has a result."));
 }
 

@@ -8,13 +8,14 @@ use serde::Serialize;
 use crate::clock::{Clock, Nanos};
 use crate::device::{Failure, Path};
 use crate::measure::point::Point;
-use crate::measure::threshold::Threshold;
 use crate::measure::trial::{self, Reading, Trial};
 use crate::model::units::Pps;
 
 pub use self::sample::{Sample, WaySample};
+pub use self::verdict::Highest;
 
 mod sample;
+mod verdict;
 
 /// The plan of a ramp. Rates are those of each direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,18 +59,10 @@ pub struct Ramp {
     pub samples: Vec<Sample>,
     /// Ramp and hold as one trial, late packets included.
     pub whole: Trial,
-}
-
-/// The verdict of a ramp on the highest rate. Rates are totals of all directions, in packets a
-/// second.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Highest {
-    /// The rate at which as many samples pass as fail, but no higher than the highest that passed.
-    pub max_pps: f64,
-    /// The rate lies between these two with a confidence of 95 %.
-    pub interval_pps: (f64, f64),
-    /// Loss in the nearest sample that passed, from 0.0 to 1.0.
-    pub loss: f64,
+    /// Packets of each direction that came back after the last one was sent.
+    pub drained: Vec<u64>,
+    /// Whether all was sent at one rate.
+    pub is_constant: bool,
 }
 
 impl Ramp {
@@ -93,48 +86,6 @@ impl Ramp {
         };
         self.samples.iter().map(point).collect()
     }
-
-    /// The highest rate at which no direction loses more than the share `allowed`, judged by all
-    /// samples together and not by the luckiest. None if no sample passed.
-    pub fn max_rate(&self, allowed: f64) -> Option<Highest> {
-        let ways = self.whole.ways.len();
-        let in_flight: Vec<f64> = (0..ways).map(|way| self.in_flight(way)).collect();
-        let (mut verdicts, mut before) = (Vec::new(), None);
-        for sample in &self.samples {
-            if sample.valid && sample.sent_pps() > 0.0 {
-                let losses = (0..ways).map(|way| sample.loses(way, before, in_flight[way]));
-                verdicts.push((sample, losses.fold(0.0, f64::max)));
-            }
-            before = Some(sample);
-        }
-        let rates = || verdicts.iter().map(|(sample, _)| sample.sent_pps());
-        let lowest = rates().fold(f64::INFINITY, f64::min);
-        let highest = rates().fold(0.0, f64::max);
-        let passed = || verdicts.iter().filter(|v| v.1 <= allowed);
-        let most = passed().map(|v| v.0.sent_pps()).reduce(f64::max)?;
-        // The ramp says nothing about rates beyond its ends.
-        let mut threshold = Threshold::between(lowest * 0.9, highest * 1.1);
-        for (sample, lost) in &verdicts {
-            threshold.learn(sample.sent_pps(), *lost <= allowed);
-        }
-        let max_pps = threshold.median().min(most);
-        let distance = |v: &&(&Sample, f64)| (v.0.sent_pps() - max_pps).abs();
-        let (_, loss) = passed().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
-        let (low, high) = threshold.interval();
-        Some(Highest {
-            max_pps,
-            interval_pps: (low.min(max_pps), high.min(highest)),
-            loss: *loss,
-        })
-    }
-
-    /// Seconds that packets of a direction are in flight while none are lost.
-    fn in_flight(&self, way: usize) -> f64 {
-        let ways = self.samples.iter().filter_map(|s| s.ways.get(way));
-        let sending = ways.filter(|way| way.tx_pps > 0.0);
-        let times = sending.map(|way| way.total.lost() as f64 / way.tx_pps);
-        times.reduce(f64::min).unwrap_or(0.0)
-    }
 }
 
 impl Plan {
@@ -152,6 +103,11 @@ impl Plan {
     fn step_at(&self, index: u32) -> Duration {
         self.ramp
             .mul_f64(f64::from(index) / f64::from(self.steps.max(1)))
+    }
+
+    /// Whether there is one rate from the start to the end, after the warm-up.
+    fn is_constant(&self) -> bool {
+        self.ramp.is_zero() || self.steps <= 1
     }
 
     /// Warm-up, ramp and hold together.
@@ -177,18 +133,19 @@ pub fn run(
     let before = Reading::all(paths);
     let begin = clock.now();
     let result = climb(plan, paths, clock, &before, watch);
-    let (seconds, _, stopped) = trial::stop(paths, begin, clock);
+    let (seconds, at_end, stopped) = trial::stop(paths, begin, clock);
     let samples = result?;
     stopped?;
     trial::settle(paths, clock);
-    let ways = Reading::all(paths)
-        .iter()
-        .zip(&before)
-        .map(|(now, before)| now.since(before))
-        .collect();
+    let now = Reading::all(paths);
+    let drained = trial::drained(&at_end, &now);
+    let mut whole = trial::judge(plan.target, seconds, trial::between(&before, &now));
+    whole.drained = drained.iter().sum();
     Ok(Ramp {
         samples,
-        whole: trial::judge(plan.target, seconds, ways),
+        whole,
+        drained,
+        is_constant: plan.is_constant(),
     })
 }
 

@@ -57,19 +57,6 @@ impl Sample {
     pub fn received_pps(&self) -> f64 {
         self.sum(|way| way.rx_pps)
     }
-
-    /// Share that a direction lost. Packets are in flight for `in_flight` seconds: when the rate
-    /// rises, more of them are, and those are not lost.
-    pub(super) fn loses(&self, way: usize, before: Option<&Self>, in_flight: f64) -> f64 {
-        let slower = before.map_or(0.0, |sample| sample.ways[way].tx_pps);
-        let length = self.at - before.map_or(0.0, |sample| sample.at);
-        let way = self.ways[way];
-        if way.rx_pps <= 0.0 {
-            return 1.0;
-        }
-        let rising = in_flight * (way.tx_pps - slower) / length.max(f64::MIN_POSITIVE);
-        1.0 - (way.rx_pps + rising) / way.tx_pps
-    }
 }
 
 /// Packets that may be between schedule and port when a sample is taken; they are not missing.

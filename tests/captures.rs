@@ -1,0 +1,135 @@
+//! The load tester on capture files, which need no rights: what it says of a device that is known.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use wire::pcap::{ETHERNET, Packet, Reader, Writer};
+
+use crate::harness::{Directory, PARSHALL, Spawn, patience, until};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const ADDRESSED: &str = "--src-mac 02:00:00:00:00:11 --dst-mac 02:00:00:00:00:22";
+
+/// Runs the binary; whether it ended well, and what it said.
+fn run(words: &str) -> (bool, String) {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let output = Spawn::new(PARSHALL).args(words).output(LIMIT);
+    let output = output.expect("it ends");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    (output.status.success(), said)
+}
+
+fn packets(file: &Path) -> Vec<Packet> {
+    let file = File::open(file).expect("it has been written");
+    let reader = Reader::new(BufReader::new(file)).expect("a capture");
+    reader.collect::<Result<_, _>>().expect("whole")
+}
+
+/// A profile of streams `a`, `b` and so on, each with one packet and the given keys.
+fn profile(file: &Path, streams: &[&str]) {
+    let stream = |(name, keys): (char, &&str)| {
+        format!(
+            r#"{{"name": "{name}", {keys}, "packet": {{"binary": "AgAAAAAiAgAAAAARCABFAAAuAAEAAEARjojAAAIBxjNkAQQAAAkAGgAAcHBwcHBwcHBwcHBwcHBwcHBw"}}}}"#
+        )
+    };
+    let all: Vec<String> = ('a'..).zip(streams).map(stream).collect();
+    std::fs::write(file, format!("[{}]", all.join(","))).expect("there is room");
+}
+
+/// Every second packet comes back, from the first one on: there is no rate without loss, and text,
+/// JSON and page say so alike.
+#[test]
+fn a_device_that_loses_half_has_no_highest_rate() {
+    let directory = Directory::new();
+    let at = |name: &str| directory.path().join(name);
+    let all = at("all.pcap");
+    let bench = format!("-f bench -t size=64 -m 1000pps {ADDRESSED}");
+    let words = format!("send --dry-run -o {} --limit 1000 {bench}", all.display());
+    assert!(run(&words).0);
+    for kept in [2, 1] {
+        let half = File::create(at("half.pcap")).expect("there is room");
+        let mut half = Writer::new(half, ETHERNET).expect("there is room");
+        for packet in packets(&all).iter().step_by(kept) {
+            half.write(packet.nanos, packet.wire_len, &packet.bytes)
+                .expect("there is room");
+        }
+        half.flush().expect("there is room");
+        let [tx, rx, json, page] = ["tx.pcap", "half.pcap", "r.json", "r.html"].map(at);
+        let (ended_well, said) = run(&format!(
+            "loadtest --tx pcap:{} --rx pcap:{} {bench} --duration 1s --json {} -o {}",
+            tx.display(),
+            rx.display(),
+            json.display(),
+            page.display()
+        ));
+        assert!(ended_well, "{said}");
+        let result = std::fs::read_to_string(json).expect("it has been written");
+        let result: Value = serde_json::from_str(&result).expect("JSON");
+        let highest = &result["parshall"]["highest"];
+        let page = std::fs::read_to_string(page).expect("it has been written");
+        let loss = result["parshall"]["whole"]["loss"].as_f64();
+        let passes = result["parshall"]["valid"] == true && loss <= Some(0.001);
+        assert_eq!(highest["valid"], passes, "{said}");
+        assert!(!passes || kept == 1, "{said}");
+        if highest["valid"] == false {
+            let why = highest["why"].as_str().expect("a reason");
+            assert!(said.contains(&format!("none found: {why}")), "{said}");
+            assert!(page.contains(why), "not on the page: {why}");
+            assert!(page.contains("no rate found in 1 of 1 rounds"), "{page}");
+            assert_eq!(highest["max_pps"], Value::Null);
+        }
+    }
+}
+
+#[test]
+fn a_chain_without_time_is_refused() {
+    let directory = Directory::new();
+    let file = directory.path().join("chain.json");
+    let output = directory.path().join("o.pcap");
+    let burst = r#""next": "a", "mode": {"type": "multi_burst", "pkts_per_burst": 1, "count": 1, "ibg": 0, "rate": {"type": "pps", "value": 1000}}"#;
+    let other =
+        r#""isg": 5, "mode": {"type": "continuous", "rate": {"type": "pps", "value": 200000}}"#;
+    profile(&file, &[burst, other]);
+    let (file, output) = (file.display(), output.display());
+    for words in [
+        format!("send --dry-run -o {output} --duration 1ms"),
+        format!("send pcap:{output}"),
+    ] {
+        let (ended_well, said) = run(&format!("{words} -f {file} {ADDRESSED}"));
+        assert!(
+            !ended_well && said.contains("the chain of stream `a` takes no time"),
+            "{said}"
+        );
+    }
+}
+
+/// However far behind a generator is, a signal ends it.
+#[test]
+fn a_signal_ends_what_cannot_keep_up() {
+    let directory = Directory::new();
+    let file = directory.path().join("fast.json");
+    let output = directory.path().join("o.pcap");
+    // A thousand million packets a second.
+    let burst = r#""isg": 0.001, "next": "a", "mode": {"type": "single_burst", "total_pkts": 1, "rate": {"type": "pps", "value": 1000}}"#;
+    profile(&file, &[burst]);
+    for signal in [Signal::TERM, Signal::INT] {
+        let words = format!(
+            "send pcap:{} -f {} {ADDRESSED}",
+            output.display(),
+            file.display()
+        );
+        let send = Spawn::new(PARSHALL).args(words.split_whitespace());
+        let mut send = send.start().expect("the binary starts");
+        let grows = || std::fs::metadata(&output).is_ok_and(|file| file.len() > 1 << 20);
+        assert!(until(patience(), grows), "it sends nothing: {}", send.log());
+        send.signal(signal);
+        let status = send.wait(patience()).expect("it ends");
+        assert!(status.success(), "{status}: {}", send.log());
+        std::fs::remove_file(&output).expect("it is there");
+    }
+}
