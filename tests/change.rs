@@ -14,7 +14,8 @@ use serde_json::Value;
 use crate::harness::craft::Ip4;
 use crate::harness::topology::{CONFIGURATION, H0, R0};
 use crate::harness::{
-    Hosts, Netns, PARSHALL, Process, Router, SetOnDrop, Spawn, patience, router, skipped, until,
+    Directory, Hosts, Netns, PARSHALL, Process, Router, SetOnDrop, Spawn, command, patience,
+    router, skipped, until,
 };
 
 /// Frames are sent one by one in this distance.
@@ -251,7 +252,7 @@ fn an_ipv6_address_changes_its_length() {
         return;
     }
     let alone = crate::harness::alone();
-    let netns = Netns::create("router").expect("root makes namespaces");
+    let netns = Netns::with_ipv6("router").expect("root makes namespaces");
     spare_links(&netns);
     netns
         .ip_batch("address add 2001:db8:77::1/64 dev x0 nodad\nroute add 16.9.0.0/16 dev p0\n")
@@ -290,6 +291,126 @@ fn an_ipv6_address_changes_its_length() {
         assert!(is(128), "{:#?}", state(&netns));
     }
     assert!(has(&netns, "address show dev x0", &["2001:db8:77::1/64"]));
+    drop((router, netns, alone));
+}
+
+/// Makes a device that the router has renamed one that cannot get its name back.
+fn take_name(netns: &Netns, device: &str, name: &str) {
+    netns
+        .ip_batch(&format!(
+            "link property del dev {device} altname {name}\nlink add {name} type veth peer name other\n"
+        ))
+        .expect("the name is free");
+}
+
+/// What fails on the way changes nothing, also where the device had been changed by then.
+#[test]
+fn a_device_that_refuses_is_as_it_was() {
+    if skipped("a_device_that_refuses_is_as_it_was", &["ip"]) {
+        return;
+    }
+    let alone = crate::harness::alone();
+    let netns = Netns::create("router").expect("root makes namespaces");
+    spare_links(&netns);
+    let ip6 = |device: &str, off: u8| {
+        let echo = format!("echo {off} > /proc/sys/net/ipv6/conf/{device}/disable_ipv6");
+        netns.sh(&echo).expect("a setting");
+    };
+    let fails = |router: &Router, yaml: &str| {
+        let before = state(&netns);
+        let why = change(router, yaml).expect_err("it cannot");
+        assert!(why.contains("everything is as it was before"), "{why}");
+        let same = until(patience(), || state(&netns) == before);
+        assert!(same, "{yaml}\n{before:#?}\n{:#?}", state(&netns));
+    };
+    // A new one, once it has its name, Ethernet address, MTU and first address.
+    ip6("x1", 1);
+    let a = "interfaces: { x0: {} }\n";
+    let router = Router::start(&netns, a);
+    let x1 = "x1: { lcp: y1, mac: '02:00:00:00:01:77', mtu: 1300, addresses: [ 10.9.0.2/24, '2001:db8:9::1/64' ] }";
+    fails(&router, &format!("interfaces: {{ x0: {{}}, {x1} }}\n"));
+    // Its Ethernet address and its state, when an address cannot be given again.
+    let with = |fields: &str| {
+        format!("interfaces: {{ x0: {{ addresses: [ '2001:db8:9::1/64' ]{fields} }} }}\n")
+    };
+    for (from, to) in [
+        ("", ", mac: '02:00:00:00:01:77'"),
+        (", state: down", ""),
+        ("", ", state: down"),
+    ] {
+        becomes(&router, &with(from));
+        ip6("x0", 1);
+        fails(&router, &with(to));
+        ip6("x0", 0);
+        becomes(&router, &with(""));
+    }
+    // Its name, when another device has its old one.
+    becomes(&router, "interfaces: { x0: { lcp: y0 } }\n");
+    take_name(&netns, "y0", "x0");
+    for yaml in [
+        "interfaces: { x0: { lcp: z0 } }\n",
+        "interfaces: { x0: {} }\n",
+        "loopbacks: { loop0: {} }\n",
+    ] {
+        fails(&router, yaml);
+        let shown = router.show_text(&["hardware"]);
+        assert!(shown.contains("af_xdp on y0"), "{shown}");
+    }
+    drop((router, netns, alone));
+}
+
+/// What can be known beforehand is refused before anything is changed.
+#[test]
+fn what_a_device_cannot_be_is_refused_at_once() {
+    const PROGRAM: &str = "__attribute__((section(\"xdp\"))) int strange(void *c) { return 2; }";
+    let skip = skipped(
+        "what_a_device_cannot_be_is_refused_at_once",
+        &["ip", "clang"],
+    );
+    if skip {
+        return;
+    }
+    let alone = crate::harness::alone();
+    let netns = Netns::create("router").expect("root makes namespaces");
+    spare_links(&netns);
+    let directory = Directory::new();
+    let object = directory.path().join("strange.o").display().to_string();
+    let clang = "clang -O2 -target bpf -x c -c - -o";
+    let clang: Vec<_> = clang.split(' ').chain([object.as_str()]).collect();
+    command::run_with(&clang, PROGRAM).expect("clang compiles it");
+    netns.ip("tuntap add w0 mode tun").expect("no Ethernet");
+    let xdp = |place: &str| {
+        let attach = format!("link set dev {place}");
+        netns.ip(&attach).expect("it takes the program");
+    };
+    let router = Router::start(&netns, "interfaces: { x0: {} }\n");
+    let before = state(&netns);
+    let refused = |yaml: &str, what: &str| {
+        let why = change(&router, yaml).expect_err("it cannot");
+        assert!(why.contains(what), "{why}");
+        assert!(!why.contains("as it was before"), "{why}");
+        assert_eq!(state(&netns), before);
+    };
+    refused(
+        "interfaces: { x0: {}, w0: { lcp: y0 } }\n",
+        "w0 is not an Ethernet device",
+    );
+    // Such a program at the other end of a veth limits the packets to a page.
+    xdp(&format!("p1 xdpdrv obj {object} sec xdp"));
+    refused(
+        "interfaces: { x0: {}, x1: { lcp: y1, mtu: 9000 } }\n",
+        "x1 cannot have an MTU of 9000",
+    );
+    xdp("p1 xdpdrv off");
+    xdp(&format!("x1 xdpgeneric obj {object} sec xdp"));
+    let x1 = "interfaces: { x0: {}, x1: { lcp: y1, mtu: 1300 } }\n";
+    refused(x1, "x1 already has an XDP program (strange)");
+    refused(
+        "interfaces: { x0: {}, x1: {}, x2: {} }\nports: { x1: { netdev: p1, queues: 200 }, x2: { netdev: p0 } }\n",
+        "interface x1: there are packet buffers for ",
+    );
+    xdp("x1 xdpgeneric off");
+    becomes(&router, x1);
     drop((router, netns, alone));
 }
 

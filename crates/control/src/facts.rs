@@ -22,6 +22,8 @@ pub struct Link {
     pub mac: Option<Mac>,
     /// Largest IP packet in bytes.
     pub mtu: u32,
+    /// The largest MTU that its driver allows at the moment; `None`: the kernel names none.
+    pub max_mtu: Option<u32>,
     /// Administratively up (IFF_UP).
     pub admin_up: bool,
     /// The link has carrier (IFF_LOWER_UP).

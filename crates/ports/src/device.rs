@@ -67,6 +67,20 @@ impl Opener {
     }
 }
 
+/// Name of somebody else's XDP program on a device of the thread's namespace, beside which no port
+/// can be opened there.
+///
+/// # Errors
+/// The device is not there; what the kernel says.
+pub fn foreign_program(index: u32) -> Result<Option<String>, xdp::Error> {
+    let attached = xdp::attached(index)?.map(|program| program.name);
+    Ok(attached.filter(|name| !name.starts_with(PROGRAMS)))
+}
+
+fn is_ours(error: &xdp::Error) -> bool {
+    matches!(error, xdp::Error::Conflict { name, .. } if name.starts_with(PROGRAMS))
+}
+
 type Opened = (Option<Program>, af_xdp::Interface, Vec<Queue>);
 
 /// The program comes first: a driver may set its queues up anew for it. Until the sockets are known
@@ -74,17 +88,16 @@ type Opened = (Option<Program>, af_xdp::Interface, Vec<Queue>);
 fn open(device: &Device<'_>, pool: &Arc<Pool>) -> Result<Opened, OpenError> {
     let missing = || af_xdp::Error::NoInterface(device.name.to_owned());
     let index = netdev::index(device.name).ok_or_else(missing)?;
-    let ours = |e: &xdp::Error| matches!(e, xdp::Error::Conflict { name, .. } if name.starts_with(PROGRAMS));
     let modes = program_modes(device.mode);
     let program = match device.receive {
         Receive::Nothing => None,
         Receive::Everything => {
             let attach = || xdp::Receiver::attach(index, modes);
-            Some(Program::Receiver(patiently(attach, ours)?))
+            Some(Program::Receiver(patiently(attach, is_ours)?))
         }
         Receive::Router(router, id) => {
             let attach = || router.attach(index, id, modes);
-            Some(Program::Router(patiently(attach, ours)?))
+            Some(Program::Router(patiently(attach, is_ours)?))
         }
     };
     let busy = |e: &af_xdp::Error| matches!(e, af_xdp::Error::Busy { .. });

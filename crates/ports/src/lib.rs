@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use io::{memif, null, tap};
 use kernel::netns::within;
 
-pub use device::{Device, Receive};
+pub use device::{Device, Receive, foreign_program};
 pub use error::OpenError;
 pub use open::Open;
 pub use pcap::pcap;

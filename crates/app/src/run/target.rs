@@ -20,7 +20,7 @@ impl Target for Daemon {
         }
         let mut refused = Wanted::of(to).err().unwrap_or_default();
         if let Ok(wanted) = Wanted::of(to) {
-            refused.extend(self.refusals(&wanted));
+            refused.extend(self.refusals(&wanted, plan));
             self.named_mtus = mtus(&self.in_force()).chain(mtus(&wanted)).collect();
         }
         for action in plan.steps.iter().map(|step| &step.action) {
@@ -50,7 +50,11 @@ impl Target for Daemon {
             }) => self.set(key, Some(value)).and_then(|()| {
                 // What comes back comes back with its attributes; the last one, the state, opens it.
                 let mut attributes = attributes.iter();
-                attributes.try_for_each(|(field, value)| self.attribute(key, *field, Some(value)))
+                let set = attributes
+                    .try_for_each(|(field, value)| self.attribute(key, *field, Some(value)));
+                set.inspect_err(|_| {
+                    let _ = self.set(key, None);
+                })
             }),
             Action::Remove(Item { key, .. }) => self.set(key, None),
             Action::Change { key, to, .. } => self.set(key, Some(to)),
@@ -71,7 +75,7 @@ fn name(key: &Key) -> String {
 
 impl Daemon {
     /// What of a configuration the running router cannot become, a line each.
-    fn refusals(&self, wanted: &Wanted) -> Vec<String> {
+    fn refusals(&self, wanted: &Wanted, plan: &Plan) -> Vec<String> {
         let mut refused = Vec::new();
         let (found, most) = (wanted.interfaces.len(), Interfaces::most());
         if found > most {
@@ -85,7 +89,17 @@ impl Daemon {
                     interface.name
                 )
             }));
+            return refused;
         }
+        let new = plan.steps.iter().filter_map(|step| match &step.action {
+            Action::Create(item) => match &item.key {
+                Key::Interface(name) => Some(name.as_str()),
+                _ => None,
+            },
+            _ => None,
+        });
+        let new: Vec<_> = new.collect();
+        refused.extend(self.interfaces.obstacles(&wanted.interfaces, &new));
         refused
     }
 
@@ -118,7 +132,7 @@ impl Daemon {
                     config.addresses.retain(|own| *own != address);
                     config.addresses.extend(there.then_some(address));
                 };
-                self.edit(name, edit, |requests, link, _| match there {
+                self.edit(name, edit, |requests, link, _, _| match there {
                     true => requests
                         .give_address(link, address.address, address.length)
                         .map(drop),
@@ -153,7 +167,11 @@ impl Daemon {
                     Some(Value::Name(text)) => Some(text.clone()),
                     _ => None,
                 };
-                self.edit(name, |config| config.description = text, |_, _, _| Ok(()))
+                self.edit(
+                    name,
+                    |config| config.description = text,
+                    |_, _, _, _| Ok(()),
+                )
             }
             (Field::Mac, value) => {
                 let mac = match value {
@@ -165,10 +183,12 @@ impl Daemon {
                 self.edit(
                     name,
                     |config| config.mac = mac,
-                    |requests, link, config| {
+                    |requests, link, before, config| {
                         requests.set_mac(link, mac.unwrap_or(usual))?;
                         // Some drivers have to be down for it, which takes IPv6 addresses away.
-                        give_addresses(requests, link, config)
+                        give_addresses(requests, link, config).inspect_err(|_| {
+                            let _ = requests.set_mac(link, before.mac.unwrap_or(usual));
+                        })
                     },
                 )
             }
@@ -187,13 +207,16 @@ impl Daemon {
                 self.edit(
                     name,
                     |config| config.mtu = mtu,
-                    |requests, link, _| {
+                    |requests, link, _, _| {
                         let mtu = mtu.map_or(usual, u32::from);
-                        if let Some(tap) = tap {
-                            let tap = requests.link_named(&tap)?;
-                            requests.set_mtu(tap.index, mtu)?;
-                        }
-                        requests.set_mtu(link, mtu)
+                        let Some(tap) = tap else {
+                            return requests.set_mtu(link, mtu);
+                        };
+                        let tap = requests.link_named(&tap)?;
+                        requests.set_mtu(tap.index, mtu)?;
+                        requests.set_mtu(link, mtu).inspect_err(|_| {
+                            let _ = requests.set_mtu(tap.index, tap.mtu);
+                        })
                     },
                 )
             }
@@ -203,7 +226,7 @@ impl Daemon {
                 self.interfaces.set_up(name, up, requests, routing)?;
                 // The kernel drops IPv6 addresses and routes of what goes down.
                 self.look_soon();
-                self.edit(name, |_| (), give_addresses)
+                Ok(())
             }
             // Without effect.
             (Field::Mpls, _) => Ok(()),
@@ -211,13 +234,13 @@ impl Daemon {
         }
     }
 
-    /// Changes what is wanted of an interface, and its device if that is there. If the device
-    /// refuses, nothing is changed.
+    /// Changes what is wanted of an interface, and its device if that is there: `act` gets what
+    /// was wanted before and what is wanted now. If the device refuses, nothing is changed.
     fn edit(
         &mut self,
         name: &str,
         edit: impl FnOnce(&mut wanted::Interface),
-        act: impl FnOnce(&mut Requests, u32, &wanted::Interface) -> io::Result<()>,
+        act: impl FnOnce(&mut Requests, u32, &wanted::Interface, &wanted::Interface) -> io::Result<()>,
     ) -> Result<(), String> {
         let (config, link) = match (self.loopbacks.named(name), self.interfaces.named(name)) {
             (Some((config, link)), _) => (config, link),
@@ -230,7 +253,7 @@ impl Daemon {
         let before = config.clone();
         edit(config);
         let Some(link) = link else { return Ok(()) };
-        act(&mut self.requests, link, config).map_err(|error| {
+        act(&mut self.requests, link, &before, config).map_err(|error| {
             *config = before;
             error.to_string()
         })

@@ -10,6 +10,7 @@ fn link(index: u32, name: &str, up: bool) -> Event {
         altnames: Vec::new(),
         mac: Some([2, 0, 0, 0, 0, index as u8].into()),
         mtu: 1500,
+        max_mtu: None,
         admin_up: up,
         carrier: up,
         loopback: false,

@@ -30,15 +30,7 @@ pub fn configure(requests: &mut Requests, link: &Link, wanted: &Interface) -> io
             .set_mtu(link.index, mtu)
             .map_err(refused(format!("MTU {mtu}")))?;
     }
-    let wants = |given: &Given| {
-        let same = |a: &Address| (a.address, a.length) == (given.address, given.length);
-        wanted.addresses.iter().any(same)
-    };
-    for given in requests.all_addresses()? {
-        if given.ours && given.link == link.index && !wants(&given) {
-            requests.take_address(link.index, given.address, given.length)?;
-        }
-    }
+    take_addresses(requests, link.index, &wanted.addresses)?;
     give_addresses(requests, link.index, wanted)
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", link.name)))?;
     requests
@@ -47,6 +39,23 @@ pub fn configure(requests: &mut Requests, link: &Link, wanted: &Interface) -> io
             "state {}",
             if wanted.up { "up" } else { "down" }
         )))
+}
+
+/// Takes from a device the addresses with our mark, but these.
+///
+/// # Errors
+/// What the kernel reports.
+pub fn take_addresses(requests: &mut Requests, link: u32, but: &[Address]) -> io::Result<()> {
+    let stays = |given: &Given| {
+        let same = |a: &Address| (a.address, a.length) == (given.address, given.length);
+        but.iter().any(same)
+    };
+    for given in requests.all_addresses()? {
+        if given.ours && given.link == link && !stays(&given) {
+            requests.take_address(link, given.address, given.length)?;
+        }
+    }
+    Ok(())
 }
 
 /// Gives a device the addresses that it lacks.

@@ -29,7 +29,7 @@ use crate::machine::hardware::pci_address;
 use crate::netlink::Requests;
 use note::{Identity, Note, Notes};
 
-pub use configure::{configure, give_addresses};
+pub use configure::{configure, give_addresses, take_addresses};
 pub use marks::{LOCKS, Marks, clean, sweep};
 pub use note::{NOTES, Record};
 pub use vlan::VLAN_PARSE;
@@ -106,7 +106,11 @@ impl Devices {
             let what = format!("cannot make {} into {name}: {error}", link.name);
             return Err(io::Error::new(error.kind(), what));
         }
-        self.hold(note, name)
+        let held = self.hold(note, name);
+        if held.is_err() {
+            self.release(name)?;
+        }
+        held
     }
 
     /// The record of a device as it is now, before it is changed.
@@ -212,8 +216,11 @@ impl Devices {
         Ok(())
     }
 
-    /// The device of a port, at home or where it is to live, and where that is.
-    fn find(&self, kind: &PortKind) -> io::Result<(Option<PathBuf>, Link)> {
+    /// The device of a port, at home or where it is to live, and where that is (`None`: at home).
+    ///
+    /// # Errors
+    /// NotFound: there is none.
+    pub fn find(&self, kind: &PortKind) -> io::Result<(Option<PathBuf>, Link)> {
         for place in [&None, &self.netns] {
             let links = self.open(place.as_deref())?.links()?;
             let by_name =
@@ -336,6 +343,26 @@ impl Devices {
 /// The device that a record is about.
 fn of(record: &Record, links: Vec<Link>) -> Option<Link> {
     links.into_iter().find(|link| record.is_about(link))
+}
+
+/// Whether a device can be what is wanted of it.
+///
+/// # Errors
+/// It has no Ethernet address, or cannot have that MTU.
+pub fn possible(link: &Link, wanted: &Interface) -> io::Result<()> {
+    let Link { name, max_mtu, .. } = link;
+    if link.mac.is_none() {
+        return Err(io::Error::other(format!(
+            "{name} is not an Ethernet device"
+        )));
+    }
+    let new = wanted.mtu.map(u32::from).filter(|mtu| *mtu != link.mtu);
+    match new.zip(*max_mtu) {
+        Some((mtu, most)) if mtu > most => Err(io::Error::other(format!(
+            "{name} cannot have an MTU of {mtu}: {most} is the most"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a device is what a port names.

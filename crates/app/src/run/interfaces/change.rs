@@ -4,12 +4,14 @@
 //! that is not when it appears. A new interface is opened with its last setting, its state, as one
 //! of the start is: with everything that is known about it.
 
+use std::io;
 use std::mem;
 
+use ::io::af_xdp;
 use control::config::PortKind;
 use control::config::wanted::{self, OpenPort};
+use control::netdev::give_addresses;
 use control::netlink::Requests;
-use io::af_xdp;
 use router::Mac;
 
 use super::open::{MTU, own_mac, queues, tap_name};
@@ -56,20 +58,20 @@ impl Interfaces {
     /// An interface is no more; its device is as it was found.
     ///
     /// # Errors
-    /// Why its device could not be put back.
+    /// Why its device could not be put back; the interface is there still.
     pub fn remove(&mut self, name: &str, routing: &mut Routing) -> Result<(), String> {
         let Some(at) = self.slots.iter().position(|slot| slot.config.name == name) else {
             return Ok(());
         };
-        let closed = self.close_one(at, routing);
+        self.close_one(at, routing)?;
         self.slots.remove(at);
-        closed
+        Ok(())
     }
 
     /// Sets an interface up or down, and opens it if it is new.
     ///
     /// # Errors
-    /// It cannot be opened; what the kernel reports.
+    /// It cannot be opened; what the kernel reports. It is as it was before.
     pub fn set_up(
         &mut self,
         name: &str,
@@ -82,17 +84,14 @@ impl Interfaces {
         };
         let slot = &mut self.slots[at];
         let before = mem::replace(&mut slot.config.up, up);
-        if mem::take(&mut slot.is_new) {
-            self.has_buffers(at)?;
-            return self.open(at, routing).map_err(|e| e.to_string());
-        }
-        let Some(link) = slot.open().map(|open| open.ifindex) else {
-            return Ok(());
+        let is_new = mem::take(&mut slot.is_new);
+        let done = if is_new {
+            self.open(at, routing).map_err(|e| e.to_string())
+        } else {
+            slot.switch(before, requests).map_err(|e| e.to_string())
         };
-        requests.set_up(link, up).map_err(|error| {
-            slot.config.up = before;
-            error.to_string()
-        })
+        let slot = &mut self.slots[at];
+        done.inspect_err(|_| (slot.config.up, slot.is_new) = (before, is_new))
     }
 
     /// The name of the host's device becomes another; `None`: its own.
@@ -122,7 +121,8 @@ impl Interfaces {
         })
     }
 
-    /// Ends the port of an interface, and puts its device back.
+    /// Ends the port of an interface, and puts its device back. If that cannot be, the interface is
+    /// opened again.
     fn close_one(&mut self, at: usize, routing: &mut Routing) -> Result<(), String> {
         let slot = &mut self.slots[at];
         let closed = Phase::Waiting("it is closed".into());
@@ -152,36 +152,59 @@ impl Interfaces {
         } = *open;
         drop((port, tap));
         workers::take_back(&mut routing.router, &ids, queues);
-        let Some(found) = slot.found.take() else {
+        let Some(found) = &slot.found else {
             return Ok(());
         };
-        let released = self.opener.release(&slot.config, &netdev, &found);
-        released.map_err(|e| format!("cannot put {netdev} back as it was: {e}"))
+        if let Err(error) = self.opener.release(&slot.config, &netdev, found) {
+            self.open_if_it_can_be(at, routing);
+            return Err(format!("cannot put {netdev} back as it was: {error}"));
+        }
+        slot.found = None;
+        Ok(())
     }
 
-    /// Whether there are packet buffers for the rings of one more port.
-    fn has_buffers(&self, at: usize) -> Result<(), String> {
-        let config = &self.slots[at].config;
-        if !config.port.kind.is_device() {
-            return Ok(());
+    /// What keeps interfaces from being opened, a line each, as far as that can be known before
+    /// anything is changed. `all` are those of the configuration that is to come, the ones of the
+    /// names in `new` are to be opened.
+    pub fn obstacles(&self, all: &[wanted::Interface], new: &[&str]) -> Vec<String> {
+        let devices = all.iter().filter(|config| config.port.kind.is_device());
+        let (new, others): (Vec<_>, Vec<_>) =
+            devices.partition(|config| new.contains(&config.name.as_str()));
+        let queues = |config: &&wanted::Interface| queues(config, self.opener.netns.as_deref());
+        let held: u32 = others.iter().map(queues).sum();
+        let mut left = (self.buffers / af_xdp::Queue::HOLDS).saturating_sub(held);
+        let mut obstacles = Vec::new();
+        for config in new {
+            let (name, wanted) = (&config.name, queues(&config));
+            if let Err(why) = self.opener.possible(config) {
+                obstacles.push(format!("interface {name}: {why}"));
+            }
+            if wanted > left {
+                obstacles.push(format!(
+                    "interface {name}: there are packet buffers for {left} more queues, and it has \
+                     {wanted}: give it fewer (`ports:`), or restart the router"
+                ));
+            }
+            left = left.saturating_sub(wanted);
         }
-        let queues = |slot: &Slot| queues(&slot.config, self.opener.netns.as_deref());
-        let devices = self.slots.iter().enumerate();
-        let others = devices.filter(|(i, slot)| *i != at && slot.config.port.kind.is_device());
-        let held: u32 = others.map(|(_, slot)| queues(slot)).sum();
-        let left = (self.buffers / af_xdp::Queue::HOLDS).saturating_sub(held);
-        let wanted = queues(&self.slots[at]);
-        match wanted <= left {
-            true => Ok(()),
-            false => Err(format!(
-                "there are packet buffers for {left} more queues, and it has {wanted}: \
-                 give it fewer (`ports:`), or restart the router"
-            )),
-        }
+        obstacles
     }
 }
 
 impl Slot {
+    /// Its device becomes up or down, as is wanted, and is given the IPv6 addresses that the kernel
+    /// has dropped meanwhile. If that fails it is as `before`.
+    fn switch(&self, before: bool, requests: &mut Requests) -> io::Result<()> {
+        let Some(link) = self.open().map(|open| open.ifindex) else {
+            return Ok(());
+        };
+        requests.set_up(link, self.config.up)?;
+        give_addresses(requests, link, &self.config).inspect_err(|_| {
+            // It was that way.
+            let _ = requests.set_up(link, before);
+        })
+    }
+
     /// The Ethernet address of its device where the configuration names none.
     pub fn usual_mac(&self) -> Mac {
         let found = self.found.as_ref().and_then(|link| link.mac);

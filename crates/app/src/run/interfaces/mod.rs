@@ -135,14 +135,17 @@ impl Interfaces {
         Ok(())
     }
 
-    fn open_if_it_can_be(&mut self, index: usize, routing: &mut Routing) {
-        if let Err(e) = self.open(index, routing) {
-            let (slot, why) = (&mut self.slots[index], e.to_string());
-            if !matches!(&slot.phase, Phase::Waiting(known) if *known == why) {
-                warn!("interface {}: {why}", slot.config.name);
-                slot.phase = Phase::Waiting(why);
-            }
+    /// False: it cannot, for a reason other than that its device is not there.
+    fn open_if_it_can_be(&mut self, index: usize, routing: &mut Routing) -> bool {
+        let Err(e) = self.open(index, routing) else {
+            return true;
+        };
+        let (slot, why) = (&mut self.slots[index], e.to_string());
+        if !matches!(&slot.phase, Phase::Waiting(known) if *known == why) {
+            warn!("interface {}: {why}", slot.config.name);
+            slot.phase = Phase::Waiting(why);
         }
+        false
     }
 
     /// Gives the workers the parts of an open interface that they do not have yet.
@@ -167,9 +170,10 @@ impl Interfaces {
             let closed = slot.open().is_none() && stands_for(&slot.config, name);
             if !self.serving && closed {
                 slot.reserve(link, routing);
-            } else if closed {
-                self.open_if_it_can_be(index, routing);
-            } else {
+            } else if closed && slot.refused != Some(link) {
+                let opened = self.open_if_it_can_be(index, routing);
+                self.slots[index].refused = (!opened).then_some(link);
+            } else if !closed {
                 slot.claim(routing);
             }
         }
@@ -180,6 +184,9 @@ impl Interfaces {
             let slot = &mut self.slots[index];
             if slot.link == Some(link) {
                 slot.link = None;
+            }
+            if slot.refused == Some(link) {
+                slot.refused = None;
             }
             match slot.open().filter(|open| open.ifindex == link) {
                 Some(open) if open.tap.is_some() => self.lost(index, Part::Tap, routing),

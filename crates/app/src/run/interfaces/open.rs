@@ -132,27 +132,59 @@ impl Opener {
         })
     }
 
-    /// A device of the kernel, by AF_XDP.
+    /// A device of the kernel, by AF_XDP. One that cannot be opened is as it was before.
     fn device(
         &mut self,
         config: &wanted::Interface,
         id: InterfaceId,
         pool: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
-        let there = |e: io::Error| match e.kind() {
-            io::ErrorKind::NotFound => OpenError::NotThere(e.to_string()),
-            _ => e.into(),
-        };
+        self.possible(config)?;
         let link = self.devices.prepare(config).map_err(there)?;
-        self.devices.keep_vlan_tags(config, &link).map_err(there)?;
-        let missing = |what: String| OpenError::Setup(io::Error::other(what));
-        let programs = self.programs.as_ref();
-        let programs = programs.ok_or_else(|| missing("no XDP programs were loaded".into()))?;
-        // The settings first: a program may make the driver refuse some.
-        netdev::configure(&mut Requests::open(self.netns.as_deref())?, &link, config)?;
-        if link.mac.is_none() {
-            return Err(missing(format!("{} is not an Ethernet device", link.name)));
+        let opened = self.prepared(config, &link, id, pool);
+        if opened.is_err()
+            && let Err(error) = self.undo(config, &link)
+        {
+            let name = &link.name;
+            warn!("cannot put {name} back as it was: {error} (parshall cleanup tries again)");
         }
+        opened
+    }
+
+    /// Whether a device can be opened, as far as that can be known before anything is changed. One
+    /// that is not there yet may be.
+    ///
+    /// # Errors
+    /// What is in the way.
+    pub fn possible(&self, config: &wanted::Interface) -> Result<(), OpenError> {
+        let (place, link) = match self.devices.find(&config.port.kind) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            found => found?,
+        };
+        netdev::possible(&link, config)?;
+        let program = within(place.as_deref(), || Ok(ports::foreign_program(link.index)))??;
+        program.map_or(Ok(()), |program| {
+            let name = &link.name;
+            Err(OpenError::Setup(io::Error::other(format!(
+                "{name} already has an XDP program ({program}): stop what holds it, or remove it \
+                 with `ip link set dev {name} xdp off`"
+            ))))
+        })
+    }
+
+    /// A device that has its name and is in its place.
+    fn prepared(
+        &mut self,
+        config: &wanted::Interface,
+        link: &Link,
+        id: InterfaceId,
+        pool: &Arc<Pool>,
+    ) -> Result<OpenInterface, OpenError> {
+        self.devices.keep_vlan_tags(config, link).map_err(there)?;
+        let missing = || OpenError::Setup(io::Error::other("no XDP programs were loaded"));
+        let programs = self.programs.as_ref().ok_or_else(missing)?;
+        // The settings first: a program may make the driver refuse some.
+        netdev::configure(&mut Requests::open(self.netns.as_deref())?, link, config)?;
         let device = Device {
             name: &link.name,
             queues: config.port.queues.map(u32::from),
@@ -171,8 +203,15 @@ impl Opener {
             tap: None,
             ifindex: link.index,
             netdev: link.name.clone(),
-            found: Some(link),
+            found: Some(link.clone()),
         })
+    }
+
+    /// Puts back what was done to a device that could not be opened, addresses too.
+    fn undo(&mut self, config: &wanted::Interface, found: &Link) -> io::Result<()> {
+        let mut requests = Requests::open(self.netns.as_deref())?;
+        let taken = netdev::take_addresses(&mut requests, found.index, &[]);
+        self.release(config, &found.name, found).and(taken)
     }
 
     /// Makes again what somebody has deleted of an interface without a device: its tap, or the tap
@@ -238,6 +277,12 @@ impl Opener {
         device: &str,
         found: &Link,
     ) -> io::Result<()> {
+        // Its name and place matter more: it gets them back whether this works or not.
+        let settings = self.put_back(config, found);
+        self.devices.release(device).and(settings)
+    }
+
+    fn put_back(&self, config: &wanted::Interface, found: &Link) -> io::Result<()> {
         let mut requests = Requests::open(self.netns.as_deref())?;
         let links = requests.links()?;
         let Some(now) = links.iter().find(|link| link.index == found.index) else {
@@ -255,7 +300,7 @@ impl Opener {
         if now.admin_up != found.admin_up {
             requests.set_up(now.index, found.admin_up)?;
         }
-        self.devices.release(device)
+        Ok(())
     }
 
     /// Undoes what was done to devices.
@@ -278,6 +323,14 @@ pub enum Part {
     Port,
     /// The tap that is the kernel's end of it.
     Tap,
+}
+
+/// What it means that a device cannot be prepared.
+fn there(error: io::Error) -> OpenError {
+    match error.kind() {
+        io::ErrorKind::NotFound => OpenError::NotThere(error.to_string()),
+        _ => error.into(),
+    }
 }
 
 /// Whether a device of this name is what the interface waits for.

@@ -33,6 +33,9 @@ pub struct Slot {
     pub found: Option<Link>,
     /// It has come while the router runs, and is to be opened once everything is known about it.
     pub is_new: bool,
+    /// The kernel's index of a device that could not be opened: putting it back looks as if it
+    /// appeared again.
+    pub refused: Option<u32>,
     /// It has been logged that packets come with unfinished checksums.
     warned: bool,
     /// The MTU that it has been logged to be too large for.
@@ -87,6 +90,7 @@ impl Slot {
             up: !matches!(config.port.kind, PortKind::Memif(_)),
             found: None,
             is_new: false,
+            refused: None,
             config,
             warned: false,
             too_large: None,

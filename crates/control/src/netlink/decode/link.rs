@@ -24,6 +24,7 @@ pub fn link(payload: &[u8]) -> Option<Link> {
             libc::IFLA_IFNAME => link.name = text(value),
             libc::IFLA_ADDRESS => link.mac = value.try_into().ok(),
             libc::IFLA_MTU => link.mtu = u32_at(value, 0)?,
+            libc::IFLA_MAX_MTU => link.max_mtu = u32_at(value, 0).filter(|most| *most > 0),
             libc::IFLA_LINKINFO => {
                 link.kind = Attributes(value).find(libc::IFLA_INFO_KIND).map(text);
             }
