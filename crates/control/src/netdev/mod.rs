@@ -148,8 +148,11 @@ impl Devices {
         if name == original || link.altnames.contains(&original) {
             return Ok(link);
         }
-        there.altname(link.index, &original, true)?;
-        there.link_named(name)
+        match there.altname(link.index, &original, true) {
+            // By now another device has its old name: it goes without.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(link),
+            given => given.and_then(|()| there.link_named(name)),
+        }
     }
 
     /// A device that was prepared before, by us or by a router that is dead. One that was prepared
