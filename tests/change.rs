@@ -141,12 +141,15 @@ fn has(netns: &Netns, words: &str, parts: &[&str]) -> bool {
     parts.iter().all(|part| shown.contains(part))
 }
 
+/// The MTU of spare links: another one than an interface has whose device has none of its own.
+const MTU: u16 = 3000;
+
 /// A link `x0` to `p0` and one `x1` to `p1`, for interfaces that come and go.
 fn spare_links(netns: &Netns) {
     for i in 0..2 {
         netns
             .ip_batch(&format!(
-                "link add x{i} address 02:00:00:00:01:0{i} type veth peer name p{i} address 02:00:00:00:02:0{i}\n\
+                "link add x{i} address 02:00:00:00:01:0{i} mtu {MTU} type veth peer name p{i} address 02:00:00:00:02:0{i} mtu {MTU}\n\
                  link set p{i} up\n"
             ))
             .expect("links");
@@ -210,7 +213,7 @@ fn interfaces_come_and_go_and_others_lose_nothing() {
             assert!(shown.contains("x0") && shown.contains("t0"), "{shown}");
 
             becomes(&router, &format!("{CONFIGURATION}{with_less}"));
-            let parts = ["mtu 1500", "02:00:00:00:01:00", "10.9.0.2/24"];
+            let parts = ["mtu 3000", "02:00:00:00:01:00", "10.9.0.2/24"];
             assert!(
                 has(netns, "address show dev y0", &parts),
                 "{:#?}",

@@ -1,6 +1,6 @@
 //! The control thread's state: the router and what the kernel says, the interfaces, the neighbors.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::error::Error;
 use std::io;
 use std::sync::mpsc::SyncSender;
@@ -49,9 +49,6 @@ pub struct Daemon {
     /// The configuration of the start: of interfaces, loopbacks and routes, which change while the
     /// router runs, see [`in_force`](Self::in_force).
     pub config: Wanted,
-    /// MTUs that are named by the configuration in force or by one that is to come, with their
-    /// interfaces.
-    pub named_mtus: HashSet<(String, u16)>,
     neighbors: Neighbors,
     /// When to look for addresses and routes that the kernel has dropped.
     look: Option<Instant>,
@@ -96,7 +93,6 @@ impl Daemon {
             statics: Statics::default(),
             requests: Requests::open_filtering(netns)?,
             neighbors: Neighbors::new(Requests::open(netns)?),
-            named_mtus: HashSet::new(),
             look: None,
             warnings: Warnings::default(),
             marks: Marks::of(netns, LOCKS.as_ref())?,

@@ -21,7 +21,6 @@ impl Target for Daemon {
         let mut refused = Wanted::of(to).err().unwrap_or_default();
         if let Ok(wanted) = Wanted::of(to) {
             refused.extend(self.refusals(&wanted, plan));
-            self.named_mtus = mtus(&self.in_force()).chain(mtus(&wanted)).collect();
         }
         for action in plan.steps.iter().map(|step| &step.action) {
             let setting = match action.key() {
@@ -193,12 +192,10 @@ impl Daemon {
                 )
             }
             (Field::Mtu, value) => {
-                // Without one the interface keeps that of its device; plans say 1500 then.
                 let mtu = match value {
                     Some(Value::Mtu(mtu)) => Some(*mtu),
                     _ => None,
                 };
-                let mtu = mtu.filter(|mtu| self.named_mtus.contains(&(name.clone(), *mtu)));
                 let slot = self.interfaces.named(name);
                 let usual = slot
                     .as_ref()
@@ -258,13 +255,6 @@ impl Daemon {
             error.to_string()
         })
     }
-}
-
-/// The MTUs that a configuration names, with their interfaces.
-fn mtus(wanted: &Wanted) -> impl Iterator<Item = (String, u16)> {
-    let all = wanted.interfaces.iter().chain(&wanted.loopbacks);
-    let named = all.filter_map(|i| Some((i.name.clone(), i.mtu?)));
-    named.collect::<Vec<_>>().into_iter()
 }
 
 fn said(done: io::Result<()>) -> Result<(), String> {

@@ -33,7 +33,8 @@ pub struct Entry<'c> {
     pub mac: Option<Mac>,
     /// Name of the host's device.
     pub lcp: Option<&'c str>,
-    /// Largest IP packet, bytes: its own, else its parent's, else 1500.
+    /// Largest IP packet, bytes, as far as rules can know it: its [own](Self::own_mtu), else its
+    /// parent's, else 1500.
     pub mtu: u16,
     /// Its addresses.
     pub addresses: &'c [Address],
@@ -106,6 +107,15 @@ impl<'c> Entry<'c> {
             mpls: l.mpls.unwrap_or_default(),
             vrf: l.vrf.as_deref(),
             acls: None,
+        }
+    }
+
+    /// The MTU that the configuration names for it; `None`: it has that of its device.
+    pub fn own_mtu(&self) -> Option<u16> {
+        match self.kind {
+            EntryKind::Interface(interface) => interface.mtu,
+            EntryKind::Sub(_, _, sub) => sub.mtu,
+            EntryKind::Loopback(loopback) => loopback.mtu,
         }
     }
 

@@ -70,7 +70,7 @@ impl Building<'_> {
         }
         self.description(&key, entry.description);
         self.attribute(&key, Field::Mac, entry.mac.map(Value::Mac));
-        self.attribute(&key, Field::Mtu, Some(Value::Mtu(entry.mtu)));
+        self.attribute(&key, Field::Mtu, entry.own_mtu().map(Value::Mtu));
         self.attribute(&key, Field::Mpls, entry.mpls.then_some(Value::Flag(true)));
         if !matches!(entry.kind, EntryKind::Loopback(_)) {
             self.attribute(&key, Field::State, Some(Value::State(entry.state)));

@@ -139,7 +139,7 @@ pub(super) fn steps(from: &Items, to: &Items) -> Vec<Step> {
     steps.sort_by_cached_key(order);
     let step = |(phase, action)| Step {
         phase,
-        interrupts: interrupts(&action, from, to),
+        interrupts: interrupts(&action, from, to, &gone),
         action,
     };
     steps.into_iter().map(step).collect()
@@ -303,6 +303,10 @@ fn order(phase: Phase, action: &Action, from: &Items, to: &Items) -> Order {
             successor.clone(),
             false,
         ),
+        // It may grow or shrink by that, so it makes no rule for others from then on.
+        (Phase::Sync, Action::Remove(item)) if matches!(key, Key::Of(_, Field::Mtu)) => {
+            (rank(&key, &item.value), 0, -depth(to), key, false)
+        }
         // What is removed late goes when everything else is done, users first.
         (Phase::Sync, Action::Remove(item)) => {
             let rank = rank(&key, &item.value);
@@ -335,13 +339,28 @@ fn is_down(value: &Value) -> bool {
     matches!(value, Value::State(State::Down))
 }
 
-/// The interface whose packets a step interrupts. What is new interrupts nobody.
-fn interrupts(action: &Action, from: &Items, to: &Items) -> Option<String> {
+/// The interface whose packets a step interrupts. What is new interrupts nobody, unless it is about
+/// an interface that is there and stays.
+fn interrupts(action: &Action, from: &Items, to: &Items, gone: &BTreeSet<Key>) -> Option<String> {
     let of = |key: &Key| key.interface().map(str::to_owned);
+    // Drivers restart their queues for another MTU.
+    let port = |owner: &Key| matches!(from.get(owner), Some(Value::Port { .. }));
     match action {
-        Action::Create(_) => None,
+        Action::Create(Item { key, .. }) => {
+            let interface = of(key).filter(|name| {
+                let owner = Key::Interface(name.clone());
+                from.contains_key(&owner) && !gone.contains(&owner)
+            });
+            interface.filter(|_| match key {
+                Key::Of(owner, Field::Mtu) => port(owner),
+                Key::Of(_, field) => *field == Field::Mac,
+                Key::Address(..) | Key::Input(_) | Key::Output(_) => false,
+                _ => true,
+            })
+        }
         Action::Remove(Item { key, value, .. }) => match (key, value) {
             (Key::Of(_, Field::Mac), _) => of(key),
+            (Key::Of(owner, Field::Mtu), _) => of(key).filter(|_| port(owner)),
             // Another length of the address is there already.
             (Key::Address(..), _)
                 if is_late(key, to) && successor(key, to).is_none() && !to.contains_key(key) =>
@@ -362,11 +381,7 @@ fn interrupts(action: &Action, from: &Items, to: &Items) -> Option<String> {
         Action::Change { key, to: new, .. } => match (key, new) {
             (Key::Of(_, Field::State), Value::State(State::Down)) => of(key),
             (Key::Of(_, Field::Mac), _) => of(key),
-            // Drivers restart their queues for another MTU.
-            (Key::Of(owner, Field::Mtu), _) => {
-                let port = matches!(from.get(owner), Some(Value::Port { .. }));
-                port.then(|| of(key)).flatten()
-            }
+            (Key::Of(owner, Field::Mtu), _) => of(key).filter(|_| port(owner)),
             (
                 Key::Interface(_)
                 | Key::Lcp(_)

@@ -257,7 +257,7 @@ fn nothing_is_forgotten() {
         ),
         [
             "remove interface e0 lcp: a  (interrupts e0)",
-            "create interface e1 lcp: a"
+            "create interface e1 lcp: a  (interrupts e1)"
         ]
     );
     assert_eq!(
@@ -299,7 +299,7 @@ fn nothing_is_forgotten() {
     assert!(
         plan(
             "interfaces: { e0: {} }",
-            "interfaces: { e0: { mtu: 1500, state: up, mpls: no } }"
+            "interfaces: { e0: { state: up, mpls: no } }"
         )
         .is_empty()
     );
@@ -310,6 +310,39 @@ fn nothing_is_forgotten() {
         steps(&acls("10.0.0.0/8"), &acls("10.1.0.0/16")),
         ["change acl ab 1 source: 10.0.0.0/8 -> 10.1.0.0/16"]
     );
+}
+
+/// Without `mtu` an interface has that of its device, which need not be 1500.
+#[test]
+fn an_mtu_that_is_named_and_none_are_two_things() {
+    let of = |fields: &str| format!("interfaces: {{ e0: {{ {fields} }} }}");
+    let set = "set interface e0 mtu: 1500  (interrupts e0)";
+    assert_eq!(steps(&of(""), &of("mtu: 1500")), [set]);
+    let remove = "remove interface e0 mtu: 1500  (interrupts e0)";
+    assert_eq!(steps(&of("mtu: 1500"), &of("")), [remove]);
+    let loopback = |fields: &str| format!("loopbacks: {{ loop0: {{ {fields} }} }}");
+    let set = "set interface loop0 mtu: 1500";
+    assert_eq!(steps(&loopback(""), &loopback("mtu: 1500")), [set]);
+}
+
+/// What an interface is given anew interrupts it if it is there already.
+#[test]
+fn what_closes_or_restarts_a_live_interface_interrupts_it() {
+    let of = |fields: &str| format!("interfaces: {{ e0: {{ {fields} }} }}");
+    let marked = |from: &str, to: &str| {
+        let plan = plan(from, to);
+        let interrupting = plan.steps.iter().filter(|step| step.interrupts.is_some());
+        (interrupting.count(), plan.steps.len())
+    };
+    let named = "lcp: lan0, mac: '02:00:00:00:00:07'";
+    assert_eq!(marked(&of(""), &of(named)), (2, 2));
+    assert_eq!(marked(&of(named), &of("")), (2, 2));
+    let quiet = "addresses: [ 10.0.0.1/24 ], description: words";
+    assert_eq!(marked(&of(""), &of(quiet)), (0, 2));
+    // One that comes has nothing to lose.
+    let all = format!("{named}, {quiet}, mtu: 1400");
+    let (interrupting, steps) = marked("{}", &of(&all));
+    assert!(interrupting == 0 && steps > 5, "{interrupting} of {steps}");
 }
 
 /// A device has an IPv6 address with one length at a time.
@@ -404,12 +437,10 @@ fn the_text_shows_objects_fields_and_steps() {
     ~ mtu: 1500 -> 9000
 - interface e1
     - lcp: a
-    - mtu: 1500
     - state: up
 + interface loop0
-    + mtu: 1500
 
-1 to create, 1 to change, 1 to remove; 3 of 6 steps interrupt traffic
+1 to create, 1 to change, 1 to remove; 3 of 5 steps interrupt traffic
 
 prune
    1 remove interface e1 lcp: a  (interrupts e1)
@@ -419,9 +450,8 @@ create
    3 create interface loop0
 
 sync
-   4 set interface loop0 mtu: 1500
-   5 change interface e0 mtu: 1500 -> 9000  (interrupts e0)
-   6 create interface e0 address 10.0.0.2/24: main table
+   4 change interface e0 mtu: 1500 -> 9000  (interrupts e0)
+   5 create interface e0 address 10.0.0.2/24: main table
 ";
     assert_eq!(plan.text(true), wanted);
     assert!(wanted.starts_with(&plan.text(false)));
