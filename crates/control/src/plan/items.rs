@@ -1,5 +1,6 @@
 //! A configuration as items, with all that follows from defaults.
 
+use crate::config::wanted::OpenPort;
 use crate::config::{Config, Entry, EntryKind, Hop, Interface, Route, State, View, Workers};
 
 use super::item::{Field, Items, Key, Table, Value};
@@ -106,9 +107,12 @@ impl Building<'_> {
                 tx_ring_size: tap.tx_ring_size,
             };
         }
-        let port = config.ports.get(name).cloned();
+        // A port that is named as it would be anyway is the same one.
+        let usual = OpenPort::of(name, None);
+        let port = config.ports.get(name);
+        let port = port.filter(|port| OpenPort::of(name, Some(port)) != usual);
         Value::Port {
-            port: port.map(Box::new),
+            port: port.cloned().map(Box::new),
         }
     }
 

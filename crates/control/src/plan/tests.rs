@@ -303,6 +303,14 @@ fn nothing_is_forgotten() {
         )
         .is_empty()
     );
+    // So is another spelling of a port.
+    assert!(
+        plan(
+            "interfaces: { e0: {} }",
+            "interfaces: { e0: {} }\nports: { e0: { netdev: e0 } }"
+        )
+        .is_empty()
+    );
     let acls = |network: &str| {
         format!("acls: {{ ab: {{ terms: [ {{ action: deny, source: {network} }} ] }} }}")
     };

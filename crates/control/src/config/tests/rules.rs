@@ -58,10 +58,23 @@ fn interfaces() {
                 "loopback loop0 does not have a unique LCP name x",
             ],
         ),
+        // A card keeps its own name beside the one that it is given.
+        (
+            "interfaces: { e0: { lcp: e1 }, e1: { lcp: x } }",
+            &["interface e0 cannot have LCP name e1"],
+        ),
+        (
+            "interfaces: { e0: { lcp: eth1 }, e1: {} }\nports: { e1: { netdev: eth1 } }\nloopbacks: { loop0: { lcp: loop1 }, loop1: {} }",
+            &[
+                "interface e0 cannot have LCP name eth1",
+                "loopback loop0 cannot have LCP name loop1",
+            ],
+        ),
     ]);
     assert_valid(&[
         // A TAP's host name is not compared; an MTU that is not given matches any.
         "interfaces: { e0: { lcp: t } , tap1: {} }\ntaps: { tap1: { host: { name: t } } }",
+        "interfaces: { e0: { lcp: e0 }, e1: { lcp: loop0 } }\nloopbacks: { loop0: { lcp: x } }",
         // A name with a port of its own is no TAP and no bond.
         "interfaces: { tap-lan: { lcp: e0 } }\nports: { tap-lan: { tap: {} } }",
         // A VXLAN's name without a tunnel is any other name.
