@@ -287,7 +287,7 @@ mod tests {
             assert!(understood.is_ok(), "{words:?}: {understood:?}");
             assert!(help().contains(spec.help));
         }
-        assert_eq!(complete(&["show", ""]).len(), 18);
+        assert_eq!(complete(&["show", ""]).len(), 19);
         assert_eq!(complete(&[""; 0]).len(), 9);
     }
 

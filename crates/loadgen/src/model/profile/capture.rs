@@ -6,12 +6,9 @@ use wire::eth;
 use wire::pcap::{self, ETHERNET, Packet, Reader};
 
 use super::Tunables;
-use super::chain::endless;
+use super::chain::{MAX_PACKETS, endless};
 use crate::model::stream::{Macs, Mode, Stream, StreamRate};
 use crate::model::units::{MAX_FRAME, Pps};
-
-/// Most packets of a capture: each is a stream.
-pub(super) const MAX_PACKETS: usize = 65_536;
 
 const KNOWN: &[&str] = &[
     "ipg_usec",

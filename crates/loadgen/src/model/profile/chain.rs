@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::capture::MAX_PACKETS;
 use crate::model::stream::{Mode, Stream};
 
 /// A stream, and what links it to others.
@@ -59,6 +58,9 @@ pub(super) fn chain(streams: &mut [Stream], links: &[Link], off: &[Link]) -> Res
     }
     endless(streams)
 }
+
+/// Most packets of a capture: each is a stream.
+pub(super) const MAX_PACKETS: usize = 65_536;
 
 /// Most packets that a chain sends at once: as many as the longest capture has, whose packets may
 /// all have one time.
