@@ -124,16 +124,19 @@ pub fn answer(
                 confirm,
                 comment: request.comment.clone(),
                 who: Some(who.clone()),
+                restores: None,
             };
-            let outcome = transactions.apply(daemon, proposal)?;
+            let outcome = transactions.apply(daemon, proposal);
+            let outcome = outcome.inspect_err(|why| refused(why, who))?;
             Ok(applied(&outcome, who, json))
         }
         Verb::Rollback => {
-            let outcome = transactions.rollback(daemon, number, confirm, Some(who.clone()))?;
+            let outcome = transactions.rollback(daemon, number, confirm, Some(who.clone()));
+            let outcome = outcome.inspect_err(|why| refused(why, who))?;
             Ok(applied(&outcome, who, json))
         }
         Verb::Confirm => {
-            let number = transactions.confirm()?;
+            let number = transactions.confirm(Some(who.clone()))?;
             info!("{who}: configuration {number} is confirmed");
             done(json)
         }
@@ -165,6 +168,13 @@ fn applied(outcome: &Outcome, who: &Who, json: bool) -> Output {
     answer["number"] = outcome.number.into();
     answer["seconds_left"] = outcome.confirm.map(|time| time.as_secs()).into();
     Output::Json(answer)
+}
+
+/// A line in the log for each reason why a change was not made.
+fn refused(why: &str, who: &Who) {
+    for line in why.lines() {
+        warn!("{who}: not applied: {line}");
+    }
 }
 
 /// What has become of the configuration, in a line.

@@ -28,6 +28,9 @@ struct Row {
     who: Option<Who>,
     comment: Option<String>,
     state: State,
+    confirmed: Option<Who>,
+    /// Why it failed.
+    why: Option<String>,
 }
 
 /// One of them, and what it changed.
@@ -91,6 +94,8 @@ impl Row {
             who: entry.who.clone(),
             comment: entry.comment.clone(),
             state: entry.state,
+            confirmed: entry.confirmed.clone(),
+            why: entry.why.clone(),
         }
     }
 }
@@ -112,17 +117,23 @@ impl fmt::Display for Row {
             State::Applied => "applied",
             State::Pending => "pending",
             State::Reverted => "reverted",
+            State::Failed => "failed",
         };
         write!(f, "{:4}  {}  {state:8}  {who}", self.number, self.time)?;
         // A comment is anybody's text.
-        let comment = self.comment.iter().flat_map(|comment| comment.chars());
-        let comment: String = comment
-            .map(|c| if c.is_control() { ' ' } else { c })
+        let plain = |c: char| if c.is_control() { ' ' } else { c };
+        let comment: String = self
+            .comment
+            .iter()
+            .flat_map(|c| c.chars().map(plain))
             .collect();
-        match comment.is_empty() {
-            true => writeln!(f),
-            false => writeln!(f, "  {comment}"),
+        if !comment.is_empty() {
+            write!(f, "  {comment}")?;
         }
+        if let Some(who) = &self.confirmed {
+            write!(f, "  confirmed by {who}")?;
+        }
+        writeln!(f)
     }
 }
 
@@ -140,6 +151,10 @@ impl fmt::Display for Listing {
 
 impl fmt::Display for Detail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n{}", self.row, self.text)
+        write!(f, "{}", self.row)?;
+        if let Some(why) = &self.row.why {
+            writeln!(f, "      {why}")?;
+        }
+        write!(f, "\n{}", self.text)
     }
 }

@@ -26,8 +26,17 @@ pub struct Entry {
     pub who: Option<Who>,
     /// Words for people.
     pub comment: Option<String>,
+    /// The number that it goes back to, if it is a rollback.
+    #[serde(default)]
+    pub restores: Option<u32>,
     /// What became of it.
     pub state: State,
+    /// Who confirmed it, if it had to be and was.
+    #[serde(default)]
+    pub confirmed: Option<Who>,
+    /// Why it could not be applied, if it [`State::Failed`].
+    #[serde(default)]
+    pub why: Option<String>,
 }
 
 /// Who asked, as the kernel says.
@@ -51,6 +60,8 @@ pub enum State {
     Pending,
     /// It was taken back.
     Reverted,
+    /// The machine did not take it.
+    Failed,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -116,6 +127,16 @@ impl Store {
         applied.filter(move |entry| entry.state == State::Applied && entry.number < number)
     }
 
+    /// The one that a rollback from the current one goes to. A rollback stands where the one that it
+    /// went back to stood: so each goes one further.
+    pub fn back(&self) -> Option<u32> {
+        let mut place = self.current()?.number;
+        while let Some(earlier) = self.entry(place).and_then(|entry| entry.restores) {
+            place = earlier;
+        }
+        self.applied_before(place).next().map(|entry| entry.number)
+    }
+
     /// What a start would bring up.
     pub fn current(&self) -> Option<&Entry> {
         self.applied_before(u32::MAX).next()
@@ -150,6 +171,7 @@ impl Store {
         text: &str,
         who: Option<Who>,
         comment: Option<String>,
+        restores: Option<u32>,
         file: Option<String>,
     ) -> Result<u32, String> {
         let number = self.entries().last().map_or(1, |last| last.number + 1);
@@ -160,7 +182,10 @@ impl Store {
             time: since.map_or(0, |since| since.as_secs()),
             who,
             comment,
+            restores,
             state: State::Pending,
+            confirmed: None,
+            why: None,
         });
         let before = self.index.file.clone();
         self.index.file = file.or(before.clone());
@@ -178,14 +203,41 @@ impl Store {
     /// # Errors
     /// It cannot be written.
     pub fn settle(&mut self, state: State) -> Result<(), String> {
+        self.finish(|entry| entry.state = state)
+    }
+
+    /// Takes note that it is to stay, and who says so.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn confirm(&mut self, who: Option<Who>) -> Result<(), String> {
+        self.finish(|entry| {
+            entry.state = State::Applied;
+            entry.confirmed = who;
+        })
+    }
+
+    /// Takes note that it could not be applied. If that cannot be written, it is forgotten.
+    pub fn fail(&mut self, why: &str) {
+        let written = self.finish(|entry| {
+            entry.state = State::Failed;
+            entry.why = Some(why.to_owned());
+        });
+        if written.is_err() {
+            self.abandon();
+        }
+    }
+
+    /// Changes the last entry, also on disk, or leaves it as it is.
+    fn finish(&mut self, change: impl FnOnce(&mut Entry)) -> Result<(), String> {
         let Some(last) = self.index.entries.last_mut() else {
             return Ok(());
         };
-        let before = std::mem::replace(&mut last.state, state);
+        let before = last.clone();
+        change(last);
         self.save().inspect_err(|_| {
-            if let Some(last) = self.index.entries.last_mut() {
-                last.state = before;
-            }
+            self.index.entries.pop();
+            self.index.entries.push(before);
         })
     }
 

@@ -16,6 +16,8 @@ struct Model {
     machine: Machine,
     /// Actions that succeed before one fails; the next ones succeed again.
     good: usize,
+    /// Nothing succeeds after the one that fails.
+    dead: bool,
 }
 
 impl Model {
@@ -23,6 +25,7 @@ impl Model {
         Model {
             machine: Machine(items(config)),
             good: usize::MAX,
+            dead: false,
         }
     }
 
@@ -43,7 +46,7 @@ impl Target for Model {
         match self.good.checked_sub(1) {
             Some(good) => self.good = good,
             None => {
-                self.good = usize::MAX;
+                self.good = if self.dead { 0 } else { usize::MAX };
                 return Err("no memory".to_owned());
             }
         }
@@ -100,6 +103,7 @@ fn proposal(text: &str, seconds: Option<u64>) -> Proposal<'_> {
             pid: 1234,
             name: Some("eve".to_owned()),
         }),
+        restores: None,
     }
 }
 
@@ -210,7 +214,7 @@ fn what_nobody_confirms_is_taken_back() {
         [(1, State::Applied), (2, State::Reverted)]
     );
     assert_eq!(
-        router.confirm(),
+        router.confirm(None),
         Err("nothing waits for confirmation".to_owned())
     );
     assert_eq!(*place.start().0.running(), config(A));
@@ -226,7 +230,7 @@ fn what_nobody_confirms_is_taken_back() {
     router
         .apply(&mut model, proposal(C, Some(60)))
         .expect("done");
-    assert_eq!(router.confirm(), Ok(4));
+    assert_eq!(router.confirm(None), Ok(4));
     assert!(
         router
             .tick(&mut model, over + Duration::from_secs(60))
@@ -256,6 +260,105 @@ fn there_is_a_way_back() {
     assert!(router.history().to_string().contains("rollback to 1"));
 }
 
+/// Each way back without a number goes one further, also beyond a way back to a number.
+#[test]
+fn each_way_back_goes_further() {
+    let place = Place::new(A);
+    let (mut router, mut model, _) = place.start();
+    for text in [B, C, A] {
+        router
+            .apply(&mut model, proposal(text, None))
+            .expect("done");
+    }
+    for text in [C, B, A] {
+        router.rollback(&mut model, None, None, None).expect("done");
+        assert_eq!(*model.items(), items(&config(text)));
+    }
+    let first = router.rollback(&mut model, None, None, None);
+    assert!(first.is_err(), "there is nothing before the first");
+    // Number 5 is the first way back, to C; also for a router that was started again.
+    let (mut router, mut model, _) = place.start();
+    router
+        .rollback(&mut model, Some(5), None, None)
+        .expect("done");
+    router.rollback(&mut model, None, None, None).expect("done");
+    assert_eq!(*model.items(), items(&config(B)));
+    router.apply(&mut model, proposal(C, None)).expect("done");
+    router.rollback(&mut model, None, None, None).expect("done");
+    assert_eq!(*model.items(), items(&config(B)));
+}
+
+/// The history has what failed and why, and who confirmed, also after a start; a start does not
+/// bring up what failed.
+#[test]
+fn the_history_tells_all() {
+    let place = Place::new(A);
+    let (mut router, mut model, _) = place.start();
+    model.good = 1;
+    let why = router
+        .apply(&mut model, proposal(B, None))
+        .expect_err("no memory");
+    let eve = proposal(C, Some(60)).who;
+    router
+        .apply(&mut model, proposal(C, Some(60)))
+        .expect("done");
+    router.confirm(eve).expect("confirmed");
+    for router in [router, place.start().0] {
+        assert_eq!(
+            numbers(&router),
+            [(1, State::Applied), (2, State::Failed), (3, State::Applied)]
+        );
+        let failed = router.history_of(2).expect("there").to_string();
+        assert!(
+            failed.contains("failed") && failed.contains(&why),
+            "{failed}"
+        );
+        let listing = router.history().to_string();
+        let last = listing.lines().last().expect("three lines");
+        assert!(
+            last.ends_with("confirmed by eve (uid 7, pid 1234)"),
+            "{last}"
+        );
+        assert_eq!(*router.running(), config(C));
+    }
+}
+
+/// After a change that is neither done nor undone nothing is built upon it.
+#[test]
+fn nothing_is_built_on_what_is_half_done() {
+    for waits in [false, true] {
+        let place = Place::new(A);
+        let (mut router, mut model, _) = place.start();
+        if waits {
+            router
+                .apply(&mut model, proposal(C, Some(60)))
+                .expect("done");
+        }
+        (model.good, model.dead) = (1, true);
+        let why = match waits {
+            true => router.rollback(&mut model, None, None, None),
+            false => router.apply(&mut model, proposal(B, None)),
+        };
+        let why = why.expect_err("no memory");
+        assert!(why.contains("cannot be taken back wholly"), "{why}");
+        (model.good, model.dead) = (usize::MAX, false);
+        let there = model.items().clone();
+        let later = Instant::now() + Duration::from_secs(3600);
+        assert!(router.tick(&mut model, later).is_none());
+        let refused = [
+            router.apply(&mut model, proposal(C, None)),
+            router.rollback(&mut model, Some(1), None, None),
+            router.reload(&mut model),
+        ];
+        for refused in refused {
+            let why = refused.expect_err("the model does not hold");
+            assert!(why.contains("restart the router"), "{why}");
+        }
+        assert_eq!(*model.items(), there);
+        assert_eq!(*place.start().0.running(), config(A));
+    }
+}
+
 #[test]
 fn what_cannot_be_done_changes_nothing() {
     let place = Place::new(A);
@@ -267,7 +370,9 @@ fn what_cannot_be_done_changes_nothing() {
             .expect_err("refused");
         assert_eq!(*model.items(), items(&config(A)));
         assert_eq!(*router.running(), config(A));
-        assert_eq!(numbers(router), [(1, State::Applied)]);
+        let mut others = numbers(router);
+        others.retain(|(_, state)| *state != State::Failed);
+        assert_eq!(others, [(1, State::Applied)]);
         why
     };
     let why = refused(&mut router, WRONG, usize::MAX);
@@ -385,7 +490,7 @@ fn a_sudden_end_leaves_the_old_or_the_new() {
             let (mut router, mut model, _) = place.start();
             router.store.disk.moments.set(moments);
             let applied = router.apply(&mut model, proposal(B, confirm)).is_ok();
-            let kept = confirmed && router.confirm().is_ok();
+            let kept = confirmed && router.confirm(None).is_ok();
             let finished = router.store.disk.moments.get() > 0;
             drop(router);
             let (mut again, mut model, _) = place.start();
@@ -455,7 +560,7 @@ proptest! {
                     let applied = router.apply(&mut model, proposal).is_ok();
                     prop_assert!(!applied || TEXTS[text] != WRONG);
                 }
-                Event::Confirm => drop(router.confirm()),
+                Event::Confirm => drop(router.confirm(None)),
                 Event::Rollback(number) => drop(router.rollback(&mut model, number, None, None)),
                 Event::Late => {
                     model.good = usize::MAX;

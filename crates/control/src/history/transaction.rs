@@ -5,9 +5,9 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::apply::{Target, apply};
+use crate::apply::{Failure, Target, apply};
 use crate::config::{Checked, Config, Problems};
-use crate::plan::Plan;
+use crate::plan::{Plan, Step};
 
 use super::store::{State, Store, Who};
 
@@ -27,6 +27,8 @@ pub struct Proposal<'p> {
     pub comment: Option<String>,
     /// Who wants it; `None`: the router itself.
     pub who: Option<Who>,
+    /// The number that it goes back to, if it does.
+    pub restores: Option<u32>,
 }
 
 /// A change that was made.
@@ -56,6 +58,8 @@ pub struct Transactions {
     file: PathBuf,
     running: Config,
     waiting: Option<Waiting>,
+    /// A change could be neither done nor taken back: what the machine has is not `running`.
+    torn: bool,
     /// The router is not up yet.
     starting: bool,
     /// The text of the file, if it starts with that.
@@ -70,6 +74,7 @@ impl Transactions {
             file: file.to_owned(),
             running,
             waiting: None,
+            torn: false,
             starting: true,
             from_file: text,
         }
@@ -92,7 +97,7 @@ impl Transactions {
         }
         let comment = format!("started with {}", self.file.display());
         self.store
-            .begin(&text, None, Some(comment), Some(text.clone()))?;
+            .begin(&text, None, Some(comment), None, Some(text.clone()))?;
         self.store.settle(State::Applied)
     }
 
@@ -129,6 +134,13 @@ impl Transactions {
         if self.starting {
             return Err("the router is starting; try again when it is up".to_owned());
         }
+        if self.torn {
+            return Err(
+                "a change before this one could neither be made nor be taken back wholly: \
+                 restart the router, which then does what was in force before"
+                    .to_owned(),
+            );
+        }
         if let Some((number, left)) = self.waiting() {
             return Err(format!(
                 "configuration {number} waits for confirmation for another {} s: \
@@ -150,13 +162,18 @@ impl Transactions {
             .accepts(&config, &plan)
             .map_err(|refused| refused.join("\n"))?;
         let file = fs::read_to_string(&self.file).ok();
-        let begun = self
-            .store
-            .begin(proposal.text, proposal.who, proposal.comment, file);
+        let begun = self.store.begin(
+            proposal.text,
+            proposal.who,
+            proposal.comment,
+            proposal.restores,
+            file,
+        );
         let number = begun.map_err(|why| format!("nothing was changed: cannot write {why}"))?;
-        if let Err(failure) = apply(target, &plan.steps) {
-            self.store.abandon();
-            return Err(failure.to_string());
+        if let Err(failure) = self.carry_out(target, &plan.steps) {
+            let why = failure.to_string();
+            self.store.fail(&why);
+            return Err(why);
         }
         let before = mem::replace(&mut self.running, config);
         // Nothing can be cut off by a change of nothing.
@@ -178,13 +195,18 @@ impl Transactions {
         })
     }
 
+    /// Takes the steps of a plan, and remembers if that left something between before and after.
+    fn carry_out(&mut self, target: &mut dyn Target, steps: &[Step]) -> Result<(), Failure> {
+        apply(target, steps).inspect_err(|failure| self.torn |= !failure.stuck.is_empty())
+    }
+
     /// Has what was done survive a restart, or takes it back.
     fn keep(&mut self, target: &mut dyn Target, before: Config) -> Result<(), String> {
         let Err(why) = self.store.settle(State::Applied) else {
             return Ok(());
         };
         let back = Plan::new(&self.running, &before);
-        match apply(target, &back.steps) {
+        match self.carry_out(target, &back.steps) {
             Ok(()) => {
                 self.running = before;
                 self.store.abandon();
@@ -203,10 +225,10 @@ impl Transactions {
     ///
     /// # Errors
     /// None does, or it cannot be written, and goes on waiting.
-    pub fn confirm(&mut self) -> Result<u32, String> {
+    pub fn confirm(&mut self, who: Option<Who>) -> Result<u32, String> {
         let waiting = self.waiting.as_ref();
         let number = waiting.ok_or("nothing waits for confirmation")?.number;
-        let kept = self.store.settle(State::Applied);
+        let kept = self.store.confirm(who);
         kept.map_err(|why| format!("configuration {number} still waits: cannot write {why}"))?;
         self.waiting = None;
         Ok(number)
@@ -228,11 +250,7 @@ impl Transactions {
         }
         let number = match number {
             Some(number) => self.store.entry(number).map(|entry| entry.number),
-            None => {
-                let current = self.store.current().map_or(0, |entry| entry.number);
-                let mut before = self.store.applied_before(current);
-                before.next().map(|entry| entry.number)
-            }
+            None => self.store.back(),
         };
         let number =
             number.ok_or("there is no such configuration; `parshall history` lists them")?;
@@ -243,25 +261,27 @@ impl Transactions {
             confirm,
             comment: Some(format!("rollback to {number}")),
             who,
+            restores: Some(number),
         };
         self.apply(target, proposal)
     }
 
     /// Takes back what waits for confirmation.
     fn revert(&mut self, target: &mut dyn Target) -> Result<Outcome, String> {
-        let Some(waiting) = &mut self.waiting else {
-            return Err("nothing waits for confirmation".to_owned());
-        };
+        let mut waiting = (self.waiting.take()).ok_or("nothing waits for confirmation")?;
         let plan = Plan::new(&self.running, &waiting.before);
-        if let Err(failure) = apply(target, &plan.steps) {
+        if let Err(failure) = self.carry_out(target, &plan.steps) {
+            let cannot = format!("configuration {} cannot be taken back", waiting.number);
+            // It goes on waiting, but not if what there is now is neither this nor the other.
+            if self.torn {
+                return Err(format!("{cannot}: {failure}"));
+            }
             waiting.until = Instant::now() + RETRY;
-            let (number, seconds) = (waiting.number, RETRY.as_secs());
-            return Err(format!(
-                "configuration {number} cannot be taken back, next try in {seconds} s: {failure}"
-            ));
+            self.waiting = Some(waiting);
+            let seconds = RETRY.as_secs();
+            return Err(format!("{cannot}, next try in {seconds} s: {failure}"));
         }
-        self.running = mem::take(&mut waiting.before);
-        self.waiting = None;
+        self.running = waiting.before;
         // If it cannot be written, the next start knows all the same.
         let _ = self.store.settle(State::Reverted);
         Ok(Outcome {
