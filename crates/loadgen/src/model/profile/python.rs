@@ -1,29 +1,58 @@
 //! Compiles a profile that is a Python program, by T-Rex's own library where the user has it.
 
-use std::path::Path;
-use std::process::Command;
+use std::env;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use super::{ProfileError, Tunables, Way};
 
-/// Loads the profile and prints it as JSON. Arguments: the file, the direction, and the settings as
-/// NAME=VALUE.
-const PROGRAM: &str = "
-import json, sys
+#[cfg(test)]
+mod tests;
+
+/// How long a profile may take, in seconds. A large one takes a few.
+const LIMIT: u32 = 120;
+
+/// The signal of an alarm that nobody handles: the time is over.
+const SIGALRM: i32 = 14;
+
+/// Loads the profile and prints it as JSON. Arguments: the time limit in seconds, the file, the
+/// direction, and the settings as NAME=VALUE. The current directory goes off the path before
+/// anything is imported (`sys` is part of the interpreter): whatever lies there is not to run.
+const PROGRAM: &str = r#"
+import sys
+sys.path[:] = [place for place in sys.path if place]
+import json, signal
+signal.alarm(int(sys.argv[1]))
 try:
+    from trex.stl.api import STLProfile
+except ModuleNotFoundError as error:
+    if (error.name or '').split('.')[0] != 'trex':
+        raise
     try:
-        from trex.stl.api import STLProfile
-    except ModuleNotFoundError as error:
-        if error.name.split('.')[0] != 'trex':
-            raise
         # Its name in older releases and in Python's package index (trex-stl-lib).
         from trex_stl_lib.api import STLProfile
-except ImportError as error:
-    sys.exit('no T-Rex library: %s' % error)
-path, direction, settings = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-settings = dict(setting.split('=', 1) for setting in settings)
+    except ModuleNotFoundError as error:
+        if (error.name or '').split('.')[0] != 'trex_stl_lib':
+            raise
+        sys.exit('no T-Rex library: no module named trex or trex_stl_lib')
+
+def typed(text):
+    if len(text) > 1 and text[0] in '\'"' and text[-1] == text[0]:
+        return text[1:-1]
+    try:
+        if text.startswith('0x'):
+            return int(text, 16)
+        return float(text) if '.' in text else int(text)
+    except ValueError:
+        return text
+
+path, direction = sys.argv[2], int(sys.argv[3])
+settings = dict(setting.split('=', 1) for setting in sys.argv[4:])
+settings = {name: typed(text) for name, text in settings.items()}
 profile = STLProfile.load_py(path, direction=direction, port_id=direction, **settings)
 print(json.dumps([stream.to_json() for stream in profile.get_streams()]))
-";
+"#;
 
 /// Where the library is below the directory of a T-Rex release or of its sources.
 const LIBRARIES: [(&str, &str); 3] = [
@@ -36,10 +65,11 @@ const LIBRARIES: [(&str, &str); 3] = [
 ];
 
 /// The streams of `file` as the JSON of a compiled profile. `library` is the directory of T-Rex;
-/// without it, the library has to be on PYTHONPATH.
+/// without it, the library has to be on PYTHONPATH. Under sudo, the program runs with the rights of
+/// the user who called it.
 ///
 /// # Errors
-/// There is no Python or no library, or the profile is wrong.
+/// There is no Python or no library, or the profile is wrong or takes longer than two minutes.
 pub fn compile(
     file: &Path,
     way: Way,
@@ -50,47 +80,88 @@ pub fn compile(
         name: file.display().to_string(),
         why,
     };
+    let own = env::var_os("PYTHONPATH").unwrap_or_default();
+    let places = env::split_paths(&own).collect();
+    let mut python = command(file, way, tunables, LIMIT);
+    add_library(&mut python, library, places).map_err(wrong)?;
+    if let Some((user, group)) = caller(|name| env::var(name).ok())
+        && rustix::process::getuid().is_root()
+    {
+        run_as(&mut python, user, group);
+    }
+    let output = python
+        .output()
+        .map_err(|e| wrong(format!("python3, which compiles it: {e}")))?;
+    printed(&output).map_err(wrong)
+}
+
+/// Python with the program and its arguments; `limit` is in seconds.
+fn command(file: &Path, way: Way, tunables: &Tunables, limit: u32) -> Command {
     let mut python = Command::new("python3");
-    python.args(["-c", PROGRAM]).arg(file).arg(match way {
+    python.args(["-c", PROGRAM, &limit.to_string()]);
+    python.arg(file).arg(match way {
         Way::Out => "0",
         Way::Back => "1",
     });
-    python.args(
-        tunables
-            .0
-            .iter()
-            .map(|(key, value)| format!("{key}={value}")),
-    );
+    let settings = tunables.0.iter();
+    python.args(settings.map(|(key, value)| format!("{key}={value}")));
+    python
+}
+
+/// Where Python looks for modules: in the library, then in the user's own `places`. An empty place
+/// would be the current directory.
+fn add_library(
+    python: &mut Command,
+    library: Option<&Path>,
+    mut places: Vec<PathBuf>,
+) -> Result<(), String> {
     if let Some(library) = library {
-        let place = LIBRARIES.iter().find(|(place, _)| {
+        let found = LIBRARIES.iter().find(|(place, _)| {
             let place = library.join(place);
             ["trex", "trex_stl_lib"]
                 .iter()
                 .any(|name| place.join(name).is_dir())
         });
-        let (place, external) = place.ok_or_else(|| {
-            wrong(format!(
-                "there is no T-Rex library in {}",
-                library.display()
-            ))
-        })?;
-        python.env("PYTHONPATH", library.join(place));
+        let (place, external) =
+            found.ok_or_else(|| format!("there is no T-Rex library in {}", library.display()))?;
+        places.insert(0, library.join(place));
         python.env("TREX_EXT_LIBS", library.join(external));
     }
-    let output = python
-        .output()
-        .map_err(|e| wrong(format!("python3, which compiles it: {e}")))?;
+    places.retain(|place| !place.as_os_str().is_empty());
+    let path = env::join_paths(places)
+        .map_err(|e| format!("the directory of T-Rex cannot be on PYTHONPATH: {e}"))?;
+    python.env("PYTHONPATH", path);
+    Ok(())
+}
+
+/// User and group that called sudo, by the variables that it sets.
+fn caller(variable: impl Fn(&str) -> Option<String>) -> Option<(u32, u32)> {
+    let id = |name| variable(name)?.parse().ok();
+    Some((id("SUDO_UID")?, id("SUDO_GID")?))
+}
+
+/// Has `python` run with the rights of a user, in no group but `group`. Without HOME, which is still
+/// root's, Python takes the user's home from the system.
+fn run_as(python: &mut Command, user: u32, group: u32) {
+    python.uid(user).gid(group).env_remove("HOME");
+}
+
+/// What the program printed last, since a profile may print something of its own first.
+fn printed(output: &Output) -> Result<String, String> {
+    let last = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        text.trim_end().lines().last().unwrap_or("").to_owned()
+    };
     if output.status.success() {
-        // A profile may print something of its own first.
-        let text = String::from_utf8_lossy(&output.stdout);
-        return Ok(text.trim_end().lines().last().unwrap_or("").to_owned());
+        return Ok(last(&output.stdout));
     }
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let last = errors.trim_end().lines().last().unwrap_or("").trim();
-    Err(wrong(match last.starts_with("no T-Rex library") {
-        true => format!(
-            "{last}; put its directory (automation/trex_control_plane/interactive) on PYTHONPATH, give --trex DIR, or compile the profile to JSON"
+    let error = last(&output.stderr);
+    Err(match output.status.signal() {
+        Some(SIGALRM) => "it takes too long to compile; does it wait for something?".to_owned(),
+        Some(signal) => format!("python3, which compiles it, ended by signal {signal}"),
+        None if error.starts_with("no T-Rex library") => format!(
+            "{error}; put its directory (automation/trex_control_plane/interactive) on PYTHONPATH, give --trex DIR, or compile the profile to JSON"
         ),
-        false => format!("T-Rex's library: {last}"),
-    }))
+        None => format!("T-Rex's library: {}", error.trim()),
+    })
 }
