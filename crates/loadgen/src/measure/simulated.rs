@@ -111,8 +111,28 @@ struct Line {
     /// Fractions of a packet, not sent or forwarded yet.
     unsent: f64,
     parts: f64,
-    /// On their way back: packets, and when they arrive.
-    late: VecDeque<(f64, Nanos)>,
+    /// On their way back, in order.
+    late: VecDeque<Late>,
+}
+
+/// Packets that arrive evenly between two moments.
+#[derive(Debug, Clone, Copy)]
+struct Late {
+    packets: f64,
+    from: Nanos,
+    to: Nanos,
+}
+
+impl Late {
+    /// Takes out what has arrived by `now`.
+    fn arrived(&mut self, now: Nanos) -> f64 {
+        let (passed, length) = (now.since(self.from), self.to.since(self.from));
+        let share = (passed.as_secs_f64() / length.as_secs_f64()).min(1.0);
+        let packets = (self.packets * share).floor();
+        self.packets -= packets;
+        self.from = now.min(self.to);
+        packets
+    }
 }
 
 /// Adds `more` to `left` and takes the whole packets out of it.
@@ -127,11 +147,9 @@ fn whole(left: &mut f64, more: f64) -> f64 {
 const STEP: Duration = Duration::from_millis(10);
 
 impl Line {
-    /// Simulates the given seconds up to `now`.
-    fn pass(&mut self, device: &Device, now: Nanos, seconds: f64) {
-        while let Some((packets, _)) = self.late.pop_front_if(|(_, at)| *at <= now) {
-            self.received += packets;
-        }
+    /// Simulates the time from `before` to `now`.
+    fn pass(&mut self, device: &Device, before: Nanos, now: Nanos) {
+        let seconds = now.since(before).as_secs_f64();
         let pace = if now <= Nanos(0).after(device.slow) {
             0.5
         } else {
@@ -148,8 +166,12 @@ impl Line {
         let through = (through + drained) * (1.0 - device.background);
         let packets = whole(&mut self.parts, through);
         if packets > 0.0 {
-            self.late.push_back((packets, now.after(device.delay)));
+            let (from, to) = (before.after(device.delay), now.after(device.delay));
+            self.late.push_back(Late { packets, from, to });
         }
+        let back = self.late.iter_mut().take_while(|late| late.from < now);
+        self.received += back.map(|late| late.arrived(now)).sum::<f64>();
+        while self.late.pop_front_if(|late| late.to <= now).is_some() {}
     }
 
     /// Packets a second that the generator sends during the given seconds.
@@ -227,10 +249,10 @@ impl Clock for Simulation {
         let end = state.now.after(duration);
         while state.now < end {
             let step = end.since(state.now).min(STEP);
-            state.now = state.now.after(step);
-            let now = state.now;
+            let (before, now) = (state.now, state.now.after(step));
+            state.now = now;
             for line in &mut state.lines {
-                line.pass(&self.device, now, step.as_secs_f64());
+                line.pass(&self.device, before, now);
             }
         }
     }

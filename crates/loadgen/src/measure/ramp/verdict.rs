@@ -21,6 +21,10 @@ pub struct Highest {
     pub loss: f64,
 }
 
+/// Seconds to which it is known how long packets are in flight: they come back in bursts, and
+/// counters are not read at one moment.
+const RESOLUTION: f64 = 0.001;
+
 /// What a sample says of its rate.
 struct Verdict {
     pps: f64,
@@ -146,7 +150,8 @@ impl Ramp {
         // Packets in flight now were sent at the rates since then.
         let since = 1 + (in_flight / seconds) as usize;
         let missing = total.lost() as f64;
-        let most = missing - in_flight * rate(index.checked_sub(since));
+        let at_least = (in_flight - RESOLUTION).max(0.0);
+        let most = missing - at_least * rate(index.checked_sub(since));
         let least = missing - in_flight * tx_pps - rising;
         let all_sent = total.sent.packets as f64;
         if share(least, all_sent) > allowed {

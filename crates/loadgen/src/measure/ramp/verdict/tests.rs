@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
 use super::*;
 use crate::measure::ramp::{Plan, run};
@@ -103,16 +102,14 @@ fn a_long_way_is_no_loss() {
 }
 
 proptest! {
-    // Always the same ramps: the verdict is not yet right for one in about a thousand. A ramp with
-    // short steps through a device that loses 0.3 % of everything, 273 ms late, gets its lowest rate.
-    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..ProptestConfig::with_cases(300) })]
+    #![proptest_config(ProptestConfig::with_cases(300))]
     /// Never more than the device does, but for 1 % and by how much the rate rises in a sample; no
-    /// rate where every one loses three times what is allowed. A device that does everything gets its
-    /// rate.
+    /// rate where every one loses two and a half times what is allowed (less may look like time in
+    /// the device). A device that does everything gets its rate.
     #[test]
     fn the_rate_is_never_too_high(
         capacity in -5.0..1.0f64,
-        background in prop_oneof![Just(0.0), Just(0.0005), Just(0.003), 0.003..0.99f64],
+        background in prop_oneof![Just(0.0), Just(0.0005), Just(0.0025), 0.0025..0.99f64],
         delay in 0u64..400,
         // Seconds that a full queue takes to drain.
         queue in prop_oneof![Just(0.0), 0.0..1.0f64],
@@ -135,7 +132,7 @@ proptest! {
         let plan = plan(climb, steps, hold);
         let ramp = ramp(device, ways, plan);
         let found = ramp.max_rate(ALLOWED).map(|highest| highest.max_pps / ways as f64);
-        if background >= 3.0 * ALLOWED {
+        if background >= 2.5 * ALLOWED {
             prop_assert!(found.is_err(), "{found:?}, but every rate loses {background}");
         } else if capacity > 1.01 * TARGET && background == 0.0 {
             let last = ramp.samples.last().unwrap().ways[0].tx_pps;
