@@ -348,7 +348,7 @@ fn is_unbiased() {
             "| simulated device, search of {seconds} s | median error | half of the errors within | interval holds the truth |"
         );
         for (name, device) in cases {
-            let searches = if device.noise > 0.0 { 250 } else { 1 };
+            let searches = if device.noise > 0.0 { 100 } else { 1 };
             let (errors, held) = errors(device, seconds, searches);
             let median = errors[errors.len() / 2];
             let mut sizes: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
