@@ -86,6 +86,43 @@ fn a_device_that_loses_half_has_no_highest_rate() {
     }
 }
 
+/// What no rate changes is not said to be sent at another.
+#[test]
+fn a_rate_that_cannot_be_had_is_refused() {
+    let directory = Directory::new();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let [all, tx, json] = ["all.pcap", "tx.pcap", "r.json"].map(at);
+    let capture = format!("send --dry-run -o {all} --limit 20 -m 1000pps {ADDRESSED}");
+    assert!(run(&capture).0);
+    let single = r#""isg": 1000, "next": "a", "mode": {"type": "single_burst", "total_pkts": 1, "rate": {"type": "pps", "value": 9000}}"#;
+    let chain = directory.path().join("chain.json");
+    profile(&chain, &[single]);
+    let chain = chain.display();
+    let send = format!("send pcap:{tx} {ADDRESSED} --json {json}");
+    let test = format!("loadtest --tx pcap:{tx} --rx pcap:{all} {ADDRESSED} -t flow=fsl");
+    for words in [
+        format!("{send} -f {all} -m 5mpps"),
+        format!("{send} -f {chain} -m 5mpps"),
+        format!("{send} -t flow=fsl -m 1mpps"),
+        format!("send --dry-run -o {tx} --limit 9 -f {all} -m 5mpps"),
+        format!("{test} --duration 1s -m 1mpps"),
+        format!("{test} --ramp 1s"),
+        format!("{test} --search max-rate"),
+    ] {
+        let (ended_well, said) = run(&words);
+        let why = said.contains("no rate changes what") || said.contains("no other rate to try");
+        assert!(!ended_well && why, "{words}: {said}");
+    }
+    for rate in ["1", "max"] {
+        let (ended_well, said) = run(&format!("{send} -f {all} -m {rate}"));
+        let result = std::fs::read_to_string(&json).expect("it has been written");
+        let result: Value = serde_json::from_str(&result).expect("JSON");
+        let note = result["rate_note"].as_str().expect("a note");
+        assert!(ended_well && said.contains(note), "{said}");
+        assert_eq!(result["packets"], 20);
+    }
+}
+
 #[test]
 fn a_chain_without_time_is_refused() {
     let directory = Directory::new();

@@ -131,6 +131,7 @@ impl Loadtest {
             )
             .into());
         }
+        self.check_rates(&sendings)?;
         let plan = self.plan(&sendings[0])?;
         for file in self.json.iter().chain(&self.output) {
             output::check(file)?;
@@ -151,6 +152,29 @@ impl Loadtest {
             self.say(&watch.advice(&ports.paths));
         }
         Ok(())
+    }
+
+    /// Refuses a test at rates that a direction cannot have.
+    fn check_rates(&self, sendings: &[Sending]) -> crate::Outcome {
+        let tries_others = match self.search {
+            Some(search) => search == Search::MaxRate,
+            None => self.duration.is_none(),
+        };
+        if tries_others && sendings.iter().any(|s| !s.load.is_scalable) {
+            return Err(format!(
+                "profile {}: its streams measure latency and keep their own rate, so there is no \
+                 other rate to try; hold it with --duration and -m 1, or add a stream that does \
+                 not measure latency",
+                self.traffic.profile
+            )
+            .into());
+        }
+        match self.search {
+            Some(_) => Ok(()),
+            None => sendings
+                .iter()
+                .try_for_each(|s| s.rate(self.rate).map(drop)),
+        }
     }
 
     /// The ports of each direction.
@@ -181,9 +205,10 @@ impl Loadtest {
             return Ok(Plan::default());
         }
         let plan = Plan {
-            warmup_rate: sending.rate(self.warmup_rate)?,
+            warmup_rate: sending.warmup_rate(self.warmup_rate)?,
             warmup: self.warmup.unwrap_or(Plan::default().warmup),
             target: sending.rate(self.rate)?,
+            floor: sending.load.fixed,
             ramp: self.ramp,
             steps: self.steps,
             hold: self.hold,
@@ -208,11 +233,13 @@ impl Loadtest {
         ways: &[(Sending, Spec)],
     ) -> Result<bool, Box<dyn Error>> {
         let limits = ways.iter().map(|(sending, _)| sending.limit().0);
+        let floors = ways.iter().map(|(sending, _)| sending.load.fixed.0);
         let goal = Goal {
             loss: self.loss,
             trial: self.trial,
             budget: self.budget,
             limit: Pps(limits.fold(f64::INFINITY, f64::min)),
+            floor: Pps(floors.fold(0.0, f64::max)),
             ..Goal::default()
         };
         let length = match search {
@@ -241,16 +268,19 @@ impl Loadtest {
         .map_err(|e| e.to_string())?;
         drop(progress);
         let streams = streams::rows(&ports.paths, ways);
+        let note = ways[0].0.rate_note(search == Search::FlatOut);
         let document = json!({
             "sender": ports.sender,
             "fallback": ports.fallback,
             "search": &found,
+            "rate_note": &note,
             "streams": streams,
             "pacing": streams::pacing(&ports.paths, ways),
         });
         self.write(&document, || {
             outcome::of_search(&self.traffic, ports.sender, ways, found.clone())
         })?;
+        self.say_note(note.as_deref());
         self.say(&said);
         let is_short = |t: &Point| !t.valid && t.sent_pps < t.offered_pps;
         Ok(found.trials.iter().any(is_short))
@@ -283,11 +313,14 @@ impl Loadtest {
         let mut document = json::result(&about, plan, &ramp);
         document["parshall"]["sender"] = json!(ports.sender);
         document["parshall"]["fallback"] = json!(ports.fallback);
+        let note = sending.rate_note(false);
+        document["parshall"]["rate_note"] = json!(note);
         document["parshall"]["streams"] = streams::rows(&ports.paths, ways);
         document["parshall"]["pacing"] = streams::pacing(&ports.paths, ways);
         let run = outcome::of_ramp(&self.traffic, ports.sender, ways, &ramp, self.loss);
         document["parshall"]["highest"] = outcome::highest(&run, self.loss);
         self.write(&document, || run.clone())?;
+        self.say_note(note.as_deref());
         self.say(&text::of_ramp(&ramp, &run, self.loss));
         Ok(ramp.samples.iter().any(|sample| !sample.valid))
     }
@@ -301,6 +334,12 @@ impl Loadtest {
             output::write(file, &outcome::html(run()))?;
         }
         Ok(())
+    }
+
+    fn say_note(&self, note: Option<&str>) {
+        if let Some(note) = note {
+            self.say(&format!("{note}\n"));
+        }
     }
 
     /// Prints text for people, unless only JSON is wanted.

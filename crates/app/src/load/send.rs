@@ -100,6 +100,9 @@ impl Send {
         if let Some(file) = &self.json {
             output::check(file)?;
         }
+        if let Some(note) = sending.rate_note(!rate.is_limited()) {
+            self.line(&note);
+        }
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, stop.clone())?;
@@ -202,6 +205,7 @@ impl Send {
             "profile": self.traffic.profile,
             "seconds": all.seconds,
             "rate_pps": all.rate.is_limited().then_some(all.rate.0),
+            "rate_note": sending.rate_note(!all.rate.is_limited()),
             "due": all.due,
             "packets": all.sent.packets,
             "short": all.short(),

@@ -8,7 +8,7 @@ use clap::Args;
 
 use loadgen::model::load::Load;
 use loadgen::model::profile::{self, Tunables, Way};
-use loadgen::model::rate::Rate;
+use loadgen::model::rate::{Rate, RateError};
 use loadgen::model::stream::{self, Stream};
 use loadgen::model::units::{Bits, Pps};
 use wire::eth::Mac;
@@ -66,12 +66,65 @@ impl Sending {
     /// The rate of this port. The line rate of a virtual device only matters for percentages.
     ///
     /// # Errors
-    /// If it is a share of an unknown line rate, or more than the line carries.
+    /// If it is a share of an unknown line rate, more than the line carries, or one that the
+    /// profile cannot be sent at.
     pub fn rate(&self, rate: Rate) -> Result<Pps, Box<dyn Error>> {
+        self.resolve(rate).map_err(|e| self.refuse(&e))
+    }
+
+    /// The rate of a warm-up, which measures nothing: where the profile cannot be sent at it, the
+    /// nearest that it can.
+    ///
+    /// # Errors
+    /// As [`Self::rate`], for other reasons.
+    pub fn warmup_rate(&self, rate: Rate) -> Result<Pps, Box<dyn Error>> {
+        match self.resolve(rate) {
+            Err(RateError::NotScalable(_)) => Ok(self.load.base),
+            Err(RateError::BelowFixed { fixed, .. }) => Ok(fixed),
+            other => other.map_err(|e| self.refuse(&e)),
+        }
+    }
+
+    fn resolve(&self, rate: Rate) -> Result<Pps, RateError> {
         let counts = |line: &Line| !line.nominal || matches!(rate, Rate::Percent(_));
         let line = self.line.filter(counts).map(|line| line.rate);
         rate.resolve(&self.load, line)
-            .map_err(|e| format!("{}: {e} (or give --line-rate)", self.tx).into())
+    }
+
+    fn refuse(&self, error: &RateError) -> Box<dyn Error> {
+        format!("{}: {}", self.tx, with_advice(error)).into()
+    }
+
+    /// In what the packets do not follow the rate of the port, if in anything. Flat out, the port
+    /// has no rate.
+    pub fn rate_note(&self, flat_out: bool) -> Option<String> {
+        let latency = self.streams.iter().any(|(stream, _)| stream.is_fixed());
+        let bursts = self.streams.iter().any(|(stream, _)| !stream.is_steady());
+        let fixed = self.load.fixed;
+        match (flat_out, self.load.is_scalable, latency, bursts) {
+            (_, _, false, false) => None,
+            (true, ..) => Some(
+                "flat out there are no gaps: streams keep their order, and those that measure \
+                 latency do not keep their rate"
+                    .to_owned(),
+            ),
+            (false, false, true, false) => Some(format!(
+                "streams that measure latency keep their own rate: {fixed:.3}"
+            )),
+            (false, false, ..) => Some(
+                "the profile is sent as it is: no rate changes the gaps between single packets"
+                    .to_owned(),
+            ),
+            (false, true, _, true) => Some(
+                "the rate is that of packets within bursts; the gaps between bursts and streams \
+                 come on top, and no rate changes them"
+                    .to_owned(),
+            ),
+            (false, true, true, false) => Some(format!(
+                "streams that measure latency keep their own rate: {fixed:.3}; the others make up \
+                 the rest"
+            )),
+        }
     }
 
     /// The highest rate worth trying: that of a real line.
@@ -137,10 +190,7 @@ impl Traffic {
         let streams: Vec<(Stream, Pps)> = streams.into_iter().zip(rates).collect();
         let load = self.load(&streams)?;
         let rate = rate.resolve(&load, self.line_rate);
-        Ok((
-            streams,
-            rate.map_err(|e| format!("{e} (or give --line-rate)"))?,
-        ))
+        Ok((streams, rate.map_err(|e| with_advice(&e))?))
     }
 
     /// The threads that serve ports in software.
@@ -233,6 +283,16 @@ impl Traffic {
     }
 }
 
+/// The error, and what to do where another line rate would help.
+fn with_advice(error: &RateError) -> String {
+    match error {
+        RateError::NoLine(_) | RateError::AboveLine { .. } => {
+            format!("{error} (or give --line-rate)")
+        }
+        _ => error.to_string(),
+    }
+}
+
 /// A line rate such as `10gbps`.
 fn line_rate(text: &str) -> Result<Bits, String> {
     match text.parse::<Rate>() {
@@ -261,6 +321,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+    use loadgen::model::stream::{Mark, Mode, StreamRate};
+
     use super::*;
 
     #[test]
@@ -277,5 +339,69 @@ mod tests {
     fn line_rates() {
         assert_eq!(line_rate("10gbps"), Ok(Bits(1e10)));
         assert!(line_rate("10mpps").is_err());
+    }
+
+    /// A stream of a frame of 64 bytes at 1000 pps, which measures latency or not.
+    fn stream(latency: bool, mode: Mode) -> (Stream, Pps) {
+        let pps = Pps(1000.0);
+        let stream = Stream {
+            mode,
+            mark: latency.then_some(Mark { group: 1, latency }),
+            ..Stream::new("s", vec![0; 60], StreamRate::Packets(pps))
+        };
+        (stream, pps)
+    }
+
+    fn sending(streams: Vec<(Stream, Pps)>) -> Sending {
+        Sending {
+            tx: Spec::Pcap("x".into()),
+            load: Load::of(&streams).unwrap(),
+            streams,
+            line: None,
+        }
+    }
+
+    #[test]
+    fn a_warm_up_has_the_nearest_rate_that_there_is() {
+        let [plain, fixed] = [false, true].map(|latency| stream(latency, Mode::Continuous));
+        for (streams, rates) in [
+            (vec![plain.clone()], [200.0, 5000.0, 500.0]),
+            (vec![fixed.clone()], [1000.0, 1000.0, 1000.0]),
+            (vec![plain, fixed], [1000.0, 5000.0, 1500.0]),
+        ] {
+            let sending = sending(streams);
+            let warmup = |text: &str| sending.warmup_rate(text.parse().unwrap()).unwrap();
+            assert_eq!(["200pps", "5kpps", "0.5"].map(|text| warmup(text).0), rates);
+            assert!(sending.warmup_rate("1%".parse().unwrap()).is_err());
+        }
+    }
+
+    #[test]
+    fn what_does_not_follow_the_rate_is_said() {
+        let continuous = |latency| stream(latency, Mode::Continuous);
+        let burst = |packets| stream(false, Mode::SingleBurst { packets });
+        for (streams, at_a_rate, flat_out) in [
+            (vec![continuous(false)], "", ""),
+            (
+                vec![continuous(true)],
+                "their own rate: 1.000 kpps",
+                "flat out",
+            ),
+            (
+                vec![continuous(true), continuous(false)],
+                "the others make up",
+                "flat out",
+            ),
+            (vec![burst(1)], "sent as it is", "flat out"),
+            (vec![burst(2)], "within bursts", "flat out"),
+        ] {
+            let sending = sending(streams);
+            let note = |flat_out| sending.rate_note(flat_out).unwrap_or_default();
+            assert!(note(false).contains(at_a_rate) && note(true).contains(flat_out));
+            assert_eq!(
+                [note(false).is_empty(), note(true).is_empty()],
+                [at_a_rate.is_empty(); 2]
+            );
+        }
     }
 }

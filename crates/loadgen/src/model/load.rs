@@ -13,6 +13,8 @@ pub struct Load {
     pub base: Pps,
     /// The part of it that no rate of the port scales.
     pub fixed: Pps,
+    /// Whether a rate of the port changes anything: some stream has a pace that follows it.
+    pub is_scalable: bool,
     /// Mean frame size in bytes, weighted by rate, with frame check sequence.
     pub size: f64,
 }
@@ -60,6 +62,7 @@ impl Load {
         (peak.pps > 0.0 && peak.pps.is_finite()).then(|| Self {
             base: Pps(peak.pps),
             fixed: Pps(peak.fixed.min(peak.pps)),
+            is_scalable: streams.iter().any(|(stream, _)| stream.is_scalable()),
             size: peak.bytes / peak.pps,
         })
     }

@@ -47,7 +47,27 @@ pub enum RateError {
         /// The port's line rate.
         line: Bits,
     },
+    /// Nothing in the profile follows the rate.
+    #[error(
+        "rate `{0}`: no rate changes what this profile sends: its streams measure latency and keep \
+         their own rate, or its bursts are single packets with gaps of their own; leave the rate \
+         at 1, or change the profile (a capture has the settings speedup and ipg_usec)"
+    )]
+    NotScalable(Rate),
+    /// Less than what keeps its own rate.
+    #[error(
+        "rate `{rate}`: streams that measure latency keep their own rate, which alone is {fixed}"
+    )]
+    BelowFixed {
+        /// The rate as given.
+        rate: Rate,
+        /// What keeps its own rate.
+        fixed: Pps,
+    },
 }
+
+/// Rates that differ by less, relatively, are the same.
+const SAME: f64 = 1e-3;
 
 impl FromStr for Rate {
     type Err = RateError;
@@ -106,7 +126,9 @@ impl Rate {
     ///
     /// # Errors
     /// [`RateError::NoLine`] for a percentage of an unknown line; [`RateError::AboveLine`] where a
-    /// known line cannot carry the rate (beyond 0.01 %, as T-Rex has it).
+    /// known line cannot carry the rate (beyond 0.01 %, as T-Rex has it);
+    /// [`RateError::NotScalable`] and [`RateError::BelowFixed`] where the profile cannot be sent at
+    /// it.
     pub fn resolve(self, load: &Load, line: Option<Bits>) -> Result<Pps, RateError> {
         let pps = match self {
             Self::Multiplier(v) => Pps(load.fixed.0 + (load.base.0 - load.fixed.0) * v),
@@ -118,6 +140,14 @@ impl Rate {
                 Bits(line.0 * v / 100.0).l1_pps(load.size)
             }
         };
+        let is_own = (pps.0 / load.base.0 - 1.0).abs() <= SAME;
+        if !load.is_scalable && !is_own {
+            return Err(RateError::NotScalable(self));
+        }
+        if pps.0 < load.fixed.0 * (1.0 - SAME) {
+            let (rate, fixed) = (self, load.fixed);
+            return Err(RateError::BelowFixed { rate, fixed });
+        }
         let wanted = pps.l1(load.size);
         match line {
             Some(line) if wanted.0 > line.0 * 1.0001 => Err(RateError::AboveLine {
@@ -139,6 +169,7 @@ mod tests {
     const SMALL: Load = Load {
         base: Pps(1.0),
         fixed: Pps(0.0),
+        is_scalable: true,
         size: 64.0,
     };
 
@@ -166,6 +197,7 @@ mod tests {
         let load = Load {
             base: Pps(48.0),
             fixed: Pps(0.0),
+            is_scalable: true,
             size: (28.0 * 64.0 + 16.0 * 594.0 + 4.0 * 1518.0) / 48.0,
         };
         let pps = Rate::Percent(100.0)
@@ -197,6 +229,36 @@ mod tests {
             Err(RateError::AboveLine { .. })
         ));
         assert!(pps("1gbpsl1", Some(Bits(1e9))).is_ok());
+    }
+
+    /// A rate that the profile cannot be sent at is not taken for one that it is.
+    #[test]
+    fn what_keeps_its_own_rate_is_sent_at_no_other() {
+        let of = |text: &str, fixed: f64, is_scalable: bool| {
+            let load = Load {
+                base: Pps(1000.0),
+                fixed: Pps(fixed),
+                is_scalable,
+                size: 64.0,
+            };
+            let rate = text.parse::<Rate>().unwrap();
+            rate.resolve(&load, Some(Bits(1e9))).map(|pps| pps.0)
+        };
+        for fixed in [0.0, 1000.0] {
+            for text in ["1mpps", "999.5pps", "100%", "2", "0.5", "1gbps"] {
+                let right = match (text, fixed) {
+                    ("2" | "0.5", 1000.0) => Ok(1000.0),
+                    ("999.5pps", _) => Ok(999.5),
+                    _ => Err(RateError::NotScalable(text.parse().unwrap())),
+                };
+                assert_eq!(of(text, fixed, false), right, "{text} {fixed}");
+            }
+            assert_eq!(of("1", fixed, false), Ok(1000.0));
+        }
+        assert_eq!(of("301pps", 300.0, true), Ok(301.0));
+        let (rate, fixed) = ("200pps".parse().unwrap(), Pps(300.0));
+        let below = Err(RateError::BelowFixed { rate, fixed });
+        assert_eq!(of("200pps", 300.0, true), below);
     }
 
     proptest! {

@@ -180,6 +180,16 @@ impl Stream {
         self.next
     }
 
+    /// Whether its pace follows the rate of the port. What is fixed does not, nor does a burst of one
+    /// packet, which is over before there is a pace: only gaps, which no rate changes, are left.
+    pub fn is_scalable(&self) -> bool {
+        let has_pace = match self.mode {
+            Mode::Continuous => true,
+            Mode::SingleBurst { packets } | Mode::MultiBurst { packets, .. } => packets > 1,
+        };
+        has_pace && !self.dummy && !self.is_fixed()
+    }
+
     /// Whether it sends at one rate from beginning to end.
     pub fn is_steady(&self) -> bool {
         self.mode == Mode::Continuous && self.self_start
@@ -249,4 +259,39 @@ impl Stream {
 /// Packets a second of each stream at multiplier 1. None if one is a share of an unknown line.
 pub fn base_rates(streams: &[Stream], line: Option<Bits>) -> Option<Vec<Pps>> {
     streams.iter().map(|s| s.rate.pps(s.size(), line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_a_pace_follows_the_rate_of_the_port() {
+        let multi = |packets| Mode::MultiBurst {
+            packets,
+            bursts: 9,
+            ibg: 5.0,
+        };
+        let single = |packets| Mode::SingleBurst { packets };
+        let mark = |latency| Some(Mark { group: 1, latency });
+        for (mode, dummy, mark, is_scalable) in [
+            (Mode::Continuous, false, None, true),
+            (Mode::Continuous, false, mark(false), true),
+            (Mode::Continuous, false, mark(true), false),
+            (Mode::Continuous, true, None, false),
+            (single(1), false, None, false),
+            (single(2), false, None, true),
+            (single(2), false, mark(true), false),
+            (multi(1), false, None, false),
+            (multi(2), false, None, true),
+        ] {
+            let stream = Stream {
+                mode,
+                dummy,
+                mark,
+                ..Stream::new("s", vec![0; 60], StreamRate::Packets(Pps(1.0)))
+            };
+            assert_eq!(stream.is_scalable(), is_scalable, "{stream:?}");
+        }
+    }
 }

@@ -26,9 +26,11 @@ pub struct Plan {
     pub warmup: Duration,
     /// Rate at the end of the ramp and during the hold.
     pub target: Pps,
+    /// Least rate: that of streams which keep their own.
+    pub floor: Pps,
     /// Length of the ramp.
     pub ramp: Duration,
-    /// Steps of the staircase from zero to the target; 1 or more.
+    /// Steps of the staircase from zero to the target, 1 or more; those below `floor` are at it.
     pub steps: u32,
     /// Length of the hold.
     pub hold: Duration,
@@ -44,6 +46,7 @@ impl Default for Plan {
             warmup_rate: Pps(1000.0),
             warmup: Duration::from_secs(30),
             target: Pps(0.0),
+            floor: Pps(0.0),
             ramp: Duration::from_secs(600),
             steps: 100,
             hold: Duration::from_secs(30),
@@ -96,7 +99,8 @@ impl Plan {
             return self.target;
         }
         let step = (at.as_secs_f64() / self.ramp.as_secs_f64() * f64::from(steps)) as u32 + 1;
-        Pps(self.target.0 * f64::from(step.min(steps)) / f64::from(steps))
+        let rate = self.target.0 * f64::from(step.min(steps)) / f64::from(steps);
+        Pps(rate.max(self.floor.0))
     }
 
     /// Time from the start of the ramp to that of step `index`, counted from 0.
@@ -107,7 +111,7 @@ impl Plan {
 
     /// Whether there is one rate from the start to the end, after the warm-up.
     fn is_constant(&self) -> bool {
-        self.ramp.is_zero() || self.steps <= 1
+        self.ramp.is_zero() || self.steps <= 1 || self.floor >= self.target
     }
 
     /// Warm-up, ramp and hold together.

@@ -168,3 +168,24 @@ fn a_plan_of_nothing_ends() {
     let ramp = run(&plan, &mut simulation.paths(1), &simulation, &mut |_| {}).unwrap();
     assert!(ramp.samples.is_empty() && !ramp.whole.valid);
 }
+
+/// Streams that keep their own rate are sent at it from the first step on, so that is what is said.
+#[test]
+fn no_step_is_below_what_keeps_its_own_rate() {
+    let plan = Plan {
+        floor: Pps(3e5),
+        ..plan()
+    };
+    let at = |tenths: u64| plan.rate(Duration::from_millis(100 * tenths)).0;
+    assert_eq!([at(0), at(60), at(61), at(200)], [3e5, 3.25e5, 3.25e5, 1e6]);
+    let simulation = Simulation::new(Device::default());
+    let mut paths = simulation.paths(1);
+    let ramp = run(&plan, &mut paths, &simulation, &mut |_| ()).unwrap();
+    let offered = ramp.samples.iter().map(|sample| sample.ways[0].offered_pps);
+    assert!(offered.fold(f64::INFINITY, f64::min) > 2.99e5);
+    let at_the_floor = |target: f64| Plan {
+        target: Pps(target),
+        ..plan
+    };
+    assert!(at_the_floor(3e5).is_constant() && !at_the_floor(3.1e5).is_constant());
+}

@@ -47,6 +47,8 @@ pub struct Goal {
     pub width: f64,
     /// Highest rate to offer in each direction, such as the line rate.
     pub limit: Pps,
+    /// Least rate to offer in each direction: that of streams which keep their own.
+    pub floor: Pps,
 }
 
 impl Default for Goal {
@@ -57,6 +59,7 @@ impl Default for Goal {
             budget: Duration::from_secs(20),
             width: 0.01,
             limit: Pps::UNLIMITED,
+            floor: Pps(0.0),
         }
     }
 }
@@ -165,7 +168,7 @@ pub fn max_rate(
     let deadline = clock.now().after(goal.budget);
     let left = || deadline.since(clock.now());
     let mut runs = Runs::new(paths, clock, watch);
-    let in_flight = runs.in_flight(goal.limit)?;
+    let in_flight = runs.in_flight(goal)?;
     runs.start_over();
     let mut flat = runs.trial(Pps::UNLIMITED, goal.short())?;
     let mut search = Search::new(&flat, in_flight, goal);

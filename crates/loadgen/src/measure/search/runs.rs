@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Event, SHORTEST};
+use super::{Event, Goal, SHORTEST};
 use crate::clock::Clock;
 use crate::device::{Failure, Path};
 use crate::measure::point::Point;
@@ -48,9 +48,9 @@ impl<'a> Runs<'a> {
     }
 
     /// Warms up, and measures for how many seconds packets are in flight while none wait.
-    pub fn in_flight(&mut self, limit: Pps) -> Result<f64, Failure> {
+    pub fn in_flight(&mut self, goal: &Goal) -> Result<f64, Failure> {
         let back = self.warm_up()?.forwarded.0 / self.paths.len().max(1) as f64;
-        let rate = Pps((LIGHT.0 * back).min(limit.0));
+        let rate = Pps((LIGHT.0 * back).min(goal.limit.0).max(goal.floor.0));
         if rate.0 < 1.0 {
             return Ok(0.0);
         }

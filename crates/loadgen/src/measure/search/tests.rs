@@ -367,3 +367,19 @@ fn is_unbiased() {
         }
     }
 }
+
+/// Streams that keep their own rate are not offered at less, whatever the device does.
+#[test]
+fn no_trial_is_below_what_keeps_its_own_rate() {
+    for (capacity, finds) in [(1e6, true), (1e5, false)] {
+        let device = Device {
+            capacity,
+            ..Device::default()
+        };
+        let floor = Pps(4e5);
+        let (found, ..) = search(device, Goal { floor, ..goal(30) });
+        assert_eq!(found.valid, finds, "{found:?}");
+        let offered = found.trials.iter().map(|trial| trial.offered_pps);
+        assert!(offered.fold(f64::INFINITY, f64::min) >= 4e5, "{found:?}");
+    }
+}

@@ -83,7 +83,8 @@ impl<'a> Search<'a> {
             return Vec::new();
         }
         let rates = RAMP.map(|share| share * flat.forwarded.0 / self.ways);
-        let sendable = rates.into_iter().filter(|rate| *rate <= self.top);
+        let sendable = |rate: &f64| (self.goal.floor.0..=self.top).contains(rate);
+        let sendable = rates.into_iter().filter(sendable);
         sendable.map(Pps).collect()
     }
 
@@ -118,7 +119,8 @@ impl<'a> Search<'a> {
         };
         // A device whose queues absorb this much fails only above it.
         let swallowed = self.queue / length.as_secs_f64();
-        let rate = (self.threshold.quantile(place) + swallowed).min(self.top);
+        let rate = self.threshold.quantile(place) + swallowed;
+        let rate = rate.min(self.top).max(self.goal.floor.0);
         (paced == 0 || left >= length).then_some((Pps(rate), length))
     }
 
