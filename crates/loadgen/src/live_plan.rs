@@ -68,12 +68,19 @@ pub struct LiveField {
 /// do.
 const ENTROPY: u32 = 1;
 
+/// Up to so many microseconds after the start a stream begins with it: the kernel sends live frames
+/// 64 at a time, which takes as long.
+const NO_WAIT: f64 = 10.0;
+
 /// The plan for the streams of one port, addressed, each with its rate. The generator's order of
 /// streams has to repeat after at most `longest_round` packets.
 ///
 /// # Errors
 /// A few words that say what the kernel's generator cannot do.
 pub fn plan(streams: &[(Stream, Pps)], longest_round: u32) -> Result<LivePlan, String> {
+    if streams.iter().any(|(stream, _)| stream.isg > NO_WAIT) {
+        return Err("a stream that begins later".to_owned());
+    }
     let rates: Vec<f64> = streams.iter().map(|(_, rate)| rate.0).collect();
     let weights = weights(&rates, longest_round)?;
     let packets = packets(streams, &weights)?;

@@ -231,3 +231,17 @@ fn a_step_of_the_whole_range_stays() {
     };
     assert_eq!((step(2 * 251), step(252)), (251, 1));
 }
+
+#[test]
+fn a_stream_that_begins_later_does_not_fit() {
+    for (isg, fits) in [(0.2, true), (10.0, true), (1000.0, false), (1e7, false)] {
+        for late in 0..2 {
+            let stream = streams("bench", "").remove(0);
+            let mut streams = vec![(stream, Pps(5.0)); 2];
+            streams[late].0.isg = isg;
+            let why = plan(&streams, 4096).map(drop);
+            let begins_later = Err("a stream that begins later".to_owned());
+            assert_eq!(why, if fits { Ok(()) } else { begins_later });
+        }
+    }
+}
