@@ -78,12 +78,12 @@ const NO_WAIT: f64 = 10.0;
 /// # Errors
 /// A few words that say what the kernel's generator cannot do.
 pub fn plan(streams: &[(Stream, Pps)], longest_round: u32) -> Result<LivePlan, String> {
-    if streams.iter().any(|(stream, _)| stream.isg > NO_WAIT) {
-        return Err("a stream that begins later".to_owned());
-    }
     let rates: Vec<f64> = streams.iter().map(|(_, rate)| rate.0).collect();
     let weights = weights(&rates, longest_round)?;
     let packets = packets(streams, &weights)?;
+    if streams.iter().any(|(stream, _)| stream.isg > NO_WAIT) {
+        return Err("a stream that begins later".to_owned());
+    }
     let own = streams.iter().filter(|(stream, _)| stream.is_fixed());
     let rate = match own.count() {
         0 => None,
@@ -196,6 +196,9 @@ fn live_stream(stream: &Stream, weight: u32, counter: u16) -> Result<LiveStream,
             }
             (Step::Write { .. }, None) => fields.push(field(stream, step)?),
             (Step::WriteMasked { .. }, None) => fields.push(masked(stream, step, &frame)?),
+            (Step::Checksum4 { offset: 0 }, _) => {
+                return Err("an IPv4 header at the first byte".to_owned());
+            }
             (Step::Checksum4 { .. }, Some(_)) => return Err("two checksums".to_owned()),
             (Step::Checksum4 { offset }, None) => {
                 let offset =
@@ -268,18 +271,26 @@ fn field(stream: &Stream, step: &Step) -> Result<LiveField, String> {
     if v.op == Op::Random && add != 0 {
         return Err("a random variable with a constant added".to_owned());
     }
-    let fitting = |value: u64| {
-        let sum = i128::from(value) + i128::from(add);
-        u32::try_from(sum).map_err(|_| "a variable of more than 32 bits")
+    if v.size > 4 {
+        return Err("a variable of more than 32 bits".to_owned());
+    }
+    // What is written is the sum modulo the field's width.
+    let top = u32::MAX >> (32 - 8 * u32::from(v.size));
+    let written = |value: u64| value.wrapping_add_signed(add) as u32 & top;
+    let (min, max) = match (written(v.min), written(v.max)) {
+        // All values there are: they go around at the field's ends in place of the variable's.
+        _ if v.max - v.min == u64::from(top) => (0, top),
+        (min, max) if min > max => return Err("a sum that leaves the field's width".to_owned()),
+        range => range,
     };
     let step = step_of(v);
     Ok(LiveField {
         at: u16::try_from(offset).map_err(|_| "a variable too far into the frame")?,
         width: v.size,
         op: v.op,
-        init: fitting(v.init.clamp(v.min, v.max))?,
-        min: fitting(v.min)?,
-        max: fitting(v.max)?,
+        init: written(v.init.clamp(v.min, v.max)),
+        min,
+        max,
         step: u32::try_from(step).map_err(|_| "a step of more than 32 bits")?,
     })
 }

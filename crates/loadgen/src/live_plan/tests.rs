@@ -140,6 +140,57 @@ proptest! {
     }
 }
 
+/// A variable of `size` bytes that is written with `add` to it.
+fn sum(variable: Variable, add: i64) -> Stream {
+    Stream {
+        variables: vec![variable],
+        steps: vec![Step::Write {
+            variable: 0,
+            offset: 20,
+            add,
+            big_endian: true,
+        }],
+        ..Stream::new("s", vec![0; 60], StreamRate::Packets(Pps(1.0)))
+    }
+}
+
+proptest! {
+    /// Whatever is added to a variable, it is written as in software, or by software; the range
+    /// that is written is one of the field.
+    #[test]
+    fn sums_are_written_as_in_software(
+        is_inc: bool, size in proptest::sample::select(vec![1u8, 2, 4]), is_whole: bool,
+        min in 0u64..20, more in 0u64..20, init: u64, step in 1u64..30,
+        near in proptest::sample::select(vec![0i64, 1 << 8, 1 << 16, 1 << 32]), off in -45i64..25,
+    ) {
+        let op = if is_inc { Op::Inc } else { Op::Dec };
+        let top = (1u64 << (8 * size)) - 1;
+        let (min, max) = if is_whole { (0, top) } else { (min, min + more) };
+        let init = min + init % (max - min + 1);
+        let add = near + off;
+        let variable = Variable { op, init, step, ..Variable::range("v", size, min, max) };
+        let stream = sum(variable, add);
+        let written = |value: u64| (i128::from(value) + i128::from(add)) & i128::from(top);
+        let fits = is_whole || written(min) <= written(max);
+        let live = live_stream(&stream, 1, 0);
+        prop_assert_eq!(live.is_ok(), fits);
+        if let Ok(live) = live {
+            let field = live.fields[0];
+            prop_assert!(field.init >= field.min && field.init <= field.max);
+            prop_assert!(u64::from(field.max) <= top);
+            prop_assert!(field.step - 1 <= field.max - field.min);
+            let mut software = Fields::new(&stream, ENTROPY, 0);
+            let mut frame = [0; 60];
+            for value in values(field, 300) {
+                software.write(Nanos(0), &mut frame);
+                let bytes = &frame[20..20 + usize::from(size)];
+                let written = bytes.iter().fold(0, |all, byte| all << 8 | u32::from(*byte));
+                prop_assert_eq!(written, value);
+            }
+        }
+    }
+}
+
 #[test]
 fn bits_that_fit_are_written() {
     let variable = || Variable::range("v", 2, 0, 7);
