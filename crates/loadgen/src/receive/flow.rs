@@ -96,8 +96,11 @@ pub(super) struct Follower {
     run: Option<u8>,
     /// The sequence number after the highest one seen.
     next: u32,
-    /// A bit for each of the last sequence numbers: whether it came.
+    /// A bit for each of the last sequence numbers: whether it came. Those before the first are
+    /// taken to have come.
     came: Box<[u64]>,
+    /// How many older ones never came.
+    never_came: u64,
     /// Latency of the packet before.
     before: Option<u64>,
 }
@@ -107,7 +110,8 @@ impl Follower {
         Self {
             run: None,
             next: FIRST_SEQUENCE,
-            came: vec![0; WINDOW as usize / 64].into(),
+            came: vec![u64::MAX; WINDOW as usize / 64].into(),
+            never_came: 0,
             before: None,
         }
     }
@@ -120,8 +124,8 @@ impl Follower {
             Some(run) if trailer.run.wrapping_sub(run) > 128 => return counters.old.add(1),
             _ => {
                 (self.run, self.next) = (Some(trailer.run), FIRST_SEQUENCE);
-                self.came.fill(0);
-                self.before = None;
+                self.came.fill(u64::MAX);
+                (self.never_came, self.before) = (0, None);
             }
         }
         let sequence = trailer.sequence;
@@ -130,33 +134,44 @@ impl Follower {
             counters.missing.add(ahead.into());
             self.forget(ahead);
             self.next = sequence.wrapping_add(1);
-        } else if self.next.wrapping_sub(sequence) > WINDOW || self.has(sequence) {
-            return counters.twice.add(1);
-        } else {
+            self.mark(sequence);
+        } else if self.comes_late(sequence) {
             counters.late.add(1);
-            counters
-                .missing
-                .set(counters.missing.get().saturating_sub(1));
+            let missing = counters.missing.get();
+            counters.missing.set(missing.saturating_sub(1));
+        } else {
+            return counters.twice.add(1);
         }
-        self.mark(sequence);
         let latency = now.0.saturating_sub(trailer.nanos);
         counters.measure(latency, self.before.replace(latency));
     }
 
-    /// Clears the bits of the numbers that are passed over, and of the one after them.
+    /// Makes room for the numbers that are passed over, and for the one after them.
     fn forget(&mut self, ahead: u32) {
         if ahead >= WINDOW {
+            let gaps = self.came.iter().map(|word| u64::from(word.count_zeros()));
+            self.never_came += gaps.sum::<u64>() + u64::from(ahead + 1 - WINDOW);
             return self.came.fill(0);
         }
         for i in 0..=ahead {
             let (word, bit) = place(self.next.wrapping_add(i));
+            self.never_came += u64::from(self.came[word] & bit == 0);
             self.came[word] &= !bit;
         }
     }
 
-    fn has(&self, sequence: u32) -> bool {
+    /// Whether a packet of a number that was passed over comes for the first time. Of the numbers
+    /// that are not remembered only so many can as never came.
+    fn comes_late(&mut self, sequence: u32) -> bool {
+        if self.next.wrapping_sub(sequence) > WINDOW {
+            let is_late = self.never_came > 0;
+            self.never_came -= u64::from(is_late);
+            return is_late;
+        }
         let (word, bit) = place(sequence);
-        self.came[word] & bit != 0
+        let is_late = self.came[word] & bit == 0;
+        self.came[word] |= bit;
+        is_late
     }
 
     fn mark(&mut self, sequence: u32) {
@@ -211,6 +226,31 @@ mod tests {
             counts(&[(1, 0), (1, 20_000), (1, 19_999)]),
             (19_998, 1, 0, 0)
         );
+    }
+
+    /// A long way through a device, past more packets than are remembered: what never came before is
+    /// no duplicate.
+    #[test]
+    fn the_very_late_are_not_doubles() {
+        let many = |range: std::ops::Range<u32>| range.map(|offset| (1, offset));
+        let far = 3 * WINDOW;
+        for others in [many(2..far).collect(), vec![(1, far - 1)]] {
+            let skipped = u64::from(far) - 1 - others.len() as u64;
+            let packets = |more: &[(u8, u32)]| {
+                let all: Vec<_> = [&[(1, 0)], &*others, more].concat();
+                counts(&all)
+            };
+            assert_eq!(packets(&[]), (skipped, 0, 0, 0));
+            assert_eq!(packets(&[(1, 1)]), (skipped - 1, 1, 0, 0));
+        }
+        let whole: Vec<_> = many(0..far).chain([(1, 0), (1, 7)]).collect();
+        assert_eq!(counts(&whole), (0, 0, 2, 0));
+        // One number is missing, so a second packet that is as late has come before.
+        let twice: Vec<_> = many(0..1)
+            .chain(many(2..far))
+            .chain([(1, 1), (1, 1)])
+            .collect();
+        assert_eq!(counts(&twice), (0, 1, 1, 0));
     }
 
     #[test]
