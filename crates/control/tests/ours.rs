@@ -230,3 +230,38 @@ fn routes_are_made_replaced_found_and_removed() {
         .expect_err("no link leads there");
     assert_eq!(refused.kind(), std::io::ErrorKind::NetworkUnreachable);
 }
+
+/// To the kernel a request to remove a route without a metric is about the lowest that there is.
+#[test]
+fn a_route_that_is_not_there_takes_no_other_with_it() {
+    let test = "a_route_that_is_not_there_takes_no_other_with_it";
+    let Some((_netns, mut requests)) = place(test) else {
+        return;
+    };
+    for prefix in ["16.0.0.0/8", "0.0.0.0/0", "3fff:1::/32", "::/0"] {
+        for metric in [None, Some(0)] {
+            let others = [5, 2000].map(|metric| StaticRoute {
+                metric: Some(metric),
+                ..route(prefix, &[])
+            });
+            for other in &others {
+                requests.add_route(other).expect("new");
+            }
+            let gone = StaticRoute {
+                metric,
+                ..route(prefix, &[])
+            };
+            requests.remove_route(&gone).expect("it is not there");
+            let own = requests.own_routes().expect("a list");
+            assert_eq!(own.len(), 2, "{prefix} {metric:?}: {own:?}");
+            requests.add_route(&gone).expect("new");
+            requests.remove_route(&gone).expect("ours");
+            let own = requests.own_routes().expect("a list");
+            for other in &others {
+                assert!(own.iter().any(|own| other.is(own)), "{other:?}: {own:?}");
+                requests.remove_route(other).expect("ours");
+            }
+            assert_eq!(requests.own_routes().expect("a list"), []);
+        }
+    }
+}

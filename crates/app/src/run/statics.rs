@@ -137,7 +137,7 @@ impl Statics {
         let places: Vec<_> = places.collect();
         for route in requests.own_routes()? {
             if !places.iter().any(|place| place.is_at(&route)) {
-                requests.remove_route(&route)?;
+                requests.remove_listed(&route)?;
             }
         }
         Ok(())

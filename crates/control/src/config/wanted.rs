@@ -197,7 +197,7 @@ fn route(route: &model::Route) -> Option<Route> {
     Some(Route {
         prefix: route.prefix?,
         table: route.table.unwrap_or(MAIN),
-        metric: route.metric,
+        metric: route.metric(),
         via: route.via.clone(),
     })
 }

@@ -105,7 +105,7 @@ pub fn clean(directory: &Path) -> io::Result<Vec<String>> {
         }
         let mut requests = Requests::open_filtering(Some(place))?;
         for route in requests.own_routes()? {
-            requests.remove_route(&route)?;
+            requests.remove_listed(&route)?;
             let (address, length) = (route.prefix.address(), route.prefix.length());
             removed.push(format!("route {address}/{length}"));
         }

@@ -10,4 +10,5 @@ mod static_route;
 pub(crate) use request::dump;
 pub use request::{Given, Requests};
 pub use settings::warnings;
+pub(crate) use static_route::usual_metric;
 pub use static_route::{PROTOCOL, StaticRoute};

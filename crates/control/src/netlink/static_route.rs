@@ -1,5 +1,7 @@
 //! A route of ours, as it is asked for and as the kernel shows it.
 
+use std::net::IpAddr;
+
 use router::change::Prefix;
 
 use crate::facts::Hop;
@@ -8,8 +10,14 @@ use crate::facts::Hop;
 /// (`rtm_protocol`). Nobody else uses it (linux/rtnetlink.h, iproute2's rt_protos).
 pub const PROTOCOL: u8 = 80;
 
-/// The kernel's metric of an IPv6 route that is given none (IP6_RT_PRIO_USER).
-const USUAL_METRIC: u32 = 1024;
+/// The kernel's metric of a route that is given none, by the family of its prefix.
+pub fn usual_metric(prefix: IpAddr) -> u32 {
+    match prefix {
+        IpAddr::V4(_) => 0,
+        // IP6_RT_PRIO_USER
+        IpAddr::V6(_) => 1024,
+    }
+}
 
 /// A route as we make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,11 +35,8 @@ pub struct StaticRoute {
 impl StaticRoute {
     /// Its metric, also where the kernel chose it.
     pub fn metric(&self) -> u32 {
-        match (self.prefix, self.metric) {
-            (Prefix::V4(_), metric) => metric.unwrap_or(0),
-            (Prefix::V6(_), None | Some(0)) => USUAL_METRIC,
-            (Prefix::V6(_), Some(metric)) => metric,
-        }
+        let given = self.metric.filter(|metric| *metric != 0);
+        given.unwrap_or(usual_metric(self.prefix.address()))
     }
 
     /// Whether it is at the place of another: only one of them can be there.

@@ -245,7 +245,7 @@ impl Building<'_> {
         }
         for route in &config.routes {
             let Some(prefix) = route.prefix else { continue };
-            let key = Key::Route(self.table(route), prefix, route.metric);
+            let key = Key::Route(self.table(route), prefix, route.metric());
             let via = route.via.iter().map(|hop| self.resolved(route, hop));
             let via = Value::Route { via: via.collect() };
             self.add(key.clone(), via);

@@ -188,6 +188,22 @@ fn every_plan_leads_where_it_should_and_back() {
     }
 }
 
+/// What the kernel cannot tell apart is one route, however the file has its metric.
+#[test]
+fn a_metric_that_the_kernel_chooses_is_none() {
+    let of = |prefix: &str, metric: &str| {
+        let text = format!("routes: [ {{ prefix: {prefix}, blackhole: yes{metric} }} ]");
+        Config::parse("test.yaml", &text).unwrap_or_else(|problems| panic!("{problems}"))
+    };
+    for (prefix, same) in [("10.0.0.0/8", false), ("\"3fff::/20\"", true)] {
+        let [none, usual, other] = ["", ", metric: 1024", ", metric: 7"].map(|m| of(prefix, m));
+        for [from, to] in [[&none, &usual], [&usual, &none]] {
+            assert_eq!(Plan::new(from, to).is_empty(), same, "{prefix}");
+            assert!(!Plan::new(from, &other).is_empty(), "{prefix}");
+        }
+    }
+}
+
 /// What is the same in both is not in any step, unless something below it is made anew.
 #[test]
 fn what_is_equal_is_untouched() {

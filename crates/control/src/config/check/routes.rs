@@ -40,7 +40,7 @@ pub(super) fn check(c: &mut Checker<'_>) {
                 "give it one of via and `blackhole: true`",
             );
         }
-        if !known.insert((table(c.config, route), prefix, route.metric)) {
+        if !known.insert((table(c.config, route), prefix, route.metric())) {
             let message = format!("route {prefix} is not unique");
             let help = "list all next hops in one route, or give it another table or metric";
             c.error(&at("prefix"), message, help);

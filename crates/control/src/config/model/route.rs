@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::super::forms::Address;
+use crate::netlink::usual_metric;
 
 /// A static route. The prefix is `None` only in a configuration that is refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,15 @@ pub struct Route {
     pub table: Option<u32>,
     /// Of equal prefixes the lowest is used; `None`: the kernel's choice.
     pub metric: Option<u32>,
+}
+
+impl Route {
+    /// The one form of its metric, which is part of what it is: `None` also where the file has the
+    /// metric that the kernel chooses.
+    pub fn metric(&self) -> Option<u32> {
+        let usual = self.prefix.map(|prefix| usual_metric(prefix.address));
+        self.metric.filter(|metric| Some(*metric) != usual)
+    }
 }
 
 /// A next hop.

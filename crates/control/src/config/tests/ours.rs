@@ -68,6 +68,11 @@ fn routes() {
             "{ prefix: 10.0.0.0/8, via: 192.0.2.2, table: 9 }, { prefix: 10.0.0.0/8, via: 192.0.2.3, vrf: red }",
             "route 10.0.0.0/8 is not unique",
         ),
+        // Metrics that are one to the kernel.
+        (
+            "{ prefix: \"3fff::/20\", blackhole: true }, { prefix: \"3fff::/20\", blackhole: true, metric: 1024 }",
+            "route 3fff::/20 is not unique",
+        ),
     ] {
         let text = lan.replace('@', route);
         assert!(
@@ -81,6 +86,7 @@ fn routes() {
         "{ prefix: 10.0.0.0/8, via: [ { address: fe80::1, interface: lan } ] }",
         "{ prefix: 10.0.0.0/8, via: [ { interface: lan } ], table: 100, metric: 5 }",
         "{ prefix: 10.0.0.0/8, via: 192.0.2.2 }, { prefix: 10.0.0.0/8, via: 192.0.2.2, metric: 7 }, { prefix: 10.0.0.0/8, via: 192.0.2.2, vrf: red }",
+        "{ prefix: 10.0.0.0/8, blackhole: true }, { prefix: 10.0.0.0/8, blackhole: true, metric: 1024 }",
     ] {
         assert_valid(&[&lan.replace('@', route)]);
     }
