@@ -106,10 +106,7 @@ fn a_running_router_changes_and_goes_back() {
     lab.becomes(Lab::is_old);
     let new = lab.new.clone();
     let plan = lab.ask(&["plan", "-c", &new, "--steps"]);
-    assert!(
-        plan.contains("    + address 10.9.1.1/24: main table\n"),
-        "{plan}"
-    );
+    assert!(plan.contains("    + address 10.9.1.1/24\n"), "{plan}");
     assert!(plan.contains("\nprune\n"), "{plan}");
     lab.becomes(Lab::is_old);
     let said = lab.ask(&["apply", "-c", &new, "--comment", "two networks"]);
@@ -138,10 +135,7 @@ fn a_running_router_changes_and_goes_back() {
     assert!(history.contains("(uid 0, pid "), "{history}");
     assert!(history.contains("  two networks\n"), "{history}");
     let change = lab.ask(&["history", "2"]);
-    assert!(
-        change.contains("    - address 10.9.0.1/24: main table\n"),
-        "{change}"
-    );
+    assert!(change.contains("    - address 10.9.0.1/24\n"), "{change}");
     let json = |words: &[&str]| -> serde_json::Value {
         let text = lab.ask(&[words, &["--json"]].concat());
         serde_json::from_str(&text).expect("it is JSON")

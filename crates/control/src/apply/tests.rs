@@ -78,7 +78,7 @@ fn what_cannot_be_taken_back_is_said() {
         for_good: true,
     };
     let failure = apply(&mut target, &plan.steps).expect_err("it fails");
-    let wanted = "cannot create interface e0 address 10.0.0.1/24: main table: no memory; and what \
+    let wanted = "cannot create interface e0 address 10.0.0.1/24: no memory; and what \
                   was done before cannot be taken back wholly: set interface e0 mtu: 9000 stays \
                   done: no memory; restart the router, which then does \
                   what was in force before";

@@ -138,10 +138,13 @@ fn described(key: &Key, value: &Value) -> (String, Vec<(String, String)>) {
             )
         }
         (Key::Address(_, address), Value::Address { vrf }) => {
-            let vrf = vrf
-                .as_ref()
-                .map_or("main table".to_owned(), |vrf| format!("vrf {vrf}"));
-            (object(key), vec![(format!("address {address}"), vrf)])
+            let vrf = vrf.as_ref().map(|vrf| format!("vrf {vrf}"));
+            let field = format!("address {address}");
+            (object(key), vec![(field, vrf.unwrap_or_default())])
+        }
+        (Key::Route(..), Value::Route { via }) if via.is_empty() => {
+            let drops = ("blackhole".to_owned(), true.to_string());
+            (object(key), vec![drops])
         }
         (Key::Lcp(_), _) => one(object(key), "lcp"),
         (Key::VrfMember(_), _) => one(object(key), "vrf"),
@@ -233,6 +236,14 @@ fn leaf(value: &Json) -> String {
     }
 }
 
+/// A field and its value, which some do not have: an address is there or not.
+fn given(field: &str, value: &str) -> String {
+    match value {
+        "" => field.to_owned(),
+        value => format!("{field}: {value}"),
+    }
+}
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} {}", self.action.sign(), self.object)?;
@@ -244,9 +255,10 @@ impl fmt::Display for Change {
         {
             match (before, after) {
                 (Some(before), Some(after)) => writeln!(f, "    ~ {field}: {before} -> {after}")?,
-                (Some(before), None) => writeln!(f, "    - {field}: {before}")?,
+                (Some(before), None) => writeln!(f, "    - {}", given(field, before))?,
                 (None, after) => {
-                    writeln!(f, "    + {field}: {}", after.as_deref().unwrap_or_default())?;
+                    let after = after.as_deref().unwrap_or_default();
+                    writeln!(f, "    + {}", given(field, after))?;
                 }
             }
         }
@@ -308,16 +320,17 @@ impl fmt::Display for Step {
         write!(f, "{verb} {}", row.object)?;
         for (index, change) in row.fields.iter().enumerate() {
             let separator = if index > 0 { "," } else { "" };
-            write!(f, "{separator} {}: ", change.field)?;
-            match (&change.before, &change.after) {
-                (before, after) if row.action == Fate::Change => {
-                    let text = |side: &Option<String>| side.clone().unwrap_or("none".into());
-                    write!(f, "{} -> {}", text(before), text(after))?;
-                }
-                (before, after) => {
-                    f.write_str(before.as_ref().or(after.as_ref()).map_or("", |text| text))?;
-                }
-            }
+            let FieldChange { before, after, .. } = change;
+            let value = if row.action == Fate::Change {
+                let text = |side: &Option<String>| match side.as_deref() {
+                    None | Some("") => "none".to_owned(),
+                    Some(text) => text.to_owned(),
+                };
+                format!("{} -> {}", text(before), text(after))
+            } else {
+                before.clone().or_else(|| after.clone()).unwrap_or_default()
+            };
+            write!(f, "{separator} {}", given(&change.field, &value))?;
         }
         match &self.interrupts {
             Some(interface) => write!(f, "  (interrupts {interface})"),

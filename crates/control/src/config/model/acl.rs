@@ -41,6 +41,7 @@ pub struct Term {
     /// What to do.
     pub action: Action,
     /// Which packets.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub family: Family,
     /// Network, address or name of a prefix list.
     pub source: Option<String>,

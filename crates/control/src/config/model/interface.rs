@@ -90,12 +90,16 @@ pub struct SubInterface {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Encapsulation {
     /// Outer tag of type 0x8100.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub dot1q: u32,
     /// Outer tag of type 0x88a8.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub dot1ad: u32,
     /// Inner tag of type 0x8100.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub inner_dot1q: u32,
     /// Only packets with exactly these tags.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub exact_match: bool,
 }
 
@@ -160,6 +164,7 @@ pub struct Bond {
     /// Its members.
     pub interfaces: Vec<String>,
     /// How packets are spread.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub mode: BondMode,
     /// What is hashed; `None`: as the mode has it.
     pub load_balance: Option<Balance>,
@@ -215,6 +220,7 @@ pub struct Bridge {
     /// Its members.
     pub interfaces: Vec<String>,
     /// How it bridges.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub settings: BridgeSettings,
 }
 
@@ -223,18 +229,25 @@ pub struct Bridge {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct BridgeSettings {
     /// Learn where stations are.
+    #[serde(skip_serializing_if = "super::is::<1, _>")]
     pub learn: bool,
     /// Flood unicast.
+    #[serde(skip_serializing_if = "super::is::<1, _>")]
     pub unicast_flood: bool,
     /// Flood unicast to unknown stations.
+    #[serde(skip_serializing_if = "super::is::<1, _>")]
     pub unknown_unicast_flood: bool,
     /// Forward unicast to known stations.
+    #[serde(skip_serializing_if = "super::is::<1, _>")]
     pub unicast_forward: bool,
     /// Answer ARP from the table.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub arp_termination: bool,
     /// Forward ARP as unicast.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub arp_unicast_forward: bool,
     /// Minutes until a station is forgotten; 0: never.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub mac_age_minutes: u8,
 }
 
@@ -275,8 +288,10 @@ pub struct Tap {
     /// The host's end.
     pub host: TapHost,
     /// Descriptors: a power of two.
+    #[serde(skip_serializing_if = "super::is::<256, _>")]
     pub rx_ring_size: u16,
     /// Descriptors: a power of two.
+    #[serde(skip_serializing_if = "super::is::<256, _>")]
     pub tx_ring_size: u16,
 }
 
@@ -305,10 +320,12 @@ pub struct TapHost {
     /// The host's bridge that it joins.
     pub bridge: Option<String>,
     /// Make that bridge.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub bridge_create: bool,
     /// Network namespace that it is in.
     pub namespace: Option<String>,
     /// Make that namespace.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub namespace_create: bool,
 }
 
@@ -317,10 +334,13 @@ pub struct TapHost {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Sflow {
     /// Bytes of a packet in a sample.
+    #[serde(skip_serializing_if = "super::is::<128, _>")]
     pub header_bytes: u16,
     /// Seconds between counters.
+    #[serde(skip_serializing_if = "super::is::<20, _>")]
     pub polling_interval: u16,
     /// A packet in so many.
+    #[serde(skip_serializing_if = "super::is::<10000, _>")]
     pub sampling_rate: u32,
 }
 

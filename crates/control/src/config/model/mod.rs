@@ -61,6 +61,11 @@ pub struct Config {
     pub control: Control,
 }
 
+/// Whether a number, or 0 or 1 for no or yes, is what the language gives where the file is silent.
+fn is<const USUAL: u32, T: Copy + Into<u32>>(value: &T) -> bool {
+    (*value).into() == USUAL
+}
+
 /// Whether it is as if it were not in the file.
 fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

@@ -24,6 +24,7 @@ pub struct Port {
     /// Queues to use, 1 to 256; `None`: all that there are.
     pub queues: Option<u16>,
     /// How AF_XDP is to move packets.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub mode: Mode,
 }
 
@@ -111,16 +112,21 @@ pub struct Memif {
     /// The socket by which both sides meet.
     pub socket: PathBuf,
     /// Number of the interface on that socket; both sides give the same.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub id: u32,
     /// Which side we are.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub role: Role,
     /// Ring pairs, 1 to [`Memif::RINGS`].
+    #[serde(skip_serializing_if = "super::is::<1, _>")]
     pub rings: u16,
     /// Descriptors of a ring: a power of two, 64 to 16384.
+    #[serde(skip_serializing_if = "super::is::<1024, _>")]
     pub ring_size: u16,
     /// What the peer must know.
     pub secret: Option<Secret>,
     /// What it carries.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub mode: MemifMode,
 }
 
@@ -144,10 +150,11 @@ impl Default for Memif {
 }
 
 /// What a memif carries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemifMode {
     /// Ethernet packets.
+    #[default]
     Ethernet,
 }
 
@@ -185,12 +192,13 @@ impl std::fmt::Debug for Secret {
 }
 
 /// The side of a memif.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Listens on the socket.
     Server,
     /// Connects, and owns the memory.
+    #[default]
     Client,
 }
 

@@ -19,6 +19,7 @@ pub struct Route {
     #[serde(deserialize_with = "hops")]
     pub via: Vec<Hop>,
     /// Drop the packets.
+    #[serde(skip_serializing_if = "super::is_usual")]
     pub blackhole: bool,
     /// VRF whose table it is in.
     pub vrf: Option<String>,
@@ -46,6 +47,7 @@ pub struct Hop {
     /// Where it is; `None`: on the link whose addresses say so.
     pub interface: Option<String>,
     /// Its share of the packets, 1 to 256.
+    #[serde(skip_serializing_if = "super::is::<1, _>")]
     pub weight: u16,
 }
 
