@@ -153,13 +153,25 @@ impl Stream {
         self.packet.len().max(MIN_FRAME)
     }
 
-    /// Mean frame size in bytes with frame check sequence, as rates and reports count it.
-    pub fn size(&self) -> f64 {
-        let trim = self.steps.iter().rev().find_map(|step| match step {
+    /// Length in bytes of the shortest frame of the stream, without frame check sequence.
+    pub fn least_frame_len(&self) -> usize {
+        let longest = self.frame_len();
+        let least = self.trim().map(|variable| variable.bounds().0);
+        let least = least.and_then(|least| usize::try_from(least).ok());
+        least.map_or(longest, |least| least.clamp(MIN_FRAME, longest))
+    }
+
+    /// The variable that says the length of frames, if that varies.
+    fn trim(&self) -> Option<&Variable> {
+        self.steps.iter().rev().find_map(|step| match step {
             Step::Trim { variable } => self.variables.get(*variable),
             _ => None,
-        });
-        trim.map_or(self.frame_len() as f64, Variable::mean) + FCS as f64
+        })
+    }
+
+    /// Mean frame size in bytes with frame check sequence, as rates and reports count it.
+    pub fn size(&self) -> f64 {
+        self.trim().map_or(self.frame_len() as f64, Variable::mean) + FCS as f64
     }
 
     /// Whether the rate of the port leaves this stream's own rate as it is: T-Rex does not scale

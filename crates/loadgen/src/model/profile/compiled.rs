@@ -11,10 +11,9 @@ use serde_json::Value;
 use wire::eth;
 
 use super::chain::{Link, chain};
-use super::instructions;
+use super::{instructions, marks};
 use crate::model::stream::{Macs, Mark, Mode, Stream, StreamRate};
 use crate::model::units::{Bits, MAX_FRAME, Pps};
-use crate::source::mark::{self, COUNTERS, LATENCIES, TRAILER, counters_of};
 
 /// Most streams of a profile: more than any real one has, but few enough for a wrong file to fail
 /// early.
@@ -134,7 +133,7 @@ pub(super) fn parse(raw: Value) -> Result<Vec<Stream>, String> {
     if !streams.iter().any(|s| s.self_start) {
         return Err("no stream that is enabled and starts by itself".to_owned());
     }
-    marks(&streams)?;
+    marks::check(&streams)?;
     Ok(streams)
 }
 
@@ -252,40 +251,6 @@ fn mark_of(raw: RawFlowStats) -> Result<Option<Mark>, String> {
         group: raw.stream_id,
         latency,
     }))
-}
-
-/// Checks that all marks fit, into the packets and into the receiver's counters.
-fn marks(streams: &[Stream]) -> Result<(), String> {
-    for (i, stream) in streams.iter().enumerate() {
-        let Some(mark) = stream.mark else { continue };
-        let refused = |why: &str| Err(format!("stream `{}`: flow_stats: {why}", stream.name));
-        let frame = stream.frame();
-        let Some((network, version)) = mark::network(&frame) else {
-            return refused("its packets are not IP");
-        };
-        let headers = network + if version == 4 { 20 } else { 40 };
-        if mark.latency && frame.len() < headers + TRAILER {
-            return refused(&format!("no room for {TRAILER} bytes behind the header"));
-        }
-        if mark.latency && streams[..i].iter().any(|s| s.mark == stream.mark) {
-            return refused(&format!(
-                "group {} has a stream with latency already",
-                mark.group
-            ));
-        }
-    }
-    let counters = counters_of(streams);
-    let most = |latency: bool| {
-        let marked = streams.iter().zip(&counters);
-        let marked = marked.filter(|(s, _)| s.mark.is_some_and(|m| m.latency == latency));
-        marked.map(|(_, c)| c + 1).max().unwrap_or(0)
-    };
-    if most(false) > COUNTERS || most(true) > LATENCIES {
-        return Err(format!(
-            "flow_stats: more than {COUNTERS} groups, or more than {LATENCIES} with latency"
-        ));
-    }
-    Ok(())
 }
 
 fn packet(binary: &str) -> Result<Vec<u8>, String> {

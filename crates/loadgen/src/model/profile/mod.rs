@@ -14,6 +14,7 @@ mod capture;
 mod chain;
 mod compiled;
 mod instructions;
+mod marks;
 mod python;
 mod raw;
 

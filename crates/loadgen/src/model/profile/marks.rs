@@ -1,0 +1,108 @@
+//! Whether the marks of a profile's streams fit.
+
+use wire::{ip4, ip6};
+
+use crate::model::stream::Stream;
+use crate::source::mark::{self, COUNTERS, LATENCIES, TRAILER, counters_of};
+
+/// Checks that all marks fit, into the packets and into the receiver's counters.
+pub(super) fn check(streams: &[Stream]) -> Result<(), String> {
+    for (i, stream) in streams.iter().enumerate() {
+        let Some(mark) = stream.mark else { continue };
+        let refused = |why: &str| Err(format!("stream `{}`: flow_stats: {why}", stream.name));
+        let Some(headers) = headers(&stream.frame()) else {
+            return refused("its packets are not IP");
+        };
+        let (least, needed) = (stream.least_frame_len(), headers + TRAILER);
+        if mark.latency && least < needed {
+            return refused(&format!(
+                "no room for {TRAILER} bytes behind the header in frames of {least} bytes, which \
+                 need {needed}"
+            ));
+        }
+        if mark.latency && streams[..i].iter().any(|s| s.mark == stream.mark) {
+            return refused(&format!(
+                "group {} has a stream with latency already",
+                mark.group
+            ));
+        }
+    }
+    let counters = counters_of(streams);
+    let most = |latency: bool| {
+        let marked = streams.iter().zip(&counters);
+        let marked = marked.filter(|(s, _)| s.mark.is_some_and(|m| m.latency == latency));
+        marked.map(|(_, c)| c + 1).max().unwrap_or(0)
+    };
+    if most(false) > COUNTERS || most(true) > LATENCIES {
+        return Err(format!(
+            "flow_stats: more than {COUNTERS} groups, or more than {LATENCIES} with latency"
+        ));
+    }
+    Ok(())
+}
+
+/// Bytes up to the end of the IP header; None if the frame has none.
+fn headers(frame: &[u8]) -> Option<usize> {
+    let (at, version) = mark::network(frame)?;
+    let header = match version {
+        4 => ip4::LEN.max(usize::from(frame[at] & 0xf) * 4),
+        _ => ip6::LEN,
+    };
+    Some(at + header)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv6Addr;
+
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use wire::craft::Packet;
+
+    use crate::model::profile::parse;
+
+    /// A stream that measures latency in this frame, with these instructions.
+    fn latency(frame: &[u8], instructions: &str) -> String {
+        let frame = STANDARD.encode(frame);
+        format!(
+            r#"[{{"mode": {{"type": "continuous"}}, "packet": {{"binary": "{frame}"}},
+                "flow_stats": {{"enabled": true, "rule_type": "latency", "stream_id": 3}},
+                "vm": {{"instructions": [{instructions}]}}}}]"#
+        )
+    }
+
+    /// However a frame is cut, its trailer stays behind the header.
+    #[test]
+    fn a_cut_frame_has_room_for_its_trailer() {
+        let local = Ipv6Addr::LOCALHOST;
+        let frame = Packet::udp6((local, 1), (local, 2)).frame_len(100);
+        for (lengths, fits) in [
+            (r#""min_value": 70, "max_value": 100"#, true),
+            (r#""min_value": 69, "max_value": 100"#, false),
+            (r#""min_value": 1, "max_value": 100"#, false),
+            (r#""value_list": [100, 70]"#, true),
+            (r#""value_list": [100, 69, 70]"#, false),
+        ] {
+            let cut = format!(
+                r#"{{"type": "flow_var", "name": "n", "size": 2, "op": "inc", "step": 1, {lengths}}},
+                {{"type": "trim_pkt_size", "name": "n"}}"#
+            );
+            let parsed = parse("p.json", &latency(frame.frame().as_slice(), &cut));
+            assert_eq!(parsed.is_ok(), fits, "{lengths}: {parsed:?}");
+            if let Err(e) = parsed {
+                assert!(e.to_string().contains("need 70"), "{e}");
+            }
+        }
+    }
+
+    /// Options belong to the header.
+    #[test]
+    fn a_header_with_options_leaves_less_room() {
+        let mut frame = vec![0; 60];
+        (frame[12], frame[13]) = (8, 0);
+        for (first, fits) in [(0x45, true), (0x47, true), (0x48, false), (0x4f, false)] {
+            frame[14] = first;
+            assert_eq!(parse("p.json", &latency(&frame, "")).is_ok(), fits);
+        }
+    }
+}
