@@ -82,7 +82,7 @@ impl Statics {
             Err(Missing::Refused(why)) => return Err(why),
             Err(Missing::Partly(why)) => Some(why),
             Err(Missing::Yet(why)) => {
-                remove(&place, requests)?;
+                self.withdraw(&place, requests)?;
                 Some(why)
             }
         };
@@ -99,9 +99,28 @@ impl Statics {
     /// # Errors
     /// What the kernel reports.
     pub fn remove(&mut self, place: Place, requests: &mut Requests) -> Result<(), String> {
-        remove(&place, requests)?;
+        self.withdraw(&place, requests)?;
         self.wanted.remove(&place);
         Ok(())
+    }
+
+    /// Removes a route from the kernel. Only where another of ours has its prefix it matters which
+    /// of them is there.
+    fn withdraw(&self, place: &Place, requests: &mut Requests) -> Result<(), String> {
+        let Some(route) = at(place, Vec::new()) else {
+            return Ok(());
+        };
+        let of_prefix = |other: &&Place| (other.0, other.1) == (place.0, place.1);
+        let removed = match self
+            .wanted
+            .keys()
+            .filter(of_prefix)
+            .any(|other| other != place)
+        {
+            true => requests.remove_route(&route),
+            false => requests.remove_listed(&route),
+        };
+        removed.map_err(|e| e.to_string())
     }
 
     /// Makes what is wanted and missing.
@@ -263,12 +282,5 @@ fn missing(error: io::Error) -> Missing {
             Missing::Yet(format!("no way to its next hop: {error}"))
         }
         _ => Missing::Refused(format!("the kernel refuses it: {error}")),
-    }
-}
-
-fn remove(place: &Place, requests: &mut Requests) -> Result<(), String> {
-    match at(place, Vec::new()) {
-        Some(route) => requests.remove_route(&route).map_err(|e| e.to_string()),
-        None => Ok(()),
     }
 }

@@ -49,7 +49,8 @@ impl Requests {
         self.remove_listed(route)
     }
 
-    /// Removes a route that [`own_routes`](Self::own_routes) has just listed.
+    /// Removes a route that [`own_routes`](Self::own_routes) has just listed, or the only one of ours
+    /// of its prefix.
     ///
     /// # Errors
     /// What the kernel reports.
