@@ -14,7 +14,7 @@ use loadgen::measure::point::Point;
 use loadgen::measure::ramp::{self, Plan};
 use loadgen::measure::search::{self, Found, Goal};
 use loadgen::measure::trial::Trial;
-use loadgen::model::rate::Rate;
+use loadgen::model::rate::{Rate, RateError};
 use loadgen::model::units::Pps;
 use report::model::Run;
 
@@ -54,7 +54,8 @@ pub struct Loadtest {
         short = 'm',
         long = "rate",
         value_name = "RATE",
-        default_value = "100%"
+        default_value = "100%",
+        value_parser = rate
     )]
     rate: Rate,
     /// Hold the rate of -m for this long, without a ramp
@@ -373,6 +374,18 @@ fn of_flat_out(trial: &Trial, loss: f64) -> Found {
     }
 }
 
+/// A rate that can be held; flat out there is none.
+fn rate(text: &str) -> Result<Rate, String> {
+    if text == "max" {
+        return Err(
+            "a load test holds a rate: give one, or --search flat-out for a trial as fast as the \
+             port takes packets"
+                .to_owned(),
+        );
+    }
+    text.parse().map_err(|e: RateError| e.to_string())
+}
+
 /// A share from 0 to below 1.
 fn share(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|v| (0.0..1.0).contains(v));
@@ -457,5 +470,7 @@ mod tests {
         assert!(read("--tx live:a").is_err());
         assert!(read("--tx live:a --rx sink:b --duration 5s --ramp 3s").is_err());
         assert!(read("--tx live:a --rx sink:b --loss 1").is_err());
+        let flat_out = read("--tx live:a --rx sink:b -m max").unwrap_err();
+        assert!(flat_out.contains("--search flat-out"), "{flat_out}");
     }
 }

@@ -47,6 +47,14 @@ pub enum RateError {
         /// The port's line rate.
         line: Bits,
     },
+    /// More than [`HIGHEST`].
+    #[error("rate `{rate}` is {pps:.2}, more than any port sends: at most {HIGHEST:.0}")]
+    TooHigh {
+        /// The rate as given.
+        rate: Rate,
+        /// What it comes to.
+        pps: Pps,
+    },
     /// Nothing in the profile follows the rate.
     #[error(
         "rate `{0}`: no rate changes what this profile sends: its streams measure latency and keep \
@@ -65,6 +73,10 @@ pub enum RateError {
         fixed: Pps,
     },
 }
+
+/// The highest rate in packets a second: ten times what a port of 800 Gbit/s carries of the smallest
+/// frames.
+pub const HIGHEST: Pps = Pps(1e10);
 
 /// Rates that differ by less, relatively, are the same.
 const SAME: f64 = 1e-3;
@@ -127,7 +139,7 @@ impl Rate {
     /// # Errors
     /// [`RateError::NoLine`] for a percentage of an unknown line; [`RateError::AboveLine`] where a
     /// known line cannot carry the rate (beyond 0.01 %, as T-Rex has it);
-    /// [`RateError::NotScalable`] and [`RateError::BelowFixed`] where the profile cannot be sent at
+    /// [`RateError::TooHigh`] beyond any line; [`RateError::NotScalable`] and [`RateError::BelowFixed`] where the profile cannot be sent at
     /// it.
     pub fn resolve(self, load: &Load, line: Option<Bits>) -> Result<Pps, RateError> {
         let pps = match self {
@@ -140,6 +152,9 @@ impl Rate {
                 Bits(line.0 * v / 100.0).l1_pps(load.size)
             }
         };
+        if pps > HIGHEST {
+            return Err(RateError::TooHigh { rate: self, pps });
+        }
         let is_own = (pps.0 / load.base.0 - 1.0).abs() <= SAME;
         if !load.is_scalable && !is_own {
             return Err(RateError::NotScalable(self));
@@ -259,6 +274,16 @@ mod tests {
         let (rate, fixed) = ("200pps".parse().unwrap(), Pps(300.0));
         let below = Err(RateError::BelowFixed { rate, fixed });
         assert_eq!(of("200pps", 300.0, true), below);
+    }
+
+    #[test]
+    fn what_no_port_sends_is_refused() {
+        let of = |text: &str| text.parse::<Rate>().unwrap().resolve(&SMALL, None);
+        for text in ["100000gpps", "10.1gpps", "99999999999", "99999gbps"] {
+            let why = of(text).unwrap_err();
+            assert!(matches!(why, RateError::TooHigh { .. }), "{text}: {why}");
+        }
+        assert_eq!(of("10gpps"), Ok(HIGHEST));
     }
 
     proptest! {

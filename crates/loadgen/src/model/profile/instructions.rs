@@ -200,6 +200,9 @@ fn whole_steps(op: Op, min: u64, max: u64, step: u64, top: u64) -> Option<(u64, 
 
 fn random(raw: RawRandom) -> Result<Variable, String> {
     let (min, max) = (raw.min_value, raw.max_value);
+    if raw.limit == 0 {
+        return Err("limit is 0, after which no value is left".to_owned());
+    }
     if min > max || max > top(raw.size)? {
         return Err(format!(
             "min {min} and max {max} are not in this order within {} bytes",

@@ -373,6 +373,12 @@ fn wrong_streams_say_what_is_wrong() {
             ),
             "min 0 and max 256",
         ),
+        (
+            instruction(
+                r#"{"type": "flow_var_rand_limit", "name": "r", "size": 1, "limit": 0, "max_value": 9}"#,
+            ),
+            "limit is 0",
+        ),
     ] {
         let error = parse("t", &text).unwrap_err().to_string();
         assert!(
