@@ -17,6 +17,9 @@ use xdp::{Live, LiveError, LivePlan, LiveStream, MAX_ROUND, Rate, Sink, StreamCo
 const UNREGISTERED: &str = "parshall: the program of live frames cannot be kept registered, which \
     takes CAP_SYS_ADMIN and veths: the kernel changes its own code every 0.1 s meanwhile\n";
 
+/// The highest rate that the program takes.
+const HIGHEST: Pps = Pps(1e8);
+
 /// Sends live frames through one interface.
 pub struct Generator {
     live: Live,
@@ -28,13 +31,15 @@ pub struct Generator {
 
 impl Generator {
     /// Prepares one generator for all these interfaces, which does not send yet. The streams of
-    /// each are addressed, and have their rates at multiplier 1.
+    /// each are addressed, and have their rates at multiplier 1. `rates` are those that they are to
+    /// be sent at, as far as known.
     ///
     /// # Errors
     /// [`LiveError::DoesNotFit`] if only another generator can send these streams; otherwise what
     /// the kernel refuses.
     pub fn open(
         ways: &[(u32, &[(Stream, Pps)])],
+        rates: &[Pps],
         cpu: Option<usize>,
     ) -> Result<Vec<Generator>, LiveError> {
         let plans = ways
@@ -42,6 +47,15 @@ impl Generator {
             .map(|(ifindex, streams)| plan(*ifindex, streams));
         let (plans, own_rates): (Vec<_>, Vec<_>) =
             plans.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let own = own_rates.iter().copied().flatten();
+        let mut rates = rates.iter().copied().chain(own);
+        if let Some(rate) = rates.find(|rate| !is_exact(*rate)) {
+            return Err(LiveError::DoesNotFit {
+                why: format!(
+                    "a rate of {rate:.3}; it takes whole packets a second, up to {HIGHEST:.0}"
+                ),
+            });
+        }
         let generators = Live::open(&plans, cpu)?;
         if !generators.iter().all(Live::is_registered) {
             crate::output::tell(UNREGISTERED);
@@ -138,12 +152,18 @@ impl Transmitter for Generator {
     }
 }
 
+/// Whether the program sends at `rate`, give or take a thousandth.
+fn is_exact(rate: Pps) -> bool {
+    let off = (rate.0.round() - rate.0).abs();
+    !rate.is_limited() || (rate <= HIGHEST && off <= 1e-3 * rate.0)
+}
+
 /// The program's rate is a whole number of packets a second, and 0 only if it is to pause.
 fn whole(rate: Pps) -> Rate {
     if !rate.is_limited() {
         Rate::Unpaced
     } else if rate.0 > 0.0 {
-        Rate::Pps(rate.0.round().clamp(1.0, 1e8) as u32)
+        Rate::Pps(rate.0.round().clamp(1.0, HIGHEST.0) as u32)
     } else {
         Rate::Pps(0)
     }
@@ -221,6 +241,24 @@ impl Receiver for Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_rates_do_not_fit() {
+        for rate in [1.0, 7.0, 500.4, 1_488_095.24, 1e8, f64::INFINITY] {
+            assert!(is_exact(Pps(rate)), "{rate}");
+        }
+        for rate in [0.2, 1.5, 200.3, 1.01e8] {
+            assert!(!is_exact(Pps(rate)), "{rate}");
+            let stream = loadgen::model::stream::StreamRate::Packets(Pps(1.0));
+            let stream = Stream::new("s", vec![0; 60], stream);
+            let ways: [(u32, &[_]); 1] = [(u32::MAX, &[(stream, Pps(1.0))])];
+            let refused = Generator::open(&ways, &[Pps(1.0), Pps(rate)], None).map(drop);
+            assert!(
+                matches!(refused, Err(LiveError::DoesNotFit { .. })),
+                "{rate}"
+            );
+        }
+    }
 
     #[test]
     fn rates_are_whole() {

@@ -142,7 +142,11 @@ impl Loadtest {
             .zip(pairs)
             .map(|(sending, (_, rx))| (sending, rx))
             .collect();
-        let mut ports = ports::open(&ways, self.traffic.threads())?;
+        let rates: Vec<Pps> = match self.search {
+            Some(_) => Vec::new(),
+            None => plan.rates().collect(),
+        };
+        let mut ports = ports::open(&ways, &rates, self.traffic.threads())?;
         interrupt::exit_on_signal(ports.sockets.clone())?;
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
         let fell_short = match self.search {

@@ -101,11 +101,16 @@ enum Side<T> {
     Software(usize),
 }
 
-/// Opens what sends and what receives: a pair for each direction.
+/// Opens what sends and what receives: a pair for each direction. `rates` are those of each, as far
+/// as known.
 ///
 /// # Errors
 /// A port that cannot do what it is to do, is taken, or is not there.
-pub fn open(ways: &[(Sending, Spec)], threads: Threads<'_>) -> Result<TestPorts, Box<dyn Error>> {
+pub fn open(
+    ways: &[(Sending, Spec)],
+    rates: &[Pps],
+    threads: Threads<'_>,
+) -> Result<TestPorts, Box<dyn Error>> {
     let (mut software, mut fallback) = (Vec::new(), None);
     // What counts comes first: a veth takes live frames only if its peer runs a program.
     let receivers = ways
@@ -113,7 +118,8 @@ pub fn open(ways: &[(Sending, Spec)], threads: Threads<'_>) -> Result<TestPorts,
         .map(|(sending, rx)| receiver(rx, &sending.streams, &mut software, &mut fallback))
         .collect::<Result<Vec<_>, _>>()?;
     let sendings: Vec<&Sending> = ways.iter().map(|(sending, _)| sending).collect();
-    let (transmitters, mut served, sender) = senders(&sendings, software, threads, &mut fallback)?;
+    let (transmitters, mut served, sender) =
+        senders(&sendings, rates, software, threads, &mut fallback)?;
     let receivers = receivers.into_iter().map(|side| match side {
         Side::Kernel(counter) => Box::new(counter),
         Side::Software(place) => served.receiver(place),
@@ -126,17 +132,18 @@ pub fn open(ways: &[(Sending, Spec)], threads: Threads<'_>) -> Result<TestPorts,
     Ok(TestPorts::new(paths, sender, fallback, served))
 }
 
-/// Opens what sends only.
+/// Opens what sends only, at `rate`.
 ///
 /// # Errors
 /// As [`open`].
 pub fn open_sender(
     sending: &Sending,
+    rate: Pps,
     threads: Threads<'_>,
 ) -> Result<(Box<dyn Transmitter>, TestPorts), Box<dyn Error>> {
     let mut fallback = None;
     let (mut transmitters, served, sender) =
-        senders(&[sending], Vec::new(), threads, &mut fallback)?;
+        senders(&[sending], &[rate], Vec::new(), threads, &mut fallback)?;
     let transmitter = transmitters.pop().ok_or("nothing to send by")?;
     let ports = TestPorts::new(Vec::new(), sender, fallback, served);
     Ok((transmitter, ports))
@@ -146,11 +153,12 @@ type Senders = (Vec<Box<dyn Transmitter>>, Served, Sender);
 
 fn senders(
     sendings: &[&Sending],
+    rates: &[Pps],
     mut software: Vec<Software>,
     threads: Threads<'_>,
     fallback: &mut Option<Fallback>,
 ) -> Result<Senders, Box<dyn Error>> {
-    let mut generators = live_generators(sendings, threads, fallback)?.into_iter();
+    let mut generators = live_generators(sendings, rates, threads, fallback)?.into_iter();
     let mut sides = Vec::new();
     let mut sender = None;
     for sending in sendings {
@@ -229,6 +237,7 @@ fn expect<T>(
 /// do it all.
 fn live_generators(
     sendings: &[&Sending],
+    rates: &[Pps],
     threads: Threads<'_>,
     fallback: &mut Option<Fallback>,
 ) -> Result<Vec<live::Generator>, Box<dyn Error>> {
@@ -243,7 +252,7 @@ fn live_generators(
         return Ok(Vec::new());
     }
     let generators = match threads.cores {
-        1 => live::Generator::open(&ways, threads.cpus.first().copied()),
+        1 => live::Generator::open(&ways, rates, threads.cpus.first().copied()),
         cores => Err(LiveError::DoesNotFit {
             why: format!("{cores} cores; one sends live frames"),
         }),

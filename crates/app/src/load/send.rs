@@ -107,7 +107,7 @@ impl Send {
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, stop.clone())?;
         }
-        let (mut tx, ports) = ports::open_sender(&sending, self.traffic.threads())?;
+        let (mut tx, ports) = ports::open_sender(&sending, rate, self.traffic.threads())?;
         let before: Count = tx.sent().into_iter().sum();
         let due = tx.due();
         tx.start(rate).map_err(|e| e.to_string())?;

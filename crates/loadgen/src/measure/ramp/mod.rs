@@ -103,6 +103,14 @@ impl Plan {
         Pps(rate.max(self.floor.0))
     }
 
+    /// All rates of ramp and hold.
+    pub fn rates(&self) -> impl Iterator<Item = Pps> {
+        let steps = if self.is_constant() { 0 } else { self.steps };
+        (0..steps)
+            .map(|step| self.rate(self.step_at(step)))
+            .chain([self.target])
+    }
+
     /// Time from the start of the ramp to that of step `index`, counted from 0.
     fn step_at(&self, index: u32) -> Duration {
         self.ramp
