@@ -137,6 +137,52 @@ fn a_device_that_was_not_renamed_yet_is_renamed_by_the_next() {
     assert!(is_empty(&directory));
 }
 
+/// What a router that died has left is put back, but for what is wanted as it is.
+#[test]
+fn a_device_that_is_wanted_no_longer_is_put_back() {
+    let test = "a_device_that_is_wanted_no_longer_is_put_back";
+    let (Some(home), Some(away)) = (home(test), Netns::new(test)) else {
+        return;
+    };
+    home.ip("link add other0 type veth peer name other1");
+    let directory = tempfile::tempdir().expect("a directory");
+    for place in [None, Some(away.path())] {
+        let inner = if place.is_some() { &away } else { &home };
+        let devices = || Devices::new(Some(&home.path()), place.as_deref(), directory.path());
+        let [kept, gone] = ["ether0: { lcp: e0 }", "ether1: { lcp: e1 }"].map(interface);
+        let taken = interface("other0: { lcp: e1 }");
+        let mut living = devices();
+        living
+            .prepare(&interface("other1: { lcp: o1 }"))
+            .expect("prepared");
+        let mut dead = devices();
+        for wanted in [&kept, &gone] {
+            dead.prepare(wanted).expect("prepared");
+        }
+        drop(dead);
+        let index = || inner.sh("cat /sys/class/net/e0/ifindex");
+        let before = index();
+        let mut next = devices();
+        let wanted = [kept, taken];
+        let put_back = next.put_back_unwanted(&wanted);
+        let put_back: Vec<_> = put_back
+            .into_iter()
+            .map(|(record, done)| (record.original, done.expect("put back")))
+            .collect();
+        assert_eq!(put_back, [("ether1".to_owned(), ())]);
+        assert!(home.ip("link show").contains("ether1@"));
+        assert!(inner.ip("link show").contains("o1@"));
+        for interface in &wanted {
+            next.prepare(interface).expect("prepared");
+        }
+        assert_eq!(index(), before);
+        assert!(inner.ip("link show").contains(" e1@"));
+        restored(next);
+        restored(living);
+        assert!(is_empty(&directory));
+    }
+}
+
 /// The device is gone; somebody has made another one that is called like it.
 #[test]
 fn a_stranger_with_the_name_is_left_alone() {

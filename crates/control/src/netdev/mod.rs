@@ -73,6 +73,28 @@ impl Devices {
         kept
     }
 
+    /// Puts back what dead routers have done to devices that live where ours do, before any of ours
+    /// is [prepared](Self::prepare): a name may be wanted by another. What is wanted as it is stays.
+    /// Returns what was put back, and how that went; what could not be stays written down.
+    pub fn put_back_unwanted(&mut self, wanted: &[Interface]) -> Vec<(Record, io::Result<()>)> {
+        let mut records = self.records();
+        records.retain(|record| {
+            let link = self.prepared(record);
+            let stays = |wanted: &Interface| {
+                is_for(record, link.as_ref(), &wanted.port.kind)
+                    && record.name == *name(record, wanted)
+            };
+            record.netns == self.netns && !wanted.iter().any(stays)
+        });
+        let taken = records.into_iter().filter_map(|record| {
+            // Routers that live keep theirs.
+            let note = self.notes.take(record.clone()).ok()??;
+            let done = self.put_back(&note.record).and_then(|()| note.forget());
+            Some((record, done))
+        });
+        taken.collect()
+    }
+
     /// Prepares the device of an interface: moves it to where it is to live, under the name that
     /// `lcp` gives it (`None`: its own). A device that a predecessor has prepared is taken as it
     /// is; so is one that is in its place already.
@@ -159,15 +181,9 @@ impl Devices {
     /// in another way than is wanted now is put back.
     fn adopt(&mut self, wanted: &Interface) -> io::Result<Option<Link>> {
         for record in self.records() {
-            let there = self.open(record.netns.as_deref());
-            let link = there.and_then(|mut there| Ok(of(&record, there.links()?)));
-            let link = link.unwrap_or_default();
-            let is_it = match (&link, &wanted.port.kind) {
-                (_, PortKind::Netdev(name)) if *name == record.original => true,
-                (Some(link), kind) => stands_for(kind, link),
-                (None, _) => false,
-            };
-            let name = wanted.lcp.as_ref().unwrap_or(&record.original);
+            let link = self.prepared(&record);
+            let is_it = is_for(&record, link.as_ref(), &wanted.port.kind);
+            let name = name(&record, wanted);
             // Its router may have died before it came to the renaming.
             let is_done = |link: &Link| link.name == *name || link.name != record.original;
             let same = record.name == *name && record.netns == self.netns;
@@ -188,6 +204,12 @@ impl Devices {
             }
         }
         Ok(None)
+    }
+
+    /// The device that a record is about, where it was put.
+    fn prepared(&self, record: &Record) -> Option<Link> {
+        let links = self.open(record.netns.as_deref()).ok()?.links().ok()?;
+        of(record, links)
     }
 
     /// The records of devices that come from where ours do: home, or where they are to live.
@@ -346,6 +368,17 @@ impl Devices {
 /// The device that a record is about.
 fn of(record: &Record, links: Vec<Link>) -> Option<Link> {
     links.into_iter().find(|link| record.is_about(link))
+}
+
+/// Whether a record is about the device of a port; `link`: the device, if it is there.
+fn is_for(record: &Record, link: Option<&Link>, kind: &PortKind) -> bool {
+    let named = matches!(kind, PortKind::Netdev(name) if *name == record.original);
+    named || link.is_some_and(|link| stands_for(kind, link))
+}
+
+/// The name that an interface wants for the device of a record.
+fn name<'n>(record: &'n Record, wanted: &'n Interface) -> &'n String {
+    wanted.lcp.as_ref().unwrap_or(&record.original)
 }
 
 /// Whether a device can be what is wanted of it.

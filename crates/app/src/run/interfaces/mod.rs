@@ -53,7 +53,8 @@ impl Interfaces {
         }
     }
 
-    /// Opens every port whose device is there. A device that is not is waited for; anything else is
+    /// Puts back what routers that died have done to other devices, and opens every port whose
+    /// device is there. A device that is not is waited for; anything else is
     /// an error.
     ///
     /// Not to be called before the kernel's tables have been seen: until then a packet finds no
@@ -63,6 +64,8 @@ impl Interfaces {
     /// The first that cannot be opened, and why.
     pub fn open_all(&mut self, routing: &mut Routing) -> Result<(), String> {
         self.serving = true;
+        let wanted: Vec<_> = self.slots.iter().map(|slot| slot.config.clone()).collect();
+        self.opener.put_back_unwanted(&wanted);
         for index in 0..self.slots.len() {
             self.open(index, routing)
                 .map_err(|e| format!("interface {}: {e}", self.slots[index].config.name))?;

@@ -11,7 +11,7 @@ use tracing::warn;
 use ::io::{af_xdp, memif, tap};
 use control::config::{self, Mode, PortKind, Role, Wanted, wanted};
 use control::facts::Link;
-use control::netdev::{self, Devices};
+use control::netdev::{self, Devices, Record};
 use control::netlink::Requests;
 use graph::{Pool, PortCounters};
 use kernel::netns::within;
@@ -303,15 +303,23 @@ impl Opener {
         Ok(())
     }
 
+    /// Undoes what routers that died have done to devices, where it is not wanted of an interface.
+    pub fn put_back_unwanted(&mut self, wanted: &[wanted::Interface]) {
+        report(self.devices.put_back_unwanted(wanted));
+    }
+
     /// Undoes what was done to devices.
     pub fn restore(&mut self) {
-        for (device, done) in self.devices.restore() {
-            if let Err(e) = done {
-                warn!(
-                    "cannot put {} back as it was: {e} (parshall cleanup tries again)",
-                    device.name
-                );
-            }
+        report(self.devices.restore());
+    }
+}
+
+/// Says which devices could not be put back as they were.
+fn report(put_back: Vec<(Record, io::Result<()>)>) {
+    for (device, done) in put_back {
+        if let Err(e) = done {
+            let name = device.name;
+            warn!("cannot put {name} back as it was: {e} (parshall cleanup tries again)");
         }
     }
 }
