@@ -29,8 +29,6 @@ use super::{Message, memory, workers};
 /// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the
 /// rings of ports come on top.
 const BUFFERS: u32 = 16_384;
-/// Queues of ports that come while the router runs, that there are packet buffers for.
-const SPARE: u32 = 4;
 /// How long to let the kernel finish what it has begun before looking for what it has dropped.
 const SETTLE: Duration = Duration::from_millis(100);
 
@@ -74,7 +72,8 @@ impl Daemon {
         let available = kernel::memory::available().ok();
         let mut for_ports = interfaces::buffers(&config);
         if interfaces::may_have_devices(&config) {
-            for_ports += memory::spare(available, SPARE, Queue::HOLDS, STRIDE_AF_XDP as u64);
+            let processors = interfaces::processors();
+            for_ports += memory::spare(available, processors, Queue::HOLDS, STRIDE_AF_XDP as u64);
         }
         let buffers = BUFFERS * cpus.len() as u32 + for_ports;
         let sizes = memory::sizes(available);

@@ -12,6 +12,9 @@ use tables::Sizes;
 const ENTRIES: [u64; 2] = [1 << 16, 1 << 12];
 /// The part of the available memory that these groups may take, 1 KiB each.
 const PART: u64 = 8;
+/// Queues of ports that come while the router runs, that there are spare packet buffers for; more
+/// where there are more processors: a card whose `queues` nobody gives may have one for each.
+const SPARE: u32 = 4;
 /// The part of the available memory that spare packet buffers may take.
 const SPARE_PART: u64 = 16;
 const MIB: u64 = 1 << 20;
@@ -35,12 +38,14 @@ pub fn sizes(available: Option<Available>) -> Sizes {
     }
 }
 
-/// Packet buffers beyond those of the start, for ports that come while the router runs: for `most`
-/// ports that hold `each`, as far as that is a small part of what is available.
-pub fn spare(available: Option<Available>, most: u32, each: u32, bytes: u64) -> u32 {
+/// Packet buffers beyond those of the start, for ports that come while the router runs: for the
+/// queues of a card on so many `processors`, which hold `each`, as far as that is a small part of
+/// what is available.
+pub fn spare(available: Option<Available>, processors: u32, each: u32, bytes: u64) -> u32 {
+    let most = SPARE.max(processors);
     let room = available.map_or(u64::MAX, |a| a.ordinary.max(a.huge) / SPARE_PART);
-    let ports = room / (u64::from(each) * bytes);
-    most.min(u32::try_from(ports).unwrap_or(most)) * each
+    let queues = room / (u64::from(each) * bytes);
+    most.min(u32::try_from(queues).unwrap_or(most)) * each
 }
 
 /// Checks that there is enough for tables and packets before any of it is taken: the kernel would
@@ -99,7 +104,7 @@ mod tests {
 
     #[test]
     fn spare_buffers_are_a_small_part() {
-        let queues = |available| spare(available, 4, 100, MIB) / 100;
+        let queues = |available| spare(available, 1, 100, MIB) / 100;
         assert_eq!(queues(None), 4);
         assert_eq!(queues(of(100_000, 0)), 4);
         assert_eq!(
@@ -107,6 +112,13 @@ mod tests {
             [2, 1, 1, 0]
         );
         assert_eq!(queues(of(0, 1600)), 1);
+    }
+
+    #[test]
+    fn there_are_spare_buffers_for_a_card_with_a_queue_for_each_processor() {
+        let queues = |processors, available| spare(available, processors, 100, MIB) / 100;
+        assert_eq!([1, 4, 5, 64].map(|p| queues(p, None)), [4, 4, 5, 64]);
+        assert_eq!(queues(64, of(16_000, 0)), 10);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::routing::Routing;
 use super::workers;
 use open::{Part, stands_for};
 
-pub use open::{MTU, OpenInterface, Opener, buffers, grace, may_have_devices, own_mac};
+pub use open::{MTU, OpenInterface, Opener, buffers, grace, may_have_devices, own_mac, processors};
 pub use slot::{Phase, Slot};
 
 /// How often to look for taps that must be made again.

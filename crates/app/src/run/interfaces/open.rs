@@ -377,10 +377,15 @@ pub fn buffers(config: &Wanted) -> u32 {
     count * af_xdp::Queue::HOLDS
 }
 
+/// Processors that there are for the router.
+pub fn processors() -> u32 {
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
+}
+
 /// Queues that a device will have at most. For one that is not there yet: as many as there are
 /// processors.
 pub fn queues(config: &wanted::Interface, netns: Option<&Path>) -> u32 {
-    let processors = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let processors = processors();
     let present = match &config.port.kind {
         PortKind::Netdev(name) => {
             let ask = || Ok(af_xdp::queues_with_program(name, processors));
