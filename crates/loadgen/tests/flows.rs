@@ -11,7 +11,7 @@ use loadgen::measure::trial;
 use loadgen::model::profile::{self, Tunables, Way};
 use loadgen::model::stream::{Stream, base_rates};
 use loadgen::model::units::Pps;
-use loadgen::receive::flow::Flow;
+use loadgen::receive::{self, flow::Flow};
 use loadgen::tester::{Endpoint, Tester};
 use testbed::{patience, until};
 
@@ -53,7 +53,10 @@ fn through(odds: Odds, settings: &str) -> (u64, u64, Option<Flow>) {
 }
 
 fn after_warm_up(odds: Odds, settings: &str) -> Result {
-    let streams = streams(settings);
+    after_warm_up_of(streams(settings), odds)
+}
+
+fn after_warm_up_of(streams: Vec<(Stream, Pps)>, odds: Odds) -> Result {
     let pool = Pool::new(40_000, pool::STRIDE).unwrap();
     let (near, far) = Ring::pair(["near", "far"], 16_384).unwrap();
     let far: Box<dyn Port> = Box::new(Fault::new(Box::new(far), odds, 5));
@@ -207,6 +210,27 @@ fn a_group_without_latency_is_counted() {
         "{received} {sent}"
     );
     assert_eq!(flow, None);
+}
+
+/// A mark tells packets whose lengths vary, and a trailer those that are not IP.
+#[test]
+fn what_headers_cannot_tell_marks_do() {
+    for settings in ["flow=fsl,vm=size,size=200", "flow=fs,vm=size,ipv6=1"] {
+        let streams = streams(settings);
+        assert!(receive::Match::of(&streams[0].0).is_none());
+        let result = after_warm_up_of(streams, Odds::default());
+        assert!(result.sent > 1000, "{}", result.sent);
+        assert_eq!(result.received, result.sent, "{settings}");
+    }
+    let mut streams = streams("flow=fsl");
+    streams[0].0.packet[12..14].copy_from_slice(&[0x88, 0xb5]);
+    let result = after_warm_up_of(streams, Odds::default());
+    let flow = result.flow.unwrap();
+    assert!(result.sent > 1000, "{}", result.sent);
+    assert_eq!(
+        (result.received, flow.latency.measured, flow.missing),
+        (result.sent, result.sent, 0)
+    );
 }
 
 #[test]

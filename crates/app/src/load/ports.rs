@@ -188,18 +188,10 @@ fn receiver(
     software: &mut Vec<Software>,
     fallback: &mut Option<Fallback>,
 ) -> Result<Side<live::Counter>, Box<dyn Error>> {
-    let unknown = |stream: &Stream| {
-        format!(
-            "stream `{}` is neither IPv4 without options nor IPv6, or its lengths vary: nobody could tell its packets from others when they come back; send it by `parshall send`",
-            stream.name
-        )
-    };
-    let matches = streams
-        .iter()
-        .map(|(stream, _)| Match::of(stream).ok_or_else(|| unknown(stream)))
-        .collect::<Result<Vec<_>, _>>()?;
     match rx {
         Spec::Sink(name) => {
+            let matches = streams.iter().map(|(stream, _)| known(rx, stream));
+            let matches = matches.collect::<Result<Vec<_>, _>>()?;
             let interface = Interface::open(name)?;
             match live::Counter::open(interface.index(), &matches) {
                 Ok(counter) => Ok(Side::Kernel(counter)),
@@ -214,8 +206,26 @@ fn receiver(
             "live:{name} only sends; to receive use sink:{name} or af_xdp:{name} ({FORMS})"
         )
         .into()),
-        Spec::AfXdp(_) | Spec::Memif { .. } | Spec::Pcap(_) => expect(rx, streams, software),
+        Spec::AfXdp(_) | Spec::Memif { .. } | Spec::Pcap(_) => {
+            let mut unmarked = streams.iter().filter(|(stream, _)| stream.mark.is_none());
+            unmarked.try_for_each(|(stream, _)| known(rx, stream).map(drop))?;
+            expect(rx, streams, software)
+        }
     }
+}
+
+/// What tells the packets of a stream by their headers; `rx` is for the message.
+fn known(rx: &Spec, stream: &Stream) -> Result<Match, String> {
+    let help = match (rx, stream.mark) {
+        (Spec::Sink(name), Some(_)) => format!("af_xdp:{name} knows them by their marks"),
+        _ => "send it by `parshall send`, or give it flow statistics".to_owned(),
+    };
+    Match::of(stream).ok_or_else(|| {
+        format!(
+            "stream `{}` is neither IPv4 without options nor IPv6, or its lengths vary: {rx} could not tell its packets from others when they come back; {help}",
+            stream.name
+        )
+    })
 }
 
 /// Lets a port in software expect these streams.
@@ -306,6 +316,8 @@ fn take(
 mod tests {
     use std::io;
 
+    use loadgen::model::profile::{self, Tunables, Way};
+
     use super::*;
 
     fn refused() -> xdp::Error {
@@ -326,6 +338,23 @@ mod tests {
         // AF_XDP would fail of these too.
         assert!(!is_replaceable(&LiveError::Xdp(xdp::Error::Permission)));
         assert!(!is_replaceable(&LiveError::Xdp(xdp::Error::NoInterface(7))));
+    }
+
+    /// Marks tell packets whose headers do not; without marks somebody has to say so.
+    #[test]
+    fn headers_matter_only_without_marks() {
+        let expected = |settings: &str| {
+            let settings = Tunables::parse(settings).expect("settings");
+            let streams = profile::open("bench", Way::Out, &settings).expect("built in");
+            let streams: Vec<_> = streams.into_iter().map(|s| (s, Pps(1.0))).collect();
+            let rx = Spec::Pcap("rx.pcap".into());
+            receiver(&rx, &streams, &mut Vec::new(), &mut None).map(drop)
+        };
+        for flow in ["fs", "fsl"] {
+            expected(&format!("vm=size,flow={flow}")).expect("marks tell");
+        }
+        let why = expected("vm=size").expect_err("nothing tells").to_string();
+        assert!(why.contains("give it flow statistics"), "{why}");
     }
 
     #[test]

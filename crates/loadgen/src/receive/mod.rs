@@ -192,12 +192,16 @@ impl Sink {
 struct Marks {
     /// Streams by counter: those without latency, and those with.
     streams: [Vec<usize>; 2],
+    /// Whether each stream's packets are IP; those that are not are known by their trailer alone.
+    are_ip: Vec<bool>,
 }
 
 impl Marks {
     fn new(streams: &[Stream]) -> Self {
+        let is_ip = |stream: &Stream| mark::network(&stream.frame()).is_some();
         let mut this = Self {
             streams: Default::default(),
+            are_ip: streams.iter().map(is_ip).collect(),
         };
         for ((i, stream), counter) in streams.iter().enumerate().zip(counters_of(streams)) {
             let Some(mark) = stream.mark else { continue };
@@ -222,13 +226,16 @@ impl Marks {
             return None;
         }
         let [plain, latency] = &self.streams;
-        let number = mark::read(frame)?;
-        if number != mark::LATENCY {
-            let stream = plain.get(usize::from(number - mark::FIRST))?;
-            return Some((*stream, None));
+        let is_ip = mark::network(frame).is_some();
+        if is_ip {
+            let number = mark::read(frame)?;
+            if number != mark::LATENCY {
+                let stream = plain.get(usize::from(number - mark::FIRST))?;
+                return Some((*stream, None));
+            }
         }
         let trailer = Trailer::read(frame)?;
-        let stream = latency.get(usize::from(trailer.counter))?;
-        Some((*stream, Some(trailer)))
+        let stream = *latency.get(usize::from(trailer.counter))?;
+        (self.are_ip[stream] == is_ip).then_some((stream, Some(trailer)))
     }
 }

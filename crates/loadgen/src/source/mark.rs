@@ -2,7 +2,7 @@
 //!
 //! The identification of IPv4, or the flow label of IPv6, says which counter a packet belongs to.
 //! Packets that measure latency all have the same one, and say the rest in a trailer in their last
-//! 16 bytes.
+//! 16 bytes. Those that are not IP are known by their trailer alone.
 
 use wire::{checksum, eth, ip4, ip6};
 
@@ -50,7 +50,7 @@ impl Trailer {
         bytes
     }
 
-    /// Reads it at the end of an IP packet; None if there is none.
+    /// Reads it at the end of a packet; None if there is none.
     pub fn read(packet: &[u8]) -> Option<Self> {
         let bytes = packet.last_chunk::<TRAILER>()?;
         let [MAGIC, run, c0, c1, s0, s1, s2, s3, nanos @ ..] = *bytes else {

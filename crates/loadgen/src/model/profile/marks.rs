@@ -1,6 +1,6 @@
 //! Whether the marks of a profile's streams fit.
 
-use wire::{ip4, ip6};
+use wire::{eth, ip4, ip6};
 
 use crate::model::stream::Stream;
 use crate::source::mark::{self, COUNTERS, LATENCIES, TRAILER, counters_of};
@@ -10,8 +10,12 @@ pub(super) fn check(streams: &[Stream]) -> Result<(), String> {
     for (i, stream) in streams.iter().enumerate() {
         let Some(mark) = stream.mark else { continue };
         let refused = |why: &str| Err(format!("stream `{}`: flow_stats: {why}", stream.name));
-        let Some(headers) = headers(&stream.frame()) else {
-            return refused("its packets are not IP");
+        let headers = match headers(&stream.frame()) {
+            Some(headers) => headers,
+            None if mark.latency => eth::LEN,
+            None => {
+                return refused("its packets are not IP; such are counted by rule_type latency");
+            }
         };
         let (least, needed) = (stream.least_frame_len(), headers + TRAILER);
         if mark.latency && least < needed {
@@ -93,6 +97,19 @@ mod tests {
                 assert!(e.to_string().contains("need 70"), "{e}");
             }
         }
+    }
+
+    /// What is not IP has no place for a mark, but has one for a trailer.
+    #[test]
+    fn what_is_not_ip_can_measure_latency_only() {
+        let mut frame = vec![0; 60];
+        frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+        let latency = latency(&frame, "");
+        let streams = parse("p.json", &latency).unwrap();
+        assert!(streams[0].is_fixed());
+        let stats = parse("p.json", &latency.replace("latency", "stats"));
+        let why = stats.unwrap_err().to_string();
+        assert!(why.contains("counted by rule_type latency"), "{why}");
     }
 
     /// Options belong to the header.

@@ -337,7 +337,7 @@ fn wrong_streams_say_what_is_wrong() {
             "next `b` has another core_id",
         ),
         (latency("tpg"), "rule_type `tpg` is not supported"),
-        (latency("latency"), "its packets are not IP"),
+        (latency("stats"), "its packets are not IP"),
         (
             instruction(r#"{"type": "jump"}"#),
             "instruction 0 (jump): not an instruction",
