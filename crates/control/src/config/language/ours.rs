@@ -163,6 +163,11 @@ pub(super) static NETNS: Type = Type::Text(Text::ANY.long(1, 4095));
 
 pub(super) static CONTROL: Type = Type::Object(&[
     Field::new("socket", &SOCKET, "The Unix socket").default("/run/parshall/cli.sock"),
-    Field::new("group", &ANY_TEXT, "Group that may ask and change").default("parshall"),
+    Field::new(
+        "group",
+        &ANY_TEXT,
+        "Group that may ask and change, which is as good as root",
+    )
+    .default("parshall"),
     Field::new("show-group", &ANY_TEXT, "Group that may only ask"),
 ]);

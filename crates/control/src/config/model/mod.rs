@@ -87,7 +87,7 @@ pub struct Workers {
 pub struct Control {
     /// The Unix socket.
     pub socket: PathBuf,
-    /// Group that may ask and change; root always may.
+    /// Group that may ask and change, which is as good as root; root always may.
     pub group: Option<String>,
     /// Group that may only ask.
     pub show_group: Option<String>,

@@ -220,3 +220,13 @@ fn reader_and_schema_agree() {
     }
     assert!(seen > 1000, "{seen}");
 }
+
+/// Who may change makes the router, which is root, write any file.
+#[test]
+fn operators_are_told_what_the_group_may() {
+    let control = &schema()["properties"]["control"]["properties"];
+    let group = control["group"]["description"].as_str();
+    assert!(group.is_some_and(|about| about.contains("as good as root")));
+    let show = control["show-group"]["description"].as_str();
+    assert!(show.is_some_and(|about| !about.contains("root")));
+}
