@@ -123,6 +123,34 @@ fn a_rate_that_cannot_be_had_is_refused() {
     }
 }
 
+/// Streams that nobody can tell apart share a row, which lost nothing.
+#[test]
+fn streams_with_equal_headers_are_counted_together() {
+    let directory = Directory::new();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let [all, tx, json, file] = ["all.pcap", "tx.pcap", "r.json", "same.json"].map(at);
+    let stream = r#""mode": {"type": "continuous", "rate": {"type": "pps", "value": 500}}"#;
+    profile(file.as_ref(), &[stream, stream]);
+    assert!(
+        run(&format!(
+            "send --dry-run -o {all} --limit 300 -f {file} {ADDRESSED}"
+        ))
+        .0
+    );
+    let (ended_well, said) = run(&format!(
+        "loadtest --tx pcap:{tx} --rx pcap:{all} -f {file} -m 1 --duration 1s --json {json} {ADDRESSED}"
+    ));
+    assert!(
+        ended_well && said.contains("cannot tell streams `a`, `b` apart"),
+        "{said}"
+    );
+    let result = std::fs::read_to_string(&json).expect("it has been written");
+    let result: Value = serde_json::from_str(&result).expect("JSON");
+    let rows = result["parshall"]["streams"].as_array().expect("rows");
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(rows[0]["names"], serde_json::json!(["a", "b"]));
+}
+
 #[test]
 fn a_chain_without_time_is_refused() {
     let directory = Directory::new();

@@ -148,6 +148,7 @@ impl Loadtest {
         };
         let mut ports = ports::open(&ways, &rates, self.traffic.threads())?;
         interrupt::exit_on_signal(ports.sockets.clone())?;
+        self.say(&streams::not_told_apart(&ports, &ways));
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
         let fell_short = match self.search {
             Some(search) => self.search(search, &mut ports, &ways),
@@ -272,7 +273,7 @@ impl Loadtest {
         }
         .map_err(|e| e.to_string())?;
         drop(progress);
-        let streams = streams::rows(&ports.paths, ways);
+        let streams = streams::rows(ports, ways);
         let note = ways[0].0.rate_note(search == Search::FlatOut);
         let document = json!({
             "sender": ports.sender,
@@ -320,7 +321,7 @@ impl Loadtest {
         document["parshall"]["fallback"] = json!(ports.fallback);
         let note = sending.rate_note(false);
         document["parshall"]["rate_note"] = json!(note);
-        document["parshall"]["streams"] = streams::rows(&ports.paths, ways);
+        document["parshall"]["streams"] = streams::rows(ports, ways);
         document["parshall"]["pacing"] = streams::pacing(&ports.paths, ways);
         let run = outcome::of_ramp(&self.traffic, ports.sender, ways, &ramp, self.loss);
         document["parshall"]["highest"] = outcome::highest(&run, self.loss);

@@ -91,6 +91,12 @@ impl TestPorts {
             _served: served,
         }
     }
+
+    /// Whether another port stands in for this one.
+    pub fn is_replaced(&self, port: &Spec) -> bool {
+        let asked = self.fallback.iter().flat_map(|fallback| &fallback.asked);
+        asked.into_iter().any(|asked| *asked == port.to_string())
+    }
 }
 
 /// A side of a direction while ports are being opened.

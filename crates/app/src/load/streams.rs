@@ -2,35 +2,80 @@
 
 use serde_json::{Value, json};
 
-use loadgen::device::Path;
+use loadgen::device::{Count, Path};
+use loadgen::model::stream::Stream;
+use loadgen::receive::{self, Knows};
 
+use super::ports::TestPorts;
 use super::spec::Spec;
 use super::traffic::Sending;
 
-/// A row for each stream of each direction, over the whole test but its warm-up. Nothing may be on
-/// its way anymore.
-pub fn rows(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
-    let rows = paths.iter().zip(ways).flat_map(|(path, (sending, rx))| {
-        let counts = path.tx.sent().into_iter().zip(path.rx.counts());
-        let mut flows = path.rx.flows().into_iter();
-        sending
-            .streams
-            .iter()
-            .zip(counts)
-            .map(move |((stream, _), (sent, received))| {
+/// A row for each stream of each direction, or for several that were counted together, over the
+/// whole test but its warm-up. Nothing may be on its way anymore.
+pub fn rows(ports: &TestPorts, ways: &[(Sending, Spec)]) -> Value {
+    let rows = ports
+        .paths
+        .iter()
+        .zip(ways)
+        .flat_map(|(path, (sending, rx))| {
+            let (sent, received) = (path.tx.sent(), path.rx.counts());
+            let flows = path.rx.flows();
+            parts(ports, sending, rx).into_iter().map(move |part| {
+                let sum = |counts: &[Count]| -> Count {
+                    part.iter().filter_map(|i| counts.get(*i).copied()).sum()
+                };
+                let (sent, received) = (sum(&sent), sum(&received));
+                let mut flow = part.iter().filter_map(|i| flows.get(*i)?.clone());
+                let streams = part.iter().map(|i| &sending.streams[*i].0);
+                let names: Vec<&str> = streams.clone().map(|stream| stream.name.as_str()).collect();
+                let mut groups: Vec<Option<u32>> =
+                    streams.map(|s| s.mark.map(|mark| mark.group)).collect();
+                groups.dedup();
                 json!({
                     "tx": sending.tx.to_string(),
                     "rx": rx.to_string(),
-                    "name": stream.name,
-                    "group": stream.mark.map(|mark| mark.group),
+                    "name": names[0],
+                    "names": names,
+                    "group": if let [group] = groups[..] { group } else { None },
                     "sent": sent,
                     "received": received,
                     "lost": sent.packets.saturating_sub(received.packets),
-                    "flow": flows.next().flatten().map(|flow| flow.completed(sent.packets)),
+                    "flow": flow.next().map(|flow| flow.completed(sent.packets)),
                 })
             })
-    });
+        });
     rows.collect()
+}
+
+/// The streams of a direction, those together that the receiver counts together.
+fn parts(ports: &TestPorts, sending: &Sending, rx: &Spec) -> Vec<Vec<usize>> {
+    let knows = match rx {
+        Spec::Sink(_) if !ports.is_replaced(rx) => Knows::Headers,
+        _ => Knows::Marks,
+    };
+    let streams: Vec<&Stream> = sending.streams.iter().map(|(stream, _)| stream).collect();
+    receive::together(&streams, knows)
+}
+
+/// Says which streams of other groups, or of none, are counted together; a line each.
+pub fn not_told_apart(ports: &TestPorts, ways: &[(Sending, Spec)]) -> String {
+    let parts = ways.iter().flat_map(|(sending, rx)| {
+        let parts = parts(ports, sending, rx).into_iter();
+        parts.map(move |part| (sending, rx, part))
+    });
+    let lines = parts.filter_map(|(sending, rx, part)| {
+        let streams = part.iter().map(|i| &sending.streams[*i].0);
+        let first = streams.clone().next()?.mark;
+        let is_group = first.is_some() && streams.clone().all(|stream| stream.mark == first);
+        let names: Vec<String> = streams.map(|s| format!("`{}`", s.name)).collect();
+        (names.len() > 1 && !is_group).then(|| {
+            format!(
+                "{rx} cannot tell streams {} apart: their packets are counted together\n",
+                names.join(", ")
+            )
+        })
+    });
+    lines.collect()
 }
 
 /// How well each direction kept its schedule, over the whole test with its warm-up, and whose clock

@@ -165,6 +165,15 @@ impl Match {
         })
     }
 
+    /// Whether there is a packet that belongs to both streams.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        let meet = |a: (u128, u128), b: (u128, u128)| a.0 <= b.1 && b.0 <= a.1;
+        (self.version, self.length, self.protocol) == (other.version, other.length, other.protocol)
+            && meet(self.source, other.source)
+            && meet(self.destination, other.destination)
+            && (self.ports.is_none() || other.ports.is_none() || self.ports == other.ports)
+    }
+
     /// Whether a packet belongs to this stream.
     #[inline]
     pub(super) fn matches(&self, packet: &Key) -> bool {

@@ -18,9 +18,11 @@ use crate::source::mark::{self, Trailer, counters_of};
 use self::classify::Key;
 pub use self::classify::{Match, Version};
 use self::flow::{Flow, FlowCounters, Follower};
+pub use self::together::{Knows, together};
 
 mod classify;
 pub mod flow;
+mod together;
 
 /// Packets and bytes of one stream, or of everything else.
 #[derive(Debug, Default)]
