@@ -560,9 +560,13 @@ fn a_sudden_end_withdraws_nothing_that_the_next_start_wants() {
     let monitor = Spawn::new("ip").args(words).inside(&netns).start();
     let monitor = monitor.expect("it listens");
     let seen = |mark: &str| {
+        // The kernel says nothing of a route that is as it was: made anew each time.
         let shown = || {
-            let route = format!("route replace blackhole {mark} table 99");
-            netns.ip(&route).is_ok() && monitor.log().contains(mark)
+            let made = ["add", "del"].map(|verb| {
+                let route = format!("route {verb} blackhole {mark} table 99");
+                netns.ip(&route).is_ok()
+            });
+            made == [true; 2] && monitor.log().contains(mark)
         };
         assert!(until(patience(), shown), "{}", monitor.log());
     };
