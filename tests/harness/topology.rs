@@ -171,7 +171,7 @@ impl Hosts {
         self.left.ip("link set h1 up").expect("a link");
         self.add_routes();
         let ports = [PARSHALL, "loadtest", "--tx", "live:h0", "--rx", "sink:h1"];
-        let (mac, rate) = (text(R0), ["--rate", "1000mpps", "--duration", "2s"]);
+        let (mac, rate) = (text(R0), ["--rate", "100mpps", "--duration", "2s"]);
         let argv = [&ports[..], &["--dst-mac", &mac], &rate].concat();
         self.left.exec(&argv).expect("the load test ends well")
     }
