@@ -1,0 +1,133 @@
+//! What a router that ended suddenly has left, and what the next one makes of it.
+
+use super::{Netns, PARSHALL, Router, Spawn, has, patience, skipped, spare_links, state, until};
+use crate::harness::alone;
+
+#[test]
+fn what_a_router_that_died_has_left_goes_and_nothing_else() {
+    const NAME: &str = "what_a_router_that_died_has_left_goes_and_nothing_else";
+    if skipped(NAME, &["ip"]) || testbed::lacks(NAME, (5, 18), "does not say who made an address") {
+        return;
+    }
+    let alone = alone();
+    let netns = Netns::create("router").expect("root makes namespaces");
+    spare_links(&netns);
+    netns
+        .ip_batch(
+            "link set x0 up\naddress add 10.9.0.1/24 dev x0\nroute add 16.9.0.0/16 via 10.9.0.7\n",
+        )
+        .expect("what is another's");
+    let yaml = "interfaces:\n  x0: { addresses: [ 10.9.0.1/24, 10.9.0.2/24 ] }\n  x1: { addresses: [ 10.10.0.1/24 ] }\n\
+                loopbacks: { loop0: { addresses: [ 10.9.9.9/32 ] } }\n\
+                routes: [ { prefix: 16.1.0.0/16, via: 10.9.0.9 }, { prefix: 16.2.0.0/16, via: 10.10.0.9 } ]\n";
+    let mut router = Router::start(&netns, yaml);
+    assert!(has(
+        &netns,
+        "route show",
+        &["16.1.0.0/16", "16.2.0.0/16", "16.9.0.0/16"]
+    ));
+    router.process.kill();
+    assert!(has(
+        &netns,
+        "route show",
+        &["16.1.0.0/16", "16.2.0.0/16", "16.9.0.0/16"]
+    ));
+    std::fs::write(
+        router.file(),
+        "interfaces:\n  x0: { addresses: [ 10.9.0.3/24 ] }\n",
+    )
+    .unwrap();
+    router.relaunch(&netns);
+    router.wait();
+    let shown = netns.ip("-4 address show").expect("addresses");
+    assert!(
+        shown.contains("10.9.0.1/24") && shown.contains("10.9.0.3/24"),
+        "{shown}"
+    );
+    for gone in ["10.9.0.2/", "10.10.0.1/", "10.9.9.9/"] {
+        assert!(!shown.contains(gone), "{shown}");
+    }
+    let shown = netns.ip("route show").expect("routes");
+    assert!(
+        shown.contains("16.9.0.0/16") && !shown.contains("16.1.") && !shown.contains("16.2."),
+        "{shown}"
+    );
+    router.process.kill();
+    let done = netns.exec(&[PARSHALL, "cleanup"]).expect("it cleans up");
+    assert!(done.contains("removed address 10.9.0.3/24"), "{done}");
+    let shown = netns.ip("-4 address show").expect("addresses");
+    assert!(
+        shown.contains("10.9.0.1/24") && !shown.contains("10.9.0.3/"),
+        "{shown}"
+    );
+    drop((router, netns, alone));
+}
+
+/// After a sudden end the service starts again, by another file: what is in it stays all the time,
+/// and a device that is not in it any more is as it was.
+#[test]
+fn a_sudden_end_withdraws_nothing_that_the_next_start_wants() {
+    const NAME: &str = "a_sudden_end_withdraws_nothing_that_the_next_start_wants";
+    if skipped(NAME, &["ip"]) || testbed::lacks(NAME, (6, 2), "sets devices down to rename them") {
+        return;
+    }
+    let alone = alone();
+    let netns = Netns::create("router").expect("root makes namespaces");
+    spare_links(&netns);
+    let kept = "interfaces:\n  x0: { lcp: y0, mtu: 1400, addresses: [ 10.9.0.1/24, '2001:db8:9::1/64' ] }\n";
+    let routes = "routes:\n  - { prefix: 16.1.0.0/16, via: 10.9.0.9 }\n\
+                  \x20 - { prefix: '3fff::/20', via: '2001:db8:9::9' }\n\
+                  \x20 - { prefix: 16.3.0.0/16, blackhole: true }\n";
+    let yaml = format!("{kept}  x1: {{ lcp: y1 }}\n{routes}");
+    let mut router = Router::start(&netns, &yaml);
+    let others = ["x1", "y1", "198.51.100."];
+    let wanted = || {
+        let mut state = state(&netns);
+        state.retain(|line| !others.iter().any(|other| line.contains(other)));
+        state
+    };
+    let before = wanted();
+    router.process.kill();
+    let words = ["monitor", "address", "route"];
+    let monitor = Spawn::new("ip").args(words).inside(&netns).start();
+    let monitor = monitor.expect("it listens");
+    let seen = |mark: &str| {
+        // The kernel says nothing of a route that is as it was: made anew each time.
+        let shown = || {
+            let made = ["add", "del"].map(|verb| {
+                let route = format!("route {verb} blackhole {mark} table 99");
+                netns.ip(&route).is_ok()
+            });
+            made == [true; 2] && monitor.log().contains(mark)
+        };
+        assert!(until(patience(), shown), "{}", monitor.log());
+    };
+    seen("198.51.100.1");
+    std::fs::write(router.file(), format!("{kept}{routes}")).expect("root may write to /run");
+    for words in before_the_start() {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let done = netns.exec(&[&[PARSHALL], &words[..]].concat());
+        done.expect("the service's preparation");
+    }
+    router.relaunch(&netns);
+    router.wait();
+    seen("198.51.100.2");
+    let log = monitor.log();
+    for part in ["10.9.0.", "2001:db8:9:", "16.", "3fff:", "y0"] {
+        let gone = |line: &&str| line.starts_with("Deleted") && line.contains(part);
+        let gone: Vec<_> = log.lines().filter(gone).collect();
+        assert!(gone.is_empty(), "{gone:?}");
+    }
+    assert_eq!(wanted(), before);
+    assert!(has(&netns, "link show", &["y0@", "x1@"]));
+    assert!(!has(&netns, "link show", &["y1"]));
+    drop((router, monitor, netns, alone));
+}
+
+/// What the service runs before the router: words for `parshall`.
+fn before_the_start() -> impl Iterator<Item = &'static str> {
+    let unit = include_str!("../../dist/parshall.service");
+    let begin = "ExecStartPre=/usr/local/sbin/parshall ";
+    unit.lines()
+        .filter_map(move |line| line.strip_prefix(begin))
+}
