@@ -139,8 +139,8 @@ impl Rate {
     /// # Errors
     /// [`RateError::NoLine`] for a percentage of an unknown line; [`RateError::AboveLine`] where a
     /// known line cannot carry the rate (beyond 0.01 %, as T-Rex has it);
-    /// [`RateError::TooHigh`] beyond any line; [`RateError::NotScalable`] and [`RateError::BelowFixed`] where the profile cannot be sent at
-    /// it.
+    /// [`RateError::TooHigh`] beyond any line; [`RateError::NotScalable`] and
+    /// [`RateError::BelowFixed`] where the profile cannot be sent at it.
     pub fn resolve(self, load: &Load, line: Option<Bits>) -> Result<Pps, RateError> {
         let pps = match self {
             Self::Multiplier(v) => Pps(load.fixed.0 + (load.base.0 - load.fixed.0) * v),

@@ -228,9 +228,9 @@ impl Marks {
             return None;
         }
         let [plain, latency] = &self.streams;
-        let is_ip = mark::network(frame).is_some();
-        if is_ip {
-            let number = mark::read(frame)?;
+        let network = mark::network(frame);
+        if let Some(network) = network {
+            let number = mark::read(frame, network)?;
             if number != mark::LATENCY {
                 let stream = plain.get(usize::from(number - mark::FIRST))?;
                 return Some((*stream, None));
@@ -238,6 +238,6 @@ impl Marks {
         }
         let trailer = Trailer::read(frame)?;
         let stream = *latency.get(usize::from(trailer.counter))?;
-        (self.are_ip[stream] == is_ip).then_some((stream, Some(trailer)))
+        (self.are_ip[stream] == network.is_some()).then_some((stream, Some(trailer)))
     }
 }

@@ -29,15 +29,12 @@ pub fn together(streams: &[&Stream], knows: Knows) -> Vec<Vec<usize>> {
     };
     let mut parts: Vec<Vec<usize>> = Vec::new();
     for stream in 0..streams.len() {
-        let (mut joined, apart): (Vec<_>, Vec<_>) = parts
-            .into_iter()
-            .partition(|part| part.iter().any(|other| alike(stream, *other)));
-        let mut part = joined.concat();
-        joined = apart;
-        part.push(stream);
+        let joins = |part: &Vec<usize>| part.iter().any(|other| alike(stream, *other));
+        let (joined, apart): (Vec<_>, Vec<_>) = parts.into_iter().partition(joins);
+        let mut part = [joined.concat(), vec![stream]].concat();
         part.sort_unstable();
-        joined.push(part);
-        parts = joined;
+        parts = apart;
+        parts.push(part);
     }
     parts.sort_unstable();
     parts

@@ -85,10 +85,9 @@ pub fn network(frame: &[u8]) -> Option<(usize, u8)> {
     }
 }
 
-/// The mark of a frame; None if it has none.
+/// The mark of a frame with its IP header where [`network`] says; None if it has none.
 #[inline]
-pub fn read(frame: &[u8]) -> Option<u16> {
-    let (at, version) = network(frame)?;
+pub fn read(frame: &[u8], (at, version): (usize, u8)) -> Option<u16> {
     let packet = frame.get(at..)?;
     let mark = match version {
         4 => ip4::Header::parse(packet)?.0.id(),

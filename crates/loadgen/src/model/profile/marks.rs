@@ -49,7 +49,10 @@ pub(super) fn check(streams: &[Stream]) -> Result<(), String> {
 fn headers(frame: &[u8]) -> Option<usize> {
     let (at, version) = mark::network(frame)?;
     let header = match version {
-        4 => ip4::LEN.max(usize::from(frame[at] & 0xf) * 4),
+        4 => ip4::Header::parse(&frame[at..])?
+            .0
+            .header_len()
+            .max(ip4::LEN),
         _ => ip6::LEN,
     };
     Some(at + header)
