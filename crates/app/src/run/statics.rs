@@ -110,13 +110,8 @@ impl Statics {
         let Some(route) = at(place, Vec::new()) else {
             return Ok(());
         };
-        let of_prefix = |other: &&Place| (other.0, other.1) == (place.0, place.1);
-        let removed = match self
-            .wanted
-            .keys()
-            .filter(of_prefix)
-            .any(|other| other != place)
-        {
+        let is_other = |of: &Place| (of.0, of.1) == (place.0, place.1) && of.2 != place.2;
+        let removed = match self.wanted.keys().any(is_other) {
             true => requests.remove_route(&route),
             false => requests.remove_listed(&route),
         };

@@ -82,15 +82,14 @@ impl Devices {
             let link = self.prepared(record);
             let stays = |wanted: &Interface| {
                 is_for(record, link.as_ref(), &wanted.port.kind)
-                    && record.name == *name(record, wanted)
+                    && record.name == *name_of(wanted, &record.original)
             };
             record.netns == self.netns && !wanted.iter().any(stays)
         });
         let taken = records.into_iter().filter_map(|record| {
             // Routers that live keep theirs.
             let note = self.notes.take(record.clone()).ok()??;
-            let done = self.put_back(&note.record).and_then(|()| note.forget());
-            Some((record, done))
+            Some((record, self.undo(note)))
         });
         taken.collect()
     }
@@ -107,7 +106,7 @@ impl Devices {
             return Ok(link);
         }
         let (from, link) = self.find(&wanted.port.kind)?;
-        let name = wanted.lcp.as_ref().unwrap_or(&link.name);
+        let name = name_of(wanted, &link.name);
         if from == self.netns && link.name == *name {
             return Ok(link);
         }
@@ -149,7 +148,7 @@ impl Devices {
             from,
             netns: self.netns.clone(),
             original: link.name.clone(),
-            name: wanted.lcp.as_ref().unwrap_or(&link.name).clone(),
+            name: name_of(wanted, &link.name).clone(),
             identity: Identity::of(link),
             up: link.admin_up,
             mtu: link.mtu,
@@ -183,7 +182,7 @@ impl Devices {
         for record in self.records() {
             let link = self.prepared(&record);
             let is_it = is_for(&record, link.as_ref(), &wanted.port.kind);
-            let name = name(&record, wanted);
+            let name = name_of(wanted, &record.original);
             // Its router may have died before it came to the renaming.
             let is_done = |link: &Link| link.name == *name || link.name != record.original;
             let same = record.name == *name && record.netns == self.netns;
@@ -234,8 +233,7 @@ impl Devices {
             if record.original == original
                 && let Some(note) = self.take(record)?
             {
-                self.put_back(&note.record)?;
-                note.forget()?;
+                self.undo(note)?;
             }
         }
         Ok(())
@@ -292,10 +290,15 @@ impl Devices {
         let held = std::mem::take(&mut self.held).into_iter();
         held.map(|note| {
             let record = note.record.clone();
-            let done = self.put_back(&record).and_then(|()| note.forget());
-            (record, done)
+            (record, self.undo(note))
         })
         .collect()
+    }
+
+    /// Puts back what a note says, and forgets it. What cannot be put back stays written down.
+    fn undo(&self, note: Note) -> io::Result<()> {
+        self.put_back(&note.record)?;
+        note.forget()
     }
 
     fn put_back(&self, record: &Record) -> io::Result<()> {
@@ -376,9 +379,9 @@ fn is_for(record: &Record, link: Option<&Link>, kind: &PortKind) -> bool {
     named || link.is_some_and(|link| stands_for(kind, link))
 }
 
-/// The name that an interface wants for the device of a record.
-fn name<'n>(record: &'n Record, wanted: &'n Interface) -> &'n String {
-    wanted.lcp.as_ref().unwrap_or(&record.original)
+/// The name that an interface wants for its device, whose own is `original`.
+fn name_of<'n>(wanted: &'n Interface, original: &'n String) -> &'n String {
+    wanted.lcp.as_ref().unwrap_or(original)
 }
 
 /// Whether a device can be what is wanted of it.
