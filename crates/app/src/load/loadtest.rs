@@ -168,9 +168,10 @@ impl Loadtest {
         };
         if tries_others && sendings.iter().any(|s| !s.load.is_scalable) {
             return Err(format!(
-                "profile {}: its streams measure latency and keep their own rate, so there is no \
-                 other rate to try; hold it with --duration and -m 1, or add a stream that does \
-                 not measure latency",
+                "profile {}: no rate changes what it sends, so there is no other rate to try: its \
+                 streams measure latency and keep their own rate, or its bursts are single \
+                 packets with gaps of their own; hold it with --duration and -m 1, or add a \
+                 stream whose pace follows the rate",
                 self.traffic.profile
             )
             .into());

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use loadgen::device::{Count, Path};
 use loadgen::model::stream::Stream;
+use loadgen::receive::flow::Flow;
 use loadgen::receive::{self, Knows};
 
 use super::ports::TestPorts;
@@ -13,38 +14,40 @@ use super::traffic::Sending;
 /// A row for each stream of each direction, or for several that were counted together, over the
 /// whole test but its warm-up. Nothing may be on its way anymore.
 pub fn rows(ports: &TestPorts, ways: &[(Sending, Spec)]) -> Value {
-    let rows = ports
-        .paths
-        .iter()
-        .zip(ways)
-        .flat_map(|(path, (sending, rx))| {
-            let (sent, received) = (path.tx.sent(), path.rx.counts());
-            let flows = path.rx.flows();
-            parts(ports, sending, rx).into_iter().map(move |part| {
-                let sum = |counts: &[Count]| -> Count {
-                    part.iter().filter_map(|i| counts.get(*i).copied()).sum()
-                };
-                let (sent, received) = (sum(&sent), sum(&received));
-                let mut flow = part.iter().filter_map(|i| flows.get(*i)?.clone());
-                let streams = part.iter().map(|i| &sending.streams[*i].0);
-                let names: Vec<&str> = streams.clone().map(|stream| stream.name.as_str()).collect();
-                let mut groups: Vec<Option<u32>> =
-                    streams.map(|s| s.mark.map(|mark| mark.group)).collect();
-                groups.dedup();
-                json!({
-                    "tx": sending.tx.to_string(),
-                    "rx": rx.to_string(),
-                    "name": names[0],
-                    "names": names,
-                    "group": if let [group] = groups[..] { group } else { None },
-                    "sent": sent,
-                    "received": received,
-                    "lost": sent.packets.saturating_sub(received.packets),
-                    "flow": flow.next().map(|flow| flow.completed(sent.packets)),
-                })
-            })
-        });
+    let rows = ports.paths.iter().zip(ways).flat_map(|(path, way)| {
+        let (sent, received, flows) = (path.tx.sent(), path.rx.counts(), path.rx.flows());
+        let parts = parts(ports, &way.0, &way.1).into_iter();
+        parts.map(move |part| row(way, &part, (&sent, &received), &flows))
+    });
     rows.collect()
+}
+
+/// The row of some streams of a direction.
+fn row(
+    (sending, rx): &(Sending, Spec),
+    part: &[usize],
+    (sent, received): (&[Count], &[Count]),
+    flows: &[Option<Flow>],
+) -> Value {
+    let sum =
+        |counts: &[Count]| -> Count { part.iter().filter_map(|i| counts.get(*i)).copied().sum() };
+    let (sent, received) = (sum(sent), sum(received));
+    let flow = part.iter().find_map(|i| flows.get(*i)?.clone());
+    let streams = part.iter().map(|i| &sending.streams[*i].0);
+    let names: Vec<&str> = streams.clone().map(|stream| stream.name.as_str()).collect();
+    let mut groups: Vec<Option<u32>> = streams.map(|s| s.mark.map(|mark| mark.group)).collect();
+    groups.dedup();
+    json!({
+        "tx": sending.tx.to_string(),
+        "rx": rx.to_string(),
+        "name": names[0],
+        "names": names,
+        "group": if let [group] = groups[..] { group } else { None },
+        "sent": sent,
+        "received": received,
+        "lost": sent.packets.saturating_sub(received.packets),
+        "flow": flow.map(|flow| flow.completed(sent.packets)),
+    })
 }
 
 /// The streams of a direction, those together that the receiver counts together.
