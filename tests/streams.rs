@@ -77,6 +77,9 @@ fn two_cores_send_by_two_queues_what_comes_back_whole() {
     }
     let pacing = &block["pacing"][0];
     assert_eq!(pacing["late"]["measured"], all);
+    // One fewer than packets in each run, of which there is one or (with a warm-up) two.
+    let gaps = pacing["gaps"]["measured"].as_u64().expect("a number");
+    assert!((1..=2).contains(&all.saturating_sub(gaps)), "{pacing}");
     assert_eq!(pacing["timestamps"]["rx"], "software");
 }
 
@@ -149,6 +152,13 @@ fn live_frames_measure_latency() {
     let block = &result["parshall"];
     assert_eq!(block["sender"], "live", "{block}");
     assert_eq!(block["pacing"][0]["timestamps"]["tx"], "kernel");
+    assert!(
+        block["pacing"][0]["gaps"]["avg"]
+            .as_f64()
+            .expect("a number")
+            > 0.0,
+        "{block}"
+    );
     let stream = &block["streams"][0];
     let flow = &stream["flow"];
     assert_eq!(stream["sent"], stream["received"], "{stream}");

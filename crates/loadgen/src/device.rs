@@ -122,6 +122,12 @@ pub trait Transmitter: Send {
         None
     }
 
+    /// How far apart packets left, of all runs: a time for each packet but the first of a run. Those
+    /// that were handed over together are 0 apart. Nothing where nobody looks.
+    fn gaps(&self) -> Times {
+        Times::default()
+    }
+
     /// Counts what streams send anew, from 0 on: what was sent before was a warm-up. Only while it
     /// is stopped.
     fn start_over(&mut self) {}

@@ -19,7 +19,8 @@ pub struct Histogram {
     buckets: Box<[Counter]>,
 }
 
-/// Many times at one moment, in nanoseconds. Percentiles are at most 1 % too high.
+/// Many times at one moment, in nanoseconds. Percentiles are at most 1 % too high, those of gaps
+/// between live frames 13 %.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Times {
     /// How many were measured.
@@ -59,10 +60,10 @@ fn bucket(nanos: u64) -> usize {
     ((spare as usize) << PRECISION) + mantissa
 }
 
-/// The largest time in a bucket.
-fn upper(bucket: usize) -> u64 {
-    let spare = (bucket >> PRECISION).saturating_sub(1);
-    let mantissa = (bucket - (spare << PRECISION)) as u64;
+/// The largest time in a bucket, where buckets keep so many bits.
+fn upper(bucket: usize, precision: u32) -> u64 {
+    let spare = (bucket >> precision).saturating_sub(1);
+    let mantissa = (bucket - (spare << precision)) as u64;
     // The last bucket ends where u64 does, which a shift to the left cannot say.
     (mantissa << spare) | ((1u64 << spare) - 1)
 }
@@ -71,13 +72,19 @@ impl Histogram {
     /// Adds a time in nanoseconds; only the owner calls this.
     #[inline]
     pub fn add(&self, nanos: u64) {
-        self.sum.add(nanos);
+        self.add_equal(nanos, 1);
+    }
+
+    /// Adds `count` equal times, 1 or more; only the owner calls this.
+    #[inline]
+    pub fn add_equal(&self, nanos: u64, count: u64) {
+        self.sum.add(nanos * count);
         if self.min.get() == 0 || nanos < self.min.get() - 1 {
             self.min.set(nanos.saturating_add(1));
         }
         self.max.set(self.max.get().max(nanos));
         if let Some(bucket) = self.buckets.get(bucket(nanos)) {
-            bucket.add(1);
+            bucket.add(count);
         }
     }
 
@@ -105,9 +112,17 @@ impl Histogram {
             min = min.min(histogram.min.get().wrapping_sub(1));
             max = max.max(histogram.max.get());
         }
+        Times::of(&counts, PRECISION, sum, min, max)
+    }
+}
+
+impl Times {
+    /// The times that fell into the buckets of a histogram that keeps `precision` bits of each:
+    /// how many in each bucket, their sum, the smallest and the largest.
+    pub fn of(counts: &[u64], precision: u32, sum: f64, min: u64, max: u64) -> Self {
         let measured: u64 = counts.iter().sum();
         if measured == 0 {
-            return Times::default();
+            return Self::default();
         }
         let below = |share: f64| {
             let wanted = (measured as f64 * share).ceil().max(1.0);
@@ -116,9 +131,9 @@ impl Histogram {
                 seen += count;
                 seen as f64 >= wanted
             });
-            place.map_or(max, |bucket| upper(bucket).min(max))
+            place.map_or(max, |bucket| upper(bucket, precision).min(max))
         };
-        Times {
+        Self {
             measured,
             min,
             avg: sum / measured as f64,
@@ -165,7 +180,7 @@ mod tests {
     proptest! {
         #[test]
         fn buckets_are_close(nanos: u64) {
-            let top = upper(bucket(nanos));
+            let top = upper(bucket(nanos), PRECISION);
             prop_assert!(bucket(nanos) < BUCKETS);
             prop_assert!(top >= nanos && (top - nanos) as f64 <= nanos as f64 / 100.0, "{top}");
         }

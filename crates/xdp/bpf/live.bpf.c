@@ -17,6 +17,9 @@
 #define WIDE 124
 #define HEAD 128
 #define MARK 16
+/* Times are kept to so many bits behind the leading one, in so many buckets. */
+#define GAP_BITS 3
+#define GAP_BUCKETS 512
 #define NSEC_PER_SEC 1000000000ull
 /* Rates that are none: no schedule; a stop, with its number in the bits below. */
 #define UNPACED (1ull << 62)
@@ -49,6 +52,15 @@ struct stream {
 	__u8 head[HEAD];
 };
 
+/* How far apart the schedule let packets go, in nanoseconds: those of one look at the clock, 0. The
+ * smallest is plus 1; 0: none. */
+struct gaps {
+	__u64 sum;
+	__u64 min;
+	__u64 max;
+	__u64 bucket[GAP_BUCKETS];
+};
+
 /* What goes out of one interface. */
 struct way {
 	/* Written by userspace at any time. */
@@ -73,6 +85,9 @@ struct way {
 	__u32 reserved;
 	__u8 order[ORDER];
 	struct stream stream[STREAMS];
+	/* When it last let packets go; 0: not since the start. */
+	__u64 let_go;
+	struct gaps gaps;
 };
 
 struct live {
@@ -90,14 +105,67 @@ struct live {
 
 struct live live;
 
+/* Below 2^(GAP_BITS + 1) ns a bucket each, above 2^GAP_BITS for each power of two. */
+static __always_inline __u32 bucket_of(__u64 ns)
+{
+	__u64 top = ns >> (GAP_BITS + 1);
+	__u32 spare = 0;
+
+	if (top >> 32) {
+		spare += 32;
+		top >>= 32;
+	}
+	if (top >> 16) {
+		spare += 16;
+		top >>= 16;
+	}
+	if (top >> 8) {
+		spare += 8;
+		top >>= 8;
+	}
+	if (top >> 4) {
+		spare += 4;
+		top >>= 4;
+	}
+	if (top >> 2) {
+		spare += 2;
+		top >>= 2;
+	}
+	spare += top >> 1 ? 2 : top;
+	return (spare << GAP_BITS) + (ns >> spare);
+}
+
+/* Packets go now, one or more. */
+static __always_inline void note_gaps(struct way *w, __u64 now, __u64 packets)
+{
+	struct gaps *g = &w->gaps;
+	__u64 gap = now - w->let_go;
+
+	if (w->let_go) {
+		g->sum += gap;
+		if (!g->min || gap < g->min - 1)
+			g->min = gap + 1;
+		if (gap > g->max)
+			g->max = gap;
+		g->bucket[bucket_of(gap) & (GAP_BUCKETS - 1)]++;
+	}
+	if (packets > 1) {
+		g->min = 1;
+		g->bucket[0] += packets - 1;
+	}
+	w->let_go = now;
+}
+
 /* Looks at the clock and adds what became due since the last look. */
 static __always_inline void accrue(struct way *w, __u64 rate)
 {
 	__u64 now = bpf_ktime_get_ns(), parts, packets, credit;
 	__u64 burst = *(volatile __u64 *)&w->burst;
 
-	if (!w->last)
+	if (!w->last) {
 		w->last = now;
+		w->let_go = 0;
+	}
 	parts = w->rest + (now - w->last) * rate;
 	w->last = now;
 	packets = parts / NSEC_PER_SEC;
@@ -111,6 +179,8 @@ static __always_inline void accrue(struct way *w, __u64 rate)
 		credit = burst;
 	}
 	w->credit = credit;
+	if (credit)
+		note_gaps(w, now, credit);
 }
 
 /* Gives up what is left of the schedule: nothing of it is sent when the way starts again. */

@@ -45,8 +45,8 @@ pub use link::DeviceCounters;
 #[doc(hidden)]
 pub use link::{Link, features as features_in};
 pub use live::{
-    Live, LiveError, LivePlan, LiveStream, LiveTotals, MAX_FRAME, MAX_ROUND, MAX_STREAMS, MAX_VARS,
-    MAX_WAYS, Op, Rate, Var,
+    GAP_BITS, Gaps, Live, LiveError, LivePlan, LiveStream, LiveTotals, MAX_FRAME, MAX_ROUND,
+    MAX_STREAMS, MAX_VARS, MAX_WAYS, Op, Rate, Var,
 };
 pub use mode::Mode;
 pub use receiver::Receiver;

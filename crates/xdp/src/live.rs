@@ -35,6 +35,8 @@ use crate::map::Mapping;
 use crate::object::{Loaded, elf};
 use crate::{StreamCount, inventory};
 
+pub use state::{GAP_BITS, Gaps};
+
 use registration::Registration;
 use state::{Mark, State, WayState};
 use thread::Generator;
@@ -261,6 +263,13 @@ impl Live {
     /// stopped, as of the program's last look at the clock.
     pub fn due(&self) -> u64 {
         self.state().due.load(Relaxed)
+    }
+
+    /// How far apart the schedule let packets go, of all runs: those of one look at the clock are 0
+    /// apart. The kernel hands them on to the interface in batches of up to 16. Without a schedule
+    /// nobody looks at the clock, and nothing is noted.
+    pub fn gaps(&self) -> Gaps {
+        self.state().gaps()
     }
 
     /// Whether all of the plan's packets have been sent or given up since the last start; never if

@@ -335,7 +335,47 @@ fn rates_and_stops() {
     });
 }
 
-/// What an overloaded generator could not send is not sent when it starts again.
+/// Each packet but the first of a run is as far from the one before as the schedule says.
+#[test]
+fn gaps_are_those_of_the_schedule() {
+    let Some((_alone, pair)) = alone_with_pair("gaps_are_those_of_the_schedule") else {
+        return;
+    };
+    let _sink = attach(&pair, &[of_length(60)]);
+    let (pps, runs) = (20_000, 2);
+    let (totals, gaps) = pair.left(|ifindex| {
+        let patient = LivePlan {
+            burst: patience(Duration::from_secs(5)),
+            ..plan(ifindex, vec![stream(60, 1)])
+        };
+        let live = generator(patient, None);
+        assert_eq!(live.gaps().sum, 0);
+        for run in 1..=runs {
+            live.start(Rate::Pps(pps)).expect("starts");
+            wait(&live, "it sends", |live| {
+                live.sent()[0].packets >= run * 500
+            });
+            live.stop().expect("stops");
+        }
+        (live.stop().expect("it is stopped"), live.gaps())
+    });
+    assert_eq!(totals.shortfall, 0, "{totals:?}");
+    assert_eq!(
+        gaps.buckets.iter().sum::<u64>(),
+        totals.due - runs,
+        "{totals:?}"
+    );
+    // From the first packet of a run to its last, on schedule but for the last look at the clock.
+    let apart = 1_000_000_000 / u64::from(pps);
+    let scheduled = (totals.due - runs) * apart;
+    assert!(gaps.sum + runs * apart >= scheduled, "{gaps:?}");
+    assert!(
+        gaps.sum <= scheduled + runs * (apart + gaps.max),
+        "{gaps:?}"
+    );
+    assert!(gaps.min < apart && gaps.max >= apart, "{gaps:?}");
+}
+
 /// A number of packets is sent exactly, at a rate and without one, and again at the next start.
 #[test]
 fn a_number_of_packets_is_exact() {
@@ -365,6 +405,7 @@ fn a_number_of_packets_is_exact() {
     assert_eq!(settled(&sink, 8000), sent);
 }
 
+/// What an overloaded generator could not send is not sent when it starts again.
 #[test]
 fn nothing_is_left_of_an_earlier_schedule() {
     let Some((_alone, pair)) = alone_with_pair("leftover") else {

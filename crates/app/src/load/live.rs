@@ -5,6 +5,7 @@
 
 use loadgen::clock::{Clock, Monotonic};
 use loadgen::device::{Count, Failure, Receiver, Transmitter, since};
+use loadgen::histogram::Times;
 use loadgen::live_plan;
 use loadgen::model::fields::Op;
 use loadgen::model::stream::Stream;
@@ -136,6 +137,16 @@ impl Transmitter for Generator {
 
     fn sent(&self) -> Vec<Count> {
         since(self.all_sent(), &self.before)
+    }
+
+    fn gaps(&self) -> Times {
+        let xdp::Gaps {
+            buckets,
+            sum,
+            min,
+            max,
+        } = self.live.gaps();
+        Times::of(&buckets, xdp::GAP_BITS, sum as f64, min, max)
     }
 
     fn start_over(&mut self) {

@@ -16,6 +16,7 @@ use loadgen::model::units::{Pps, WIRE_OVERHEAD};
 use super::dry;
 use super::ports::{self, TestPorts};
 use super::spec::Spec;
+use super::streams;
 use super::text;
 use super::traffic::{Sending, Traffic, duration};
 use crate::output::{self, write_json};
@@ -130,6 +131,9 @@ impl Send {
         if let Some(late) = all.pacing.and_then(|pacing| text::of_late(&pacing.late)) {
             self.line(&late);
         }
+        if let Some(gaps) = text::of_gaps(&tx.gaps()) {
+            self.line(&gaps);
+        }
         if let Some(file) = &self.json {
             write_json(file, &self.result(&sending, &ports, &*tx, &all))?;
         }
@@ -211,7 +215,8 @@ impl Send {
             "short": all.short(),
             "bytes": all.sent.bytes,
             "pps": all.sent.packets as f64 / all.gaps(),
-            "late": all.pacing.map(|pacing| pacing.late).filter(|late| late.measured > 0),
+            "late": all.pacing.and_then(|pacing| streams::measured(pacing.late)),
+            "gaps": streams::measured(tx.gaps()),
             "queue_full": tx.queue_full(),
             "streams": streams.collect::<Vec<_>>(),
         })

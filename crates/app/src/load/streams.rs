@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use loadgen::device::{Count, Path};
+use loadgen::histogram::Times;
 use loadgen::model::stream::Stream;
 use loadgen::receive::flow::Flow;
 use loadgen::receive::{self, Knows};
@@ -81,6 +82,11 @@ pub fn not_told_apart(ports: &TestPorts, ways: &[(Sending, Spec)]) -> String {
     lines.collect()
 }
 
+/// Times, if any were measured.
+pub fn measured(times: Times) -> Option<Times> {
+    Some(times).filter(|times| times.measured > 0)
+}
+
 /// How well each direction kept its schedule, over the whole test with its warm-up, and whose clock
 /// says when packets were sent and came.
 pub fn pacing(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
@@ -94,7 +100,8 @@ pub fn pacing(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
         };
         json!({
             "tx": sending.tx.to_string(),
-            "late": late.filter(|late| late.measured > 0),
+            "late": late.and_then(measured),
+            "gaps": measured(path.tx.gaps()),
             "timestamps": { "tx": clock, "rx": rx.timestamps() },
         })
     });

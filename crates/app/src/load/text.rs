@@ -78,13 +78,22 @@ pub fn of_shortfall(short: u64, due: u64) -> String {
 
 /// How long after they were due packets left. None if none were due at any time.
 pub fn of_late(late: &Times) -> Option<String> {
-    (late.measured > 0).then(|| {
+    spread("late by", late)
+}
+
+/// How far apart packets left; None if fewer than two did.
+pub fn of_gaps(gaps: &Times) -> Option<String> {
+    spread("gaps", gaps)
+}
+
+fn spread(what: &str, times: &Times) -> Option<String> {
+    (times.measured > 0).then(|| {
         format!(
-            "late by: half up to {}, 99 % up to {}, 99.9 % up to {}, all up to {}",
-            micros(late.p50),
-            micros(late.p99),
-            micros(late.p99_9),
-            micros(late.max)
+            "{what}: half up to {}, 99 % up to {}, 99.9 % up to {}, all up to {}",
+            micros(times.p50),
+            micros(times.p99),
+            micros(times.p99_9),
+            micros(times.max)
         )
     })
 }

@@ -10,7 +10,7 @@ use graph::counters::Counter;
 
 use crate::clock::Nanos;
 use crate::device::{Count, Failure, Pacing, Transmitter, since};
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, Times};
 use crate::model::units::Pps;
 
 /// State shared by the controller and the sending thread.
@@ -26,6 +26,8 @@ pub(super) struct Shared {
     pub queue_full: Counter,
     /// How long after they were due packets left.
     pub late: Histogram,
+    /// How far apart packets left.
+    pub gaps: Histogram,
     /// When the first packet of the latest run was due and the last one left, in nanoseconds, and
     /// how many did.
     pub first: Counter,
@@ -46,6 +48,7 @@ impl Shared {
             sent: (0..streams).map(|_| Sent::default()).collect(),
             queue_full: Counter::default(),
             late: Histogram::default(),
+            gaps: Histogram::default(),
             first: Counter::default(),
             last: Counter::default(),
             run: Counter::default(),
@@ -148,6 +151,10 @@ impl Transmitter for Generator {
         Some(pacing(std::slice::from_ref(self)))
     }
 
+    fn gaps(&self) -> Times {
+        self.shared.gaps.read()
+    }
+
     fn stop(&mut self) -> Result<(), Failure> {
         self.want(Pps(0.0));
         self.settle()
@@ -218,6 +225,11 @@ impl Transmitter for Cores {
 
     fn pacing(&self) -> Option<Pacing> {
         Some(pacing(&self.0))
+    }
+
+    /// Each core for itself: where two send between each other's packets, nobody looks.
+    fn gaps(&self) -> Times {
+        Histogram::together(self.0.iter().map(|core| &core.shared.gaps))
     }
 
     fn is_over(&self) -> bool {

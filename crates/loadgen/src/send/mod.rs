@@ -210,12 +210,7 @@ impl Sender {
         let took = self.pending.offer(ready, |batch| port.tx(bufs, batch));
         let left = clock.now();
         if took > 0 {
-            if self.shared.run.get() == 0 {
-                let due = self.built.front().and_then(|built| built.due);
-                self.shared.first.set(due.unwrap_or(left).0);
-            }
-            self.shared.last.set(left.0);
-            self.shared.run.add(took as u64);
+            self.note(left, took as u64);
         }
         // Packets of one stream mostly come in a row: one addition for all of them.
         let (mut of, mut row) = (0, Count::default());
@@ -238,6 +233,22 @@ impl Sender {
             self.scheduled += took as u64;
         }
         took
+    }
+
+    /// Notes when packets left, and how far from those before. They are still in `built`.
+    fn note(&self, left: Nanos, took: u64) {
+        let shared = &self.shared;
+        if shared.run.get() == 0 {
+            let due = self.built.front().and_then(|built| built.due);
+            shared.first.set(due.unwrap_or(left).0);
+        } else {
+            shared.gaps.add(left.0.saturating_sub(shared.last.get()));
+        }
+        if took > 1 {
+            shared.gaps.add_equal(0, took - 1);
+        }
+        shared.last.set(left.0);
+        shared.run.add(took);
     }
 
     /// Ends a run, and frees packets that were built but not sent.

@@ -55,6 +55,34 @@ pub(super) struct StreamState {
     head: [AtomicU8; HEAD],
 }
 
+/// Bits of a gap that its bucket keeps behind the leading one: an error of at most 1 in 8.
+pub const GAP_BITS: u32 = 3;
+/// Buckets that gaps fall into.
+const GAP_BUCKETS: usize = 512;
+
+/// `struct gaps` in live.bpf.c.
+#[repr(C)]
+struct GapState {
+    sum: AtomicU64,
+    min: AtomicU64,
+    max: AtomicU64,
+    bucket: [AtomicU64; GAP_BUCKETS],
+}
+
+/// How far apart packets of live frames went.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gaps {
+    /// How many gaps fell into each bucket: below 2^([`GAP_BITS`] + 1) nanoseconds one each, above
+    /// 2^[`GAP_BITS`] for each power of two.
+    pub buckets: Vec<u64>,
+    /// All together, nanoseconds.
+    pub sum: u64,
+    /// The smallest.
+    pub min: u64,
+    /// The largest.
+    pub max: u64,
+}
+
 /// `struct way` in live.bpf.c.
 #[repr(C)]
 pub(super) struct WayState {
@@ -74,6 +102,8 @@ pub(super) struct WayState {
     _reserved: AtomicU32,
     order: [AtomicU8; MAX_ROUND],
     pub stream: [StreamState; MAX_STREAMS],
+    _let_go: AtomicU64,
+    gaps: GapState,
 }
 
 /// A stream whose packets have marks.
@@ -205,6 +235,22 @@ impl WayState {
         self.last.load(Relaxed) != 0 || self.due.load(Relaxed) != due
     }
 
+    /// How far apart packets went so far.
+    pub fn gaps(&self) -> Gaps {
+        let GapState {
+            sum,
+            min,
+            max,
+            bucket,
+        } = &self.gaps;
+        Gaps {
+            buckets: bucket.iter().map(|count| count.load(Relaxed)).collect(),
+            sum: sum.load(Relaxed),
+            min: min.load(Relaxed).saturating_sub(1),
+            max: max.load(Relaxed),
+        }
+    }
+
     /// Packets sent so far, of all streams.
     pub fn sent(&self) -> u64 {
         let packets = |stream: &StreamState| stream.packets.load(Relaxed);
@@ -259,7 +305,8 @@ mod tests {
             facts!("var" as VarState: value, min, max, step, seed, at, width, op),
             facts!("stream" as StreamState: packets, bytes, len, vars, ip4_at, mark_at, var, head),
             facts!("way" as WayState: rate, burst, due, lost, _credit, last, _rest, stopped, end, ifindex, _position, order_len,
-                _reserved, order, stream),
+                _reserved, order, stream, _let_go, gaps),
+            facts!("gaps" as GapState: sum, min, max, bucket),
             facts!("live" as State: ways, _turn, frame_len, wide, epoch, way),
         ];
         agree(
