@@ -21,6 +21,7 @@ mod life;
 mod memif;
 mod output;
 mod overload;
+mod pacing;
 mod report;
 mod routes;
 mod show;
