@@ -1,6 +1,8 @@
 //! Changes of a running router, on real interfaces: what comes, changes and goes, and what stays as
 //! it is.
 
+mod carriers;
+mod clients;
 mod left_behind;
 mod transitions;
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use control::cli::{Form, Verb};
 use serde_json::Value;
 
 use crate::harness::{
@@ -224,16 +225,20 @@ const LOOKERS: &str = "users";
 /// Asks as user nobody in a group.
 struct Stranger {
     program: String,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Stranger {
     fn new() -> Self {
-        let (_directory, program) = for_everyone();
-        Self {
-            program,
-            _directory,
-        }
+        let (directory, program) = for_everyone();
+        Self { program, directory }
+    }
+
+    /// A file that it may read.
+    fn file(&self, text: &str) -> String {
+        let file = self.directory.path().join("router.yaml");
+        std::fs::write(&file, text).expect("there is room");
+        file.display().to_string()
     }
 
     /// What the words bring about, or the complaint.
@@ -276,6 +281,29 @@ fn root_and_the_groups_may_ask_others_may_not() {
             .unwrap_err()
             .contains("you may not see this")
     );
+    // Every command that changes anything, or tells secrets.
+    let file = stranger.file("interfaces: {}\n");
+    let before = router.ask(&["history"]).expect("it says");
+    for spec in control::cli::COMMANDS.iter().filter(|spec| spec.write) {
+        let arguments = spec.arguments.iter().filter(|argument| !argument.optional);
+        let arguments = arguments.map(|argument| match argument.form {
+            Form::Number(least, _) => least.to_string(),
+            _ => "x".to_owned(),
+        });
+        let arguments: Vec<String> = arguments.collect();
+        let mut words = spec.words.to_vec();
+        words.extend(arguments.iter().map(String::as_str));
+        if spec.verb == Verb::Apply {
+            words.extend(["-c", &file]);
+        }
+        for (group, verb) in [(LOOKERS, "change"), ("nogroup", "")] {
+            let refused = stranger.asks(group, &router, &words);
+            let refused = refused.expect_err("it may not");
+            let why = format!("you may not {verb}");
+            assert!(refused.contains(&why), "{words:?}: {refused}");
+        }
+    }
+    assert_eq!(router.ask(&["history"]).expect("it says"), before);
     drop(router);
     // Without a group that may only look, the others do not even reach the socket.
     let control = format!("{CONFIGURATION}control: {{ group: {CHANGERS} }}\n");

@@ -13,8 +13,9 @@ use crate::harness::random::Random;
 const CONFIGURATIONS: usize = 20;
 /// Pairs of them that are tried on real interfaces.
 const PAIRS: usize = 20;
-/// Transitions under traffic.
+/// Transitions under traffic, and how many lead to one that is dumped.
 const TRANSITIONS: usize = 100;
+const DUMPED: usize = 20;
 
 /// One of many valid configurations, beside what is in `fixed`.
 fn varied(random: &mut Random, fixed: &str) -> String {
@@ -136,10 +137,23 @@ fn a_hundred_changes_lose_no_packet_of_what_stays() {
     let router = Router::start(&hosts.router, CONFIGURATION);
     let monitor = monitor(&hosts.router);
     without_loss(&hosts, || {
-        for _ in 0..TRANSITIONS {
+        for i in 0..TRANSITIONS {
             becomes(&router, &varied(&mut random, "  r0: {}\n  r1: {}\n"));
+            if i % (TRANSITIONS / DUMPED) == 0 {
+                assert_dump_changes_nothing(&router);
+            }
         }
         becomes(&router, CONFIGURATION);
     });
     assert_untouched(&monitor);
+}
+
+/// What a router dumps is a file that it has already.
+fn assert_dump_changes_nothing(router: &Router) {
+    let dump = router.ask(&["dump"]).expect("it says what it is");
+    let file = router.file().with_extension("dump.yaml");
+    std::fs::write(&file, &dump).expect("root may write to /run");
+    let words = ["plan", "-c", &file.display().to_string()];
+    let plan = router.ask(&words).expect("a plan");
+    assert!(plan.starts_with("no change"), "{dump}\n{plan}");
 }
