@@ -9,6 +9,10 @@ use crate::schedule::Schedule;
 use crate::source::fields::Fields;
 use crate::source::mark::counters_of;
 
+/// Seed of streams that ask for a different sequence every time: what is written down is what others
+/// can repeat.
+pub const SEED: u32 = 1;
+
 /// The packets of a port in their order, from time 0 on.
 pub struct Dry(Vec<Core>);
 
@@ -23,16 +27,15 @@ struct Core {
 
 impl Dry {
     /// The packets of streams, addressed, each with its rate at multiplier 1, when the port sends
-    /// at `rate`; an unlimited one stands for multiplier 1. `entropy` is the seed of streams that
-    /// ask for a different one every time.
-    pub fn new(streams: &[(Stream, Pps)], rate: Pps, entropy: u32) -> Self {
-        Self(vec![Core::new(streams, rate, entropy)])
+    /// at `rate`; an unlimited one stands for multiplier 1. Streams without a seed have [`SEED`].
+    pub fn new(streams: &[(Stream, Pps)], rate: Pps) -> Self {
+        Self(vec![Core::new(streams, rate)])
     }
 
     /// The same, divided among `cores` (1 or more) and put together again by time.
-    pub fn divided(streams: &[(Stream, Pps)], cores: u32, rate: Pps, entropy: u32) -> Self {
+    pub fn divided(streams: &[(Stream, Pps)], cores: u32, rate: Pps) -> Self {
         let cores = divide(streams, cores).into_iter();
-        Self(cores.map(|s| Core::new(&s, rate, entropy)).collect())
+        Self(cores.map(|s| Core::new(&s, rate)).collect())
     }
 
     /// The next packet that is due at `until` or before: its time, its stream and its bytes. None
@@ -49,7 +52,7 @@ impl Dry {
 }
 
 impl Core {
-    fn new(streams: &[(Stream, Pps)], rate: Pps, entropy: u32) -> Self {
+    fn new(streams: &[(Stream, Pps)], rate: Pps) -> Self {
         let mut schedule = Schedule::new(streams.iter().map(|(s, pps)| (s, *pps)));
         let factor = Load::of(streams).map_or(1.0, |load| load.factor(rate));
         schedule.start(Nanos(0), factor);
@@ -59,7 +62,7 @@ impl Core {
         Self {
             schedule,
             sources: sources
-                .map(|((s, _), counter)| Fields::new(s, entropy, counter))
+                .map(|((s, _), counter)| Fields::new(s, SEED, counter))
                 .collect(),
             frame: vec![0; longest.unwrap_or(0)],
             ready: None,

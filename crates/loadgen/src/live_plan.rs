@@ -10,6 +10,7 @@
 //! of XDP programs.
 
 use crate::clock::Nanos;
+use crate::dry::SEED;
 use crate::model::fields::{Op, Step, Variable};
 use crate::model::stream::{Mode, Stream};
 use crate::model::units::Pps;
@@ -63,10 +64,6 @@ pub struct LiveField {
     /// the other.
     pub step: u32,
 }
-
-/// Seed of random variables whose profile asks for a different sequence every time. Any number will
-/// do.
-const ENTROPY: u32 = 1;
 
 /// Up to so many microseconds after the start a stream begins with it: the kernel sends live frames
 /// 64 at a time, which takes as long.
@@ -187,7 +184,7 @@ fn live_stream(stream: &Stream, weight: u32, counter: u16) -> Result<LiveStream,
     }
     // The bytes that do not vary are those of the first packet.
     let mut frame = vec![0; stream.frame_len()];
-    Fields::new(stream, ENTROPY, counter).write(Nanos(0), &mut frame);
+    Fields::new(stream, SEED, counter).write(Nanos(0), &mut frame);
     let (mut fields, mut ip4_checksum_at) = (Vec::new(), None);
     for step in stream.steps.iter().filter(|step| stream.contains(step)) {
         match (*step, ip4_checksum_at) {
@@ -231,7 +228,7 @@ fn live_stream(stream: &Stream, weight: u32, counter: u16) -> Result<LiveStream,
         weight,
         fields,
         ip4_checksum_at,
-        seed: stream.seed(ENTROPY),
+        seed: stream.seed(SEED),
     })
 }
 

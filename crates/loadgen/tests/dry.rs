@@ -36,7 +36,7 @@ fn packets_of(
     count: usize,
 ) -> Vec<(u64, usize, Vec<u8>)> {
     let base = Load::of(streams).unwrap().base;
-    let mut dry = Dry::new(streams, Pps(base.0 * multiplier), 1);
+    let mut dry = Dry::new(streams, Pps(base.0 * multiplier));
     let next = std::iter::from_fn(|| {
         let (at, stream, frame) = dry.next(Nanos(u64::MAX))?;
         Some((at.0, stream, frame.to_vec()))
@@ -303,8 +303,8 @@ fn cores_together_send_what_one_does() {
         let streams = streams(name);
         let rate = Pps(Load::of(&streams).unwrap().base.0 * 3.0);
         for cores in 2..=5 {
-            let mut whole = Dry::new(&streams, rate, 1);
-            let mut divided = Dry::divided(&streams, cores, rate, 1);
+            let mut whole = Dry::new(&streams, rate);
+            let mut divided = Dry::divided(&streams, cores, rate);
             for packet in 0..3000 {
                 let (one, all) = (whole.next(Nanos(u64::MAX)), divided.next(Nanos(u64::MAX)));
                 assert_eq!(one, all, "{name} on {cores} cores, packet {packet}");
@@ -333,8 +333,8 @@ fn bursts_and_chains_keep_their_times_on_several_cores() {
     }
     let rate = Load::of(&streams).unwrap().base;
     for cores in 2..=5 {
-        let mut whole = Dry::new(&streams, rate, 1);
-        let mut divided = Dry::divided(&streams, cores, rate, 1);
+        let mut whole = Dry::new(&streams, rate);
+        let mut divided = Dry::divided(&streams, cores, rate);
         let mut sent = 0;
         while let Some(one) = whole.next(Nanos(u64::MAX)) {
             assert_eq!(
@@ -345,5 +345,27 @@ fn bursts_and_chains_keep_their_times_on_several_cores() {
             sent += 1;
         }
         assert_eq!((divided.next(Nanos(u64::MAX)), sent), (None, 7 + 3 * 5));
+    }
+}
+
+/// What has no seed is written down as others can repeat it: as with the seed 1, on one core and
+/// divided.
+#[test]
+fn a_stream_without_a_seed_has_the_seed_that_is_said() {
+    let without = streams("bench@vm-random");
+    assert!(without.iter().all(|(stream, _)| stream.is_unseeded()));
+    let mut with = without.clone();
+    for (stream, _) in &mut with {
+        stream.random_seed = 1;
+        assert!(!stream.is_unseeded());
+    }
+    for cores in 1..=5 {
+        let [mut one, mut other] =
+            [&without, &with].map(|streams| Dry::divided(streams, cores, Pps(1000.0)));
+        for packet in 0..1000 {
+            let until = Nanos(u64::MAX);
+            let (one, other) = (one.next(until), other.next(until));
+            assert!(one.is_some() && one == other, "{packet} on {cores} cores");
+        }
     }
 }

@@ -15,7 +15,7 @@ use graph::pool::STRIDE;
 use graph::{Batch, Buffers, Desc, Frame, Pool, Port};
 use loadgen::clock::{Monotonic, Nanos};
 use loadgen::device::Transmitter;
-use loadgen::dry::Dry;
+use loadgen::dry::{Dry, SEED};
 use loadgen::model::profile::{self, Tunables, Way};
 use loadgen::model::stream::{Stream, base_rates};
 use loadgen::model::units::Pps;
@@ -94,7 +94,7 @@ impl Scenario {
         let streams = profile::open(profile, Way::Out, &Tunables::parse(settings)?)?;
         let rates = base_rates(&streams, None).ok_or("a rate in %")?;
         let streams: Vec<(Stream, Pps)> = streams.into_iter().zip(rates).collect();
-        let (sender, mut control) = Sender::new(&streams, 1);
+        let (sender, mut control) = Sender::new(&streams, SEED);
         control.set_rate(Pps::UNLIMITED);
         let latency = streams.iter().any(|(s, _)| s.is_fixed());
         Ok(Self {
@@ -102,7 +102,7 @@ impl Scenario {
             what: format!("{profile} {settings}").trim().to_owned(),
             sender,
             _control: control,
-            expected: Dry::new(&streams, Pps::UNLIMITED, 1),
+            expected: Dry::new(&streams, Pps::UNLIMITED),
             time: if latency { TRAILER / 2 } else { 0 },
             nanos: Vec::new(),
         })

@@ -24,10 +24,6 @@ pub struct Bounds {
     pub duration: Duration,
 }
 
-/// Seed of streams that ask for a different one every time: the same file every time is worth more
-/// here.
-const ENTROPY: u32 = 1;
-
 /// Writes what `cores` (1 or more) would send to `file`, with times from 0 on. Returns the number
 /// of packets.
 ///
@@ -47,7 +43,7 @@ pub fn write(
         false => Writer::new(to, ETHERNET),
     }
     .map_err(failed)?;
-    let mut dry = Dry::divided(streams, cores, *rate, ENTROPY);
+    let mut dry = Dry::divided(streams, cores, *rate);
     let until = Nanos(0).after(bounds.duration);
     let mut sent = 0;
     while sent < bounds.packets

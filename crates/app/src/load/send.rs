@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use loadgen::device::{Count, Pacing, Transmitter};
+use loadgen::dry::SEED;
 use loadgen::model::rate::Rate;
 use loadgen::model::units::{Pps, WIRE_OVERHEAD};
 
@@ -154,6 +155,11 @@ impl Send {
         let (unbound, cores) = (self.traffic.unbound(rate)?, self.traffic.cores);
         let sent = dry::write(&unbound, cores, file, bounds, self.micros)?;
         self.line(&format!("{sent} packets in {}", file.display()));
+        if unbound.0.iter().any(|(stream, _)| stream.is_unseeded()) {
+            self.line(&format!(
+                "the profile has streams without a seed: their random numbers are those of seed {SEED}"
+            ));
+        }
         Ok(())
     }
 

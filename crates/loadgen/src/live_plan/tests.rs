@@ -129,7 +129,7 @@ proptest! {
         let variable = Variable { op, init, step, ..Variable::range("v", 2, min, min + more) };
         let stream = bits(variable, template, mask, shift, add);
         if let Ok(live) = live_stream(&stream, 1, 0) {
-            let mut software = Fields::new(&stream, ENTROPY, 0);
+            let mut software = Fields::new(&stream, SEED, 0);
             let mut frame = [0; 60];
             for value in values(live.fields[0], 50) {
                 software.write(Nanos(0), &mut frame);
@@ -179,7 +179,7 @@ proptest! {
             prop_assert!(field.init >= field.min && field.init <= field.max);
             prop_assert!(u64::from(field.max) <= top);
             prop_assert!(field.step - 1 <= field.max - field.min);
-            let mut software = Fields::new(&stream, ENTROPY, 0);
+            let mut software = Fields::new(&stream, SEED, 0);
             let mut frame = [0; 60];
             for value in values(field, 300) {
                 software.write(Nanos(0), &mut frame);

@@ -6,7 +6,7 @@
 use wire::eth::MIN_FRAME;
 use wire::{ip, ip4, ip6, tcp, udp};
 
-use crate::model::fields::{MAX_VARIABLES, Step, Variable};
+use crate::model::fields::{MAX_VARIABLES, Op, Step, Variable};
 use crate::model::share::Share;
 use crate::model::units::{Bits, FCS, Pps};
 
@@ -245,15 +245,20 @@ impl Stream {
         }
     }
 
-    /// Seed of T-Rex's random number generator, one of its own for each core; `entropy` if the
-    /// profile asks for a different sequence every time.
+    /// Where T-Rex's random number generator starts, each core at another place. `entropy` is the
+    /// seed if the profile asks for a different sequence every time.
     pub fn seed(&self, entropy: u32) -> u32 {
-        let share = self.share.unwrap_or(Share::WHOLE);
-        match self.random_seed {
-            0 if share.core == 0 => entropy,
-            0 => share.seed(entropy),
-            seed => share.seed(seed),
-        }
+        let seed = match self.random_seed {
+            0 => entropy,
+            seed => seed,
+        };
+        self.share.unwrap_or(Share::WHOLE).seed(seed)
+    }
+
+    /// Whether its packets differ from run to run: it draws random numbers and has no seed.
+    pub fn is_unseeded(&self) -> bool {
+        let draws = |v: &Variable| v.op == Op::Random && v.seed.is_none();
+        self.random_seed == 0 && self.variables.iter().any(draws)
     }
 
     /// Writes the port's and the next hop's Ethernet addresses into the template, except those that

@@ -103,7 +103,7 @@ fn dummies_end_nothing_and_go_on_with_nothing() {
     let mut streams = [(stream(Mode::Continuous, 0.0), 1e6), (burst(2, 9.0), 100.0)];
     streams[0].0.dummy = true;
     let streams = streams.map(|(stream, pps)| (stream, Pps(pps)));
-    let mut dry = crate::dry::Dry::new(&streams, Pps(100.0), 1);
+    let mut dry = crate::dry::Dry::new(&streams, Pps(100.0));
     let mut packets = Vec::new();
     while let Some((at, index, _)) = dry.next(Nanos(u64::MAX)) {
         packets.push((at.0, index));
