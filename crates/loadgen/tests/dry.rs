@@ -7,6 +7,7 @@ use loadgen::clock::Nanos;
 use loadgen::dry::Dry;
 use loadgen::model::load::Load;
 use loadgen::model::profile::{self, Tunables, Way};
+use loadgen::model::rate::Rate;
 use loadgen::model::stream::{Mode, Stream};
 use loadgen::model::units::{Bits, Pps};
 use testbed::{Directory, Spawn};
@@ -368,4 +369,18 @@ fn a_stream_without_a_seed_has_the_seed_that_is_said() {
             assert!(one.is_some() && one == other, "{packet} on {cores} cores");
         }
     }
+}
+
+/// Stream 3 may start the first one once; at 100 % each, they fill the line, as never two are
+/// active at once.
+#[test]
+fn a_chain_named_by_numbers_is_sent_at_line_rate() {
+    let all = times("names_are_numbers", 1.0, 99);
+    let right = [(25, 0), (50, 1), (75, 2), (100, 0), (125, 1), (150, 2)];
+    assert_eq!(all, right);
+    let load = Load::of(&streams("names_are_numbers")).unwrap();
+    let own: Rate = "1".parse().unwrap();
+    assert_eq!(own.resolve(&load, Some(Bits(1e10))), Ok(load.base));
+    let line: Rate = "100%".parse().unwrap();
+    assert!(line.resolve(&load, Some(Bits(1e10))).is_ok());
 }

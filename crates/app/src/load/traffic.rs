@@ -130,7 +130,7 @@ impl Sending {
     /// The highest rate worth trying: that of a real line.
     pub fn limit(&self) -> Pps {
         match self.line {
-            Some(line) if !line.nominal => line.rate.l1_pps(self.load.size),
+            Some(line) if !line.nominal => self.load.l1_pps(line.rate),
             _ => Pps::UNLIMITED,
         }
     }

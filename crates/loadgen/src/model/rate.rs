@@ -143,13 +143,13 @@ impl Rate {
     /// [`RateError::BelowFixed`] where the profile cannot be sent at it.
     pub fn resolve(self, load: &Load, line: Option<Bits>) -> Result<Pps, RateError> {
         let pps = match self {
-            Self::Multiplier(v) => Pps(load.fixed.0 + (load.base.0 - load.fixed.0) * v),
+            Self::Multiplier(v) => load.pps(v),
             Self::Packets(pps) => pps,
-            Self::L2(bits) => bits.l2_pps(load.size),
-            Self::L1(bits) => bits.l1_pps(load.size),
+            Self::L2(bits) => load.l2_pps(bits),
+            Self::L1(bits) => load.l1_pps(bits),
             Self::Percent(v) => {
                 let line = line.ok_or(RateError::NoLine(self))?;
-                Bits(line.0 * v / 100.0).l1_pps(load.size)
+                load.l1_pps(Bits(line.0 * v / 100.0))
             }
         };
         if pps > HIGHEST {
@@ -163,7 +163,7 @@ impl Rate {
             let (rate, fixed) = (self, load.fixed);
             return Err(RateError::BelowFixed { rate, fixed });
         }
-        let wanted = pps.l1(load.size);
+        let wanted = load.l1(pps);
         match line {
             Some(line) if wanted.0 > line.0 * 1.0001 => Err(RateError::AboveLine {
                 rate: self,
@@ -181,15 +181,12 @@ mod tests {
 
     use super::*;
 
-    const SMALL: Load = Load {
-        base: Pps(1.0),
-        fixed: Pps(0.0),
-        is_scalable: true,
-        size: 64.0,
-    };
+    fn small() -> Load {
+        Load::steady(1.0, 0.0, true, 64.0)
+    }
 
     fn pps(text: &str, line: Option<Bits>) -> Result<f64, RateError> {
-        text.parse::<Rate>()?.resolve(&SMALL, line).map(|p| p.0)
+        text.parse::<Rate>()?.resolve(&small(), line).map(|p| p.0)
     }
 
     #[test]
@@ -209,12 +206,8 @@ mod tests {
     /// The known figure of the imix profile: 10 Gbit/s on the line is 68,201 times its own rate.
     #[test]
     fn imix_at_line_rate() {
-        let load = Load {
-            base: Pps(48.0),
-            fixed: Pps(0.0),
-            is_scalable: true,
-            size: (28.0 * 64.0 + 16.0 * 594.0 + 4.0 * 1518.0) / 48.0,
-        };
+        let size = (28.0 * 64.0 + 16.0 * 594.0 + 4.0 * 1518.0) / 48.0;
+        let load = Load::steady(48.0, 0.0, true, size);
         let pps = Rate::Percent(100.0)
             .resolve(&load, Some(Bits(1e10)))
             .unwrap();
@@ -250,12 +243,7 @@ mod tests {
     #[test]
     fn what_keeps_its_own_rate_is_sent_at_no_other() {
         let of = |text: &str, fixed: f64, is_scalable: bool| {
-            let load = Load {
-                base: Pps(1000.0),
-                fixed: Pps(fixed),
-                is_scalable,
-                size: 64.0,
-            };
+            let load = Load::steady(1000.0, fixed, is_scalable, 64.0);
             let rate = text.parse::<Rate>().unwrap();
             rate.resolve(&load, Some(Bits(1e9))).map(|pps| pps.0)
         };
@@ -278,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_no_port_sends_is_refused() {
-        let of = |text: &str| text.parse::<Rate>().unwrap().resolve(&SMALL, None);
+        let of = |text: &str| text.parse::<Rate>().unwrap().resolve(&small(), None);
         for text in ["100000gpps", "10.1gpps", "99999999999", "99999gbps"] {
             let why = of(text).unwrap_err();
             assert!(matches!(why, RateError::TooHigh { .. }), "{text}: {why}");

@@ -150,7 +150,7 @@ impl Sender {
 
     /// Sends at `rate` from now on.
     fn pace(&mut self, now: Nanos, rate: Pps) {
-        let factor = self.load.map_or(0.0, |load| load.factor(rate));
+        let factor = self.load.as_ref().map_or(0.0, |load| load.factor(rate));
         let next = match factor.is_finite() {
             true => State::Paced,
             false => State::Unlimited,

@@ -11,6 +11,7 @@ use serde_json::Value;
 use wire::eth;
 
 use super::chain::{Link, chain};
+use super::raw::Name;
 use super::{instructions, marks};
 use crate::model::stream::{Macs, Mark, Mode, Stream, StreamRate};
 use crate::model::units::{Bits, MAX_FRAME, Pps};
@@ -27,7 +28,7 @@ const MAX_GAP: f64 = 3.2e13;
 
 #[derive(Deserialize)]
 struct RawStream {
-    name: Option<String>,
+    name: Option<Name>,
     stream_id: Option<i64>,
     next: Option<Value>,
     #[serde(default = "nobody")]
@@ -158,13 +159,16 @@ fn flat(value: Value) -> Value {
 fn link(raw: &RawStream) -> Result<Link, String> {
     let next = match &raw.next {
         None | Some(Value::Null) => None,
-        Some(Value::String(name)) => Some(name.clone()),
         // Some writers use -1 for none.
         Some(Value::Number(n)) if n.as_i64() == Some(-1) => None,
-        Some(other) => return Err(format!("next {other} is not the name of a stream")),
+        Some(value) => Some(
+            Name::try_from(value.clone())
+                .map_err(|why| format!("next {why}"))?
+                .0,
+        ),
     };
     Ok(Link {
-        name: raw.name.clone(),
+        name: raw.name.as_ref().map(|name| name.0.clone()),
         id: raw.stream_id,
         next,
         next_id: raw.next_stream_id,
@@ -177,7 +181,9 @@ fn stream(index: usize, raw: RawStream) -> Result<Stream, String> {
     if raw.start_paused {
         return Err("start_paused is not supported: nothing would resume it".to_owned());
     }
-    let name = raw.name.unwrap_or_else(|| format!("stream {index}"));
+    let name = raw
+        .name
+        .map_or_else(|| format!("stream {index}"), |name| name.0);
     let mut stream = Stream {
         mode: mode(&raw.mode)?,
         isg: gap("isg", raw.isg)?,

@@ -7,7 +7,7 @@ use wire::eth::{self, MIN_FRAME};
 use wire::{ip, ip4};
 
 use super::raw::{
-    RawLayers, RawMask, RawName, RawOffset, RawRandom, RawTuple, RawVariable, RawWrite,
+    Name, RawLayers, RawMask, RawName, RawOffset, RawRandom, RawTuple, RawVariable, RawWrite,
 };
 use crate::model::fields::{MAX_VARIABLES, Op, Step, Variable};
 use crate::model::stream::Stream;
@@ -50,7 +50,7 @@ fn instruction(
         "flow_var" => {
             let mut raw: RawVariable = read(value)?;
             let next = raw.next_var.take();
-            nexts.extend(next.map(|next| (stream.variables.len(), next)));
+            nexts.extend(next.map(|Name(next)| (stream.variables.len(), next)));
             let is_shared = raw.split_to_cores;
             let variable = variable(raw)?;
             return define(
@@ -64,7 +64,7 @@ fn instruction(
         "flow_var_rand_limit" => {
             let mut raw: RawRandom = read(value)?;
             let next = raw.next_var.take();
-            nexts.extend(next.map(|next| (stream.variables.len(), next)));
+            nexts.extend(next.map(|Name(next)| (stream.variables.len(), next)));
             return define(stream, random(raw)?);
         }
         "tuple_flow_var" => return tuple(stream, read(value)?),
@@ -72,7 +72,7 @@ fn instruction(
         "write_flow_var" => {
             let raw: RawWrite = read(value)?;
             Step::Write {
-                variable: find(stream, &raw.name)?,
+                variable: find(stream, &raw.name.0)?,
                 offset: raw.pkt_offset,
                 add: raw.add_value,
                 big_endian: raw.is_big_endian,
@@ -143,7 +143,7 @@ fn variable(raw: RawVariable) -> Result<Variable, String> {
         return Err("step is 0".to_owned());
     }
     if let Some(list) = raw.value_list {
-        return listed(&raw.name, raw.size, op, raw.step, list, top);
+        return listed(&raw.name.0, raw.size, op, raw.step, list, top);
     }
     let min = raw.min_value.ok_or("min_value is missing")?;
     let max = raw.max_value.ok_or("max_value is missing")?;
@@ -163,7 +163,7 @@ fn variable(raw: RawVariable) -> Result<Variable, String> {
         op,
         init,
         step: raw.step,
-        ..Variable::range(&raw.name, raw.size, min, max)
+        ..Variable::range(&raw.name.0, raw.size, min, max)
     })
 }
 
@@ -214,7 +214,7 @@ fn random(raw: RawRandom) -> Result<Variable, String> {
         limit: raw.limit,
         seed: Some(raw.seed.unwrap_or(0)),
         is_shared: raw.split_to_cores,
-        ..Variable::range(&raw.name, raw.size, min, max)
+        ..Variable::range(&raw.name.0, raw.size, min, max)
     })
 }
 
@@ -231,7 +231,7 @@ fn tuple(stream: &mut Stream, raw: RawTuple) -> Result<(), String> {
     if raw.ip_min > raw.ip_max || ports.0 > ports.1 {
         return Err("a range whose end is before its start".to_owned());
     }
-    let (ip, port) = (format!("{}.ip", raw.name), format!("{}.port", raw.name));
+    let (ip, port) = (format!("{}.ip", raw.name.0), format!("{}.port", raw.name.0));
     let next = Some(stream.variables.len() + 1);
     define(
         stream,
@@ -253,7 +253,7 @@ fn mask(stream: &Stream, raw: &RawMask) -> Result<Step, String> {
         return Err(format!("pkt_cast_size {size} is not 1, 2 or 4"));
     }
     Ok(Step::WriteMasked {
-        variable: find(stream, &raw.name)?,
+        variable: find(stream, &raw.name.0)?,
         offset: raw.pkt_offset,
         size,
         mask: raw.mask,
@@ -266,10 +266,10 @@ fn mask(stream: &Stream, raw: &RawMask) -> Result<Step, String> {
 /// Keeps the variable within the lengths that the frame can have.
 fn trim(stream: &mut Stream, raw: &RawName) -> Result<Step, String> {
     let longest = stream.frame_len() as u64;
-    let index = find(stream, &raw.name)?;
+    let index = find(stream, &raw.name.0)?;
     let variable = &mut stream.variables[index];
     if variable.size != 2 {
-        return Err(format!("variable `{}` is not of size 2", raw.name));
+        return Err(format!("variable `{}` is not of size 2", raw.name.0));
     }
     let lengths = MIN_FRAME as u64..=longest;
     if let Some(len) = variable.list.iter().find(|len| !lengths.contains(len)) {

@@ -305,7 +305,9 @@ fn wrong_streams_say_what_is_wrong() {
         (one(keys(r#", "isg": 1e300"#)), "isg 1e300 is not a time"),
         (one(keys(r#", "start_paused": true"#)), "start_paused"),
         (one(keys(r#", "self_start": false"#)), "starts by itself"),
-        (one(keys(r#", "next": 7"#)), "next 7 is not the name"),
+        (one(keys(r#", "next": 7"#)), "next `7`: no such stream"),
+        (one(keys(r#", "next": [7]"#)), "next [7] is not a name"),
+        (one(keys(r#", "name": true"#)), "true is not a name"),
         (
             one(keys("").replace("continuous", "single_burst")),
             "total_pkts is missing",
@@ -450,4 +452,39 @@ proptest! {
             }
         }
     }
+}
+
+/// Names are text or numbers, in JSON and in YAML, wherever one is written or meant.
+#[test]
+fn names_may_be_numbers() {
+    let text = r#"[{"name": 1, "next": "2", "mode": {"type": "single_burst", "total_pkts": 2},
+          "packet": {"binary": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
+          "vm": {"instructions": [
+            {"type": "flow_var", "name": 8, "size": 1, "op": "inc", "min_value": 1,
+             "max_value": 9, "next_var": "9"},
+            {"type": "flow_var_rand_limit", "name": 9, "size": 1, "limit": 3, "max_value": 5},
+            {"type": "write_flow_var", "name": "8", "pkt_offset": 15},
+            {"type": "write_mask_flow_var", "name": 9, "pkt_offset": 16, "pkt_cast_size": 1,
+             "mask": 255}]}},
+         {"name": "2", "next": 2.5, "stream": {"self_start": false, "isg": 9,
+          "mode": {"type": "single_burst", "total_pkts": 2},
+          "packet": {"binary": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}},
+         {"name": 2.5, "next": -1, "mode": {"type": "single_burst", "total_pkts": 2},
+          "packet": {"binary": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}]"#;
+    // All JSON is YAML.
+    for file in ["p.json", "p.yaml"] {
+        let streams = parse(file, text).unwrap();
+        let names: Vec<_> = streams.iter().map(|s| (s.name.as_str(), s.next)).collect();
+        assert_eq!(names, [("1", Some(1)), ("2", Some(2)), ("2.5", None)]);
+        let variables = &streams[0].variables;
+        let variables: Vec<_> = variables
+            .iter()
+            .map(|v| (v.name.as_str(), v.next))
+            .collect();
+        assert_eq!(variables, [("8", Some(1)), ("9", None)]);
+        assert_eq!(streams[0].steps.len(), 2);
+    }
+    let twice = text.replace(r#""name": 2.5"#, r#""name": "1""#);
+    let why = parse("p.json", &twice).unwrap_err().to_string();
+    assert!(why.contains("two streams are called `1`"), "{why}");
 }
