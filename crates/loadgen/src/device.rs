@@ -103,6 +103,11 @@ pub trait Transmitter: Send {
     /// If it cannot send, or can no longer.
     fn start(&mut self, rate: Pps) -> Result<(), Failure>;
 
+    /// The rate that it really sends at where `rate` is asked for.
+    fn nearest(&self, rate: Pps) -> Pps {
+        rate
+    }
+
     /// Changes the rate without a gap. At rate 0 no more packets become due.
     fn set_rate(&mut self, rate: Pps);
 

@@ -127,6 +127,10 @@ impl Transmitter for Generator {
         Ok(self.live.start(whole(self.paced(rate)))?)
     }
 
+    fn nearest(&self, rate: Pps) -> Pps {
+        nearest(rate)
+    }
+
     fn set_rate(&mut self, rate: Pps) {
         self.live.set_rate(whole(self.paced(rate)));
     }
@@ -165,18 +169,22 @@ impl Transmitter for Generator {
 
 /// Whether the program sends at `rate`, give or take a thousandth.
 fn is_exact(rate: Pps) -> bool {
-    let off = (rate.0.round() - rate.0).abs();
-    !rate.is_limited() || (rate <= HIGHEST && off <= 1e-3 * rate.0)
+    let off = (nearest(rate).0 - rate.0).abs();
+    !rate.is_limited() || off <= 1e-3 * rate.0
 }
 
 /// The program's rate is a whole number of packets a second, and 0 only if it is to pause.
+fn nearest(rate: Pps) -> Pps {
+    match rate.is_limited() && rate.0 > 0.0 {
+        true => Pps(rate.0.round().clamp(1.0, HIGHEST.0)),
+        false => rate,
+    }
+}
+
 fn whole(rate: Pps) -> Rate {
-    if !rate.is_limited() {
-        Rate::Unpaced
-    } else if rate.0 > 0.0 {
-        Rate::Pps(rate.0.round().clamp(1.0, HIGHEST.0) as u32)
-    } else {
-        Rate::Pps(0)
+    match rate.is_limited() {
+        true => Rate::Pps(nearest(rate).0 as u32),
+        false => Rate::Unpaced,
     }
 }
 
@@ -273,6 +281,10 @@ mod tests {
 
     #[test]
     fn rates_are_whole() {
+        assert_eq!(
+            [0.0, 0.2, 200.3, 2e8, f64::INFINITY].map(|rate| nearest(Pps(rate)).0),
+            [0.0, 1.0, 200.0, 1e8, f64::INFINITY]
+        );
         assert_eq!(whole(Pps(0.2)), Rate::Pps(1));
         assert_eq!(whole(Pps(0.0)), Rate::Pps(0));
         assert_eq!(whole(Pps(1.5e6)), Rate::Pps(1_500_000));

@@ -34,6 +34,8 @@ pub(crate) struct Device {
     pub queue: f64,
     /// For this long after the start everything is half as fast.
     pub slow: Duration,
+    /// The generator's rates are multiples of this; 0: any.
+    pub grain: f64,
     /// The generator fails to start.
     pub broken: bool,
 }
@@ -53,6 +55,7 @@ impl Default for Device {
             seed: 0,
             queue: 0.0,
             slow: Duration::ZERO,
+            grain: 0.0,
             broken: false,
         }
     }
@@ -291,7 +294,16 @@ impl Transmitter for Half {
         Ok(())
     }
 
+    fn nearest(&self, rate: Pps) -> Pps {
+        let grain = self.world.device.grain;
+        match grain > 0.0 && rate.0 > 0.0 && rate.is_limited() {
+            true => Pps((rate.0 / grain).round().max(1.0) * grain),
+            false => rate,
+        }
+    }
+
     fn set_rate(&mut self, rate: Pps) {
+        let rate = self.nearest(rate);
         self.with(|line| line.rate = rate.0);
     }
 

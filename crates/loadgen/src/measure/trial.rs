@@ -208,7 +208,13 @@ impl Reading {
     }
 }
 
-/// Sends at `rate` each way for `length` and waits for what is still on its way.
+/// The rate nearest to `rate` that all generators send at.
+pub(crate) fn nearest(paths: &[Path], rate: Pps) -> Pps {
+    paths.iter().fold(rate, |rate, path| path.tx.nearest(rate))
+}
+
+/// Sends at `rate` each way, or the nearest that there is, for `length` and waits for what is still
+/// on its way.
 ///
 /// # Errors
 /// If a generator cannot send; all are stopped then.
@@ -218,6 +224,7 @@ pub fn run(
     length: Duration,
     clock: &dyn Clock,
 ) -> Result<Trial, Failure> {
+    let rate = nearest(paths, rate);
     let before = Reading::all(paths);
     let started = start(paths, rate);
     // A generator may need a moment to get going, and a device to reach a steady state.

@@ -103,12 +103,12 @@ impl Plan {
         Pps(rate.max(self.floor.0))
     }
 
-    /// All rates of ramp and hold.
+    /// All rates of warm-up, ramp and hold.
     pub fn rates(&self) -> impl Iterator<Item = Pps> {
         let steps = if self.is_constant() { 0 } else { self.steps };
-        (0..steps)
-            .map(|step| self.rate(self.step_at(step)))
-            .chain([self.target])
+        let warmup = (!self.warmup.is_zero()).then_some(self.warmup_rate);
+        let steps = (0..steps).map(|step| self.rate(self.step_at(step)));
+        warmup.into_iter().chain(steps).chain([self.target])
     }
 
     /// Time from the start of the ramp to that of step `index`, counted from 0.

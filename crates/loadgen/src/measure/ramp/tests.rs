@@ -185,9 +185,11 @@ fn no_step_is_below_what_keeps_its_own_rate() {
     assert!(offered.fold(f64::INFINITY, f64::min) > 2.99e5);
     let rates: Vec<f64> = plan.rates().map(|rate| rate.0).collect();
     assert_eq!(
-        (rates.len(), rates[0], rates[12], rates[40]),
-        (41, 3e5, 3.25e5, 1e6)
+        (rates.len(), rates[0], rates[1], rates[13], rates[41]),
+        (42, plan.warmup_rate.0, 3e5, 3.25e5, 1e6)
     );
+    let warmup = Duration::ZERO;
+    assert_eq!(Plan { warmup, ..plan }.rates().count(), 41);
     let at_the_floor = |target: f64| Plan {
         target: Pps(target),
         ..plan

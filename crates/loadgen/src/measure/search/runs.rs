@@ -58,9 +58,10 @@ impl<'a> Runs<'a> {
         Ok(light.drained as f64 / light.offered_pps().0)
     }
 
-    /// Makes a trial at `rate` in each direction.
+    /// Makes a trial at `rate` in each direction, or the nearest that there is.
     pub fn trial(&mut self, rate: Pps, length: Duration) -> Result<Trial, Failure> {
         let flat_out = !rate.is_limited();
+        let rate = trial::nearest(self.paths, rate);
         let ways = self.paths.len().max(1) as f64;
         let offered_pps = if flat_out { 0.0 } else { rate.0 * ways };
         (self.watch)(Event::TrialStart {

@@ -383,3 +383,31 @@ fn no_trial_is_below_what_keeps_its_own_rate() {
         assert!(offered.fold(f64::INFINITY, f64::min) >= 4e5, "{found:?}");
     }
 }
+
+/// What a trial is said to offer is what its generator sends, however coarse its rates are.
+#[test]
+fn a_trial_offers_what_its_generator_sends() {
+    let grain = 700.0;
+    let device = Device {
+        capacity: 9.3e3,
+        ceiling: 21e3,
+        grain,
+        ..Device::default()
+    };
+    let (found, events, _) = search(device, goal(30));
+    let offered = found.trials.iter().map(|trial| trial.offered_pps);
+    let told = events.iter().filter_map(|event| match event {
+        Event::TrialStart {
+            flat_out: false,
+            offered_pps,
+        } => Some(*offered_pps),
+        _ => None,
+    });
+    let told: Vec<f64> = told.collect();
+    assert!(told.len() > 3, "{events:?}");
+    let is_whole = |rate: &f64| (rate / grain).fract() == 0.0;
+    assert!(told.iter().all(is_whole), "{told:?}");
+    // The first one was flat out.
+    assert!(offered.skip(1).all(|rate| is_whole(&rate)), "{found:?}");
+    assert!(found.trials.iter().all(|trial| trial.valid), "{found:?}");
+}
