@@ -15,6 +15,7 @@ mod cards;
 mod change;
 mod configuration;
 mod differential;
+mod dry;
 mod guests;
 mod idle;
 mod life;
