@@ -170,3 +170,40 @@ fn live_frames_measure_latency() {
     // Both ends read one clock.
     assert!(times("min") > 0 && times("p50") < 1_000_000_000, "{stream}");
 }
+
+/// Beside a stream that follows the rate, one that measures latency keeps its own.
+#[test]
+fn a_latency_stream_keeps_its_rate_beside_one_that_is_scaled() {
+    if skipped(
+        "a_latency_stream_keeps_its_rate_beside_one_that_is_scaled",
+        &["ip", "ethtool"],
+    ) {
+        return;
+    }
+    let _alone = alone();
+    let netns = wire(1);
+    let directory = Directory::new();
+    let file = directory.path().join("mixed.json");
+    let profile = r#"[{"name": "plain",
+        "mode": {"type": "continuous", "rate": {"type": "pps", "value": 50}},
+        "packet": {"binary": "AgAAAAAiAgAAAAARCABFAAAuAAEAAEARjojAAAIBxjNkAQu4AAkAGgAAcHBwcHBwcHBwcHBwcHBwcHBw"}},
+       {"name": "latency", "flow_stats": {"enabled": true, "rule_type": "latency", "stream_id": 7},
+        "mode": {"type": "continuous", "rate": {"type": "pps", "value": 100}},
+        "packet": {"binary": "AgAAAAAiAgAAAAARCABFAABCAAEAAEARjnTAAAIBxjNkAQu5AAkALgAAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHA="}}]"#;
+    std::fs::write(&file, profile).expect("there is room");
+    let words = "loadtest --tx af_xdp:g0 --rx af_xdp:g1 -m 2100pps --duration 1s -f";
+    let result = result(&netns, &format!("{words} {}", file.display()));
+    let block = &result["parshall"];
+    let note = block["rate_note"].as_str().expect("text");
+    assert!(note.contains("the others make up the rest"), "{note}");
+    let sent = [0, 1].map(|stream| {
+        let stream = &block["streams"][stream];
+        assert_eq!(stream["sent"], stream["received"], "{stream}");
+        stream["sent"]["packets"].as_f64().expect("a number")
+    });
+    // However busy the machine is, what is given up is given up of both.
+    let [plain, latency] = sent;
+    assert!(latency > 0.0, "{block}");
+    assert!((plain - 20.0 * latency).abs() < 0.1 * plain, "{sent:?}");
+    assert_eq!(block["streams"][1]["flow"]["measured"], latency as u64);
+}
