@@ -168,9 +168,8 @@ fn follows(left: &Raw, right: &Raw) -> bool {
 /// unreachable, RFC 792).
 fn refused(left: &Raw) -> bool {
     left.send(&packet(0));
-    let refusal = |frame: &[u8]| {
-        is_to(frame, [16, 0, 0, 1].into()) && frame[23] == 1 && frame[34..36] == [3, 0]
-    };
+    let refusal =
+        |frame: &[u8]| is_to(frame, [16, 0, 0, 1]) && frame[23] == 1 && frame[34..36] == [3, 0];
     left.expect(Duration::from_millis(5), refusal).is_some()
 }
 

@@ -15,7 +15,7 @@ const RIGHT: [u8; 4] = [48, 0, 0, 1];
 fn comes_back(left: &Raw, right: &Raw) -> bool {
     until(patience(), || {
         right.send(&Ip4::udp(RIGHT.into(), LEFT.into(), 1, 26).frame(H1, R1));
-        let came = left.expect(Duration::from_millis(50), |frame| is_to(frame, LEFT.into()));
+        let came = left.expect(Duration::from_millis(50), |frame| is_to(frame, LEFT));
         came.is_some()
     })
 }
@@ -27,7 +27,7 @@ fn source_of_error(right: &Raw) -> Option<[u8; 4]> {
     expired.ttl = 1;
     right.send(&expired.frame(H1, R1));
     let error = right.expect(patience(), |frame| {
-        is_to(frame, RIGHT.into()) && frame[23] == ICMP && frame[34] == 11
+        is_to(frame, RIGHT) && frame[23] == ICMP && frame[34] == 11
     });
     error.map(|frame| [frame[26], frame[27], frame[28], frame[29]])
 }

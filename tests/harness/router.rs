@@ -1,13 +1,14 @@
 //! The router's process.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::craft::Ip4;
-use super::topology::{H0, R0};
+use super::craft::{Ip4, Ip6};
+use super::topology::{self, H0, R0};
 use super::{Netns, PARSHALL, Process, Raw, Spawn, cleanup, command, patience};
 
 /// A running `parshall run`, with a configuration and a socket of its own.
@@ -116,8 +117,11 @@ pub fn forwards(left: &Raw, right: &Raw) -> bool {
 }
 
 /// Sends packets from the left to `dst` until one arrives on the right; true if one did.
-pub fn forwards_to(left: &Raw, right: &Raw, dst: std::net::Ipv4Addr) -> bool {
-    let frame = Ip4::udp([16, 0, 0, 1].into(), dst, 0x7777, 26).frame(H0, R0);
+pub fn forwards_to(left: &Raw, right: &Raw, dst: IpAddr) -> bool {
+    let frame = match dst {
+        IpAddr::V4(dst) => Ip4::udp([16, 0, 0, 1].into(), dst, 0x7777, 26).frame(H0, R0),
+        IpAddr::V6(dst) => Ip6::udp(topology::ip6(0x1600, 1), dst, 0x7777, 26).frame(H0, R0),
+    };
     let end = std::time::Instant::now() + patience();
     while std::time::Instant::now() < end {
         left.send(&frame);
@@ -131,7 +135,11 @@ pub fn forwards_to(left: &Raw, right: &Raw, dst: std::net::Ipv4Addr) -> bool {
     false
 }
 
-/// Whether a frame is an IPv4 packet to `dst`.
-pub fn is_to(frame: &[u8], dst: std::net::Ipv4Addr) -> bool {
-    frame.len() >= 34 && frame[12..14] == [8, 0] && frame[30..34] == dst.octets()
+/// Whether a frame is a packet to `dst`.
+pub fn is_to(frame: &[u8], dst: impl Into<IpAddr>) -> bool {
+    let has = |at: usize, bytes: &[u8]| frame.get(at..).is_some_and(|f| f.starts_with(bytes));
+    match dst.into() {
+        IpAddr::V4(dst) => has(12, &[8, 0]) && has(30, &dst.octets()),
+        IpAddr::V6(dst) => has(12, &[0x86, 0xdd]) && has(38, &dst.octets()),
+    }
 }

@@ -13,26 +13,53 @@ pub type Target = (String, Vec<Path>);
 /// Routes by prefix.
 pub type Table = BTreeMap<String, Target>;
 
+/// Where the router takes no routes of the kernel's: it has its own there, whatever they are.
+const RESERVED: [&str; 3] = ["fe80:", "ff00:", "::/127"];
+
+fn reserved(prefix: &str) -> bool {
+    RESERVED.iter().any(|start| prefix.starts_with(start))
+}
+
 /// The kernel's table, as `ip` prints it: of several routes of a prefix the one of the lowest
 /// metric is first and counts.
 pub fn kernels(netns: &Netns) -> Table {
-    let text = netns.ip("-4 -o route show table all").unwrap();
     let mut table = Table::new();
-    for (prefix, target) in text.lines().map(kernels_route) {
-        table.entry(prefix).or_insert(target);
+    for (option, default, host) in [("-4", "0.0.0.0/0", 32), ("-6", "::/0", 128)] {
+        let text = netns
+            .ip(&format!("{option} -o route show table all"))
+            .unwrap();
+        for (prefix, target) in text.lines().map(kernels_route) {
+            let prefix = match prefix {
+                "default" => default.to_owned(),
+                prefix if prefix.contains('/') => prefix.to_owned(),
+                address => format!("{address}/{host}"),
+            };
+            if !reserved(&prefix) {
+                table.entry(prefix).or_insert(target);
+            }
+        }
     }
     table
 }
 
-fn kernels_route(line: &str) -> (String, Target) {
+/// Prefix or address, as `ip` writes it, and target.
+fn kernels_route(line: &str) -> (&str, Target) {
     let mut words = line.split_whitespace().peekable();
-    let kinds = ["local", "broadcast", "blackhole", "unreachable", "prohibit"];
-    let kind = words.next_if(|word| kinds.contains(word));
-    let prefix = match words.next().unwrap() {
-        "default" => "0.0.0.0/0".to_owned(),
-        prefix if prefix.contains('/') => prefix.to_owned(),
-        host => format!("{host}/32"),
-    };
+    let kinds = [
+        ("local", "local"),
+        ("anycast", "local"),
+        ("multicast", "multicast"),
+        ("broadcast", "broadcast"),
+        ("blackhole", "blackhole"),
+        ("unreachable", "unreachable"),
+        ("prohibit", "prohibit"),
+    ];
+    let of = |word: &&str| kinds.iter().find(|(said, _)| said == word);
+    let kind = words.peek().and_then(of).map(|(_, kind)| *kind);
+    if kind.is_some() {
+        words.next();
+    }
+    let prefix = words.next().unwrap();
     if let Some(kind) = kind {
         return (prefix, (kind.to_owned(), Vec::new()));
     }
@@ -69,19 +96,28 @@ fn kernels_route(line: &str) -> (String, Target) {
 /// The router's table, page by page.
 pub fn routers(router: &Router) -> Table {
     let mut table = Table::new();
-    let mut words = vec!["ip".to_owned(), "fib".to_owned()];
+    for family in ["ip", "ip6"] {
+        add_pages(router, family, &mut table);
+    }
+    table
+}
+
+fn add_pages(router: &Router, family: &str, table: &mut Table) {
+    let mut words = vec![family.to_owned(), "fib".to_owned()];
     loop {
         let page = router.show(&words.iter().map(String::as_str).collect::<Vec<_>>());
         let list = page["list"].as_array().unwrap();
         for route in list.iter().filter(|route| route["source"] == "route") {
             let prefix = route["prefix"].as_str().unwrap().to_owned();
-            table.insert(prefix, routers_route(route));
+            if !reserved(&prefix) {
+                table.insert(prefix, routers_route(route));
+            }
         }
         if page["left_out"] == 0 {
-            return table;
+            return;
         }
         let last = list.last().unwrap()["prefix"].as_str().unwrap();
-        words = ["ip", "fib", "after", last].map(str::to_owned).to_vec();
+        words = [family, "fib", "after", last].map(str::to_owned).to_vec();
     }
 }
 
