@@ -162,8 +162,11 @@ pub enum Change {
         /// The addresses, in the order in which they are to be chosen from.
         addresses: Vec<Address>,
     },
-    /// The features that an interface's packets pass, in place of those they passed. None after
-    /// [`Change::InterfaceDelete`].
+    /// The features that an interface's packets pass, in place of those they passed.
+    ///
+    /// They are what is wanted, not what the kernel has: they outlast [`Change::InterfaceDelete`],
+    /// so that a device that is plugged in again does not forward without them. Whoever gives the
+    /// number to another interface sets its own, or none.
     FeaturesSet {
         /// The interface.
         interface: InterfaceId,

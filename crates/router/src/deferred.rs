@@ -42,7 +42,7 @@ impl Deferred {
     pub(crate) fn settle(&mut self, change: &Change, fitted: bool) {
         if let &Change::InterfaceDelete(id) = change {
             let of = |key: &Key| match *key {
-                Key::Addresses(i) | Key::Features(i) | Key::Neighbor(i, _) => i == id,
+                Key::Addresses(i) | Key::Neighbor(i, _) => i == id,
                 _ => false,
             };
             self.changes.retain(|key, _| !of(key));
@@ -103,7 +103,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::Route;
+    use crate::{Features, Route};
 
     fn route(n: u32, route: Route) -> Change {
         let prefix = Prefix::host(Ipv4Addr::from(n));
@@ -144,7 +144,12 @@ mod tests {
             address: Ipv4Addr::LOCALHOST.into(),
             mac: [2; 6].into(),
         };
+        let features = Change::FeaturesSet {
+            interface: 7,
+            features: Features::default(),
+        };
         deferred.settle(&neighbor, false);
+        deferred.settle(&features, false);
         deferred.settle(&Change::InterfaceDelete(7), true);
         deferred.room();
         let mut tried = Vec::new();
@@ -152,7 +157,7 @@ mod tests {
             tried.push(change.clone());
             true
         });
-        assert_eq!(tried, [route(1, Route::Local)]);
+        assert_eq!(tried, [features, route(1, Route::Local)]);
         assert_eq!(deferred.len(), 0);
     }
 }

@@ -5,7 +5,7 @@ use tracing::{info, warn};
 
 use control::facts::Batch;
 use control::mirror::{LinkNews, Owned, Translator};
-use router::{Change, Router};
+use router::{Change, Features, InterfaceId, Router};
 
 /// A router, and what the kernel has said.
 pub struct Routing {
@@ -39,6 +39,15 @@ impl Routing {
     pub fn disown(&mut self, link: u32) {
         let changes = self.translator.disown(link);
         self.apply(changes);
+    }
+
+    /// These numbers may be another interface's from now on, which has features of its own.
+    pub fn release(&mut self, ids: [InterfaceId; 2]) {
+        let none = ids.map(|interface| Change::FeaturesSet {
+            interface,
+            features: Features::default(),
+        });
+        self.apply(none.into());
     }
 
     /// The port behind one of our devices has gone up or down.

@@ -202,7 +202,6 @@ impl State {
             &Change::InterfaceDelete(id) => {
                 self.links.interfaces.remove(&id);
                 self.links.sources.addresses.remove(&id);
-                self.links.features.remove(&id);
                 self.interface_line(id);
                 let gone: Vec<_> = self
                     .links

@@ -27,6 +27,7 @@ pub struct Links {
     pub(crate) interfaces: BTreeMap<InterfaceId, Interface>,
     pub(crate) neighbors: BTreeMap<(IpAddr, InterfaceId), Neighbor>,
     pub(crate) sources: Sources,
+    /// What is wanted, whether the interface is there or not.
     pub(crate) features: BTreeMap<InterfaceId, Features>,
 }
 

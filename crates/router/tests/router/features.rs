@@ -241,18 +241,31 @@ fn interfaces_without_features_have_nothing_to_do_with_them() {
 }
 
 #[test]
-fn features_end_with_their_interface() {
-    let (mut lab, [input, output]) = logging(1);
-    lab.apply(vec![features(1, LOGGED), features(2, LOGGED)]);
-    lab.apply(vec![Change::InterfaceDelete(1), Change::InterfaceDelete(2)]);
-    for id in [1, 2] {
-        lab.apply(connected(id));
-        lab.apply(vec![neighbor(id, 2)]);
+fn features_outlast_their_interface() {
+    let none = Features::default();
+    // Those of the interfaces, whenever they are set, until they are set anew.
+    for (before, meanwhile, count) in [
+        (LOGGED, None, 1),
+        (none, Some(LOGGED), 1),
+        (LOGGED, Some(none), 0),
+    ] {
+        let (mut lab, [input, output]) = logging(1);
+        lab.apply(vec![features(1, before), features(2, before)]);
+        lab.apply(vec![Change::InterfaceDelete(1), Change::InterfaceDelete(2)]);
+        if let Some(set) = meanwhile {
+            lab.apply(vec![features(1, set), features(2, set)]);
+        }
+        for id in [1, 2] {
+            lab.apply(connected(id));
+            lab.apply(vec![neighbor(id, 2)]);
+        }
+        let frame = udp(FAR).payload(&[7; 18]).frame();
+        lab.receive(1, [frame.clone()]);
+        let sent = forwarded(&frame, 2, 2);
+        assert_eq!(lab.sent(2), std::slice::from_ref(&sent));
+        assert_eq!(take(&input), vec![(1, frame); count]);
+        assert_eq!(take(&output), vec![(2, sent); count]);
     }
-    let frame = udp(FAR).payload(&[7; 18]).frame();
-    lab.receive(1, [frame.clone()]);
-    assert_eq!(lab.sent(2), [forwarded(&frame, 2, 2)]);
-    assert_eq!((take(&input), take(&output)), (vec![], vec![]));
 }
 
 #[test]

@@ -64,7 +64,8 @@ impl Interfaces {
             return Ok(());
         };
         self.close_one(at, routing)?;
-        self.slots.remove(at);
+        let Ids { port, host } = self.slots.remove(at).ids;
+        routing.release([port, host]);
         Ok(())
     }
 
