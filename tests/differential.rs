@@ -26,6 +26,10 @@ use self::device::{Device, Kind, NARROW, OWN, Output, Outputs, SENDS6, count};
 const PACKETS: usize = 4000;
 const BATCH: usize = 40;
 
+/// Batches that are sent while the kernel beside the router does not forward: it makes no error
+/// that could pass for the router's.
+const ALONE: usize = PACKETS / BATCH / 2;
+
 /// MTU on the left.
 const NORMAL: u16 = 1500;
 const JUMBO: u16 = 9000;
@@ -83,6 +87,15 @@ fn is_too_big(kind: (u8, u8)) -> bool {
     [(3, 4), (2, 0)].contains(&kind)
 }
 
+/// Whether a packet is one for a kernel that forwards: it has options, or it is for all routers of
+/// an IPv6 network (RFC 4291 section 2.6.1).
+fn is_for_forwarding_kernel(frame: &[u8]) -> bool {
+    match frame[12..14] {
+        [8, 0] => frame.get(14).is_some_and(|first| first & 15 > 5),
+        _ => frame.get(20) == Some(&0) || frame.get(46..54) == Some(&[0; 8]),
+    }
+}
+
 /// Outputs that one device has more often than the other, as text.
 fn unlike(names: [&str; 2], outputs: [&Outputs; 2]) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -112,12 +125,18 @@ fn compare(name: &str, traffic: &Traffic, kind: Kind, mtu: u16) -> BTreeSet<(u8,
     let (mut kinds, mut wrong, mut through) = (BTreeSet::new(), Vec::new(), 0);
     let (mut mtus, mut senders) = (BTreeSet::new(), BTreeSet::new());
     let before = parshall.sent_by("r1");
+    parshall.hosts.router.set_forwarding(false).unwrap();
     for batch in 0..PACKETS / BATCH {
         let due = Instant::now() + PACE;
         let number = |i| (batch * BATCH + i + 1) as u16;
-        let frames: Vec<Vec<u8>> = (0..BATCH)
+        let mut frames: Vec<Vec<u8>> = (0..BATCH)
             .map(|i| (traffic.frame)(&mut random, number(i), mtu))
             .collect();
+        if batch < ALONE {
+            frames.retain(|frame| !is_for_forwarding_kernel(frame));
+        } else if batch == ALONE {
+            parshall.hosts.router.set_forwarding(true).unwrap();
+        }
         let (expected, got) = (kernel.run(&frames), parshall.run(&frames));
         for (kind, mtu, source) in expected.keys().filter_map(error) {
             kinds.insert(kind);

@@ -237,7 +237,7 @@ fn the_table_follows_links_and_next_hops() {
     hosts.add_ip6();
     hosts
         .router
-        .ip_batch(&text.replace("add", "replace"))
+        .ip_batch(&text.replace("route add", "route replace"))
         .unwrap();
     hosts.add_routes();
     assert_same(&hosts.router, &router);

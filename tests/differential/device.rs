@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use crate::harness::craft::{ICMP, ICMP6, Ip4, checksum};
+use crate::harness::craft::{ICMP, ICMP6, Ip4, Mac, checksum};
 use crate::harness::router::{forwards, is_to};
 use crate::harness::topology::{
     CONFIGURATION, H0, H1, HOST, HOST6, R0, ROUTER, ROUTER6, ip6, text,
 };
 use crate::harness::{Hosts, Raw, Router, patience};
+
+/// Ethernet address of the n-th further neighbor.
+const fn mac(n: u8) -> Mac {
+    [2, 0x70, 0x73, 2, 0, n]
+}
 
 /// MTU on the right.
 pub const NARROW: u16 = 1400;
@@ -31,6 +36,10 @@ const SOURCE6: Ipv6Addr = ip6(0, 0x77);
 /// of the interface on the left, and what a route names.
 const OWN6: [Ipv6Addr; 4] = [ROUTER6[0], ROUTER6[1], OTHER6, SOURCE6];
 pub const SENDS6: [Ipv6Addr; 2] = [OTHER6, SOURCE6];
+
+/// Ethernet address of the second next hop of a route with two, and that route's destinations.
+const SECOND: Mac = mac(4);
+const SPREAD: [u8; 5] = [0x20, 1, 0xd, 0xb8, 0x50];
 
 /// Where a packet came out, and what it was, without what may differ.
 pub type Output = (&'static str, Vec<u8>);
@@ -75,13 +84,14 @@ impl Device {
                  route add 49.0.0.0/8 via {h1} dev r1 mtu 1300\n\
                  route add 50.0.0.1/32 nexthop dev r1 nexthop dev r1 weight 2\n\
                  route add 51.0.0.1/32 mtu 1200 dev r1\n\
-                 neigh replace 50.0.0.1 lladdr {mac} dev r1 nud permanent\n\
-                 neigh replace 51.0.0.1 lladdr {mac} dev r1 nud permanent\n\
+                 neigh replace 50.0.0.1 lladdr {m1} dev r1 nud permanent\n\
+                 neigh replace 51.0.0.1 lladdr {m2} dev r1 nud permanent\n\
                  address add {SECONDARY}/24 dev r0\naddress add {OTHER}/24 dev r0\n\
-                 neigh replace {NEAR_OTHER} lladdr {left} dev r0 nud permanent\n\
+                 neigh replace {NEAR_OTHER} lladdr {m3} dev r0 nud permanent\n\
                  route add 17.0.0.0/8 via {NEAR_OTHER} dev r0\nroute add 18.0.0.0/8 via {h0} dev r0 src {SECONDARY}\n",
-                mac = text(H1),
-                left = text(H0),
+                m1 = text(mac(1)),
+                m2 = text(mac(2)),
+                m3 = text(mac(3)),
                 h0 = HOST[0]
             ))
             .unwrap();
@@ -93,17 +103,23 @@ impl Device {
                 "route add blackhole 2001:db8:6000::/40\nroute add unreachable 2001:db8:6100::/40\n\
                  route add prohibit 2001:db8:6200::/40\n\
                  route add 2001:db8:4900::/40 via {h1} dev r1 mtu lock 1300\n\
-                 neigh replace {h3} lladdr {right} dev r1 nud permanent\n\
+                 neigh replace {h3} lladdr {m4} dev r1 nud permanent\n\
                  route add 2001:db8:5000::/40 nexthop via {h1} dev r1 nexthop via {h3} dev r1 weight 2\n\
                  route add 2001:db8:5100::1/128 mtu lock 1280 dev r1\n\
-                 neigh replace 2001:db8:5100::1 lladdr {right} dev r1 nud permanent\n\
+                 neigh replace 2001:db8:5100::1 lladdr {m5} dev r1 nud permanent\n\
                  address add {SOURCE6}/64 dev r0 nodad\naddress add {OTHER6}/64 dev r0 nodad\n\
-                 neigh replace {NEAR_OTHER6} lladdr {left} dev r0 nud permanent\n\
+                 neigh replace {NEAR_OTHER6} lladdr {m6} dev r0 nud permanent\n\
                  route add 2001:db8:1700::/40 via {NEAR_OTHER6} dev r0 src {OTHER6}\n\
-                 route add 2001:db8:1800::/40 via {h0} dev r0 src {SOURCE6}\n",
+                 route add 2001:db8:1800::/40 via {h0} dev r0 src {SOURCE6}\n\
+                 neigh replace {h4} lladdr {m7} dev r1 nud permanent\n\
+                 route add 52.0.0.0/8 via inet6 {h4} dev r1\n\
+                 route add 53.0.0.0/8 via inet6 fe80::2 dev r1 mtu 1300\n",
                 h3 = ip6(1, 3),
-                right = text(H1),
-                left = text(H0),
+                h4 = ip6(1, 4),
+                m4 = text(SECOND),
+                m5 = text(mac(5)),
+                m6 = text(mac(6)),
+                m7 = text(mac(7)),
             ))
             .unwrap();
         // Packets with options are the kernel's also where the router forwards.
@@ -219,6 +235,10 @@ fn count6(side: &'static str, mut frame: Vec<u8>, outputs: &mut Outputs) {
     }
     let length = usize::from(u16::from_be_bytes([frame[18], frame[19]]));
     frame.truncate(54 + length);
+    if frame[38..].starts_with(&SPREAD) && frame.starts_with(&SECOND) {
+        // Each device spreads flows as it likes.
+        frame[..6].copy_from_slice(&H1);
+    }
     if OWN6.iter().any(|own| own.octets() == frame[22..38]) {
         // The flow label: Linux chooses one at random.
         frame[15] &= 0xf0;

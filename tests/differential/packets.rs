@@ -33,9 +33,11 @@ fn plain(random: &mut Random, id: u16) -> Ip4 {
     let [high, low] = id.to_be_bytes();
     let src = Ipv4Addr::new(16, random.below(16) as u8, high, low);
     let bits = random.bits();
-    let dst = match random.below(8) {
-        // Routes with an MTU of their own, and destinations on the link by several paths.
+    let dst = match random.below(9) {
+        // Routes with an MTU of their own, by IPv6 next hops, and destinations on the link by
+        // several paths.
         0 => Ipv4Addr::new(49, 0, 0, bits as u8),
+        2 => Ipv4Addr::new(random.one_of(&[52, 53]), 0, 0, bits as u8),
         1 => Ipv4Addr::new(random.one_of(&[50, 51]), 0, 0, 1),
         _ => Ipv4Addr::new(48, bits as u8, (bits >> 8) as u8, (bits >> 16) as u8 & 0x7f),
     };
