@@ -64,10 +64,10 @@ fn lines<A: Family>(random: &mut Random, prefixes: &[Prefix<A>]) -> String {
 
 /// Waits until the router's table is the kernel's.
 fn assert_same(netns: &Netns, router: &Router) {
-    let kernel = kernels(netns);
     let mut found = Vec::new();
+    // The kernel's anew each time: it says a moment later that a link has carrier.
     let same = until(patience(), || {
-        found = differences(&kernel, &routers(router));
+        found = differences(&kernels(netns), &routers(router));
         found.is_empty()
     });
     found.truncate(10);
