@@ -99,3 +99,29 @@ fn a_dry_run_says_whose_random_numbers_it_has() {
     let (is_well, said, _) = dry("-t vm=var2 --limit 50");
     assert!(is_well && !said.contains("seed"), "{said}");
 }
+
+/// The identifications of flow statistics begin where they are to; those of latency stay.
+#[test]
+fn a_dry_run_has_the_flow_ids_that_are_asked_for() {
+    let id = |words: &str| {
+        let packet = packets(&format!("--limit 1 {words}")).remove(0);
+        let at = if words.contains("ipv6") { 16 } else { 18 };
+        u16::from_be_bytes([packet.bytes[at], packet.bytes[at + 1]])
+    };
+    for (words, number) in [
+        ("-t flow=fs", 0xfc00),
+        ("-t flow=fs --flow-id-base 0xff00", 0xff00),
+        ("-t flow=fs -t ipv6=1 --flow-id-base 65280", 0xff00),
+        ("-t flow=fsl --flow-id-base 0xff00", 0xffff),
+    ] {
+        assert_eq!(id(words), number, "{words}");
+    }
+    for (base, why) in [
+        ("0xffff", "group 7 would be 0xffff + 0"),
+        ("0x10000", "a number of 16 bits"),
+    ] {
+        let (is_well, said, none) = dry(&format!("-t flow=fs --limit 1 --flow-id-base {base}"));
+        assert!(!is_well && none.is_empty(), "{base}");
+        assert!(said.contains(why), "{base}: {said}");
+    }
+}

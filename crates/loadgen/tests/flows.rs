@@ -12,6 +12,7 @@ use loadgen::model::profile::{self, Tunables, Way};
 use loadgen::model::stream::{Stream, base_rates};
 use loadgen::model::units::Pps;
 use loadgen::receive::{self, flow::Flow};
+use loadgen::source::mark;
 use loadgen::tester::{Endpoint, Tester};
 use testbed::{patience, until};
 
@@ -210,6 +211,20 @@ fn a_group_without_latency_is_counted() {
         "{received} {sent}"
     );
     assert_eq!(flow, None);
+}
+
+/// Sender and receiver have the same identifications, wherever they begin.
+#[test]
+fn identifications_begin_where_they_are_to() {
+    for settings in ["flow=fs", "flow=fs,ipv6=1"] {
+        for base in [1, 0xfffe] {
+            let (mut of, rates): (Vec<_>, Vec<_>) = streams(settings).into_iter().unzip();
+            mark::begin_at(base, &mut of).unwrap();
+            let result = after_warm_up_of(of.into_iter().zip(rates).collect(), Odds::default());
+            assert!(result.sent > 1000, "{}", result.sent);
+            assert_eq!(result.received, result.sent, "{settings} from {base:#x}");
+        }
+    }
 }
 
 /// A mark tells packets whose lengths vary, and a trailer those that are not IP.

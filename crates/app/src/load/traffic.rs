@@ -11,6 +11,7 @@ use loadgen::model::profile::{self, Tunables, Way};
 use loadgen::model::rate::{Rate, RateError};
 use loadgen::model::stream::{self, Stream};
 use loadgen::model::units::{Bits, Pps};
+use loadgen::source::mark;
 use wire::eth::Mac;
 
 use super::dry::Unbound;
@@ -32,6 +33,10 @@ pub struct Traffic {
     /// PYTHONPATH]
     #[arg(long, value_name = "DIR")]
     trex: Option<PathBuf>,
+    /// Identification (IPv4) or flow label (IPv6) of the first group of flow statistics; those of
+    /// the others follow
+    #[arg(long, value_name = "N", default_value = "0xfc00", value_parser = flow_id)]
+    flow_id_base: u16,
     /// Source Ethernet address, once for each --tx [default: the interface's]
     #[arg(long, value_name = "MAC")]
     src_mac: Vec<Mac>,
@@ -141,15 +146,15 @@ impl Traffic {
     /// port.
     ///
     /// # Errors
-    /// If there is no such profile or setting.
+    /// If there is no such profile or setting, or no room for its marks.
     pub fn streams(&self, way: Way) -> Result<Vec<Stream>, Box<dyn Error>> {
         let tunables = Tunables::parse(&self.tunables.join(","))?;
-        Ok(profile::open_with(
-            &self.profile,
-            way,
-            &tunables,
-            self.trex.as_deref(),
-        )?)
+        let library = self.trex.as_deref();
+        let mut streams = profile::open_with(&self.profile, way, &tunables, library)?;
+        let (name, base) = (&self.profile, self.flow_id_base);
+        mark::begin_at(base, &mut streams)
+            .map_err(|why| format!("profile {name}: {why} (--flow-id-base {base:#06x})"))?;
+        Ok(streams)
     }
 
     /// What each of the ports `tx` is to send: the first one the profile's streams of the way out,
@@ -301,6 +306,15 @@ fn line_rate(text: &str) -> Result<Bits, String> {
     }
 }
 
+/// A number of 16 bits, decimal or as in `0xfc00`.
+fn flow_id(text: &str) -> Result<u16, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u16::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| "expected a number of 16 bits, for example 0xfc00 or 64512".to_owned())
+}
+
 /// A time such as `10s`, `250ms`, `5m` or `1h`; a number without a unit is in seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let end = text
@@ -339,6 +353,16 @@ mod tests {
     fn line_rates() {
         assert_eq!(line_rate("10gbps"), Ok(Bits(1e10)));
         assert!(line_rate("10mpps").is_err());
+    }
+
+    #[test]
+    fn flow_ids() {
+        for text in ["0xff00", "0xFF00", "65280"] {
+            assert_eq!(flow_id(text), Ok(0xff00), "{text}");
+        }
+        for text in ["", "0x", "0x10000", "65536", "-1", "ff00"] {
+            assert!(flow_id(text).is_err(), "{text}");
+        }
     }
 
     /// A stream of a frame of 64 bytes at 1000 pps, which measures latency or not.

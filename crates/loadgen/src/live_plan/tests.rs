@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::profile::{self, Tunables, Way};
 use crate::model::stream::StreamRate;
+use crate::source::mark;
 
 fn streams(name: &str, tunables: &str) -> Vec<Stream> {
     profile::open(name, Way::Out, &Tunables::parse(tunables).unwrap()).unwrap()
@@ -210,18 +211,16 @@ fn bits_that_fit_are_written() {
 
 #[test]
 fn a_mark_without_latency_is_part_of_the_frame() {
-    let planned = |flow: &str| {
-        let streams = streams("bench", &format!("size=imix,flow={flow}")).into_iter();
-        let rated: Vec<_> = streams.map(|s| (s.clone(), Pps(1.0))).collect();
-        plan(&rated, 4096)
-    };
-    let marks: Vec<Vec<u8>> = planned("fs")
-        .unwrap()
-        .streams
-        .iter()
-        .map(|s| s.frame[18..20].into())
-        .collect();
-    assert_eq!(marks, [[0xfc, 0], [0xfc, 0], [0xfc, 0]]);
+    for (base, number) in [(None, [0xfc, 0]), (Some(0x1234), [0x12, 0x34])] {
+        let mut streams = streams("bench", "size=imix,flow=fs");
+        if let Some(base) = base {
+            mark::begin_at(base, &mut streams).unwrap();
+        }
+        let rated: Vec<_> = streams.into_iter().map(|s| (s, Pps(1.0))).collect();
+        let plan = plan(&rated, 4096).unwrap();
+        let marks = plan.streams.iter().map(|s| &s.frame[18..20]);
+        assert_eq!(marks.collect::<Vec<_>>(), [number; 3]);
+    }
 }
 
 #[test]

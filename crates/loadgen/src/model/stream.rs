@@ -9,6 +9,7 @@ use wire::{ip, ip4, ip6, tcp, udp};
 use crate::model::fields::{MAX_VARIABLES, Op, Step, Variable};
 use crate::model::share::Share;
 use crate::model::units::{Bits, FCS, Pps};
+use crate::source::mark;
 
 /// A stream of one port.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +46,9 @@ pub struct Stream {
     pub cache: u32,
     /// How its packets are marked, if they are.
     pub mark: Option<Mark>,
+    /// Identification of the first counter, where packets are marked without latency; the same for
+    /// all streams of a port ([`mark::begin_at`]).
+    pub id_base: u16,
     /// The core that sends it where there are several; None: all of them.
     pub core: Option<u32>,
     /// Which of its packets are sent here; None: none. Rate and bursts are those of all packets.
@@ -135,6 +139,7 @@ impl Stream {
             random_seed: 0,
             cache: 0,
             mark: None,
+            id_base: mark::FIRST,
             core: None,
             share: Some(Share::WHOLE),
         }

@@ -194,6 +194,8 @@ impl Sink {
 struct Marks {
     /// Streams by counter: those without latency, and those with.
     streams: [Vec<usize>; 2],
+    /// Identification of the first counter without latency.
+    base: u16,
     /// Whether each stream's packets are IP; those that are not are known by their trailer alone.
     are_ip: Vec<bool>,
 }
@@ -203,6 +205,7 @@ impl Marks {
         let is_ip = |stream: &Stream| mark::network(&stream.frame()).is_some();
         let mut this = Self {
             streams: Default::default(),
+            base: streams.first().map_or(mark::FIRST, |s| s.id_base),
             are_ip: streams.iter().map(is_ip).collect(),
         };
         for ((i, stream), counter) in streams.iter().enumerate().zip(counters_of(streams)) {
@@ -232,7 +235,8 @@ impl Marks {
         if let Some(network) = network {
             let number = mark::read(frame, network)?;
             if number != mark::LATENCY {
-                let stream = plain.get(usize::from(number - mark::FIRST))?;
+                let counter = number.checked_sub(self.base)?;
+                let stream = plain.get(usize::from(counter))?;
                 return Some((*stream, None));
             }
         }

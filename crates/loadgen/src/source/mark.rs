@@ -8,11 +8,12 @@ use wire::{checksum, eth, ip4, ip6};
 
 use crate::model::stream::Stream;
 
-/// Identification of the first counter; those of all counters follow.
+/// Identification of the first counter, unless another one is asked for; those of all counters
+/// follow.
 pub const FIRST: u16 = 0xfc00;
 /// Identification of the packets that measure latency.
 pub const LATENCY: u16 = 0xffff;
-/// Counters without latency.
+/// Counters without latency, at most.
 pub const COUNTERS: u16 = LATENCY - FIRST;
 /// Counters with latency.
 pub const LATENCIES: u16 = 128;
@@ -85,21 +86,20 @@ pub fn network(frame: &[u8]) -> Option<(usize, u8)> {
     }
 }
 
-/// The mark of a frame with its IP header where [`network`] says; None if it has none.
+/// The number in the place of a frame's mark, with its IP header where [`network`] says; None if it
+/// has none. A receiver has to know which numbers are marks.
 #[inline]
 pub fn read(frame: &[u8], (at, version): (usize, u8)) -> Option<u16> {
     let packet = frame.get(at..)?;
-    let mark = match version {
-        4 => ip4::Header::parse(packet)?.0.id(),
+    match version {
+        4 => Some(ip4::Header::parse(packet)?.0.id()),
         _ => {
             let (header, _) = ip6::Header::parse(packet)?;
             let is_marked = header.traffic_class() & MARKED_IP6 != 0;
-            u16::try_from(header.flow_label())
-                .ok()
-                .filter(|_| is_marked)?
+            let number = u16::try_from(header.flow_label()).ok();
+            number.filter(|_| is_marked)
         }
-    };
-    (mark >= FIRST).then_some(mark)
+    }
 }
 
 /// Writes a mark into a frame, and corrects the checksum of its IPv4 header. False if there is no
@@ -138,4 +138,98 @@ pub fn counters_of<'a>(streams: impl IntoIterator<Item = &'a Stream>) -> Vec<u16
         u16::try_from(place).unwrap_or(u16::MAX)
     });
     counters.collect()
+}
+
+/// Has the identifications of a port's streams with counters begin at `base` in place of
+/// [`FIRST`], for their packets and for who receives them.
+///
+/// # Errors
+/// The first stream whose identification would be [`LATENCY`] or beyond 16 bits, or that has no
+/// mark but the identification of another stream's.
+pub fn begin_at(base: u16, streams: &mut [Stream]) -> Result<(), String> {
+    let mut counters = 0;
+    for (stream, counter) in streams.iter().zip(counters_of(&*streams)) {
+        let Some(mark) = stream.mark.filter(|mark| !mark.latency) else {
+            continue;
+        };
+        if counter >= LATENCY - base {
+            let (name, group, last) = (&stream.name, mark.group, LATENCY - 1);
+            return Err(format!(
+                "stream `{name}`: flow_stats: the identification of group {group} would be \
+                 {base:#06x} + {counter}, beyond {last:#06x}"
+            ));
+        }
+        counters = counters.max(counter + 1);
+    }
+    for stream in streams.iter().filter(|stream| stream.mark.is_none()) {
+        let frame = stream.frame();
+        let number = network(&frame).and_then(|network| read(&frame, network));
+        if let Some(number) = number.filter(|n| (base..base + counters).contains(n)) {
+            return Err(format!(
+                "stream `{}`: it has no flow_stats, but the identification {number:#06x}, which \
+                 would count it as another stream",
+                stream.name
+            ));
+        }
+    }
+    streams.iter_mut().for_each(|stream| stream.id_base = base);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::craft::Packet;
+
+    use super::*;
+    use crate::model::stream::{Mark, StreamRate};
+    use crate::model::units::Pps;
+
+    /// Streams of these groups, with latency or not; None: without a mark.
+    fn streams(groups: &[Option<(u32, bool)>]) -> Vec<Stream> {
+        let streams = groups.iter().map(|group| {
+            let frame = Packet::udp((1, 1), (2, 2));
+            let frame = frame.frame_len(100).frame().as_slice().to_vec();
+            let mark = group.map(|(group, latency)| Mark { group, latency });
+            let rate = StreamRate::Packets(Pps(1.0));
+            Stream {
+                mark,
+                ..Stream::new("s", frame, rate)
+            }
+        });
+        streams.collect()
+    }
+
+    #[test]
+    fn identifications_end_below_that_of_latency() {
+        let two = [Some((7, false)), Some((9, false)), Some((7, false))];
+        for (base, groups, refused) in [
+            (0xfffd, &two[..], None),
+            (0xfffe, &two[..], Some("group 9 would be 0xfffe + 1")),
+            (0xffff, &two[..], Some("group 7 would be 0xffff + 0")),
+            (0xffff, &[Some((7, true)), None][..], None),
+        ] {
+            let result = begin_at(base, &mut streams(groups));
+            let why = result.as_ref().err().map(String::as_str);
+            let is_right = match (why, refused) {
+                (Some(why), Some(part)) => why.contains(part),
+                (why, part) => why == part,
+            };
+            assert!(is_right, "{base:#x}: {result:?}");
+        }
+    }
+
+    #[test]
+    fn another_streams_identification_is_refused() {
+        let mut streams = streams(&[Some((7, false)), Some((9, false)), None]);
+        assert!(write(&mut streams[2].packet, 0x1001));
+        for (base, is_free) in [
+            (0xfff, true),
+            (0x1000, false),
+            (0x1001, false),
+            (0x1002, true),
+        ] {
+            let result = begin_at(base, &mut streams);
+            assert_eq!(result.is_ok(), is_free, "{base:#x}: {result:?}");
+        }
+    }
 }

@@ -59,7 +59,7 @@ impl Fields {
             let number = if latency {
                 mark::LATENCY
             } else {
-                mark::FIRST + counter
+                stream.id_base + counter
             };
             mark::write(&mut frame, number);
         }
