@@ -161,7 +161,7 @@ fn has_scapy(test: &str) -> bool {
         .output(Duration::from_secs(30));
     let has = has.is_ok_and(|output| output.status.success());
     if !has {
-        println!("SKIP {test}: needs python3 with scapy");
+        testbed::skip(test, "needs python3 with scapy");
     }
     has
 }

@@ -112,8 +112,7 @@ fn a_program_is_compiled_by_the_library() {
         .args(["-c", ""])
         .output(Duration::from_secs(20));
     if !python.is_ok_and(|output| output.status.success()) {
-        println!("SKIP {test}: needs python3");
-        return;
+        return testbed::skip(test, "needs python3");
     }
     let directory = Directory::new();
     let file = directory.path().join("mine.py");

@@ -16,12 +16,17 @@ pub use directory::Directory;
 pub use lab::{Netns, Process, Spawn, cleanup, command, patience, until, veth};
 pub use release::SetOnDrop;
 
+/// Says that a test cannot run here, and why, as the runner counts it.
+pub fn skip(test: &str, why: &str) {
+    println!("SKIP {test}: {why}");
+}
+
 /// Whether the test runs as root, as one that makes namespaces must; says `SKIP test: why` if not.
 /// As root nothing is skipped that the machine can have: what cannot be set up is a failed test.
 pub fn root(test: &str) -> bool {
     let root = cleanup::is_root();
     if !root {
-        println!("SKIP {test}: needs root for network namespaces");
+        skip(test, "needs root for network namespaces");
     }
     root
 }
@@ -60,7 +65,7 @@ pub fn lacks(test: &str, since: (u32, u32), what: &str) -> bool {
     let release = release.release().to_string_lossy();
     let lacks = is_before(&release, since);
     if lacks {
-        println!("SKIP {test}: Linux {release} {what}");
+        skip(test, &format!("Linux {release} {what}"));
     }
     lacks
 }
