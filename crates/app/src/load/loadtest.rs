@@ -133,7 +133,7 @@ impl Loadtest {
             .into());
         }
         self.check_rates(&sendings)?;
-        let plan = self.plan(&sendings[0])?;
+        let plan = self.plan(&sendings)?;
         for file in self.json.iter().chain(&self.output) {
             output::check(file)?;
         }
@@ -207,15 +207,17 @@ impl Loadtest {
         Ok(pairs)
     }
 
-    fn plan(&self, sending: &Sending) -> Result<Plan, Box<dyn Error>> {
+    fn plan(&self, sendings: &[Sending]) -> Result<Plan, Box<dyn Error>> {
         if self.search.is_some() {
             return Ok(Plan::default());
         }
+        let (sending, floor) = (&sendings[0], floor(sendings));
+        let warmup_rate = sending.warmup_rate(self.warmup_rate)?;
         let plan = Plan {
-            warmup_rate: sending.warmup_rate(self.warmup_rate)?,
+            warmup_rate: Pps(warmup_rate.0.max(floor.0)),
             warmup: self.warmup.unwrap_or(Plan::default().warmup),
             target: sending.rate(self.rate)?,
-            floor: sending.load.fixed,
+            floor,
             ramp: self.ramp,
             steps: self.steps,
             hold: self.hold,
@@ -232,6 +234,18 @@ impl Loadtest {
         })
     }
 
+    fn goal<'a>(&self, sendings: impl IntoIterator<Item = &'a Sending> + Clone) -> Goal {
+        let limits = sendings.clone().into_iter().map(|s| s.limit().0);
+        Goal {
+            loss: self.loss,
+            trial: self.trial,
+            budget: self.budget,
+            limit: Pps(limits.fold(f64::INFINITY, f64::min)),
+            floor: floor(sendings),
+            ..Goal::default()
+        }
+    }
+
     /// Says whether the generator fell short.
     fn search(
         &self,
@@ -239,16 +253,7 @@ impl Loadtest {
         ports: &mut TestPorts,
         ways: &[(Sending, Spec)],
     ) -> Result<bool, Box<dyn Error>> {
-        let limits = ways.iter().map(|(sending, _)| sending.limit().0);
-        let floors = ways.iter().map(|(sending, _)| sending.load.fixed.0);
-        let goal = Goal {
-            loss: self.loss,
-            trial: self.trial,
-            budget: self.budget,
-            limit: Pps(limits.fold(f64::INFINITY, f64::min)),
-            floor: Pps(floors.fold(0.0, f64::max)),
-            ..Goal::default()
-        };
+        let goal = self.goal(ways.iter().map(|(sending, _)| sending));
         let length = match search {
             Search::MaxRate => self.budget.max(2 * self.trial),
             Search::FlatOut => search::SHORTEST + self.trial,
@@ -398,10 +403,18 @@ fn share(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| "expected a share from 0 to below 1, for example 0.001".to_owned())
 }
 
+/// The least rate that every direction can have: streams that measure latency keep their own.
+fn floor<'a>(sendings: impl IntoIterator<Item = &'a Sending>) -> Pps {
+    let fixed = sendings.into_iter().map(|sending| sending.load.fixed.0);
+    Pps(fixed.fold(0.0, f64::max))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
+    use loadgen::model::load::Load;
+    use loadgen::model::stream::{Mark, Stream, StreamRate};
     use report::setup::{Flows, Size};
 
     use super::*;
@@ -478,5 +491,35 @@ mod tests {
         assert!(read("--tx live:a --rx sink:b --loss 1").is_err());
         let flat_out = read("--tx live:a --rx sink:b -m max").unwrap_err();
         assert!(flat_out.contains("--search flat-out"), "{flat_out}");
+    }
+
+    /// Whichever direction has the streams that keep their rate, a ramp and a search go no lower.
+    #[test]
+    fn the_floor_is_the_highest_of_all_directions() {
+        let sending = |kept: f64| {
+            let stream = |pps, latency: bool| {
+                let rate = StreamRate::Packets(Pps(pps));
+                let mark = latency.then_some(Mark { group: 1, latency });
+                let stream = Stream::new("s", vec![0; 60], rate);
+                (Stream { mark, ..stream }, Pps(pps))
+            };
+            let streams = vec![stream(1000.0, false), stream(kept, true)];
+            Sending {
+                tx: Spec::Pcap("x".into()),
+                load: Load::of(&streams).unwrap(),
+                streams,
+                line: None,
+            }
+        };
+        let line = "--tx live:a --rx sink:b -m 100kpps --warmup-rate 1kpps";
+        for kept in [[200.0, 5000.0], [5000.0, 200.0]] {
+            let sendings = kept.map(sending);
+            let plan = read(line).unwrap().plan(&sendings).unwrap();
+            assert_eq!((plan.floor, plan.warmup_rate), (Pps(5000.0), Pps(5000.0)));
+            let goal = read(&format!("{line} --search max-rate"))
+                .unwrap()
+                .goal(&sendings);
+            assert_eq!(goal.floor, Pps(5000.0));
+        }
     }
 }
