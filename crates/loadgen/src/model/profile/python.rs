@@ -1,6 +1,7 @@
 //! Compiles a profile that is a Python program, by T-Rex's own library where the user has it.
 
 use std::env;
+use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -69,7 +70,8 @@ const LIBRARIES: [(&str, &str); 3] = [
 /// the user who called it.
 ///
 /// # Errors
-/// There is no Python or no library, or the profile is wrong or takes longer than two minutes.
+/// There is no Python or no library, the profile is wrong or takes longer than two minutes, or the
+/// variables that name who called sudo are not whole.
 pub fn compile(
     file: &Path,
     way: Way,
@@ -84,15 +86,22 @@ pub fn compile(
     let places = env::split_paths(&own).collect();
     let mut python = command(file, way, tunables, LIMIT);
     add_library(&mut python, library, places).map_err(wrong)?;
-    if let Some((user, group)) = caller(|name| env::var(name).ok())
-        && rustix::process::getuid().is_root()
+    run(&mut python, |name| env::var_os(name)).map_err(wrong)
+}
+
+/// Runs it with the rights of the user whom the variables of sudo name, and returns what it printed
+/// last.
+fn run(
+    python: &mut Command,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<String, String> {
+    if rustix::process::getuid().is_root()
+        && let Some((user, group)) = caller(variable)?
     {
-        run_as(&mut python, user, group);
+        run_as(python, user, group);
     }
-    let output = python
-        .output()
-        .map_err(|e| wrong(format!("python3, which compiles it: {e}")))?;
-    printed(&output).map_err(wrong)
+    let output = python.output();
+    printed(&output.map_err(|e| format!("python3, which compiles it: {e}"))?)
 }
 
 /// Python with the program and its arguments; `limit` is in seconds.
@@ -134,10 +143,29 @@ fn add_library(
     Ok(())
 }
 
-/// User and group that called sudo, by the variables that it sets.
-fn caller(variable: impl Fn(&str) -> Option<String>) -> Option<(u32, u32)> {
-    let id = |name| variable(name)?.parse().ok();
-    Some((id("SUDO_UID")?, id("SUDO_GID")?))
+/// User and group that called sudo, by the variables that it sets; None where there are none of
+/// them.
+///
+/// # Errors
+/// The one that is missing or no number: whoever called, the program is not to run as root.
+fn caller(variable: impl Fn(&str) -> Option<OsString>) -> Result<Option<(u32, u32)>, String> {
+    const NAMES: [&str; 2] = ["SUDO_UID", "SUDO_GID"];
+    let id = |name: &str| {
+        let id = variable(name);
+        let number = id.as_ref().and_then(|id| id.to_str()?.parse().ok());
+        number.ok_or_else(|| match id {
+            Some(id) => format!("{name}={} is not a number", id.display()),
+            None => format!("{name} is not set"),
+        })
+    };
+    if NAMES.iter().all(|name| variable(name).is_none()) {
+        return Ok(None);
+    }
+    let [user, group] = NAMES.map(id);
+    let both = user.and_then(|user| Ok((user, group?)));
+    both.map(Some).map_err(|why| {
+        format!("{why}, and the profile is not to run as root for who called sudo; set both {} and {}, or neither", NAMES[0], NAMES[1])
+    })
 }
 
 /// Has `python` run with the rights of a user, in no group but `group`. Without HOME, which is still

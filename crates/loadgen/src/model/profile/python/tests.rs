@@ -20,8 +20,8 @@ class STLProfile:
 ";
 
 /// A directory with the library and the profile `text`, which anybody may read, and the command
-/// that compiles it. None without Python, which the test then says.
-fn prepared(text: &str, tunables: &str, limit: u32) -> Option<(Directory, Command)> {
+/// that compiles it. None without Python, which is said in the name of the test.
+fn prepared(test: &str, text: &str, tunables: &str, limit: u32) -> Option<(Directory, Command)> {
     let directory = Directory::new();
     let package = directory.path().join("trex/stl");
     fs::create_dir_all(&package).unwrap();
@@ -34,21 +34,24 @@ fn prepared(text: &str, tunables: &str, limit: u32) -> Option<(Directory, Comman
     // The system's own, which every user may run.
     python.env("PATH", "/usr/bin:/bin");
     if !Path::new("/usr/bin/python3").exists() {
-        println!("SKIP profile::python: needs /usr/bin/python3");
+        testbed::skip(test, "needs /usr/bin/python3");
         return None;
     }
     add_library(&mut python, Some(directory.path()), Vec::new()).unwrap();
     Some((directory, python))
 }
 
+/// Runs it as who runs the test.
 fn run(python: &mut Command) -> Result<String, String> {
-    printed(&python.output().unwrap())
+    super::run(python, |_| None)
 }
 
 #[test]
 fn nothing_of_the_current_directory_runs() {
     let text = "def say(settings): return 'fine'";
-    let Some((directory, mut python)) = prepared(text, "", 60) else {
+    let Some((directory, mut python)) =
+        prepared("nothing_of_the_current_directory_runs", text, "", 60)
+    else {
         return;
     };
     let here = Directory::new();
@@ -68,7 +71,7 @@ fn nothing_of_the_current_directory_runs() {
 fn settings_have_types() {
     let text = "def say(settings): return settings";
     let settings = "n=64,m=-3,d=0.5,x=0x1f,q='12',w=\"0x1\",t=imix,a=10.0.0.1,z=0xyz,one='";
-    let Some((_directory, mut python)) = prepared(text, settings, 60) else {
+    let Some((_directory, mut python)) = prepared("settings_have_types", text, settings, 60) else {
         return;
     };
     let said: serde_json::Value = serde_json::from_str(&run(&mut python).unwrap()).unwrap();
@@ -82,7 +85,7 @@ fn settings_have_types() {
 #[test]
 fn the_users_own_path_stays() {
     let text = "import mine_too\ndef say(settings): return mine_too.WORD";
-    let Some((directory, mut python)) = prepared(text, "", 60) else {
+    let Some((directory, mut python)) = prepared("the_users_own_path_stays", text, "", 60) else {
         return;
     };
     let error = run(&mut python).unwrap_err();
@@ -96,7 +99,9 @@ fn the_users_own_path_stays() {
 
 #[test]
 fn a_module_that_the_library_needs_is_named() {
-    let Some((directory, mut python)) = prepared("", "", 60) else {
+    let Some((directory, mut python)) =
+        prepared("a_module_that_the_library_needs_is_named", "", "", 60)
+    else {
         return;
     };
     let library = directory.path().join("trex/stl/api.py");
@@ -109,34 +114,54 @@ fn a_module_that_the_library_needs_is_named() {
 #[test]
 fn a_profile_that_never_ends_is_ended() {
     let text = "while True: pass";
-    let Some((_directory, mut python)) = prepared(text, "", 1) else {
+    let Some((_directory, mut python)) =
+        prepared("a_profile_that_never_ends_is_ended", text, "", 1)
+    else {
         return;
     };
     let error = run(&mut python).unwrap_err();
     assert!(error.contains("takes too long"), "{error}");
 }
 
+/// What sudo's variables are, in this order: user, group.
+fn sudo(ids: [Option<&'static str>; 2]) -> impl Fn(&str) -> Option<OsString> {
+    move |name| match name {
+        "SUDO_UID" => ids[0].map(Into::into),
+        "SUDO_GID" => ids[1].map(Into::into),
+        _ => None,
+    }
+}
+
+#[test]
+fn sudo_names_who_called_or_is_refused() {
+    let of = |ids| caller(sudo(ids));
+    assert_eq!(of([Some("1000"), Some("100")]), Ok(Some((1000, 100))));
+    assert_eq!(of([None, None]), Ok(None));
+    for (ids, why) in [
+        ([Some("1000"), None], "SUDO_GID is not set"),
+        ([None, Some("100")], "SUDO_UID is not set"),
+        ([Some("x"), Some("100")], "SUDO_UID=x is not a number"),
+        ([Some("1000"), Some("")], "SUDO_GID= is not a number"),
+        ([Some("-1"), Some("100")], "SUDO_UID=-1 is not a number"),
+    ] {
+        let error = of(ids).unwrap_err();
+        assert!(error.starts_with(why), "{ids:?}: {error}");
+    }
+}
+
 #[test]
 fn under_sudo_it_runs_as_the_caller() {
-    let of = |uid: &'static str, gid: &'static str| {
-        caller(move |name| match name {
-            "SUDO_UID" => Some(uid.to_owned()),
-            "SUDO_GID" => Some(gid.to_owned()),
-            _ => None,
-        })
-    };
-    assert_eq!(of("1000", "100"), Some((1000, 100)));
-    assert_eq!((of("x", "1"), caller(|_| None)), (None, None));
+    let test = "under_sudo_it_runs_as_the_caller";
     if !rustix::process::getuid().is_root() {
-        println!("SKIP under_sudo_it_runs_as_the_caller: needs root");
-        return;
+        return testbed::skip(test, "needs root");
     }
     let text = "import os\ndef say(settings): return [os.getresuid(), os.getresgid(), os.getgroups(), os.path.expanduser('~') != '/root']";
-    let Some((_directory, mut python)) = prepared(text, "", 60) else {
+    let Some((_directory, mut python)) = prepared(test, text, "", 60) else {
         return;
     };
-    run_as(&mut python, 65534, 65533);
-    let said = run(&mut python).unwrap();
+    let error = super::run(&mut python, sudo([Some("65534"), None])).unwrap_err();
+    assert!(error.starts_with("SUDO_GID is not set"), "{error}");
+    let said = super::run(&mut python, sudo([Some("65534"), Some("65533")]));
     let wanted = "[[[65534, 65534, 65534], [65533, 65533, 65533], [], true]]";
-    assert_eq!(said, wanted);
+    assert_eq!(said, Ok(wanted.to_owned()));
 }
