@@ -26,7 +26,8 @@ pub struct Traffic {
     /// .yaml), a capture (.pcap) or a program for T-Rex's library (.py)
     #[arg(long, short = 'f', default_value = "bench", value_name = "NAME|FILE")]
     pub profile: String,
-    /// A setting of the profile, such as size=64 or vm=var2; may be repeated
+    /// A setting of the profile, such as size=64 or vm=var2; may be repeated, or given several
+    /// separated by commas that no quotes enclose
     #[arg(long = "tunable", short = 't', value_name = "KEY=VALUE")]
     tunables: Vec<String>,
     /// Directory of T-Rex, whose library compiles a profile that is a Python program [default: on
@@ -148,7 +149,10 @@ impl Traffic {
     /// # Errors
     /// If there is no such profile or setting, or no room for its marks.
     pub fn streams(&self, way: Way) -> Result<Vec<Stream>, Box<dyn Error>> {
-        let tunables = Tunables::parse(&self.tunables.join(","))?;
+        let mut tunables = Tunables::default();
+        for text in &self.tunables {
+            tunables = tunables.and(Tunables::parse(text)?);
+        }
         let library = self.trex.as_deref();
         let mut streams = profile::open_with(&self.profile, way, &tunables, library)?;
         let (name, base) = (&self.profile, self.flow_id_base);

@@ -69,12 +69,18 @@ pub enum ProfileError {
 
 impl Tunables {
     /// Reads `size=64,vm=var2`, separated by commas or blanks; also `--size=64` and `--size 64 --vm
-    /// var2`.
+    /// var2`. A value in quotes is one, whatever is in it, and keeps them: what a quoted value is,
+    /// the profile says.
     ///
     /// # Errors
     /// A message with the word that has no value.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut words = text.split([',', ' ', '\t']).filter(|w| !w.is_empty());
+        let mut rest = text;
+        let mut words = std::iter::from_fn(|| {
+            let (word, after) = word(rest);
+            rest = after;
+            (!word.is_empty()).then_some(word)
+        });
         let mut found = Vec::new();
         while let Some(word) = words.next() {
             let (key, value) = match word.split_once('=') {
@@ -91,6 +97,12 @@ impl Tunables {
             found.push((key.to_owned(), value.to_owned()));
         }
         Ok(Self(found))
+    }
+
+    /// Adds all settings of `others`, after these.
+    pub fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
     }
 
     /// Adds a setting. The last one of a name counts.
@@ -115,6 +127,30 @@ impl Tunables {
             .map(|(key, _)| key.as_str())
             .find(|key| !known.contains(key))
     }
+}
+
+/// What separates settings.
+const SEPARATORS: [char; 3] = [',', ' ', '\t'];
+
+/// The first word of `text` without the separators before it, and the rest. Separators between the
+/// quotes of a value are part of it; a quote that nothing closes is a letter like others.
+fn word(text: &str) -> (&str, &str) {
+    let text = text.trim_start_matches(SEPARATORS);
+    let end = |from: usize| {
+        text[from..]
+            .find(SEPARATORS)
+            .map_or(text.len(), |at| from + at)
+    };
+    let value = text[..end(0)].find('=').map_or(0, |at| at + 1);
+    let quote = text[value..]
+        .chars()
+        .next()
+        .filter(|c| ['"', '\''].contains(c));
+    let closed = quote.and_then(|quote| {
+        let first = value + 1;
+        text[first..].find(quote).map(|at| first + at + 1)
+    });
+    text.split_at(end(closed.unwrap_or(value)))
 }
 
 /// The streams of profile `name` for one port: a file that is there, or a built-in name. Files are

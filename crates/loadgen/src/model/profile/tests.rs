@@ -127,6 +127,33 @@ fn sizes_count_the_frame_check_sequence() {
     );
 }
 
+/// What separates settings separates none within a value in quotes.
+#[test]
+fn a_value_in_quotes_is_one() {
+    for (text, settings) in [
+        ("a='x,y',b=2", &[("a", "'x,y'"), ("b", "2")][..]),
+        (
+            "--a \"x, y\"\t--b='1 2'",
+            &[("a", "\"x, y\""), ("b", "'1 2'")],
+        ),
+        ("a='\"x,y',b='',", &[("a", "'\"x,y'"), ("b", "''")]),
+        ("a='k=1,k=2'z,b=2", &[("a", "'k=1,k=2'z"), ("b", "2")]),
+        ("a=it's,b=it's", &[("a", "it's"), ("b", "it's")]),
+        ("a=',b=2", &[("a", "'"), ("b", "2")]),
+        (
+            "a='\u{e9},\u{e9}',b=\u{e9}",
+            &[("a", "'\u{e9},\u{e9}'"), ("b", "\u{e9}")],
+        ),
+    ] {
+        let settings = settings
+            .iter()
+            .fold(Tunables::default(), |all, (key, value)| {
+                all.with(key, value)
+            });
+        assert_eq!(Tunables::parse(text), Ok(settings), "{text}");
+    }
+}
+
 #[test]
 fn wrong_settings_say_what_is_accepted() {
     for (profile, settings, needle) in [
@@ -153,7 +180,7 @@ fn wrong_settings_say_what_is_accepted() {
         );
         assert!(!error.contains('\n'), "{error}");
     }
-    for text in ["size", "--size", "=64", "size=", "--"] {
+    for text in ["size", "--size", "=64", "size=", "--", "a='x,y',b"] {
         assert!(Tunables::parse(text).is_err(), "{text}");
     }
 }
