@@ -9,7 +9,10 @@ use wire::{ip, ip4, ip6, tcp, udp};
 use crate::model::fields::{MAX_VARIABLES, Op, Step, Variable};
 use crate::model::share::Share;
 use crate::model::units::{Bits, FCS, Pps};
-use crate::source::mark;
+
+/// Identification of the first counter, unless another one is asked for; those of all counters
+/// follow.
+pub const ID_BASE: u16 = 0xfc00;
 
 /// A stream of one port.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +50,7 @@ pub struct Stream {
     /// How its packets are marked, if they are.
     pub mark: Option<Mark>,
     /// Identification of the first counter, where packets are marked without latency; the same for
-    /// all streams of a port ([`mark::begin_at`]).
+    /// all streams of a port.
     pub id_base: u16,
     /// The core that sends it where there are several; None: all of them.
     pub core: Option<u32>,
@@ -139,7 +142,7 @@ impl Stream {
             random_seed: 0,
             cache: 0,
             mark: None,
-            id_base: mark::FIRST,
+            id_base: ID_BASE,
             core: None,
             share: Some(Share::WHOLE),
         }

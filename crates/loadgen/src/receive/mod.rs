@@ -11,7 +11,7 @@ use wire::eth::MIN_FRAME;
 
 use crate::clock::Clock;
 use crate::device::{Count, Receiver, since};
-use crate::model::stream::Stream;
+use crate::model::stream::{ID_BASE, Stream};
 use crate::model::units::{FCS, MAX_FRAME};
 use crate::source::mark::{self, Trailer, counters_of};
 
@@ -205,7 +205,7 @@ impl Marks {
         let is_ip = |stream: &Stream| mark::network(&stream.frame()).is_some();
         let mut this = Self {
             streams: Default::default(),
-            base: streams.first().map_or(mark::FIRST, |s| s.id_base),
+            base: streams.first().map_or(ID_BASE, |s| s.id_base),
             are_ip: streams.iter().map(is_ip).collect(),
         };
         for ((i, stream), counter) in streams.iter().enumerate().zip(counters_of(streams)) {

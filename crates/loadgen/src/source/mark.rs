@@ -6,15 +6,12 @@
 
 use wire::{checksum, eth, ip4, ip6};
 
-use crate::model::stream::Stream;
+use crate::model::stream::{ID_BASE, Stream};
 
-/// Identification of the first counter, unless another one is asked for; those of all counters
-/// follow.
-pub const FIRST: u16 = 0xfc00;
 /// Identification of the packets that measure latency.
 pub const LATENCY: u16 = 0xffff;
 /// Counters without latency, at most.
-pub const COUNTERS: u16 = LATENCY - FIRST;
+pub const COUNTERS: u16 = LATENCY - ID_BASE;
 /// Counters with latency.
 pub const LATENCIES: u16 = 128;
 /// Bytes of the trailer.
@@ -141,7 +138,7 @@ pub fn counters_of<'a>(streams: impl IntoIterator<Item = &'a Stream>) -> Vec<u16
 }
 
 /// Has the identifications of a port's streams with counters begin at `base` in place of
-/// [`FIRST`], for their packets and for who receives them.
+/// [`ID_BASE`], for their packets and for who receives them.
 ///
 /// # Errors
 /// The first stream whose identification would be [`LATENCY`] or beyond 16 bits, or that has no
