@@ -40,20 +40,58 @@ impl Default for Sizes {
     }
 }
 
+/// Routes of a family that [`Sizes::for_ip4_routes`] and [`Sizes::for_ip6_routes`] make room for
+/// whatever their prefixes are; for more of them, the mix counts.
+const ANY: u32 = 50_000;
+
 impl Sizes {
+    /// These, but with room for so many IPv4 routes (100,000,000 at most): for 50,000 whatever their
+    /// prefixes are, for more twice what the Internet's mix takes.
+    #[must_use]
+    pub fn for_ip4_routes(self, routes: u32) -> Self {
+        let any = routes.min(ANY);
+        Self {
+            ip4_groups: any.max(routes / 16).next_power_of_two(),
+            ..self
+        }
+    }
+
+    /// These, but with room for so many IPv6 routes (100,000,000 at most): for 50,000 whatever their
+    /// prefixes are, for more twice what the Internet's mix takes.
+    #[must_use]
+    pub fn for_ip6_routes(self, routes: u32) -> Self {
+        let any = routes.min(ANY);
+        let pages = (any / 2 + ip6::SPARE_PAGES).max(routes / 13);
+        let leaves = (any * 7 + ip6::SPARE_LEAVES).max(routes / 20 * 7);
+        Self {
+            ip6_pages: pages.next_power_of_two(),
+            ip6_leaves: leaves.next_power_of_two(),
+            ..self
+        }
+    }
+
     /// Bytes of all tables, those of a fixed size included.
     pub fn bytes(self) -> u64 {
-        let words = |count: u32, words: usize| u64::from(count) * words as u64;
-        let sized = [
-            words(self.ip4_groups, GROUP_WORDS),
-            words(self.ip6_pages, ip6::PAGE_WORDS),
-            words(self.ip6_leaves, LINE),
-            words(self.nexthop_groups, LINE),
-            words(self.adjacencies, LINE),
-        ];
-        let fixed = FIRST_WORDS + ip6::FIRST_WORDS + INTERFACES * LINE;
-        4 * (sized.iter().sum::<u64>() + fixed as u64)
+        let lines = u64::from(self.nexthop_groups) + u64::from(self.adjacencies);
+        self.ip4_bytes() + self.ip6_bytes() + bytes(lines + INTERFACES as u64, LINE)
     }
+
+    /// Bytes of the IPv4 FIB.
+    pub fn ip4_bytes(self) -> u64 {
+        bytes(FIRST_WORDS as u64, 1) + bytes(self.ip4_groups.into(), GROUP_WORDS)
+    }
+
+    /// Bytes of the IPv6 FIB.
+    pub fn ip6_bytes(self) -> u64 {
+        let nodes =
+            bytes(self.ip6_pages.into(), ip6::PAGE_WORDS) + bytes(self.ip6_leaves.into(), LINE);
+        bytes(ip6::FIRST_WORDS as u64, 1) + nodes
+    }
+}
+
+/// Bytes of `count` entries of so many words each.
+fn bytes(count: u64, words: usize) -> u64 {
+    4 * count * words as u64
 }
 
 /// The memory of all tables, zeroed: one writer fills it, workers and XDP programs read it.
@@ -118,6 +156,11 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entry::Entry;
+    use crate::fib::Fib;
+    use crate::prefix::Prefix;
+    use crate::random::Random;
+    use crate::{ip4, synthetic};
 
     #[test]
     fn the_bytes_are_those_of_all_tables() {
@@ -135,5 +178,66 @@ mod tests {
         });
         assert!(made.is_ok());
         assert_eq!(sizes.bytes(), 4 * words);
+    }
+
+    /// Inserts the routes into tables of these sizes, where each must find room.
+    fn all_fit(sizes: Sizes, ip4: &[ip4::Prefix], ip6: &[ip6::Prefix]) {
+        let memory = Memory::mapped(sizes).expect("there is memory");
+        let mut fib = ip4::Fib::new(memory.ip4_first, memory.ip4_second);
+        fill(&mut fib, ip4);
+        let mut fib = ip6::Fib::new(memory.ip6_first, memory.ip6_pages, memory.ip6_leaves);
+        fill(&mut fib, ip6);
+    }
+
+    fn fill<F: Fib>(fib: &mut F, prefixes: &[Prefix<F::Address>]) {
+        for (done, &prefix) in prefixes.iter().enumerate() {
+            let inserted = fib.insert(prefix, Entry::new(16, false));
+            assert!(inserted.is_ok(), "full after {done} of {}", prefixes.len());
+            if let Some(retired) = fib.retired() {
+                fib.reclaim(retired);
+            }
+        }
+    }
+
+    fn small() -> Sizes {
+        Sizes {
+            ip4_groups: 1,
+            ip6_pages: 1,
+            ip6_leaves: 1,
+            nexthop_groups: 1 << 5,
+            adjacencies: 1 << 5,
+        }
+    }
+
+    /// As many as were asked for fit, though each IPv4 route takes a group of its own and the IPv6
+    /// routes are scattered.
+    #[test]
+    fn few_routes_fit_whatever_they_are() {
+        for count in [1000, 4096, ANY] {
+            let sizes = small().for_ip4_routes(count).for_ip6_routes(count);
+            let hosts = (0..count).map(|n| ip4::Prefix::cut((1 << 24) + (n << 8), 32));
+            let hosts: Vec<_> = hosts.collect();
+            // Pairs that part late, of many lengths, all below one /16.
+            let mut random = Random::new(7);
+            let pair = |n: u32| {
+                let bits = u128::from(random.bits()) << 48 | u128::from(random.bits() >> 16);
+                let addr = 0x2001 << 112 | bits >> (n % 3 * 8);
+                [128, 97 - n as u8 % 64].map(|len| ip6::Prefix::cut(addr, len))
+            };
+            let pairs: Vec<_> = (0..count / 2).flat_map(pair).collect();
+            all_fit(sizes, &hosts, &pairs);
+        }
+    }
+
+    /// As many as were asked for fit, and half as many again, if they are like the Internet's.
+    #[test]
+    fn many_routes_fit_if_they_are_the_internets() {
+        let (ip4, ip6) = (1_000_000, 250_000);
+        let sizes = small().for_ip4_routes(ip4).for_ip6_routes(ip6);
+        all_fit(
+            sizes,
+            &synthetic::ip4::routes(ip4 as usize * 3 / 2, 1),
+            &synthetic::ip6::routes(ip6 as usize * 3 / 2, 1),
+        );
     }
 }

@@ -14,8 +14,8 @@ use crate::rib::Rib;
 /// Nodes that must be free before a new prefix is inserted; none needs more. Only the leaf that gets
 /// its borders can be full. It becomes a page with at most 9 leaves below, or it and up to 4 leaves
 /// below each other; a prefix that goes on behind it needs 4 more.
-const SPARE_PAGES: usize = 1;
-const SPARE_LEAVES: usize = 16;
+pub(crate) const SPARE_PAGES: u32 = 1;
+pub(crate) const SPARE_LEAVES: u32 = 16;
 
 /// A page, or a leaf and one below it, that need no more ranges than these become one leaf. Fewer than
 /// a leaf holds, so that routes that come and go do not change the nodes each time.
@@ -116,8 +116,8 @@ impl Fib {
     }
 
     fn has_spare(&self) -> bool {
-        self.nodes.pages.usage().free >= SPARE_PAGES
-            && self.nodes.leaves.usage().free >= SPARE_LEAVES
+        self.nodes.pages.usage().free >= SPARE_PAGES as usize
+            && self.nodes.leaves.usage().free >= SPARE_LEAVES as usize
     }
 
     /// Gives all addresses of `prefix` that no longer prefix owns to `owner`.

@@ -32,6 +32,7 @@ mod tests;
 pub(crate) mod word;
 
 pub use fib::{Fib, Usages};
+pub(crate) use fib::{SPARE_LEAVES, SPARE_PAGES};
 pub use nodes::{Leaf, Page};
 pub use reader::{Cursor, Destination, Reader};
 pub use word::{FIRST_WORDS, PAGE_WORDS};
