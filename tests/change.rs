@@ -465,6 +465,10 @@ fn what_cannot_be_done_is_taken_back() {
             "workers: { count: 2 }\n",
             "workers: cannot change while the router runs",
         ),
+        (
+            "tables: { ip6-routes: 1000 }\n",
+            "tables: cannot change while the router runs",
+        ),
     ] {
         let why = change(&router, b).expect_err("it cannot");
         assert!(why.contains(what), "{why}");

@@ -76,8 +76,9 @@ impl Daemon {
             for_ports += memory::spare(available, processors, Queue::HOLDS, STRIDE_AF_XDP as u64);
         }
         let buffers = BUFFERS * cpus.len() as u32 + for_ports;
-        let sizes = memory::sizes(available);
-        memory::check(available, sizes.bytes(), u64::from(buffers) * STRIDE as u64)?;
+        let sizes = memory::sizes(available, config.tables);
+        let packets = u64::from(buffers) * STRIDE as u64;
+        memory::check(available, config.tables, sizes, packets)?;
         let opener = Opener::new(&config, sizes)?;
         let (router, entry) = start_router(&opener, &cpus, buffers)?;
         let options = Options {

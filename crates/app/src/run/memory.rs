@@ -1,10 +1,11 @@
-//! How much memory the router takes: its tables by what the machine has, packet memory by workers
-//! and queues.
+//! How much memory the router takes: its tables by what the configuration says or the machine has,
+//! packet memory by workers and queues.
 
 use std::error::Error;
 
 use tracing::info;
 
+use control::config;
 use kernel::memory::Available;
 use tables::Sizes;
 
@@ -19,9 +20,16 @@ const SPARE: u32 = 4;
 const SPARE_PART: u64 = 16;
 const MIB: u64 = 1 << 20;
 
-/// How large the tables are: as the default says where 512 MiB are available, smaller by powers of
-/// two where there is less.
-pub fn sizes(available: Option<Available>) -> Sizes {
+/// How large the tables are: those of routes as the configuration says, the others and what it
+/// leaves out by what is available.
+pub fn sizes(available: Option<Available>, tables: config::Tables) -> Sizes {
+    let sizes = usual(available);
+    let sizes = tables.ip4_routes.map_or(sizes, |n| sizes.for_ip4_routes(n));
+    tables.ip6_routes.map_or(sizes, |n| sizes.for_ip6_routes(n))
+}
+
+/// As the default says where 512 MiB are available, smaller by powers of two where there is less.
+fn usual(available: Option<Available>) -> Sizes {
     let Some(available) = available else {
         return Sizes::default();
     };
@@ -48,14 +56,15 @@ pub fn spare(available: Option<Available>, processors: u32, each: u32, bytes: u6
     most.min(u32::try_from(queues).unwrap_or(most)) * each
 }
 
-/// Checks that there is enough for tables and packets before any of it is taken: the kernel would
-/// end some process later, when it finds out.
+/// Checks that there is enough for tables of these sizes and packets before any of it is taken: the
+/// kernel would end some process later, when it finds out.
 ///
 /// # Errors
-/// How much is missing, and what to do about it.
+/// How much is missing, which settings of `tables` take part of it, and what to do about it.
 pub fn check(
     available: Option<Available>,
-    tables: u64,
+    tables: config::Tables,
+    sizes: Sizes,
     packets: u64,
 ) -> Result<(), Box<dyn Error>> {
     let Some(available) = available else {
@@ -67,17 +76,26 @@ pub fn check(
     } else {
         packets
     };
-    let short = tables + ordinary > available.ordinary;
-    let [tables, packets] = [tables, packets].map(|bytes| bytes.div_ceil(MIB));
+    let short = sizes.bytes() + ordinary > available.ordinary;
+    let [needed, packets] = [sizes.bytes(), packets].map(|bytes| bytes.div_ceil(MIB));
     if short {
         let there = available.ordinary / MIB;
+        let settings = [
+            ("ip4-routes", tables.ip4_routes, sizes.ip4_bytes()),
+            ("ip6-routes", tables.ip6_routes, sizes.ip6_bytes()),
+        ];
+        let given = settings.into_iter().filter_map(|(name, routes, bytes)| {
+            let (routes, mib) = (routes?, bytes.div_ceil(MIB));
+            Some(format!(" (tables.{name}: {routes} needs {mib} MiB)"))
+        });
+        let given: String = given.collect();
         return Err(format!(
-            "run: too little memory: tables need {tables} MiB and packets {packets} MiB, but only {there} MiB are available: \
-             give the machine more memory, or configure fewer workers or fewer queues of ports"
+            "run: too little memory: tables need {needed} MiB{given} and packets {packets} MiB, but only {there} MiB are available: \
+             give the machine more memory, or configure fewer routes in `tables`, fewer workers or fewer queues of ports"
         )
         .into());
     }
-    info!("memory: tables {tables} MiB, packets {packets} MiB");
+    info!("memory: tables {needed} MiB, packets {packets} MiB");
     Ok(())
 }
 
@@ -92,10 +110,10 @@ mod tests {
 
     #[test]
     fn tables_fit_the_machine() {
-        assert_eq!(sizes(None), Sizes::default());
-        assert_eq!(sizes(of(24_000, 0)), Sizes::default());
-        assert_eq!(sizes(of(512, 0)), Sizes::default());
-        let entries = |mib| sizes(of(mib, 0)).ip4_groups;
+        assert_eq!(usual(None), Sizes::default());
+        assert_eq!(usual(of(24_000, 0)), Sizes::default());
+        assert_eq!(usual(of(512, 0)), Sizes::default());
+        let entries = |mib| usual(of(mib, 0)).ip4_groups;
         assert_eq!(
             [511, 256, 255, 10, 0].map(entries),
             [1 << 15, 1 << 15, 1 << 14, 1 << 12, 1 << 12]
@@ -122,17 +140,48 @@ mod tests {
     }
 
     #[test]
+    fn what_the_configuration_says_comes_before_what_there_is() {
+        let little = of(256, 0);
+        let tables = config::Tables {
+            ip4_routes: Some(2_000_000),
+            ip6_routes: None,
+        };
+        let wanted = usual(little).for_ip4_routes(2_000_000);
+        assert_eq!(sizes(little, tables), wanted);
+        assert_ne!(sizes(little, tables), usual(little));
+        assert_eq!(sizes(little, config::Tables::default()), usual(little));
+    }
+
+    #[test]
     fn too_little_is_said_in_one_line() {
-        assert!(check(None, 1 << 40, 1 << 40).is_ok());
-        assert!(check(of(180, 0), 100 * MIB, 80 * MIB).is_ok());
-        let error = check(of(179, 79), 100 * MIB, 80 * MIB)
-            .unwrap_err()
-            .to_string();
-        let says = "tables need 100 MiB and packets 80 MiB, but only 179 MiB are available";
-        assert!(error.contains(says) && !error.contains('\n'), "{error}");
-        assert!(
-            check(of(100, 80), 100 * MIB, 80 * MIB).is_ok(),
-            "in huge pages"
-        );
+        let (none, sizes) = (config::Tables::default(), Sizes::default());
+        let mib = sizes.bytes().div_ceil(MIB);
+        let check = |there, packets| check(there, none, sizes, packets);
+        assert!(check(None, 1 << 40).is_ok());
+        assert!(check(of(mib + 80, 0), 80 * MIB).is_ok());
+        let error = check(of(mib + 78, 79), 80 * MIB).unwrap_err().to_string();
+        let there = mib + 78;
+        let says =
+            format!("tables need {mib} MiB and packets 80 MiB, but only {there} MiB are available");
+        assert!(error.contains(&says) && !error.contains('\n'), "{error}");
+        assert!(check(of(mib, 80), 80 * MIB).is_ok(), "in huge pages");
+    }
+
+    #[test]
+    fn tables_too_large_for_the_memory_are_refused_by_name() {
+        let tables = config::Tables {
+            ip4_routes: Some(100_000_000),
+            ip6_routes: Some(1000),
+        };
+        let sizes = sizes(of(2000, 0), tables);
+        let error = check(of(2000, 0), tables, sizes, MIB).unwrap_err();
+        let says = [
+            "tables.ip4-routes: 100000000 needs 8256 MiB",
+            "tables.ip6-routes: 1000 needs 2 MiB",
+            "only 2000 MiB are available",
+            "fewer routes in `tables`",
+        ];
+        let error = error.to_string();
+        assert!(says.iter().all(|part| error.contains(part)), "{error}");
     }
 }

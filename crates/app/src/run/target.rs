@@ -25,6 +25,7 @@ impl Target for Daemon {
         for action in plan.steps.iter().map(|step| &step.action) {
             let setting = match action.key() {
                 Key::Workers => "workers",
+                Key::Tables => "tables",
                 Key::Netns => "netns",
                 Key::Control => "control",
                 _ => continue,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use router::change::Mac;
 
 use super::forms::{self, Address};
-use super::model::{self, Config, Control, Hop, Mode, Port, PortKind, State, Workers};
+use super::model::{self, Config, Control, Hop, Mode, Port, PortKind, State, Tables, Workers};
 use super::problem::{Findings, place};
 use super::yaml::{Node, Step};
 
@@ -22,6 +22,8 @@ pub struct Wanted {
     pub routes: Vec<Route>,
     /// Who does the work.
     pub workers: Workers,
+    /// How large the tables of routes are.
+    pub tables: Tables,
     /// Path of the network namespace in which the network devices and routes live; `None`: that of
     /// the process.
     pub netns: Option<PathBuf>,
@@ -176,6 +178,7 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Wanted, Findings> {
         loopbacks: config.loopbacks.iter().map(loopback).collect(),
         routes: config.routes.iter().filter_map(route).collect(),
         workers: config.workers.clone(),
+        tables: config.tables,
         netns: config.netns.as_deref().map(forms::netns),
         control: config.control.clone(),
     })

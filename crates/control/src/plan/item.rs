@@ -9,7 +9,7 @@ use router::change::Mac;
 
 use crate::config::{
     Address, Balance, BondMode, BridgeSettings, Control, Encapsulation, Hop, Port, Sflow, State,
-    TapHost, Term, Workers,
+    Tables, TapHost, Term, Workers,
 };
 
 /// A configuration, item by item.
@@ -65,6 +65,8 @@ pub enum Key {
     Of(Box<Key>, Field),
     /// Threads that forward packets.
     Workers,
+    /// How large the tables of routes are.
+    Tables,
     /// Network namespace.
     Netns,
     /// Where the router is asked.
@@ -205,6 +207,8 @@ pub enum Value {
     State(State),
     /// Threads.
     Workers(Workers),
+    /// Routes that the tables have room for.
+    Tables(Tables),
     /// The control socket.
     Control(Control),
 }

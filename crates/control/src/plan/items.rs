@@ -1,7 +1,9 @@
 //! A configuration as items, with all that follows from defaults.
 
 use crate::config::wanted::OpenPort;
-use crate::config::{Config, Entry, EntryKind, Hop, Interface, Route, State, View, Workers};
+use crate::config::{
+    Config, Entry, EntryKind, Hop, Interface, Route, State, Tables, View, Workers,
+};
 
 use super::item::{Field, Items, Key, Table, Value};
 
@@ -283,6 +285,9 @@ impl Building<'_> {
         let config = self.config;
         if config.workers != Workers::default() {
             self.add(Key::Workers, Value::Workers(config.workers.clone()));
+        }
+        if config.tables != Tables::default() {
+            self.add(Key::Tables, Value::Tables(config.tables));
         }
         if let Some(netns) = &config.netns {
             self.add(Key::Netns, Value::Name(netns.clone()));

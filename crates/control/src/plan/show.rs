@@ -194,6 +194,7 @@ fn object(key: &Key) -> String {
         }
         Key::Sflow => "sflow".to_owned(),
         Key::Workers => "workers (when the router starts again)".to_owned(),
+        Key::Tables => "tables (when the router starts again)".to_owned(),
         Key::Netns => "netns (when the router starts again)".to_owned(),
         Key::Control => "control (when the router starts again)".to_owned(),
         Key::Of(of, _) => object(of),

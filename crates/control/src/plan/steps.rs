@@ -189,7 +189,7 @@ fn is_late(key: &Key, to: &Items) -> bool {
     match key {
         // An interface that changes its ACLs is never without.
         Key::Acl(_) | Key::PrefixList(_) => true,
-        Key::Sflow | Key::Workers | Key::Netns | Key::Control => true,
+        Key::Sflow | Key::Workers | Key::Tables | Key::Netns | Key::Control => true,
         key => other_length(key, to).is_some(),
     }
 }
@@ -274,7 +274,7 @@ fn rank(key: &Key, value: &Value) -> u8 {
         (Key::Of(_, Field::State), _) => 27,
         (Key::Route(..), _) => 28,
         (Key::Of(_, Field::Description), _) => 29,
-        (Key::Workers | Key::Netns | Key::Control, _) => 30,
+        (Key::Workers | Key::Tables | Key::Netns | Key::Control, _) => 30,
     }
 }
 

@@ -173,6 +173,11 @@ pub(super) static DOCUMENT: &[Field] = &[
     ),
     Field::new("workers", &ours::WORKERS, "Threads that forward packets"),
     Field::new(
+        "tables",
+        &ours::TABLES,
+        "How large the tables of routes are",
+    ),
+    Field::new(
         "netns",
         &ours::NETNS,
         "Network namespace of devices and routes: its name or path",

@@ -159,6 +159,17 @@ static CPU: Type = Type::Int {
     most: 4095,
 };
 
+pub(super) static TABLES: Type = Type::Object(&[
+    Field::new("ip4-routes", &ROOM, "IPv4 routes that there is room for")
+        .default("by the memory of the machine"),
+    Field::new("ip6-routes", &ROOM, "IPv6 routes that there is room for")
+        .default("by the memory of the machine"),
+]);
+static ROOM: Type = Type::Int {
+    least: 1000,
+    most: 100_000_000,
+};
+
 pub(super) static NETNS: Type = Type::Text(Text::ANY.long(1, 4095));
 
 pub(super) static CONTROL: Type = Type::Object(&[

@@ -54,6 +54,9 @@ pub struct Config {
     /// Who forwards packets.
     #[serde(skip_serializing_if = "is_usual")]
     pub workers: Workers,
+    /// How large the tables of routes are.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub tables: Tables,
     /// Name or path of the network namespace of devices and routes; `None`: that of the process.
     pub netns: Option<String>,
     /// Where the router is asked.
@@ -79,6 +82,16 @@ pub struct Workers {
     pub count: Option<u16>,
     /// The processors to pin them to, in order; empty: chosen by the router.
     pub cpus: Vec<u16>,
+}
+
+/// Routes that the tables have room for, 1000 to 100,000,000; `None`: by the machine's memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Tables {
+    /// IPv4 routes.
+    pub ip4_routes: Option<u32>,
+    /// IPv6 routes.
+    pub ip6_routes: Option<u32>,
 }
 
 /// Where the router is asked, and by whom.

@@ -59,6 +59,7 @@ fn an_operators_file_is_valid() {
     );
     assert_eq!(config.routes.len(), 4);
     assert_eq!(config.workers.cpus, [2, 3]);
+    assert_eq!(config.tables.ip4_routes, Some(2_000_000));
 }
 
 /// What the model prints is the language again.
@@ -162,7 +163,7 @@ fn what_the_router_cannot_do_yet_is_refused_by_name() {
 fn what_the_router_can_do_is_what_the_file_says() {
     let text = "interfaces:\n  lan: { mtu: 9000, lcp: e0, state: down, mpls: yes, addresses: [ 192.0.2.1/31 ] }\n\
                 ports:\n  lan: { pci: \"0000:03:00.A\", queues: 4, mode: zero-copy }\n  sink: { null: {} }\n\
-                workers: { cpus: [ 2, 3 ] }\nnetns: dataplane\ncontrol: { show-group: users }\n";
+                workers: { cpus: [ 2, 3 ] }\ntables: { ip6-routes: 1000 }\nnetns: dataplane\ncontrol: { show-group: users }\n";
     let wanted = Checked::parse("x", text)
         .expect("valid")
         .wanted()
@@ -183,6 +184,11 @@ fn what_the_router_can_do_is_what_the_file_says() {
     assert_eq!(wanted.control.show_group.as_deref(), Some("users"));
     assert_eq!(wanted.control.group.as_deref(), Some("parshall"));
     assert_eq!(wanted.workers.cpus, [2, 3]);
+    let tables = Tables {
+        ip6_routes: Some(1000),
+        ..Tables::default()
+    };
+    assert_eq!(wanted.tables, tables);
 }
 
 proptest! {

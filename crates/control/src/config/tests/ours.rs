@@ -213,6 +213,17 @@ fn ports_and_workers() {
             "workers: { cpus: [ -1 ] }",
             &["workers.cpus.0: -1 is less than 0"],
         ),
+        (
+            "tables: { ip4-routes: 999, ip6-routes: 100000001 }",
+            &[
+                "tables.ip4-routes: 999 is less than 1000",
+                "tables.ip6-routes: 100000001 is greater than 100000000",
+            ],
+        ),
+        (
+            "tables: { routes: 1000 }",
+            &["tables.routes: Unexpected element"],
+        ),
         ("netns: \"\"", &["netns: Length of  is less than 1"]),
         (
             "control: { socket: \"\" }",
