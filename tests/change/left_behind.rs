@@ -1,6 +1,8 @@
 //! What a router that ended suddenly has left, and what the next one makes of it.
 
-use super::{Netns, PARSHALL, Router, Spawn, has, patience, skipped, spare_links, state, until};
+use super::{
+    BTreeSet, Netns, PARSHALL, Router, Spawn, has, patience, skipped, spare_links, state, until,
+};
 use crate::harness::alone;
 
 #[test]
@@ -122,6 +124,65 @@ fn a_sudden_end_withdraws_nothing_that_the_next_start_wants() {
     assert!(has(&netns, "link show", &["y0@", "x1@"]));
     assert!(!has(&netns, "link show", &["y1"]));
     drop((router, monitor, netns, alone));
+}
+
+/// A router that ends at any step of a change, or before anybody has confirmed it, leaves devices
+/// that are partly as the old configuration says and partly as the new one does. The next start
+/// brings up the old one, and other devices are as they were before any router came.
+#[test]
+fn a_sudden_end_at_any_step_is_put_back() {
+    const NAME: &str = "a_sudden_end_at_any_step_is_put_back";
+    if skipped(NAME, &["ip"]) || testbed::lacks(NAME, (6, 2), "sets devices down to rename them") {
+        return;
+    }
+    let alone = alone();
+    let netns = Netns::create("router").expect("root makes namespaces");
+    spare_links(&netns);
+    netns
+        .ip_batch(
+            "link add x2 address 02:00:00:00:01:02 mtu 2800 type veth peer name p2 address 02:00:00:00:02:02\n\
+             address add 10.9.0.7/24 dev x0\n",
+        )
+        .expect("another link");
+    let untouched = state(&netns);
+    let old = "interfaces:\n  x0: { addresses: [ 10.9.0.1/24 ] }\n\
+               \x20 x2: { mtu: 2000, mac: 02:00:00:00:03:02 }\n";
+    let new = "interfaces:\n\
+               \x20 x0: { lcp: y0, mtu: 1400, mac: 02:00:00:00:03:00, addresses: [ 10.9.0.2/24 ] }\n\
+               \x20 x1: { mtu: 1300, mac: 02:00:00:00:03:01, addresses: [ 10.10.0.1/24 ] }\n\
+               \x20 x2: { mtu: 1900, state: down }\n";
+    let mut router = Router::start(&netns, old);
+    let confirmed = state(&netns);
+    let file = router.file().with_extension("new");
+    std::fs::write(&file, new).expect("root may write to /run");
+    let file = file.display().to_string();
+    let mut left = Vec::new();
+    loop {
+        router.process.kill();
+        let steps = (left.len() + 1).to_string();
+        router.relaunch_with(&netns, &["--end-after-steps", &steps]);
+        router.wait();
+        assert_eq!(state(&netns), confirmed, "after {} steps", left.len());
+        let applied = router.ask(&["apply", "-c", &file, "--confirm", "600s"]);
+        if applied.is_ok() {
+            break;
+        }
+        let ended = until(patience(), || router.process.ended().is_some());
+        assert!(ended, "{applied:?}\n{}", router.process.log());
+        left.push(state(&netns));
+    }
+    router.process.kill();
+    let whole = state(&netns);
+    let between = |left: &&BTreeSet<String>| **left != confirmed && **left != whole;
+    let torn = left.iter().filter(between).count();
+    assert!(torn >= 5, "{torn} of {} ends were inside", left.len());
+    router.relaunch(&netns);
+    router.wait();
+    assert_eq!(state(&netns), confirmed);
+    router.process.kill();
+    let done = netns.exec(&[PARSHALL, "cleanup"]);
+    assert_eq!(state(&netns), untouched, "{done:?}");
+    drop((router, netns, alone));
 }
 
 /// What the service runs before the router: words for `parshall`.

@@ -34,7 +34,7 @@ impl Router {
             cleanup::directory().join(format!("router-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
         let (file, socket) = (base.with_extension("yaml"), base.with_extension("sock"));
         std::fs::write(&file, yaml).expect("root may write to /run");
-        let process = spawn(netns, &file, &socket);
+        let process = spawn(netns, &file, &socket, &[]);
         Self {
             process,
             socket,
@@ -45,7 +45,12 @@ impl Router {
     /// Starts another one with the same configuration and socket, and does not wait. The old one
     /// must have ended.
     pub fn relaunch(&mut self, netns: &Netns) {
-        self.process = spawn(netns, &self.file(), &self.socket);
+        self.relaunch_with(netns, &[]);
+    }
+
+    /// As [`relaunch`](Self::relaunch), with more options of `parshall run`.
+    pub fn relaunch_with(&mut self, netns: &Netns, options: &[&str]) {
+        self.process = spawn(netns, &self.file(), &self.socket, options);
     }
 
     /// Waits until it answers and has opened the interfaces that are there.
@@ -92,11 +97,12 @@ impl Router {
     }
 }
 
-fn spawn(netns: &Netns, file: &Path, socket: &Path) -> Process {
+fn spawn(netns: &Netns, file: &Path, socket: &Path, options: &[&str]) -> Process {
     let state = file.with_extension("state").display().to_string();
     let (file, socket) = (file.display().to_string(), socket.display().to_string());
     Spawn::new(PARSHALL)
         .args(["run", "-c", &file, "--socket", &socket, "--state", &state])
+        .args(options)
         .inside(netns)
         .start()
         .expect("the binary starts")

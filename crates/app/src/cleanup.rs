@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::{fs, io};
 
-use control::netdev::{self, Devices};
+use control::netdev::{self, Devices, Kept};
 
 use crate::output;
 
@@ -55,7 +55,7 @@ impl Done {
     }
 }
 
-/// Names, namespaces and VLAN offload of devices that routers had changed.
+/// Names, namespaces and settings of devices that routers had changed.
 fn devices(done: &mut Done) {
     let mut devices = Devices::new(None, None, netdev::NOTES.as_ref());
     for (_, error) in devices.take_over() {
@@ -64,7 +64,7 @@ fn devices(done: &mut Done) {
             _ => done.failed.push(error.to_string()),
         }
     }
-    for (device, restored) in devices.restore() {
+    for (device, restored) in devices.restore(Kept::Nothing) {
         let (name, original) = (device.name, device.original);
         match restored {
             Ok(()) if name == original => done.removed.push(format!("change of device {name}")),

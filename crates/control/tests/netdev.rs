@@ -5,9 +5,10 @@ mod support;
 use control::config::Checked;
 use control::config::wanted::Interface;
 use control::machine::hardware::Hardware;
-use control::netdev::{Devices, VLAN_PARSE, configure};
+use control::netdev::{Devices, Kept, VLAN_PARSE, configure};
 use control::netlink::Requests;
 use kernel::ethtool::Ethtool;
+use router::change::Mac;
 
 use support::Netns;
 
@@ -28,8 +29,13 @@ fn home(test: &str) -> Option<Netns> {
     Some(home)
 }
 
-fn restored(mut devices: Devices) {
-    for (record, done) in devices.restore() {
+/// As at an orderly stop.
+fn restored(devices: Devices) {
+    put_back(devices, Kept::Settings);
+}
+
+fn put_back(mut devices: Devices, kept: Kept) {
+    for (record, done) in devices.restore(kept) {
         done.unwrap_or_else(|error| panic!("{record:?}: {error}"));
     }
 }
@@ -248,7 +254,7 @@ fn a_device_is_readied_otherwise() {
     assert_eq!(prepared(Some(&away), "ether0: {}"), "ether0");
     shows(&away.ip("link show"), &["ether0@"]);
     assert_eq!(prepared(None, "ether0: {}"), "ether0");
-    assert!(home.ip("link show").contains("ether0@") && is_empty(&directory));
+    assert!(home.ip("link show").contains("ether0@"));
 }
 
 /// Somebody has put it there, and there it stays.
@@ -268,9 +274,80 @@ fn a_device_that_is_where_it_is_to_live_is_taken() {
         &away.ip("address show dev ether0"),
         &["192.0.2.1/24", ",UP"],
     );
-    let link = devices().prepare(&interface("ether0: {}"));
+    let mut next = devices();
+    let link = next.prepare(&interface("ether0: {}"));
     assert_eq!(link.expect("found").name, "ether0");
+    restored(next);
     assert!(is_empty(&directory));
+}
+
+/// Whatever was changed, and also if that was all of it.
+#[test]
+fn what_a_dead_router_has_set_is_put_back() {
+    let test = "what_a_dead_router_has_set_is_put_back";
+    let Some(home) = home(test) else { return };
+    home.ip("link set ether1 address 02:00:00:00:00:11 mtu 1600");
+    let directory = tempfile::tempdir().expect("a directory");
+    let devices = || Devices::new(Some(&home.path()), None, directory.path());
+    let shown = || {
+        let shown = ["ether0", "ether1"].map(|name| home.ip(&format!("-br link show dev {name}")));
+        let mtus = home.sh("cat /sys/class/net/ether0/mtu /sys/class/net/ether1/mtu");
+        (shown, mtus)
+    };
+    let before = shown();
+    let named = interface("ether0: { mac: 02:00:00:00:00:77, mtu: 1300, state: down }");
+    let die = || {
+        let mut dead = devices();
+        let mut requests = Requests::open(Some(&home.path())).expect("a socket");
+        for wanted in [&named, &interface("ether1: { mtu: 1500 }")] {
+            let link = dead.prepare(wanted).expect("prepared");
+            configure(&mut requests, &link, wanted).expect("configured");
+        }
+        // It was changed once more while it ran.
+        let (mac, mtu) = (Mac([2, 0, 0, 0, 0, 0x78]), 1280);
+        dead.note("ether0", Some(mac), None).expect("written");
+        dead.note("ether0", None, Some(mtu)).expect("written");
+        let link = requests.link_named("ether0").expect("there");
+        requests.set_mac(link.index, mac).expect("set");
+        requests.set_mtu(link.index, mtu).expect("set");
+    };
+    // A cleanup, and a start that wants neither.
+    for put_back_all in [
+        |mut devices: Devices| {
+            assert!(devices.take_over().is_empty());
+            put_back(devices, Kept::Nothing);
+        },
+        |mut devices: Devices| {
+            for (record, done) in devices.put_back_unwanted(&[]) {
+                done.unwrap_or_else(|error| panic!("{record:?}: {error}"));
+            }
+        },
+    ] {
+        die();
+        assert_ne!(shown(), before);
+        put_back_all(devices());
+        assert_eq!(shown(), before);
+        assert!(is_empty(&directory));
+    }
+    // One that wants one of them, and names nothing: the device has its own settings again.
+    die();
+    let mut next = devices();
+    let wanted = [interface("ether0: {}")];
+    next.put_back_unwanted(&wanted);
+    let link = next.prepare(&wanted[0]).expect("prepared");
+    assert_eq!(
+        (link.mtu, link.mac),
+        (1400, Some(Mac([2, 0, 0, 0, 0, 0x10])))
+    );
+    assert!(next.before(&link).admin_up && !link.admin_up);
+    next.release("ether0").expect("put back");
+    assert_eq!(shown(), before);
+    assert!(is_empty(&directory));
+    // What somebody else has set since stays.
+    die();
+    home.ip("link set ether0 mtu 1350");
+    next.put_back_unwanted(&[]);
+    assert!(home.ip("link show dev ether0").contains("mtu 1350"));
 }
 
 /// Two in one namespace, as with two configurations: each looks after its own, and what a dead one
@@ -296,7 +373,10 @@ fn each_router_has_its_own_devices() {
     assert_eq!(error.to_string(), expected);
     let mut cleanup = devices();
     let kept = cleanup.take_over();
-    assert!(kept.len() == 2 && cleanup.restore().is_empty(), "{kept:?}");
+    assert!(
+        kept.len() == 2 && cleanup.restore(Kept::Nothing).is_empty(),
+        "{kept:?}"
+    );
     // Dead without a chance to put anything back.
     drop(one);
     let kept = cleanup.take_over();
@@ -355,7 +435,7 @@ fn set_vlan_parse(netns: &Netns, device: &str, which: usize, on: bool) {
 /// Readies a device as the router does before it attaches its program; gives its name.
 fn readied(devices: &mut Devices, wanted: &Interface) -> String {
     let link = devices.prepare(wanted).expect("prepared");
-    let kept = devices.keep_vlan_tags(wanted, &link);
+    let kept = devices.keep_vlan_tags(&link);
     kept.expect("it can be switched off");
     link.name
 }
@@ -423,17 +503,17 @@ fn vlan_offload_that_is_somebody_elses_choice_stays() {
     set_vlan_parse(&home, "ether0", 0, true);
     restored(first);
     assert_eq!(vlan_parse(&home, "ether0"), [true, false]);
-    // Nothing to switch off, nothing to write down.
+    // There is nothing to switch off.
     set_vlan_parse(&home, "ether0", 0, false);
     let mut next = devices();
     readied(&mut next, &wanted);
-    assert!(is_empty(&directory));
     restored(next);
     assert_eq!(vlan_parse(&home, "ether0"), [false, false]);
     home.ip("link add bridge0 type bridge");
     for fixed in ["lo", "bridge0"] {
         let mut next = devices();
         readied(&mut next, &interface(&format!("{fixed}: {{}}")));
+        restored(next);
         assert!(is_empty(&directory), "{fixed}");
     }
 }
@@ -474,8 +554,8 @@ fn namesakes_that_stay_in_their_namespaces_are_kept_apart() {
 }
 
 #[test]
-fn vlan_offload_is_written_down_before_it_is_switched_off() {
-    let Some(home) = home("vlan_offload_is_written_down") else {
+fn a_device_is_written_down_before_it_is_changed() {
+    let Some(home) = home("a_device_is_written_down") else {
         return;
     };
     let directory = tempfile::tempdir().expect("a directory");
@@ -483,18 +563,15 @@ fn vlan_offload_is_written_down_before_it_is_switched_off() {
     std::fs::write(&notes, "no directory").expect("a file");
     let wanted = interface("ether0: {}");
     let mut devices = Devices::new(Some(&home.path()), None, &notes);
-    let link = devices.prepare(&wanted).expect("prepared");
     devices
-        .keep_vlan_tags(&wanted, &link)
+        .prepare(&wanted)
         .expect_err("it cannot be written down");
     assert_eq!(vlan_parse(&home, "ether0"), [true, true]);
     // Gone meanwhile: it is waited for, and there is nothing to put back.
     let mut devices = Devices::new(Some(&home.path()), None, directory.path());
-    readied(&mut devices, &wanted);
+    let link = devices.prepare(&wanted).expect("prepared");
     home.ip("link del ether0");
-    let error = devices
-        .keep_vlan_tags(&wanted, &link)
-        .expect_err("it is gone");
+    let error = devices.keep_vlan_tags(&link).expect_err("it is gone");
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     drop(devices);
     // Another one that is called like it.
@@ -532,7 +609,11 @@ fn vlan_offload_that_does_not_come_on_again_is_said() {
     let with = |new: &str| std::fs::write(&note, text.replace(field, new)).expect("written");
 
     with(",\n  \"vlan_parse\": [\"rx-vlan-hw-parse\"]");
-    let error = devices().restore().remove(0).1.expect_err("refused");
+    let error = devices()
+        .restore(Kept::Nothing)
+        .remove(0)
+        .1
+        .expect_err("refused");
     let expected = "b0: rx-vlan-hw-parse cannot be switched on again; \
                     try `ethtool -K b0 rx-vlan-hw-parse on`";
     assert_eq!(error.to_string(), expected);

@@ -52,6 +52,8 @@ pub struct Daemon {
     look: Option<Instant>,
     /// What in the kernel's setup is in the way.
     pub warnings: Warnings,
+    /// Steps of changes until it ends without warning; `None`: it does not.
+    pub steps_left: Option<usize>,
     marks: Marks,
     _mirror: Mirror,
 }
@@ -95,6 +97,7 @@ impl Daemon {
             neighbors: Neighbors::new(Requests::open(netns)?),
             look: None,
             warnings: Warnings::default(),
+            steps_left: None,
             marks: Marks::of(netns, LOCKS.as_ref())?,
             config,
         })

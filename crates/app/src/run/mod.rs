@@ -47,6 +47,9 @@ pub struct Run {
     /// the path of the configuration file]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+    /// End without warning after so many steps of changes, as tests of sudden ends want it
+    #[arg(long, value_name = "N", hide = true)]
+    end_after_steps: Option<usize>,
 }
 
 /// What reaches the control thread.
@@ -93,6 +96,7 @@ impl Run {
         obey_signals(sender.clone())?;
         let server = control::api::Server::start(&config.control, Asker::new(sender.clone()))?;
         let mut daemon = Daemon::start(config, sender)?;
+        daemon.steps_left = self.end_after_steps;
         let outcome = serve(&mut daemon, &mut transactions, messages);
         if outcome.is_ok() {
             info!("stopping");

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rustix::process::{Signal, getpid, kill_process};
+
 use control::apply::Target;
 use control::config::wanted::{self, OpenPort};
 use control::config::{Config, State, Wanted};
@@ -59,6 +61,7 @@ impl Target for Daemon {
             Action::Remove(Item { key, .. }) => self.set(key, None),
             Action::Change { key, to, .. } => self.set(key, Some(to)),
         };
+        self.count_step();
         done.map_err(|why| format!("{}: {why}", what()))
     }
 }
@@ -74,6 +77,17 @@ fn name(key: &Key) -> String {
 }
 
 impl Daemon {
+    /// Ends without warning if it was told to end after this step.
+    fn count_step(&mut self) {
+        let Some(left) = &mut self.steps_left else {
+            return;
+        };
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            let _ = kill_process(getpid(), Signal::KILL);
+        }
+    }
+
     /// What of a configuration the running router cannot become, a line each.
     fn refusals(&self, wanted: &Wanted, plan: &Plan) -> Vec<String> {
         let mut refused = Vec::new();
@@ -180,6 +194,7 @@ impl Daemon {
                 };
                 let slot = self.interfaces.named(name);
                 let usual = slot.map_or_else(|| own_mac(name), |slot| slot.usual_mac());
+                self.interfaces.note(name, mac, None)?;
                 self.edit(
                     name,
                     |config| config.mac = mac,
@@ -202,6 +217,7 @@ impl Daemon {
                     .as_ref()
                     .map_or(u32::from(MTU), |slot| slot.usual_mtu());
                 let tap = slot.and_then(|slot| slot.port_tap());
+                self.interfaces.note(name, None, mtu)?;
                 self.edit(
                     name,
                     |config| config.mtu = mtu,

@@ -1,17 +1,20 @@
 //! Preparing network devices for the router, and putting everything back.
 //!
 //! `lcp: NAME` renames a device to NAME (its old name stays as an alternative name) and moves it
-//! into the configured namespace, before anything is attached to it. Every change is written down
-//! first, so that an orderly stop, a cleanup or the next start can undo it or go on from it,
-//! whatever became of the process.
+//! into the configured namespace, before anything is attached to it. What a device is like is
+//! written down before anything is changed about it, and what it is to be given before that is set,
+//! so that an orderly stop, a cleanup or the next start can undo it or go on from it, whatever
+//! became of the process.
 //!
-//! A device that stays in its namespace gets its name back and keeps its settings, as if `ip` had
-//! made them: the kernel goes on forwarding with them. One that was moved comes back as it was.
-//! Either takes VLAN tags out of its frames again if it did before.
+//! At an orderly stop, a device that stays in its namespace gets its name back and keeps its
+//! settings, as if `ip` had made them: the kernel goes on forwarding with them. One that was moved
+//! comes back as it was; so does any that is given up, and any that a dead router has left and
+//! nobody wants. All take VLAN tags out of their frames again if they did before.
 
 mod configure;
 mod marks;
 mod note;
+mod settings;
 mod vlan;
 
 use std::fs::{self, File};
@@ -27,11 +30,12 @@ use crate::config::wanted::Interface;
 use crate::facts::Link;
 use crate::machine::hardware::pci_address;
 use crate::netlink::Requests;
-use note::{Identity, Note, Notes};
+use note::{Identity, Note, Notes, Settings};
 
 pub use configure::{configure, give_addresses, take_addresses};
 pub use marks::{LOCKS, Marks, clean, sweep};
 pub use note::{NOTES, Record};
+pub use settings::Kept;
 pub use vlan::VLAN_PARSE;
 
 /// The devices that were changed, each with its note.
@@ -89,27 +93,24 @@ impl Devices {
         let taken = records.into_iter().filter_map(|record| {
             // Routers that live keep theirs.
             let note = self.notes.take(record.clone()).ok()??;
-            Some((record, self.undo(note)))
+            Some((record, self.undo(note, Kept::Nothing)))
         });
         taken.collect()
     }
 
     /// Prepares the device of an interface: moves it to where it is to live, under the name that
-    /// `lcp` gives it (`None`: its own). A device that a predecessor has prepared is taken as it
-    /// is; so is one that is in its place already.
+    /// `lcp` gives it (`None`: its own), and writes down what it is like. A device that a
+    /// predecessor has prepared is taken as it is, but for settings that are not wanted any more.
     ///
     /// # Errors
     /// NotFound: there is no such device (yet); AlreadyExists: its new name is taken; ResourceBusy:
-    /// another router uses it; PermissionDenied.
+    /// another router uses it; PermissionDenied; it cannot be written down.
     pub fn prepare(&mut self, wanted: &Interface) -> io::Result<Link> {
         if let Some(link) = self.adopt(wanted)? {
             return Ok(link);
         }
         let (from, link) = self.find(&wanted.port.kind)?;
         let name = name_of(wanted, &link.name);
-        if from == self.netns && link.name == *name {
-            return Ok(link);
-        }
         self.clear(&link.name)?;
         let mut there = self.open(from.as_deref())?;
         let addresses = there.addresses(link.index)?;
@@ -120,6 +121,7 @@ impl Devices {
             (true, Some(netns)) => {
                 File::open(netns).and_then(|netns| there.move_to(link.index, &netns, name))
             }
+            _ if link.name == *name => Ok(()),
             _ => there.rename(link.index, name),
         };
         if let Err(error) = done {
@@ -153,8 +155,7 @@ impl Devices {
             up: link.admin_up,
             mtu: link.mtu,
             addresses,
-            given_mac: wanted.mac,
-            given_mtu: wanted.mtu.map(u32::from),
+            given: vec![Settings::of(wanted)],
             vlan_parse: Vec::new(),
         }
     }
@@ -192,12 +193,10 @@ impl Devices {
                     let Some(mut note) = self.take(record)? else {
                         continue;
                     };
-                    let mut record = note.record.clone();
-                    record.router = std::process::id();
-                    record.given_mac = wanted.mac.or(record.given_mac);
-                    record.given_mtu = wanted.mtu.map(u32::from).or(record.given_mtu);
-                    note.replace(record)?;
-                    return self.hold(note, &link.name).map(Some);
+                    note.replace(note.record.adopted(&link, wanted))?;
+                    let record = note.record.clone();
+                    let link = self.hold(note, &link.name)?;
+                    return self.unset(&record, link, wanted).map(Some);
                 }
                 _ => self.clear(&record.original)?,
             }
@@ -233,7 +232,7 @@ impl Devices {
             if record.original == original
                 && let Some(note) = self.take(record)?
             {
-                self.undo(note)?;
+                self.undo(note, Kept::Nothing)?;
             }
         }
         Ok(())
@@ -269,12 +268,11 @@ impl Devices {
     /// # Errors
     /// What the kernel reports; it then stays written down.
     pub fn release(&mut self, device: &str) -> io::Result<()> {
-        let is_it = |note: &Note| note.record.name == device && note.record.netns == self.netns;
-        let Some(at) = self.held.iter().position(is_it) else {
+        let Some(at) = self.held_of(device) else {
             return Ok(());
         };
         let note = self.held.swap_remove(at);
-        let done = self.put_back(&note.record);
+        let done = self.put_back(&note.record, Kept::Nothing);
         match done {
             Ok(()) => note.forget(),
             Err(error) => {
@@ -286,22 +284,22 @@ impl Devices {
 
     /// Puts back everything that we hold, and says how that went. A device that is gone is
     /// forgotten. What could not be put back stays written down.
-    pub fn restore(&mut self) -> Vec<(Record, io::Result<()>)> {
+    pub fn restore(&mut self, kept: Kept) -> Vec<(Record, io::Result<()>)> {
         let held = std::mem::take(&mut self.held).into_iter();
         held.map(|note| {
             let record = note.record.clone();
-            (record, self.undo(note))
+            (record, self.undo(note, kept))
         })
         .collect()
     }
 
     /// Puts back what a note says, and forgets it. What cannot be put back stays written down.
-    fn undo(&self, note: Note) -> io::Result<()> {
-        self.put_back(&note.record)?;
+    fn undo(&self, note: Note, kept: Kept) -> io::Result<()> {
+        self.put_back(&note.record, kept)?;
         note.forget()
     }
 
-    fn put_back(&self, record: &Record) -> io::Result<()> {
+    fn put_back(&self, record: &Record, kept: Kept) -> io::Result<()> {
         // A namespace that is gone has given its devices back.
         let places = [&record.netns, &record.from, &None];
         let found = places.into_iter().find_map(|place| {
@@ -314,18 +312,19 @@ impl Devices {
         };
         // Its name and place matter more: it gets them back whether this works or not.
         let parsing = self.parse_vlan_again(record, place.as_deref(), &link);
-        self.put_home(record, place, there, link)?;
+        self.put_home(record, place, there, link, kept)?;
         parsing
     }
 
-    /// Gives a device that was found somewhere its name back and, if it was moved, everything else
-    /// that it had.
+    /// Gives a device that was found somewhere its name and place back, and everything else that it
+    /// had but what is kept.
     fn put_home(
         &self,
         record: &Record,
         place: &Option<PathBuf>,
         mut there: Requests,
         link: Link,
+        kept: Kept,
     ) -> io::Result<()> {
         if record.name != record.original && link.altnames.contains(&record.original) {
             there.altname(link.index, &record.original, false)?;
@@ -343,20 +342,14 @@ impl Devices {
             there.rename(link.index, name)?;
         }
         if !record.is_moved() {
-            return Ok(());
+            return match kept {
+                Kept::Settings => Ok(()),
+                Kept::Nothing => settings::put_back(&mut there, &link, record),
+            };
         }
         let mut home = self.open(record.from.as_deref())?;
         let link = home.link_named(name)?;
-        if let Some(mac) = record.identity.mac
-            && link.mac != Some(mac)
-            && link.mac == record.given_mac
-        {
-            home.set_mac(link.index, mac)?;
-        }
-        if link.mtu != record.mtu && Some(link.mtu) == record.given_mtu {
-            home.set_mtu(link.index, record.mtu)?;
-        }
-        home.set_up(link.index, record.up)?;
+        settings::put_back(&mut home, &link, record)?;
         for &(address, length) in &record.addresses {
             home.add_address(link.index, address, length)?;
         }

@@ -47,14 +47,20 @@ pub struct Record {
     pub mtu: u32,
     /// Its addresses, which a move takes away.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// The Ethernet address that it was given.
-    #[serde(with = "crate::mac")]
-    pub given_mac: Option<Mac>,
-    /// The MTU that it was given.
-    pub given_mtu: Option<u32>,
+    /// What it was given: each is written down before it is set.
+    #[serde(default)]
+    pub(super) given: Vec<Settings>,
     /// The features that took VLAN tags out of its frames and were switched off.
     #[serde(default)]
     pub vlan_parse: Vec<String>,
+}
+
+/// Settings that a router gives a device; `None`: it keeps its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Settings {
+    #[serde(with = "crate::mac")]
+    pub mac: Option<Mac>,
+    pub mtu: Option<u32>,
 }
 
 /// What stays the same about a device, whatever its name and namespace.
@@ -88,11 +94,28 @@ impl Record {
             mac,
         } = &self.identity;
         let same = link.kind == *kind && link.bus_address == *bus_address;
-        let known = [*mac, self.given_mac].into_iter().flatten();
-        let proven = bus_address.is_some() || known.into_iter().any(|mac| link.mac == Some(mac));
+        let known = link.mac.is_some() && link.mac == *mac || self.gave_mac(link);
+        let proven = bus_address.is_some() || known;
         let named = [&self.name, &self.original].contains(&&link.name);
         let marked = self.name != self.original && link.altnames.contains(&self.original);
         same && (marked || named && proven)
+    }
+
+    /// Whether a device has an Ethernet address that it was given.
+    pub(super) fn gave_mac(&self, link: &Link) -> bool {
+        link.mac.is_some() && self.given.iter().any(|given| given.mac == link.mac)
+    }
+
+    /// Whether a device has an MTU that it was given.
+    pub(super) fn gave_mtu(&self, link: &Link) -> bool {
+        self.given.iter().any(|given| given.mtu == Some(link.mtu))
+    }
+
+    /// It is about to be given settings.
+    pub(super) fn give(&mut self, settings: Settings) {
+        if !self.given.contains(&settings) {
+            self.given.push(settings);
+        }
     }
 
     /// It lives in another namespace than it comes from.
@@ -278,8 +301,10 @@ mod tests {
             up: true,
             mtu: 1500,
             addresses: Vec::new(),
-            given_mac,
-            given_mtu: None,
+            given: vec![Settings {
+                mac: given_mac,
+                mtu: None,
+            }],
             vlan_parse: Vec::new(),
         }
     }

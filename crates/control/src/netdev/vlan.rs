@@ -10,7 +10,6 @@ use std::path::Path;
 use kernel::ethtool::{Ethtool, Feature};
 
 use super::{Devices, Record};
-use crate::config::wanted::Interface;
 use crate::facts::Link;
 
 /// The features by which a device takes VLAN tags (C-tags, S-tags) out of the frames that it
@@ -24,14 +23,14 @@ impl Devices {
     /// # Errors
     /// NotFound: the device is gone by now; Unsupported: it cannot do without the offload;
     /// ResourceBusy: another router uses it; PermissionDenied.
-    pub fn keep_vlan_tags(&mut self, wanted: &Interface, link: &Link) -> io::Result<()> {
+    pub fn keep_vlan_tags(&mut self, link: &Link) -> io::Result<()> {
         let mut ethtool = self.ethtool(self.netns.as_deref())?;
         let features = ethtool.features(link.index).map_err(gone(link))?;
         let features = changeable(link, features)?;
         if features.is_empty() {
             return Ok(());
         }
-        self.note_vlan_parse(wanted, link, &features)?;
+        self.note_vlan_parse(link, &features)?;
         let refused = ethtool.set_features(link.index, &features, false);
         match refused.map_err(gone(link))?.first() {
             Some(feature) => Err(needed(link, feature)),
@@ -39,28 +38,16 @@ impl Devices {
         }
     }
 
-    /// Writes down what is about to be switched off, in a new note if there is none about the
-    /// device.
-    fn note_vlan_parse(
-        &mut self,
-        wanted: &Interface,
-        link: &Link,
-        features: &[String],
-    ) -> io::Result<()> {
-        let ours = |record: &Record| record.netns == self.netns && record.is_about(link);
-        if let Some(note) = self.held.iter_mut().find(|note| ours(&note.record)) {
-            let mut record = note.record.clone();
-            record.vlan_parse.extend_from_slice(features);
-            record.vlan_parse.sort();
-            record.vlan_parse.dedup();
-            return note.replace(record);
-        }
-        self.clear(&link.name)?;
-        let addresses = self.open(self.netns.as_deref())?.addresses(link.index)?;
-        let mut record = self.record(self.netns.clone(), link, addresses, wanted);
-        record.vlan_parse = features.to_vec();
-        self.held.push(self.notes.write(record)?);
-        Ok(())
+    /// Writes down what is about to be switched off.
+    fn note_vlan_parse(&mut self, link: &Link, features: &[String]) -> io::Result<()> {
+        let not_prepared = || io::Error::other(format!("{} was not prepared", link.name));
+        let at = self.held_of(&link.name).ok_or_else(not_prepared)?;
+        let note = &mut self.held[at];
+        let mut record = note.record.clone();
+        record.vlan_parse.extend_from_slice(features);
+        record.vlan_parse.sort();
+        record.vlan_parse.dedup();
+        note.replace(record)
     }
 
     /// Switches on again what was switched off about a device, which is in the namespace `place`

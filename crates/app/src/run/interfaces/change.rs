@@ -122,6 +122,20 @@ impl Interfaces {
         })
     }
 
+    /// Writes down what the device of an interface is about to be given: Ethernet address, MTU in
+    /// bytes.
+    ///
+    /// # Errors
+    /// It cannot be written down.
+    pub fn note(&mut self, name: &str, mac: Option<Mac>, mtu: Option<u16>) -> Result<(), String> {
+        let slot = self.slots.iter().find(|slot| slot.config.name == name);
+        let Some(open) = slot.and_then(Slot::open) else {
+            return Ok(());
+        };
+        let noted = self.opener.note(&open.netdev, mac, mtu);
+        noted.map_err(|error| format!("cannot write down what {} is like: {error}", open.netdev))
+    }
+
     /// Ends the port of an interface, and puts its device back. If that cannot be, the interface is
     /// opened again.
     fn close_one(&mut self, at: usize, routing: &mut Routing) -> Result<(), String> {
@@ -153,10 +167,7 @@ impl Interfaces {
         } = *open;
         drop((port, tap));
         workers::take_back(&mut routing.router, &ids, queues);
-        let Some(found) = &slot.found else {
-            return Ok(());
-        };
-        if let Err(error) = self.opener.release(&slot.config, &netdev, found) {
+        if let Err(error) = self.opener.release(&netdev) {
             self.open_if_it_can_be(at, routing);
             return Err(format!("cannot put {netdev} back as it was: {error}"));
         }

@@ -126,7 +126,7 @@ impl Interfaces {
         let id = slot.ids.port;
         match self.opener.open(&slot.config, id, routing.router.pool()) {
             Ok(open) => {
-                slot.find(&open.found);
+                slot.found = open.found.clone();
                 self.put_to_work(index, Box::new(open), routing);
             }
             Err(OpenError::NotThere(what)) => {

@@ -11,7 +11,7 @@ use tracing::warn;
 use ::io::{af_xdp, memif, tap};
 use control::config::{self, Mode, PortKind, Role, Wanted, wanted};
 use control::facts::Link;
-use control::netdev::{self, Devices, Record};
+use control::netdev::{self, Devices, Kept, Record};
 use control::netlink::Requests;
 use graph::{Pool, PortCounters};
 use kernel::netns::within;
@@ -32,7 +32,7 @@ pub struct OpenInterface {
     pub netdev: String,
     /// Its index.
     pub ifindex: u32,
-    /// A network device as it was before anything was changed about it but its name and place.
+    /// A network device as it was before anything was changed about it.
     pub found: Option<Link>,
     /// Queues of port and tap, all in all.
     pub queues: usize,
@@ -143,7 +143,7 @@ impl Opener {
         let link = self.devices.prepare(config).map_err(there)?;
         let opened = self.prepared(config, &link, id, pool);
         if opened.is_err()
-            && let Err(error) = self.undo(config, &link)
+            && let Err(error) = self.undo(&link)
         {
             let name = &link.name;
             warn!("cannot put {name} back as it was: {error} (parshall cleanup tries again)");
@@ -180,7 +180,7 @@ impl Opener {
         id: InterfaceId,
         pool: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
-        self.devices.keep_vlan_tags(config, link).map_err(there)?;
+        self.devices.keep_vlan_tags(link).map_err(there)?;
         let missing = || OpenError::Setup(io::Error::other("no XDP programs were loaded"));
         let programs = self.programs.as_ref().ok_or_else(missing)?;
         // The settings first: a program may make the driver refuse some.
@@ -203,15 +203,15 @@ impl Opener {
             tap: None,
             ifindex: link.index,
             netdev: link.name.clone(),
-            found: Some(link.clone()),
+            found: Some(self.devices.before(link)),
         })
     }
 
     /// Puts back what was done to a device that could not be opened, addresses too.
-    fn undo(&mut self, config: &wanted::Interface, found: &Link) -> io::Result<()> {
+    fn undo(&mut self, link: &Link) -> io::Result<()> {
         let mut requests = Requests::open(self.netns.as_deref())?;
-        let taken = netdev::take_addresses(&mut requests, found.index, &[]);
-        self.release(config, &found.name, found).and(taken)
+        let taken = netdev::take_addresses(&mut requests, link.index, &[]);
+        self.release(&link.name).and(taken)
     }
 
     /// Makes again what somebody has deleted of an interface without a device: its tap, or the tap
@@ -271,36 +271,16 @@ impl Opener {
     ///
     /// # Errors
     /// What the kernel reports.
-    pub fn release(
-        &mut self,
-        config: &wanted::Interface,
-        device: &str,
-        found: &Link,
-    ) -> io::Result<()> {
-        // Its name and place matter more: it gets them back whether this works or not.
-        let settings = self.put_back(config, found);
-        self.devices.release(device).and(settings)
+    pub fn release(&mut self, device: &str) -> io::Result<()> {
+        self.devices.release(device)
     }
 
-    fn put_back(&self, config: &wanted::Interface, found: &Link) -> io::Result<()> {
-        let mut requests = Requests::open(self.netns.as_deref())?;
-        let links = requests.links()?;
-        let Some(now) = links.iter().find(|link| link.index == found.index) else {
-            return Ok(());
-        };
-        if let Some(mac) = found
-            .mac
-            .filter(|_| now.mac == config.mac && now.mac != found.mac)
-        {
-            requests.set_mac(now.index, mac)?;
-        }
-        if config.mtu.map(u32::from) == Some(now.mtu) && now.mtu != found.mtu {
-            requests.set_mtu(now.index, found.mtu)?;
-        }
-        if now.admin_up != found.admin_up {
-            requests.set_up(now.index, found.admin_up)?;
-        }
-        Ok(())
+    /// Writes down what a device is about to be given: Ethernet address, MTU in bytes.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn note(&mut self, device: &str, mac: Option<Mac>, mtu: Option<u16>) -> io::Result<()> {
+        self.devices.note(device, mac, mtu.map(u32::from))
     }
 
     /// Undoes what routers that died have done to devices, where it is not wanted of an interface.
@@ -310,7 +290,7 @@ impl Opener {
 
     /// Undoes what was done to devices.
     pub fn restore(&mut self) {
-        report(self.devices.restore());
+        report(self.devices.restore(Kept::Settings));
     }
 }
 

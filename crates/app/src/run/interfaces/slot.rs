@@ -106,15 +106,6 @@ impl Slot {
         }
     }
 
-    /// Takes note of what its device was like before it was changed, unless that is known already.
-    pub fn find(&mut self, device: &Option<Link>) {
-        let known = self.found.as_ref().map(|link| link.index);
-        let other = |link: &&Link| known != Some(link.index);
-        if let Some(link) = device.as_ref().filter(other) {
-            self.found = Some(link.clone());
-        }
-    }
-
     /// Claims a device that will be opened as it is, before the kernel's routes come, so that these
     /// are translated only once.
     pub fn reserve(&mut self, link: u32, routing: &mut Routing) {

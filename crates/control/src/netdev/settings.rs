@@ -1,0 +1,135 @@
+//! Ethernet address, MTU and state of devices, and how they were before.
+
+use std::io;
+
+use router::change::Mac;
+
+use super::note::{Note, Settings};
+use super::{Devices, Record};
+use crate::config::wanted::Interface;
+use crate::facts::Link;
+use crate::netlink::Requests;
+
+/// What a device keeps when it is put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// Its settings, if it stays in its namespace.
+    Settings,
+    /// Nothing: it is as it was.
+    Nothing,
+}
+
+impl Settings {
+    /// Those that are wanted of an interface.
+    pub fn of(wanted: &Interface) -> Self {
+        Settings {
+            mac: wanted.mac,
+            mtu: wanted.mtu.map(u32::from),
+        }
+    }
+}
+
+impl Record {
+    /// What to write down about a device that a predecessor has prepared, before it is given what is
+    /// wanted. A setting that no router gave it is its own by now.
+    pub(super) fn adopted(&self, link: &Link, wanted: &Interface) -> Record {
+        let mut record = self.clone();
+        record.router = std::process::id();
+        if !record.gave_mac(link) {
+            record.identity.mac = link.mac;
+        }
+        if !record.gave_mtu(link) {
+            record.mtu = link.mtu;
+        }
+        record.give(Settings::of(wanted));
+        record
+    }
+}
+
+impl Devices {
+    /// Writes down what a device that was [prepared](Self::prepare) is about to be given: Ethernet
+    /// address, MTU in bytes. `None`: it keeps what it has.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn note(&mut self, device: &str, mac: Option<Mac>, mtu: Option<u32>) -> io::Result<()> {
+        let Some(at) = self.held_of(device) else {
+            return Ok(());
+        };
+        let note = &mut self.held[at];
+        let mut record = note.record.clone();
+        record.give(Settings { mac, mtu });
+        note.replace(record)
+    }
+
+    /// A device that was [prepared](Self::prepare) as it was before.
+    pub fn before(&self, link: &Link) -> Link {
+        let Some(at) = self.held_of(&link.name) else {
+            return link.clone();
+        };
+        let record = &self.held[at].record;
+        Link {
+            mac: record.identity.mac,
+            mtu: record.mtu,
+            admin_up: record.up,
+            ..link.clone()
+        }
+    }
+
+    /// Which of the notes that we hold is about a device, by its name.
+    pub(super) fn held_of(&self, device: &str) -> Option<usize> {
+        let ours = |note: &Note| note.record.netns == self.netns;
+        let named = |note: &Note| ours(note) && note.record.name == device;
+        // Somebody else may have renamed it.
+        let is_it = |note: &Note| {
+            let link = self.prepared(&note.record);
+            ours(note) && link.is_some_and(|link| link.name == device)
+        };
+        let by_name = self.held.iter().position(named);
+        by_name.or_else(|| self.held.iter().position(is_it))
+    }
+
+    /// Gives a device its own Ethernet address and MTU back where a predecessor gave it others and
+    /// none is wanted now.
+    pub(super) fn unset(
+        &self,
+        record: &Record,
+        link: Link,
+        wanted: &Interface,
+    ) -> io::Result<Link> {
+        let mut there = self.open(self.netns.as_deref())?;
+        if wanted.mac.is_none() {
+            put_mac_back(&mut there, &link, record)?;
+        }
+        if wanted.mtu.is_none() {
+            put_mtu_back(&mut there, &link, record)?;
+        }
+        there.link_named(&link.name)
+    }
+}
+
+/// Gives a device its Ethernet address, MTU and state back. What somebody else has given it since
+/// stays.
+pub(super) fn put_back(there: &mut Requests, link: &Link, record: &Record) -> io::Result<()> {
+    put_mac_back(there, link, record)?;
+    put_mtu_back(there, link, record)?;
+    match link.admin_up == record.up {
+        true => Ok(()),
+        false => there.set_up(link.index, record.up),
+    }
+}
+
+fn put_mac_back(there: &mut Requests, link: &Link, record: &Record) -> io::Result<()> {
+    let before = record.identity.mac.filter(|_| record.gave_mac(link));
+    match before.filter(|mac| link.mac != Some(*mac)) {
+        Some(mac) => there.set_mac(link.index, mac),
+        None => Ok(()),
+    }
+}
+
+fn put_mtu_back(there: &mut Requests, link: &Link, record: &Record) -> io::Result<()> {
+    match record.gave_mtu(link) && link.mtu != record.mtu {
+        true => there.set_mtu(link.index, record.mtu),
+        false => Ok(()),
+    }
+}
