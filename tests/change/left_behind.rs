@@ -185,6 +185,90 @@ fn a_sudden_end_at_any_step_is_put_back() {
     drop((router, netns, alone));
 }
 
+/// A file that the machine refuses is not used, and leaves nothing behind.
+#[test]
+fn a_start_that_the_machine_refuses_is_one_with_the_last_good_configuration() {
+    const NAME: &str = "a_start_that_the_machine_refuses";
+    if skipped(NAME, &["ip"]) || testbed::lacks(NAME, (6, 2), "sets devices down to rename them") {
+        return;
+    }
+    let alone = alone();
+    let netns = Netns::create("router").expect("root makes namespaces");
+    spare_links(&netns);
+    netns
+        .ip("link add taken type veth peer name other")
+        .expect("a name that is taken");
+    netns
+        .sh("echo 1 > /proc/sys/net/ipv6/conf/other/disable_ipv6")
+        .expect("a setting");
+    let good = "interfaces: { x0: { mtu: 1400, addresses: [ 10.9.0.1/24 ] } }\n";
+    let mut router = Router::start(&netns, good);
+    let before = state(&netns);
+    let x1 = "x1: { mac: 02:00:00:00:03:01, mtu: 1300, addresses: [ 10.10.0.1/24 ] }";
+    let x0 = "x0: { lcp: y0, mtu: 1300, addresses: [ 10.9.0.2/24 ] }";
+    for (rest, why) in [
+        (
+            ", other: { addresses: [ '2001:db8:7::1/64' ] } }\n",
+            "cannot set address 2001:db8:7::1/64",
+        ),
+        (
+            ", other: { lcp: taken } }\n",
+            "cannot make other into taken",
+        ),
+        (
+            " }\nnetns: /run/netns/missing\n",
+            "no network namespace /run/netns/missing",
+        ),
+        (
+            " }\nworkers: { cpus: [ 4000 ] }\n",
+            "there is no processor 4000",
+        ),
+    ] {
+        // In good order or without warning: the file wins if it can, and is not used else.
+        for kill in [false, true] {
+            match kill {
+                true => router.process.kill(),
+                false => drop(router.process.stop().expect("it stops")),
+            }
+            let bad = format!("interfaces: {{ {x0}, {x1}{rest}");
+            std::fs::write(router.file(), &bad).expect("root may write to /run");
+            router.relaunch(&netns);
+            router.wait();
+            assert_eq!(state(&netns), before, "{bad}");
+            let shown = router.show_text(&["warnings"]);
+            for said in [shown, router.process.log()] {
+                assert!(said.contains(why), "{said}");
+                let last = "cannot be used: starting with the last good configuration, number 1";
+                assert!(said.contains(last), "{said}");
+            }
+            let history = router.ask(&["history"]).expect("it is there");
+            assert_eq!(history.lines().count(), 1, "{history}");
+        }
+    }
+    // Once something is applied, that is in force.
+    std::fs::write(router.file(), "interfaces: {}\n").expect("root may write to /run");
+    let file = router.file().display().to_string();
+    router.ask(&["apply", "-c", &file]).expect("applied");
+    let gone = || !router.show_text(&["warnings"]).contains("cannot be used");
+    assert!(
+        until(patience(), gone),
+        "{}",
+        router.show_text(&["warnings"])
+    );
+    // Without a good one it does not run.
+    router.process.kill();
+    std::fs::remove_dir_all(router.file().with_extension("state")).expect("removed");
+    std::fs::write(router.file(), "interfaces: { x0: { lcp: taken } }\n").expect("written");
+    router.relaunch(&netns);
+    let ended = router.process.wait(patience()).expect("it ends");
+    let log = router.process.log();
+    assert!(
+        !ended.success() && log.contains("cannot make x0 into taken"),
+        "{log}"
+    );
+    drop((router, netns, alone));
+}
+
 /// What the service runs before the router: words for `parshall`.
 fn before_the_start() -> impl Iterator<Item = &'static str> {
     let unit = include_str!("../../dist/parshall.service");

@@ -240,7 +240,22 @@ impl Daemon {
     }
 
     /// Ends workers and ports, and undoes what was done to devices.
-    pub fn stop(&mut self) {
+    pub fn stop(mut self) {
+        self.halt();
+        self.interfaces.close();
+        if let Err(e) = self.marks.settle() {
+            warn!("parshall cleanup will remove the router's addresses and routes: {e}");
+        }
+    }
+
+    /// Ends workers and ports, and leaves the kernel as it is: the next one goes on from there, as
+    /// after a sudden end.
+    pub fn leave(mut self) {
+        self.halt();
+        self.interfaces.leave();
+    }
+
+    fn halt(&mut self) {
         // The programs first: from then on the kernel gets every packet.
         self.interfaces.detach();
         let router = &mut self.routing.router;
@@ -248,10 +263,6 @@ impl Daemon {
             worker.stop();
         }
         drop(router.collect());
-        self.interfaces.close();
-        if let Err(e) = self.marks.settle() {
-            warn!("parshall cleanup will remove the router's addresses and routes: {e}");
-        }
     }
 }
 

@@ -19,6 +19,7 @@ mod transaction;
 mod warnings;
 mod workers;
 
+use std::error::Error;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -29,7 +30,7 @@ use tracing::{error, info};
 
 use control::config::Wanted;
 use control::facts::Batch;
-use control::history::Transactions;
+use control::history::{Started, Transactions};
 
 use answer::{Ask, Asker};
 use daemon::Daemon;
@@ -78,18 +79,39 @@ const TICK: Duration = Duration::from_millis(10);
 impl Run {
     /// Runs until it is told to stop.
     pub fn run(self) -> crate::Outcome {
-        let state = self
-            .state
-            .unwrap_or_else(|| transaction::state(&self.config));
-        let (mut transactions, mut config) = transaction::start(&self.config, &state)?;
-        if let Some(socket) = self.socket {
-            config.control.socket = socket;
-        }
+        let state = self.state.clone();
+        let state = state.unwrap_or_else(|| transaction::state(&self.config));
+        let mut started = transaction::start(&self.config, &state)?;
         logging();
         if !rustix::process::geteuid().is_root() {
             return Err(
                 "run: needs root (raw sockets, XDP): start it with sudo or as a service".into(),
             );
+        }
+        let instead = started.instead.take();
+        match (self.attempt(started, instead.is_some()), instead) {
+            (Err(why), Some(last)) => {
+                let last = last.because(&why.to_string());
+                transaction::tell(&last);
+                self.attempt(last, false)?
+            }
+            (ended, _) => ended?,
+        }
+    }
+
+    /// Runs with a configuration until it is told to stop. How it ended.
+    ///
+    /// # Errors
+    /// Why it did not come up. If another attempt is to follow, the kernel is left for it as it is.
+    fn attempt(&self, started: Started, another: bool) -> Result<crate::Outcome, Box<dyn Error>> {
+        let Started {
+            mut transactions,
+            wanted: mut config,
+            refused,
+            ..
+        } = started;
+        if let Some(socket) = &self.socket {
+            config.control.socket.clone_from(socket);
         }
         on_this_machine(&config)?;
         let (sender, messages) = sync_channel(DEPTH);
@@ -97,13 +119,23 @@ impl Run {
         let server = control::api::Server::start(&config.control, Asker::new(sender.clone()))?;
         let mut daemon = Daemon::start(config, sender)?;
         daemon.steps_left = self.end_after_steps;
-        let outcome = serve(&mut daemon, &mut transactions, messages);
+        daemon.warnings.refused = refused;
+        let mut up = false;
+        let outcome = serve(&mut daemon, &mut transactions, messages, &mut up);
         if outcome.is_ok() {
             info!("stopping");
         }
         drop(server);
-        daemon.stop();
-        outcome
+        match outcome {
+            Err(why) if another && !up => {
+                daemon.leave();
+                Err(why)
+            }
+            outcome => {
+                daemon.stop();
+                Ok(outcome)
+            }
+        }
     }
 }
 
@@ -122,14 +154,15 @@ fn on_this_machine(config: &Wanted) -> crate::Outcome {
     Ok(())
 }
 
-/// Serves until the end. The channel is dropped here, which releases whoever waits for room in it.
+/// Serves until the end, and says whether the router came `up`. The channel is dropped here, which
+/// releases whoever waits for room in it.
 fn serve(
     daemon: &mut Daemon,
     transactions: &mut Transactions,
     messages: Receiver<Message>,
+    up: &mut bool,
 ) -> crate::Outcome {
     let mut tick = Instant::now() + TICK;
-    let mut open = false;
     loop {
         match messages.recv_timeout(tick.saturating_duration_since(Instant::now())) {
             Ok(Message::Kernel(batch)) => daemon.kernel(batch),
@@ -139,11 +172,11 @@ fn serve(
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
-        if !open && daemon.routing.translator.synced() {
-            open = true;
+        if !*up && daemon.routing.translator.synced() {
             let seconds = daemon.routing.router.started().elapsed().as_secs_f64();
             info!("the kernel's tables are here after {seconds:.3} s");
             daemon.open_all()?;
+            *up = true;
             transaction::started(transactions);
             ready();
         }

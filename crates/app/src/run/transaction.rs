@@ -10,8 +10,7 @@ use tracing::{error, info, warn};
 
 use control::api::{Output, Request};
 use control::cli::{Command, Verb};
-use control::config::Wanted;
-use control::history::{self, Outcome, Proposal, Transactions, Who};
+use control::history::{self, Outcome, Proposal, Started, Transactions, Who};
 
 use super::daemon::Daemon;
 use super::foreign;
@@ -23,15 +22,21 @@ use crate::output::{self, Told};
 ///
 /// # Errors
 /// [`Told`]: what is wrong with the file has been said, and there is nothing to use in its place.
-pub fn start(file: &Path, state: &Path) -> Result<(Transactions, Wanted), Told> {
+pub fn start(file: &Path, state: &Path) -> Result<Started, Told> {
     let started =
         history::start(file, state).map_err(|problems| configuration::refuse(&problems))?;
+    tell(&started);
+    Ok(started)
+}
+
+/// Says what the operator should know of what the router begins with.
+pub fn tell(started: &Started) {
     let colour = std::io::stderr().is_terminal();
     output::tell(&started.warnings.report(colour));
-    for note in started.notes {
-        output::tell(&format!("parshall: {note}\n"));
+    let refused = started.refused.iter().flat_map(|why| why.lines());
+    for line in started.notes.iter().map(String::as_str).chain(refused) {
+        output::tell(&format!("parshall: {line}\n"));
     }
-    Ok((started.transactions, started.wanted))
 }
 
 /// Where the history of the router with this file is kept unless said otherwise: below
@@ -71,7 +76,10 @@ pub fn tick(transactions: &mut Transactions, daemon: &mut Daemon, now: Instant) 
 /// Applies the file again (SIGHUP).
 pub fn reload(transactions: &mut Transactions, daemon: &mut Daemon) {
     match transactions.reload(daemon) {
-        Ok(outcome) => info!("SIGHUP: {}", said(&outcome)),
+        Ok(outcome) => {
+            daemon.warnings.refused = None;
+            info!("SIGHUP: {}", said(&outcome));
+        }
         Err(why) => {
             for line in why.lines() {
                 error!("SIGHUP: nothing is changed: {line}");
@@ -128,6 +136,7 @@ pub fn answer(
             };
             let outcome = transactions.apply(daemon, proposal);
             let outcome = outcome.inspect_err(|why| refused(why, who))?;
+            daemon.warnings.refused = None;
             Ok(applied(&outcome, who, json))
         }
         Verb::Rollback => {

@@ -1,4 +1,5 @@
-//! What in the kernel's setup is in the way: said when it comes and when it goes, and shown.
+//! What is in the way, in the kernel's setup or of the file: said when it comes and when it goes, and
+//! shown.
 
 use std::fmt;
 use std::path::Path;
@@ -14,6 +15,9 @@ const EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug, Default, Serialize)]
 pub struct Warnings {
     warnings: Vec<String>,
+    /// Why the router began with another configuration than its file has, until one is applied.
+    #[serde(skip)]
+    pub refused: Option<String>,
     #[serde(skip)]
     next: Option<Instant>,
 }
@@ -25,7 +29,9 @@ impl Warnings {
             return;
         }
         self.next = Some(now + EVERY);
-        let found = control::netlink::warnings(netns);
+        let mut found = control::netlink::warnings(netns);
+        let refused = self.refused.iter().flat_map(|why| why.lines());
+        found.extend(refused.map(str::to_owned));
         for new in found.iter().filter(|text| !self.warnings.contains(text)) {
             warn!("{new}");
         }

@@ -2,7 +2,7 @@
 //!
 //! That is what was applied last, unless its file was changed since it was looked at last: whoever
 //! edits the file and restarts the router wants the file. A file that is wrong, or that the router
-//! cannot carry out, is not used.
+//! cannot carry out, is not used; nor is one that the machine turns out to refuse.
 
 use std::path::Path;
 
@@ -22,6 +22,21 @@ pub struct Started {
     pub warnings: Problems,
     /// What the operator should know about where it comes from, a line each.
     pub notes: Vec<String>,
+    /// The file cannot be used, as these lines say, and this is the last good configuration.
+    pub refused: Option<String>,
+    /// The last good configuration, if this is the file and that was another.
+    pub instead: Option<Box<Started>>,
+}
+
+impl Started {
+    /// Takes note of why the file is not used.
+    #[must_use]
+    pub fn because(mut self, why: &str) -> Started {
+        let said = self.refused.take().into_iter();
+        let lines: Vec<_> = why.lines().map(str::to_owned).chain(said).collect();
+        self.refused = Some(lines.join("\n"));
+        self
+    }
 }
 
 /// A configuration that can be carried out.
@@ -55,40 +70,47 @@ pub fn start(file: &Path, directory: &Path) -> Result<Started, Problems> {
     let from_file = Checked::load(file).and_then(Good::new);
     let last = last_good(&store, &mut notes);
     let name = file.display();
-    let (good, is_file) = match (from_file, last) {
-        (Err(problems), None) => return Err(problems),
-        (Err(problems), Some((entry, last))) => {
-            notes.extend(problems.to_string().lines().map(str::to_owned));
-            notes.push(format!(
-                "{name} cannot be used: starting with the last good configuration, {}",
-                entry.brief()
-            ));
-            (last, false)
-        }
-        (Ok(file), None) => (file, true),
-        (Ok(file), Some((entry, last))) => {
-            let changed = store.file() != Some(&file.text);
-            if !changed && file.text != last.text {
+    let start = |good: Good, text: Option<String>, notes| Started {
+        wanted: good.wanted,
+        warnings: good.checked.warnings,
+        notes,
+        refused: None,
+        instead: None,
+        transactions: Transactions::new(Store::open(directory), file, good.checked.config, text),
+    };
+    let from_history = |entry: &Entry, last: Good| Started {
+        refused: Some(format!(
+            "{name} cannot be used: starting with the last good configuration, {}",
+            entry.brief()
+        )),
+        ..start(last, None, Vec::new())
+    };
+    match (from_file, last) {
+        (Err(problems), None) => Err(problems),
+        (Err(problems), Some((entry, last))) => Ok(Started {
+            notes,
+            ..from_history(&entry, last).because(&problems.to_string())
+        }),
+        (Ok(good), Some((entry, last))) if store.file() == Some(&good.text) => {
+            if good.text != last.text {
                 notes.push(format!(
                     "starting with what was applied last, {}, not with {name}; \
                      `parshall apply -c {name}` takes the file",
                     entry.brief()
                 ));
             }
-            (if changed { file } else { last }, changed)
+            Ok(start(last, None, notes))
         }
-    };
-    let Good {
-        checked,
-        wanted,
-        text,
-    } = good;
-    Ok(Started {
-        wanted,
-        warnings: checked.warnings,
-        notes,
-        transactions: Transactions::new(store, file, checked.config, is_file.then_some(text)),
-    })
+        (Ok(good), last) => {
+            let text = good.text.clone();
+            let last = last.filter(|(_, last)| last.text != text);
+            let instead = last.map(|(entry, last)| Box::new(from_history(&entry, last)));
+            Ok(Started {
+                instead,
+                ..start(good, Some(text), notes)
+            })
+        }
+    }
 }
 
 /// The newest configuration that was in force and can be again.

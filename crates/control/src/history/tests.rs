@@ -79,9 +79,11 @@ impl Place {
 
     /// A router that is up.
     fn start(&self) -> (Transactions, Model, Vec<String>) {
-        let mut started = self
-            .try_to_start()
-            .expect("there is something to start with");
+        let started = self.try_to_start();
+        self.up(started.expect("there is something to start with"))
+    }
+
+    fn up(&self, mut started: Started) -> (Transactions, Model, Vec<String>) {
         let model = Model::new(started.transactions.running());
         started.transactions.started().expect("there is room");
         (started.transactions, model, started.notes)
@@ -409,18 +411,32 @@ fn a_broken_file_is_not_used() {
     drop(place.start());
     for wrong in [WRONG, "interfaces: [", "sflow: {}\n"] {
         place.edit(wrong);
-        let (router, _, notes) = place.start();
-        assert_eq!(*router.running(), config(A));
-        assert!(notes[0].contains("router.yaml:1:"), "{notes:?}");
+        let started = place.try_to_start().expect("there is the last good one");
+        let refused = started.refused.clone().unwrap_or_default();
+        assert!(refused.contains("router.yaml:1:"), "{refused}");
         assert!(
-            notes[1].contains("last good configuration, number 1 of 2"),
-            "{notes:?}"
+            refused.contains("last good configuration, number 1 of 2"),
+            "{refused}"
         );
+        assert_eq!(*place.up(started).0.running(), config(A));
     }
     fs::remove_file(&place.file).expect("it was there");
     assert_eq!(*place.start().0.running(), config(A));
     place.edit(C);
+    // One that the machine refuses is tried at each start, as the file is not known to be good.
+    for _ in 0..2 {
+        let started = place.try_to_start().expect("the file is good");
+        assert_eq!(*started.transactions.running(), config(C));
+        let last = started.instead.expect("there is another").because("no MTU");
+        let refused = last.refused.clone().unwrap_or_default();
+        let (why, what) = refused.split_once('\n').expect("two lines");
+        assert_eq!(why, "no MTU");
+        assert!(what.contains("configuration, number 1 of 2"), "{refused}");
+        assert_eq!(*place.up(last).0.running(), config(A));
+    }
     assert_eq!(*place.start().0.running(), config(C));
+    let again = place.try_to_start().expect("the file is good");
+    assert!(again.instead.is_none() && again.refused.is_none());
 }
 
 #[test]
