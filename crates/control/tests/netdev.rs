@@ -125,6 +125,38 @@ fn a_device_that_stays_gets_its_name_back() {
     }
 }
 
+/// The kernel gives the inode number of a namespace that has ended to a later one, which may have a
+/// device of the same name, kind and Ethernet address.
+#[test]
+fn a_note_of_a_namespace_that_is_gone_is_removed_and_not_applied() {
+    let test = "a_note_of_a_namespace_that_is_gone_is_removed_and_not_applied";
+    let Some(home) = home(test) else { return };
+    for (known, other) in [("cookie", "7"), ("boot", "\"of another time\"")] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let devices = || Devices::new(Some(&home.path()), None, directory.path());
+        let died = devices().prepare(&interface("ether0: {}"));
+        died.expect("prepared");
+        let entries = std::fs::read_dir(directory.path()).expect("a directory");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let note = paths.last().expect("a note");
+        let text = std::fs::read_to_string(&note).expect("a text");
+        let line = text
+            .lines()
+            .find(|line| line.contains(&format!("\"{known}\":")));
+        let line = line.unwrap_or_else(|| panic!("{known}: {text}"));
+        let written = text.replace(line, &format!("\"{known}\": {other},"));
+        std::fs::write(&note, written).expect("written");
+
+        home.ip("link set ether0 down");
+        let mut next = devices();
+        assert!(next.take_over().is_empty());
+        assert_eq!(next.restore(Kept::Nothing).len(), 0, "{known}");
+        shows(&home.ip("link show ether0"), &["state DOWN"]);
+        assert!(is_empty(&directory), "{known}");
+        home.ip("link set ether0 up");
+    }
+}
+
 /// A router that died between its note and the renaming.
 #[test]
 fn a_device_that_was_not_renamed_yet_is_renamed_by_the_next() {

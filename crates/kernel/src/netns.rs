@@ -3,17 +3,21 @@
 
 use std::fs::{self, DirEntry, File, Metadata};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
 use rustix::mount::{UnmountFlags, unmount};
+use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 /// The file of the calling thread's namespace.
 pub const OWN: &str = "/proc/thread-self/ns/net";
+
+/// The option of a socket that has the cookie of its namespace (asm-generic/socket.h).
+const SO_NETNS_COOKIE: libc::c_int = 71;
 
 /// Runs `work` in the network namespace of the file `path` (as under /run/netns; `None`: the
 /// present one), on a thread of its own. A panic continues in the caller.
@@ -48,6 +52,33 @@ pub fn enter_new() -> io::Result<()> {
     // asked for.
     let done = unsafe { unshare_unsafe(UnshareFlags::NEWNET) };
     Ok(done?)
+}
+
+/// The cookie of the namespace of the file `path` (`None`: the calling thread's). Until the machine
+/// restarts, no other namespace gets it, unlike its inode number.
+///
+/// # Errors
+/// As [`within`]; ENOPROTOOPT: Linux before 5.14.
+pub fn cookie(path: Option<&Path>) -> io::Result<u64> {
+    within(path, || {
+        let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
+        let mut cookie = 0_u64;
+        let mut length = size_of_val(&cookie) as libc::socklen_t;
+        // SAFETY: the kernel writes no more than `length` bytes, and that is the room at `cookie`.
+        let done = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                SO_NETNS_COOKIE,
+                (&raw mut cookie).cast(),
+                &raw mut length,
+            )
+        };
+        match done {
+            0 => Ok(cookie),
+            _ => Err(io::Error::last_os_error()),
+        }
+    })
 }
 
 /// The processes whose first thread is in the namespace of the file `path`, by number. Those that
@@ -106,6 +137,9 @@ mod tests {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let inside = within(Some(path.as_ref()), || Ok(own()));
         assert_eq!(inside.expect("is entered"), there);
+        let cookies = [None, Some(path.as_ref())].map(|path| cookie(path).expect("has one"));
+        assert_ne!(cookies[0], cookies[1]);
+        assert_eq!(cookies[0], cookie(Some(OWN.as_ref())).expect("has one"));
         assert_eq!(own(), here);
         let missing = within(Some("/run/netns/no-such".as_ref()), || Ok(()));
         assert_eq!(

@@ -17,10 +17,9 @@ mod note;
 mod settings;
 mod vlan;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::net::IpAddr;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use kernel::netns::OWN;
@@ -30,7 +29,7 @@ use crate::config::wanted::Interface;
 use crate::facts::Link;
 use crate::machine::hardware::pci_address;
 use crate::netlink::Requests;
-use note::{Identity, Note, Notes, Settings};
+use note::{Home, Identity, Note, Notes, Settings};
 
 pub use configure::{configure, give_addresses, take_addresses};
 pub use marks::{LOCKS, Marks, clean, sweep};
@@ -52,13 +51,12 @@ impl Devices {
     /// (`None`: they stay). What is changed about them is written down in `directory`, usually
     /// [`NOTES`].
     pub fn new(home: Option<&Path>, netns: Option<&Path>, directory: &Path) -> Self {
-        let id = fs::metadata(home.unwrap_or(Path::new(OWN))).map_or(0, |metadata| metadata.ino());
         Devices {
             home: home.map(Path::to_owned),
             netns: netns.map(Path::to_owned),
             notes: Notes {
                 directory: directory.to_owned(),
-                home: id,
+                home: Home::of(home),
             },
             held: Vec::new(),
         }
@@ -146,7 +144,7 @@ impl Devices {
     ) -> Record {
         Record {
             router: std::process::id(),
-            home: self.notes.home,
+            home: self.notes.home.clone(),
             from,
             netns: self.netns.clone(),
             original: link.name.clone(),

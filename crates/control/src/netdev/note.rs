@@ -13,6 +13,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use kernel::netns::{self, OWN};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -24,13 +25,54 @@ use crate::facts::Link;
 /// Where the notes are.
 pub const NOTES: &str = "/run/parshall/devices";
 
+/// A new one at every start of the machine.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+/// A network namespace, known from all others, also those that are gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Home {
+    /// Its inode number, which the kernel gives again once the namespace has ended.
+    #[serde(rename = "home")]
+    inode: u64,
+    /// Its cookie, which no other has until the machine restarts; `None`: not known.
+    cookie: Option<u64>,
+    /// What the machine calls the time since its start; `None`: not known.
+    boot: Option<String>,
+}
+
+impl Home {
+    /// The namespace of a file (`None`: our own).
+    pub fn of(path: Option<&Path>) -> Self {
+        let metadata = fs::metadata(path.unwrap_or(Path::new(OWN)));
+        Home {
+            inode: metadata.map_or(0, |metadata| metadata.ino()),
+            cookie: netns::cookie(path).ok(),
+            boot: fs::read_to_string(BOOT)
+                .ok()
+                .map(|boot| boot.trim().to_owned()),
+        }
+    }
+
+    /// Whether this namespace has surely ended, given one that has not.
+    fn is_gone(&self, living: &Home) -> bool {
+        differ(&self.boot, &living.boot)
+            || self.inode == living.inode && differ(&self.cookie, &living.cookie)
+    }
+}
+
+/// Whether two values that are known differ.
+fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
+    one.is_some() && other.is_some() && one != other
+}
+
 /// What was changed about a device, and how it was before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// Process number of the router in its own process namespace.
     pub router: u32,
-    /// The router's namespace, by its inode: a router looks after the devices of its own.
-    pub(super) home: u64,
+    /// The router's namespace: a router looks after the devices of its own.
+    #[serde(flatten)]
+    pub(super) home: Home,
     /// The namespace it comes from; `None`: the router's own.
     pub from: Option<PathBuf>,
     /// The namespace it was moved to; `None`: the router's own.
@@ -128,19 +170,35 @@ impl Record {
 #[derive(Debug)]
 pub(super) struct Notes {
     pub directory: PathBuf,
-    pub home: u64,
+    pub home: Home,
 }
 
 impl Notes {
-    /// All that can be read, whoever holds them.
+    /// All that can be read, whoever holds them. Those of namespaces that are gone are removed.
     pub fn read(&self) -> Vec<Record> {
         let entries = fs::read_dir(&self.directory).into_iter().flatten();
         let paths = entries.flatten().map(|entry| entry.path());
         paths
             .filter(|path| path.extension().is_some_and(|e| e == "json"))
             .filter_map(|path| read(&path))
-            .filter(|record| record.home == self.home)
+            .filter(|record| match record.home.is_gone(&self.home) {
+                true => {
+                    self.drop_gone(record);
+                    false
+                }
+                false => record.home.inode == self.home.inode,
+            })
             .collect()
+    }
+
+    /// Removes the note of a namespace that is gone. If it cannot be, the next to read it does.
+    fn drop_gone(&self, record: &Record) {
+        // By now another may be in its place.
+        if let Ok(Some(note)) = self.take(record.clone())
+            && note.record.home.is_gone(&self.home)
+        {
+            let _ = note.forget();
+        }
     }
 
     /// Takes over a note that was [`read`](Self::read); `None` if it is no longer there.
@@ -179,7 +237,7 @@ impl Notes {
             }
             _ => "-".to_owned(),
         };
-        let name = format!("{}{place}{}.json", self.home, record.original);
+        let name = format!("{}{place}{}.json", record.home.inode, record.original);
         self.directory.join(name)
     }
 }
@@ -288,7 +346,7 @@ mod tests {
     fn record(mac: Option<Mac>, given_mac: Option<Mac>) -> Record {
         Record {
             router: 1,
-            home: 1,
+            home: Home::of(None),
             from: None,
             netns: None,
             original: "eth1".into(),
