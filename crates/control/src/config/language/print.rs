@@ -61,7 +61,13 @@ fn tree(value: &Json, of: &Type) -> Node {
 fn key(text: &str, kind: Kind) -> Name {
     let at = Span::default();
     let text = text.to_owned();
-    Name { at, text, kind }
+    let replaced = false;
+    Name {
+        at,
+        text,
+        kind,
+        replaced,
+    }
 }
 
 fn node(value: Value) -> Node {

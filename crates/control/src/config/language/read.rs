@@ -234,13 +234,16 @@ impl Reader<'_> {
         let mut given = Vec::new();
         entries.retain_mut(|(key, value)| {
             let Some(field) = fields.iter().find(|field| field.name == key.text) else {
-                self.unexpected(key, fields);
+                self.unexpected(key, value, fields);
                 return false;
             };
-            given.push(field.name);
             self.path.push(field.name.to_owned());
             let read = self.read(value, field.of);
             self.path.pop();
+            if key.replaced {
+                return false;
+            }
+            given.push(field.name);
             let right = read.is_some();
             object.extend(read.map(|read| (field.name.to_owned(), read)));
             right
@@ -259,14 +262,19 @@ impl Reader<'_> {
         Json::Object(object)
     }
 
-    fn unexpected(&mut self, key: &Name, fields: &[Field]) {
+    /// A field that is unknown. If it is misspelt, its value is held to what is meant.
+    fn unexpected(&mut self, key: &Name, value: &mut Node, fields: &'static [Field]) {
         let names = fields.iter().map(|field| field.name);
-        let help = match nearest(&key.text, names.clone()) {
+        let meant = nearest(&key.text, names.clone());
+        let help = match meant {
             Some(name) => format!("did you mean {name}?"),
             None => format!("known here: {}", names.collect::<Vec<_>>().join(", ")),
         };
         self.path.push(key.text.clone());
         self.wrong(key.at, "Unexpected element", help);
+        if let Some(field) = fields.iter().find(|field| Some(field.name) == meant) {
+            self.read(value, field.of);
+        }
         self.path.pop();
     }
 
@@ -287,6 +295,9 @@ impl Reader<'_> {
             let read = self.read(value, of);
             let read = read.unwrap_or_else(|| Json::Object(Map::new()));
             self.path.pop();
+            if name.replaced {
+                return false;
+            }
             map.insert(name.text.clone(), read);
             true
         });

@@ -109,9 +109,31 @@ fn a_duplicate_key_is_shown_at_both_places() {
         "{report}"
     );
     assert!(report.contains("^^ and here"), "{report}");
-    // The later one is checked further.
+    // The later one is checked further, and of the earlier one what stands in it.
     let text = "interfaces:\n  e0: {}\n  e0: { lcp: X, unnumbered: nobody }\n";
     assert_eq!(errors(text).len(), 3, "{:?}", errors(text));
+}
+
+/// Each mistake hides others: the value that does not count, the field that is not known.
+#[test]
+fn a_mistake_does_not_hide_those_inside() {
+    let first = "{ mtu: 99999, adresses: [ 192.0.2.300/24 ] }";
+    let inside = [
+        "duplicate key e0",
+        "interfaces.e0.mtu: 99999 is greater than 9216",
+        "interfaces.e0.adresses: Unexpected element",
+        "interfaces.e0.adresses.0: '192.0.2.300/24' is not a ip_interface.",
+    ];
+    let map = format!("interfaces:\n  e0: {first}\n  e0: {{}}\n");
+    let section = format!("interfaces: {{ e0: {first} }}\ninterfaces: {{}}\n");
+    let of_section = [&["duplicate key interfaces"], &inside[1..]].concat();
+    let merged = "interfaces:\n  e1: &x\n    mtu: 1\n    mtu: 1500\n  e0:\n    <<: *x\n";
+    let of_merged = ["duplicate key mtu", "interfaces.e1.mtu: 1 is less than 128"];
+    assert_errors(&[
+        (&map, &inside),
+        (&section, &of_section),
+        (merged, &of_merged),
+    ]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Scalars are read as YAML 1.1 has them, since the files were written for a reader that does.
 //! Aliases and merge keys are resolved here. A key that is there twice is a fault; the tree then
-//! has the later of the two.
+//! has both, and the earlier one says that another takes its place.
 
 mod parse;
 mod scalar;
@@ -41,6 +41,8 @@ pub(super) struct Key {
     pub text: String,
     /// What it would be as a value.
     pub kind: Kind,
+    /// The map has it again further down: this value does not count.
+    pub replaced: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

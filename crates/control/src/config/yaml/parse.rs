@@ -198,6 +198,7 @@ impl Tree {
         let key = Key {
             at: of.at,
             kind: kind(&of.value),
+            replaced: false,
             text: match of.value {
                 Value::Null => "null".into(),
                 _ => of.to_string(),
@@ -207,27 +208,22 @@ impl Tree {
         Ok(())
     }
 
-    /// The entries of a map: of a key that is there twice the later one, of merged maps what the
-    /// map does not have itself.
+    /// The entries of a map, and of merged maps what the map does not have itself.
     fn merge(&mut self, entries: Vec<(Key, Node)>, merged: Vec<Node>) -> Vec<(Key, Node)> {
         let mut whole: Vec<(Key, Node)> = Vec::with_capacity(entries.len());
         let mut places: HashMap<String, usize> = HashMap::new();
         for (key, node) in entries {
-            match places.get(&key.text) {
-                Some(&place) => {
-                    self.faults.push(Fault {
-                        at: key.at,
-                        message: format!("duplicate key {}", key.text),
-                        help: "remove one of the two, or put what is in them together",
-                        also: Some(whole[place].0.at),
-                    });
-                    whole[place] = (key, node);
-                }
-                None => {
-                    places.insert(key.text.clone(), whole.len());
-                    whole.push((key, node));
-                }
+            if let Some(place) = places.insert(key.text.clone(), whole.len()) {
+                let earlier = &mut whole[place].0;
+                earlier.replaced = true;
+                self.faults.push(Fault {
+                    at: key.at,
+                    message: format!("duplicate key {}", key.text),
+                    help: "remove one of the two, or put what is in them together",
+                    also: Some(earlier.at),
+                });
             }
+            whole.push((key, node));
         }
         for node in merged {
             let at = node.at;
@@ -246,7 +242,7 @@ impl Tree {
                     continue;
                 };
                 for (key, node) in entries {
-                    if !places.contains_key(&key.text) {
+                    if !key.replaced && !places.contains_key(&key.text) {
                         places.insert(key.text.clone(), whole.len());
                         whole.push((key, node));
                     }

@@ -137,7 +137,13 @@ mod tests {
     fn key(text: &str, kind: Kind) -> Key {
         let at = Span::default();
         let text = text.to_owned();
-        Key { at, text, kind }
+        let replaced = false;
+        Key {
+            at,
+            text,
+            kind,
+            replaced,
+        }
     }
 
     /// The tree without places, to compare.
