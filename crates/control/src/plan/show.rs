@@ -54,7 +54,10 @@ pub struct FieldChange {
     pub after: Option<String>,
 }
 
-/// Values by field.
+/// The field whose value is nobody's business.
+const SECRET: &str = "port memif secret";
+
+/// Values by field; that of [`SECRET`] as it is.
 type Fields = BTreeMap<String, String>;
 
 /// What changes from one set of items to another.
@@ -93,15 +96,27 @@ fn fields(old: &Fields, new: &Fields) -> Vec<FieldChange> {
     let mut names: Vec<&String> = old.keys().chain(new.keys()).collect();
     names.sort_unstable();
     names.dedup();
-    let change = |field: &String| FieldChange {
-        field: field.clone(),
-        before: old.get(field).cloned(),
-        after: new.get(field).cloned(),
+    let shown = |field: &str, value: &String| match field {
+        SECRET => "(hidden)".to_owned(),
+        _ => value.clone(),
     };
-    let changes = names.into_iter().map(change);
-    changes
-        .filter(|change| change.before != change.after)
-        .collect()
+    let change = |field: &String| {
+        let [before, after] = [old.get(field), new.get(field)];
+        (before != after).then(|| FieldChange {
+            field: field.clone(),
+            before: before.map(|value| shown(field, value)),
+            after: after.map(|value| shown(field, value)),
+        })
+    };
+    names.into_iter().filter_map(change).collect()
+}
+
+/// The secret of a port.
+fn secret(value: &Value) -> Option<&str> {
+    match value {
+        Value::Port { port: Some(port) } => Some(port.memif.as_ref()?.secret.as_ref()?.reveal()),
+        _ => None,
+    }
 }
 
 /// The object that an item belongs to, and the fields that it is there.
@@ -159,6 +174,8 @@ fn described(key: &Key, value: &Value) -> (String, Vec<(String, String)>) {
         _ => {
             let mut fields = Vec::new();
             flatten(&json(value), String::new(), &mut fields);
+            fields.retain(|(name, _)| name != SECRET);
+            fields.extend(secret(value).map(|secret| (SECRET.to_owned(), secret.to_owned())));
             (object(key), fields)
         }
     }
@@ -341,10 +358,29 @@ impl fmt::Display for Step {
 }
 
 impl Plan {
-    /// Changes and steps, for programs.
+    /// What the kernel does to the settings of others, a line each: where a device goes down, it
+    /// takes them away by itself.
+    fn notes(&self) -> Vec<String> {
+        let down = ("state", Some("down"));
+        let goes_down = |change: &&Change| {
+            let mut fields = change.fields.iter();
+            fields.any(|change| (change.field.as_str(), change.after.as_deref()) == down)
+        };
+        let changes = self.changes.iter().filter(goes_down);
+        changes
+            .map(|Change { object, .. }| {
+                format!(
+                    "{object} goes down: the kernel then drops IPv6 addresses and routes by it, \
+                     also those that others have made"
+                )
+            })
+            .collect()
+    }
+
+    /// Changes, steps and notes, for programs.
     pub fn json(&self) -> Json {
         let steps: Vec<Row<'_>> = self.steps.iter().map(Step::row).collect();
-        serde_json::json!({ "changes": self.changes, "steps": steps })
+        serde_json::json!({ "changes": self.changes, "steps": steps, "notes": self.notes() })
     }
 
     /// What changes, as text; with `steps`, in which steps.
@@ -355,6 +391,9 @@ impl Plan {
         let mut text = String::new();
         for change in &self.changes {
             text += &change.to_string();
+        }
+        for note in self.notes() {
+            let _ = write!(text, "\n{note}\n");
         }
         let counts = [Fate::Create, Fate::Change, Fate::Remove].map(|fate| {
             self.changes

@@ -368,6 +368,49 @@ fn nothing_is_forgotten() {
 }
 
 /// Without `mtu` an interface has that of its device, which need not be 1500.
+/// That a secret changes is no secret.
+#[test]
+fn a_secret_that_changes_is_named_and_not_shown() {
+    let of = |secret: &str| format!("ports: {{ m: {{ memif: {{ socket: /s{secret} }} }} }}");
+    let [none, one, other] = ["", ", secret: apple", ", secret: pear"].map(of);
+    let cases = [
+        (
+            &one,
+            &other,
+            "    ~ port memif secret: (hidden) -> (hidden)\n",
+        ),
+        (&none, &one, "    + port memif secret: (hidden)\n"),
+        (&one, &none, "    - port memif secret: (hidden)\n"),
+    ];
+    for (from, to, line) in cases {
+        let plan = plan(from, to);
+        let text = plan.text(true);
+        assert!(
+            text.starts_with(&format!("~ interface m\n{line}\n")),
+            "{text}"
+        );
+        let all = text + &plan.json().to_string();
+        assert!(!all.contains("apple") && !all.contains("pear"), "{all}");
+    }
+}
+
+#[test]
+fn what_the_kernel_drops_by_itself_is_said() {
+    let [up, down] =
+        ["up", "down"].map(|state| format!("interfaces: {{ e0: {{ state: {state} }} }}"));
+    let note = "interface e0 goes down: the kernel then drops IPv6 addresses and routes by it";
+    let cases = [
+        (&*up, &*down, true),
+        (&down, &up, false),
+        ("{}", &down, true),
+    ];
+    for (from, to, said) in cases {
+        let plan = plan(from, to);
+        assert_eq!(plan.text(false).contains(note), said, "{from} {to}");
+        assert_eq!(plan.json()["notes"].to_string().contains(note), said);
+    }
+}
+
 #[test]
 fn an_mtu_that_is_named_and_none_are_two_things() {
     let of = |fields: &str| format!("interfaces: {{ e0: {{ {fields} }} }}");
