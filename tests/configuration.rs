@@ -101,3 +101,21 @@ fn editors_get_a_schema() {
     assert_eq!(code, Some(0));
     assert!(schema["properties"]["interfaces"].is_object());
 }
+
+#[test]
+fn a_second_router_leaves_the_directory_to_the_first() {
+    let file = File::new("netns: parshall-no-such\n");
+    let state = tempfile::tempdir().expect("a directory");
+    let held = control::history::hold(state.path()).expect("nobody has it");
+    let directory = state.path().display().to_string();
+    let arguments = ["run", "-c", file.path(), "--state", &directory];
+    let (code, _, error) = told(&arguments);
+    let number = std::process::id();
+    let why = format!(
+        "run: directory {directory} is in use by the router with process number {number}: "
+    );
+    assert!(code == Some(1) && error.contains(&why), "{code:?} {error}");
+    drop(held);
+    let (_, _, error) = told(&arguments);
+    assert!(!error.contains("is in use"), "{error}");
+}

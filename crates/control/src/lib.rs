@@ -11,6 +11,7 @@ pub mod cli;
 pub mod config;
 pub mod facts;
 pub mod history;
+pub mod lock;
 mod mac;
 pub mod machine;
 pub mod mirror;

@@ -30,7 +30,7 @@ use tracing::{error, info};
 
 use control::config::Wanted;
 use control::facts::Batch;
-use control::history::{Started, Transactions};
+use control::history::{self, Started, Transactions};
 
 use answer::{Ask, Asker};
 use daemon::Daemon;
@@ -81,6 +81,7 @@ impl Run {
     pub fn run(self) -> crate::Outcome {
         let state = self.state.clone();
         let state = state.unwrap_or_else(|| transaction::state(&self.config));
+        let _held = history::hold(&state).map_err(|why| format!("run: {why}"))?;
         let mut started = transaction::start(&self.config, &state)?;
         logging();
         if !rustix::process::geteuid().is_root() {

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::lock::LockError;
+
 /// Why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -23,4 +25,14 @@ pub enum StartError {
     /// The file system refuses.
     #[error("cannot make the control socket {}: {}", .0.display(), .1)]
     Io(PathBuf, io::Error),
+}
+
+impl From<LockError> for StartError {
+    fn from(error: LockError) -> Self {
+        match error {
+            LockError::Held(pid) => StartError::Running(pid),
+            LockError::NotOurs(path) => StartError::NotOurs(path),
+            LockError::Io(path, error) => StartError::Io(path, error),
+        }
+    }
 }

@@ -9,7 +9,6 @@ mod access;
 mod client;
 mod connection;
 mod error;
-mod lock;
 mod seats;
 mod server;
 #[cfg(test)]

@@ -16,9 +16,9 @@ use super::Handler;
 use super::access::{self, Access};
 use super::connection::{Peer, converse, forbidden, send};
 use super::error::StartError;
-use super::lock::Lock;
 use super::seats::Seats;
 use crate::config::Control;
+use crate::lock::{Lock, LockError};
 
 /// How long a connection may lie idle, and how long a request or its answer may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -109,7 +109,7 @@ pub fn remove_dead(path: &Path) -> Result<bool, StartError> {
         return Ok(false);
     }
     let _lock = match Lock::take(path) {
-        Err(StartError::Running(_)) => return Ok(false),
+        Err(LockError::Held(_)) => return Ok(false),
         taken => taken?,
     };
     // A server may have started before we had the lock; now none can.

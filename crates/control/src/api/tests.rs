@@ -313,7 +313,7 @@ fn only_what_the_dead_have_left_is_removed() {
     assert!(!removed());
     leave_socket(&control.socket);
     // Somebody starts and has not come to the socket yet.
-    let starting = lock::Lock::take(&control.socket).expect("it is free");
+    let starting = crate::lock::Lock::take(&control.socket).expect("it is free");
     assert!(!removed() && control.socket.exists());
     drop(starting);
     assert!(removed() && !control.socket.exists());

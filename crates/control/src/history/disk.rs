@@ -24,6 +24,25 @@ impl Disk {
         }
     }
 
+    /// Makes the directory if it is not there.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn make(&self) -> io::Result<()> {
+        if self.directory.is_dir() {
+            return Ok(());
+        }
+        let mut builder = DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)?;
+        match self.directory.parent() {
+            Some(parent) => File::open(parent)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+
     /// The place of a file.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(name)
@@ -52,16 +71,7 @@ impl Disk {
     }
 
     fn try_to_write(&self, path: &Path, text: &str) -> io::Result<()> {
-        if !self.directory.is_dir() {
-            let mut builder = DirBuilder::new();
-            builder
-                .recursive(true)
-                .mode(0o700)
-                .create(&self.directory)?;
-            if let Some(parent) = self.directory.parent() {
-                File::open(parent)?.sync_all()?;
-            }
-        }
+        self.make()?;
         let fresh = path.with_added_extension("new");
         let mut options = File::options();
         let options = options.write(true).create(true).truncate(true).mode(0o600);

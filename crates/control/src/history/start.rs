@@ -7,7 +7,9 @@
 use std::path::Path;
 
 use crate::config::{Checked, Problems, Wanted};
+use crate::lock::{Lock, LockError};
 
+use super::disk::Disk;
 use super::store::{Entry, Store};
 use super::transaction::Transactions;
 
@@ -53,6 +55,28 @@ impl Good {
             text: checked.text().to_owned(),
             checked,
         })
+    }
+}
+
+/// Holds a directory of configurations, made if need be, until the lock is dropped: two routers
+/// would mix up theirs. `None`: it cannot be written, so nobody keeps anything there.
+///
+/// # Errors
+/// Another router holds it; somebody else's file is in the lock's place.
+pub fn hold(directory: &Path) -> Result<Option<Lock>, String> {
+    if Disk::new(directory).make().is_err() {
+        return Ok(None);
+    }
+    let advice = "or name another directory with `--state`";
+    match Lock::take(&directory.join("router")) {
+        Ok(mut lock) => Ok(lock.sign().is_ok().then_some(lock)),
+        Err(LockError::Held(pid)) => Err(format!(
+            "directory {} is in use by the router with process number {pid}: stop that first, \
+             {advice}",
+            directory.display()
+        )),
+        Err(error @ LockError::NotOurs(_)) => Err(format!("{error}, {advice}")),
+        Err(LockError::Io(..)) => Ok(None),
     }
 }
 

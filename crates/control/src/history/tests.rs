@@ -614,3 +614,21 @@ fn others_may_not_read_it() {
     assert_eq!(mode(&place.state()), 0o700);
     assert_eq!(mode(&place.state().join("1.yaml")), 0o600);
 }
+
+#[test]
+fn a_directory_is_held_by_one_router() {
+    let place = Place::new(A);
+    let held = hold(&place.state()).expect("nobody has it");
+    assert!(held.is_some());
+    let refused = hold(&place.state()).expect_err("it is held");
+    let directory = format!("directory {} ", place.state().display());
+    let holder = format!(" process number {}:", std::process::id());
+    assert!(
+        refused.starts_with(&directory) && refused.contains(&holder),
+        "{refused}"
+    );
+    drop(held);
+    assert!(hold(&place.state()).expect("it is free again").is_some());
+    // A router whose directory cannot be made runs all the same.
+    assert!(hold(&place.file.join("x")).expect("no matter").is_none());
+}

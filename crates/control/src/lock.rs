@@ -1,35 +1,48 @@
-//! The lock that only one server of a socket can hold: a file beside the socket.
+//! The lock that only one user of a socket or directory can hold: a file with the process number of
+//! its holder.
 //!
-//! It is made once and never removed. So everyone who opens it, in whatever order servers start and
-//! end, has the same file, and the kernel lets one of them hold it. (Removing it would take it from
-//! a server that has opened it and is about to lock it; the next one to start would make a second
-//! file and lock that.) Only the holder makes, replaces or removes the socket.
+//! It is made once and never removed. So everyone who opens it, in whatever order processes start
+//! and end, has the same file, and the kernel lets one of them hold it. (Removing it would take it
+//! from a process that has opened it and is about to lock it; the next one to start would make a
+//! second file and lock that.)
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{geteuid, getpid};
-
-use super::error::StartError;
 
 /// Whoever may open it can hold it, and nobody but us should.
 const MODE: u32 = 0o600;
 
 /// The lock, held until this is dropped; the kernel lets go of it whatever becomes of the process.
 #[derive(Debug)]
-pub(super) struct Lock(File);
+pub struct Lock(File);
+
+/// Why a lock could not be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The process with this number holds it.
+    #[error("the process with number {0} holds it")]
+    Held(String),
+    /// The file in its place belongs to somebody else.
+    #[error("{} is somebody else's file, not our lock; remove it", .0.display())]
+    NotOurs(PathBuf),
+    /// The file system refuses.
+    #[error("{}: {}", .0.display(), .1)]
+    Io(PathBuf, io::Error),
+}
 
 impl Lock {
-    /// Takes the lock of the socket at `path`.
+    /// Takes the lock of what is at `path`: a file beside it, with `.lock` behind its name.
     ///
     /// # Errors
     /// Somebody holds it; what is in its place is not ours; the file system refuses.
-    pub fn take(path: &Path) -> Result<Lock, StartError> {
+    pub fn take(path: &Path) -> Result<Lock, LockError> {
         let path = path.with_added_extension("lock");
-        let failed = |error| StartError::Io(path.clone(), error);
-        let not_ours = || StartError::NotOurs(path.clone());
+        let failed = |error| LockError::Io(path.clone(), error);
+        let not_ours = || LockError::NotOurs(path.clone());
         let opened = File::options()
             .read(true)
             .write(true)
@@ -54,7 +67,7 @@ impl Lock {
             Err(TryLockError::WouldBlock) => {
                 let mut pid = String::new();
                 let _ = Read::by_ref(&mut file).take(20).read_to_string(&mut pid);
-                Err(StartError::Running(pid.trim().to_owned()))
+                Err(LockError::Held(pid.trim().to_owned()))
             }
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
@@ -99,7 +112,7 @@ mod tests {
         }
         let precious = directory.path().join("precious");
         fs::write(&precious, "precious").expect("written");
-        let refused = || matches!(Lock::take(&path), Err(StartError::NotOurs(_)));
+        let refused = || matches!(Lock::take(&path), Err(LockError::NotOurs(_)));
         symlink(&precious, &file).expect("linked");
         assert!(refused());
         fs::remove_file(&file).expect("there");
