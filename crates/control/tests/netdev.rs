@@ -125,6 +125,25 @@ fn a_device_that_stays_gets_its_name_back() {
     }
 }
 
+/// What nobody can read keeps nobody from the device.
+#[test]
+fn a_note_that_says_nothing_is_written_anew() {
+    let Some(home) = home("a_note_that_says_nothing_is_written_anew") else {
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let devices = || Devices::new(Some(&home.path()), None, directory.path());
+    let died = devices().prepare(&interface("ether0: {}"));
+    died.expect("prepared");
+    let mut entries = std::fs::read_dir(directory.path()).expect("a directory");
+    let note = entries.next().expect("a note").expect("an entry").path();
+    std::fs::write(&note, "{").expect("written");
+    let mut next = devices();
+    next.prepare(&interface("ether0: {}")).expect("prepared");
+    restored(next);
+    assert!(is_empty(&directory));
+}
+
 /// The kernel gives the inode number of a namespace that has ended to a later one, which may have a
 /// device of the same name, kind and Ethernet address.
 #[test]

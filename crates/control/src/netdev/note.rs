@@ -224,6 +224,7 @@ impl Notes {
     pub fn write(&self, record: Record) -> io::Result<Note> {
         fs::create_dir_all(&self.directory)?;
         let path = self.path(&record);
+        remove_unreadable(&path)?;
         let lock = put(&path, &record, RenameFlags::NOREPLACE)?;
         Ok(Note { record, path, lock })
     }
@@ -268,6 +269,18 @@ impl Note {
     pub fn forget(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
+}
+
+/// Removes a note that says nothing, of another version or of a disk that was full, unless somebody
+/// holds it.
+fn remove_unreadable(path: &Path) -> io::Result<()> {
+    if let Some(file) = there(File::open(path))?
+        && read(path).is_none()
+        && let Some(_lock) = Lock::take(file, path)?
+    {
+        fs::remove_file(path)?;
+    }
+    Ok(())
 }
 
 /// Puts a note in its place, locked from the beginning.

@@ -11,6 +11,8 @@ use super::{Fault, Key, Kind, Node, Span, Value, scalar};
 const VALUES: usize = 1_000_000;
 /// How deep values may lie in each other.
 const DEPTH: usize = 64;
+/// The key whose value is a map, or several, whose entries this map has too (yaml.org/type/merge).
+const MERGE: &str = "<<";
 
 /// The document of a text, and all that is wrong with it short of making it unreadable. An empty
 /// text is the document `null`.
@@ -191,7 +193,8 @@ impl Tree {
             *key = Some(node);
             return Ok(());
         };
-        if of.value == Value::Text("<<".into()) {
+        // In quotes, which are part of its place, it is a key like others.
+        if of.value == Value::Text(MERGE.into()) && of.at.end - of.at.start == MERGE.len() {
             merged.push(node);
             return Ok(());
         }

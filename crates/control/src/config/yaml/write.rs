@@ -307,6 +307,14 @@ routes:
         })
     }
 
+    /// In quotes it merges nothing.
+    #[test]
+    fn a_key_that_looks_like_a_merge_is_read_again() {
+        let map = node(Value::Map(vec![(key("<<", Kind::Text), node(Value::Null))]));
+        assert_eq!(write(&map), "\"<<\": null\n");
+        assert_eq!(again(&map), map);
+    }
+
     proptest! {
         #[test]
         fn what_is_written_is_read_again(tree in tree()) {
