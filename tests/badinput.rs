@@ -44,18 +44,23 @@ fn assert_refused(output: &Output, words: &[&str]) {
     assert!(missing.is_empty(), "{missing:?} not in: {text}");
 }
 
+/// Runs the router with a configuration, and everything that it needs in this directory.
+fn run_with(netns: &Netns, directory: &Directory, yaml: &str) -> Output {
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let (file, socket, state) = (at("router.yaml"), at("cli.sock"), at("state"));
+    std::fs::write(&file, yaml).expect("there is room");
+    let arguments = ["run", "-c", &file, "--socket", &socket, "--state", &state];
+    run(Some(netns), &arguments)
+}
+
 /// Runs the router with a configuration that it must refuse.
 fn refuses(netns: &Netns, yaml: &str, words: &[&str]) {
-    let file = tempfile::Builder::new()
-        .suffix(".yaml")
-        .tempfile()
-        .expect("a temporary file");
-    std::fs::write(file.path(), yaml).expect("a temporary file");
-    let path = file.path().display().to_string();
-    let socket = format!("{path}.sock");
-    let output = run(Some(netns), &["run", "-c", &path, "--socket", &socket]);
-    assert_refused(&output, words);
-    assert!(!std::path::Path::new(&socket).exists(), "a socket is left");
+    let directory = Directory::new();
+    assert_refused(&run_with(netns, &directory, yaml), words);
+    assert!(
+        !directory.path().join("cli.sock").exists(),
+        "a socket is left"
+    );
     let links = netns.ip("-d link show").unwrap();
     assert!(
         !links.contains("xdp") && !links.contains("tun "),
@@ -235,13 +240,7 @@ fn an_interface_of_another_router_is_refused() {
     }
     let hosts = Hosts::new(1500, false);
     let first = Router::start(&hosts.router, CONFIGURATION);
-    let file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
-    std::fs::write(file.path(), CONFIGURATION).unwrap();
-    let path = file.path().display().to_string();
-    let output = run(
-        Some(&hosts.router),
-        &["run", "-c", &path, "--socket", &format!("{path}.sock")],
-    );
+    let output = run_with(&hosts.router, &Directory::new(), CONFIGURATION);
     assert_refused(&output, &["r0", "in use by the router"]);
     assert!(
         hosts.router.ip("-d link show r0").unwrap().contains("xdp"),

@@ -7,8 +7,8 @@ use crate::harness::random::Random;
 use crate::harness::router::forwards;
 
 /// Walks from the bare interfaces, and transitions of each that the plan says nobody notices.
-const WALKS: usize = 3;
-const QUIET: usize = 15;
+const WALKS: usize = 2;
+const QUIET: usize = 12;
 
 /// What an interface may have beside its name: `N` stands for its number.
 const FIELDS: [&str; 8] = [

@@ -8,7 +8,7 @@ use super::{Netns, Router, has, skipped, spare_links};
 use crate::harness::alone;
 
 /// Changes that each client asks for.
-const EACH: usize = 8;
+const EACH: usize = 4;
 
 fn history(router: &Router) -> Vec<Value> {
     let text = router.ask(&["history", "--json"]).expect("it says");

@@ -79,16 +79,16 @@ const TICK: Duration = Duration::from_millis(10);
 impl Run {
     /// Runs until it is told to stop.
     pub fn run(self) -> crate::Outcome {
-        let state = self.state.clone();
-        let state = state.unwrap_or_else(|| transaction::state(&self.config));
-        let _held = history::hold(&state).map_err(|why| format!("run: {why}"))?;
-        let mut started = transaction::start(&self.config, &state)?;
-        logging();
         if !rustix::process::geteuid().is_root() {
             return Err(
                 "run: needs root (raw sockets, XDP): start it with sudo or as a service".into(),
             );
         }
+        let state = self.state.clone();
+        let state = state.unwrap_or_else(|| transaction::state(&self.config));
+        let mut started = transaction::start(&self.config, &state)?;
+        let _held = history::hold(&state).map_err(|why| format!("run: {why}"))?;
+        logging();
         let instead = started.instead.take();
         match (self.attempt(started, instead.is_some()), instead) {
             (Err(why), Some(last)) => {
