@@ -110,28 +110,17 @@ static __always_inline __u32 bucket_of(__u64 ns)
 {
 	__u64 top = ns >> (GAP_BITS + 1);
 	__u32 spare = 0;
+	int step;
 
-	if (top >> 32) {
-		spare += 32;
-		top >>= 32;
+	/* The bits that `top` takes, by halves. */
+#pragma unroll
+	for (step = 32; step; step >>= 1) {
+		if (top >> step) {
+			spare += step;
+			top >>= step;
+		}
 	}
-	if (top >> 16) {
-		spare += 16;
-		top >>= 16;
-	}
-	if (top >> 8) {
-		spare += 8;
-		top >>= 8;
-	}
-	if (top >> 4) {
-		spare += 4;
-		top >>= 4;
-	}
-	if (top >> 2) {
-		spare += 2;
-		top >>= 2;
-	}
-	spare += top >> 1 ? 2 : top;
+	spare += top;
 	return (spare << GAP_BITS) + (ns >> spare);
 }
 
