@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
+use testbed::Alone;
 
 use crate::harness::craft::Ip4;
 use crate::harness::topology::{CONFIGURATION, H0, R0};
@@ -157,9 +158,32 @@ fn spare_links(netns: &Netns) {
             ))
             .expect("links");
     }
+    speak_ip6(netns, ["x0", "x1"]);
+}
+
+/// Lets these devices have IPv6 addresses, which are usable at once.
+fn speak_ip6(netns: &Netns, devices: [&str; 2]) {
+    let devices = devices.join(" ");
     netns
-        .sh("for i in x0 x1; do cd /proc/sys/net/ipv6/conf/$i; echo 0 > accept_dad; echo 0 > disable_ipv6; done")
+        .sh(&format!(
+            "for i in {devices}; do cd /proc/sys/net/ipv6/conf/$i; echo 0 > accept_dad; echo 0 > disable_ipv6; done"
+        ))
         .expect("IPv6");
+}
+
+/// The machine to ourselves, and a namespace that has the spare links alone.
+fn alone_with_spare_links() -> (Alone, Netns) {
+    let alone = crate::harness::alone();
+    let netns = Netns::create("router").expect("root makes namespaces");
+    spare_links(&netns);
+    (alone, netns)
+}
+
+/// Starts a router again, by this file. The old one must have ended.
+fn start_again(router: &mut Router, netns: &Netns, yaml: &str) {
+    std::fs::write(router.file(), yaml).expect("root may write to /run");
+    router.relaunch(netns);
+    router.wait();
 }
 
 #[test]
@@ -315,9 +339,7 @@ fn a_device_that_refuses_is_as_it_was() {
     if skipped("a_device_that_refuses_is_as_it_was", &["ip"]) {
         return;
     }
-    let alone = crate::harness::alone();
-    let netns = Netns::create("router").expect("root makes namespaces");
-    spare_links(&netns);
+    let (alone, netns) = alone_with_spare_links();
     let ip6 = |device: &str, off: u8| {
         let echo = format!("echo {off} > /proc/sys/net/ipv6/conf/{device}/disable_ipv6");
         netns.sh(&echo).expect("a setting");
@@ -376,9 +398,7 @@ fn what_a_device_cannot_be_is_refused_at_once() {
     if skip {
         return;
     }
-    let alone = crate::harness::alone();
-    let netns = Netns::create("router").expect("root makes namespaces");
-    spare_links(&netns);
+    let (alone, netns) = alone_with_spare_links();
     let directory = Directory::new();
     let object = directory.path().join("strange.o").display().to_string();
     let clang = "clang -O2 -target bpf -x c -c - -o";
@@ -425,9 +445,7 @@ fn what_cannot_be_done_is_taken_back() {
     if skipped("what_cannot_be_done_is_taken_back", &["ip"]) {
         return;
     }
-    let alone = crate::harness::alone();
-    let netns = Netns::create("router").expect("root makes namespaces");
-    spare_links(&netns);
+    let (alone, netns) = alone_with_spare_links();
     netns
         .ip("route add 16.9.0.0/16 via 10.9.0.7 dev p0 onlink")
         .expect("a foreign route");
@@ -483,9 +501,7 @@ fn what_the_kernel_drops_with_a_link_comes_back() {
     if skipped("what_the_kernel_drops_with_a_link_comes_back", &["ip"]) {
         return;
     }
-    let alone = crate::harness::alone();
-    let netns = Netns::create("router").expect("root makes namespaces");
-    spare_links(&netns);
+    let (alone, netns) = alone_with_spare_links();
     let yaml = "interfaces:\n  x0: { addresses: [ 10.9.0.1/24, '2001:db8:9::1/64' ] }\n  x1: { addresses: [ 10.10.0.1/24 ] }\n\
                 routes:\n  - { prefix: 16.1.0.0/16, via: [ 10.9.0.9, { address: 10.10.0.9, weight: 3 } ] }\n\
                 \x20 - { prefix: 16.2.0.0/16, via: 10.9.0.9, table: 100, metric: 7 }\n\

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Hosts, Router, becomes, skipped, without_loss};
+use super::{Hosts, Router, becomes, skipped, speak_ip6, without_loss};
 use crate::harness::random::Random;
 use crate::harness::router::forwards;
 
@@ -91,10 +91,7 @@ fn what_the_plan_calls_quiet_loses_no_packet() {
         return;
     }
     let hosts = Hosts::new(1500, false);
-    hosts
-        .router
-        .sh("for i in r0 r1; do cd /proc/sys/net/ipv6/conf/$i; echo 0 > accept_dad; echo 0 > disable_ipv6; done")
-        .expect("IPv6");
+    speak_ip6(&hosts.router, ["r0", "r1"]);
     let mut random = Random::new(NAME);
     let bare = yaml(&[false; 2 * FIELDS.len() + ROUTES.len()]);
     let router = Router::start(&hosts.router, &bare);

@@ -4,8 +4,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::{Netns, Router, has, skipped, spare_links};
-use crate::harness::alone;
+use super::{Router, alone_with_spare_links, has, skipped};
 
 /// Changes that each client asks for.
 const EACH: usize = 4;
@@ -23,9 +22,7 @@ fn two_clients_take_turns() {
     if skipped("two_clients_take_turns", &["ip"]) {
         return;
     }
-    let _alone = alone();
-    let netns = Netns::create("router").expect("root makes namespaces");
-    spare_links(&netns);
+    let (_alone, netns) = alone_with_spare_links();
     let router = Router::start(&netns, "interfaces:\n  x0: {}\n");
     // Of each client, two configurations of an address and a route each.
     let yaml = |client: usize, turn: usize| {

@@ -1,9 +1,9 @@
 //! What a router that ended suddenly has left, and what the next one makes of it.
 
 use super::{
-    BTreeSet, Netns, PARSHALL, Router, Spawn, has, patience, skipped, spare_links, state, until,
+    BTreeSet, PARSHALL, Router, Spawn, alone_with_spare_links, has, patience, skipped, start_again,
+    state, until,
 };
-use crate::harness::alone;
 
 #[test]
 fn what_a_router_that_died_has_left_goes_and_nothing_else() {
@@ -11,9 +11,7 @@ fn what_a_router_that_died_has_left_goes_and_nothing_else() {
     if skipped(NAME, &["ip"]) || testbed::lacks(NAME, (5, 18), "does not say who made an address") {
         return;
     }
-    let alone = alone();
-    let netns = Netns::create("router").expect("root makes namespaces");
-    spare_links(&netns);
+    let (alone, netns) = alone_with_spare_links();
     netns
         .ip_batch(
             "link set x0 up\naddress add 10.9.0.1/24 dev x0\nroute add 16.9.0.0/16 via 10.9.0.7\n",
@@ -34,13 +32,8 @@ fn what_a_router_that_died_has_left_goes_and_nothing_else() {
         "route show",
         &["16.1.0.0/16", "16.2.0.0/16", "16.9.0.0/16"]
     ));
-    std::fs::write(
-        router.file(),
-        "interfaces:\n  x0: { addresses: [ 10.9.0.3/24 ] }\n",
-    )
-    .unwrap();
-    router.relaunch(&netns);
-    router.wait();
+    let yaml = "interfaces:\n  x0: { addresses: [ 10.9.0.3/24 ] }\n";
+    start_again(&mut router, &netns, yaml);
     let shown = netns.ip("-4 address show").expect("addresses");
     assert!(
         shown.contains("10.9.0.1/24") && shown.contains("10.9.0.3/24"),
@@ -73,9 +66,7 @@ fn a_sudden_end_withdraws_nothing_that_the_next_start_wants() {
     if skipped(NAME, &["ip"]) || testbed::lacks(NAME, (6, 2), "sets devices down to rename them") {
         return;
     }
-    let alone = alone();
-    let netns = Netns::create("router").expect("root makes namespaces");
-    spare_links(&netns);
+    let (alone, netns) = alone_with_spare_links();
     let kept = "interfaces:\n  x0: { lcp: y0, mtu: 1400, addresses: [ 10.9.0.1/24, '2001:db8:9::1/64' ] }\n";
     let routes = "routes:\n  - { prefix: 16.1.0.0/16, via: 10.9.0.9 }\n\
                   \x20 - { prefix: '3fff::/20', via: '2001:db8:9::9' }\n\
@@ -135,9 +126,7 @@ fn a_sudden_end_at_any_step_is_put_back() {
     if skipped(NAME, &["ip"]) || testbed::lacks(NAME, (6, 2), "sets devices down to rename them") {
         return;
     }
-    let alone = alone();
-    let netns = Netns::create("router").expect("root makes namespaces");
-    spare_links(&netns);
+    let (alone, netns) = alone_with_spare_links();
     netns
         .ip_batch(
             "link add x2 address 02:00:00:00:01:02 mtu 2800 type veth peer name p2 address 02:00:00:00:02:02\n\
@@ -192,9 +181,7 @@ fn a_start_that_the_machine_refuses_is_one_with_the_last_good_configuration() {
     if skipped(NAME, &["ip"]) || testbed::lacks(NAME, (6, 2), "sets devices down to rename them") {
         return;
     }
-    let alone = alone();
-    let netns = Netns::create("router").expect("root makes namespaces");
-    spare_links(&netns);
+    let (alone, netns) = alone_with_spare_links();
     netns
         .ip("link add taken type veth peer name other")
         .expect("a name that is taken");
@@ -231,9 +218,7 @@ fn a_start_that_the_machine_refuses_is_one_with_the_last_good_configuration() {
                 false => drop(router.process.stop().expect("it stops")),
             }
             let bad = format!("interfaces: {{ {x0}, {x1}{rest}");
-            std::fs::write(router.file(), &bad).expect("root may write to /run");
-            router.relaunch(&netns);
-            router.wait();
+            start_again(&mut router, &netns, &bad);
             assert_eq!(state(&netns), before, "{bad}");
             let shown = router.show_text(&["warnings"]);
             for said in [shown, router.process.log()] {
