@@ -13,6 +13,7 @@ mod deferred;
 pub mod eth;
 mod event;
 mod family;
+mod grace;
 pub mod icmp;
 pub mod icmp4;
 pub mod icmp6;

@@ -20,6 +20,7 @@ use crate::context::Cx;
 use crate::counts::Cleared;
 use crate::deferred::Deferred;
 use crate::event::{Event, events};
+use crate::grace::Waiter;
 use crate::limits::Limits;
 use crate::nodes::{self, Table};
 use crate::snapshot::Snapshot;
@@ -41,8 +42,8 @@ pub struct Setup {
     pub memory: Memory,
     /// Number of workers, 1 to [`WORKERS`].
     pub workers: usize,
-    /// Waits until nothing but workers can still read what was retired; `None` if only workers read
-    /// the tables.
+    /// Waits until nothing but workers can still read what was retired, in a thread of its own;
+    /// `None` if only workers read the tables.
     pub grace: Option<Grace>,
 }
 
@@ -61,7 +62,7 @@ pub struct Router {
     events: Vec<Consumer<Event>>,
     waiting: Option<(u64, Garbage)>,
     deferred: Deferred,
-    grace: Option<Grace>,
+    grace: Option<Waiter>,
     started: Instant,
     /// Executors beside the workers: name and counters.
     pub(crate) others: Vec<(&'static str, ExecutorCounters)>,
@@ -78,7 +79,7 @@ impl Router {
     /// A router without interfaces, and its workers, to be started or driven by hand.
     ///
     /// # Errors
-    /// The operating system's, when there are no more file descriptors; never [`GraphError`] with
+    /// The operating system's, when there are no more file descriptors or threads; never [`GraphError`] with
     /// the nodes of this crate.
     pub fn new(setup: Setup) -> Result<(Self, Vec<Idle>), Box<dyn std::error::Error>> {
         Self::with_table(setup, nodes::table)
@@ -117,7 +118,7 @@ impl Router {
             events: all_events,
             waiting: None,
             deferred: Deferred::default(),
-            grace: setup.grace,
+            grace: setup.grace.map(Waiter::start).transpose()?,
             started: Instant::now(),
             others: Vec::new(),
             cleared: Cleared::default(),
@@ -149,7 +150,8 @@ impl Router {
         self.started
     }
 
-    /// Applies a batch: all of it is checked first, then applied, then published.
+    /// Applies a batch: all of it is checked first, then applied, then published. It waits for
+    /// nobody, unless a table is full of what nobody may be able to reach any more.
     ///
     /// Returns how many changes found a table full. What they were to replace stays until there is
     /// room, and then they are applied ([`Router::tick`]). [`crate::state::Alarms`] counts them.
@@ -159,6 +161,7 @@ impl Router {
     pub fn apply(&mut self, changes: Vec<Change>) -> Result<usize, Rejected> {
         self.state.validate(&changes)?;
         let (mut publish, mut full) = (false, 0);
+        let mut in_time = true;
         for change in &changes {
             if let Change::InterfaceSet(i) = change
                 && !self.state.links.interfaces.contains_key(&i.id)
@@ -169,11 +172,14 @@ impl Router {
             // really full.
             let alarms = self.state.alarms;
             let applied = self.state.apply(change).or_else(|f| {
-                if self.reclaim_now() {
-                    self.state.alarms = alarms;
-                    self.state.apply(change)
-                } else {
-                    Err(f)
+                // Whoever keeps one change waiting in vain would keep each.
+                in_time = in_time && self.reclaim_now();
+                match in_time {
+                    true => {
+                        self.state.alarms = alarms;
+                        self.state.apply(change)
+                    }
+                    false => Err(f),
                 }
             });
             self.deferred.settle(change, applied.is_ok());
@@ -230,10 +236,10 @@ impl Router {
         self.deferred.len()
     }
 
-    /// Reclaims what no worker can reach any more, and applies changes that have waited for the
-    /// room. To be called now and then.
+    /// Reclaims what nobody can reach any more, and applies changes that have waited for the room.
+    /// It waits for nobody. To be called now and then.
     pub fn tick(&mut self) {
-        self.reclaim();
+        self.reclaim(Waiter::is_over);
         let alarms = self.state.alarms;
         let state = &mut self.state;
         if self.deferred.retry(|change| state.apply(change).is_ok()) {
@@ -247,10 +253,12 @@ impl Router {
         self.workers.iter().for_each(Handle::wake);
     }
 
-    fn reclaim(&mut self) {
+    /// Reclaims what has waited if nobody can reach it any more, of which `over` says whether it is
+    /// so for programs. Then what was retired since begins to wait.
+    fn reclaim(&mut self, over: impl Fn(&Waiter) -> bool) {
         self.publisher.reclaim();
         if let Some((generation, garbage)) = self.waiting.take() {
-            let over = || self.grace.as_ref().is_none_or(|grace| grace());
+            let over = || self.grace.as_ref().is_none_or(over);
             if !self.publisher.passed(generation) || !over() {
                 self.waiting = Some((generation, garbage));
                 return;
@@ -260,6 +268,7 @@ impl Router {
         }
         if let Some(garbage) = self.state.retired() {
             self.waiting = Some((self.publisher.mark(), garbage));
+            self.grace.iter().for_each(Waiter::begin);
         }
     }
 
@@ -271,7 +280,7 @@ impl Router {
             if !self.workers_pass() {
                 return false;
             }
-            self.reclaim();
+            self.reclaim(Waiter::wait);
         }
         self.waiting.is_none()
     }

@@ -1,7 +1,9 @@
 //! The state: routes, host routes of neighbors, next hops that are shared, tables that are full.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use router::ip::show::{Adjacency, Query, Route as Shown, fib};
@@ -167,13 +169,7 @@ fn room_that_waits_for_its_grace_period_is_waited_for() {
     let mut lab = Lab::sized(1, 1);
     // Without workers the grace period is over at once.
     lab.workers.clear();
-    let batch = (0..50).flat_map(|n| {
-        let text = format!("48.1.{n}.128/25");
-        let delete = Change::RouteDelete {
-            prefix: prefix(&text),
-        };
-        [route(&text, Route::Blackhole), delete]
-    });
+    let batch = (0..50).flat_map(come_and_go);
     assert_eq!(lab.router.apply(batch.collect()), Ok(0));
     assert_eq!(memory(&lab.router).fib_full, 0);
     let both = [
@@ -184,21 +180,70 @@ fn room_that_waits_for_its_grace_period_is_waited_for() {
     assert_eq!(memory(&lab.router).fib_full, 1);
 }
 
+/// A prefix that takes a group of the second level of its own.
+fn deep(n: u32) -> String {
+    format!("48.1.{n}.128/25")
+}
+
+/// A route to it, and its end.
+fn come_and_go(n: u32) -> Vec<Change> {
+    let delete = Change::RouteDelete {
+        prefix: prefix(&deep(n)),
+    };
+    vec![route(&deep(n), Route::Blackhole), delete]
+}
+
+/// Neither for a worker that does not come round nor for a program that goes on running: only who
+/// needs the room.
+#[test]
+fn a_change_waits_for_nobody() {
+    let control = thread::current().id();
+    let (finish, finished) = channel();
+    let mut lab = Lab::with_grace(2, move || {
+        assert_ne!(
+            thread::current().id(),
+            control,
+            "the caller is kept waiting"
+        );
+        finished.recv().is_ok()
+    });
+    assert_eq!(lab.router.apply(come_and_go(1)), Ok(0));
+    lab.workers.clear();
+    lab.router.tick();
+    // The other group is free, the first one in use until the program has ended.
+    assert_eq!(lab.router.apply(come_and_go(2)), Ok(0));
+    for _ in 0..2 {
+        finish.send(()).expect("the program runs");
+    }
+    let both = [3, 4].map(|n| route(&deep(n), Route::Blackhole));
+    assert_eq!(lab.router.apply(both.to_vec()), Ok(0));
+}
+
+/// Who has been kept waiting in vain by one change is not by each of a batch.
+#[test]
+fn a_batch_waits_in_vain_once() {
+    let tries = Arc::new(AtomicUsize::new(0));
+    let counted = tries.clone();
+    let mut lab = Lab::with_grace(1, move || {
+        counted.fetch_add(1, Relaxed);
+        false
+    });
+    lab.workers.clear();
+    assert_eq!(lab.router.apply(come_and_go(1)), Ok(0));
+    let batch = (2..100).map(|n| route(&deep(n), Route::Blackhole));
+    assert_eq!(lab.router.apply(batch.collect()), Ok(98));
+    let tries = tries.load(Relaxed);
+    assert!(tries < 5, "{tries} times");
+}
+
 /// Beside a busy program in the kernel a grace period takes longer than workers are waited for.
 #[test]
 fn a_long_grace_period_is_no_full_table() {
     let mut lab = Lab::with_grace(2, || {
-        std::thread::sleep(Duration::from_millis(150));
+        thread::sleep(Duration::from_millis(150));
         true
     });
     lab.workers.clear();
-    let deep = |n: u32| format!("48.1.{n}.128/25");
-    let come_and_go = |n| {
-        let delete = Change::RouteDelete {
-            prefix: prefix(&deep(n)),
-        };
-        vec![route(&deep(n), Route::Blackhole), delete]
-    };
     // The first group waits for its grace period already when the second one is retired.
     assert_eq!(lab.router.apply(come_and_go(1)), Ok(0));
     let mut batch = come_and_go(2);
@@ -214,16 +259,14 @@ fn without_a_grace_period_nothing_is_used_again() {
     let grace = works.clone();
     let mut lab = Lab::with_grace(1, move || grace.load(Relaxed));
     lab.workers.clear();
-    let delete = Change::RouteDelete {
-        prefix: prefix("48.1.1.128/25"),
-    };
-    let first = vec![route("48.1.1.128/25", Route::Blackhole), delete];
-    assert_eq!(lab.router.apply(first), Ok(0));
-    let second = route("48.1.2.128/25", Route::Blackhole);
-    assert_eq!(lab.router.apply(vec![second]), Ok(1));
+    assert_eq!(lab.router.apply(come_and_go(1)), Ok(0));
+    let second = vec![route(&deep(2), Route::Blackhole)];
+    assert_eq!(lab.router.apply(second), Ok(1));
     works.store(true, Relaxed);
-    lab.router.tick();
-    assert_eq!(lab.router.deferred(), 0);
+    while lab.router.deferred() > 0 {
+        thread::yield_now();
+        lab.router.tick();
+    }
     assert_eq!(longest(&lab, 0x3001_0280).unwrap().kind, "blackhole");
 }
 
