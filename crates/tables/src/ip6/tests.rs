@@ -91,6 +91,7 @@ fn agrees_with_oracle(seed: u64, pages: usize, leaves: usize, operations: usize)
         if step.is_multiple_of(operations / 16) {
             oracle.edges().for_each(|dst| check(&reader, &oracle, dst));
             assert_eq!(entries(fib.routes()), oracle.0);
+            fib.assert_least();
         }
     }
     println!("{fib:?} in the end, {full} insertions found no node");
@@ -194,6 +195,7 @@ fn half_a_million_operations_on_internet_like_routes() {
         oracle.0.insert(prefix, entry);
     }
     println!("{fib:?}");
+    fib.assert_least();
     let agree = |oracle: &Oracle<u128>, seed| {
         for dst in synthetic::destinations(&prefixes, 20_000, seed) {
             check(&reader, oracle, dst);
