@@ -18,6 +18,7 @@ use graph::Pool;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
 use router::{Router, Setup};
 
+use super::inbox::Inbox;
 use super::interfaces::{self, Interfaces, Opener};
 use super::loopbacks::Loopbacks;
 use super::neighbors::Neighbors;
@@ -52,6 +53,8 @@ pub struct Daemon {
     look: Option<Instant>,
     /// What in the kernel's setup is in the way.
     pub warnings: Warnings,
+    /// What is to be done next.
+    pub inbox: Inbox,
     /// Steps of changes until it ends without warning; `None`: it does not.
     pub steps_left: Option<usize>,
     marks: Marks,
@@ -63,7 +66,11 @@ impl Daemon {
     ///
     /// # Errors
     /// There are too many interfaces, or the machine does not have what they need.
-    pub fn start(config: Wanted, sender: SyncSender<Message>) -> Result<Self, Box<dyn Error>> {
+    pub fn start(
+        config: Wanted,
+        sender: SyncSender<Message>,
+        inbox: Inbox,
+    ) -> Result<Self, Box<dyn Error>> {
         let most = Interfaces::most();
         if config.interfaces.len() > most {
             let found = config.interfaces.len();
@@ -97,6 +104,7 @@ impl Daemon {
             neighbors: Neighbors::new(Requests::open(netns)?),
             look: None,
             warnings: Warnings::default(),
+            inbox,
             steps_left: None,
             marks: Marks::of(netns, LOCKS.as_ref())?,
             config,
@@ -134,6 +142,15 @@ impl Daemon {
         for news in self.routing.follow(batch) {
             self.interfaces.take(news, &mut self.routing);
         }
+    }
+
+    /// Looks after what packets wait for, however long a change takes: what the kernel has said by
+    /// now, neighbors.
+    pub fn look_between(&mut self) {
+        for batch in self.inbox.news() {
+            self.kernel(batch);
+        }
+        self.look_after_neighbors(Instant::now());
     }
 
     /// Looks after workers, interfaces and neighbors.

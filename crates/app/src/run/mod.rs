@@ -7,6 +7,7 @@ mod answer;
 mod daemon;
 mod facts;
 mod foreign;
+mod inbox;
 mod interfaces;
 mod loopbacks;
 mod memory;
@@ -22,7 +23,7 @@ mod workers;
 use std::error::Error;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -34,6 +35,7 @@ use control::history::{self, Started, Transactions};
 
 use answer::{Ask, Asker};
 use daemon::Daemon;
+use inbox::Inbox;
 
 /// The router.
 #[derive(Args)]
@@ -71,8 +73,6 @@ impl From<Batch> for Message {
     }
 }
 
-/// Messages that may wait.
-const DEPTH: usize = 64;
 /// How long the control thread waits for news before it looks after its workers.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -115,14 +115,15 @@ impl Run {
             config.control.socket.clone_from(socket);
         }
         on_this_machine(&config)?;
-        let (sender, messages) = sync_channel(DEPTH);
+        let (sender, inbox) = Inbox::new();
         obey_signals(sender.clone())?;
         let server = control::api::Server::start(&config.control, Asker::new(sender.clone()))?;
-        let mut daemon = Daemon::start(config, sender)?;
+        let mut daemon = Daemon::start(config, sender, inbox)?;
         daemon.steps_left = self.end_after_steps;
         daemon.warnings.refused = refused;
         let mut up = false;
-        let outcome = serve(&mut daemon, &mut transactions, messages, &mut up);
+        let outcome = serve(&mut daemon, &mut transactions, &mut up);
+        daemon.inbox.close();
         if outcome.is_ok() {
             info!("stopping");
         }
@@ -155,17 +156,12 @@ fn on_this_machine(config: &Wanted) -> crate::Outcome {
     Ok(())
 }
 
-/// Serves until the end, and says whether the router came `up`. The channel is dropped here, which
-/// releases whoever waits for room in it.
-fn serve(
-    daemon: &mut Daemon,
-    transactions: &mut Transactions,
-    messages: Receiver<Message>,
-    up: &mut bool,
-) -> crate::Outcome {
+/// Serves until the end, and says whether the router came `up`.
+fn serve(daemon: &mut Daemon, transactions: &mut Transactions, up: &mut bool) -> crate::Outcome {
     let mut tick = Instant::now() + TICK;
     loop {
-        match messages.recv_timeout(tick.saturating_duration_since(Instant::now())) {
+        let left = tick.saturating_duration_since(Instant::now());
+        match daemon.inbox.next(left) {
             Ok(Message::Kernel(batch)) => daemon.kernel(batch),
             Ok(Message::Ask(ask)) => ask.answer(daemon, transactions),
             Ok(Message::Reload) => transaction::reload(transactions, daemon),

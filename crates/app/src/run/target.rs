@@ -64,6 +64,10 @@ impl Target for Daemon {
         self.count_step();
         done.map_err(|why| format!("{}: {why}", what()))
     }
+
+    fn between(&mut self) {
+        self.look_between();
+    }
 }
 
 /// What messages call an item.

@@ -21,6 +21,10 @@ pub trait Target {
     /// # Errors
     /// Why it was not done, in one line. It is as it was before.
     fn apply(&mut self, action: &Action) -> Result<(), String>;
+
+    /// Looks after what cannot wait until all is done. What was applied is whole, and the rest is
+    /// still to come.
+    fn between(&mut self);
 }
 
 /// Why a plan was not carried out.
@@ -52,16 +56,21 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 /// Takes the steps of a plan one by one. If one fails, those before it are taken back, the last one
-/// first.
+/// first. After each step the target looks after [what cannot wait](Target::between).
 ///
 /// # Errors
 /// The step that failed, and what could not be taken back.
 pub fn apply(target: &mut dyn Target, steps: &[Step]) -> Result<(), Failure> {
+    let mut take = |action: &Action| {
+        let done = target.apply(action);
+        target.between();
+        done
+    };
     for (done, step) in steps.iter().enumerate() {
-        if let Err(why) = target.apply(&step.action) {
+        if let Err(why) = take(&step.action) {
             let back = steps[..done].iter().rev();
             let stuck = back.filter_map(|step| {
-                let why = target.apply(&step.action.clone().reverse()).err()?;
+                let why = take(&step.action.clone().reverse()).err()?;
                 Some((words(step), why))
             });
             return Err(Failure {

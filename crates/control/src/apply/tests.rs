@@ -12,6 +12,21 @@ struct Faulty {
     good: usize,
     /// Whether all that come after that fail, too.
     for_good: bool,
+    /// Actions that were tried, and how often it could look after other things.
+    tried: usize,
+    looked: usize,
+}
+
+impl Faulty {
+    fn new(machine: Machine, good: usize, for_good: bool) -> Self {
+        Faulty {
+            machine,
+            good,
+            for_good,
+            tried: 0,
+            looked: 0,
+        }
+    }
 }
 
 impl Target for Faulty {
@@ -20,6 +35,7 @@ impl Target for Faulty {
     }
 
     fn apply(&mut self, action: &Action) -> Result<(), String> {
+        self.tried += 1;
         match self.good.checked_sub(1) {
             Some(good) => self.good = good,
             None => {
@@ -29,6 +45,10 @@ impl Target for Faulty {
         }
         self.machine.take(action);
         Ok(())
+    }
+
+    fn between(&mut self) {
+        self.looked += 1;
     }
 }
 
@@ -41,13 +61,9 @@ fn a_failure_at_any_step_leaves_what_was_before() {
         for to in &configs {
             let plan = Plan::new(from, to);
             for good in 0..=plan.steps.len() {
-                let machine = Machine(items(from));
-                let mut target = Faulty {
-                    machine,
-                    good,
-                    for_good: false,
-                };
+                let mut target = Faulty::new(Machine(items(from)), good, false);
                 let outcome = apply(&mut target, &plan.steps);
+                assert_eq!(target.looked, target.tried);
                 let Some(step) = plan.steps.get(good) else {
                     assert_eq!(outcome, Ok(()));
                     assert_eq!(target.machine.0, items(to));
@@ -72,11 +88,7 @@ fn what_cannot_be_taken_back_is_said() {
         &config("interfaces: { e0: { mtu: 9000, addresses: [ 10.0.0.1/24 ] } }"),
     );
     let machine = Machine(items(&config("interfaces: { e0: {} }")));
-    let mut target = Faulty {
-        machine,
-        good: 1,
-        for_good: true,
-    };
+    let mut target = Faulty::new(machine, 1, true);
     let failure = apply(&mut target, &plan.steps).expect_err("it fails");
     let wanted = "cannot create interface e0 address 10.0.0.1/24: no memory; and what \
                   was done before cannot be taken back wholly: set interface e0 mtu: 9000 stays \
@@ -101,7 +113,7 @@ proptest! {
     fn what_is_accepted_can_be_applied(from in damaged(), to in damaged(), good in 0usize..40) {
         let plan = Plan::new(&from, &to);
         let machine = Machine(items(&from));
-        let mut target = Faulty { machine, good, for_good: false };
+        let mut target = Faulty::new(machine, good, false);
         let done = apply(&mut target, &plan.steps).is_ok();
         prop_assert_eq!(done, good >= plan.steps.len());
         prop_assert_eq!(target.machine.0, items(if done { &to } else { &from }));

@@ -53,6 +53,8 @@ impl Target for Model {
         self.machine.take(action);
         Ok(())
     }
+
+    fn between(&mut self) {}
 }
 
 /// A machine with a disk, on which a router is started, ended and started again.

@@ -175,7 +175,8 @@ impl Interfaces {
     fn appeared(&mut self, link: u32, name: &str, routing: &mut Routing) {
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
-            let closed = slot.open().is_none() && stands_for(&slot.config, name);
+            // A new one is opened with its last setting.
+            let closed = slot.open().is_none() && !slot.is_new && stands_for(&slot.config, name);
             if !self.serving && closed {
                 slot.reserve(link, routing);
             } else if closed && slot.refused != Some(link) {

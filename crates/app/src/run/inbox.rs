@@ -1,0 +1,100 @@
+//! What reaches the control thread.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use control::facts::Batch;
+
+use super::Message;
+
+/// Messages that may wait; then their senders do.
+const DEPTH: usize = 64;
+
+/// The messages for the control thread, in order. While it is busy with a long change it takes the
+/// news of the kernel out of it first.
+pub struct Inbox {
+    messages: Receiver<Message>,
+    /// Those that news has overtaken.
+    overtaken: VecDeque<Message>,
+}
+
+impl Inbox {
+    /// An empty one, and what sends to it.
+    pub fn new() -> (SyncSender<Message>, Self) {
+        let (sender, messages) = sync_channel(DEPTH);
+        let overtaken = VecDeque::new();
+        let inbox = Inbox {
+            messages,
+            overtaken,
+        };
+        (sender, inbox)
+    }
+
+    /// The next message, waited for so long.
+    ///
+    /// # Errors
+    /// None has come; nobody sends any more.
+    pub fn next(&mut self, within: Duration) -> Result<Message, RecvTimeoutError> {
+        match self.overtaken.pop_front() {
+            Some(message) => Ok(message),
+            None => self.messages.recv_timeout(within),
+        }
+    }
+
+    /// The news of the kernel among the next messages, as many as may wait at once. It does not
+    /// wait for any.
+    pub fn news(&mut self) -> Vec<Batch> {
+        let mut news = Vec::new();
+        for message in self.messages.try_iter().take(DEPTH) {
+            match message {
+                Message::Kernel(batch) => news.push(batch),
+                other => self.overtaken.push_back(other),
+            }
+        }
+        news
+    }
+
+    /// Takes no more messages, which releases whoever waits for room.
+    pub fn close(&mut self) {
+        (_, self.messages) = sync_channel(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_overtakes_and_nothing_else_does() {
+        let (sender, mut inbox) = Inbox::new();
+        let news = || Message::Kernel(Batch::default());
+        for message in [Message::Reload, news(), Message::Stop, news()] {
+            sender.send(message).expect("room");
+        }
+        assert_eq!(inbox.news().len(), 2);
+        sender.send(Message::Reload).expect("room");
+        let mut next = || inbox.next(Duration::ZERO);
+        assert!(matches!(next(), Ok(Message::Reload)));
+        assert!(matches!(next(), Ok(Message::Stop)));
+        assert!(matches!(next(), Ok(Message::Reload)));
+        assert!(matches!(next(), Err(RecvTimeoutError::Timeout)));
+    }
+
+    /// A flood of news does not keep the change from its next step.
+    #[test]
+    fn so_much_news_is_taken_at_once() {
+        let (sender, mut inbox) = Inbox::new();
+        let flood =
+            std::thread::spawn(
+                move || {
+                    while sender.send(Message::Kernel(Batch::default())).is_ok() {}
+                },
+            );
+        for _ in 0..10 {
+            assert!(inbox.news().len() <= DEPTH);
+        }
+        inbox.close();
+        flood.join().expect("it is released");
+    }
+}
