@@ -109,21 +109,19 @@ pub fn answer(
     };
     match command.verb {
         Verb::Plan => {
-            let plan = transactions.plan(name, text()?);
-            let plan = plan.map_err(|problems| problems.to_string())?;
+            let planned = transactions.plan(daemon, name, text()?);
+            let (plan, refused) = planned.map_err(|problems| problems.to_string())?;
             let foreign = foreign::items(daemon);
             if json {
                 let mut answer = plan.json();
                 answer["foreign"] = foreign.into();
+                answer["refused"] = refused.into();
                 return Ok(Output::Json(answer));
             }
-            let left = foreign.iter().map(|item| format!("  {item}\n"));
-            let heading = match foreign.is_empty() {
-                true => "",
-                false => "\nforeign, and left as it is:\n",
-            };
-            let text = plan.text(request.steps) + heading;
-            Ok(Output::Text(text + &left.collect::<String>()))
+            let text = plan.text(request.steps)
+                + &listed("foreign, and left as it is", &foreign)
+                + &listed("refused, so that nothing can be applied", &refused);
+            Ok(Output::Text(text))
         }
         Verb::Apply => {
             let proposal = Proposal {
@@ -161,6 +159,15 @@ pub fn answer(
             })
         }
     }
+}
+
+/// Items below a heading; nothing if there are none.
+fn listed(heading: &str, items: &[String]) -> String {
+    if items.is_empty() {
+        return String::new();
+    }
+    let lines: String = items.iter().map(|item| format!("  {item}\n")).collect();
+    format!("\n{heading}:\n{lines}")
 }
 
 /// The answer to whoever changed the configuration, and a line in the log.

@@ -388,6 +388,11 @@ fn what_cannot_be_done_changes_nothing() {
         refused(&mut router, "sflow: {}\n", usize::MAX),
         "sflow: not supported yet"
     );
+    // A plan says so before anybody tries.
+    for (text, refusals) in [("sflow: {}\n", 1), (B, 0), (A, 0)] {
+        let planned = router.plan(&mut Model::new(&config(A)), "new.yaml", text);
+        assert_eq!(planned.expect("valid").1.len(), refusals, "{text}");
+    }
     let why = refused(&mut router, B, 2);
     assert!(
         why.ends_with("no memory; everything is as it was before"),

@@ -113,13 +113,26 @@ impl Transactions {
         Some((waiting.number, left))
     }
 
-    /// What a text would change.
+    /// What a text would change, and all that keeps it from being applied, a line each.
     ///
     /// # Errors
     /// What is wrong with the text.
-    pub fn plan(&self, name: &str, text: &str) -> Result<Plan, Problems> {
+    pub fn plan(
+        &self,
+        target: &mut dyn Target,
+        name: &str,
+        text: &str,
+    ) -> Result<(Plan, Vec<String>), Problems> {
         let wanted = Checked::parse(name, text)?;
-        Ok(Plan::new(&self.running, &wanted.config))
+        let plan = Plan::new(&self.running, &wanted.config);
+        let refused = match plan.is_empty() {
+            true => Vec::new(),
+            false => target
+                .accepts(&wanted.config, &plan)
+                .err()
+                .unwrap_or_default(),
+        };
+        Ok((plan, refused))
     }
 
     /// Changes the configuration, wholly or not at all.
