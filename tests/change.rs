@@ -387,6 +387,49 @@ fn a_device_that_refuses_is_as_it_was() {
     drop((router, netns, alone));
 }
 
+/// An MTU of several buffers is what the ports of every kind have, or refused beforehand by name.
+#[test]
+fn a_large_mtu_is_had_or_refused_at_once() {
+    if skipped("a_large_mtu_is_had_or_refused_at_once", &["ip"]) {
+        return;
+    }
+    let (alone, netns) = alone_with_spare_links();
+    let directory = Directory::new();
+    let socket = directory.path().join("m0.sock").display().to_string();
+    let yaml = |x0: &str, x1: &str, others: &str| {
+        format!(
+            "interfaces: {{ x0: {{ {x0} }}, {x1} t0: {{ lcp: t0, {others} }}, m0: {{ lcp: m0, {others} }} }}\n\
+             ports: {{ t0: {{ tap: {{}} }}, m0: {{ memif: {{ socket: {socket} }} }} }}\n"
+        )
+    };
+    let router = Router::start(&netns, &yaml("mtu: 1500", "", "mtu: 1500"));
+    let hardware = router.ask(&["show", "hardware"]).expect("an answer");
+    becomes(&router, &yaml("mtu: 1500", "", "mtu: 9000"));
+    assert!(has(&netns, "link show t0", &["mtu 9000"]));
+    assert!(has(&netns, "link show m0", &["mtu 9000"]));
+    let (changed, new) = (
+        yaml("mtu: 9000", "", "mtu: 9000"),
+        yaml("mtu: 1500", "x1: { mtu: 9000 },", "mtu: 9000"),
+    );
+    if hardware.contains("queues: 1, multi-buffer") {
+        for (yaml, device) in [(changed, "x0"), (new, "x1")] {
+            becomes(&router, &yaml);
+            let shown = format!("link show {device}");
+            assert!(has(&netns, &shown, &["mtu 9000"]));
+        }
+    } else {
+        for (yaml, name) in [(changed, "x0"), (new, "x1")] {
+            let before = state(&netns);
+            let why = change(&router, &yaml).expect_err("it has one buffer for a packet");
+            let wanted = format!("interface {name}: cannot have an MTU of 9000: ");
+            assert!(why.contains(&wanted), "{why}");
+            assert!(!why.contains("as it was before"), "{why}");
+            assert_eq!(state(&netns), before);
+        }
+    }
+    drop((router, netns, alone));
+}
+
 /// What can be known beforehand is refused before anything is changed.
 #[test]
 fn what_a_device_cannot_be_is_refused_at_once() {
@@ -415,6 +458,10 @@ fn what_a_device_cannot_be_is_refused_at_once() {
         let why = change(&router, yaml).expect_err("it cannot");
         assert!(why.contains(what), "{why}");
         assert!(!why.contains("as it was before"), "{why}");
+        let file = router.file().display().to_string();
+        let plan = router.ask(&["plan", "-c", &file]).expect("a plan");
+        let (_, refused) = plan.split_once("\nrefused, ").unwrap_or_default();
+        assert!(refused.contains(what), "{plan}");
         assert_eq!(state(&netns), before);
     };
     refused(

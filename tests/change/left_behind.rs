@@ -135,11 +135,11 @@ fn a_sudden_end_at_any_step_is_put_back() {
         .expect("another link");
     let untouched = state(&netns);
     let old = "interfaces:\n  x0: { addresses: [ 10.9.0.1/24 ] }\n\
-               \x20 x2: { mtu: 2000, mac: 02:00:00:00:03:02 }\n";
+               \x20 x2: { mtu: 1700, mac: 02:00:00:00:03:02 }\n";
     let new = "interfaces:\n\
                \x20 x0: { lcp: y0, mtu: 1400, mac: 02:00:00:00:03:00, addresses: [ 10.9.0.2/24 ] }\n\
                \x20 x1: { mtu: 1300, mac: 02:00:00:00:03:01, addresses: [ 10.10.0.1/24 ] }\n\
-               \x20 x2: { mtu: 1900, state: down }\n";
+               \x20 x2: { mtu: 1600, state: down }\n";
     let mut router = Router::start(&netns, old);
     let confirmed = state(&netns);
     let file = router.file().with_extension("new");

@@ -334,6 +334,16 @@ impl Interface {
     }
 }
 
+/// Whether this kernel has packets longer than a buffer: Linux 6.6 and later. A driver may still
+/// take none without a copy.
+pub fn has_long_packets() -> bool {
+    /// An index that no interface has: a kernel that knows the flag goes on to look for it.
+    const NONE: u32 = i32::MAX as u32;
+    let flags = Flags::XDP_COPY | Flags::XDP_USE_SG;
+    let bound = socket::open().and_then(|socket| socket::bind(&socket, NONE, 0, flags));
+    bound.err().and_then(|error| error.raw_os_error()) != Some(libc::EINVAL)
+}
+
 /// Receive queues of an interface of the calling thread's network namespace; `None` if there is
 /// none of that name or its driver does not say.
 pub fn queues(name: &str) -> Option<u32> {

@@ -228,6 +228,7 @@ fn long_packets_use_several_buffers() {
             .expect("AF_XDP")
             .0
             .long_packets();
+        assert_eq!(long, has_long_packets());
         if !long {
             println!(
                 "SKIP long_packets_use_several_buffers: this kernel has no multi-buffer AF_XDP"

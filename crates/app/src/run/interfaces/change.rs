@@ -14,7 +14,7 @@ use control::netdev::give_addresses;
 use control::netlink::Requests;
 use router::Mac;
 
-use super::open::{MTU, own_mac, queues, tap_name};
+use super::open::{MTU, own_mac, queues, takes, tap_name};
 use super::slot::{Ids, Phase, Slot};
 use super::{Interfaces, OpenInterface};
 use crate::run::routing::Routing;
@@ -185,7 +185,12 @@ impl Interfaces {
         let queues = |config: &&wanted::Interface| queues(config, self.opener.netns.as_deref());
         let held: u32 = others.iter().map(queues).sum();
         let mut left = (self.buffers / af_xdp::Queue::HOLDS).saturating_sub(held);
-        let mut obstacles = Vec::new();
+        let too_long = others.iter().filter_map(|config| {
+            let slot = self.slots.iter().find(|s| s.config.name == config.name)?;
+            let why = takes(config, slot.open()?.port.long_packets()).err()?;
+            Some(format!("interface {}: {why}", config.name))
+        });
+        let mut obstacles: Vec<_> = too_long.collect();
         for config in new {
             let (name, wanted) = (&config.name, queues(&config));
             if let Err(why) = self.opener.possible(config) {

@@ -13,6 +13,7 @@ use control::config::{self, Mode, PortKind, Role, Wanted, wanted};
 use control::facts::Link;
 use control::netdev::{self, Devices, Kept, Record};
 use control::netlink::Requests;
+use graph::pool::{DATA, STRIDE_AF_XDP};
 use graph::{Pool, PortCounters};
 use kernel::netns::within;
 use ports::{Device, Open, OpenError, Receive};
@@ -21,6 +22,12 @@ use tables::{Memory, Sizes};
 
 /// MTU of an interface whose configuration names none and whose port has none of its own.
 pub const MTU: u16 = 1500;
+/// Bytes in front of an IP packet: Ethernet, and two VLAN tags.
+const LAYER_2: u32 = 22;
+/// Bytes of the largest IP packet that one buffer of AF_XDP holds.
+pub const ONE_BUFFER: u32 = STRIDE_AF_XDP as u32 - DATA as u32 - LAYER_2;
+/// What lets a device have packets that are larger.
+pub const LONGER: &str = "use Linux 6.6 or later, where `mode: copy` and `generic` take them";
 
 /// An interface that is open.
 pub struct OpenInterface {
@@ -162,6 +169,7 @@ impl Opener {
             found => found?,
         };
         netdev::possible(&link, config)?;
+        takes(config, af_xdp::has_long_packets())?;
         let program = within(place.as_deref(), || Ok(ports::foreign_program(link.index)))??;
         program.map_or(Ok(()), |program| {
             let name = &link.name;
@@ -197,6 +205,7 @@ impl Opener {
             receive: Receive::Router(programs, id),
         };
         let port = self.ports.device(&device, pool)?;
+        takes(config, port.long_packets())?;
         Ok(OpenInterface {
             queues: port.queues.len(),
             port,
@@ -311,6 +320,21 @@ pub enum Part {
     Port,
     /// The tap that is the kernel's end of it.
     Tap,
+}
+
+/// Whether packets of the MTU that is wanted of an interface fit into its port; `long`: it takes
+/// packets of several buffers.
+///
+/// # Errors
+/// They do not.
+pub fn takes(config: &wanted::Interface, long: bool) -> io::Result<()> {
+    match config.mtu.map(u32::from) {
+        Some(mtu) if mtu > ONE_BUFFER && !long => Err(io::Error::other(format!(
+            "cannot have an MTU of {mtu}: its port takes packets of {ONE_BUFFER} bytes at most; \
+             lower it, or {LONGER}"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What it means that a device cannot be prepared.
@@ -430,4 +454,31 @@ pub fn own_mac(name: &str) -> Mac {
     });
     let [a, b, c, d, ..] = hash.to_be_bytes();
     Mac([0x02, 0xfe, a, b, c, d])
+}
+
+#[cfg(test)]
+mod tests {
+    use control::config::wanted::OpenPort;
+
+    use super::*;
+
+    #[test]
+    fn packets_of_several_buffers_need_a_port_that_takes_them() {
+        let one = ONE_BUFFER as u16;
+        for (mtu, long, fits) in [
+            (None, false, true),
+            (Some(1500), false, true),
+            (Some(one), false, true),
+            (Some(one + 1), false, false),
+            (Some(9216), false, false),
+            (Some(9216), true, true),
+        ] {
+            let mut config = wanted::Interface::plain("e0", OpenPort::NONE);
+            config.mtu = mtu;
+            let taken = takes(&config, long);
+            assert_eq!(taken.is_ok(), fits, "{mtu:?} {long}: {taken:?}");
+        }
+        // Every port that is no device takes them.
+        assert!(ports::null().long_packets());
+    }
 }

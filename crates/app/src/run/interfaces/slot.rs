@@ -8,14 +8,12 @@ use control::mirror::Owned;
 use io::memif;
 use router::InterfaceId;
 
-use super::open::OpenInterface;
+use super::open::{LONGER, ONE_BUFFER, OpenInterface};
 use crate::run::routing::Routing;
 
 /// How many troubles of a memif are logged until it is connected again: a peer could make up ever
 /// new ones.
 const TROUBLES: usize = 16;
-/// Bytes in front of an IP packet: Ethernet, and two VLAN tags.
-const LAYER_2: u32 = 22;
 
 /// An interface of the configuration.
 pub struct Slot {
@@ -170,12 +168,11 @@ impl Slot {
     pub fn warn_of_long_packets(&mut self, routing: &Routing) {
         let open = self.open().filter(|open| !open.port.long_packets());
         let link = open.and_then(|open| routing.translator.link_named(&open.netdev));
-        let most = u32::from(routing.router.pool().room()) - LAYER_2;
-        let mtu = link.map(|link| link.mtu).filter(|mtu| *mtu > most);
+        let mtu = link.map(|link| link.mtu).filter(|mtu| *mtu > ONE_BUFFER);
         if mtu.is_some() && mtu != self.too_large {
             warn!(
-                "interface {}: packets of more than {most} bytes are lost, and its MTU of {} allows them: lower the MTU, \
-                 or use Linux 6.6 or later, with a driver that takes an XDP program for several buffers",
+                "interface {}: packets of more than {ONE_BUFFER} bytes are lost, and its MTU of {} allows them: \
+                 lower it, or {LONGER}",
                 self.config.name,
                 mtu.unwrap_or_default()
             );
