@@ -152,6 +152,22 @@ fn memory_is_touched_by_hand_in_few_places() {
     }
 }
 
+/// Programs never unwrap; tests may. `make lint` holds every crate to it that says so.
+#[test]
+fn no_program_unwraps() {
+    const RULE: &str = "\n#![cfg_attr(not(test), deny(clippy::unwrap_used))]\n";
+    let is_root = |path: &Path| {
+        let is_program = path.iter().any(|part| part == "src");
+        is_program && (path.ends_with("lib.rs") || path.ends_with("main.rs"))
+    };
+    let sources = sources();
+    let roots: Vec<_> = sources.iter().filter(|(path, _)| is_root(path)).collect();
+    assert!(roots.len() > dependencies().len(), "{} roots", roots.len());
+    for (path, text) in roots {
+        assert!(text.contains(RULE), "{} lacks{RULE}", path.display());
+    }
+}
+
 #[test]
 fn files_and_functions_are_short() {
     for (path, text) in sources() {

@@ -1,5 +1,7 @@
 //! The one binary, `parshall`: each subcommand is a module.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
 mod ask;
 mod bench;
 mod cleanup;

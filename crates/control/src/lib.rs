@@ -5,6 +5,8 @@
 //! configurations, [`apply`] and [`history`] lead from one to the other and back. [`netdev`]
 //! prepares network devices, and [`api`] and [`cli`] answer those who ask.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
 pub mod api;
 pub mod apply;
 pub mod cli;

@@ -10,6 +10,8 @@
 //! - a [`Stage`] is written once, as a function of one packet, and fused by [`Fused`] where it
 //!   pays.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
 mod arc;
 pub mod counters;
 pub mod cycles;

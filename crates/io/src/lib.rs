@@ -6,6 +6,7 @@
 
 // What a peer or the kernel says is converted or refused, never cut. Tests know their numbers.
 #![cfg_attr(not(test), deny(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
 pub mod af_xdp;
 pub mod memif;

@@ -4,6 +4,8 @@
 //!
 //! This crate knows messages and system calls. The meaning of an answer is for its callers.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
 pub mod clock;
 pub mod cpu;
 pub mod ethtool;

@@ -6,6 +6,8 @@
 //! is ever touched. The laboratory runs the binary `parshall`; it links neither the router nor its
 //! ports.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
 pub mod alone;
 mod capture;
 pub mod cleanup;

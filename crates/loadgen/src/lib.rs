@@ -11,6 +11,7 @@
 //! lost.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
 pub mod clock;
 pub mod device;

@@ -3,6 +3,8 @@
 //!
 //! An open port is an [`Open`]: queues for workers to serve, and control's part of it.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
 mod device;
 mod error;
 mod open;

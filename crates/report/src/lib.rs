@@ -4,6 +4,7 @@
 //! terminal and [`html`] the page with graphs; both also show [`published`] figures.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
 pub mod html;
 pub mod model;

@@ -4,6 +4,8 @@
 //! [`Change`]; workers read tables and the [`Snapshot`] and are never stopped. [`nodes`] is the
 //! node table.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
 pub mod arc;
 mod bucket;
 pub mod change;

@@ -16,6 +16,8 @@
 //! has said how the packet is taken in. Numbers below [`special::FIRST_FREE`] mean the same in all
 //! three: see [`special`].
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
 pub mod adjacency;
 pub mod entry;
 mod fib;

@@ -4,6 +4,8 @@
 //!
 //! Only tests use it.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
 mod alone;
 pub mod bpf;
 mod directory;

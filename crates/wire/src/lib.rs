@@ -7,6 +7,7 @@
 //! throughout.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
 pub mod arp;
 pub mod checksum;

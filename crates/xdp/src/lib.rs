@@ -18,6 +18,7 @@
 
 // What the kernel says is converted or refused, never cut. Tests know their numbers.
 #![cfg_attr(not(test), deny(clippy::cast_possible_truncation))]
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
 mod attach;
 mod device;

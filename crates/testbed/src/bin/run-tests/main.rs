@@ -5,6 +5,8 @@
 //! followed, not through a pipe that an orphan could hold open; its orphans become children of this
 //! process, which ends them; what cannot be ended is named and not waited for.
 
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
 mod census;
 mod command;
 mod dump;
