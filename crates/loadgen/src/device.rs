@@ -71,6 +71,16 @@ impl std::iter::Sum for Count {
 /// How well a schedule was kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Pacing {
+    /// How far apart packets left, of all runs: a time for each packet but the first of a run. Those
+    /// that were handed over together are 0 apart. Nothing where nobody looks.
+    pub gaps: Times,
+    /// What only software knows; None for live frames, which the kernel sends.
+    pub delay: Option<Delay>,
+}
+
+/// How long packets waited for their port.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Delay {
     /// How long after it was due each packet was taken by the port, of all runs. Packets that are
     /// sent without a limit are not due at any time.
     pub late: Times,
@@ -81,7 +91,7 @@ pub struct Pacing {
     pub packets: u64,
 }
 
-impl Pacing {
+impl Delay {
     /// Rate of the latest run, from its first packet to its last. None if there are less than two.
     pub fn pps(&self) -> Option<Pps> {
         let seconds = self.span.as_secs_f64();
@@ -122,15 +132,9 @@ pub trait Transmitter: Send {
         0
     }
 
-    /// How well the schedule was kept. None where nobody looks.
-    fn pacing(&self) -> Option<Pacing> {
-        None
-    }
-
-    /// How far apart packets left, of all runs: a time for each packet but the first of a run. Those
-    /// that were handed over together are 0 apart. Nothing where nobody looks.
-    fn gaps(&self) -> Times {
-        Times::default()
+    /// How well the schedule was kept, as far as somebody looks.
+    fn pacing(&self) -> Pacing {
+        Pacing::default()
     }
 
     /// Counts what streams send anew, from 0 on: what was sent before was a warm-up. Only while it

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use graph::{Batch, Buffers, Frame, Pool, Port, pool};
 use loadgen::clock::{Clock, Nanos};
-use loadgen::device::{Pacing, Transmitter};
+use loadgen::device::{Delay, Pacing, Transmitter};
 use loadgen::histogram::Times;
 use loadgen::model::profile::{self, Tunables, Way};
 use loadgen::model::units::Pps;
@@ -49,7 +49,7 @@ fn sender() -> (Sender, Generator) {
 }
 
 /// Sends for a second at `rate`, looking at the clock every `tick`.
-fn second(open: bool, rate: Pps, tick: Duration) -> (u64, u64, Pacing, Times) {
+fn second(open: bool, rate: Pps, tick: Duration) -> (u64, u64, Delay, Times) {
     let port = &mut Gate { open };
     let (mut sender, mut generator) = sender();
     let mut bufs = Buffers::new(Pool::new(4096, pool::STRIDE).unwrap());
@@ -66,28 +66,25 @@ fn second(open: bool, rate: Pps, tick: Duration) -> (u64, u64, Pacing, Times) {
         clock.sleep(Duration::from_millis(1));
     }
     sender.close(&mut bufs);
-    (
-        generator.due(),
-        generator.sent()[0].packets,
-        generator.pacing().unwrap(),
-        generator.gaps(),
-    )
+    let Pacing { gaps, delay } = generator.pacing();
+    let (due, sent) = (generator.due(), generator.sent()[0].packets);
+    (due, sent, delay.unwrap(), gaps)
 }
 
 #[test]
 fn rates_are_right_and_packets_leave_when_they_are_due() {
     for rate in [1e3, 1e4, 1e5, 1e6] {
         let tick = 700;
-        let (due, sent, pacing, gaps) = second(true, Pps(rate), Duration::from_nanos(tick));
+        let (due, sent, delay, gaps) = second(true, Pps(rate), Duration::from_nanos(tick));
         assert_eq!(
-            (due, pacing.late.measured, pacing.packets),
+            (due, delay.late.measured, delay.packets),
             (sent, sent, sent)
         );
         // One at the beginning and one at the end of the second.
         assert!(sent.abs_diff(rate as u64 + 1) <= 1, "{sent} at {rate}");
-        let exact = pacing.pps().unwrap().0 / rate - 1.0;
+        let exact = delay.pps().unwrap().0 / rate - 1.0;
         assert!(exact.abs() < 1e-5, "{exact} at {rate}");
-        assert!(pacing.late.max <= tick, "{:?}", pacing.late);
+        assert!(delay.late.max <= tick, "{:?}", delay.late);
         // Those due at one look leave together, the others within a look of their time.
         assert_eq!(gaps.measured, sent - 1);
         let apart = 1e9 / rate;
@@ -99,9 +96,9 @@ fn rates_are_right_and_packets_leave_when_they_are_due() {
 #[test]
 fn a_thread_that_comes_late_says_so() {
     let tick = Duration::from_millis(1);
-    let (due, sent, pacing, gaps) = second(true, Pps(1e5), tick);
-    assert_eq!((due, pacing.late.measured), (sent, sent));
-    let late = pacing.late;
+    let (due, sent, delay, gaps) = second(true, Pps(1e5), tick);
+    assert_eq!((due, delay.late.measured), (sent, sent));
+    let late = delay.late;
     assert!((980_000..=1_000_000).contains(&late.max), "{late:?}");
     assert!((480_000..=520_000).contains(&late.p50), "{late:?}");
     // A hundred each millisecond: one of them after a millisecond, the others with it.
@@ -111,8 +108,8 @@ fn a_thread_that_comes_late_says_so() {
 #[test]
 fn what_a_port_does_not_take_is_short() {
     let tick = Duration::from_micros(5);
-    let (due, sent, pacing, gaps) = second(false, Pps(1e5), tick);
+    let (due, sent, delay, gaps) = second(false, Pps(1e5), tick);
     assert!(due.abs_diff(100_001) <= 1, "{due}");
-    assert_eq!((sent, pacing.late.measured, pacing.pps()), (0, 0, None));
+    assert_eq!((sent, delay.late.measured, delay.pps()), (0, 0, None));
     assert_eq!(gaps.measured, 0);
 }

@@ -4,7 +4,7 @@
 //! way.
 
 use loadgen::clock::{Clock, Monotonic};
-use loadgen::device::{Count, Failure, Receiver, Transmitter, since};
+use loadgen::device::{Count, Failure, Pacing, Receiver, Transmitter, since};
 use loadgen::histogram::Times;
 use loadgen::live_plan;
 use loadgen::model::fields::Op;
@@ -143,14 +143,17 @@ impl Transmitter for Generator {
         since(self.all_sent(), &self.before)
     }
 
-    fn gaps(&self) -> Times {
+    fn pacing(&self) -> Pacing {
         let xdp::Gaps {
             buckets,
             sum,
             min,
             max,
         } = self.live.gaps();
-        Times::of(&buckets, xdp::GAP_BITS, sum as f64, min, max)
+        Pacing {
+            gaps: Times::of(&buckets, xdp::GAP_BITS, sum as f64, min, max),
+            delay: None,
+        }
     }
 
     fn start_over(&mut self) {

@@ -129,10 +129,11 @@ impl Send {
         if all.short() > 0 {
             self.line(&text::of_shortfall(all.short(), all.due));
         }
-        if let Some(late) = all.pacing.and_then(|pacing| text::of_late(&pacing.late)) {
+        let delay = all.pacing.delay;
+        if let Some(late) = delay.and_then(|delay| text::of_late(&delay.late)) {
             self.line(&late);
         }
-        if let Some(gaps) = text::of_gaps(&tx.gaps()) {
+        if let Some(gaps) = text::of_gaps(&all.pacing.gaps) {
             self.line(&gaps);
         }
         if let Some(file) = &self.json {
@@ -221,8 +222,8 @@ impl Send {
             "short": all.short(),
             "bytes": all.sent.bytes,
             "pps": all.sent.packets as f64 / all.gaps(),
-            "late": all.pacing.and_then(|pacing| streams::measured(pacing.late)),
-            "gaps": streams::measured(tx.gaps()),
+            "late": all.pacing.delay.and_then(|delay| streams::measured(delay.late)),
+            "gaps": streams::measured(all.pacing.gaps),
             "queue_full": tx.queue_full(),
             "streams": streams.collect::<Vec<_>>(),
         })
@@ -236,7 +237,7 @@ struct All {
     due: u64,
     sent: Count,
     seconds: f64,
-    pacing: Option<Pacing>,
+    pacing: Pacing,
 }
 
 impl All {
@@ -248,7 +249,7 @@ impl All {
     /// The seconds that as many gaps take as there are packets, if that is known; otherwise those
     /// from start to stop, which at slow rates are up to a gap more or less.
     fn gaps(&self) -> f64 {
-        let pps = self.pacing.and_then(|pacing| pacing.pps());
+        let pps = self.pacing.delay.and_then(|delay| delay.pps());
         pps.map_or(self.seconds, |pps| self.sent.packets as f64 / pps.0)
     }
 }

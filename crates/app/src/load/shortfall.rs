@@ -39,9 +39,9 @@ impl Watch {
         let shares = cpus.into_iter().map(|cpu| (cpu, softirq(cpu)));
         let most = shares.max_by(|(_, a), (_, b)| a.total_cmp(b));
         let never_full = paths.iter().all(|path| path.tx.queue_full() == 0);
-        let late = paths.iter().filter_map(|path| path.tx.pacing());
-        let late = late
-            .map(|pacing| Duration::from_nanos(pacing.late.max))
+        let delays = paths.iter().filter_map(|path| path.tx.pacing().delay);
+        let late = delays
+            .map(|delay| Duration::from_nanos(delay.late.max))
             .max();
         advice(self.sender, most, late.filter(|_| never_full))
     }

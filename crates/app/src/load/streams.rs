@@ -91,7 +91,8 @@ pub fn measured(times: Times) -> Option<Times> {
 /// says when packets were sent and came.
 pub fn pacing(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
     let rows = paths.iter().zip(ways).map(|(path, (sending, rx))| {
-        let late = path.tx.pacing().map(|pacing| pacing.late);
+        let pacing = path.tx.pacing();
+        let late = pacing.delay.map(|delay| delay.late);
         let measures = sending.streams.iter().any(|(stream, _)| stream.is_fixed());
         // Live frames are sent by the kernel, which keeps no account of how late they are.
         let clock = match late {
@@ -101,7 +102,7 @@ pub fn pacing(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
         json!({
             "tx": sending.tx.to_string(),
             "late": late.and_then(measured),
-            "gaps": measured(path.tx.gaps()),
+            "gaps": measured(pacing.gaps),
             "timestamps": { "tx": clock, "rx": rx.timestamps() },
         })
     });

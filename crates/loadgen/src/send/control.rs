@@ -9,8 +9,8 @@ use std::time::Duration;
 use graph::counters::Counter;
 
 use crate::clock::Nanos;
-use crate::device::{Count, Failure, Pacing, Transmitter, since};
-use crate::histogram::{Histogram, Times};
+use crate::device::{Count, Delay, Failure, Pacing, Transmitter, since};
+use crate::histogram::Histogram;
 use crate::model::units::Pps;
 
 /// State shared by the controller and the sending thread.
@@ -147,12 +147,8 @@ impl Transmitter for Generator {
         self.shared.queue_full.get()
     }
 
-    fn pacing(&self) -> Option<Pacing> {
-        Some(pacing(std::slice::from_ref(self)))
-    }
-
-    fn gaps(&self) -> Times {
-        self.shared.gaps.read()
+    fn pacing(&self) -> Pacing {
+        pacing(std::slice::from_ref(self))
     }
 
     fn stop(&mut self) -> Result<(), Failure> {
@@ -161,16 +157,20 @@ impl Transmitter for Generator {
     }
 }
 
-/// How well generators kept a schedule that they share.
+/// How well generators kept a schedule that they share. Gaps are each one's own: where two send
+/// between each other's packets, nobody looks.
 fn pacing(generators: &[Generator]) -> Pacing {
     let shared = || generators.iter().map(|generator| &*generator.shared);
     let sending = || shared().filter(|shared| shared.run.get() > 0);
     let first = sending().map(|shared| shared.first.get()).min();
     let last = sending().map(|shared| shared.last.get()).max();
     Pacing {
-        late: Histogram::together(shared().map(|shared| &shared.late)),
-        span: Nanos(last.unwrap_or(0)).since(Nanos(first.unwrap_or(0))),
-        packets: sending().map(|shared| shared.run.get()).sum(),
+        gaps: Histogram::together(shared().map(|shared| &shared.gaps)),
+        delay: Some(Delay {
+            late: Histogram::together(shared().map(|shared| &shared.late)),
+            span: Nanos(last.unwrap_or(0)).since(Nanos(first.unwrap_or(0))),
+            packets: sending().map(|shared| shared.run.get()).sum(),
+        }),
     }
 }
 
@@ -223,13 +223,8 @@ impl Transmitter for Cores {
         self.sum(Generator::queue_full)
     }
 
-    fn pacing(&self) -> Option<Pacing> {
-        Some(pacing(&self.0))
-    }
-
-    /// Each core for itself: where two send between each other's packets, nobody looks.
-    fn gaps(&self) -> Times {
-        Histogram::together(self.0.iter().map(|core| &core.shared.gaps))
+    fn pacing(&self) -> Pacing {
+        pacing(&self.0)
     }
 
     fn is_over(&self) -> bool {
