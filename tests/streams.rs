@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Directory, Netns, PARSHALL, alone, skipped};
+use crate::harness::{Directory, Netns, PARSHALL, Spawn, alone, patience, skipped};
 
 /// A wire of so many queues in a namespace of its own, with ends g0 and g1.
 fn wire(queues: u32) -> Netns {
@@ -106,6 +106,57 @@ fn what_live_frames_cannot_do_af_xdp_does() {
         (&result["packets"], &result["short"]),
         (&12.into(), &0.into())
     );
+}
+
+/// A process without CAP_PERFMON may load simple programs, but is refused the generator's: to the
+/// kernel its arithmetic would be safe only for those who may see addresses. As in a container that
+/// was given CAP_BPF, CAP_NET_ADMIN and CAP_NET_RAW.
+#[test]
+fn a_program_that_the_kernel_refuses_is_replaced_and_named() {
+    const NAME: &str = "a_program_that_the_kernel_refuses_is_replaced_and_named";
+    if skipped(NAME, &["ip", "ethtool", "setpriv"]) {
+        return;
+    }
+    let _alone = alone();
+    let netns = wire(1);
+    let directory = Directory::new();
+    let file = directory.path().join("result.json").display().to_string();
+    for words in [
+        "send live:g0 -m 500pps -d 1",
+        "loadtest --tx live:g0 --rx sink:g1 -m 500pps --duration 1s",
+    ] {
+        let load = Spawn::new("setpriv")
+            .args(["--bounding-set=-perfmon,-sys_admin", "--inh-caps=-all"])
+            .args([PARSHALL])
+            .args(words.split(' '))
+            .args(["--dst-mac", "02:00:00:00:00:02", "--json", &file])
+            .inside(&netns);
+        let output = load.output(patience()).expect("it ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words}: {said}");
+        let text = std::fs::read_to_string(&file).expect("it has written the file");
+        let result: Value = serde_json::from_str(&text).expect("JSON");
+        let block = result.get("parshall").unwrap_or(&result);
+        assert_eq!(block["sender"], "af_xdp", "{words}: {said}");
+        let fallback = &block["fallback"];
+        let names = |key: &str| fallback[key].as_array().expect("ports").clone();
+        assert!(names("asked").contains(&"live:g0".into()), "{fallback}");
+        assert!(names("used").contains(&"af_xdp:g0".into()), "{fallback}");
+        let why = fallback["why"].as_str().expect("text");
+        let refused = "the kernel refused the program parshall_live: ";
+        assert!(why.contains(refused), "{why}");
+        let line = format!("af_xdp:g0 in place of live:g0, which is slower: {refused}");
+        assert!(said.contains(&line), "{said}");
+        let sent = match block["packets"].as_u64() {
+            Some(sent) => sent,
+            None => {
+                let stream = &block["streams"][0];
+                assert_eq!(stream["lost"], 0, "{stream}");
+                stream["sent"]["packets"].as_u64().expect("a number")
+            }
+        };
+        assert!(sent > 0, "{block}");
+    }
 }
 
 /// A burst of live frames comes to its end by itself, with all of its packets.
