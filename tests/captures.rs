@@ -158,6 +158,35 @@ fn streams_with_equal_headers_are_counted_together() {
     assert_eq!(rows[0]["names"], serde_json::json!(["a", "b"]));
 }
 
+/// Whoever reads the packets elsewhere needs to know which identifications are marks.
+#[test]
+fn a_result_says_where_identifications_begin() {
+    let directory = Directory::new();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let [all, tx, json] = ["all.pcap", "tx.pcap", "r.json"].map(at);
+    for (traffic, base) in [
+        ("-m 1kpps -t flow=fs", Value::from(0xfc00)),
+        (
+            "-m 1kpps -t flow=fs --flow-id-base 0xff00",
+            Value::from(0xff00),
+        ),
+        ("-m 1 -t flow=fsl --flow-id-base 0xff00", Value::Null),
+        ("-m 1kpps --flow-id-base 0xff00", Value::Null),
+    ] {
+        let traffic = format!("{traffic} {ADDRESSED}");
+        let (ended_well, said) = run(&format!("send --dry-run -o {all} --limit 300 {traffic}"));
+        assert!(ended_well, "{said}");
+        let (ended_well, said) = run(&format!(
+            "loadtest --tx pcap:{tx} --rx pcap:{all} --duration 100ms --json {json} {traffic}"
+        ));
+        assert!(ended_well, "{said}");
+        let result = std::fs::read_to_string(&json).expect("it has been written");
+        let result: Value = serde_json::from_str(&result).expect("JSON");
+        let row = &result["parshall"]["streams"][0];
+        assert_eq!(row.get("flow_id_base"), Some(&base), "{traffic}: {row}");
+    }
+}
+
 #[test]
 fn a_chain_without_time_is_refused() {
     let directory = Directory::new();

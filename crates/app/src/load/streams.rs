@@ -36,14 +36,17 @@ fn row(
     let flow = part.iter().find_map(|i| flows.get(*i)?.clone());
     let streams = part.iter().map(|i| &sending.streams[*i].0);
     let names: Vec<&str> = streams.clone().map(|stream| stream.name.as_str()).collect();
-    let mut groups: Vec<Option<u32>> = streams.map(|s| s.mark.map(|mark| mark.group)).collect();
+    let mut groups: Vec<_> = streams.clone().map(|s| s.mark.map(|m| m.group)).collect();
     groups.dedup();
+    // Those that measure latency have one identification, whatever the base.
+    let mut counted = streams.filter(|stream| stream.mark.is_some_and(|mark| !mark.latency));
     json!({
         "tx": sending.tx.to_string(),
         "rx": rx.to_string(),
         "name": names[0],
         "names": names,
         "group": if let [group] = groups[..] { group } else { None },
+        "flow_id_base": counted.next().map(|stream| stream.id_base),
         "sent": sent,
         "received": received,
         "lost": sent.packets.saturating_sub(received.packets),
