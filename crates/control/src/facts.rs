@@ -161,6 +161,8 @@ pub struct Route {
     pub tos: u8,
     /// Metric (RTA_PRIORITY): the lowest wins.
     pub metric: u32,
+    /// Who made it (`RTPROT_*`).
+    pub protocol: u8,
     /// What router advertisements say of an IPv6 route, if it comes from them.
     pub advertised: Option<Preference>,
     /// What it does.

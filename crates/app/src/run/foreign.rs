@@ -1,21 +1,43 @@
 //! What the kernel has for the router's interfaces that the router has not made: it is used, and
 //! never removed.
 
-use control::facts::Gateway;
-use control::netlink::StaticRoute;
+use std::collections::BTreeSet;
+
+use control::facts::{Gateway, Hop};
 
 use super::daemon::Daemon;
 
-/// Who makes static routes, by protocol: `ip route` of a person or a script, others of that kind,
-/// DHCP. Those of routing protocols may be a million.
-const MAKERS: [(u8, &str); 3] = [
-    (libc::RTPROT_BOOT, "boot"),
+/// Routes of one maker by one interface that are listed one by one, in prefixes; of more only the
+/// number is said. Those of a routing protocol may be a million.
+const LISTED: usize = 20;
+
+/// Who makes routes, by protocol (linux/rtnetlink.h, iproute2's rt_protos, FRR's zebra).
+const MAKERS: [(u8, &str); 21] = [
+    (libc::RTPROT_BOOT, "boot"), // `ip route` of a person or a script
     (libc::RTPROT_STATIC, "static"),
+    (8, "gated"),
+    (9, "ra"), // router advertisements
+    (10, "mrt"),
+    (11, "zebra"),
+    (12, "bird"),
+    (14, "xorp"),
     (16, "dhcp"),
+    (17, "mrouted"),
+    (18, "keepalived"),
+    (42, "babel"),
+    (99, "openr"),
+    (186, "bgp"),
+    (187, "isis"),
+    (188, "ospf"),
+    (189, "rip"),
+    (192, "eigrp"),
+    (196, "static"), // FRR's
+    (197, "openfabric"),
+    (198, "srte"),
 ];
 
-/// Addresses and static routes of others on the router's interfaces, each in a few words; empty if
-/// there are none, or the kernel does not say.
+/// Addresses and routes of others on the router's interfaces, each in a few words; empty if there
+/// are none, or the kernel does not say.
 pub fn items(daemon: &mut Daemon) -> Vec<String> {
     let links = daemon.links();
     let name = |link: u32| {
@@ -31,24 +53,45 @@ pub fn items(daemon: &mut Daemon) -> Vec<String> {
             ));
         }
     }
-    for (protocol, maker) in MAKERS {
-        let routes = daemon.requests.routes_of(protocol).unwrap_or_default();
-        for route in routes {
-            let hops = route.hops.iter().filter_map(|hop| {
-                let via = match hop.gateway {
-                    Gateway::Via(address) => format!(" via {address}"),
-                    _ => String::new(),
-                };
-                Some(format!("{via} on {}", name(hop.link)?))
-            });
-            let hops: Vec<_> = hops.collect();
-            if !hops.is_empty() {
-                let StaticRoute { prefix, .. } = route;
-                items.push(format!("route {prefix}{} ({maker})", hops.join(",")));
+    let (mut routes, mut many) = (BTreeSet::new(), BTreeSet::new());
+    for (interface, link) in &links {
+        for (protocol, made) in daemon.routing.translator.foreign(*link, LISTED) {
+            let maker = maker(protocol);
+            if made.prefixes > LISTED {
+                let count = made.prefixes;
+                many.insert(format!("{count} routes on {interface} ({maker})"));
+                continue;
+            }
+            for (prefix, hops) in made.some {
+                let hops = hops.iter().filter_map(|hop| Some(by(hop, name(hop.link)?)));
+                let hops: Vec<String> = hops.collect();
+                let text = format!("route {prefix}{} ({maker})", hops.join(","));
+                // By several interfaces it is still one.
+                routes.insert((protocol, prefix, text));
             }
         }
     }
+    items.extend(routes.into_iter().map(|(_, _, text)| text));
+    items.extend(many);
     items
+}
+
+/// A next hop in words.
+fn by(hop: &Hop, interface: &str) -> String {
+    let via = match hop.gateway {
+        Gateway::Via(address) => format!(" via {address}"),
+        _ => String::new(),
+    };
+    format!("{via} on {interface}")
+}
+
+/// What a protocol is called.
+fn maker(protocol: u8) -> String {
+    let name = MAKERS.iter().find(|(number, _)| *number == protocol);
+    name.map_or_else(
+        || format!("protocol {protocol}"),
+        |(_, name)| (*name).into(),
+    )
 }
 
 /// The same as comments of YAML, a line each.

@@ -12,6 +12,7 @@ pub(super) struct Entry {
     pub table: Table,
     pub tos: u8,
     pub metric: u32,
+    pub protocol: u8,
     pub advertised: Option<Preference>,
     pub kind: RouteKind,
     pub mtu: Option<u16>,
@@ -28,6 +29,7 @@ impl Entry {
             table,
             tos,
             metric,
+            protocol,
             advertised,
             kind,
             mtu,
@@ -43,6 +45,7 @@ impl Entry {
                 table,
                 tos,
                 metric,
+                protocol,
                 advertised,
                 kind,
                 mtu,
@@ -50,6 +53,11 @@ impl Entry {
                 hops,
             },
         )
+    }
+
+    /// What it needs, with who made it.
+    pub fn uses(&self) -> impl Iterator<Item = (Need, u8)> {
+        Need::of(&self.hops).map(|need| (need, self.protocol))
     }
 
     /// Lowest first: the order of the entries of a prefix.

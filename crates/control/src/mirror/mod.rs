@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use kernel::event::{EventFd, poll, pollfd};
 use kernel::netlink::{Dump, Messages, Socket};
 
+pub use routes::Made;
 pub use translator::{LinkNews, Owned, Translator};
 
 use crate::facts::{Batch, Event, Section};

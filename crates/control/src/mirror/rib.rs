@@ -11,7 +11,7 @@
 //! leave the same route twice.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use router::change::Route as Action;
 use router::{Family, Ip};
@@ -23,6 +23,8 @@ use super::topology::Topology;
 use crate::facts::{Place, Table};
 
 type Prefixes<A> = HashSet<Prefix<A>, BuildMix>;
+/// The prefixes with a route that needs something, by who made it (`RTPROT_*`).
+type Users<A> = HashMap<Need, BTreeMap<u8, Prefixes<A>>>;
 
 #[derive(Debug)]
 struct Marked {
@@ -34,8 +36,7 @@ struct Marked {
 #[derive(Debug)]
 pub(super) struct Rib<A: Ip> {
     routes: rib::Rib<A, Vec<Marked>>,
-    /// The prefixes with a route that needs this.
-    users: HashMap<Need, Prefixes<A>>,
+    users: Users<A>,
     /// Prefixes with a route of table default: hardly ever any.
     last_resort: BTreeSet<Prefix<A>>,
     generation: u32,
@@ -87,7 +88,7 @@ impl<A: Ip> Rib<A> {
         match replaced {
             Some(at) => {
                 let old = std::mem::replace(&mut list[at], marked);
-                self.tidy(prefix, Need::of(&old.entry.hops).collect());
+                self.tidy(prefix, old.entry.uses().collect());
             }
             None => {
                 // Nearly all prefixes have one route: room for four would be half of all memory.
@@ -113,12 +114,13 @@ impl<A: Ip> Rib<A> {
                 let lost = first(|known, gone| known == gone)
                     .or_else(|| first(|known, gone| known.advertised == gone.advertised))
                     .or_else(|| first(|_, _| true));
-                if let Some(at) = lost
-                    && list[at].entry.lose(entry)
-                {
+                let Some(at) = lost else { return };
+                let maker = list[at].entry.protocol;
+                if list[at].entry.lose(entry) {
                     list.remove(at);
                 }
-                self.tidy(prefix, Need::of(&entry.hops).collect());
+                let gone = Need::of(&entry.hops).map(|need| (need, maker));
+                self.tidy(prefix, gone.collect());
             }
         }
     }
@@ -134,7 +136,7 @@ impl<A: Ip> Rib<A> {
             list.retain(|known| {
                 let kept = keep(known);
                 if !kept {
-                    lost.extend(Need::of(&known.entry.hops));
+                    lost.extend(known.entry.uses());
                 }
                 kept
             });
@@ -166,19 +168,24 @@ impl<A: Ip> Rib<A> {
         self.retain_marked(prefix, |known| known.generation == generation);
     }
 
-    /// Routes of a prefix that needed these are gone: what remains may need less.
-    fn tidy(&mut self, prefix: Prefix<A>, lost: Vec<Need>) {
+    /// Routes of a prefix that needed these, by who made them, are gone: what remains may need less.
+    fn tidy(&mut self, prefix: Prefix<A>, lost: Vec<(Need, u8)>) {
         let list = self.routes.get(prefix).map_or(&[][..], Vec::as_slice);
         if !list.iter().any(|known| known.entry.table == Table::Default) {
             self.last_resort.remove(&prefix);
         }
-        for need in lost {
-            let needs = |known: &Marked| Need::of(&known.entry.hops).any(|other| other == need);
-            if !list.iter().any(needs)
-                && let Some(users) = self.users.get_mut(&need)
+        for lost in lost {
+            let (need, maker) = lost;
+            let uses = |known: &Marked| known.entry.uses().any(|other| other == lost);
+            if !list.iter().any(uses)
+                && let Some(makers) = self.users.get_mut(&need)
+                && let Some(prefixes) = makers.get_mut(&maker)
             {
-                users.remove(&prefix);
-                if users.is_empty() {
+                prefixes.remove(&prefix);
+                if prefixes.is_empty() {
+                    makers.remove(&maker);
+                }
+                if makers.is_empty() {
                     self.users.remove(&need);
                 }
             }
@@ -190,13 +197,26 @@ impl<A: Ip> Rib<A> {
 
     /// The prefixes with a route that needs any of these, each once.
     pub fn users(&self, needs: &[Need]) -> Vec<Prefix<A>> {
-        let sets = needs.iter().filter_map(|need| self.users.get(need));
-        let mut prefixes: Vec<Prefix<A>> = sets.flatten().copied().collect();
-        if needs.len() > 1 {
+        let makers = needs.iter().filter_map(|need| self.users.get(need));
+        let sets: Vec<&Prefixes<A>> = makers.flat_map(BTreeMap::values).collect();
+        let mut prefixes: Vec<Prefix<A>> = sets.iter().copied().flatten().copied().collect();
+        if sets.len() > 1 {
             prefixes.sort_unstable();
             prefixes.dedup();
         }
         prefixes
+    }
+
+    /// The prefixes with a route that needs this, by who made it.
+    pub fn makers(&self, need: Need) -> impl Iterator<Item = (u8, &Prefixes<A>)> {
+        let makers = self.users.get(&need).into_iter().flatten();
+        makers.map(|(maker, prefixes)| (*maker, prefixes))
+    }
+
+    /// The routes of a prefix.
+    pub fn of(&self, prefix: Prefix<A>) -> impl Iterator<Item = &Entry> {
+        let list = self.routes.get(prefix).into_iter().flatten();
+        list.map(|known| &known.entry)
     }
 
     /// What is to be done with packets of a prefix; `None`: nothing by this prefix.
@@ -260,9 +280,10 @@ fn best(topology: &Topology, list: &[Marked]) -> Option<(Table, Action)> {
         .map(|(entry, action)| (entry.table, action))
 }
 
-fn need<A: Ip>(users: &mut HashMap<Need, Prefixes<A>>, prefix: Prefix<A>, entry: &Entry) {
-    for need in Need::of(&entry.hops) {
-        users.entry(need).or_default().insert(prefix);
+fn need<A: Ip>(users: &mut Users<A>, prefix: Prefix<A>, entry: &Entry) {
+    for (need, maker) in entry.uses() {
+        let makers = users.entry(need).or_default();
+        makers.entry(maker).or_default().insert(prefix);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the kernel's routes mean to the router, kept up as routes, and what they depend on, change.
 
+use std::collections::BTreeMap;
+
 use router::Ip;
 use router::change::{Change, InterfaceId, Prefix as AnyPrefix, Route as Action};
 use tables::prefix::Prefix;
@@ -7,7 +9,16 @@ use tables::prefix::Prefix;
 use super::entry::{Entry, Need};
 use super::rib::Rib;
 use super::topology::{LinkState, Topology};
-use crate::facts::{Hops, Nexthop, Place, Route, RouteKind};
+use crate::facts::{Hop, Hops, Nexthop, Place, Route, RouteKind};
+
+/// The routes by a link that somebody has made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Made {
+    /// How many prefixes have such a route.
+    pub prefixes: usize,
+    /// The routes of some of them, in no order.
+    pub some: Vec<(AnyPrefix, Vec<Hop>)>,
+}
 
 /// The kernel's routes and what they are resolved against. Whatever changes either says what that
 /// changes for the router.
@@ -109,6 +120,17 @@ impl Routes {
         }
     }
 
+    /// The routes by a link, by who made them (`RTPROT_*`); of each those of no more than `most`
+    /// prefixes are listed, however many there are.
+    pub fn made(&self, link: u32, most: usize) -> BTreeMap<u8, Made> {
+        let mut all = BTreeMap::new();
+        for need in self.topology.leading_to_link(link) {
+            made(&self.ip4, &self.topology, need, most, &mut all);
+            made(&self.ip6, &self.topology, need, most, &mut all);
+        }
+        all
+    }
+
     /// A dump of the routes begins.
     pub fn begin(&mut self) {
         self.ip4.begin();
@@ -157,6 +179,28 @@ impl Routes {
         users.1.into_iter().for_each(|p| self.ip6.retain(p, keep));
         before.0.tell(&self.ip4, &self.topology, out);
         before.1.tell(&self.ip6, &self.topology, out);
+    }
+}
+
+/// Adds the routes of a family that need this.
+fn made<A: Ip>(
+    rib: &Rib<A>,
+    topology: &Topology,
+    need: Need,
+    most: usize,
+    all: &mut BTreeMap<u8, Made>,
+) {
+    for (maker, prefixes) in rib.makers(need) {
+        let made = all.entry(maker).or_default();
+        let room = most.saturating_sub(made.prefixes);
+        made.prefixes += prefixes.len();
+        for prefix in prefixes.iter().take(room) {
+            let by_maker = |entry: &&Entry| entry.uses().any(|of| of == (need, maker));
+            let hops = |entry: &Entry| topology.flat(&entry.hops).unwrap_or_default();
+            let routes = rib.of(*prefix).filter(by_maker);
+            made.some
+                .extend(routes.map(|entry| (A::prefix(*prefix), hops(entry))));
+        }
     }
 }
 

@@ -148,7 +148,7 @@ impl Topology {
     }
 
     /// The hops with next-hop objects followed; `None` if one is not known or not for us.
-    fn flat(&self, hops: &Hops) -> Option<Vec<Hop>> {
+    pub fn flat(&self, hops: &Hops) -> Option<Vec<Hop>> {
         match hops {
             Hops::One(hop) => Some(vec![*hop]),
             Hops::Many(hops) => Some(hops.to_vec()),

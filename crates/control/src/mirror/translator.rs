@@ -1,14 +1,15 @@
 //! From facts about the kernel to changes of the router.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 
 use router::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac};
 
 use super::addresses::Addresses;
-use super::routes::Routes;
+use super::routes::{Made, Routes};
 use super::topology::LinkState;
 use crate::facts::{Batch, Event, Link, Neighbor, Section};
+use crate::netlink::PROTOCOL;
 
 /// An interface of the router that stands for a device of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +86,16 @@ impl Translator {
     /// What has become of devices since this was last asked.
     pub fn take_news(&mut self) -> Vec<LinkNews> {
         std::mem::take(&mut self.news)
+    }
+
+    /// The routes by a link, by who made them (`RTPROT_*`); of each those of no more than `most`
+    /// prefixes are listed, however many there are. The kernel's own and ours are not among them.
+    pub fn foreign(&self, link: u32, most: usize) -> BTreeMap<u8, Made> {
+        let mut all = self.routes.made(link, most);
+        for ours in [libc::RTPROT_REDIRECT, libc::RTPROT_KERNEL, PROTOCOL] {
+            all.remove(&ours);
+        }
+        all
     }
 
     /// Takes in what the kernel says.

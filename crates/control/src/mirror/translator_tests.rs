@@ -34,6 +34,7 @@ fn unicast(prefix: &str, hops: Hops) -> Route {
         table: Table::Main,
         tos: 0,
         metric: 0,
+        protocol: libc::RTPROT_STATIC,
         advertised: None,
         kind: RouteKind::Unicast,
         mtu: None,

@@ -16,7 +16,7 @@ use crate::facts::{Event, Gateway};
 pub(super) use address::{address as device_address, given_address};
 pub(super) use link::link;
 pub(super) use neighbor::neighbor;
-pub(super) use route::route_of;
+pub(super) use route::own_route;
 
 /// What a message says, or nothing if it is malformed or of no concern here.
 pub fn event(message: &Message<'_>) -> Option<Event> {

@@ -8,7 +8,7 @@ use router::change::Prefix;
 
 use super::{bits, gateway, ip};
 use crate::facts::{Gateway, Hop, Hops, Place, Preference, Route, RouteKind, Table};
-use crate::netlink::StaticRoute;
+use crate::netlink::{PROTOCOL, StaticRoute};
 
 /// The route comes from a router advertisement (linux/rtnetlink.h).
 const RTPROT_RA: u8 = 9;
@@ -66,6 +66,7 @@ pub fn route(payload: &[u8]) -> Option<Route> {
         table: table_of(family, table)?,
         tos: header.tos,
         metric,
+        protocol: header.protocol,
         advertised: (header.protocol == RTPROT_RA).then_some(preference),
         kind: kind_of(family, header.kind),
         mtu,
@@ -164,11 +165,11 @@ fn multipath(family: u8, mut bytes: &[u8]) -> Box<[Hop]> {
     hops.into()
 }
 
-/// A route of this protocol (`RTPROT_*`), in whatever table; `None` if it is another's.
-pub fn route_of(payload: &[u8], protocol: u8) -> Option<StaticRoute> {
+/// A route of ours, in whatever table; `None` if it is another's.
+pub fn own_route(payload: &[u8]) -> Option<StaticRoute> {
     let (header, attributes): (RouteHeader, _) = read(payload)?;
     let cloned = header.flags & libc::RTM_F_CLONED != 0;
-    if header.protocol != protocol || cloned {
+    if header.protocol != PROTOCOL || cloned {
         return None;
     }
     let family = header.family;

@@ -72,22 +72,14 @@ impl Requests {
     /// # Errors
     /// What the kernel reports.
     pub fn own_routes(&mut self) -> io::Result<Vec<StaticRoute>> {
-        self.routes_of(PROTOCOL)
-    }
-
-    /// The routes of a protocol (`RTPROT_*`), of both families and in all tables.
-    ///
-    /// # Errors
-    /// What the kernel reports.
-    pub fn routes_of(&mut self, protocol: u8) -> io::Result<Vec<StaticRoute>> {
         let mut routes = Vec::new();
         for family in [INET, INET6] {
             let asked = RouteHeader {
-                protocol,
+                protocol: PROTOCOL,
                 ..RouteHeader::of(family)
             };
             self.0.dump(asked.message(libc::RTM_GETROUTE), |message| {
-                routes.extend(decode::route_of(message.payload, protocol));
+                routes.extend(decode::own_route(message.payload));
             })?;
         }
         Ok(routes)
