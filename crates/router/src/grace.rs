@@ -5,7 +5,9 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use crate::Grace;
+/// Waits for XDP programs that read the tables beside the workers. False if that failed: it is
+/// called again then.
+pub type Grace = Box<dyn Fn() -> bool + Send>;
 
 /// A thread that waits for a grace period at a time, whenever it is told to begin. It ends with
 /// this.

@@ -38,7 +38,8 @@ pub use change::{
 pub use context::Cx;
 pub use event::{Event, Events};
 pub use family::{Family, Ip};
+pub use grace::Grace;
 pub use limits::Limits;
-pub use router::{Grace, Idle, Router, Setup, WORKERS, worker_name};
+pub use router::{Idle, Router, Setup, WORKERS, worker_name};
 pub use snapshot::Snapshot;
 pub use tables::interface::INTERFACES;

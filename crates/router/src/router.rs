@@ -20,7 +20,7 @@ use crate::context::Cx;
 use crate::counts::Cleared;
 use crate::deferred::Deferred;
 use crate::event::{Event, events};
-use crate::grace::Waiter;
+use crate::grace::{Grace, Waiter};
 use crate::limits::Limits;
 use crate::nodes::{self, Table};
 use crate::snapshot::Snapshot;
@@ -46,10 +46,6 @@ pub struct Setup {
     /// `None` if only workers read the tables.
     pub grace: Option<Grace>,
 }
-
-/// Waits for XDP programs that read the tables beside the workers. False if that failed: it is
-/// called again then.
-pub type Grace = Box<dyn Fn() -> bool + Send>;
 
 /// The router, owned by the control thread.
 pub struct Router {
