@@ -22,7 +22,7 @@ built() {
 built test --workspace --no-run >"$tests/built"
 # Rings and snapshots under every order of their atomics that loom can think of. Another build of
 # the engine, so it has a directory of its own.
-RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$target/loom built test --package graph --release --lib --no-run >"$tests/loom"
+RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$target/loom built test --package graph --profile loom --lib --no-run >"$tests/loom"
 
 {
     awk -F'\t' -v OFS='\t' '$3 == "true" { print $1 "/" $2, $4, $5 }' "$tests/built"
