@@ -124,7 +124,6 @@ impl Daemon {
         self.sweep()
             .map_err(|e| format!("cannot remove what a router that died has left: {e}"))?;
         self.put_back();
-        self.look_at_settings(Instant::now());
         Ok(())
     }
 
@@ -163,7 +162,6 @@ impl Daemon {
         let now = Instant::now();
         self.interfaces.tick(now, &mut self.routing);
         self.look_after_neighbors(now);
-        self.look_at_settings(now);
         if self.look.is_some_and(|look| now >= look) {
             self.put_back();
         }
@@ -171,8 +169,11 @@ impl Daemon {
         Ok(())
     }
 
-    fn look_at_settings(&mut self, now: Instant) {
-        self.warnings.look(self.config.netns.as_deref(), now);
+    /// Looks for what is in the way, if it is time to. `refused`: why the configuration is not that
+    /// of the file, in lines.
+    pub fn look_at_settings(&mut self, refused: Option<&str>) {
+        let netns = self.config.netns.as_deref();
+        self.warnings.look(netns, refused, Instant::now());
     }
 
     /// The configuration that is in force.

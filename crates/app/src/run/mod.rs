@@ -108,7 +108,6 @@ impl Run {
         let Started {
             mut transactions,
             wanted: mut config,
-            refused,
             ..
         } = started;
         if let Some(socket) = &self.socket {
@@ -120,7 +119,6 @@ impl Run {
         let server = control::api::Server::start(&config.control, Asker::new(sender.clone()))?;
         let mut daemon = Daemon::start(config, sender, inbox)?;
         daemon.steps_left = self.end_after_steps;
-        daemon.warnings.refused = refused;
         let mut up = false;
         let outcome = serve(&mut daemon, &mut transactions, &mut up);
         daemon.inbox.close();
@@ -173,12 +171,14 @@ fn serve(daemon: &mut Daemon, transactions: &mut Transactions, up: &mut bool) ->
             let seconds = daemon.routing.router.started().elapsed().as_secs_f64();
             info!("the kernel's tables are here after {seconds:.3} s");
             daemon.open_all()?;
+            daemon.look_at_settings(transactions.refused());
             *up = true;
             transaction::started(transactions);
             ready();
         }
         if Instant::now() >= tick {
             daemon.tick()?;
+            daemon.look_at_settings(transactions.refused());
             transaction::tick(transactions, daemon, Instant::now());
             tick = Instant::now() + TICK;
         }

@@ -33,7 +33,8 @@ pub fn start(file: &Path, state: &Path) -> Result<Started, Told> {
 pub fn tell(started: &Started) {
     let colour = std::io::stderr().is_terminal();
     output::tell(&started.warnings.report(colour));
-    let refused = started.refused.iter().flat_map(|why| why.lines());
+    let refused = started.transactions.refused().into_iter();
+    let refused = refused.flat_map(str::lines);
     for line in started.notes.iter().map(String::as_str).chain(refused) {
         output::tell(&format!("parshall: {line}\n"));
     }
@@ -76,10 +77,7 @@ pub fn tick(transactions: &mut Transactions, daemon: &mut Daemon, now: Instant) 
 /// Applies the file again (SIGHUP).
 pub fn reload(transactions: &mut Transactions, daemon: &mut Daemon) {
     match transactions.reload(daemon) {
-        Ok(outcome) => {
-            daemon.warnings.refused = None;
-            info!("SIGHUP: {}", said(&outcome));
-        }
+        Ok(outcome) => info!("SIGHUP: {}", said(&outcome)),
         Err(why) => {
             for line in why.lines() {
                 error!("SIGHUP: nothing is changed: {line}");
@@ -134,7 +132,6 @@ pub fn answer(
             };
             let outcome = transactions.apply(daemon, proposal);
             let outcome = outcome.inspect_err(|why| refused(why, who))?;
-            daemon.warnings.refused = None;
             Ok(applied(&outcome, who, json))
         }
         Verb::Rollback => {

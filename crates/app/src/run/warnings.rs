@@ -15,23 +15,20 @@ const EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug, Default, Serialize)]
 pub struct Warnings {
     warnings: Vec<String>,
-    /// Why the router began with another configuration than its file has, until one is applied.
-    #[serde(skip)]
-    pub refused: Option<String>,
     #[serde(skip)]
     next: Option<Instant>,
 }
 
 impl Warnings {
-    /// Looks at the settings of a namespace (`None`: our own), if it is time to.
-    pub fn look(&mut self, netns: Option<&Path>, now: Instant) {
+    /// Looks at the settings of a namespace (`None`: our own), if it is time to. `refused`: why the
+    /// configuration is not that of the file, in lines.
+    pub fn look(&mut self, netns: Option<&Path>, refused: Option<&str>, now: Instant) {
         if self.next.is_some_and(|next| now < next) {
             return;
         }
         self.next = Some(now + EVERY);
         let mut found = control::netlink::warnings(netns);
-        let refused = self.refused.iter().flat_map(|why| why.lines());
-        found.extend(refused.map(str::to_owned));
+        found.extend(refused.into_iter().flat_map(str::lines).map(str::to_owned));
         for new in found.iter().filter(|text| !self.warnings.contains(text)) {
             warn!("{new}");
         }

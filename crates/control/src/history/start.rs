@@ -24,8 +24,6 @@ pub struct Started {
     pub warnings: Problems,
     /// What the operator should know about where it comes from, a line each.
     pub notes: Vec<String>,
-    /// The file cannot be used, as these lines say, and this is the last good configuration.
-    pub refused: Option<String>,
     /// The last good configuration, if this is the file and that was another.
     pub instead: Option<Box<Started>>,
 }
@@ -34,9 +32,7 @@ impl Started {
     /// Takes note of why the file is not used.
     #[must_use]
     pub fn because(mut self, why: &str) -> Started {
-        let said = self.refused.take().into_iter();
-        let lines: Vec<_> = why.lines().map(str::to_owned).chain(said).collect();
-        self.refused = Some(lines.join("\n"));
+        self.transactions.refuse(why);
         self
     }
 }
@@ -98,16 +94,14 @@ pub fn start(file: &Path, directory: &Path) -> Result<Started, Problems> {
         wanted: good.wanted,
         warnings: good.checked.warnings,
         notes,
-        refused: None,
         instead: None,
         transactions: Transactions::new(Store::open(directory), file, good.checked.config, text),
     };
-    let from_history = |entry: &Entry, last: Good| Started {
-        refused: Some(format!(
+    let from_history = |entry: &Entry, last: Good| {
+        start(last, None, Vec::new()).because(&format!(
             "{name} cannot be used: starting with the last good configuration, {}",
             entry.brief()
-        )),
-        ..start(last, None, Vec::new())
+        ))
     };
     match (from_file, last) {
         (Err(problems), None) => Err(problems),

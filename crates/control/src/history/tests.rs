@@ -419,7 +419,11 @@ fn a_broken_file_is_not_used() {
     for wrong in [WRONG, "interfaces: [", "sflow: {}\n"] {
         place.edit(wrong);
         let started = place.try_to_start().expect("there is the last good one");
-        let refused = started.refused.clone().unwrap_or_default();
+        let refused = started
+            .transactions
+            .refused()
+            .unwrap_or_default()
+            .to_owned();
         assert!(refused.contains("router.yaml:1:"), "{refused}");
         assert!(
             refused.contains("last good configuration, number 1 of 2"),
@@ -435,7 +439,7 @@ fn a_broken_file_is_not_used() {
         let started = place.try_to_start().expect("the file is good");
         assert_eq!(*started.transactions.running(), config(C));
         let last = started.instead.expect("there is another").because("no MTU");
-        let refused = last.refused.clone().unwrap_or_default();
+        let refused = last.transactions.refused().unwrap_or_default().to_owned();
         let (why, what) = refused.split_once('\n').expect("two lines");
         assert_eq!(why, "no MTU");
         assert!(what.contains("configuration, number 1 of 2"), "{refused}");
@@ -443,7 +447,62 @@ fn a_broken_file_is_not_used() {
     }
     assert_eq!(*place.start().0.running(), config(C));
     let again = place.try_to_start().expect("the file is good");
-    assert!(again.instead.is_none() && again.refused.is_none());
+    assert!(again.instead.is_none() && again.transactions.refused().is_none());
+}
+
+/// A file that is not used is one, until something else is in force for good, whoever asked for it.
+#[test]
+fn why_the_file_is_not_used_is_said_until_something_is_applied() {
+    let refused = |router: &Transactions| router.refused().is_some();
+    type Way = fn(&Place, &mut Transactions, &mut Model);
+    let ways: [Way; 4] = [
+        |_, router, model| drop(router.apply(model, proposal(C, None)).expect("done")),
+        |_, router, model| drop(router.rollback(model, Some(1), None, None).expect("done")),
+        |_, router, model| drop(router.rollback(model, Some(2), None, None).expect("done")),
+        |place, router, model| {
+            place.edit(C);
+            router.reload(model).expect("done");
+        },
+    ];
+    for way in ways {
+        let place = Place::new(A);
+        let (mut router, mut model, _) = place.start();
+        router.apply(&mut model, proposal(B, None)).expect("done");
+        place.edit(WRONG);
+        let (mut router, mut model, _) = place.start();
+        assert!(refused(&router));
+        // What is not applied, or taken back, leaves it as it was.
+        router.reload(&mut model).expect_err("still wrong");
+        model.good = 0;
+        router
+            .apply(&mut model, proposal(C, None))
+            .expect_err("it fails");
+        let until_later = |router: &mut Transactions, model: &mut Model| {
+            let applied = router.apply(model, proposal(C, Some(60)));
+            applied.expect("done");
+            assert!(refused(router));
+        };
+        until_later(&mut router, &mut model);
+        router
+            .rollback(&mut model, None, None, None)
+            .expect("taken back");
+        assert!(refused(&router));
+        until_later(&mut router, &mut model);
+        let late = router.tick(&mut model, Instant::now() + Duration::from_secs(61));
+        late.expect("it is time").expect("taken back");
+        assert!(refused(&router));
+        way(&place, &mut router, &mut model);
+        assert!(!refused(&router));
+    }
+    let place = Place::new(A);
+    drop(place.start());
+    place.edit(WRONG);
+    let (mut router, mut model, _) = place.start();
+    router
+        .apply(&mut model, proposal(C, Some(60)))
+        .expect("done");
+    router.confirm(None).expect("kept");
+    assert!(!refused(&router));
 }
 
 #[test]

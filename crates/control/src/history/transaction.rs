@@ -64,6 +64,8 @@ pub struct Transactions {
     starting: bool,
     /// The text of the file, if it starts with that.
     from_file: Option<String>,
+    /// Why the file is not used.
+    refused: Option<String>,
 }
 
 impl Transactions {
@@ -77,7 +79,21 @@ impl Transactions {
             torn: false,
             starting: true,
             from_file: text,
+            refused: None,
         }
+    }
+
+    /// The file is not used; why, in lines before those that are known.
+    pub(super) fn refuse(&mut self, why: &str) {
+        let known = self.refused.take().into_iter();
+        let lines: Vec<_> = why.lines().map(str::to_owned).chain(known).collect();
+        self.refused = Some(lines.join("\n"));
+    }
+
+    /// Why the file is not used, in lines, and what is in its place: until something is applied
+    /// that need not be confirmed any more, in whatever way.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
     }
 
     /// The router is up with what it was started with, which is good from now on.
@@ -140,6 +156,18 @@ impl Transactions {
     /// # Errors
     /// Why not, a line for each reason.
     pub fn apply(
+        &mut self,
+        target: &mut dyn Target,
+        proposal: Proposal<'_>,
+    ) -> Result<Outcome, String> {
+        let outcome = self.change(target, proposal)?;
+        if outcome.confirm.is_none() {
+            self.refused = None;
+        }
+        Ok(outcome)
+    }
+
+    fn change(
         &mut self,
         target: &mut dyn Target,
         proposal: Proposal<'_>,
@@ -244,6 +272,7 @@ impl Transactions {
         let kept = self.store.confirm(who);
         kept.map_err(|why| format!("configuration {number} still waits: cannot write {why}"))?;
         self.waiting = None;
+        self.refused = None;
         Ok(number)
     }
 
