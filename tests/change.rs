@@ -3,6 +3,7 @@
 
 mod carriers;
 mod clients;
+mod failures;
 mod foreign;
 mod left_behind;
 mod transitions;

@@ -18,7 +18,7 @@ const TRANSITIONS: usize = 100;
 const DUMPED: usize = 20;
 
 /// One of many valid configurations, beside what is in `fixed`.
-fn varied(random: &mut Random, fixed: &str) -> String {
+pub(super) fn varied(random: &mut Random, fixed: &str) -> String {
     let mut interfaces = fixed.to_owned();
     for (name, lcp, net) in [("x0", "y0", 9), ("x1", "y1", 10)] {
         if random.below(4) == 0 {

@@ -21,20 +21,29 @@ pub struct Router {
 impl Router {
     /// Starts one and waits until it answers.
     pub fn start(netns: &Netns, yaml: &str) -> Self {
-        let mut router = Self::launch(netns, yaml);
+        Self::start_with(netns, yaml, &[])
+    }
+
+    /// As [`start`](Self::start), with more options of `parshall run`.
+    pub fn start_with(netns: &Netns, yaml: &str, options: &[&str]) -> Self {
+        let mut router = Self::launch_with(netns, yaml, options);
         router.wait();
         router
     }
 
     /// Starts one and does not wait.
     pub fn launch(netns: &Netns, yaml: &str) -> Self {
+        Self::launch_with(netns, yaml, &[])
+    }
+
+    fn launch_with(netns: &Netns, yaml: &str, options: &[&str]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let registered = cleanup::register().expect("root may write to /run");
         let base =
             cleanup::directory().join(format!("router-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
         let (file, socket) = (base.with_extension("yaml"), base.with_extension("sock"));
         std::fs::write(&file, yaml).expect("root may write to /run");
-        let process = spawn(netns, &file, &socket, &[]);
+        let process = spawn(netns, &file, &socket, options);
         Self {
             process,
             socket,

@@ -18,6 +18,7 @@ use graph::Pool;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
 use router::{Router, Setup};
 
+use super::faults::Faults;
 use super::inbox::Inbox;
 use super::interfaces::{self, Interfaces, Opener};
 use super::loopbacks::Loopbacks;
@@ -55,8 +56,8 @@ pub struct Daemon {
     pub warnings: Warnings,
     /// What is to be done next.
     pub inbox: Inbox,
-    /// Steps of changes until it ends without warning; `None`: it does not.
-    pub steps_left: Option<usize>,
+    /// What is to go wrong with changes.
+    pub faults: Faults,
     marks: Marks,
     _mirror: Mirror,
 }
@@ -105,7 +106,7 @@ impl Daemon {
             look: None,
             warnings: Warnings::default(),
             inbox,
-            steps_left: None,
+            faults: Faults::default(),
             marks: Marks::of(netns, LOCKS.as_ref())?,
             config,
         })

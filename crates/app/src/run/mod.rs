@@ -6,6 +6,7 @@
 mod answer;
 mod daemon;
 mod facts;
+mod faults;
 mod foreign;
 mod inbox;
 mod interfaces;
@@ -53,6 +54,10 @@ pub struct Run {
     /// End without warning after so many steps of changes, as tests of sudden ends want it
     #[arg(long, value_name = "N", hide = true)]
     end_after_steps: Option<usize>,
+    /// Fail at each step of a change once, in turn, before the change is made, as tests of failures
+    /// want it
+    #[arg(long, hide = true)]
+    fail_each_step: bool,
 }
 
 /// What reaches the control thread.
@@ -118,7 +123,8 @@ impl Run {
         obey_signals(sender.clone())?;
         let server = control::api::Server::start(&config.control, Asker::new(sender.clone()))?;
         let mut daemon = Daemon::start(config, sender, inbox)?;
-        daemon.steps_left = self.end_after_steps;
+        daemon.faults.end_after = self.end_after_steps;
+        daemon.faults.fail_each = self.fail_each_step;
         let mut up = false;
         let outcome = serve(&mut daemon, &mut transactions, &mut up);
         daemon.inbox.close();

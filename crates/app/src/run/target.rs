@@ -2,8 +2,6 @@
 
 use std::io;
 
-use rustix::process::{Signal, getpid, kill_process};
-
 use control::apply::Target;
 use control::config::wanted::{self, OpenPort};
 use control::config::{Config, State, Wanted};
@@ -36,13 +34,15 @@ impl Target for Daemon {
                 "{setting}: cannot change while the router runs; restart it"
             ));
         }
-        match refused.is_empty() {
-            true => Ok(()),
-            false => Err(refused),
+        if !refused.is_empty() {
+            return Err(refused);
         }
+        self.faults.begin();
+        Ok(())
     }
 
     fn apply(&mut self, action: &Action) -> Result<(), String> {
+        self.faults.before_step()?;
         let what = || name(action.key());
         let done = match action {
             Action::Create(Item {
@@ -61,7 +61,7 @@ impl Target for Daemon {
             Action::Remove(Item { key, .. }) => self.set(key, None),
             Action::Change { key, to, .. } => self.set(key, Some(to)),
         };
-        self.count_step();
+        self.faults.after_step();
         done.map_err(|why| format!("{}: {why}", what()))
     }
 
@@ -81,17 +81,6 @@ fn name(key: &Key) -> String {
 }
 
 impl Daemon {
-    /// Ends without warning if it was told to end after this step.
-    fn count_step(&mut self) {
-        let Some(left) = &mut self.steps_left else {
-            return;
-        };
-        *left = left.saturating_sub(1);
-        if *left == 0 {
-            let _ = kill_process(getpid(), Signal::KILL);
-        }
-    }
-
     /// What of a configuration the running router cannot become, a line each.
     fn refusals(&self, wanted: &Wanted, plan: &Plan) -> Vec<String> {
         let mut refused = Vec::new();
