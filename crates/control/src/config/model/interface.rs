@@ -229,16 +229,16 @@ pub struct Bridge {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct BridgeSettings {
     /// Learn where stations are.
-    #[serde(skip_serializing_if = "super::is::<1, _>")]
+    #[serde(skip_serializing_if = "BridgeSettings::learn")]
     pub learn: bool,
     /// Flood unicast.
-    #[serde(skip_serializing_if = "super::is::<1, _>")]
+    #[serde(skip_serializing_if = "BridgeSettings::unicast_flood")]
     pub unicast_flood: bool,
     /// Flood unicast to unknown stations.
-    #[serde(skip_serializing_if = "super::is::<1, _>")]
+    #[serde(skip_serializing_if = "BridgeSettings::unknown_unicast_flood")]
     pub unknown_unicast_flood: bool,
     /// Forward unicast to known stations.
-    #[serde(skip_serializing_if = "super::is::<1, _>")]
+    #[serde(skip_serializing_if = "BridgeSettings::unicast_forward")]
     pub unicast_forward: bool,
     /// Answer ARP from the table.
     #[serde(skip_serializing_if = "super::is_usual")]
@@ -265,6 +265,8 @@ impl Default for BridgeSettings {
     }
 }
 
+usual!(BridgeSettings: learn: bool, unicast_flood: bool, unknown_unicast_flood: bool, unicast_forward: bool);
+
 /// A VXLAN tunnel. What is required is 0 or `None` only in a configuration that is refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -288,10 +290,10 @@ pub struct Tap {
     /// The host's end.
     pub host: TapHost,
     /// Descriptors: a power of two.
-    #[serde(skip_serializing_if = "super::is::<256, _>")]
+    #[serde(skip_serializing_if = "Tap::rx_ring_size")]
     pub rx_ring_size: u16,
     /// Descriptors: a power of two.
-    #[serde(skip_serializing_if = "super::is::<256, _>")]
+    #[serde(skip_serializing_if = "Tap::tx_ring_size")]
     pub tx_ring_size: u16,
 }
 
@@ -305,6 +307,8 @@ impl Default for Tap {
         }
     }
 }
+
+usual!(Tap: rx_ring_size: u16, tx_ring_size: u16);
 
 /// The host's end of a TAP.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -334,13 +338,13 @@ pub struct TapHost {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Sflow {
     /// Bytes of a packet in a sample.
-    #[serde(skip_serializing_if = "super::is::<128, _>")]
+    #[serde(skip_serializing_if = "Sflow::header_bytes")]
     pub header_bytes: u16,
     /// Seconds between counters.
-    #[serde(skip_serializing_if = "super::is::<20, _>")]
+    #[serde(skip_serializing_if = "Sflow::polling_interval")]
     pub polling_interval: u16,
     /// A packet in so many.
-    #[serde(skip_serializing_if = "super::is::<10000, _>")]
+    #[serde(skip_serializing_if = "Sflow::sampling_rate")]
     pub sampling_rate: u32,
 }
 
@@ -353,3 +357,5 @@ impl Default for Sflow {
         }
     }
 }
+
+usual!(Sflow: header_bytes: u16, polling_interval: u16, sampling_rate: u32);

@@ -1,6 +1,18 @@
 //! What a configuration says, as plain data: the sections and fields of the language under the
 //! names that they have there.
 
+/// For fields of an object whose own default says what they are where the file is silent: functions
+/// of their names that say whether they are that.
+macro_rules! usual {
+    ($of:ident: $($field:ident: $type:ty),+) => {
+        impl $of {
+            $(fn $field(value: &$type) -> bool {
+                *value == $of::default().$field
+            })+
+        }
+    };
+}
+
 mod acl;
 mod interface;
 mod port;
@@ -62,11 +74,6 @@ pub struct Config {
     /// Where the router is asked.
     #[serde(skip_serializing_if = "is_usual")]
     pub control: Control,
-}
-
-/// Whether a number, or 0 or 1 for no or yes, is what the language gives where the file is silent.
-fn is<const USUAL: u32, T: Copy + Into<u32>>(value: &T) -> bool {
-    (*value).into() == USUAL
 }
 
 /// Whether it is as if it were not in the file.

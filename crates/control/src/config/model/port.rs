@@ -118,10 +118,10 @@ pub struct Memif {
     #[serde(skip_serializing_if = "super::is_usual")]
     pub role: Role,
     /// Ring pairs, 1 to [`Memif::RINGS`].
-    #[serde(skip_serializing_if = "super::is::<1, _>")]
+    #[serde(skip_serializing_if = "Memif::rings")]
     pub rings: u16,
     /// Descriptors of a ring: a power of two, 64 to 16384.
-    #[serde(skip_serializing_if = "super::is::<1024, _>")]
+    #[serde(skip_serializing_if = "Memif::ring_size")]
     pub ring_size: u16,
     /// What the peer must know.
     pub secret: Option<Secret>,
@@ -148,6 +148,8 @@ impl Default for Memif {
         }
     }
 }
+
+usual!(Memif: rings: u16, ring_size: u16);
 
 /// What a memif carries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

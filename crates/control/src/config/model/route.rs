@@ -47,7 +47,7 @@ pub struct Hop {
     /// Where it is; `None`: on the link whose addresses say so.
     pub interface: Option<String>,
     /// Its share of the packets, 1 to 256.
-    #[serde(skip_serializing_if = "super::is::<1, _>")]
+    #[serde(skip_serializing_if = "Hop::weight")]
     pub weight: u16,
 }
 
@@ -60,6 +60,8 @@ impl Default for Hop {
         }
     }
 }
+
+usual!(Hop: weight: u16);
 
 /// One address, or several next hops.
 fn hops<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<Hop>, D::Error> {
