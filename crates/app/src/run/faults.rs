@@ -7,8 +7,8 @@ use rustix::process::{Signal, getpid, kill_process};
 pub struct Faults {
     /// Steps of changes until the router ends without warning; `None`: it does not.
     pub end_after: Option<usize>,
-    /// Of changes one after the other the first fails at its first step, the next at its second and
-    /// so on, until one has no more steps and is made; then anew.
+    /// Of changes by `apply`, one after the other, the first fails at its first step, the next at its
+    /// second and so on, until one has no more steps and is made; then anew.
     pub fail_each: bool,
     /// Which step of the change fails.
     turn: usize,
@@ -17,7 +17,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// A change begins.
+    /// A change by `apply` begins.
     pub fn begin(&mut self) {
         self.turn = match self.left {
             0 => self.turn + 1,

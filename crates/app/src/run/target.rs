@@ -34,11 +34,10 @@ impl Target for Daemon {
                 "{setting}: cannot change while the router runs; restart it"
             ));
         }
-        if !refused.is_empty() {
-            return Err(refused);
+        match refused.is_empty() {
+            true => Ok(()),
+            false => Err(refused),
         }
-        self.faults.begin();
-        Ok(())
     }
 
     fn apply(&mut self, action: &Action) -> Result<(), String> {

@@ -122,6 +122,7 @@ pub fn answer(
             Ok(Output::Text(text))
         }
         Verb::Apply => {
+            daemon.faults.begin();
             let proposal = Proposal {
                 name,
                 text: text()?,
