@@ -706,6 +706,41 @@ fn neighbors_are_resolved_on_request() {
         .expect("asked again");
 }
 
+/// Multicast that the host sends, and what does not answer, are no neighbors to send to.
+#[test]
+fn only_hosts_are_neighbors() {
+    let Some(here) = Netns::new("only_hosts_are_neighbors") else {
+        return;
+    };
+    here.ip("link add near type veth peer name far");
+    here.ip("address add 192.0.2.1/24 dev near");
+    here.ip("link set near up");
+    here.ip("link set far up");
+    for neighbor in [
+        "192.0.2.2 lladdr 02:00:00:00:00:02 nud reachable",
+        "2001:db8::2 lladdr 02:00:00:00:00:02 nud stale",
+        "ff02::2 lladdr 33:33:00:00:00:02 nud noarp",
+        "ff02::16 lladdr 33:33:00:00:00:16 nud permanent",
+        "192.0.2.255 lladdr ff:ff:ff:ff:ff:ff nud noarp",
+        "192.0.2.3 lladdr 02:00:00:00:00:03 nud failed",
+    ] {
+        here.ip(&format!("neighbor replace {neighbor} dev near"));
+    }
+    let mut requests = Requests::open(Some(&here.path())).expect("a socket");
+    let link = requests.link_named("near").expect("there").index;
+    let neighbors = requests.neighbors(link).expect("a list");
+    let mut hosts: Vec<(String, Mac)> = neighbors
+        .into_iter()
+        .filter_map(|neighbor| Some((neighbor.address.to_string(), neighbor.mac?)))
+        .collect();
+    hosts.sort();
+    let mac = Mac([2, 0, 0, 0, 0, 2]);
+    assert_eq!(
+        hosts,
+        [("192.0.2.2".to_owned(), mac), ("2001:db8::2".into(), mac)]
+    );
+}
+
 #[test]
 fn neighbors_set_for_good_stay() {
     let Some(here) = Netns::new("neighbors_set_for_good_stay") else {

@@ -67,8 +67,13 @@ impl Interface {
             [mac] => Ok(mac),
             [] => Err(format!("{name} has no known neighbor to send to; give --dst-mac").into()),
             _ => Err(format!(
-                "{name} has {} neighbors; say by --dst-mac which one to send to",
-                known.len()
+                "{name} has {} neighbors; say by --dst-mac which one to send to: {}",
+                known.len(),
+                known
+                    .iter()
+                    .map(Mac::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
             )
             .into()),
         }

@@ -11,15 +11,19 @@ use crate::facts::{Neighbor, Section};
 use crate::netlink::decode;
 
 impl Requests {
-    /// The neighbors on a device.
+    /// The hosts that are neighbors on a device: not groups, nor what the kernel maps to an Ethernet
+    /// address without asking (NUD_NOARP), such as the multicast that a host with IPv6 sends itself.
     ///
     /// # Errors
     /// What the kernel reports.
     pub fn neighbors(&mut self, link: u32) -> io::Result<Vec<Neighbor>> {
         let mut neighbors = Vec::new();
         self.0.dump(dump(Section::Neighbors), |message| {
-            let neighbor = decode::neighbor(message.payload);
-            neighbors.extend(neighbor.filter(|neighbor| neighbor.link == link));
+            if state(message.payload) & libc::NUD_NOARP == 0 {
+                let neighbor = decode::neighbor(message.payload);
+                let is_host = |n: &Neighbor| n.link == link && !n.address.is_multicast();
+                neighbors.extend(neighbor.filter(is_host));
+            }
         })?;
         Ok(neighbors)
     }
@@ -46,19 +50,22 @@ impl Requests {
     /// does.
     fn is_permanent(&mut self, link: u32, address: IpAddr) -> io::Result<bool> {
         const SETTLED: u16 = libc::NUD_PERMANENT | libc::NUD_NOARP;
-        let mut state = 0;
+        let mut found = 0;
         let request = request(libc::RTM_GETNEIGH, link, address, 0);
-        let asked = self.0.ask(request, |message| {
-            if let Some((header, _)) = read::<NeighborHeader>(message.payload) {
-                state = header.state;
-            }
-        });
+        let asked = self
+            .0
+            .ask(request, |message| found = state(message.payload));
         match asked {
-            Ok(()) => Ok(state & SETTLED != 0),
+            Ok(()) => Ok(found & SETTLED != 0),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
         }
     }
+}
+
+/// The state (NUD_*) in a message about a neighbor; 0 (NUD_NONE) where there is none.
+fn state(payload: &[u8]) -> u16 {
+    read::<NeighborHeader>(payload).map_or(0, |(header, _)| header.state)
 }
 
 /// A message about one neighbor.
