@@ -229,7 +229,7 @@ mod tests {
             }
         }
         assert_eq!(ours["vars"]["profile_file"], "bench.py");
-        assert_eq!(ours["vars"]["warmup_mult"], "1000pps");
+        assert_eq!(ours["vars"]["warmup_mult"], "1kpps");
         assert!(ours["vars"]["rampup_target"].is_f64());
     }
 

@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use loadgen::device::{Count, Pacing, Transmitter};
 use loadgen::dry::SEED;
-use loadgen::model::rate::Rate;
+use loadgen::model::rate::{Rate, RateError};
 use loadgen::model::units::{Pps, WIRE_OVERHEAD};
 
 use super::dry;
@@ -75,7 +75,7 @@ fn pace(text: &str) -> Result<Pace, String> {
     }
     text.parse()
         .map(Pace::At)
-        .map_err(|e: loadgen::model::rate::RateError| e.to_string())
+        .map_err(|e: RateError| format!("{e}; or max, as fast as the port takes packets"))
 }
 
 /// How often to check for the end.

@@ -120,15 +120,25 @@ fn parse(text: &str) -> Option<Rate> {
 }
 
 impl fmt::Display for Rate {
-    /// The shortest text that reads back as the same rate.
+    /// Text that reads back as the same rate, such as `1.48mpps`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Multiplier(v) => write!(f, "{v}"),
             Self::Percent(v) => write!(f, "{v}%"),
-            Self::Packets(Pps(v)) => write!(f, "{v}pps"),
-            Self::L2(Bits(v)) => write!(f, "{v}bps"),
-            Self::L1(Bits(v)) => write!(f, "{v}bpsl1"),
+            Self::Packets(Pps(v)) => write!(f, "{}pps", scaled(v)),
+            Self::L2(Bits(v)) => write!(f, "{}bps", scaled(v)),
+            Self::L1(Bits(v)) => write!(f, "{}bpsl1", scaled(v)),
         }
+    }
+}
+
+/// The number with the greatest prefix that leaves 1 or more, if it reads back as the same.
+fn scaled(value: f64) -> String {
+    let prefixes = [(1e9, "g"), (1e6, "m"), (1e3, "k")];
+    let fits = |(scale, _): &(f64, &str)| value >= *scale && value / scale * scale == value;
+    match prefixes.into_iter().find(fits) {
+        Some((scale, prefix)) => format!("{}{prefix}", value / scale),
+        None => value.to_string(),
     }
 }
 
@@ -201,6 +211,15 @@ mod tests {
         assert_eq!(pps("1Gbps", line), Ok(1_953_125.0));
         assert_eq!(pps("100mbps", None), Ok(195_312.5));
         assert_eq!(pps("512bps", None), Ok(1.0));
+    }
+
+    #[test]
+    fn printed_as_people_write_them() {
+        for text in [
+            "11gbpsl1", "1.48mpps", "500kpps", "999pps", "1.5kbps", "5", "10%",
+        ] {
+            assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
+        }
     }
 
     /// The known figure of the imix profile: 10 Gbit/s on the line is 68,201 times its own rate.
