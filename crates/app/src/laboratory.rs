@@ -85,7 +85,7 @@ impl Lab {
             output::write_json(file, &result)?;
         }
         if let Some(file) = &self.output {
-            output::write(file, &html::page(&result))?;
+            output::write(file, &html::page(&result, html::LOSS))?;
             self.say(&format!("Report: {}\n", file.display()));
         }
         complete(&result)

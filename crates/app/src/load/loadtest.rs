@@ -343,7 +343,7 @@ impl Loadtest {
             write_json(file, document)?;
         }
         if let Some(file) = &self.output {
-            output::write(file, &outcome::html(run()))?;
+            output::write(file, &outcome::html(run(), self.loss))?;
         }
         Ok(())
     }

@@ -13,13 +13,14 @@ use report::setup::{Direction, Family, Flows, Load, Size, Spread, Word};
 use super::spec::Spec;
 use super::traffic::{Sending, Traffic};
 
-/// The page of one run.
-pub fn html(run: Run) -> String {
-    report::html::page(&LabResult {
+/// The page of one run, whose highest rate loses no more than the share `loss`.
+pub fn html(run: Run, loss: f64) -> String {
+    let result = LabResult {
         machine: lab::machine::describe(),
         runs: vec![run],
         ..LabResult::default()
-    })
+    };
+    report::html::page(&result, loss)
 }
 
 /// The result of a search.

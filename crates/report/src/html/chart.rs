@@ -32,9 +32,9 @@ pub(super) struct Chart {
 }
 
 /// All graphs: the overview, then one for each load.
-pub(super) fn charts(result: &LabResult, rows: &[Row<'_>]) -> Vec<Chart> {
+pub(super) fn charts(result: &LabResult, rows: &[Row<'_>], allowed: &str) -> Vec<Chart> {
     let devices = devices(rows);
-    let mut charts = vec![overview(result, rows, &devices)];
+    let mut charts = vec![overview(result, rows, &devices, allowed)];
     let mut rest = rows;
     while let Some(first) = rest.first() {
         let same = rest.iter().take_while(|r| r.test == first.test).count();
@@ -64,7 +64,7 @@ fn style(devices: &[String], label: &str) -> (&'static str, &'static str, &'stat
 const MEGA: f64 = 1e6;
 
 /// Bars: the highest rate of each device under each load.
-fn overview(result: &LabResult, rows: &[Row<'_>], devices: &[String]) -> Chart {
+fn overview(result: &LabResult, rows: &[Row<'_>], devices: &[String], allowed: &str) -> Chart {
     let mut data: Vec<Value> = devices
         .iter()
         .map(|device| {
@@ -104,7 +104,7 @@ fn overview(result: &LabResult, rows: &[Row<'_>], devices: &[String]) -> Chart {
     }
     Chart {
         id: "overview".to_owned(),
-        title: "Highest rate with no more than 0.1 % loss".to_owned(),
+        title: format!("Highest rate with no more than {allowed} loss"),
         about: "Bars of the highest rate of each device under each load test; the table above has the same figures.".to_owned(),
         data,
         layout: json!({

@@ -19,24 +19,30 @@ mod rows;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// The page for `result`.
-pub fn page(result: &LabResult) -> String {
+/// Loss that the search of a comparison allows, as a share of the packets sent.
+pub const LOSS: f64 = 0.001;
+
+/// The page for `result`, whose highest rates lose no more than the share `loss`.
+pub fn page(result: &LabResult, loss: f64) -> String {
     let rows = rows::rows(&result.runs);
-    let charts = chart::charts(result, &rows);
+    let allowed = &percent(loss);
+    let charts = chart::charts(result, &rows, allowed);
     let mut out = String::with_capacity(6 << 20);
     out.push_str("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    out.push_str(
-        "<title>Parshall: router comparison</title>\n<link rel=\"icon\" href=\"data:,\">\n",
+    let title = escape(&head::title(&rows));
+    let _ = writeln!(
+        out,
+        "<title>Parshall: {title}</title>\n<link rel=\"icon\" href=\"data:,\">"
     );
     let _ = writeln!(out, "<style>\n{STYLE}</style>\n</head>\n<body>");
-    out.push_str(&head::head(result, &rows));
+    out.push_str(&head::head(result, &rows, allowed));
     out.push_str("<main>\n");
-    out.push_str(&results::results(&rows));
+    out.push_str(&results::results(&rows, allowed));
     out.push_str(&graphs::graphs(&charts, &rows));
     out.push_str(&machine::section(result));
     out.push_str(&quoted::quoted());
-    out.push_str(METHOD);
+    out.push_str(&METHOD.replace("{allowed}", allowed));
     out.push_str("</main>\n<footer>Written by Parshall.</footer>\n");
     out.push_str(&scripts(&charts));
     out.push_str("</body>\n</html>\n");
@@ -59,10 +65,16 @@ fn escape(text: &str) -> String {
     out
 }
 
+/// A share in percent, without zeros at the end.
+fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e8).round() / 1e6)
+}
+
+/// The last section; it names the loss `{allowed}`.
 const METHOD: &str = "<section id=\"method\">
 <h2>How to read this</h2>
 <ul>
-<li><strong>Max rate</strong>: the highest rate sent in a trial of at least one second of which no more than 0.1 % was lost. It is found by a search: first flat out, then up and down until passing and failing rates are about 1 % apart or time is up.</li>
+<li><strong>Max rate</strong>: the highest rate sent in a trial of at least one second of which no more than {allowed} was lost. It is found by a search: first flat out, then up and down until passing and failing rates are about 1 % apart or time is up.</li>
 <li><strong>Flat out</strong>: what the device forwarded while the generator sent as fast as it could, whatever was lost. A device that collapses under overload shows less here than its max rate.</li>
 <li><strong>Sent in full</strong>: a trial in which the generator sent less than 99.9 % of what it was asked for says nothing about the device. It is never counted as loss; it is marked, and drawn hollow.</li>
 <li><strong>Mpps per CPU-second</strong>: packets forwarded for each second of processor time the device used. The machine table says how the time was attributed.</li>

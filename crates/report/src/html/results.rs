@@ -11,11 +11,24 @@ use crate::setup::Spread;
 fn figure(row: &Row<'_>, digits: usize, of: impl Fn(&Run) -> Option<f64>) -> String {
     match row.summary(of) {
         None => "&ndash;".to_owned(),
-        Some(s) if s.n == 1 => format!("{:.digits$}", s.median),
-        Some(s) => format!(
-            "{:.digits$} <span class=\"range\">({:.digits$}&ndash;{:.digits$})</span>",
-            s.median, s.min, s.max
-        ),
+        Some(s) => {
+            let digits = digits.max(decimals(s.median));
+            match s.n {
+                1 => format!("{:.digits$}", s.median),
+                _ => format!(
+                    "{:.digits$} <span class=\"range\">({:.digits$}&ndash;{:.digits$})</span>",
+                    s.median, s.min, s.max
+                ),
+            }
+        }
+    }
+}
+
+/// Decimal places that show three digits of a small number other than 0, at most nine.
+fn decimals(number: f64) -> usize {
+    match number.abs() {
+        0.0 => 0,
+        small => (2.0 - small.log10().floor()).clamp(0.0, 9.0) as usize,
     }
 }
 
@@ -31,11 +44,11 @@ const COLUMNS: [(&str, bool); 9] = [
     ("flat out, Mpps", true),
 ];
 
-/// One row for each load test and device.
-pub(super) fn results(rows: &[Row<'_>]) -> String {
-    let mut out = String::from(
+/// One row for each load test and device. `allowed` is the loss allowed, with its unit.
+pub(super) fn results(rows: &[Row<'_>], allowed: &str) -> String {
+    let mut out = format!(
         "<section id=\"results\">\n<h2>Results</h2>\n<div class=\"wide\"><table>\n\
-         <caption>Highest rate with no more than 0.1 % loss; median and range of the rounds. Both ways: the sum of both.</caption>\n<thead><tr>",
+         <caption>Highest rate with no more than {allowed} loss; median and range of the rounds. Both ways: the sum of both.</caption>\n<thead><tr>",
     );
     for (name, number) in COLUMNS {
         let _ = write!(
