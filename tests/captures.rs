@@ -234,3 +234,39 @@ fn a_signal_ends_what_cannot_keep_up() {
         std::fs::remove_file(&output).expect("it is there");
     }
 }
+
+/// A load test that a signal ends early has a result: that of the time until then, as text, JSON and
+/// page say.
+#[test]
+fn a_signal_ends_a_load_test_with_its_result() {
+    let directory = Directory::new();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let [tx, rx, json, page] = ["tx.pcap", "rx.pcap", "r.json", "r.html"].map(at);
+    let bench = format!("-f bench -m 20kpps {ADDRESSED}");
+    assert!(run(&format!("send --dry-run -o {rx} --limit 100 {bench}")).0);
+    for (signal, warmup) in [(Signal::INT, "0s"), (Signal::TERM, "1h")] {
+        let words = format!(
+            "loadtest --tx pcap:{tx} --rx pcap:{rx} {bench} --warmup {warmup} --warmup-rate 20kpps \
+             --duration 1h --json {json} -o {page} --loss 0.05"
+        );
+        let test = Spawn::new(PARSHALL).args(words.split_whitespace());
+        let mut test = test.start().expect("the binary starts");
+        let grows = || std::fs::metadata(&tx).is_ok_and(|file| file.len() > 1 << 16);
+        assert!(until(patience(), grows), "it sends nothing: {}", test.log());
+        test.signal(signal);
+        let status = test.wait(patience()).expect("it ends");
+        let said = test.log();
+        assert!(status.success(), "{status}: {said}");
+        assert!(said.contains("in total, interrupted after "), "{said}");
+        let result = std::fs::read_to_string(&json).expect("it has been written");
+        let result: Value = serde_json::from_str(&result).expect("JSON");
+        let block = &result["parshall"];
+        assert_eq!(block["interrupted"], true, "{block}");
+        let sent = block["whole"]["ways"][0]["sent"]["packets"].as_u64();
+        assert_eq!(sent > Some(0), warmup == "0s", "{block}");
+        let page = std::fs::read_to_string(&page).expect("it has been written");
+        assert!(page.contains("interrupted; ") && page.contains("no more than 5 %"));
+        assert!(!page.contains("no more than 0.1 %"));
+        std::fs::remove_file(&tx).expect("it is there");
+    }
+}

@@ -1,6 +1,7 @@
 //! Time, behind a trait, so that trials and searches can be tested without waiting.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A point in time: nanoseconds since an arbitrary start. It never runs backwards.
@@ -22,6 +23,9 @@ impl Nanos {
     }
 }
 
+/// How often to look whether a measurement is to end early.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// A source of time.
 pub trait Clock {
     /// Now.
@@ -29,9 +33,16 @@ pub trait Clock {
     /// Waits for `duration` or longer.
     fn sleep(&self, duration: Duration);
 
-    /// Waits until `time` or later.
-    fn sleep_until(&self, time: Nanos) {
-        self.sleep(time.since(self.now()));
+    /// Whether the measurement is to end early. To sleep goes on all the same.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
+
+    /// Waits until `time` or later, or until the measurement is to end early.
+    fn wait_until(&self, time: Nanos) {
+        while !self.is_interrupted() && self.now() < time {
+            self.sleep(time.since(self.now()).min(LOOK));
+        }
     }
 }
 
@@ -64,5 +75,30 @@ impl Clock for Monotonic {
 
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
+    }
+}
+
+/// The system's monotonic clock, for a measurement that ends early once the flag is set.
+#[derive(Debug, Clone)]
+pub struct Interruptible(Monotonic, Arc<AtomicBool>);
+
+impl Interruptible {
+    /// The clock with its flag.
+    pub fn new(flag: Arc<AtomicBool>) -> Self {
+        Self(Monotonic::new(), flag)
+    }
+}
+
+impl Clock for Interruptible {
+    fn now(&self) -> Nanos {
+        self.0.now()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.0.sleep(duration);
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.1.load(Ordering::Relaxed)
     }
 }

@@ -11,6 +11,7 @@
 //! | port | `opackets`, `ipackets`, `obytes`, `ibytes` (since the ramp began, with frame check sequence), `oerrors`, `ierrors`, `tx_bps`, `rx_bps` (layer 2), `tx_pps`, `rx_pps`, `tx_bps_L1`, `rx_bps_L1`, `tx_util`, `rx_util` (% of the line) |
 //! | `parshall.schema` | 1; grows when a key changes its meaning |
 //! | `parshall.valid`, `.why` | whether the generator sent what was offered over the whole ramp, and if not, why |
+//! | `parshall.interrupted` | whether it was ended early; then all is that of the time until then |
 //! | `parshall.line_bps` | the line rate to which `*_util` is relative; for a port without a speed, the target on layer 1 |
 //! | `parshall.frame_size` | mean frame size with frame check sequence in bytes |
 //! | `parshall.whole` | totals of ramp and hold, for each direction, late packets included (see [`Trial`](crate::measure::trial::Trial)) |
@@ -73,6 +74,7 @@ pub fn result(about: &About<'_>, plan: &Plan, ramp: &Ramp) -> Value {
             version: env!("CARGO_PKG_VERSION"),
             valid: ramp.whole.valid,
             why: &ramp.whole.why,
+            interrupted: ramp.whole.interrupted,
             target: about.target.to_string(),
             target_pps: plan.target.0,
             steps: plan.steps,
@@ -96,6 +98,7 @@ struct Block<'a> {
     version: &'a str,
     valid: bool,
     why: &'a str,
+    interrupted: bool,
     target: String,
     target_pps: f64,
     steps: u32,

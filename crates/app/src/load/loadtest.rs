@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use loadgen::clock::Monotonic;
+use loadgen::clock::Interruptible;
 use loadgen::json::{self, About};
 use loadgen::measure::point::Point;
 use loadgen::measure::ramp::{self, Plan};
@@ -33,7 +33,8 @@ use crate::output::{self, write_json};
 ///
 /// Without --search: a warm-up, a linear ramp to the rate of -m, and a hold. Ports: live:IF (XDP
 /// live frames, only sends), sink:IF (counts and drops in XDP, only receives), af_xdp:IF,
-/// memif:PATH,id=N,role=client|server, pcap:FILE.
+/// memif:PATH,id=N,role=client|server, pcap:FILE. Ctrl-C ends the test early, with the result of the
+/// time until then.
 #[derive(Args, Debug)]
 pub struct Loadtest {
     /// Port to send by, once for each direction
@@ -48,33 +49,50 @@ pub struct Loadtest {
     direction: Option<Direction>,
     #[command(flatten)]
     traffic: Traffic,
-    /// Rate in each direction, at the end of the ramp: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple
-    /// of the profile's own
-    #[arg(
-        short = 'm',
-        long = "rate",
-        value_name = "RATE",
-        default_value = "100%",
-        value_parser = rate
-    )]
-    rate: Rate,
+    /// Rate in each direction: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the profile's own.
+    /// That at the end of the ramp, or the highest that a search may send [default: 100%, and for a
+    /// search as fast as the port takes packets]
+    #[arg(short = 'm', long = "rate", value_name = "RATE", value_parser = rate)]
+    rate: Option<Rate>,
     /// Hold the rate of -m for this long, without a ramp
     #[arg(long, value_parser = duration, conflicts_with_all = ["search", "ramp", "hold"])]
     duration: Option<Duration>,
     /// Rate of the warm-up
-    #[arg(long, value_name = "RATE", default_value = "1kpps")]
+    #[arg(
+        long,
+        value_name = "RATE",
+        default_value = "1kpps",
+        conflicts_with = "search"
+    )]
     warmup_rate: Rate,
     /// Length of the warm-up [default: 30s, with --duration none]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "search")]
     warmup: Option<Duration>,
     /// Length of the ramp
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "600s")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = duration,
+        default_value = "600s",
+        conflicts_with = "search"
+    )]
     ramp: Duration,
     /// Steps of the ramp
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000), default_value_t = 100)]
+    #[arg(
+        long,
+        value_parser = clap::value_parser!(u32).range(1..=100_000),
+        default_value_t = 100,
+        conflicts_with_all = ["search", "duration"]
+    )]
     steps: u32,
     /// Length of the hold at the rate of -m after the ramp
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = duration,
+        default_value = "30s",
+        conflicts_with = "search"
+    )]
     hold: Duration,
     /// Instead of a ramp, search for the highest rate with no more loss than allowed, or make one
     /// trial flat out
@@ -85,10 +103,22 @@ pub struct Loadtest {
     loss: f64,
     /// Length of a trial of a search, one second or more; those that confirm its result take three
     /// times as long
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = trial,
+        default_value = "1s",
+        requires = "search"
+    )]
     trial: Duration,
     /// Time for all trials of a search; with more time the result is more precise
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = duration,
+        default_value = "20s",
+        requires = "search"
+    )]
     budget: Duration,
     /// Write the result as JSON; with -, to standard output
     #[arg(long, value_name = "FILE|-")]
@@ -133,7 +163,7 @@ impl Loadtest {
             .into());
         }
         self.check_rates(&sendings)?;
-        let plan = self.plan(&sendings)?;
+        let (plan, goal) = (self.plan(&sendings)?, self.goal(&sendings)?);
         for file in self.json.iter().chain(&self.output) {
             output::check(file)?;
         }
@@ -147,12 +177,12 @@ impl Loadtest {
             None => plan.rates().collect(),
         };
         let mut ports = ports::open(&ways, &rates, self.traffic.threads())?;
-        interrupt::exit_on_signal(ports.sockets.clone())?;
+        let clock = Interruptible::new(interrupt::on_signal(ports.sockets.clone())?);
         self.say(&streams::not_told_apart(&ports, &ways));
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
         let fell_short = match self.search {
-            Some(search) => self.search(search, &mut ports, &ways),
-            None => self.climb(&plan, &mut ports, &ways),
+            Some(search) => self.search(search, &mut ports, &ways, &clock, &goal),
+            None => self.climb(&plan, &mut ports, &ways, &clock),
         }?;
         if fell_short {
             self.say(&watch.advice(&ports.paths));
@@ -176,12 +206,30 @@ impl Loadtest {
             )
             .into());
         }
-        match self.search {
-            Some(_) => Ok(()),
-            None => sendings
-                .iter()
-                .try_for_each(|s| s.rate(self.rate).map(drop)),
+        if self.search == Some(Search::FlatOut) && self.rate.is_some() {
+            return Err(
+                "--search flat-out sends as fast as the port takes packets, but -m gives a rate: \
+                 hold it with --duration, or let --search max-rate go no higher"
+                    .into(),
+            );
         }
+        self.ceiling(sendings).map(drop)
+    }
+
+    /// The rate of -m in each direction, the lower one if they differ. Without it a search has no
+    /// limit, and a ramp rises to the line rate.
+    fn ceiling(&self, sendings: &[Sending]) -> Result<Pps, Box<dyn Error>> {
+        if self.search.is_some() && self.rate.is_none() {
+            return Ok(Pps::UNLIMITED);
+        }
+        let rates = sendings.iter().map(|s| Ok(s.rate(self.target())?.0));
+        let rates: Result<Vec<f64>, Box<dyn Error>> = rates.collect();
+        Ok(Pps(rates?.into_iter().fold(f64::INFINITY, f64::min)))
+    }
+
+    /// The rate at the end of the ramp.
+    fn target(&self) -> Rate {
+        self.rate.unwrap_or(Rate::Percent(100.0))
     }
 
     /// The ports of each direction.
@@ -216,7 +264,7 @@ impl Loadtest {
         let plan = Plan {
             warmup_rate: Pps(warmup_rate.0.max(floor.0)),
             warmup: self.warmup.unwrap_or(Plan::default().warmup),
-            target: sending.rate(self.rate)?,
+            target: sending.rate(self.target())?,
             floor,
             ramp: self.ramp,
             steps: self.steps,
@@ -234,16 +282,17 @@ impl Loadtest {
         })
     }
 
-    fn goal<'a>(&self, sendings: impl IntoIterator<Item = &'a Sending> + Clone) -> Goal {
-        let limits = sendings.clone().into_iter().map(|s| s.limit().0);
-        Goal {
+    fn goal(&self, sendings: &[Sending]) -> Result<Goal, Box<dyn Error>> {
+        let limits = sendings.iter().map(|s| s.limit().0);
+        Ok(Goal {
             loss: self.loss,
             trial: self.trial,
             budget: self.budget,
             limit: Pps(limits.fold(f64::INFINITY, f64::min)),
+            ceiling: self.ceiling(sendings)?,
             floor: floor(sendings),
             ..Goal::default()
-        }
+        })
     }
 
     /// Says whether the generator fell short.
@@ -252,23 +301,23 @@ impl Loadtest {
         search: Search,
         ports: &mut TestPorts,
         ways: &[(Sending, Spec)],
+        clock: &Interruptible,
+        goal: &Goal,
     ) -> Result<bool, Box<dyn Error>> {
-        let goal = self.goal(ways.iter().map(|(sending, _)| sending));
         let length = match search {
             Search::MaxRate => self.budget.max(2 * self.trial),
             Search::FlatOut => search::SHORTEST + self.trial,
         };
         let progress = Progress::new(self.progress, length);
-        let clock = Monotonic::new();
         let mut watch = |event| progress.event(&event);
         let (paths, loss) = (&mut ports.paths, self.loss);
         let (said, found) = match search {
             Search::MaxRate => {
-                let found = search::max_rate(paths, &goal, &clock, &mut watch);
+                let found = search::max_rate(paths, goal, clock, &mut watch);
                 found.map(|found| (text::of_search(&found, loss), found))
             }
             Search::FlatOut => {
-                let trial = search::flat_out(paths, &goal, &clock, &mut watch);
+                let trial = search::flat_out(paths, goal, clock, &mut watch);
                 trial.map(|trial| {
                     (
                         text::of_trial("flat out", &trial),
@@ -304,12 +353,13 @@ impl Loadtest {
         plan: &Plan,
         ports: &mut TestPorts,
         ways: &[(Sending, Spec)],
+        clock: &Interruptible,
     ) -> Result<bool, Box<dyn Error>> {
         let progress = Progress::new(self.progress, plan.length());
         if !plan.warmup.is_zero() {
             progress.doing(&format!("warm-up at {:.0}", plan.warmup_rate));
         }
-        let ramp = ramp::run(plan, &mut ports.paths, &Monotonic::new(), &mut |sample| {
+        let ramp = ramp::run(plan, &mut ports.paths, clock, &mut |sample| {
             progress.sample(sample, plan);
         })
         .map_err(|e| e.to_string())?;
@@ -318,7 +368,7 @@ impl Loadtest {
         let about = About {
             profile: &self.traffic.profile,
             warmup: self.warmup_rate,
-            target: self.rate,
+            target: self.target(),
             size: sending.load.size,
             line: sending.line.map(|line| line.rate),
         };
@@ -365,9 +415,10 @@ impl Loadtest {
 
 /// A trial flat out as the result of a search.
 fn of_flat_out(trial: &Trial, loss: f64) -> Found {
-    let kept = trial.received() > 0 && trial.passes(loss);
+    let kept = trial.received() > 0 && trial.passes(loss) && !trial.interrupted;
     let why = match (trial.valid, kept) {
         (_, true) => String::new(),
+        (true, _) if trial.interrupted => String::new(),
         (false, _) => trial.why.clone(),
         (true, _) => format!("{} was lost flat out", percent(trial.loss())),
     };
@@ -383,6 +434,7 @@ fn of_flat_out(trial: &Trial, loss: f64) -> Found {
         trials: vec![trial.point()],
         ..Found::default()
     }
+    .ended_early(trial.interrupted)
 }
 
 /// A rate that can be held; flat out there is none.
@@ -395,6 +447,13 @@ fn rate(text: &str) -> Result<Rate, String> {
         );
     }
     text.parse().map_err(|e: RateError| e.to_string())
+}
+
+/// The length of a trial of a search.
+fn trial(text: &str) -> Result<Duration, String> {
+    let long_enough = |length: &Duration| *length >= search::SHORTEST;
+    let length = Some(duration(text)?).filter(long_enough);
+    length.ok_or_else(|| "a trial of a search takes one second or more".to_owned())
 }
 
 /// A share from 0 to below 1.
@@ -489,6 +548,23 @@ mod tests {
         assert!(read("--tx live:a").is_err());
         assert!(read("--tx live:a --rx sink:b --duration 5s --ramp 3s").is_err());
         assert!(read("--tx live:a --rx sink:b --loss 1").is_err());
+        for ignored in [
+            "--search max-rate --warmup 1s",
+            "--search max-rate --warmup-rate 1kpps",
+            "--search max-rate --ramp 1s",
+            "--search max-rate --steps 2",
+            "--search max-rate --hold 1s",
+            "--search max-rate --duration 1s",
+            "--search max-rate --trial 0.2s",
+            "--duration 1s --steps 2",
+            "--trial 2s",
+            "--budget 30s",
+        ] {
+            let line = format!("--tx live:a --rx sink:b {ignored}");
+            assert!(read(&line).is_err(), "{line}");
+        }
+        let flat_out = read("--tx live:a --rx sink:b --search flat-out -m 1kpps").unwrap();
+        assert!(flat_out.check_rates(&[]).is_err());
         let flat_out = read("--tx live:a --rx sink:b -m max").unwrap_err();
         assert!(flat_out.contains("--search flat-out"), "{flat_out}");
     }
@@ -511,15 +587,14 @@ mod tests {
                 line: None,
             }
         };
-        let line = "--tx live:a --rx sink:b -m 100kpps --warmup-rate 1kpps";
+        let line = "--tx live:a --rx sink:b -m 100kpps";
         for kept in [[200.0, 5000.0], [5000.0, 200.0]] {
             let sendings = kept.map(sending);
             let plan = read(line).unwrap().plan(&sendings).unwrap();
             assert_eq!((plan.floor, plan.warmup_rate), (Pps(5000.0), Pps(5000.0)));
-            let goal = read(&format!("{line} --search max-rate"))
-                .unwrap()
-                .goal(&sendings);
-            assert_eq!(goal.floor, Pps(5000.0));
+            let search = read(&format!("{line} --search max-rate")).unwrap();
+            let goal = search.goal(&sendings).unwrap();
+            assert_eq!((goal.floor, goal.ceiling), (Pps(5000.0), Pps(100_000.0)));
         }
     }
 }

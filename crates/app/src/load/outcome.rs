@@ -65,6 +65,7 @@ pub fn of_ramp(
             ..found
         },
     };
+    let found = found.ended_early(ramp.whole.interrupted);
     of_search(traffic, sender, ways, found)
 }
 

@@ -60,6 +60,10 @@ pub fn of_trial(what: &str, trial: &Trial) -> String {
         true => String::new(),
         false => format!("; not valid: {}", trial.why),
     };
+    let what = match trial.interrupted {
+        true => &format!("{what}, interrupted after {:.1} s", trial.seconds),
+        false => what,
+    };
     format!(
         "{what}: sent {} packets ({:.3}), {} came back ({:.3}), loss {}{objection}\n",
         trial.sent(),

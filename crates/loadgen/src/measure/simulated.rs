@@ -36,6 +36,8 @@ pub(crate) struct Device {
     pub slow: Duration,
     /// The generator's rates are multiples of this; 0: any.
     pub grain: f64,
+    /// When the clock is interrupted.
+    pub interrupted: Duration,
     /// The generator fails to start.
     pub broken: bool,
 }
@@ -56,6 +58,7 @@ impl Default for Device {
             queue: 0.0,
             slow: Duration::ZERO,
             grain: 0.0,
+            interrupted: Duration::MAX,
             broken: false,
         }
     }
@@ -243,6 +246,10 @@ impl Simulation {
 }
 
 impl Clock for Simulation {
+    fn is_interrupted(&self) -> bool {
+        self.now() >= Nanos(0).after(self.device.interrupted)
+    }
+
     fn now(&self) -> Nanos {
         self.state().now
     }

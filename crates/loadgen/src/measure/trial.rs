@@ -89,6 +89,8 @@ pub struct Trial {
     pub valid: bool,
     /// Why it is not valid; empty if it is.
     pub why: String,
+    /// Whether it ended early because somebody asked for that.
+    pub interrupted: bool,
 }
 
 impl Trial {
@@ -214,7 +216,7 @@ pub(crate) fn nearest(paths: &[Path], rate: Pps) -> Pps {
 }
 
 /// Sends at `rate` each way, or the nearest that there is, for `length` and waits for what is still
-/// on its way.
+/// on its way. It ends early if the clock is interrupted, and sends nothing if it is from the start.
 ///
 /// # Errors
 /// If a generator cannot send; all are stopped then.
@@ -225,17 +227,25 @@ pub fn run(
     clock: &dyn Clock,
 ) -> Result<Trial, Failure> {
     let rate = nearest(paths, rate);
+    if clock.is_interrupted() {
+        let nothing = vec![WayResult::default(); paths.len()];
+        return Ok(Trial {
+            interrupted: true,
+            ..judge(rate, 0.0, nothing)
+        });
+    }
     let before = Reading::all(paths);
     let started = start(paths, rate);
     // A generator may need a moment to get going, and a device to reach a steady state.
     let begin = clock.now();
     let quarter = (started.is_ok() && !rate.is_limited()).then(|| {
-        clock.sleep_until(begin.after(length / 4));
+        clock.wait_until(begin.after(length / 4));
         (clock.now(), Reading::all(paths))
     });
     if started.is_ok() {
-        clock.sleep_until(begin.after(length));
+        clock.wait_until(begin.after(length));
     }
+    let interrupted = clock.is_interrupted();
     let (seconds, at_end, stopped) = stop(paths, begin, clock);
     started.and(stopped)?;
     settle(paths, clock);
@@ -244,7 +254,8 @@ pub fn run(
     let seconds = scheduled(rate, &ways).unwrap_or(seconds);
     let mut trial = judge(rate, seconds, ways);
     trial.drained = drained(&at_end, &now).iter().sum();
-    if let Some((then, quarter)) = quarter {
+    trial.interrupted = interrupted;
+    if let Some((then, quarter)) = quarter.filter(|_| !interrupted) {
         let steady = begin.after(Duration::from_secs_f64(seconds)).since(then);
         let steady = judge(rate, steady.as_secs_f64(), between(&quarter, &at_end));
         trial.keep_to(&steady);
@@ -329,6 +340,7 @@ pub(crate) fn judge(rate: Pps, seconds: f64, ways: Vec<WayResult>) -> Trial {
         drained: 0,
         valid: objections.is_empty(),
         why: objections.join("; "),
+        interrupted: false,
     };
     trial.forwarded = trial.per_second(trial.received());
     trial

@@ -128,7 +128,8 @@ impl Plan {
     }
 }
 
-/// Carries out `plan`. `watch` sees each sample as it is taken.
+/// Carries out `plan`, or its beginning if the clock is interrupted. `watch` sees each sample as it
+/// is taken.
 ///
 /// # Errors
 /// If a generator cannot send; then all are stopped.
@@ -148,11 +149,13 @@ pub fn run(
     let (seconds, at_end, stopped) = trial::stop(paths, begin, clock);
     let samples = result?;
     stopped?;
+    let interrupted = clock.is_interrupted();
     trial::settle(paths, clock);
     let now = Reading::all(paths);
     let drained = trial::drained(&at_end, &now);
     let mut whole = trial::judge(plan.target, seconds, trial::between(&before, &now));
     whole.drained = drained.iter().sum();
+    whole.interrupted = interrupted;
     Ok(Ramp {
         samples,
         whole,
@@ -161,7 +164,8 @@ pub fn run(
     })
 }
 
-/// Sends ramp and hold. The transmitters are still sending when it returns.
+/// Sends ramp and hold, until the clock is interrupted. The transmitters may still be sending when
+/// it returns.
 fn climb(
     plan: &Plan,
     paths: &mut [Path],
@@ -169,6 +173,9 @@ fn climb(
     before: &[Reading],
     watch: &mut dyn FnMut(&Sample),
 ) -> Result<Vec<Sample>, Failure> {
+    if clock.is_interrupted() {
+        return Ok(Vec::new());
+    }
     let begin = clock.now();
     let end = begin.after(plan.ramp + plan.hold);
     let sample = plan.sample.max(Duration::from_millis(1));
@@ -183,7 +190,10 @@ fn climb(
             Nanos(u64::MAX)
         };
         let next = next_step.min(next_sample).min(end);
-        clock.sleep_until(next);
+        clock.wait_until(next);
+        if clock.is_interrupted() {
+            return Ok(samples);
+        }
         if next == next_step {
             let rate = plan.rate(plan.step_at(step).max(next.since(begin)));
             paths.iter_mut().for_each(|path| path.tx.set_rate(rate));

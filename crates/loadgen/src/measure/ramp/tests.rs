@@ -196,3 +196,29 @@ fn no_step_is_below_what_keeps_its_own_rate() {
     };
     assert!(at_the_floor(3e5).is_constant() && !at_the_floor(3.1e5).is_constant());
 }
+
+/// Interrupted in the ramp, it has the samples and totals of the time until then; in the warm-up,
+/// none.
+#[test]
+fn an_interrupted_ramp_keeps_what_it_measured() {
+    for (seconds, samples) in [(1, 0), (10, 7)] {
+        let simulation = Simulation::new(Device {
+            interrupted: Duration::from_secs(seconds),
+            ..Device::default()
+        });
+        let mut paths = simulation.paths(1);
+        let ramp = run(&plan(), &mut paths, &simulation, &mut |_| {}).unwrap();
+        assert!(simulation.now().since(Nanos(0)) <= Duration::from_millis(1000 * seconds + 300));
+        assert!(ramp.whole.interrupted);
+        assert_eq!(ramp.samples.len(), samples, "{ramp:?}");
+        assert_eq!(ramp.whole.valid, samples > 0, "{:?}", ramp.whole);
+        assert_eq!(
+            ramp.whole.sent() > 1_000_000,
+            samples > 0,
+            "{:?}",
+            ramp.whole
+        );
+        assert_eq!(ramp.whole.loss(), 0.0);
+    }
+    assert!(!ramp(Device::default(), 1).whole.interrupted);
+}

@@ -45,8 +45,10 @@ pub struct Goal {
     pub budget: Duration,
     /// The search ends when the interval of the rate is no wider than this, relative to the rate.
     pub width: f64,
-    /// Highest rate to offer in each direction, such as the line rate.
+    /// Highest rate worth offering in each direction, such as the line rate.
     pub limit: Pps,
+    /// Highest rate that may be sent in each direction, in place of flat out too.
+    pub ceiling: Pps,
     /// Least rate to offer in each direction: that of streams which keep their own.
     pub floor: Pps,
 }
@@ -59,6 +61,7 @@ impl Default for Goal {
             budget: Duration::from_secs(20),
             width: 0.01,
             limit: Pps::UNLIMITED,
+            ceiling: Pps::UNLIMITED,
             floor: Pps(0.0),
         }
     }
@@ -68,6 +71,11 @@ impl Goal {
     /// Length of a searching trial.
     fn short(&self) -> Duration {
         self.trial.max(SHORTEST)
+    }
+
+    /// Highest rate to offer in each direction, packets a second.
+    fn highest(&self) -> f64 {
+        self.limit.0.min(self.ceiling.0)
     }
 
     /// Length of a confirming trial.
@@ -127,18 +135,42 @@ pub struct Found {
     pub l1_bps: f64,
     /// Loss in the nearest long trial that passed, from 0.0 to 1.0.
     pub loss: f64,
-    /// Rate that came back while the generator sent as fast as it could, whatever the loss.
+    /// Rate that came back while the generator sent as fast as it could, whatever the loss. None
+    /// where it might not.
     pub saturation_pps: Option<f64>,
     /// Rate that the generator sent then: the most it can offer to this device.
     pub flat_out_pps: Option<f64>,
     /// `max_pps` is bounded not by loss but by the generator, or by a device that takes the
     /// generator's processor.
     pub limited_by_generator: bool,
-    /// All trials in order; the first is flat out.
+    /// Whether the search was ended early.
+    #[serde(default)]
+    pub interrupted: bool,
+    /// All trials in order; the first is flat out, or as fast as allowed.
     pub trials: Vec<Point>,
 }
 
-/// Makes one trial as fast as the generator can send, after a warm-up.
+impl Found {
+    /// The result, where `interrupted` as one of a search that was ended early.
+    #[must_use]
+    pub fn ended_early(self, interrupted: bool) -> Self {
+        if !interrupted {
+            return self;
+        }
+        let why = match self.why.as_str() {
+            "" => "interrupted".to_owned(),
+            why => format!("interrupted; {why}"),
+        };
+        Self {
+            interrupted,
+            why,
+            ..self
+        }
+    }
+}
+
+/// Makes one trial as fast as the generator can send, after a warm-up. If the clock is interrupted,
+/// it ends early.
 ///
 /// # Errors
 /// If a generator cannot send.
@@ -149,13 +181,13 @@ pub fn flat_out(
     watch: &mut dyn FnMut(Event),
 ) -> Result<Trial, Failure> {
     let mut runs = Runs::new(paths, clock, watch);
-    runs.warm_up()?;
+    runs.warm_up(goal)?;
     runs.start_over();
-    runs.trial(Pps::UNLIMITED, goal.short())
+    runs.trial(goal.ceiling, goal.short())
 }
 
 /// Finds the highest rate with no more loss than `goal` allows. Each direction is offered the same
-/// rate.
+/// rate. If the clock is interrupted, the result is that of the trials that were complete.
 ///
 /// # Errors
 /// If a generator cannot send. To find no rate is not an error; then [`Found::valid`] is false.
@@ -170,23 +202,26 @@ pub fn max_rate(
     let mut runs = Runs::new(paths, clock, watch);
     let in_flight = runs.in_flight(goal)?;
     runs.start_over();
-    let mut flat = runs.trial(Pps::UNLIMITED, goal.short())?;
+    let mut flat = runs.trial(goal.ceiling, goal.short())?;
     let mut search = Search::new(&flat, in_flight, goal);
     if flat.received() > 0 {
         for rate in search.ramp(&flat) {
             let trial = runs.trial(rate, goal.short())?;
             search.learn(trial, goal.short());
         }
-        while let Some((rate, length)) = search.next(left()) {
+        while !clock.is_interrupted()
+            && let Some((rate, length)) = search.next(left())
+        {
             let trial = runs.trial(rate, length)?;
             search.learn(trial, length);
             if search.has_passed_at_the_top() && left() >= 2 * goal.short() {
-                flat = runs.trial(Pps::UNLIMITED, goal.short())?;
+                flat = runs.trial(goal.ceiling, goal.short())?;
                 search.raise(&flat);
             }
         }
     }
-    Ok(search.conclude(&flat, runs.points))
+    let found = search.conclude(&flat, runs.points);
+    Ok(found.ended_early(clock.is_interrupted()))
 }
 
 #[cfg(test)]

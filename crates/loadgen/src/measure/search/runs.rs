@@ -37,9 +37,9 @@ impl<'a> Runs<'a> {
     }
 
     /// Lets caches fill and clock frequencies rise. The result is not reported.
-    pub fn warm_up(&mut self) -> Result<Trial, Failure> {
+    pub fn warm_up(&mut self, goal: &Goal) -> Result<Trial, Failure> {
         (self.watch)(Event::WarmUp);
-        trial::run(self.paths, Pps::UNLIMITED, SHORTEST, self.clock)
+        trial::run(self.paths, goal.ceiling, SHORTEST, self.clock)
     }
 
     /// Ends the warm-up: nothing of it is in the results.
@@ -49,8 +49,8 @@ impl<'a> Runs<'a> {
 
     /// Warms up, and measures for how many seconds packets are in flight while none wait.
     pub fn in_flight(&mut self, goal: &Goal) -> Result<f64, Failure> {
-        let back = self.warm_up()?.forwarded.0 / self.paths.len().max(1) as f64;
-        let rate = Pps((LIGHT.0 * back).min(goal.limit.0).max(goal.floor.0));
+        let back = self.warm_up(goal)?.forwarded.0 / self.paths.len().max(1) as f64;
+        let rate = Pps((LIGHT.0 * back).min(goal.highest()).max(goal.floor.0));
         if rate.0 < 1.0 {
             return Ok(0.0);
         }
@@ -60,6 +60,10 @@ impl<'a> Runs<'a> {
 
     /// Makes a trial at `rate` in each direction, or the nearest that there is.
     pub fn trial(&mut self, rate: Pps, length: Duration) -> Result<Trial, Failure> {
+        if self.clock.is_interrupted() {
+            // It sends nothing, and is not reported.
+            return trial::run(self.paths, rate, length, self.clock);
+        }
         let flat_out = !rate.is_limited();
         let rate = trial::nearest(self.paths, rate);
         let ways = self.paths.len().max(1) as f64;

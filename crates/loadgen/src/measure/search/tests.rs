@@ -1,6 +1,7 @@
 //! The search against simulated devices.
 
 use super::*;
+use crate::clock::Nanos;
 use crate::measure::simulated::{Device, Simulation};
 
 fn search(device: Device, goal: Goal) -> (Found, Vec<Event>, Duration) {
@@ -410,4 +411,72 @@ fn a_trial_offers_what_its_generator_sends() {
     // The first one was flat out.
     assert!(offered.skip(1).all(|rate| is_whole(&rate)), "{found:?}");
     assert!(found.trials.iter().all(|trial| trial.valid), "{found:?}");
+}
+
+/// What may be sent is never exceeded, in warm-up and trials that would be flat out neither.
+#[test]
+fn a_ceiling_is_kept() {
+    let ceiling = Pps(5e5);
+    let goal = Goal {
+        ceiling,
+        ..goal(30)
+    };
+    for (capacity, why) in [(1e6, "no more may be sent"), (2e5, "")] {
+        let simulation = Simulation::new(Device {
+            capacity,
+            ..Device::default()
+        });
+        let mut paths = simulation.paths(1);
+        let found = max_rate(&mut paths, &goal, &simulation, &mut |_| {}).unwrap();
+        let off = found.max_pps / capacity.min(ceiling.0);
+        assert!((0.97..1.01).contains(&off), "{found:?}");
+        assert_eq!((found.valid, found.why.as_str()), (true, why), "{found:?}");
+        assert_eq!((found.flat_out_pps, found.saturation_pps), (None, None));
+        let most = found.trials.iter().map(|t| t.sent_pps).fold(0.0, f64::max);
+        assert!(most <= 1.001 * ceiling.0, "{most}");
+        let sent: u64 = paths[0].tx.sent().iter().map(|count| count.packets).sum();
+        let seconds = simulation.now().since(Nanos(0)).as_secs_f64();
+        assert!(sent as f64 <= ceiling.0 * seconds, "{sent} in {seconds} s");
+    }
+}
+
+/// Whenever it is interrupted, a search ends at once, and has the result of the trials before.
+#[test]
+fn an_interrupted_search_keeps_what_it_knows() {
+    for millis in [0, 500, 1300, 1600, 4000, 9000] {
+        let interrupted = Duration::from_millis(millis);
+        let device = Device {
+            interrupted,
+            ..Device::default()
+        };
+        let (found, events, took) = search(device, goal(30));
+        assert!(took <= interrupted + Duration::from_millis(300), "{took:?}");
+        assert!(found.interrupted && found.why.starts_with("interrupted"));
+        assert_eq!(found.valid, millis >= 4000, "{found:?}");
+        let ended = |event: &&Event| matches!(event, Event::TrialEnd { .. });
+        assert_eq!(events.iter().filter(ended).count(), found.trials.len());
+        assert_eq!(found.trials.len() > 1, millis >= 4000, "{found:?}");
+        if found.valid {
+            assert!((0.5..1.1).contains(&(found.max_pps / 1e6)), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_trial_flat_out_has_what_was_sent_until_then() {
+    for (millis, sent) in [(500, 0.0), (1700, 15e6 * 0.6)] {
+        let simulation = Simulation::new(Device {
+            capacity: 20e6,
+            interrupted: Duration::from_millis(millis),
+            ..Device::default()
+        });
+        let mut paths = simulation.paths(1);
+        let trial = flat_out(&mut paths, &goal(1), &simulation, &mut |_| {}).unwrap();
+        assert!(trial.interrupted, "{trial:?}");
+        assert!(
+            (trial.sent() as f64 - sent).abs() <= 0.2 * sent,
+            "{trial:?}"
+        );
+        assert_eq!(trial.valid, sent > 0.0, "{trial:?}");
+    }
 }

@@ -66,7 +66,7 @@ impl<'a> Search<'a> {
             goal,
             ways,
             threshold: Threshold::near(likely, likely / FAR, likely.max(ceiling) * FAR),
-            top: ceiling.min(goal.limit.0),
+            top: ceiling.min(goal.highest()),
             top_is_sure: false,
             in_flight,
             queue: 0.0,
@@ -126,6 +126,9 @@ impl<'a> Search<'a> {
 
     /// Learns from a trial. If the generator was held up, it is made once more instead.
     pub fn learn(&mut self, trial: Trial, length: Duration) {
+        if trial.interrupted {
+            return;
+        }
         let held_up = !trial.valid && trial.sent_pps().0 >= HELD_UP * trial.offered_pps().0;
         if held_up && self.again.is_none() {
             self.again = Some((trial.rate, length));
@@ -157,18 +160,21 @@ impl<'a> Search<'a> {
     pub fn has_passed_at_the_top(&self) -> bool {
         let last = self.verdicts.last().filter(|v| v.passed);
         let at_the_top = last.is_some_and(|v| v.trial.rate.0 >= self.top * (1.0 - self.goal.width));
-        at_the_top && self.top < self.goal.limit.0 && !self.top_is_sure
+        at_the_top && self.top < self.goal.highest() && !self.top_is_sure
     }
 
     /// Learns from another trial flat out.
     pub fn raise(&mut self, flat: &Trial) {
         let ceiling = flat.sent_pps().0 / self.ways;
         self.top_is_sure = ceiling <= self.top * (1.0 + self.goal.width);
-        self.top = self.top.max(ceiling.min(self.goal.limit.0));
+        self.top = self.top.max(ceiling.min(self.goal.highest()));
         self.judge_flat(flat);
     }
 
     fn judge_flat(&mut self, flat: &Trial) {
+        if flat.interrupted {
+            return;
+        }
         self.queue = self.waiting(flat);
         self.judge(flat.clone(), self.goal.short());
     }
@@ -193,9 +199,10 @@ impl<'a> Search<'a> {
     }
 
     pub fn conclude(&self, flat: &Trial, trials: Vec<Point>) -> Found {
+        let is_flat_out = !flat.rate.is_limited();
         let found = Found {
-            saturation_pps: Some(flat.forwarded.0),
-            flat_out_pps: Some(flat.sent_pps().0),
+            saturation_pps: is_flat_out.then_some(flat.forwarded.0),
+            flat_out_pps: is_flat_out.then_some(flat.sent_pps().0),
             trials,
             ..Found::default()
         };
@@ -229,11 +236,13 @@ impl<'a> Search<'a> {
             loss: best.trial.loss(),
             limited_by_generator,
             why: match limited_by_generator {
-                true => {
-                    "the generator, or a device that shares its processor, sent no more".to_owned()
+                true => "the generator, or a device that shares its processor, sent no more",
+                false if self.is_at_the_top(rate) && self.top >= self.goal.ceiling.0 => {
+                    "no more may be sent"
                 }
-                false => String::new(),
-            },
+                false => "",
+            }
+            .to_owned(),
             ..found
         }
     }
@@ -251,11 +260,16 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Whether the device forwards all that can be sent, and `rate` is about that.
+    fn is_at_the_top(&self, rate: f64) -> bool {
+        rate * (1.0 + 3.0 * self.goal.width) >= self.top && self.threshold.median() >= self.top
+    }
+
     /// Whether the generator bounds the result: it could not offer the device more than `rate`.
     fn generator_bounds(&self, rate: f64) -> bool {
         let near = 1.0 + 3.0 * self.goal.width;
-        if rate * near >= self.top && self.threshold.median() >= self.top {
-            return self.top < self.goal.limit.0;
+        if self.is_at_the_top(rate) {
+            return self.top < self.goal.highest();
         }
         let failed = self
             .verdicts
