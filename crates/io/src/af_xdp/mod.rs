@@ -111,7 +111,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A system call failed.
-    #[error("{interface}: {doing}: {source}")]
+    #[error("{interface}: {doing}: {source}{}", advice(.source))]
     Os {
         /// Name.
         interface: String,
@@ -120,6 +120,15 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; run as root or with CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_SYS_RESOURCE"
+        }
+        _ => "",
+    }
 }
 
 /// The control side of an interface: its mode, sockets and kernel counters.

@@ -360,3 +360,17 @@ fn a_queue_that_only_receives_says_so() {
         b.close();
     });
 }
+
+#[test]
+fn who_may_not_is_told_who_may() {
+    let said = |errno| {
+        let error = Error::Os {
+            interface: "eth1".into(),
+            doing: "opening an AF_XDP socket",
+            source: io::Error::from_raw_os_error(errno),
+        };
+        error.to_string()
+    };
+    assert!(said(libc::EPERM).contains("run as root"));
+    assert!(!said(libc::ENODEV).contains("root"));
+}
