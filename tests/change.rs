@@ -489,6 +489,66 @@ fn what_a_device_cannot_be_is_refused_at_once() {
     drop((router, netns, alone));
 }
 
+/// An IPv6 address is refused beforehand where the kernel has no IPv6: on a device with another
+/// mind, with too small an MTU of its own, and where new devices come without.
+#[test]
+fn ip6_addresses_of_devices_without_ip6_are_refused_at_once() {
+    const NAME: &str = "ip6_addresses_of_devices_without_ip6_are_refused_at_once";
+    if skipped(NAME, &["ip"]) {
+        return;
+    }
+    let (alone, netns) = alone_with_spare_links();
+    let disable = |device: &str, off: u8| {
+        let set = format!("echo {off} > /proc/sys/net/ipv6/conf/{device}/disable_ipv6");
+        netns.sh(&set).expect("a setting");
+    };
+    disable("default", 0);
+    netns.ip("link set x1 mtu 1200").expect("a small MTU");
+    let small = "interfaces: { x0: {}, x1: { addresses: [ 10.10.0.1/24 ] } }\n";
+    let router = Router::start(&netns, small);
+    let refused = |yaml: &str, what: &str| {
+        let before = state(&netns);
+        let why = change(&router, yaml).expect_err("it cannot");
+        assert!(why.contains(what), "{why}");
+        assert!(!why.contains("as it was before"), "{why}");
+        assert_eq!(state(&netns), before);
+    };
+    let x1 = |rest: &str| {
+        format!("interfaces: {{ x0: {{}}, x1: {{ addresses: [ '2001:db8:9::1/64' ]{rest} }} }}\n")
+    };
+    let too_small = "interface x1: x1 cannot have IPv6 address 2001:db8:9::1/64: its MTU is 1200";
+    refused(&x1(""), too_small);
+    becomes(&router, "interfaces: { x0: {} }\n");
+    refused(&x1(", lcp: y1"), too_small);
+    becomes(&router, &x1(", mtu: 1280"));
+    assert!(has(
+        &netns,
+        "address show x1",
+        &["2001:db8:9::1/64", "mtu 1280"]
+    ));
+    // Without its line it would have what it had before.
+    refused(&x1(""), too_small);
+    disable("x0", 1);
+    let off = "cannot have IPv6 address 2001:db8:8::1/64: IPv6 is switched off there";
+    let x0 = "interfaces: { x0: { addresses: [ '2001:db8:8::1/64' ] } }\n";
+    refused(x0, off);
+    disable("x0", 0);
+    becomes(&router, x0);
+    disable("default", 1);
+    for new in [
+        "loopbacks: { loop0: { addresses: [ '2001:db8:8::1/64' ] } }\n",
+        "interfaces: { t0: { addresses: [ '2001:db8:8::1/64' ] } }\nports: { t0: { tap: {} } }\n",
+    ] {
+        refused(new, off);
+    }
+    disable("default", 0);
+    becomes(
+        &router,
+        "loopbacks: { loop0: { addresses: [ '2001:db8:8::1/64' ] } }\n",
+    );
+    drop((router, netns, alone));
+}
+
 #[test]
 fn what_cannot_be_done_is_taken_back() {
     if skipped("what_cannot_be_done_is_taken_back", &["ip"]) {

@@ -1,11 +1,12 @@
 //! Changes of the running router, as a plan's steps ask for them.
 
+use std::collections::HashSet;
 use std::io;
 
 use control::apply::Target;
 use control::config::wanted::{self, OpenPort};
 use control::config::{Config, State, Wanted};
-use control::netdev::give_addresses;
+use control::netdev::{give_addresses, takes_ip6};
 use control::netlink::Requests;
 use control::plan::{Action, Field, Item, Key, Plan, Table, Value};
 
@@ -69,6 +70,18 @@ impl Target for Daemon {
     }
 }
 
+/// The interfaces that are to be opened.
+fn new(plan: &Plan) -> Vec<&str> {
+    let new = plan.steps.iter().filter_map(|step| match &step.action {
+        Action::Create(item) => match &item.key {
+            Key::Interface(name) => Some(name.as_str()),
+            _ => None,
+        },
+        _ => None,
+    });
+    new.collect()
+}
+
 /// What messages call an item.
 fn name(key: &Key) -> String {
     match (key, key.interface()) {
@@ -82,7 +95,7 @@ fn name(key: &Key) -> String {
 impl Daemon {
     /// What of a configuration the running router cannot become, a line each.
     fn refusals(&self, wanted: &Wanted, plan: &Plan) -> Vec<String> {
-        let mut refused = Vec::new();
+        let mut refused = self.refusals_of_ip6(wanted, plan);
         let (found, most) = (wanted.interfaces.len(), Interfaces::most());
         if found > most {
             refused.push(format!("{found} interfaces; there can be {most} at most"));
@@ -97,16 +110,37 @@ impl Daemon {
             }));
             return refused;
         }
-        let new = plan.steps.iter().filter_map(|step| match &step.action {
-            Action::Create(item) => match &item.key {
-                Key::Interface(name) => Some(name.as_str()),
-                _ => None,
-            },
-            _ => None,
-        });
-        let new: Vec<_> = new.collect();
-        refused.extend(self.interfaces.obstacles(&wanted.interfaces, &new));
+        refused.extend(self.interfaces.obstacles(&wanted.interfaces, &new(plan)));
         refused
+    }
+
+    /// Which interfaces that change cannot have their IPv6 addresses, a line each.
+    fn refusals_of_ip6(&self, wanted: &Wanted, plan: &Plan) -> Vec<String> {
+        let keys = plan.steps.iter().map(|step| step.action.key());
+        let keys = keys.filter(|key| !matches!(key, Key::Of(_, Field::Description)));
+        let changed: HashSet<_> = keys.filter_map(Key::interface).collect();
+        let changes = |config: &&wanted::Interface| changed.contains(config.name.as_str());
+        let new = new(plan);
+        let interfaces = wanted.interfaces.iter().filter(changes).map(|config| {
+            let is_new = new.contains(&config.name.as_str());
+            (
+                "interface",
+                config,
+                self.interfaces.takes_ip6(config, is_new),
+            )
+        });
+        let netns = self.config.netns.as_deref();
+        let loopbacks = wanted.loopbacks.iter().filter(changes).map(|config| {
+            let name = config.lcp.as_ref().unwrap_or(&config.name);
+            let mtu = config.mtu.unwrap_or(MTU).into();
+            ("loopback", config, takes_ip6(netns, name, mtu, config))
+        });
+        let all = interfaces.chain(loopbacks);
+        let refused = all.filter_map(|(word, config, takes)| {
+            let why = takes.err()?;
+            Some(format!("{word} {}: {why}", config.name))
+        });
+        refused.collect()
     }
 
     /// An item becomes a value; `None`: it is no more.

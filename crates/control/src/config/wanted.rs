@@ -66,6 +66,9 @@ pub struct Route {
     pub via: Vec<Hop>,
 }
 
+/// Bytes of the largest IP packet that a link must carry to have IPv6 at all: RFC 8200 section 5.
+pub const IP6_MTU: u16 = 1280;
+
 /// The main routing table.
 pub const MAIN: u32 = libc::RT_TABLE_MAIN as u32;
 
@@ -93,6 +96,12 @@ impl Interface {
             up: true,
             port,
         }
+    }
+
+    /// The first of its IPv6 addresses.
+    pub fn ip6(&self) -> Option<&Address> {
+        let mut addresses = self.addresses.iter();
+        addresses.find(|own| own.address.is_ipv6())
     }
 }
 

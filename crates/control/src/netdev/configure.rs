@@ -1,11 +1,12 @@
 //! Settings of devices.
 
 use std::io;
+use std::path::Path;
 
 use crate::config::Address;
-use crate::config::wanted::Interface;
+use crate::config::wanted::{IP6_MTU, Interface};
 use crate::facts::Link;
-use crate::netlink::{Given, Requests};
+use crate::netlink::{self, Given, Requests};
 
 /// Gives a device what the configuration wants: Ethernet address, MTU, addresses, up or down. What
 /// the configuration does not name stays as it is, but addresses that carry our mark: a router that
@@ -39,6 +40,34 @@ pub fn configure(requests: &mut Requests, link: &Link, wanted: &Interface) -> io
             "state {}",
             if wanted.up { "up" } else { "down" }
         )))
+}
+
+/// Whether a device takes the IPv6 addresses that are wanted of it, where `name` is what it is
+/// called in the namespace that it is to live in, and `mtu` the bytes that it will have.
+///
+/// # Errors
+/// It takes none, and why.
+pub fn takes_ip6(netns: Option<&Path>, name: &str, mtu: u32, wanted: &Interface) -> io::Result<()> {
+    let Some(address) = wanted.ip6() else {
+        return Ok(());
+    };
+    let refused = |why: String| {
+        let what = format!("{name} cannot have IPv6 address {address}: {why}");
+        Err(io::Error::other(what))
+    };
+    if mtu < u32::from(IP6_MTU) {
+        return refused(format!(
+            "its MTU is {mtu}, and IPv6 needs {IP6_MTU} at least (RFC 8200 section 5): write \
+             `mtu: {IP6_MTU}` or more, or remove the address"
+        ));
+    }
+    match netlink::is_ip6_off(netns, name) {
+        Ok(true) => refused(format!(
+            "IPv6 is switched off there: `sysctl -w net/ipv6/conf/{name}/disable_ipv6=0`, or \
+             `default` in place of {name} if that is not there yet; or remove the address"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Takes from a device the addresses with our mark, but these.

@@ -31,7 +31,7 @@ use crate::machine::hardware::pci_address;
 use crate::netlink::Requests;
 use note::{Home, Identity, Note, Notes, Settings};
 
-pub use configure::{configure, give_addresses, take_addresses};
+pub use configure::{configure, give_addresses, take_addresses, takes_ip6};
 pub use marks::{LOCKS, Marks, clean, sweep};
 pub use note::{NOTES, Record};
 pub use settings::Kept;

@@ -9,6 +9,7 @@ mod static_route;
 
 pub(crate) use request::dump;
 pub use request::{Given, Requests};
+pub(crate) use settings::is_ip6_off;
 pub use settings::warnings;
 pub(crate) use static_route::usual_metric;
 pub use static_route::{PROTOCOL, StaticRoute};

@@ -73,9 +73,26 @@ pub fn warnings(netns: Option<&Path>) -> Vec<String> {
     found
 }
 
+/// Whether IPv6 is switched off on a device, or will be on one of that name that is not there yet.
+///
+/// # Errors
+/// The setting cannot be read: there is no IPv6 here.
+pub(crate) fn is_ip6_off(netns: Option<&Path>, device: &str) -> io::Result<bool> {
+    let of = |device| is_one(netns, &format!("net/ipv6/conf/{device}/disable_ipv6"));
+    match of(device) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => of("default"),
+        set => set,
+    }
+}
+
 /// Whether a setting, named as for sysctl(8), is 1.
 fn is_set(netns: Option<&Path>, name: &str) -> io::Result<bool> {
-    let path = format!("/proc/sys/{}", name.replace('.', "/"));
+    is_one(netns, &name.replace('.', "/"))
+}
+
+/// Whether the file of a setting says 1; `path`: from /proc/sys.
+fn is_one(netns: Option<&Path>, path: &str) -> io::Result<bool> {
+    let path = Path::new("/proc/sys").join(path);
     within(netns, || Ok(fs::read_to_string(path)?.trim() == "1"))
 }
 

@@ -10,7 +10,7 @@ use std::mem;
 use ::io::af_xdp;
 use control::config::PortKind;
 use control::config::wanted::{self, OpenPort};
-use control::netdev::give_addresses;
+use control::netdev::{self, give_addresses};
 use control::netlink::Requests;
 use router::Mac;
 
@@ -205,6 +205,35 @@ impl Interfaces {
             left = left.saturating_sub(wanted);
         }
         obstacles
+    }
+}
+
+impl Interfaces {
+    /// Whether the device of an interface takes the IPv6 addresses that are wanted of it; `new`: it
+    /// is to be opened. A device that is not there yet may.
+    ///
+    /// # Errors
+    /// It takes none, and why.
+    pub fn takes_ip6(&self, config: &wanted::Interface, new: bool) -> io::Result<()> {
+        let netns = self.opener.netns.as_deref();
+        let slots = self.slots.iter().filter(|_| !new);
+        let slot = slots
+            .into_iter()
+            .find(|slot| slot.config.name == config.name);
+        let found = match slot.and_then(|slot| Some((slot, slot.open()?))) {
+            Some((slot, open)) => {
+                let mtu = match slot.config.mtu {
+                    Some(_) => slot.usual_mtu(),
+                    None => Requests::open(netns)?.link_named(&open.netdev)?.mtu,
+                };
+                Some((open.netdev.clone(), mtu))
+            }
+            None => self.opener.device_to_be(config)?,
+        };
+        found.map_or(Ok(()), |(name, own)| {
+            let mtu = config.mtu.map_or(own, u32::from);
+            netdev::takes_ip6(netns, &name, mtu, config)
+        })
     }
 }
 

@@ -180,6 +180,27 @@ impl Opener {
         })
     }
 
+    /// The name, where it is to live, of the kernel's device that an interface will have, and its
+    /// own MTU in bytes; `None`: that device is not there yet.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn device_to_be(&self, config: &wanted::Interface) -> io::Result<Option<(String, u32)>> {
+        let lcp = config.lcp.clone();
+        if !config.port.kind.is_device() {
+            let name = lcp.unwrap_or_else(|| device_name(&config.name));
+            return Ok(Some((name, MTU.into())));
+        }
+        let (place, link) = match self.devices.find(&config.port.kind) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found => found?,
+        };
+        let own = self.devices.before(&link).mtu;
+        let stays = place == self.netns;
+        let name = lcp.filter(|_| !stays).unwrap_or(link.name);
+        Ok(Some((name, own)))
+    }
+
     /// A device that has its name and is in its place.
     fn prepared(
         &mut self,
@@ -191,6 +212,8 @@ impl Opener {
         self.devices.keep_vlan_tags(link).map_err(there)?;
         let missing = || OpenError::Setup(io::Error::other("no XDP programs were loaded"));
         let programs = self.programs.as_ref().ok_or_else(missing)?;
+        let mtu = config.mtu.map_or(link.mtu, u32::from);
+        netdev::takes_ip6(self.netns.as_deref(), &link.name, mtu, config)?;
         // The settings first: a program may make the driver refuse some.
         netdev::configure(&mut Requests::open(self.netns.as_deref())?, link, config)?;
         let device = Device {

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use crate::config::forms::Address;
 use crate::config::view::{Entry, EntryKind};
+use crate::config::wanted::IP6_MTU;
 use crate::config::yaml::{Step, Value};
 
 use super::{Checker, field};
@@ -22,6 +23,7 @@ pub(super) fn check(c: &mut Checker<'_>) {
     let entries = c.view.entries.clone();
     let mut groups: HashMap<_, Vec<Claim<'_, '_>>> = HashMap::new();
     for entry in &entries {
+        carried(c, entry);
         for (index, address) in entry.addresses.iter().enumerate() {
             spelled(c, entry, index, address);
             // Each link has the link-local network for itself.
@@ -54,6 +56,24 @@ fn place(entry: &Entry<'_>, index: usize) -> Vec<Step> {
     let mut path = field(entry, "addresses");
     path.push(index.into());
     path
+}
+
+/// The kernel takes IPv6 off a device whose MTU is too small for it.
+fn carried(c: &mut Checker<'_>, entry: &Entry<'_>) {
+    let is_ip6 = |own: &Address| own.address.is_ipv6();
+    let Some(index) = entry.addresses.iter().position(is_ip6) else {
+        return;
+    };
+    if entry.mtu >= IP6_MTU {
+        return;
+    }
+    let (word, name, mtu) = (entry.word(), &entry.name, entry.mtu);
+    let address = entry.addresses[index];
+    let message = format!("{word} {name} has MTU {mtu}, too small for IPv6 address {address}");
+    let help = format!(
+        "IPv6 needs {IP6_MTU} at least (RFC 8200 section 5): raise the mtu, or remove the address"
+    );
+    c.error(&place(entry, index), message, help);
 }
 
 /// Warns of another spelling than the one that everything else shows.

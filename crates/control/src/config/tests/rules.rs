@@ -2,6 +2,34 @@
 
 use super::*;
 
+/// RFC 8200 section 5: every link with IPv6 carries packets of 1280 bytes.
+#[test]
+fn ip6_needs_links_of_1280_bytes() {
+    assert_errors(&[
+        (
+            "interfaces: { e0: { mtu: 1279, addresses: [ 10.0.0.1/8, '2001:db8::1/64', 'fe80::1/64' ] } }",
+            &["interface e0 has MTU 1279, too small for IPv6 address 2001:db8::1/64"],
+        ),
+        (
+            "interfaces: { e0: { lcp: x, mtu: 1000, sub-interfaces: { 5: { lcp: y, addresses: [ '2001:db8::1/64' ] } } } }",
+            &["sub-interface e0.5 has MTU 1000, too small for IPv6 address 2001:db8::1/64"],
+        ),
+        (
+            "interfaces: { e0: { sub-interfaces: { 5: { mtu: 128, addresses: [ '2001:db8::1/64' ] } } } }",
+            &["sub-interface e0.5 has MTU 128, too small for IPv6 address 2001:db8::1/64"],
+        ),
+        (
+            "bridgedomains: { bd1: { bvi: loop0, mtu: 1000 } }\nloopbacks: { loop0: { mtu: 1000, addresses: [ '2001:db8::1/64' ] } }",
+            &["loopback loop0 has MTU 1000, too small for IPv6 address 2001:db8::1/64"],
+        ),
+    ]);
+    assert_valid(&[
+        "interfaces: { e0: { mtu: 1280, addresses: [ '2001:db8::1/64' ] } }",
+        "interfaces: { e0: { mtu: 128, addresses: [ 10.0.0.1/8 ] } }",
+        "interfaces: { e0: { mtu: 1280, sub-interfaces: { 5: { mtu: 1279 }, 6: { addresses: [ '2001:db8::1/64' ] } } } }",
+    ]);
+}
+
 #[test]
 fn interfaces() {
     assert_errors(&[
