@@ -45,8 +45,12 @@ impl Default for Sizes {
 const ANY: u32 = 50_000;
 
 impl Sizes {
-    /// These, but with room for so many IPv4 routes (100,000,000 at most): for 50,000 whatever their
-    /// prefixes are, for more twice what the Internet's mix takes.
+    /// Routes of a family that the tables may be asked to have room for: each table is then one of
+    /// 4 GiB at most, which is what a BPF map may have where XDP programs read them.
+    pub const MOST_ROUTES: u32 = 50_000_000;
+
+    /// These, but with room for so many IPv4 routes ([`MOST_ROUTES`](Self::MOST_ROUTES) at most):
+    /// for 50,000 whatever their prefixes are, for more twice what the Internet's mix takes.
     #[must_use]
     pub fn for_ip4_routes(self, routes: u32) -> Self {
         let any = routes.min(ANY);
@@ -56,8 +60,8 @@ impl Sizes {
         }
     }
 
-    /// These, but with room for so many IPv6 routes (100,000,000 at most): for 50,000 whatever their
-    /// prefixes are, for more twice what the Internet's mix takes.
+    /// These, but with room for so many IPv6 routes ([`MOST_ROUTES`](Self::MOST_ROUTES) at most):
+    /// for 50,000 whatever their prefixes are, for more twice what the Internet's mix takes.
     #[must_use]
     pub fn for_ip6_routes(self, routes: u32) -> Self {
         let any = routes.min(ANY);

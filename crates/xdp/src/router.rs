@@ -22,7 +22,7 @@ use crate::sys::{self, MapSpec};
 
 /// Bytes of a table's line, which is a map's value.
 const LINE_BYTES: u32 = sys::count(4 * LINE);
-/// Lines of the largest table: 4 GiB.
+/// Lines of the largest table: 4 GiB. Some kernels compute the place of a line in a map in 32 bits.
 const MOST: usize = 1 << 26;
 
 /// Why the programs drop packets: stage and edge of the graph that say the same. `enum drop` of
@@ -52,8 +52,8 @@ impl Router {
     /// route anywhere.
     ///
     /// # Errors
-    /// [`Error::Permission`], [`Error::Parameter`] for sizes that are no powers of two, or no
-    /// memory.
+    /// [`Error::Permission`], [`Error::Parameter`] for sizes that are no powers of two or too large,
+    /// or no memory.
     pub fn new(sizes: Sizes) -> Result<Self, Error> {
         sys::unlimit_locked_memory();
         let mut maps = Vec::new();
@@ -277,9 +277,15 @@ impl RouterPort {
 
 /// A table's map: an array of lines.
 fn table(name: &str, lines: usize) -> Result<MapSpec, Error> {
-    if !lines.is_power_of_two() || lines > MOST {
-        let why = format!("table {name} of {lines} lines: not a power of two, or too large");
-        return Err(Error::Parameter(why));
+    let refused = |why: String| Err(Error::Parameter(format!("table {name}: {why}")));
+    if !lines.is_power_of_two() {
+        return refused(format!("{lines} lines are not a power of two"));
+    }
+    if lines > MOST {
+        let [needed, most] = [lines, MOST].map(|lines| (lines * 4 * LINE) >> 20);
+        return refused(format!(
+            "{needed} MiB are more than the {most} MiB that a BPF map may have: ask for fewer lines"
+        ));
     }
     Ok(MapSpec {
         kind: ARRAY,
@@ -288,4 +294,29 @@ fn table(name: &str, lines: usize) -> Result<MapSpec, Error> {
         entries: sys::count(lines),
         flags: MMAPABLE,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tables::mem::Cells;
+
+    use super::*;
+
+    /// What a configuration may ask for can be had with XDP programs.
+    #[test]
+    fn the_most_routes_that_may_be_asked_for_fit_into_maps() {
+        let fit = |routes| {
+            let sizes = Sizes::default();
+            let sizes = sizes.for_ip4_routes(routes).for_ip6_routes(routes);
+            Memory::of(sizes, |name, words| {
+                table(name, words / LINE).map(|_| Cells::boxed(LINE))
+            })
+        };
+        assert!(fit(Sizes::MOST_ROUTES).is_ok());
+        let error = fit(2 * Sizes::MOST_ROUTES).unwrap_err().to_string();
+        let says = "table ip4_second: 8192 MiB are more than the 4096 MiB that a BPF map may have";
+        assert!(error.contains(says), "{error}");
+        let error = table("adjacencies", 3).unwrap_err().to_string();
+        assert!(error.contains("3 lines are not a power of two"), "{error}");
+    }
 }

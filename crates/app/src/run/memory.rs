@@ -170,13 +170,13 @@ mod tests {
     #[test]
     fn tables_too_large_for_the_memory_are_refused_by_name() {
         let tables = config::Tables {
-            ip4_routes: Some(100_000_000),
+            ip4_routes: Some(50_000_000),
             ip6_routes: Some(1000),
         };
         let sizes = sizes(of(2000, 0), tables);
         let error = check(of(2000, 0), tables, sizes, MIB).unwrap_err();
         let says = [
-            "tables.ip4-routes: 100000000 needs 8256 MiB",
+            "tables.ip4-routes: 50000000 needs 4160 MiB",
             "tables.ip6-routes: 1000 needs 2 MiB",
             "only 2000 MiB are available",
             "fewer routes in `tables`",

@@ -167,7 +167,7 @@ pub(super) static TABLES: Type = Type::Object(&[
 ]);
 static ROOM: Type = Type::Int {
     least: 1000,
-    most: 100_000_000,
+    most: tables::Sizes::MOST_ROUTES as i64,
 };
 
 pub(super) static NETNS: Type = Type::Text(Text::ANY.long(1, 4095));

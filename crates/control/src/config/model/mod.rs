@@ -91,7 +91,7 @@ pub struct Workers {
     pub cpus: Vec<u16>,
 }
 
-/// Routes that the tables have room for, 1000 to 100,000,000; `None`: by the machine's memory.
+/// Routes that the tables have room for, 1000 to 50,000,000; `None`: by the machine's memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Tables {

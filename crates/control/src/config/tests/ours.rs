@@ -214,10 +214,10 @@ fn ports_and_workers() {
             &["workers.cpus.0: -1 is less than 0"],
         ),
         (
-            "tables: { ip4-routes: 999, ip6-routes: 100000001 }",
+            "tables: { ip4-routes: 999, ip6-routes: 50000001 }",
             &[
                 "tables.ip4-routes: 999 is less than 1000",
-                "tables.ip6-routes: 100000001 is greater than 100000000",
+                "tables.ip6-routes: 50000001 is greater than 50000000",
             ],
         ),
         (
