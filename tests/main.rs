@@ -23,6 +23,7 @@ mod memif;
 mod output;
 mod overload;
 mod pacing;
+mod replay;
 mod report;
 mod routes;
 mod show;

@@ -26,8 +26,8 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Asks `ports` to wake the worker, whose own waker has the descriptor `waker`. `None` if
-    /// packets are waiting already.
+    /// Asks those of `ports` that are served to wake the worker, whose own waker has the descriptor
+    /// `waker`. `None` if packets are waiting already.
     pub(crate) fn arm(waker: i32, ports: &mut [WorkerPort]) -> Option<Self> {
         let none = libc::pollfd {
             fd: -1,
@@ -41,7 +41,7 @@ impl Watched {
         };
         watched.add(waker);
         let mut ready = false;
-        for port in ports.iter_mut().take(MOST_PORTS) {
+        for port in ports.iter_mut().take(MOST_PORTS).filter(|p| p.serving) {
             match port.port.fd() {
                 Some(fd) => {
                     watched.add(fd);
@@ -70,12 +70,13 @@ impl Watched {
 
 /// Sleeps until one of `fds` is ready, or packets have come to a port without a wake-up.
 fn nap(fds: &mut [libc::pollfd], ports: &mut [WorkerPort]) {
-    if !ports.iter().any(|p| p.port.forgets()) {
+    let forgets = |p: &WorkerPort| p.serving && p.port.forgets();
+    if !ports.iter().any(forgets) {
         poll(fds, NAP);
         return;
     }
     for _ in 0..NAP.as_millis() / LOOK.as_millis() {
-        let missed = |p: &mut WorkerPort| p.port.forgets() && !p.port.arm();
+        let missed = |p: &mut WorkerPort| forgets(p) && !p.port.arm();
         if poll(fds, LOOK) || ports.iter_mut().any(missed) {
             return;
         }

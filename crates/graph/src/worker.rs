@@ -19,6 +19,11 @@ pub trait Context: Send {
     fn is_stale(&self) -> bool;
     /// Runs `sleep` while this worker holds no snapshot.
     fn offline(&mut self, sleep: &mut dyn FnMut());
+    /// Whether an interface takes packets in. What its ports have waits until it first does; when
+    /// that changes, a new snapshot says so.
+    fn is_up(&self, _interface: u16) -> bool {
+        true
+    }
 }
 
 /// For nodes that share nothing.
@@ -103,7 +108,7 @@ impl<C: Context + 'static> Worker<C> {
         }
         let mut moved = self.take_over();
         for port in 0..self.graph.out().transmit().ports().len() {
-            let n = self.graph.out().receive(port, &mut self.frame);
+            let n = self.receive(port);
             if n > 0 {
                 self.graph.run(&self.cx);
                 moved += n;
@@ -116,6 +121,19 @@ impl<C: Context + 'static> Worker<C> {
             c.busy_loops.add(1);
         }
         Some(moved)
+    }
+
+    /// Receives from port `port`, unless its interface has never been up: packets that were there
+    /// before it would be lost. Returns how many.
+    #[inline]
+    fn receive(&mut self, port: usize) -> usize {
+        let out = self.graph.out();
+        let served = &mut out.transmit().ports()[port];
+        served.serving = served.serving || self.cx.is_up(served.interface);
+        match served.serving {
+            true => out.receive(port, &mut self.frame),
+            false => 0,
+        }
     }
 
     /// Polls the nodes.

@@ -13,6 +13,8 @@ pub struct WorkerPort {
     pub entry: u16,
     /// Whether `flush` is due.
     pub(crate) outstanding: bool,
+    /// Whether it is received from: from when its interface is first up.
+    pub(crate) serving: bool,
 }
 
 impl WorkerPort {
@@ -23,6 +25,7 @@ impl WorkerPort {
             interface,
             entry,
             outstanding: true,
+            serving: false,
         }
     }
 

@@ -1,10 +1,13 @@
-//! A worker that lies down while the control thread publishes; a worker that dies.
+//! A worker that lies down while the control thread publishes; one whose interface is not up yet; a
+//! worker that dies.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use graph::epoch::{Publisher, Reader};
+use graph::memory_port::MemoryPort;
 use graph::node::each;
 use graph::pool::STRIDE;
 use graph::waker::Waker;
@@ -20,6 +23,8 @@ struct Numbers {
     reader: Reader<u32>,
     publisher: Arc<Mutex<Publisher<u32>>>,
     sleeps: Arc<AtomicU32>,
+    /// Whether all interfaces are up.
+    up: Arc<AtomicBool>,
 }
 
 impl Context for Numbers {
@@ -34,6 +39,9 @@ impl Context for Numbers {
         let publisher = self.publisher.clone();
         self.reader
             .offline(|| publisher.lock().unwrap().publish(100 + n));
+    }
+    fn is_up(&self, _: u16) -> bool {
+        self.up.load(Ordering::Relaxed)
     }
 }
 
@@ -67,6 +75,7 @@ struct Lab {
     publisher: Arc<Mutex<Publisher<u32>>>,
     polled: Arc<AtomicU32>,
     sleeps: Arc<AtomicU32>,
+    up: Arc<AtomicBool>,
 }
 
 fn lab() -> Lab {
@@ -74,10 +83,12 @@ fn lab() -> Lab {
     let reader = publisher.reader();
     let publisher = Arc::new(Mutex::new(publisher));
     let (polled, sleeps) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default());
+    let up = Arc::new(AtomicBool::new(true));
     let cx = Numbers {
         reader,
         publisher: publisher.clone(),
         sleeps: sleeps.clone(),
+        up: up.clone(),
     };
     let pool = Pool::new(64, STRIDE).unwrap();
     let nodes: Vec<Box<dyn Node<Numbers>>> = vec![each(Holder(polled.clone()))];
@@ -89,6 +100,7 @@ fn lab() -> Lab {
         publisher,
         polled,
         sleeps,
+        up,
     }
 }
 
@@ -115,6 +127,56 @@ fn nobody_sleeps_over_what_was_just_published() {
     assert_eq!(lab.polled.load(Ordering::Relaxed), 7);
     lab.worker.sleep();
     assert_eq!(lab.sleeps.load(Ordering::Relaxed), 1);
+}
+
+/// A port that always wants to be looked at, and wakes at once.
+struct Eager(MemoryPort, std::fs::File);
+
+impl Port for Eager {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+    fn rx(&mut self, bufs: &mut Buffers, frame: &mut Frame) {
+        self.0.rx(bufs, frame);
+    }
+    fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) {
+        self.0.tx(bufs, batch);
+    }
+    fn fd(&self) -> Option<RawFd> {
+        Some(self.1.as_raw_fd())
+    }
+    fn arm(&mut self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn what_a_port_has_waits_until_its_interface_is_first_up() {
+    let mut lab = lab();
+    let cable = MemoryPort::new("port");
+    let file = std::fs::File::open("/dev/null").unwrap();
+    let port = Box::new(WorkerPort::new(Box::new(Eager(cable.clone(), file)), 1, 0));
+    lab.up.store(false, Ordering::Relaxed);
+    assert!(lab.handle.command(Command::AddPort(port)).is_ok());
+    cable.put(vec![0; 60]);
+    for _ in 0..3 {
+        assert_eq!(lab.worker.round(), Some(0));
+    }
+    assert_eq!(cable.waiting(), 1);
+    let mut sleeps = || {
+        let before = lab.sleeps.load(Ordering::Relaxed);
+        lab.worker.sleep();
+        let slept = lab.sleeps.load(Ordering::Relaxed) > before;
+        (slept, lab.worker.round())
+    };
+    assert_eq!(sleeps(), (true, Some(0)), "nothing to do");
+    lab.up.store(true, Ordering::Relaxed);
+    assert_eq!(sleeps(), (true, Some(1)));
+    assert_eq!(sleeps(), (false, Some(0)), "the port is looked at");
+    // What comes to an interface that goes down is lost, as on any other.
+    lab.up.store(false, Ordering::Relaxed);
+    cable.put(vec![0; 60]);
+    assert_eq!(sleeps(), (false, Some(1)));
 }
 
 /// A port with a defect.
@@ -168,8 +230,8 @@ impl Port for Silent {
     }
     fn rx(&mut self, _: &mut Buffers, _: &mut Frame) {}
     fn tx(&mut self, _: &mut Buffers, _: &mut Batch<'_>) {}
-    fn fd(&self) -> Option<std::os::fd::RawFd> {
-        Some(std::os::fd::AsRawFd::as_raw_fd(&self.fd))
+    fn fd(&self) -> Option<RawFd> {
+        Some(self.fd.as_raw_fd())
     }
     fn arm(&mut self) -> bool {
         self.looks.fetch_add(1, Ordering::Relaxed) < 4

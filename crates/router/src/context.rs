@@ -75,4 +75,9 @@ impl Context for Cx {
         self.snapshot.offline(sleep);
         self.changes += 1;
     }
+
+    #[inline]
+    fn is_up(&self, interface: u16) -> bool {
+        self.interfaces.load(interface).mode() != interface::Mode::Down
+    }
 }
