@@ -6,6 +6,7 @@
 mod commands;
 
 use std::fmt;
+use std::net::IpAddr;
 
 pub use commands::{Argument, COMMANDS, Form, Spec, Verb};
 use router::Family;
@@ -178,10 +179,21 @@ fn is_of(family: Family, given: &str) -> bool {
         .is_ok_and(|prefix| Family::of(prefix.address()) == family)
 }
 
+/// The prefix of a family that this would be without bits beyond its length, if it has some.
+fn cut(family: Family, given: &str) -> Option<Prefix> {
+    let (address, length) = given.split_once('/')?;
+    let address: IpAddr = address.parse().ok()?;
+    let prefix = Prefix::new(address, length.parse().ok()?)?;
+    (Family::of(address) == family && prefix.address() != address).then_some(prefix)
+}
+
 fn fits(given: &str, form: Form) -> Result<(), Misunderstood> {
     let must = match form {
         Form::Name => return Ok(()),
         Form::Prefix(family) if is_of(family, given) => return Ok(()),
+        Form::Prefix(family) if let Some(prefix) = cut(family, given) => {
+            format!("a prefix, as it has bits beyond its length: {prefix} is one")
+        }
         Form::Prefix(Family::V4) => "an IPv4 prefix as in 192.0.2.0/24".to_owned(),
         Form::Prefix(Family::V6) => "an IPv6 prefix as in 2001:db8::/32".to_owned(),
         Form::Number(low, high)
@@ -266,6 +278,26 @@ mod tests {
             no("show ip fib all"),
             "`all` is not an IPv4 prefix as in 192.0.2.0/24"
         );
+        for (line, why) in [
+            (
+                "show ip fib 48.1.2.3/8",
+                "`48.1.2.3/8` is not a prefix, as it has bits beyond its length: 48.0.0.0/8 is one",
+            ),
+            (
+                "show ip6 fib after ::1/64",
+                "`::1/64` is not a prefix, as it has bits beyond its length: ::/64 is one",
+            ),
+            (
+                "show ip fib ::1/64",
+                "`::1/64` is not an IPv4 prefix as in 192.0.2.0/24",
+            ),
+            (
+                "show ip fib 48.1.2.3/33",
+                "`48.1.2.3/33` is not an IPv4 prefix as in 192.0.2.0/24",
+            ),
+        ] {
+            assert_eq!(no(line), why);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tables::special::Special;
 
 use super::adjacency::{Adjacency, adjacency, decision};
 use crate::Router;
-use crate::family::Ip;
+use crate::family::{Family, Ip};
 use crate::show::text::name;
 use crate::state::Held;
 
@@ -78,6 +78,9 @@ pub struct Route {
 /// One path of a route.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub struct Path {
+    /// That of the next hop; without one, of the destination.
+    #[serde(skip)]
+    family: Family,
     /// Interface.
     pub interface: String,
     /// Next hop; none: the destination is on the link.
@@ -127,7 +130,7 @@ fn route<A: Held>(router: &Router, prefix: Prefix<A>) -> Option<Route> {
         kind,
         path_list: (!entry.is_special()).then_some(group),
         shared_by: nexthops.routes(group),
-        paths: paths.iter().map(|p| path(router, p)).collect(),
+        paths: paths.iter().map(|p| path(router, A::FAMILY, p)).collect(),
         group,
         multipath: entry.is_multi(),
         buckets: buckets(router, group, entry.is_multi()),
@@ -148,8 +151,9 @@ pub(super) fn origin<A: Held>(
     )
 }
 
-pub(super) fn path(router: &Router, p: &crate::Path) -> Path {
+pub(super) fn path(router: &Router, of: Family, p: &crate::Path) -> Path {
     Path {
+        family: p.gateway.map_or(of, Family::of),
         interface: name(router, p.interface),
         gateway: p.gateway,
         weight: p.weight,
@@ -215,9 +219,9 @@ impl fmt::Display for Route {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let family = match self.gateway {
-            Some(IpAddr::V6(_)) => "ip6",
-            _ => "ip4",
+        let family = match self.family {
+            Family::V4 => "ip4",
+            Family::V6 => "ip6",
         };
         write!(f, "{family} weight={}", self.weight)?;
         if let Some(mtu) = self.mtu {

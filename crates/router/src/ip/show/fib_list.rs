@@ -91,7 +91,7 @@ fn listed<A: Held>(router: &Router, prefix: Prefix<A>) -> Option<Listed> {
         prefix: prefix.to_string(),
         source,
         kind,
-        paths: paths.iter().map(|p| path(router, p)).collect(),
+        paths: paths.iter().map(|p| path(router, A::FAMILY, p)).collect(),
     })
 }
 
