@@ -1,8 +1,8 @@
 //! What a router that ended suddenly has left, and what the next one makes of it.
 
 use super::{
-    BTreeSet, PARSHALL, Router, Spawn, alone_with_spare_links, has, patience, skipped, start_again,
-    state, until,
+    BTreeSet, PARSHALL, Router, Spawn, alone_with_spare_links, becomes, has, patience, skipped,
+    start_again, state, until,
 };
 
 #[test]
@@ -249,6 +249,66 @@ fn a_start_that_the_machine_refuses_is_one_with_the_last_good_configuration() {
         !ended.success() && log.contains("cannot make x0 into taken"),
         "{log}"
     );
+    drop((router, netns, alone));
+}
+
+/// What was applied last is not used once the machine refuses it, nor what it refuses before that; as
+/// soon as it takes it, it is used again.
+#[test]
+fn what_the_machine_refuses_by_now_is_passed_over() {
+    const NAME: &str = "what_the_machine_refuses_by_now";
+    if skipped(NAME, &["ip"]) || testbed::lacks(NAME, (6, 2), "sets devices down to rename them") {
+        return;
+    }
+    let (alone, netns) = alone_with_spare_links();
+    let x0 = |rest: &str| format!("interfaces: {{ x0: {{ addresses: [ 10.9.0.1/24 ] }}{rest} }}\n");
+    let mut router = Router::start(&netns, &x0(""));
+    for name in ["y2", "y3"] {
+        becomes(
+            &router,
+            &x0(&format!(
+                ", x1: {{ lcp: {name}, addresses: [ 10.10.0.1/24 ] }}"
+            )),
+        );
+    }
+    let last = state(&netns);
+    for kill in [false, true] {
+        match kill {
+            true => router.process.kill(),
+            false => drop(router.process.stop().expect("it stops")),
+        }
+        if kill {
+            netns.exec(&[PARSHALL, "cleanup"]).expect("it is put back");
+        }
+        netns
+            .ip("link add y2 type veth peer name y3")
+            .expect("names that are taken");
+        router.relaunch(&netns);
+        router.wait();
+        assert!(has(&netns, "address show x0", &["10.9.0.1/24"]));
+        assert!(!has(&netns, "address show x1", &["10.10.0.1/24"]));
+        let shown = router.show_text(&["warnings"]);
+        for said in [shown, router.process.log()] {
+            let refused = ["cannot make x1 into y3", "cannot make x1 into y2"];
+            assert!(refused.iter().all(|why| said.contains(why)), "{said}");
+            let used = "cannot be used: starting with the last good configuration, number 1 of";
+            assert!(said.contains(used), "{said}");
+        }
+        let history = router.ask(&["history"]).expect("it is there");
+        assert_eq!(history.matches(" unusable ").count(), 2, "{history}");
+        let detail = router.ask(&["history", "3"]).expect("it is there");
+        assert!(detail.contains("cannot make x1 into y3"), "{detail}");
+        router.process.stop().expect("it stops");
+        netns.ip("link del y2").expect("the names are free");
+        router.relaunch(&netns);
+        router.wait();
+        assert!(
+            until(patience(), || state(&netns) == last),
+            "{:#?}",
+            state(&netns)
+        );
+        assert!(!router.show_text(&["warnings"]).contains("cannot be used"));
+    }
     drop((router, netns, alone));
 }
 

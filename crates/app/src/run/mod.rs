@@ -94,14 +94,14 @@ impl Run {
         let mut started = transaction::start(&self.config, &state)?;
         let _held = history::hold(&state).map_err(|why| format!("run: {why}"))?;
         logging();
-        let instead = started.instead.take();
-        match (self.attempt(started, instead.is_some()), instead) {
-            (Err(why), Some(last)) => {
-                let last = last.because(&why.to_string());
-                transaction::tell(&last);
-                self.attempt(last, false)?
-            }
-            (ended, _) => ended?,
+        loop {
+            let others = started.others.clone();
+            let why = match self.attempt(started, others.any()) {
+                Ok(ended) => return ended,
+                Err(why) => why,
+            };
+            started = others.next(&why.to_string()).ok_or(why)?;
+            transaction::tell(&started);
         }
     }
 

@@ -15,6 +15,6 @@ mod tests;
 mod transaction;
 
 pub use show::{Detail, Listing};
-pub use start::{Started, hold, start};
+pub use start::{Others, Started, hold, start};
 pub use store::{Entry, State, Who};
 pub use transaction::{Outcome, Proposal, Transactions};

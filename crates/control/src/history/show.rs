@@ -29,7 +29,7 @@ struct Row {
     comment: Option<String>,
     state: State,
     confirmed: Option<Who>,
-    /// Why it failed.
+    /// Why it failed, or could not be used.
     why: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Transactions {
     /// All configurations that are kept.
     pub fn history(&self) -> Listing {
         Listing {
-            configurations: self.store.entries().iter().map(Row::new).collect(),
+            configurations: self.store.entries().iter().map(|e| self.row(e)).collect(),
             seconds_left: self.waiting().map(|(_, left)| left.as_secs()),
         }
     }
@@ -68,10 +68,22 @@ impl Transactions {
         let before = before.map_or(Ok(Config::default()), |before| config(before.number))?;
         let plan = Plan::new(&before, &config(number)?);
         Ok(Detail {
-            row: Row::new(entry),
+            row: self.row(entry),
             text: plan.text(false),
             changes: plan.changes,
         })
+    }
+
+    fn row(&self, entry: &Entry) -> Row {
+        let row = Row::new(entry);
+        match self.unusable(entry.number) {
+            Some(why) => Row {
+                state: State::Unusable,
+                why: Some(why.to_owned()),
+                ..row
+            },
+            None => row,
+        }
     }
 }
 
@@ -118,6 +130,7 @@ impl fmt::Display for Row {
             State::Pending => "pending",
             State::Reverted => "reverted",
             State::Failed => "failed",
+            State::Unusable => "unusable",
         };
         write!(f, "{:4}  {}  {state:8}  {who}", self.number, self.time)?;
         // A comment is anybody's text.

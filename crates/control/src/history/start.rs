@@ -2,16 +2,17 @@
 //!
 //! That is what was applied last, unless its file was changed since it was looked at last: whoever
 //! edits the file and restarts the router wants the file. A file that is wrong, or that the router
-//! cannot carry out, is not used; nor is one that the machine turns out to refuse.
+//! cannot carry out, is not used; nor is anything that the machine turns out to refuse: then the
+//! history is gone through, newest first, to what can be used.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::config::{Checked, Problems, Wanted};
 use crate::lock::{Lock, LockError};
 
 use super::disk::Disk;
-use super::store::{Entry, Store};
-use super::transaction::Transactions;
+use super::store::Store;
+use super::transaction::{Refused, Transactions};
 
 /// What a router begins with.
 #[derive(Debug)]
@@ -24,17 +25,21 @@ pub struct Started {
     pub warnings: Problems,
     /// What the operator should know about where it comes from, a line each.
     pub notes: Vec<String>,
-    /// The last good configuration, if this is the file and that was another.
-    pub instead: Option<Box<Started>>,
+    /// What can be used in its place if the machine refuses it.
+    pub others: Others,
 }
 
-impl Started {
-    /// Takes note of why the file is not used.
-    #[must_use]
-    pub fn because(mut self, why: &str) -> Started {
-        self.transactions.refuse(why);
-        self
-    }
+/// What is left in the history to begin with.
+#[derive(Debug, Clone)]
+pub struct Others {
+    file: PathBuf,
+    directory: PathBuf,
+    /// What is tried now: the file (`None`), or a number of the history.
+    number: Option<u32>,
+    /// The texts of what was tried.
+    tried: Vec<String>,
+    /// What could not be used, and why.
+    refused: Vec<(Option<u32>, String)>,
 }
 
 /// A configuration that can be carried out.
@@ -87,64 +92,109 @@ pub fn start(file: &Path, directory: &Path) -> Result<Started, Problems> {
     notes.extend(store.unusable().map(|why| {
         format!("what was applied earlier is not known, and nothing can be applied: {why}")
     }));
-    let from_file = Checked::load(file).and_then(Good::new);
-    let last = last_good(&store, &mut notes);
-    let name = file.display();
-    let start = |good: Good, text: Option<String>, notes| Started {
-        wanted: good.wanted,
-        warnings: good.checked.warnings,
-        notes,
-        instead: None,
-        transactions: Transactions::new(Store::open(directory), file, good.checked.config, text),
+    let others = Others {
+        file: file.to_owned(),
+        directory: directory.to_owned(),
+        number: None,
+        tried: Vec::new(),
+        refused: Vec::new(),
     };
-    let from_history = |entry: &Entry, last: Good| {
-        start(last, None, Vec::new()).because(&format!(
-            "{name} cannot be used: starting with the last good configuration, {}",
-            entry.brief()
-        ))
-    };
-    match (from_file, last) {
-        (Err(problems), None) => Err(problems),
-        (Err(problems), Some((entry, last))) => Ok(Started {
-            notes,
-            ..from_history(&entry, last).because(&problems.to_string())
-        }),
-        (Ok(good), Some((entry, last))) if store.file() == Some(&good.text) => {
-            if good.text != last.text {
+    let started = match Checked::load(file).and_then(Good::new) {
+        Err(problems) => {
+            let next = others.next(&problems.to_string());
+            next.ok_or(problems)?
+        }
+        Ok(good) if store.file() == Some(&good.text) => match others.clone().newest() {
+            Some((last, brief)) if last.others.tried.last() != Some(&good.text) => {
+                let name = file.display();
                 notes.push(format!(
-                    "starting with what was applied last, {}, not with {name}; \
-                     `parshall apply -c {name}` takes the file",
-                    entry.brief()
+                    "starting with what was applied last, {brief}, not with {name}; \
+                     `parshall apply -c {name}` takes the file"
                 ));
+                last
             }
-            Ok(start(last, None, notes))
+            Some((last, _)) => last,
+            None => others.begin(good),
+        },
+        Ok(good) => others.begin(good),
+    };
+    Ok(Started { notes, ..started })
+}
+
+impl Others {
+    /// What is used if the one that is tried now is not, and why that is not.
+    pub fn next(mut self, why: &str) -> Option<Started> {
+        self.refused.push((self.number, why.to_owned()));
+        self.newest().map(|(started, _)| started)
+    }
+
+    /// Whether there is any.
+    pub fn any(&self) -> bool {
+        self.clone().next("").is_some()
+    }
+
+    /// The newest that was in force before what is tried now and can be again, and its number and
+    /// time.
+    fn newest(mut self) -> Option<(Started, String)> {
+        let store = Store::open(&self.directory);
+        for entry in store.applied_before(self.number.unwrap_or(u32::MAX)) {
+            self.number = Some(entry.number);
+            let good = store.text(entry.number).and_then(|text| {
+                let checked = Checked::parse(&name(entry.number), &text).and_then(Good::new);
+                checked.map_err(|problems| problems.to_string())
+            });
+            match good {
+                Ok(good) if self.tried.contains(&good.text) => {
+                    let why = "it says the same as what cannot be used".to_owned();
+                    self.refused.push((self.number, why));
+                }
+                Ok(good) => {
+                    let refused = self.refused(&entry.brief());
+                    let mut started = self.begin(good);
+                    started.transactions.refuse(refused);
+                    return Some((started, entry.brief()));
+                }
+                Err(why) => self.refused.push((Some(entry.number), why)),
+            }
         }
-        (Ok(good), last) => {
-            let text = good.text.clone();
-            let last = last.filter(|(_, last)| last.text != text);
-            let instead = last.map(|(entry, last)| Box::new(from_history(&entry, last)));
-            Ok(Started {
-                instead,
-                ..start(good, Some(text), notes)
-            })
+        None
+    }
+
+    /// What is tried now.
+    fn begin(mut self, good: Good) -> Started {
+        let store = Store::open(&self.directory);
+        let text = self.number.is_none().then(|| good.text.clone());
+        self.tried.push(good.text);
+        Started {
+            wanted: good.wanted,
+            warnings: good.checked.warnings,
+            notes: Vec::new(),
+            transactions: Transactions::new(store, &self.file, good.checked.config, text),
+            others: self,
         }
+    }
+
+    /// What could not be used, and what is in its place; `None`: everything could.
+    fn refused(&self, brief: &str) -> Option<Refused> {
+        let lines = self.refused.iter().map(|(number, why)| {
+            let name = number.map_or_else(|| self.file.display().to_string(), name);
+            format!("{}\n{name} cannot be used", why.trim_end())
+        });
+        let lines: Vec<_> = lines.collect();
+        let numbers = self.refused.iter().cloned();
+        (!lines.is_empty()).then(|| Refused {
+            text: format!(
+                "{}: starting with the last good configuration, {brief}",
+                lines.join("\n")
+            ),
+            numbers: numbers
+                .filter_map(|(number, why)| Some((number?, why)))
+                .collect(),
+        })
     }
 }
 
-/// The newest configuration that was in force and can be again.
-fn last_good(store: &Store, notes: &mut Vec<String>) -> Option<(Entry, Good)> {
-    store.applied_before(u32::MAX).find_map(|entry| {
-        let name = format!("configuration {}", entry.number);
-        let good = store.text(entry.number).and_then(|text| {
-            let checked = Checked::parse(&name, &text).and_then(Good::new);
-            checked.map_err(|problems| problems.to_string())
-        });
-        match good {
-            Ok(good) => Some((entry.clone(), good)),
-            Err(why) => {
-                notes.push(format!("{name} cannot be used: {why}"));
-                None
-            }
-        }
-    })
+/// What messages call a configuration of the history.
+fn name(number: u32) -> String {
+    format!("configuration {number}")
 }

@@ -62,6 +62,9 @@ pub enum State {
     Reverted,
     /// The machine did not take it.
     Failed,
+    /// It was in force, but the start could not use it, and the next one tries again. Only shown:
+    /// on disk it is [`State::Applied`].
+    Unusable,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]

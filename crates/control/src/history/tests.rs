@@ -438,7 +438,7 @@ fn a_broken_file_is_not_used() {
     for _ in 0..2 {
         let started = place.try_to_start().expect("the file is good");
         assert_eq!(*started.transactions.running(), config(C));
-        let last = started.instead.expect("there is another").because("no MTU");
+        let last = started.others.next("no MTU").expect("there is another");
         let refused = last.transactions.refused().unwrap_or_default().to_owned();
         let (why, what) = refused.split_once('\n').expect("two lines");
         assert_eq!(why, "no MTU");
@@ -447,7 +447,65 @@ fn a_broken_file_is_not_used() {
     }
     assert_eq!(*place.start().0.running(), config(C));
     let again = place.try_to_start().expect("the file is good");
-    assert!(again.instead.is_none() && again.transactions.refused().is_none());
+    assert_eq!(again.transactions.refused(), None);
+}
+
+/// If the machine refuses what was applied last, what was before is used, as far back as need be; and
+/// the next start tries again.
+#[test]
+fn what_the_machine_refuses_by_now_is_passed_over() {
+    let place = Place::new(A);
+    let (mut router, mut model, _) = place.start();
+    for text in [B, C, B, C] {
+        router
+            .apply(&mut model, proposal(text, None))
+            .expect("done");
+    }
+    // Not even readable by now.
+    let damaged = place.state().join("4.yaml");
+    fs::write(damaged, WRONG).expect("written");
+    for _ in 0..2 {
+        let last = place.try_to_start().expect("there is the last one");
+        assert_eq!(*last.transactions.running(), config(C));
+        assert_eq!(last.transactions.refused(), None);
+        // Number 3 says what number 5 does.
+        let second = last.others.next("no such name").expect("there is another");
+        assert_eq!(*second.transactions.running(), config(B));
+        assert!(second.others.any());
+        let first = second.others.next("no memory").expect("there is another");
+        assert!(!first.others.any());
+        let refused = first.transactions.refused().unwrap_or_default().to_owned();
+        let lines: Vec<_> = refused.lines().collect();
+        assert_eq!(
+            lines[..2],
+            ["no such name", "configuration 5 cannot be used"]
+        );
+        assert!(
+            refused.contains("\nconfiguration 4 cannot be used\n"),
+            "{refused}"
+        );
+        let last = lines[lines.len() - 1];
+        let used = "configuration 2 cannot be used: starting with the last good configuration, number 1 of ";
+        assert!(last.starts_with(used), "{refused}");
+        let (router, ..) = place.up(first);
+        assert_eq!(*router.running(), config(A));
+        let text = router.history().to_string();
+        let states: Vec<_> = text
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(2))
+            .collect();
+        let unusable = "unusable";
+        assert_eq!(
+            states,
+            ["applied", unusable, unusable, unusable, unusable],
+            "{text}"
+        );
+        let detail = router.history_of(2).expect("it is there").to_string();
+        assert!(detail.contains("\n      no memory\n"), "{detail}");
+    }
+    let (mut router, mut model, _) = place.up(place.try_to_start().expect("the last one"));
+    router.apply(&mut model, proposal(A, None)).expect("done");
+    assert!(!router.history().to_string().contains("unusable"));
 }
 
 /// A file that is not used is one, until something else is in force for good, whoever asked for it.

@@ -64,8 +64,17 @@ pub struct Transactions {
     starting: bool,
     /// The text of the file, if it starts with that.
     from_file: Option<String>,
-    /// Why the file is not used.
-    refused: Option<String>,
+    /// What is not used, and why.
+    refused: Option<Refused>,
+}
+
+/// What a start could not use.
+#[derive(Debug)]
+pub(super) struct Refused {
+    /// Why, in lines, and what is in its place.
+    pub text: String,
+    /// Those of the history, and why.
+    pub numbers: Vec<(u32, String)>,
 }
 
 impl Transactions {
@@ -83,17 +92,22 @@ impl Transactions {
         }
     }
 
-    /// The file is not used; why, in lines before those that are known.
-    pub(super) fn refuse(&mut self, why: &str) {
-        let known = self.refused.take().into_iter();
-        let lines: Vec<_> = why.lines().map(str::to_owned).chain(known).collect();
-        self.refused = Some(lines.join("\n"));
+    /// Takes note of what is not used, and why.
+    pub(super) fn refuse(&mut self, refused: Option<Refused>) {
+        self.refused = refused;
     }
 
-    /// Why the file is not used, in lines, and what is in its place: until something is applied
-    /// that need not be confirmed any more, in whatever way.
+    /// Why the file, or what was applied last, is not used, in lines, and what is in its place:
+    /// until something is applied that need not be confirmed any more, in whatever way.
     pub fn refused(&self) -> Option<&str> {
-        self.refused.as_deref()
+        self.refused.as_ref().map(|refused| refused.text.as_str())
+    }
+
+    /// Why the start could not use a configuration of the history.
+    pub(super) fn unusable(&self, number: u32) -> Option<&str> {
+        let numbers = self.refused.iter().flat_map(|refused| &refused.numbers);
+        let mut whys = numbers.filter(|(refused, _)| *refused == number);
+        whys.next().map(|(_, why)| why.as_str())
     }
 
     /// The router is up with what it was started with, which is good from now on.
