@@ -734,11 +734,8 @@ fn only_hosts_are_neighbors() {
         .filter_map(|neighbor| Some((neighbor.address.to_string(), neighbor.mac?)))
         .collect();
     hosts.sort();
-    let mac = Mac([2, 0, 0, 0, 0, 2]);
-    assert_eq!(
-        hosts,
-        [("192.0.2.2".to_owned(), mac), ("2001:db8::2".into(), mac)]
-    );
+    let host = |address: &str| (address.to_owned(), Mac([2, 0, 0, 0, 0, 2]));
+    assert_eq!(hosts, [host("192.0.2.2"), host("2001:db8::2")]);
 }
 
 #[test]

@@ -65,20 +65,17 @@ pub fn add_port(
     }
 }
 
-/// Takes the queues of an interface from the workers.
-pub fn remove_port(workers: &mut [Handle], interface: InterfaceId) {
-    for worker in workers {
+/// Takes the queues of an interface from the workers, `count` of them, and waits until they have
+/// given them back, a second at most: what these held is free then, such as sockets and names of
+/// taps.
+pub fn take_back(router: &mut Router, (interface, mut count): (InterfaceId, usize)) {
+    for worker in &mut router.workers {
         send(worker, Command::RemovePort(interface));
     }
-}
-
-/// Waits until the workers have given back `count` ports of these interfaces, a second at most, so
-/// that what these held is free: sockets, names of taps.
-pub fn take_back(router: &mut Router, interfaces: &[InterfaceId], mut count: usize) {
     let end = Instant::now() + Duration::from_secs(1);
     while count > 0 && Instant::now() < end {
         let back = router.collect();
-        let back = back.iter().filter(|p| interfaces.contains(&p.interface));
+        let back = back.iter().filter(|p| p.interface == interface);
         count = count.saturating_sub(back.count());
         thread::sleep(Duration::from_micros(200));
     }
@@ -100,6 +97,7 @@ mod tests {
     use graph::Pool;
     use graph::pool::STRIDE;
     use router::Setup;
+    use router::change::{Change, Interface, Kind, Mac};
 
     use super::*;
 
@@ -138,6 +136,17 @@ mod tests {
         };
         let (mut router, idle) = Router::new(setup).unwrap();
         router.attach(start(idle, &[None, None]).unwrap());
+        // A port is looked at once its interface is up.
+        let interface = Interface {
+            id: 1,
+            name: "broken".into(),
+            kind: Kind::Routed { host: None },
+            mac: Mac([2, 0, 0, 0, 0, 1]),
+            mtu: 1500,
+            up: true,
+        };
+        let set = router.apply(vec![Change::InterfaceSet(interface)]);
+        assert!(set.is_ok());
         let workers = &mut router.workers;
         assert_eq!(all_alive(workers), Ok(()));
         add_port(&mut workers[1..], 1, vec![Box::new(Broken)], 0);

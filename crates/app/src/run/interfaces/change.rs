@@ -154,19 +154,13 @@ impl Interfaces {
             routing.disown(link);
         }
         let Some(open) = open else { return Ok(()) };
-        let ids = [slot.ids.port, slot.ids.host];
-        for id in ids {
-            workers::remove_port(&mut routing.router.workers, id);
+        for queues in slot.ids.queues(&open) {
+            workers::take_back(&mut routing.router, queues);
         }
         let OpenInterface {
-            port,
-            tap,
-            netdev,
-            queues,
-            ..
+            port, tap, netdev, ..
         } = *open;
         drop((port, tap));
-        workers::take_back(&mut routing.router, &ids, queues);
         if let Err(error) = self.opener.release(&netdev) {
             self.open_if_it_can_be(at, routing);
             return Err(format!("cannot put {netdev} back as it was: {error}"));

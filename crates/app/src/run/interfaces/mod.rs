@@ -214,12 +214,12 @@ impl Interfaces {
         let Phase::Open(mut open) = mem::replace(&mut slot.phase, gone) else {
             return;
         };
-        let (ids, workers) = (slot.ids, &mut routing.router.workers);
-        let lost = match part {
-            Part::Port => ids.port,
-            Part::Tap => ids.host,
+        let [port, tap] = slot.ids.queues(&open);
+        let (lost, other) = match part {
+            Part::Port => (port, tap),
+            Part::Tap => (tap, port),
         };
-        workers::remove_port(workers, lost);
+        workers::take_back(&mut routing.router, lost);
         if open.tap.is_none() {
             return;
         }
@@ -229,8 +229,7 @@ impl Interfaces {
                 warn!("interface {}: {why}", slot.config.name);
                 slot.phase = Phase::Waiting(why.to_string());
                 slot.link = None;
-                workers::remove_port(workers, ids.port);
-                workers::remove_port(workers, ids.host);
+                workers::take_back(&mut routing.router, other);
             }
         }
     }

@@ -61,6 +61,13 @@ impl Ids {
             host: port + 1,
         })
     }
+
+    /// Which queues the workers have of an open interface: those of its port and of its tap, by
+    /// index, and how many.
+    pub fn queues(self, open: &OpenInterface) -> [(InterfaceId, usize); 2] {
+        let taps = usize::from(open.tap.is_some());
+        [(self.port, open.queues - taps), (self.host, taps)]
+    }
 }
 
 /// How far an interface has come.
