@@ -454,7 +454,11 @@ proptest! {
                     }
                     rib.end();
                     // Of hops that several have made, it shows the first's maker.
-                    rib.unseen().into_iter().for_each(|prefix| rib.sweep(prefix));
+                    for prefix in rib.unseen() {
+                        let makers: BTreeSet<u8> = rib.of(prefix).map(|e| e.protocol).collect();
+                        prop_assert!(makers.len() > 1, "{:?}", rib);
+                        rib.sweep(prefix);
+                    }
                     News::Nothing
                 }
             };
