@@ -96,7 +96,7 @@ impl Run {
         logging();
         loop {
             let others = started.others.clone();
-            let why = match self.attempt(started, others.any()) {
+            let why = match self.attempt(started, &others) {
                 Ok(ended) => return ended,
                 Err(why) => why,
             };
@@ -108,8 +108,12 @@ impl Run {
     /// Runs with a configuration until it is told to stop. How it ended.
     ///
     /// # Errors
-    /// Why it did not come up. If another attempt is to follow, the kernel is left for it as it is.
-    fn attempt(&self, started: Started, another: bool) -> Result<crate::Outcome, Box<dyn Error>> {
+    /// Why it did not come up. If one of the others is to follow, the kernel is left for it as it is.
+    fn attempt(
+        &self,
+        started: Started,
+        others: &history::Others,
+    ) -> Result<crate::Outcome, Box<dyn Error>> {
         let Started {
             mut transactions,
             wanted: mut config,
@@ -133,7 +137,7 @@ impl Run {
         }
         drop(server);
         match outcome {
-            Err(why) if another && !up => {
+            Err(why) if !up && others.any() => {
                 daemon.leave();
                 Err(why)
             }
