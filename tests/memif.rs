@@ -1,11 +1,15 @@
 //! Memif peers that are refused, that connect, and that come and go.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use io::memif;
+use rustix::process::Signal;
 
-use crate::harness::{Directory, Netns, Router, SetOnDrop, patience, skipped, until};
+use crate::harness::{
+    Directory, Netns, PARSHALL, Process, Router, SetOnDrop, Spawn, patience, skipped, until,
+};
 
 /// A router with a memif server `m0`, which asks for a secret.
 fn with_secret(netns: &Netns, socket: &str) -> Router {
@@ -137,4 +141,46 @@ fn a_peer_that_comes_and_goes_holds_nobody_up() {
     });
     let changes = changes.into_inner();
     assert!(changes > 10, "the peer came {changes} times only");
+}
+
+/// The load tester at the server's end of a memif, whose client never comes.
+fn tester(command: &str, socket: &Path) -> Process {
+    let port = format!("memif:{},id=0,role=server", socket.display());
+    let ports = match command {
+        "send" => vec![port],
+        _ => vec!["--tx".into(), port.clone(), "--rx".into(), port],
+    };
+    let tester = Spawn::new(PARSHALL).args([command]).args(ports);
+    let tester = tester.args(["--dst-mac", "02:00:00:00:00:01", "-m", "1kpps"]);
+    let mut tester = tester.start().expect("the binary starts");
+    let listens = tester.ready(patience(), || socket.exists());
+    listens.expect("it listens");
+    tester
+}
+
+#[test]
+fn a_tester_that_waits_for_its_peer_ends_when_told_and_leaves_nothing() {
+    const NAME: &str = "a_tester_that_waits_for_its_peer_ends_when_told_and_leaves_nothing";
+    if skipped(NAME, &[]) {
+        return;
+    }
+    let directory = Directory::new();
+    let left = directory.path().join("left.sock");
+    let mut left_alone = tester("loadtest", &left);
+    for command in ["loadtest", "send"] {
+        for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+            let socket = directory.path().join("told.sock");
+            let mut told = tester(command, &socket);
+            told.signal(signal);
+            let status = told.wait(patience()).expect("it ends");
+            let log = told.log();
+            assert_eq!(status.code(), Some(1), "{command}, {signal:?}: {log}");
+            assert!(log.contains("interrupted before"), "{command}: {log}");
+            assert!(!socket.exists(), "{command}, {signal:?}");
+        }
+    }
+    let status = left_alone.wait(patience()).expect("it gives up");
+    let log = left_alone.log();
+    assert!(!status.success() && log.contains("no connection"), "{log}");
+    assert!(!left.exists());
 }

@@ -1,33 +1,62 @@
 //! Ctrl-C and SIGTERM in the middle of a load test.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// From now on a signal to end sets the flag returned. The next one removes `sockets` and ends the
-/// process with the exit code that a shell gives for it (128 + its number). Programs and sockets on
-/// interfaces go with the process.
-///
-/// # Errors
-/// If the handler cannot be installed.
-pub fn on_signal(sockets: Vec<String>) -> io::Result<Arc<AtomicBool>> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let flag = Arc::new(AtomicBool::new(false));
-    let set = flag.clone();
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            if !set.swap(true, Ordering::Relaxed) {
-                continue;
+/// Whether a signal to end has come, and what goes with the process if another one comes.
+#[derive(Debug, Default)]
+pub struct Interrupt {
+    flag: Arc<AtomicBool>,
+    sockets: Arc<Mutex<Vec<String>>>,
+}
+
+impl Interrupt {
+    /// From now on a signal to end is noted. The next one removes the sockets that were
+    /// [named](Self::made) and ends the process with the exit code that a shell gives for it (128 +
+    /// its number). Programs and sockets on interfaces go with the process.
+    ///
+    /// # Errors
+    /// If the handler cannot be installed.
+    pub fn on_signal() -> io::Result<Self> {
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let interrupt = Interrupt::default();
+        let (flag, sockets) = (interrupt.flag.clone(), interrupt.sockets.clone());
+        std::thread::spawn(move || {
+            for signal in signals.forever() {
+                if !flag.swap(true, Ordering::Relaxed) {
+                    continue;
+                }
+                for socket in sockets
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .iter()
+                {
+                    // One that is gone already is as good.
+                    let _ = std::fs::remove_file(socket);
+                }
+                std::process::exit(128 + signal);
             }
-            for socket in sockets {
-                // One that is gone already is as good.
-                let _ = std::fs::remove_file(socket);
-            }
-            std::process::exit(128 + signal);
-        }
-    });
-    Ok(flag)
+        });
+        Ok(interrupt)
+    }
+
+    /// Whether a signal has come.
+    pub fn has_come(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+
+    /// Set once a signal has come.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        self.flag.clone()
+    }
+
+    /// A socket exists because of us.
+    pub fn made(&self, socket: &str) {
+        let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        sockets.push(socket.to_owned());
+    }
 }

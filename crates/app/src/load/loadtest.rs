@@ -18,7 +18,7 @@ use loadgen::model::rate::{Rate, RateError};
 use loadgen::model::units::Pps;
 use report::model::Run;
 
-use super::interrupt;
+use super::interrupt::Interrupt;
 use super::outcome;
 use super::ports::{self, TestPorts};
 use super::progress::{Progress, Style};
@@ -176,8 +176,9 @@ impl Loadtest {
             Some(_) => Vec::new(),
             None => plan.rates().collect(),
         };
-        let mut ports = ports::open(&ways, &rates, self.traffic.threads())?;
-        let clock = Interruptible::new(interrupt::on_signal(ports.sockets.clone())?);
+        let interrupt = Interrupt::on_signal()?;
+        let mut ports = ports::open(&ways, &rates, self.traffic.threads(), &interrupt)?;
+        let clock = Interruptible::new(interrupt.flag());
         self.say(&streams::not_told_apart(&ports, &ways));
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
         let fell_short = match self.search {

@@ -1,7 +1,7 @@
 //! Opens the ports of a load test: what sends, and what counts.
 
 use std::error::Error;
-use std::{fmt, mem};
+use std::fmt;
 
 use loadgen::device::{Path, Sender, Transmitter};
 use loadgen::model::stream::Stream;
@@ -11,6 +11,7 @@ use serde::Serialize;
 use xdp::LiveError;
 
 use super::interface::Interface;
+use super::interrupt::Interrupt;
 use super::live;
 use super::software::{Served, Software, Threads, place, serve};
 use super::spec::{FORMS, Spec};
@@ -24,8 +25,6 @@ pub struct TestPorts {
     pub sender: Sender,
     /// Which ports other ones stand in for, and why, if so.
     pub fallback: Option<Fallback>,
-    /// Sockets that exist because of us.
-    pub sockets: Vec<String>,
     _served: Served,
 }
 
@@ -77,17 +76,11 @@ impl Fallback {
 }
 
 impl TestPorts {
-    fn new(
-        paths: Vec<Path>,
-        sender: Sender,
-        fallback: Option<Fallback>,
-        mut served: Served,
-    ) -> Self {
+    fn new(paths: Vec<Path>, sender: Sender, fallback: Option<Fallback>, served: Served) -> Self {
         Self {
             paths,
             sender,
             fallback,
-            sockets: mem::take(&mut served.sockets),
             _served: served,
         }
     }
@@ -116,6 +109,7 @@ pub fn open(
     ways: &[(Sending, Spec)],
     rates: &[Pps],
     threads: Threads<'_>,
+    interrupt: &Interrupt,
 ) -> Result<TestPorts, Box<dyn Error>> {
     let (mut software, mut fallback) = (Vec::new(), None);
     // What counts comes first: a veth takes live frames only if its peer runs a program.
@@ -124,8 +118,13 @@ pub fn open(
         .map(|(sending, rx)| receiver(rx, &sending.streams, &mut software, &mut fallback))
         .collect::<Result<Vec<_>, _>>()?;
     let sendings: Vec<&Sending> = ways.iter().map(|(sending, _)| sending).collect();
-    let (transmitters, mut served, sender) =
-        senders(&sendings, rates, software, threads, &mut fallback)?;
+    let (transmitters, mut served, sender) = senders(
+        &sendings,
+        rates,
+        software,
+        (threads, interrupt),
+        &mut fallback,
+    )?;
     let receivers = receivers.into_iter().map(|side| match side {
         Side::Kernel(counter) => Box::new(counter),
         Side::Software(place) => served.receiver(place),
@@ -146,10 +145,12 @@ pub fn open_sender(
     sending: &Sending,
     rate: Pps,
     threads: Threads<'_>,
+    interrupt: &Interrupt,
 ) -> Result<(Box<dyn Transmitter>, TestPorts), Box<dyn Error>> {
     let mut fallback = None;
+    let with = (threads, interrupt);
     let (mut transmitters, served, sender) =
-        senders(&[sending], &[rate], Vec::new(), threads, &mut fallback)?;
+        senders(&[sending], &[rate], Vec::new(), with, &mut fallback)?;
     let transmitter = transmitters.pop().ok_or("nothing to send by")?;
     let ports = TestPorts::new(Vec::new(), sender, fallback, served);
     Ok((transmitter, ports))
@@ -161,7 +162,7 @@ fn senders(
     sendings: &[&Sending],
     rates: &[Pps],
     mut software: Vec<Software>,
-    threads: Threads<'_>,
+    (threads, interrupt): (Threads<'_>, &Interrupt),
     fallback: &mut Option<Fallback>,
 ) -> Result<Senders, Box<dyn Error>> {
     let mut generators = live_generators(sendings, rates, threads, fallback)?.into_iter();
@@ -178,7 +179,7 @@ fn senders(
             sender = spec.sender();
         }
     }
-    let mut served = serve(software, threads)?;
+    let mut served = serve(software, threads, interrupt)?;
     let transmitters = sides.into_iter().map(|side| match side {
         Side::Kernel(generator) => Ok(Box::new(generator) as Box<dyn Transmitter>),
         Side::Software(place) => served.transmitter(place),

@@ -1,13 +1,10 @@
 //! `parshall send`: only the generator.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use loadgen::device::{Count, Pacing, Transmitter};
 use loadgen::dry::SEED;
@@ -15,6 +12,7 @@ use loadgen::model::rate::{Rate, RateError};
 use loadgen::model::units::{Pps, WIRE_OVERHEAD};
 
 use super::dry;
+use super::interrupt::Interrupt;
 use super::ports::{self, TestPorts};
 use super::spec::Spec;
 use super::streams;
@@ -105,16 +103,14 @@ impl Send {
         if let Some(note) = sending.rate_note(!rate.is_limited()) {
             self.line(&note);
         }
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, stop.clone())?;
-        }
-        let (mut tx, ports) = ports::open_sender(&sending, rate, self.traffic.threads())?;
+        let interrupt = Interrupt::on_signal()?;
+        let threads = self.traffic.threads();
+        let (mut tx, ports) = ports::open_sender(&sending, rate, threads, &interrupt)?;
         let before: Count = tx.sent().into_iter().sum();
         let due = tx.due();
         tx.start(rate).map_err(|e| e.to_string())?;
         let begin = Instant::now();
-        self.watch(&*tx, begin, &stop);
+        self.watch(&*tx, begin, &interrupt);
         tx.set_rate(Pps(0.0));
         let seconds = begin.elapsed().as_secs_f64();
         tx.stop().map_err(|e| e.to_string())?;
@@ -165,12 +161,12 @@ impl Send {
     }
 
     /// Prints a line every second until the end.
-    fn watch(&self, tx: &dyn Transmitter, begin: Instant, stop: &AtomicBool) {
+    fn watch(&self, tx: &dyn Transmitter, begin: Instant, interrupt: &Interrupt) {
         let mut last: Count = tx.sent().into_iter().sum();
         let mut last_at = begin;
         let until = self.duration.map(|duration| begin + duration);
         let mut next = begin + Duration::from_secs(1);
-        while !stop.load(Ordering::Relaxed) {
+        while !interrupt.has_come() {
             let now = Instant::now();
             if tx.is_over() {
                 return;

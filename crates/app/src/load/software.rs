@@ -20,6 +20,7 @@ use loadgen::send::{Cores, Generator};
 use loadgen::tester::{Endpoint, Tester};
 
 use super::interface::Interface;
+use super::interrupt::Interrupt;
 use super::spec::Spec;
 
 /// Packet buffers for what the threads hold themselves, in caches and frames, and for packets under
@@ -84,8 +85,6 @@ pub struct Served {
     /// With the number of queues that send.
     open: Vec<(Open, u32)>,
     opener: Opener,
-    /// Sockets that exist because of us.
-    pub sockets: Vec<String>,
 }
 
 impl Served {
@@ -149,14 +148,17 @@ struct Line {
 /// by the ports they send by), and with one more processor one that only receives.
 ///
 /// # Errors
-/// A port cannot be opened or divided, or no one connects to a memif.
-pub fn serve(software: Vec<Software>, with: Threads<'_>) -> Result<Served, Box<dyn Error>> {
+/// A port cannot be opened or divided, no one connects to a memif, or a signal comes before.
+pub fn serve(
+    software: Vec<Software>,
+    with: Threads<'_>,
+    interrupt: &Interrupt,
+) -> Result<Served, Box<dyn Error>> {
     let mut served = Served {
         controls: Vec::new(),
         testers: Vec::new(),
         open: Vec::new(),
         opener: Opener::default(),
-        sockets: Vec::new(),
     };
     if software.is_empty() {
         return Ok(served);
@@ -173,7 +175,7 @@ pub fn serve(software: Vec<Software>, with: Threads<'_>) -> Result<Served, Box<d
     for (place, port) in software.into_iter().enumerate() {
         let sends = !port.send.is_empty();
         let apart = cpus.len() > senders && !sends;
-        let endpoints = endpoints(port, cores, &pool, &mut served)?;
+        let endpoints = endpoints(port, cores, &pool, &mut served, interrupt)?;
         for (queue, endpoint) in endpoints.into_iter().enumerate() {
             let thread = if apart { senders } else { queue % senders };
             threads[thread].push(Line {
@@ -203,7 +205,7 @@ pub fn serve(software: Vec<Software>, with: Threads<'_>) -> Result<Served, Box<d
             queues.push(counters);
         }
     }
-    connected(&served.open)?;
+    connected(&served.open, interrupt)?;
     Ok(served)
 }
 
@@ -213,6 +215,7 @@ fn endpoints(
     cores: u32,
     pool: &Arc<Pool>,
     served: &mut Served,
+    interrupt: &Interrupt,
 ) -> Result<Vec<Endpoint>, Box<dyn Error>> {
     let receive = match port.expect.is_empty() {
         true => Receive::Nothing,
@@ -229,7 +232,7 @@ fn endpoints(
             };
             let opened = served.opener.memif(config);
             if opened.is_ok() && *role == memif::Role::Server {
-                served.sockets.push(socket.clone());
+                interrupt.made(socket);
             }
             opened
         }
@@ -282,7 +285,7 @@ fn endpoints(
 }
 
 /// Waits until all memifs have their other side, with a queue for each core that sends.
-fn connected(open: &[(Open, u32)]) -> Result<(), Box<dyn Error>> {
+fn connected(open: &[(Open, u32)], interrupt: &Interrupt) -> Result<(), Box<dyn Error>> {
     let until = Instant::now() + PATIENCE;
     let memifs = || {
         open.iter()
@@ -296,6 +299,9 @@ fn connected(open: &[(Open, u32)]) -> Result<(), Box<dyn Error>> {
                 if status.reason.is_empty() { "nobody there" } else { &status.reason }
             )
             .into());
+        }
+        if interrupt.has_come() {
+            return Err("interrupted before the other side of a memif was there".into());
         }
         std::thread::sleep(Duration::from_millis(10));
     }
