@@ -158,6 +158,65 @@ fn streams_with_equal_headers_are_counted_together() {
     assert_eq!(rows[0]["names"], serde_json::json!(["a", "b"]));
 }
 
+/// An address that is asked for and not sent is named, with the streams that keep their own; one
+/// that nobody sends by is refused.
+#[test]
+fn addresses_that_are_not_sent_are_named() {
+    let directory = Directory::new();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let [all, tx, json, file] = ["all.pcap", "tx.pcap", "r.json", "own.json"].map(at);
+    let stream = |flags: u8| {
+        format!(
+            r#""flags": {flags}, "mode": {{"type": "continuous", "rate": {{"type": "pps", "value": 500}}}}"#
+        )
+    };
+    let streams = [0, 2, 3].map(stream);
+    profile(file.as_ref(), &streams.each_ref().map(String::as_str));
+    let given = "--src-mac 02:00:00:00:00:33 --dst-mac 02:00:00:00:00:44";
+    let notes = [
+        "--dst-mac 02:00:00:00:00:44 is not in the packets of `b`, `c`",
+        "--src-mac 02:00:00:00:00:33 is not in the packets of `c`",
+    ];
+    let traffic = format!("-f {file} -m 1");
+    let dry = format!("send --dry-run -o {all} --limit 300 {traffic}");
+    let test = format!("loadtest --tx pcap:{tx} --rx pcap:{all} --duration 100ms");
+    for (words, note) in [
+        (dry, None),
+        (
+            format!("{test} --json {json} {traffic}"),
+            Some("/parshall/address_note"),
+        ),
+        (
+            format!("send pcap:{tx} --duration 100ms --json {json} {traffic}"),
+            Some("/address_note"),
+        ),
+    ] {
+        let (ended_well, said) = run(&format!("{words} {given}"));
+        assert!(ended_well, "{words}: {said}");
+        assert!(
+            notes.iter().all(|note| said.contains(note)),
+            "{words}: {said}"
+        );
+        if let Some(note) = note {
+            let result = std::fs::read_to_string(&json).expect("it has been written");
+            let result: Value = serde_json::from_str(&result).expect("JSON");
+            let note = result
+                .pointer(note)
+                .and_then(Value::as_str)
+                .expect("a note");
+            assert!(notes.iter().all(|known| note.contains(known)), "{note}");
+        }
+        // What they are sent with anyway is no news.
+        let (ended_well, said) = run(&format!("{words} {ADDRESSED}"));
+        assert!(
+            ended_well && !said.contains("is not in the packets"),
+            "{said}"
+        );
+        let (ended_well, said) = run(&format!("{words} {given} {given}"));
+        assert!(!ended_well && said.contains("one for each --tx"), "{said}");
+    }
+}
+
 /// Whoever reads the packets elsewhere needs to know which identifications are marks.
 #[test]
 fn a_result_says_where_identifications_begin() {

@@ -12,8 +12,15 @@ use loadgen::model::stream::Stream;
 use loadgen::model::units::Pps;
 use wire::pcap::{ETHERNET, Writer};
 
-/// Streams, each with its rate at multiplier 1, and the rate of all of them.
-pub type Unbound = (Vec<(Stream, Pps)>, Pps);
+/// What a port that does not exist is to send.
+pub struct Unbound {
+    /// Streams, each with its rate at multiplier 1.
+    pub streams: Vec<(Stream, Pps)>,
+    /// The rate of all of them.
+    pub rate: Pps,
+    /// Which streams are not sent with the addresses that were given, if any are not.
+    pub address_note: Option<String>,
+}
 
 /// Where a file ends, whichever comes first.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +37,7 @@ pub struct Bounds {
 /// # Errors
 /// The file cannot be written.
 pub fn write(
-    (streams, rate): &Unbound,
+    unbound: &Unbound,
     cores: u32,
     file: &Path,
     bounds: Bounds,
@@ -43,7 +50,7 @@ pub fn write(
         false => Writer::new(to, ETHERNET),
     }
     .map_err(failed)?;
-    let mut dry = Dry::divided(streams, cores, *rate);
+    let mut dry = Dry::divided(&unbound.streams, cores, unbound.rate);
     let until = Nanos(0).after(bounds.duration);
     let mut sent = 0;
     while sent < bounds.packets

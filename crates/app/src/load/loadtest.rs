@@ -336,6 +336,7 @@ impl Loadtest {
             "fallback": ports.fallback,
             "search": &found,
             "rate_note": &note,
+            "address_note": address_note(ways),
             "streams": streams,
             "pacing": streams::pacing(&ports.paths, ways),
         });
@@ -378,6 +379,7 @@ impl Loadtest {
         document["parshall"]["fallback"] = json!(ports.fallback);
         let note = sending.rate_note(false);
         document["parshall"]["rate_note"] = json!(note);
+        document["parshall"]["address_note"] = json!(address_note(ways));
         document["parshall"]["streams"] = streams::rows(ports, ways);
         document["parshall"]["pacing"] = streams::pacing(&ports.paths, ways);
         let run = outcome::of_ramp(&self.traffic, ports.sender, ways, &ramp, self.loss);
@@ -412,6 +414,16 @@ impl Loadtest {
             let _ = output::say(self.json.as_deref(), text);
         }
     }
+}
+
+/// Which streams are not sent with the addresses that were given, if any are not.
+fn address_note(ways: &[(Sending, Spec)]) -> Option<String> {
+    let notes = ways.iter().filter_map(|(sending, _)| {
+        let note = sending.address_note.as_ref()?;
+        Some(format!("{}: {note}", sending.tx))
+    });
+    let notes: Vec<String> = notes.collect();
+    (!notes.is_empty()).then(|| notes.join("; "))
 }
 
 /// A trial flat out as the result of a search.
@@ -586,6 +598,7 @@ mod tests {
                 load: Load::of(&streams).unwrap(),
                 streams,
                 line: None,
+                address_note: None,
             }
         };
         let line = "--tx live:a --rx sink:b -m 100kpps";

@@ -152,7 +152,14 @@ impl Send {
         let (unbound, cores) = (self.traffic.unbound(rate)?, self.traffic.cores);
         let sent = dry::write(&unbound, cores, file, bounds, self.micros)?;
         self.line(&format!("{sent} packets in {}", file.display()));
-        if unbound.0.iter().any(|(stream, _)| stream.is_unseeded()) {
+        if let Some(note) = &unbound.address_note {
+            self.line(note);
+        }
+        if unbound
+            .streams
+            .iter()
+            .any(|(stream, _)| stream.is_unseeded())
+        {
             self.line(&format!(
                 "the profile has streams without a seed: their random numbers are those of seed {SEED}"
             ));
@@ -213,6 +220,7 @@ impl Send {
             "seconds": all.seconds,
             "rate_pps": all.rate.is_limited().then_some(all.rate.0),
             "rate_note": sending.rate_note(!all.rate.is_limited()),
+            "address_note": sending.address_note,
             "due": all.due,
             "packets": all.sent.packets,
             "short": all.short(),

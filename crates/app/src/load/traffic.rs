@@ -1,6 +1,7 @@
 //! What is sent, by which ports and addresses: the options that all generators share.
 
 use std::error::Error;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use clap::Args;
 use loadgen::model::load::Load;
 use loadgen::model::profile::{self, Tunables, Way};
 use loadgen::model::rate::{Rate, RateError};
-use loadgen::model::stream::{self, Stream};
+use loadgen::model::stream::{self, Macs, Stream};
 use loadgen::model::units::{Bits, Pps};
 use loadgen::source::mark;
 use wire::eth::Mac;
@@ -66,6 +67,8 @@ pub struct Sending {
     pub load: Load,
     /// Line rate of the port, if it has one.
     pub line: Option<Line>,
+    /// Which streams are not sent with the addresses that were given, if any are not.
+    pub address_note: Option<String>,
 }
 
 impl Sending {
@@ -168,6 +171,7 @@ impl Traffic {
     /// If there is no such profile or interface, or if an address or line rate is not known.
     pub fn sendings(&self, tx: &[Spec]) -> Result<Vec<Sending>, Box<dyn Error>> {
         self.check_processors()?;
+        self.check_addresses(tx.len())?;
         let ways = [Way::Out, Way::Back];
         let streams = tx
             .iter()
@@ -186,7 +190,9 @@ impl Traffic {
     /// # Errors
     /// If there is no such profile, or if the line rate is needed but not given.
     pub fn unbound(&self, rate: Rate) -> Result<Unbound, Box<dyn Error>> {
+        self.check_addresses(1)?;
         let mut streams = self.streams(Way::Out)?;
+        let address_note = self.address_note(0, &streams);
         for stream in &mut streams {
             let (src, dst) = (self.src_mac.first(), self.dst_mac.first());
             stream.macs.keep_source |= src.is_none();
@@ -199,7 +205,11 @@ impl Traffic {
         let streams: Vec<(Stream, Pps)> = streams.into_iter().zip(rates).collect();
         let load = self.load(&streams)?;
         let rate = rate.resolve(&load, self.line_rate);
-        Ok((streams, rate.map_err(|e| with_advice(&e))?))
+        Ok(Unbound {
+            streams,
+            rate: rate.map_err(|e| with_advice(&e))?,
+            address_note,
+        })
     }
 
     /// The threads that serve ports in software.
@@ -230,6 +240,39 @@ impl Traffic {
         }
     }
 
+    /// Refuses addresses of directions that there are not.
+    fn check_addresses(&self, ways: usize) -> Result<(), String> {
+        let given = [("--src-mac", &self.src_mac), ("--dst-mac", &self.dst_mac)];
+        match given.iter().find(|(_, given)| given.len() > ways) {
+            Some((option, given)) => Err(format!(
+                "{} {option}, but {ways} to send by; give one for each --tx",
+                given.len()
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Which streams of a direction do not get the addresses that were given for it: a profile may
+    /// keep a stream's own.
+    fn address_note(&self, index: usize, streams: &[Stream]) -> Option<String> {
+        let note = |option: &str, given: &[Mac], at: Range<usize>, keeps: fn(&Macs) -> bool| {
+            let mac = given.get(index)?;
+            let has_own = |s: &&Stream| keeps(&s.macs) && s.packet.get(at.clone()) != Some(&mac.0);
+            let kept = streams.iter().filter(has_own);
+            let kept: Vec<String> = kept.map(|s| format!("`{}`", s.name)).collect();
+            (!kept.is_empty()).then(|| {
+                let names = kept.join(", ");
+                format!(
+                    "{option} {mac} is not in the packets of {names}: the profile keeps their own"
+                )
+            })
+        };
+        let destination = note("--dst-mac", &self.dst_mac, 0..6, |m| m.keep_destination);
+        let source = note("--src-mac", &self.src_mac, 6..12, |m| m.keep_source);
+        let notes: Vec<String> = destination.into_iter().chain(source).collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
+    }
+
     fn sending(
         &self,
         index: usize,
@@ -238,6 +281,10 @@ impl Traffic {
     ) -> Result<Sending, Box<dyn Error>> {
         let interface = tx.interface().map(Interface::open).transpose()?;
         let (source, destination) = self.addresses(index, tx, interface.as_ref(), &streams)?;
+        let address_note = self.address_note(index, &streams);
+        if let Some(note) = &address_note {
+            crate::output::tell(&format!("parshall: {tx}: {note}\n"));
+        }
         for stream in &mut streams {
             stream.address(source.0, destination.0);
         }
@@ -261,6 +308,7 @@ impl Traffic {
             streams,
             load,
             line,
+            address_note,
         })
     }
 
@@ -386,6 +434,7 @@ mod tests {
             load: Load::of(&streams).unwrap(),
             streams,
             line: None,
+            address_note: None,
         }
     }
 
