@@ -148,9 +148,9 @@ pub struct Run {
     /// Distance of the processors; null if only one took part.
     #[serde(default)]
     pub placement: Option<Placement>,
-    /// Whether generator and device shared a processor.
+    /// Whether generator and device shared a processor; null if nothing is known of the device's.
     #[serde(default)]
-    pub spread: Spread,
+    pub spread: Option<Spread>,
     /// Round, from 1.
     #[serde(default)]
     pub round: u32,
@@ -173,6 +173,14 @@ pub struct Run {
     /// Every trial and ramp step, in the order in which they ran.
     #[serde(default)]
     pub ramp: Vec<Point>,
+}
+
+impl LabResult {
+    /// Whether the device was tested from outside: then it has a machine of its own, or may have.
+    pub fn is_from_outside(&self) -> bool {
+        let is_other = |run: &Run| matches!(run.dut, Word::Other(_));
+        !self.runs.is_empty() && self.runs.iter().all(is_other)
+    }
 }
 
 impl From<Found> for Run {

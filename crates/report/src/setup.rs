@@ -257,11 +257,10 @@ impl fmt::Display for Placement {
 }
 
 /// The processors that generator and device ran on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
     /// Generator, device and receiver on one processor.
-    #[default]
     Shared,
     /// The device on a processor of its own.
     Apart,

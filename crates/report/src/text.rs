@@ -104,20 +104,21 @@ fn cell(result: &LabResult, load: &Load, (dut, io): &Column) -> Option<Cell> {
         Some(Placement::Far),
         Some(Placement::Flipped),
     ];
-    let of = |spread: Spread| {
+    let of = |spread: Option<Spread>| {
         placements.iter().find_map(|placement| {
             let alike = |run: &&Run| run.spread == spread && run.placement == *placement;
             summary(&runs.iter().copied().filter(alike).collect::<Vec<_>>())
         })
     };
-    let both = of(Spread::Shared).into_iter().chain(of(Spread::Apart));
-    both.max_by(|a, b| a.max_pps.total_cmp(&b.max_pps))
+    let all = [None, Some(Spread::Shared), Some(Spread::Apart)];
+    let all = all.into_iter().filter_map(of);
+    all.max_by(|a, b| a.max_pps.total_cmp(&b.max_pps))
 }
 
 fn summary(runs: &[&Run]) -> Option<Cell> {
     let first = runs.first()?;
     let mut marks = match (first.spread, first.placement) {
-        (Spread::Shared, _) => "s",
+        (Some(Spread::Shared), _) => "s",
         (_, Some(Placement::Near)) => "n",
         (_, Some(Placement::Far)) => "f",
         (_, Some(Placement::Flipped)) => "x",
@@ -224,7 +225,7 @@ mod tests {
             max_pps: mpps * 1e6,
             l1_bps: mpps * 672e6,
             mpps_per_cpu_second: Some(mpps),
-            spread,
+            spread: Some(spread),
             placement,
             ..Run::default()
         }

@@ -8,7 +8,7 @@ use loadgen::measure::search::Found;
 use loadgen::model::units::Pps;
 use loadgen::receive::{Match, Version};
 use report::model::{LabResult, Run};
-use report::setup::{Direction, Family, Flows, Load, Size, Spread, Word};
+use report::setup::{Direction, Family, Flows, Load, Size, Word};
 
 use super::spec::Spec;
 use super::traffic::{Sending, Traffic};
@@ -23,16 +23,14 @@ pub fn html(run: Run, loss: f64) -> String {
     report::html::page(&result, loss)
 }
 
-/// The result of a search.
+/// The result of a search. Nothing is known of the processors of a device tested from outside.
 pub fn of_search(traffic: &Traffic, sender: Sender, ways: &[(Sending, Spec)], found: Found) -> Run {
-    let io = ways.first().map_or(String::new(), |(_, rx)| rx.to_string());
+    let port = ways.first().map(|(_, rx)| format!("tester's {rx}"));
     Run {
         dut: Word::Other("device".into()),
-        io: Word::Other(io),
+        io: Word::Other(port.unwrap_or_default()),
         profile: traffic.profile.clone(),
         load: load(ways),
-        // Nothing is known of a device tested from outside. Usually it has processors of its own.
-        spread: Spread::Apart,
         round: 1,
         sender: sender.into(),
         ..Run::from(found)

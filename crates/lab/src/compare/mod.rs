@@ -162,7 +162,7 @@ impl Candidate {
                 Family::Ip6 => String::new(),
             },
             load: *load,
-            spread: self.spread,
+            spread: Some(self.spread),
             round,
             ..Run::from(found)
         }

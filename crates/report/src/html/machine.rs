@@ -8,8 +8,15 @@ use crate::model::{Ceiling, LabResult, Machine};
 
 /// The machine table, the ports' modes and the generator's ceiling.
 pub(super) fn section(result: &LabResult) -> String {
-    let mut out = String::from(
-        "<section id=\"machine\">\n<h2>Machine</h2>\n<div class=\"wide\"><table>\n<caption>Where and how it was measured</caption>\n<tbody>\n",
+    let (title, caption) = match result.is_from_outside() {
+        true => (
+            "The load tester's machine",
+            "Where and how it was measured; nothing is known of the device's machine",
+        ),
+        false => ("Machine", "Where and how it was measured"),
+    };
+    let mut out = format!(
+        "<section id=\"machine\">\n<h2>{title}</h2>\n<div class=\"wide\"><table>\n<caption>{caption}</caption>\n<tbody>\n",
     );
     for (name, value) in facts(result) {
         if !value.is_empty() {
@@ -56,7 +63,8 @@ fn facts(result: &LabResult) -> [(&'static str, String); 12] {
         ("system", escape(&m.os)),
         ("kernel", escape(&m.kernel)),
         ("processors' distance", distance),
-        ("steal", steal),
+        // Nobody has looked at it while a device was tested from outside.
+        ("steal", known(!result.is_from_outside(), steal)),
         (
             "processor time of a device",
             methods.collect::<Vec<_>>().join("<br>"),

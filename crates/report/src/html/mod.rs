@@ -42,7 +42,7 @@ pub fn page(result: &LabResult, loss: f64) -> String {
     out.push_str(&graphs::graphs(&charts, &rows));
     out.push_str(&machine::section(result));
     out.push_str(&quoted::quoted());
-    out.push_str(&METHOD.replace("{allowed}", allowed));
+    out.push_str(&method(result, allowed));
     out.push_str("</main>\n<footer>Written by Parshall.</footer>\n");
     out.push_str(&scripts(&charts));
     out.push_str("</body>\n</html>\n");
@@ -70,17 +70,29 @@ fn percent(share: f64) -> String {
     format!("{} %", (share * 1e8).round() / 1e6)
 }
 
-/// The last section; it names the loss `{allowed}`.
+/// The last section: what the words of a result mean, which has no more than `allowed` loss.
+fn method(result: &LabResult, allowed: &str) -> String {
+    let processors = match result.is_from_outside() {
+        true => "",
+        false => PROCESSORS,
+    };
+    let method = METHOD.replace("{processors}", processors);
+    method.replace("{allowed}", allowed)
+}
+
+/// Of a comparison alone: nothing is known of the processors of a device tested from outside.
+const PROCESSORS: &str = "<li><strong>Mpps per CPU-second</strong>: packets forwarded for each second of processor time the device used. The machine table says how the time was attributed.</li>
+<li><strong>Near, far</strong>: whether the two processors share a cache, by a ping-pong on one cache line before and after the run; <em>flipped</em>: the two probes disagree. Compare runs of one kind only.</li>
+";
+
 const METHOD: &str = "<section id=\"method\">
 <h2>How to read this</h2>
 <ul>
 <li><strong>Max rate</strong>: the highest rate sent in a trial of at least one second of which no more than {allowed} was lost. It is found by a search: first flat out, then up and down until passing and failing rates are about 1 % apart or time is up.</li>
 <li><strong>Flat out</strong>: what the device forwarded while the generator sent as fast as it could, whatever was lost. A device that collapses under overload shows less here than its max rate.</li>
 <li><strong>Sent in full</strong>: a trial in which the generator sent less than 99.9 % of what it was asked for says nothing about the device. It is never counted as loss; it is marked, and drawn hollow.</li>
-<li><strong>Mpps per CPU-second</strong>: packets forwarded for each second of processor time the device used. The machine table says how the time was attributed.</li>
 <li><strong>On the wire</strong>: frame with check sequence, preamble and inter-frame gap (20 bytes more than the frame). Sizes count the check sequence: 64 is the smallest frame.</li>
-<li><strong>Near, far</strong>: whether the two processors share a cache, by a ping-pong on one cache line before and after the run; <em>flipped</em>: the two probes disagree. Compare runs of one kind only.</li>
-</ul>
+{processors}</ul>
 </section>
 ";
 

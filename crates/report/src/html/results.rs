@@ -84,9 +84,10 @@ fn result(row: &Row<'_>, rows: &[Row<'_>]) -> String {
         .fold(0.0, f64::max);
     let device = &row.device;
     let processors = match (device.spread, device.placement) {
-        (Spread::Shared, _) => "one for all".to_owned(),
-        (Spread::Apart, None) => "two".to_owned(),
-        (Spread::Apart, Some(placement)) => format!("two, {placement}"),
+        (None, _) => "&ndash;".to_owned(),
+        (Some(Spread::Shared), _) => "one for all".to_owned(),
+        (Some(Spread::Apart), None) => "two".to_owned(),
+        (Some(Spread::Apart), Some(placement)) => format!("two, {placement}"),
     };
     let mut remarks: Vec<String> = row.remarks().into_iter().map(escape).collect();
     let invalid = row.runs.len() - row.valid().count();

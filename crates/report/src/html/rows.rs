@@ -17,7 +17,7 @@ pub(super) struct Device {
     pub dut: Word<Dut>,
     pub io: Word<Io>,
     pub lane: Word<Lane>,
-    pub spread: Spread,
+    pub spread: Option<Spread>,
     pub placement: Option<Placement>,
 }
 
@@ -77,9 +77,10 @@ impl Device {
             label = format!("{label}, {lane}");
         }
         match (self.spread, self.placement) {
-            (Spread::Shared, _) => label + ", one CPU",
-            (Spread::Apart, None) => label + ", two CPUs",
-            (Spread::Apart, Some(placement)) => format!("{label}, two CPUs {placement}"),
+            (None, _) => label,
+            (Some(Spread::Shared), _) => label + ", one CPU",
+            (Some(Spread::Apart), None) => label + ", two CPUs",
+            (Some(Spread::Apart), Some(placement)) => format!("{label}, two CPUs {placement}"),
         }
     }
 }

@@ -97,11 +97,11 @@ fn run(dut: Dut, io: Io, lane: Lane, size: Size, capacity: f64, round: u32) -> R
         loss: 0.0002,
         mpps_per_cpu_second: Some(capacity / 1e6 * 1.1),
         placement: (io == Io::Memif).then_some(Placement::Near),
-        spread: if io == Io::Memif {
+        spread: Some(if io == Io::Memif {
             Spread::Apart
         } else {
             Spread::Shared
-        },
+        }),
         round,
         saturation_pps: Some(capacity),
         why: if io == Io::Memif {
@@ -242,6 +242,7 @@ fn a_page_of_one_device_says_what_was_measured() {
     };
     let result = LabResult {
         runs: vec![run],
+        machine: example().machine,
         ..LabResult::default()
     };
     let page = page(&result, 0.05);
@@ -252,6 +253,8 @@ fn a_page_of_one_device_says_what_was_measured() {
         ">0.00481<",
         ">0.00323<",
         "interrupted",
+        "<h2>The load tester's machine</h2>",
+        "nothing is known of the device's machine",
     ] {
         assert!(page.contains(right), "{right}");
     }
@@ -259,7 +262,13 @@ fn a_page_of_one_device_says_what_was_measured() {
         "no more than 0.1 %",
         "outer comparison",
         "two CPUs",
+        "one CPU",
         "<td>two",
+        "<td>one for all",
+        "<h2>Machine</h2>",
+        "hypervisor",
+        "the two processors",
+        "of processor time the device used",
     ] {
         assert!(!page.contains(wrong), "{wrong}");
     }
