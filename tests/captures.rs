@@ -213,7 +213,7 @@ fn addresses_that_are_not_sent_are_named() {
             "{said}"
         );
         let (ended_well, said) = run(&format!("{words} {given} {given}"));
-        assert!(!ended_well && said.contains("one for each --tx"), "{said}");
+        assert!(!ended_well && said.contains("one for each port"), "{said}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! `parshall show|trace|clear|history|confirm|dump ...`: asks the running router.
+//! `parshall show|trace|clear ...`, `confirm`, `history` and `dump`: asks the running router.
 
 use std::path::PathBuf;
 
@@ -31,6 +31,18 @@ impl Router {
             Output::Json(json) => output::print(&output::json(&json)?),
         }
     }
+
+    /// Asks with a command's words, and prints the answer.
+    fn command(&self, verb: &str, words: impl IntoIterator<Item = String>) -> crate::Outcome {
+        let mut command = vec![verb.to_owned()];
+        command.extend(words);
+        // The router would not understand it either: say so without asking.
+        control::cli::parse(&command)?;
+        self.ask(Request {
+            command,
+            ..Request::default()
+        })
+    }
 }
 
 /// Words of a command to the running router.
@@ -46,13 +58,38 @@ pub struct Ask {
 impl Ask {
     /// Asks, and prints the answer.
     pub fn run(self, verb: &str) -> crate::Outcome {
-        let mut command = vec![verb.to_owned()];
-        command.extend(self.words);
-        // The router would not understand it either: say so without asking.
-        control::cli::parse(&command)?;
-        self.router.ask(Request {
-            command,
-            ..Request::default()
-        })
+        self.router.command(verb, self.words)
+    }
+}
+
+/// A command without further words.
+#[derive(Args)]
+pub struct Alone {
+    #[command(flatten)]
+    router: Router,
+}
+
+impl Alone {
+    /// Asks, and prints the answer.
+    pub fn run(self, verb: &str) -> crate::Outcome {
+        self.router.command(verb, [])
+    }
+}
+
+/// Which of the configurations so far.
+#[derive(Args)]
+pub struct History {
+    /// Number of the one whose changes are shown [default: all are listed]
+    #[arg(value_name = "N")]
+    number: Option<u32>,
+    #[command(flatten)]
+    router: Router,
+}
+
+impl History {
+    /// Asks, and prints the answer.
+    pub fn run(self) -> crate::Outcome {
+        let number = self.number.map(|number| number.to_string());
+        self.router.command("history", number)
     }
 }

@@ -15,8 +15,8 @@ use report::{html, text};
 use crate::load::progress;
 use crate::output;
 
-/// Compares devices under test, in network namespaces of its own: the highest rate without loss,
-/// and its cost.
+/// Compare router and kernel in a laboratory of network namespaces: the highest rate with next to no
+/// loss, and its cost.
 ///
 /// Takes about five minutes. Without root it only measures the router within one process.
 #[derive(Args, Debug)]
@@ -31,7 +31,7 @@ pub struct Lab {
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// All sizes, also one flow, both ways, IPv6 with 250,000 routes, five rounds, both placements
-    /// on processors; about 25 minutes a round
+    /// on processors; up to 25 minutes a round
     #[arg(long)]
     full: bool,
     /// How often everything is repeated, with devices interleaved; the table shows medians

@@ -36,10 +36,14 @@ enum Command {
     /// Be the router: forward packets until told to stop
     Run(run::Run),
     /// Ask the running router: runtime, errors, interface, hardware, ip fib, neighbors, trace ...
+    #[command(after_help = commands("show"))]
     Show(ask::Ask),
     /// Trace packets in the running router: trace add NODE N
+    #[command(after_help = commands("trace"))]
     Trace(ask::Ask),
-    /// Start counters of the running router anew: runtime, errors, interface, trace
+    /// Start counters of the running router anew, or forget traced packets: runtime, errors,
+    /// interface, trace
+    #[command(after_help = commands("clear"))]
     Clear(ask::Ask),
     /// Check a configuration file: exit code 0 if it is valid, 1 if not, 2 if it cannot be read
     Check(configuration::Check),
@@ -49,27 +53,29 @@ enum Command {
     /// Change the running router to a configuration file, wholly or not at all
     Apply(configuration::Apply),
     /// Keep the configuration that waits for confirmation
-    Confirm(ask::Ask),
+    Confirm(ask::Alone),
     /// Take the running router back to an earlier configuration
     Rollback(configuration::Rollback),
-    /// List the configurations so far, or show what one of them changed: history N
-    History(ask::Ask),
+    /// List the configurations so far, or show what one of them changed
+    History(ask::History),
     /// Print the configuration in force as YAML
-    Dump(ask::Ask),
+    Dump(ask::Alone),
     /// Print the JSON schema of the configuration language, for editors
     Schema,
-    /// Send through a device under test and count what comes back: a ramp, or a search for its
-    /// highest rate
     Loadtest(Box<load::Loadtest>),
-    /// Send a traffic profile through a port
     Send(Box<load::Send>),
-    /// Compare router and kernel in a laboratory of network namespaces
     Lab(laboratory::Lab),
-    /// Remove what killed predecessors left: namespaces, names of devices, sockets
+    /// Remove what killed predecessors left: processes, namespaces, settings of devices, addresses,
+    /// routes, sockets
     Cleanup,
-    /// Measure the router itself on in-process ports, without root
+    /// Measure the router itself, or the load tester's generator, on in-process ports, without root
     #[command(subcommand)]
     Bench(bench::Bench),
+}
+
+/// The commands that begin with a word, for its help.
+fn commands(word: &str) -> String {
+    format!("Commands:\n{}", control::cli::help(word))
 }
 
 fn main() -> ExitCode {
@@ -83,7 +89,7 @@ fn main() -> ExitCode {
         Command::Apply(apply) => apply.run(),
         Command::Confirm(ask) => ask.run("confirm"),
         Command::Rollback(rollback) => rollback.run(),
-        Command::History(ask) => ask.run("history"),
+        Command::History(history) => history.run(),
         Command::Dump(ask) => ask.run("dump"),
         Command::Schema => configuration::schema(),
         Command::Loadtest(test) => test.run(),
@@ -101,5 +107,46 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// What `parshall WORDS --help` prints, on one line.
+    fn help(words: &[&str]) -> String {
+        let mut command = Cli::command();
+        for word in words {
+            let found = command.find_subcommand(word);
+            command = found.expect("it is there").clone();
+        }
+        let help = command.render_long_help().to_string();
+        help.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn help_says_what_there_is() {
+        for (words, said) in [
+            (&["bench", "dataplane"][..], "IPv4 and IPv6 forwarding"),
+            (&["bench"], "the load tester's generator"),
+            (&["cleanup"], "addresses, routes"),
+            (&["loadtest"], "sink:IF"),
+            (&["loadtest"], "pcap:FILE"),
+            (&["loadtest"], "Ctrl-C"),
+            (&["send"], "for each port to send by"),
+            (&["lab"], "Without root"),
+            (&["show"], "show warnings"),
+            (&["clear"], "clear trace forget traced packets"),
+            (&["history"], "[N]"),
+        ] {
+            let help = help(words);
+            assert!(help.contains(said), "{words:?}: {help}");
+        }
+        for alone in ["confirm", "dump"] {
+            assert!(!help(&[alone]).contains("WORDS"), "{alone}");
+        }
     }
 }

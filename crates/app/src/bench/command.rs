@@ -10,7 +10,7 @@ use crate::output;
 /// What can be measured without root.
 #[derive(Subcommand)]
 pub enum Bench {
-    /// TSC cycles a packet of IPv4 forwarding, per node and in all
+    /// TSC cycles a packet of IPv4 and IPv6 forwarding, per node and in all
     Dataplane {
         /// Rounds of each scenario; medians are over these
         #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -29,7 +29,8 @@ use super::text::{self, percent};
 use super::traffic::{Sending, Traffic, duration};
 use crate::output::{self, write_json};
 
-/// Sends through a device under test and counts what comes back.
+/// Send through a device under test and count what comes back: a ramp, or a search for its highest
+/// rate.
 ///
 /// Without --search: a warm-up, a linear ramp to the rate of -m, and a hold. Ports: live:IF (XDP
 /// live frames, only sends), sink:IF (counts and drops in XDP, only receives), af_xdp:IF,
@@ -98,7 +99,7 @@ pub struct Loadtest {
     /// trial flat out
     #[arg(long, value_enum)]
     search: Option<Search>,
-    /// Loss that a search allows, as a share of the packets sent
+    /// Loss that the highest rate may have, as a share of the packets sent
     #[arg(long, value_name = "SHARE", default_value = "0.001", value_parser = share)]
     loss: f64,
     /// Length of a trial of a search, one second or more; those that confirm its result take three
@@ -120,7 +121,7 @@ pub struct Loadtest {
         requires = "search"
     )]
     budget: Duration,
-    /// Write the result as JSON; with -, to standard output
+    /// Write the result as JSON; with -, to standard output, and the text to standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
     /// Write a report with graphs as one HTML page

@@ -20,8 +20,9 @@ use super::text;
 use super::traffic::{Sending, Traffic, duration};
 use crate::output::{self, write_json};
 
-/// Sends a traffic profile through a port, and prints every second what was sent. With --dry-run,
-/// writes it to a file.
+/// Send a traffic profile through a port.
+///
+/// Every second says what was sent. With --dry-run, nothing is sent but a file written.
 #[derive(Args, Debug)]
 pub struct Send {
     /// Port to send by: live:IF (XDP live frames), af_xdp:IF, memif:PATH,id=N,role=client|server,

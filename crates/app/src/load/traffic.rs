@@ -39,11 +39,12 @@ pub struct Traffic {
     /// the others follow
     #[arg(long, value_name = "N", default_value = "0xfc00", value_parser = flow_id)]
     flow_id_base: u16,
-    /// Source Ethernet address, once for each --tx [default: the interface's]
+    /// Source Ethernet address, once for each port to send by [default: the interface's, in a dry
+    /// run the profile's]
     #[arg(long, value_name = "MAC")]
     src_mac: Vec<Mac>,
-    /// Destination Ethernet address, once for each --tx [default: the neighbor's, if there is only
-    /// one]
+    /// Destination Ethernet address, once for each port to send by [default: the neighbor's, if
+    /// there is only one, in a dry run the profile's]
     #[arg(long, value_name = "MAC")]
     dst_mac: Vec<Mac>,
     /// Line rate on layer 1 in bits a second, for rates in % [default: the link's speed]
@@ -245,7 +246,7 @@ impl Traffic {
         let given = [("--src-mac", &self.src_mac), ("--dst-mac", &self.dst_mac)];
         match given.iter().find(|(_, given)| given.len() > ways) {
             Some((option, given)) => Err(format!(
-                "{} {option}, but {ways} to send by; give one for each --tx",
+                "{} {option}, but {ways} to send by: give one for each port",
                 given.len()
             )),
             None => Ok(()),

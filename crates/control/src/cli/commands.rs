@@ -231,7 +231,7 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ShowNeighbors,
         &["show", "ip", "neighbors"],
-        "the same",
+        "the same as show neighbors",
     ),
     row(
         Verb::ShowIp4Neighbors,

@@ -126,16 +126,13 @@ pub fn complete(words: &[impl AsRef<str>]) -> Vec<String> {
     }
 }
 
-/// All commands and what they do, a line each.
-pub fn help() -> String {
-    let width = COMMANDS
-        .iter()
-        .map(|spec| spec.usage().len())
-        .max()
-        .unwrap_or(0);
-    COMMANDS
-        .iter()
-        .map(|spec| format!("  {:width$}  {}\n", spec.usage(), spec.help))
+/// The commands that begin with a word, and what they do, a line each.
+pub fn help(word: &str) -> String {
+    let rows = COMMANDS.iter().filter(|spec| spec.words[0] == word);
+    let rows = rows.map(|spec| (spec.usage(), spec.help));
+    let width = rows.clone().map(|(usage, _)| usage.len()).max();
+    let width = width.unwrap_or(0);
+    rows.map(|(usage, help)| format!("  {usage:width$}  {help}\n"))
         .collect()
 }
 
@@ -317,7 +314,8 @@ mod tests {
             }));
             let understood = parse(&words);
             assert!(understood.is_ok(), "{words:?}: {understood:?}");
-            assert!(help().contains(spec.help));
+            let help = help(spec.words[0]);
+            assert!(help.contains(spec.help) && help.contains(&spec.usage()));
         }
         assert_eq!(complete(&["show", ""]).len(), 19);
         assert_eq!(complete(&[""; 0]).len(), 9);
