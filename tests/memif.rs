@@ -143,6 +143,34 @@ fn a_peer_that_comes_and_goes_holds_nobody_up() {
     assert!(changes > 10, "the peer came {changes} times only");
 }
 
+/// What a port counts itself is shown as an error, and cleared with the others.
+#[test]
+fn what_a_port_counts_is_cleared() {
+    if skipped("what_a_port_counts_is_cleared", &["ip"]) {
+        return;
+    }
+    let netns = Netns::create("router").unwrap();
+    let directory = Directory::new();
+    let socket = directory.path().join("m0.sock").display().to_string();
+    let router = with_secret(&netns, &socket);
+    let control = memif::Control::start().unwrap();
+    let config = memif::Config {
+        secret: Some("sesame".to_owned()),
+        ..memif::Config::new("theirs", &socket, memif::Role::Client)
+    };
+    let (interface, queues) = control.add(config).unwrap();
+    let counted = || {
+        let shown = router.show(&["errors"]);
+        let errors = shown["errors"].as_array().unwrap().iter();
+        let nodes = errors.map(|e| e["node"].as_str().unwrap().to_owned());
+        nodes.filter(|node| node.starts_with("m0/")).count()
+    };
+    assert!(until(patience(), || interface.status().up && counted() > 0));
+    router.ask(&["clear", "errors"]).unwrap();
+    assert_eq!(counted(), 0, "{}", router.show_text(&["errors"]));
+    drop((interface, queues));
+}
+
 /// The load tester at the server's end of a memif, whose client never comes.
 fn tester(command: &str, socket: &Path) -> Process {
     let port = format!("memif:{},id=0,role=server", socket.display());

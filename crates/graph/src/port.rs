@@ -8,36 +8,65 @@ use crate::{Batch, Buffers, FRAME, Frame};
 
 /// Counters that a port keeps beside the engine's (ring full, invalid descriptors, ...). Any thread
 /// may read them; each is written by one thread only, so no atomic addition is needed. They order
-/// nothing.
+/// nothing. They only count up: to count from 0 again, a reader [clears](Self::clear) them, which
+/// remembers what they were.
 #[derive(Debug, Clone, Default)]
-pub struct PortCounters(Option<Arc<[(&'static str, AtomicU64)]>>);
+pub struct PortCounters(Option<Arc<[PortCounter]>>);
+
+#[derive(Debug)]
+struct PortCounter {
+    name: &'static str,
+    value: AtomicU64,
+    /// What it was when it was cleared.
+    cleared: AtomicU64,
+}
 
 impl PortCounters {
     /// Counters of these names, all 0.
     pub fn new(names: &[&'static str]) -> Self {
-        PortCounters(Some(
-            names.iter().map(|n| (*n, AtomicU64::new(0))).collect(),
-        ))
+        let counter = |name: &&'static str| PortCounter {
+            name,
+            value: AtomicU64::new(0),
+            cleared: AtomicU64::new(0),
+        };
+        PortCounters(Some(names.iter().map(counter).collect()))
     }
     /// Adds to counter `index`; only the port's worker calls this.
     #[inline]
     pub fn add(&self, index: usize, n: u64) {
-        if let Some((_, c)) = self.0.as_ref().and_then(|c| c.get(index)) {
-            c.store(c.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+        if let Some(c) = self.0.as_ref().and_then(|c| c.get(index)) {
+            let count = c.value.load(Ordering::Relaxed).wrapping_add(n);
+            c.value.store(count, Ordering::Relaxed);
         }
     }
     /// Sets counter `index` (for values that are counted elsewhere, such as in the kernel).
     pub fn set(&self, index: usize, n: u64) {
-        if let Some((_, c)) = self.0.as_ref().and_then(|c| c.get(index)) {
-            c.store(n, Ordering::Relaxed);
+        if let Some(c) = self.0.as_ref().and_then(|c| c.get(index)) {
+            c.value.store(n, Ordering::Relaxed);
         }
     }
     /// Names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        self.0
-            .iter()
-            .flat_map(|c| c.iter())
-            .map(|(n, c)| (*n, c.load(Ordering::Relaxed)))
+        self.all()
+            .map(|c| (c.name, c.value.load(Ordering::Relaxed)))
+    }
+    /// Names, and what was counted since the last [`clear`](Self::clear).
+    pub fn since_cleared(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.all().map(|c| {
+            let cleared = c.cleared.load(Ordering::Relaxed);
+            let count = c.value.load(Ordering::Relaxed).wrapping_sub(cleared);
+            (c.name, count)
+        })
+    }
+    /// Counts from 0 again in [`since_cleared`](Self::since_cleared); only one reader calls this.
+    pub fn clear(&self) {
+        for c in self.all() {
+            let value = c.value.load(Ordering::Relaxed);
+            c.cleared.store(value, Ordering::Relaxed);
+        }
+    }
+    fn all(&self) -> impl Iterator<Item = &PortCounter> + '_ {
+        self.0.iter().flat_map(|c| c.iter())
     }
 }
 

@@ -150,6 +150,11 @@ fn fib_after<A: Held>(router: &Router, prefix: Option<&str>, json: bool) -> Repl
 }
 
 fn clear(daemon: &mut Daemon, what: Clear, json: bool) -> Reply {
+    if what == Clear::Errors {
+        for (_, counters) in port_counters(daemon) {
+            counters.clear();
+        }
+    }
     daemon.routing.router.clear(what);
     done(json)
 }

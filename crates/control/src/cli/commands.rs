@@ -170,7 +170,7 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ShowErrors,
         &["show", "errors"],
-        "packets dropped, by node and reason",
+        "packets dropped, by node and reason, and what ports count themselves",
     ),
     row(
         Verb::ShowInterface,
@@ -296,7 +296,7 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ClearErrors,
         &["clear", "errors"],
-        "start the counters of drops anew",
+        "start the counters of drops anew, those of ports too",
     )
     .writes(),
     row(

@@ -43,7 +43,7 @@ pub enum Severity {
 }
 
 /// Losses since the start or the last `clear errors`. `ports` are the counters of ports with their
-/// names; these are never cleared.
+/// names; whoever has the ports clears these.
 pub fn errors(router: &Router, ports: &[(String, PortCounters)]) -> Errors {
     let mut found = Found::default();
     let counts = since(router, &router.cleared.errors);
@@ -61,7 +61,7 @@ pub fn errors(router: &Router, ports: &[(String, PortCounters)]) -> Errors {
         }
     }
     for (port, counters) in ports {
-        for (reason, n) in counters.iter() {
+        for (reason, n) in counters.since_cleared() {
             found.lost(|| port.clone(), reason, n);
         }
     }

@@ -180,6 +180,27 @@ fn clearing_counts_from_zero() {
     assert_eq!(shown(&lab), (1, 60, 0));
 }
 
+/// What ports count themselves begins at 0 again when they are cleared, and not for others.
+#[test]
+fn counters_of_ports_count_from_zero() {
+    let lab = Lab::new();
+    let counters = graph::PortCounters::new(&["connects", "ring full"]);
+    let ports = [("m0/0".to_owned(), counters.clone())];
+    let shown = || -> Vec<(String, u64)> {
+        let errors = show::errors(&lab.router, &ports).errors.into_iter();
+        errors.map(|e| (e.reason, e.count)).collect()
+    };
+    counters.add(0, 3);
+    counters.set(1, 7);
+    assert_eq!(shown(), [("connects".into(), 3), ("ring full".into(), 7)]);
+    counters.clear();
+    assert!(shown().is_empty());
+    counters.add(0, 1);
+    assert_eq!(shown(), [("connects".into(), 1)]);
+    let all: Vec<_> = counters.iter().collect();
+    assert_eq!(all, [("connects", 4), ("ring full", 7)]);
+}
+
 #[test]
 fn an_interface_has_the_known_keys() {
     let mut lab = Lab::new();
