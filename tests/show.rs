@@ -7,7 +7,7 @@ use control::cli::{Form, Verb};
 use serde_json::Value;
 
 use crate::harness::{
-    Hosts, Raw, Router, command,
+    Hosts, Netns, Raw, Router, command,
     craft::Ip4,
     for_everyone, patience,
     router::forwards,
@@ -164,6 +164,35 @@ fn a_trace_tells_the_way_and_why_it_ended() {
     router.ask(&["clear", "trace"]).unwrap();
     let empty = router.show_text(&["trace"]);
     assert!(empty.contains("No packets in trace buffer"), "{empty}");
+}
+
+/// What is wanted and not there is shown, with what is missing: an interface by its device, a route
+/// by its way.
+#[test]
+fn what_is_absent_is_shown() {
+    if skipped("what_is_absent_is_shown", &["ip"]) {
+        return;
+    }
+    let netns = Netns::create("router").unwrap();
+    let yaml = "interfaces:\n  x9: { addresses: [ 10.9.0.1/24 ] }\n\
+                routes: [ { prefix: 16.1.0.0/16, via: 10.9.0.9 } ]\n";
+    let router = Router::start(&netns, yaml);
+    let one = &router.show(&["interface", "x9"])["interfaces"][0];
+    assert_eq!((&one["name"], &one["up"]), (&"x9".into(), &false.into()));
+    let why = one["absent"].as_str().expect("what is missing");
+    assert!(why.contains("there is no network device x9"), "{why}");
+    let text = router.show_text(&["interface"]);
+    assert!(
+        text.contains("x9") && text.contains("absent: there is no"),
+        "{text}"
+    );
+    let warnings = router.show_text(&["warnings"]);
+    for said in [
+        "interface x9: absent: there is no",
+        "route 16.1.0.0/16: waiting: ",
+    ] {
+        assert!(warnings.contains(said), "{said}: {warnings}");
+    }
 }
 
 #[test]

@@ -86,7 +86,8 @@ fn answer(daemon: &mut Daemon, transactions: &mut Transactions, ask: &Ask) -> Re
             json,
         ),
         Verb::ShowInterface => give(
-            &show::interfaces(router, first).map_err(|e| e.to_string())?,
+            &show::interfaces(&daemon.routing.router, first, &daemon.interfaces.absent())
+                .map_err(|e| e.to_string())?,
             json,
         ),
         Verb::ShowBuffers => give(&show::buffers(router), json),
@@ -106,7 +107,7 @@ fn answer(daemon: &mut Daemon, transactions: &mut Transactions, ask: &Ask) -> Re
         Verb::ShowHardware => give(&facts::hardware(daemon, first)?, json),
         Verb::ShowCpu => give(&facts::or_say(control::machine::cpu::Cpu::read())?, json),
         Verb::ShowPci => give(&facts::or_say(control::machine::pci::Bus::read())?, json),
-        Verb::ShowWarnings => give(&daemon.warnings, json),
+        Verb::ShowWarnings => give(&daemon.warnings.and(daemon.waiting()), json),
         Verb::ShowVersion => give(&facts::Version::default(), json),
         Verb::ShowConfig => give(&facts::InForce(&daemon.in_force()), json),
         Verb::TraceAdd => {

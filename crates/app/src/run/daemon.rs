@@ -177,6 +177,13 @@ impl Daemon {
         self.warnings.look(netns, refused, Instant::now());
     }
 
+    /// What waits for a device or a way, a line each.
+    pub fn waiting(&self) -> Vec<String> {
+        let absent = self.interfaces.absent().into_iter();
+        let absent = absent.map(|i| format!("interface {}: absent: {}", i.name, i.why));
+        absent.chain(self.statics.waiting()).collect()
+    }
+
     /// The configuration that is in force.
     pub fn in_force(&self) -> Wanted {
         let slots = self.interfaces.slots.iter();

@@ -58,6 +58,15 @@ impl Statics {
         })
     }
 
+    /// Those that are not in the kernel, or not by all of their next hops, each with what it waits
+    /// for.
+    pub fn waiting(&self) -> impl Iterator<Item = String> {
+        self.wanted.iter().filter_map(|(place, wanted)| {
+            let why = wanted.waits.as_ref()?;
+            Some(format!("route {}: waiting: {why}", place.1))
+        })
+    }
+
     /// Whether there is one for exactly this prefix.
     pub fn has(&self, prefix: Prefix) -> bool {
         let is = |(_, address, _): &Place| Prefix::new(address.address, address.length);

@@ -11,11 +11,10 @@ use tracing::{info, warn};
 /// How often the kernel's settings are looked at: it announces some changes and not others.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// `show warnings`.
-#[derive(Debug, Default, Serialize)]
+/// What was in the way when it was last looked for.
+#[derive(Debug, Default)]
 pub struct Warnings {
     warnings: Vec<String>,
-    #[serde(skip)]
     next: Option<Instant>,
 }
 
@@ -37,9 +36,22 @@ impl Warnings {
         }
         self.warnings = found;
     }
+
+    /// All that is in the way, with what waits now.
+    pub fn and(&self, waiting: Vec<String>) -> Shown {
+        Shown {
+            warnings: [&self.warnings[..], &waiting].concat(),
+        }
+    }
 }
 
-impl fmt::Display for Warnings {
+/// `show warnings`.
+#[derive(Debug, Serialize)]
+pub struct Shown {
+    warnings: Vec<String>,
+}
+
+impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.warnings
             .iter()

@@ -175,7 +175,7 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ShowInterface,
         &["show", "interface"],
-        "interfaces with state, MTU and counters",
+        "interfaces with state, MTU and counters; those whose device is absent, too",
     )
     .with(&[INTERFACE]),
     row(
@@ -209,7 +209,7 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ShowWarnings,
         &["show", "warnings"],
-        "settings of the kernel that send packets another way than expected",
+        "what is in the way: settings of the kernel, devices that are absent, routes that wait",
     ),
     row(
         Verb::ShowIpFib,

@@ -26,16 +26,29 @@ pub struct Interface {
     pub index: u16,
     /// Up and with carrier.
     pub up: bool,
-    /// Largest IP packet in bytes.
-    pub mtu: u16,
-    /// Ethernet address.
-    pub mac: String,
+    /// Largest IP packet in bytes; null while its device is absent.
+    pub mtu: Option<u16>,
+    /// Ethernet address; null while its device is absent.
+    pub mac: Option<String>,
     /// Name of the interface whose packets to and from the host it carries.
     pub host_of: Option<String>,
+    /// Why its device is absent; null if it is there.
+    pub absent: Option<String>,
     /// What it has counted; `tx_errors` are all packets that could not be sent here, also for want
     /// of a port.
     #[serde(flatten, serialize_with = "by_name")]
     pub counts: InterfaceCounts,
+}
+
+/// An interface that is wanted, and whose device is absent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absent {
+    /// Name as configured.
+    pub name: String,
+    /// Our number.
+    pub index: InterfaceId,
+    /// What is missing.
+    pub why: String,
 }
 
 /// The counts that the text has, by their names.
@@ -48,17 +61,26 @@ fn by_name<S: Serializer>(counts: &InterfaceCounts, serializer: S) -> Result<S::
 #[error("unknown interface `{0}`")]
 pub struct NoInterface(pub String);
 
-/// One interface, or all.
+/// One interface, or all; also those that are wanted and `absent`.
 ///
 /// # Errors
 /// [`NoInterface`].
-pub fn interfaces(router: &Router, name: Option<&str>) -> Result<Interfaces, NoInterface> {
+pub fn interfaces(
+    router: &Router,
+    name: Option<&str>,
+    absent: &[Absent],
+) -> Result<Interfaces, NoInterface> {
     let counts = since(router, &router.cleared.interface);
-    let all = router.state.links.interfaces.values();
-    let asked = all.filter(|i| name.is_none_or(|name| name == i.name));
-    let mut found: Vec<Interface> = asked
-        .map(|i| interface(router, i, total(&counts, i.id)))
-        .collect();
+    let known = &router.state.links.interfaces;
+    let is_asked = |its: &str| name.is_none_or(|name| name == its);
+    let there = known.values().filter(|i| is_asked(&i.name));
+    let there = there.map(|i| interface(router, i, total(&counts, i.id)));
+    let is_known = |index| known.values().any(|i| i.id == index);
+    let absent = absent
+        .iter()
+        .filter(|i| is_asked(&i.name) && !is_known(i.index));
+    let absent = absent.map(|i| absent_interface(i, total(&counts, i.index)));
+    let mut found: Vec<Interface> = there.chain(absent).collect();
     if let Some(name) = name
         && found.is_empty()
     {
@@ -84,12 +106,26 @@ fn interface(router: &Router, i: &crate::Interface, counts: InterfaceCounts) -> 
         name: i.name.clone(),
         index: i.id,
         up: i.up,
-        mtu: i.mtu,
-        mac: i.mac.to_string(),
+        mtu: Some(i.mtu),
+        mac: Some(i.mac.to_string()),
         host_of: match i.kind {
             Kind::Host { of } => Some(super::text::name(router, of)),
             Kind::Routed { .. } => None,
         },
+        absent: None,
+        counts,
+    }
+}
+
+fn absent_interface(i: &Absent, counts: InterfaceCounts) -> Interface {
+    Interface {
+        name: i.name.clone(),
+        index: i.index,
+        up: false,
+        mtu: None,
+        mac: None,
+        host_of: None,
+        absent: Some(i.why.clone()),
         counts,
     }
 }
@@ -110,7 +146,7 @@ impl fmt::Display for Interfaces {
             let line = column(&i.name, 32)
                 + &center(&i.index.to_string(), 5)
                 + &center(if i.up { "up" } else { "down" }, 10)
-                + &center(&i.mtu.to_string(), 10);
+                + &center(&i.mtu.map_or("-".into(), |mtu| mtu.to_string()), 10);
             let mut counts = i.counts.texts().filter(|(.., n)| *n > 0);
             match counts.next() {
                 None => writeln!(f, "{}", line.trim_end())?,
@@ -118,6 +154,9 @@ impl fmt::Display for Interfaces {
             }
             for (_, text, n) in counts {
                 writeln!(f, "{:57}{text:<16}{n:>16}", "")?;
+            }
+            if let Some(why) = &i.absent {
+                writeln!(f, "  absent: {why}")?;
             }
         }
         Ok(())

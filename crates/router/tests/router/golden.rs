@@ -138,7 +138,7 @@ fn replay(of: &str, lab: &mut Lab, packets: &[Vec<u8>], then: Change) {
 fn golden() {
     let mut lab = lab();
     replay("", &mut lab, &packets(), neighbor(2, 9));
-    let interfaces = router::show::interfaces(&lab.router, None).unwrap();
+    let interfaces = router::show::interfaces(&lab.router, None, &[]).unwrap();
     compare("interfaces.txt", interfaces.to_string().as_bytes());
     let graph = router::show::graph(&lab.router).to_string();
     compare("graph.txt", graph.as_bytes());

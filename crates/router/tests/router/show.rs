@@ -22,7 +22,7 @@ fn everything(router: &Router) -> Vec<(String, String)> {
     vec![
         both(show::runtime(router)),
         both(show::errors(router, &[("port".into(), ports)])),
-        both(show::interfaces(router, None).unwrap()),
+        both(show::interfaces(router, None, &[]).unwrap()),
         both(show::buffers(router)),
         both(show::memory(router)),
         both(fib(router, Query::Longest(FAR))),
@@ -158,7 +158,7 @@ fn clearing_counts_from_zero() {
     let mut lab = Lab::new();
     lab.receive(1, vec![udp(FAR).frame(), udp(0x7f00_0001).frame()]);
     let shown = |lab: &Lab| {
-        let interfaces = show::interfaces(&lab.router, Some("eth1")).unwrap();
+        let interfaces = show::interfaces(&lab.router, Some("eth1"), &[]).unwrap();
         let counts = interfaces.interfaces[0].counts;
         (counts.rx_packets, counts.rx_bytes, counts.drops)
     };
@@ -171,11 +171,11 @@ fn clearing_counts_from_zero() {
     assert!(show::errors(&lab.router, &[]).errors.is_empty());
     lab.receive(1, [udp(FAR).frame()]);
     assert_eq!(shown(&lab), (1, 60, 0));
-    assert!(show::interfaces(&lab.router, Some("eth9")).is_err());
+    assert!(show::interfaces(&lab.router, Some("eth9"), &[]).is_err());
     // A new interface of an old number begins at 0, the others count on.
     lab.apply(vec![Change::InterfaceDelete(2)]);
     lab.apply(connected(2));
-    let two = show::interfaces(&lab.router, Some("eth2")).unwrap();
+    let two = show::interfaces(&lab.router, Some("eth2"), &[]).unwrap();
     assert_eq!(two.interfaces[0].counts.tx_packets, 0);
     assert_eq!(shown(&lab), (1, 60, 0));
 }
@@ -201,6 +201,40 @@ fn counters_of_ports_count_from_zero() {
     assert_eq!(all, [("connects", 4), ("ring full", 7)]);
 }
 
+/// An interface whose device is absent is listed with the others, and asked for by its name; once
+/// the router knows it again, it is there once.
+#[test]
+fn an_absent_interface_is_shown() {
+    let mut lab = Lab::new();
+    lab.receive(1, vec![udp(FAR).frame(); 2]);
+    let absent = [show::Absent {
+        name: "eth2".into(),
+        index: 2,
+        why: "its device is gone".into(),
+    }];
+    let shown = |lab: &Lab, name| show::interfaces(&lab.router, name, &absent).unwrap();
+    let there = shown(&lab, Some("eth2")).interfaces;
+    assert_eq!((there.len(), &there[0].absent), (1, &None));
+    lab.apply(vec![Change::InterfaceDelete(2)]);
+    let all = shown(&lab, None);
+    let names: Vec<_> = all.interfaces.iter().map(|i| i.name.as_str()).collect();
+    assert_eq!(names, ["eth1", "eth2", "eth3"]);
+    let one = &shown(&lab, Some("eth2")).interfaces[0];
+    assert_eq!((one.up, one.mtu, one.mac.as_ref()), (false, None, None));
+    assert_eq!(one.counts.tx_packets, 2, "it goes on counting");
+    let text = all.to_string();
+    assert!(
+        text.contains("down") && text.contains("absent: its device is gone"),
+        "{text}"
+    );
+    assert!(
+        show::interfaces(&lab.router, Some("eth1"), &absent)
+            .unwrap()
+            .interfaces[0]
+            .up
+    );
+}
+
 #[test]
 fn an_interface_has_the_known_keys() {
     let mut lab = Lab::new();
@@ -210,11 +244,11 @@ fn an_interface_has_the_known_keys() {
     lab.router.workers[0].counters.interfaces[2]
         .tx_errors
         .add(4);
-    let shown = show::interfaces(&lab.router, Some("eth2")).unwrap();
+    let shown = show::interfaces(&lab.router, Some("eth2"), &[]).unwrap();
     let json = serde_json::to_value(&shown).unwrap();
     let expected = serde_json::json!({"interfaces": [{
         "name": "eth2", "index": 2, "up": true, "mtu": 1500, "mac": "02:fe:00:00:00:02",
-        "host_of": null, "rx_packets": 0, "rx_bytes": 0, "tx_packets": 2, "tx_bytes": 120,
+        "host_of": null, "absent": null, "rx_packets": 0, "rx_bytes": 0, "tx_packets": 2, "tx_bytes": 120,
         "drops": 0, "tx_errors": 5,
     }]});
     assert_eq!(json, expected);
@@ -249,7 +283,7 @@ fn another_executor_counts_with_the_workers() {
     node.packets.set(40);
     lab.receive(1, vec![udp(FAR).frame(), broken()]);
 
-    let interfaces = show::interfaces(&lab.router, None).unwrap().interfaces;
+    let interfaces = show::interfaces(&lab.router, None, &[]).unwrap().interfaces;
     let (one, two) = (&interfaces[0], &interfaces[1]);
     assert_eq!((one.counts.rx_packets, two.counts.tx_packets), (42, 31));
     let errors = show::errors(&lab.router, &[]).errors;
@@ -282,7 +316,7 @@ fn another_executor_counts_with_the_workers() {
 
     lab.router.clear(Clear::Interface);
     lab.router.clear(Clear::Errors);
-    let one = &show::interfaces(&lab.router, Some("eth1"))
+    let one = &show::interfaces(&lab.router, Some("eth1"), &[])
         .unwrap()
         .interfaces[0];
     assert_eq!(one.counts.rx_packets, 0);

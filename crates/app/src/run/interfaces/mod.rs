@@ -14,6 +14,7 @@ use control::config::Wanted;
 use control::mirror::LinkNews;
 use ports::OpenError;
 use router::InterfaceId;
+use router::show::Absent;
 
 use super::routing::Routing;
 use super::workers;
@@ -98,6 +99,19 @@ impl Interfaces {
     pub fn link_of(&self, interface: InterfaceId) -> Option<u32> {
         let slot = self.slots.iter().find(|slot| slot.ids.port == interface);
         slot.and_then(|slot| slot.link)
+    }
+
+    /// Those whose device is absent.
+    pub fn absent(&self) -> Vec<Absent> {
+        let absent = self.slots.iter().filter_map(|slot| match &slot.phase {
+            Phase::Waiting(why) => Some(Absent {
+                name: slot.config.name.clone(),
+                index: slot.ids.port,
+                why: why.clone(),
+            }),
+            Phase::Open(_) => None,
+        });
+        absent.collect()
     }
 
     /// What the XDP program did with the packets of an interface; `None` where none is.
