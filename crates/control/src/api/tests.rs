@@ -35,7 +35,7 @@ impl Handler for Echo {
 fn server() -> (tempfile::TempDir, Control, Server) {
     let directory = tempfile::tempdir().expect("a directory");
     let control = Control {
-        socket: directory.path().join("deep/cli.sock"),
+        socket: directory.path().join("cli.sock"),
         group: None,
         show_group: None,
     };
@@ -279,19 +279,22 @@ fn a_client_that_is_sent_away_knows_why() {
     assert_eq!(said.expect_err("refused").to_string(), "too many");
 }
 
+/// A directory that is not there is not made, and a server leaves nothing in one that is.
 #[test]
-fn whoever_waits_for_the_lock_waits_for_the_only_one() {
-    let (_directory, control, first) = server();
-    // The second one has opened the lock and comes to take it when the first is over; the third
-    // starts then.
-    let path = control.socket.with_added_extension("lock");
-    let second = File::options().write(true).open(path).expect("there");
-    drop(first);
-    second.try_lock().expect("it is free");
-    let third = Server::start(&control, Arc::new(Echo));
-    assert!(matches!(third, Err(StartError::Running(_))), "{third:?}");
-    second.unlock().expect("it was held");
-    assert!(Server::start(&control, Arc::new(Echo)).is_ok());
+fn a_server_leaves_nothing_behind() {
+    let (directory, control, server) = server();
+    let left = || fs::read_dir(directory.path()).expect("there").count();
+    assert_eq!(left(), 2, "the socket and its lock");
+    drop(server);
+    assert_eq!(left(), 0);
+    let deep = Control {
+        socket: directory.path().join("deep/er/cli.sock"),
+        ..control
+    };
+    let error = Server::start(&deep, Arc::new(Echo)).expect_err("there is no directory");
+    assert!(matches!(error, StartError::NoDirectory(_)), "{error}");
+    assert!(error.to_string().contains("deep/er"), "{error}");
+    assert_eq!(left(), 0);
 }
 
 /// What a killed listener leaves. A process that another test starts shares the listener until it
@@ -317,6 +320,7 @@ fn only_what_the_dead_have_left_is_removed() {
     assert!(!removed() && control.socket.exists());
     drop(starting);
     assert!(removed() && !control.socket.exists());
+    assert!(!control.socket.with_added_extension("lock").exists());
     fs::write(&control.socket, "precious").expect("written");
     assert!(!removed() && control.socket.exists());
 }
