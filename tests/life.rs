@@ -1,5 +1,7 @@
 //! Life and death: killed at any moment, stopped, started again; devices that come and go.
 
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -8,7 +10,8 @@ use crate::harness::random::Random;
 use crate::harness::router::forwards;
 use crate::harness::topology::{CONFIGURATION, H0, R0, ROUTER};
 use crate::harness::{
-    Directory, Hosts, Netns, PARSHALL, Raw, Router, SetOnDrop, patience, skipped, until,
+    Directory, Hosts, Netns, PARSHALL, Raw, Router, SetOnDrop, Spawn, command, patience, skipped,
+    until,
 };
 
 /// Whether an XDP program is on the router's interfaces.
@@ -240,6 +243,53 @@ fn killed_while_it_moves_devices() {
             router.relaunch(&hosts.router);
         }
     }
+}
+
+/// A stop in good order takes a router's own notes along, a cleanup those of the dead whose
+/// namespaces are gone; a directory that is not there is not made.
+#[test]
+fn notes_go_with_what_they_are_about() {
+    if skipped("notes_go_with_what_they_are_about", &["ip"]) {
+        return;
+    }
+    let netns = Netns::create("notes").unwrap();
+    let inode = std::fs::metadata(netns.path()).unwrap().ino();
+    let note = Path::new(control::netdev::LOCKS).join(format!("{inode}.lock"));
+    let mut router = Router::start(&netns, "interfaces: {}\n");
+    let socket = router.socket();
+    let files = [
+        note.clone(),
+        socket.clone().into(),
+        format!("{socket}.lock").into(),
+    ];
+    assert!(files.iter().all(|file| file.exists()), "{files:?}");
+    assert!(router.process.stop().unwrap().success());
+    assert!(!files.iter().any(|file| file.exists()), "{files:?}");
+    router.relaunch(&netns);
+    router.wait();
+    router.process.kill();
+    assert!(note.exists());
+    drop(netns);
+    let clean = || command::run(&[PARSHALL, "cleanup"]).expect("it cleans up");
+    assert!(until(patience(), || {
+        clean();
+        !note.exists()
+    }));
+
+    let directory = Directory::new();
+    let deep = directory.path().join("deep");
+    let file = router.file().display().to_string();
+    let socket = deep.join("a.sock").display().to_string();
+    let state = directory.path().join("state").display().to_string();
+    let run =
+        Spawn::new(PARSHALL).args(["run", "-c", &file, "--socket", &socket, "--state", &state]);
+    let output = run.output(patience()).expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("there is no directory"),
+        "{said}"
+    );
+    assert!(!deep.exists());
 }
 
 #[test]

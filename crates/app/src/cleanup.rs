@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::{fs, io};
 
-use control::netdev::{self, Devices, Kept};
+use control::netdev::{self, Cleaned, Devices, Kept};
 
 use crate::output;
 
@@ -12,9 +12,10 @@ use crate::output;
 const RUN: &str = "/run/parshall";
 
 /// Removes namespaces, directories and processes of laboratories, puts network devices back, removes
-/// addresses and routes that routers have left, and sockets that nobody listens on. Prints what it did. It does not look for XDP programs:
-/// the kernel takes a program off when the process that holds it ends, so one that is there belongs
-/// to a living process.
+/// addresses and routes that routers have left, notes of namespaces that are gone, and sockets that
+/// nobody listens on. Prints what it did. It does not look for XDP programs: the kernel takes a
+/// program off when the process that holds it ends, so one that is there belongs to a living
+/// process.
 ///
 /// # Errors
 /// Not root; something could not be removed, which does not keep the rest from being removed.
@@ -25,7 +26,7 @@ pub fn run() -> crate::Outcome {
     let mut done = Done::default();
     done.removed.extend(lab::cleanup::leftovers());
     devices(&mut done);
-    marks(&mut done);
+    notes(&mut done);
     sockets(&mut done, Path::new(RUN));
     // It is done, whether anybody reads this or not.
     let _ = output::say(None, &done.text());
@@ -44,6 +45,12 @@ struct Done {
 }
 
 impl Done {
+    fn count(&mut self, removed: usize, what: &str) {
+        if removed > 0 {
+            self.removed.push(format!("{removed} {what}"));
+        }
+    }
+
     fn text(&self) -> String {
         let lines = |word: &str, what: &[String]| -> String {
             what.iter().map(|line| format!("{word} {line}\n")).collect()
@@ -78,11 +85,28 @@ fn devices(done: &mut Done) {
     }
 }
 
-/// Addresses and routes that routers have left which ended suddenly.
-fn marks(done: &mut Done) {
-    match netdev::clean(netdev::LOCKS.as_ref()) {
-        Ok(removed) => done.removed.extend(removed),
+/// Addresses and routes that routers have left which ended suddenly, and the notes of network
+/// namespaces that are gone.
+fn notes(done: &mut Done) {
+    // Where not all can be seen, none is surely gone.
+    let living = kernel::netns::all().ok();
+    match netdev::clean(netdev::LOCKS.as_ref(), living.as_ref()) {
+        Ok(Cleaned { marks, locks }) => {
+            done.removed.extend(marks);
+            done.count(
+                locks,
+                "locks of network namespaces that are gone or have nothing of ours",
+            );
+        }
         Err(e) => done.failed.push(format!("addresses and routes: {e}")),
+    }
+    let Some(living) = living else { return };
+    match netdev::forget_gone(netdev::NOTES.as_ref(), &living) {
+        Ok(devices) => done.count(
+            devices,
+            "notes of devices of network namespaces that are gone",
+        ),
+        Err(e) => done.failed.push(format!("notes of devices: {e}")),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Network namespaces (network_namespaces(7)). Each thread is in one of its own choice.
 #![allow(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirEntry, File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use rustix::mount::{UnmountFlags, unmount};
@@ -100,6 +101,53 @@ pub fn processes(path: &Path) -> io::Result<Vec<i32>> {
         .collect())
 }
 
+/// The inode number of the process namespace that the machine starts with (linux/proc_ns.h).
+const FIRST_PROCESSES: u64 = 0xefff_fffc;
+
+/// All namespaces that threads are in, that have a name, or that a process has open, by inode
+/// number, each with a path to it.
+///
+/// # Errors
+/// Unsupported: not all processes are seen from here; PermissionDenied: we may not look into one.
+/// /proc is not mounted.
+pub fn all() -> io::Result<BTreeMap<u64, PathBuf>> {
+    if fs::metadata("/proc/self/ns/pid")?.ino() != FIRST_PROCESSES {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    let mut found = BTreeMap::new();
+    let list = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+    for process in list("/proc".into()).map(|entry| entry.path()) {
+        // The first one may hide from everybody, and is where the machine began. Others that cannot
+        // be read have ended, or are no processes.
+        let denied = fs::read_link(process.join("ns/net")).err();
+        let denied = denied.filter(|error| error.kind() == io::ErrorKind::PermissionDenied);
+        if let Some(denied) = denied.filter(|_| !process.ends_with("1")) {
+            return Err(denied);
+        }
+        let tasks = list(process.join("task")).map(|task| task.path().join("ns/net"));
+        let open = list(process.join("fd")).map(|file| file.path());
+        for path in tasks.chain(open) {
+            if let Some(inode) = fs::read_link(&path).ok().and_then(|link| number(&link)) {
+                found.entry(inode).or_insert(path);
+            }
+        }
+    }
+    for line in fs::read_to_string("/proc/self/mountinfo")?.lines() {
+        let mut fields = line.split(' ').skip(3);
+        let (root, place) = (fields.next(), fields.next());
+        if let (Some(inode), Some(place)) = (root.and_then(|root| number(root.as_ref())), place) {
+            found.entry(inode).or_insert_with(|| place.into());
+        }
+    }
+    Ok(found)
+}
+
+/// The inode number in what the kernel calls a namespace: `net:[4026531840]`.
+fn number(name: &Path) -> Option<u64> {
+    let number = name.to_str()?.strip_prefix("net:[")?.strip_suffix(']')?;
+    number.parse().ok()
+}
+
 /// Removes a namespace's name, the file `path` that `ip netns add` made. The namespace ends with
 /// the last process in it.
 ///
@@ -148,6 +196,28 @@ mod tests {
         );
         let same = within(None, || Ok(own()));
         assert_eq!(same.expect("no need to enter"), here);
+    }
+
+    #[test]
+    fn all_namespaces_are_seen_while_they_live() {
+        if !rustix::process::geteuid().is_root() {
+            println!("SKIP all_namespaces_are_seen_while_they_live: needs root");
+            return;
+        }
+        let Ok(seen) = all() else {
+            println!("SKIP all_namespaces_are_seen_while_they_live: in a process namespace");
+            return;
+        };
+        assert!(seen.contains_key(&own()));
+        let sees = |inode: u64| all().expect("as before").contains_key(&inode);
+        let other = move || {
+            enter_new().expect("root may");
+            assert!(sees(own()), "a thread is in it");
+            (own(), File::open(OWN).expect("is there"))
+        };
+        let (there, file) = thread::spawn(other).join().expect("no panic");
+        assert!(sees(there), "it is open");
+        assert_eq!(file.metadata().expect("it is open").ino(), there);
     }
 
     #[test]

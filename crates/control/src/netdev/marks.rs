@@ -2,8 +2,10 @@
 //! has left it, or one that is alive has made it.
 //!
 //! Every router holds a lock of its namespace that others may hold too; whoever gets it alone knows
-//! that nobody else's marks are alive.
+//! that nobody else's marks are alive. The last one to stop in good order removes the lock's file; a
+//! process that had opened it before then opens the one that is in its place.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek, Write};
@@ -22,6 +24,7 @@ pub const LOCKS: &str = "/run/parshall/namespaces";
 #[derive(Debug)]
 pub struct Marks {
     lock: File,
+    path: PathBuf,
     /// The namespace; `None`: our own.
     netns: Option<PathBuf>,
 }
@@ -35,10 +38,14 @@ impl Marks {
     pub fn of(netns: Option<&Path>, directory: &Path) -> io::Result<Self> {
         let namespace = inode(netns)?;
         fs::create_dir_all(directory)?;
-        let mut options = File::options();
-        let options = options.read(true).write(true).create(true).truncate(false);
+        let path = directory.join(format!("{namespace}.lock"));
+        Marks::at(path, netns)
+    }
+
+    fn at(path: PathBuf, netns: Option<&Path>) -> io::Result<Self> {
         Ok(Marks {
-            lock: options.open(directory.join(format!("{namespace}.lock")))?,
+            lock: open(&path)?,
+            path,
             netns: netns.map(Path::to_owned),
         })
     }
@@ -48,11 +55,14 @@ impl Marks {
     ///
     /// # Errors
     /// The file system's.
-    pub fn are_of_the_dead(&self) -> io::Result<bool> {
-        match self.lock.try_lock() {
-            Ok(()) => Ok(true),
-            Err(TryLockError::WouldBlock) => Ok(false),
-            Err(TryLockError::Error(error)) => Err(error),
+    pub fn are_of_the_dead(&mut self) -> io::Result<bool> {
+        loop {
+            match self.lock.try_lock() {
+                Ok(()) if self.is_there()? => return Ok(true),
+                Ok(()) => self.lock = open(&self.path)?,
+                Err(TryLockError::WouldBlock) => return Ok(false),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
         }
     }
 
@@ -61,57 +71,98 @@ impl Marks {
     /// # Errors
     /// The file system's.
     pub fn share(&mut self) -> io::Result<()> {
-        let place = self.netns.as_deref().unwrap_or(Path::new(OWN));
-        self.lock.rewind()?;
-        self.lock.write_all(place.as_os_str().as_bytes())?;
-        self.lock.lock_shared()
+        loop {
+            let place = self.netns.as_deref().unwrap_or(Path::new(OWN));
+            self.lock.rewind()?;
+            self.lock.write_all(place.as_os_str().as_bytes())?;
+            self.lock.lock_shared()?;
+            if self.is_there()? {
+                return Ok(());
+            }
+            self.lock = open(&self.path)?;
+        }
     }
 
     /// An orderly end: what is marked is to stay, unless a router that lives has marks, too.
     ///
     /// # Errors
     /// The file system's.
-    pub fn settle(&self) -> io::Result<()> {
+    pub fn settle(&mut self) -> io::Result<()> {
         match self.are_of_the_dead()? {
-            true => self.lock.set_len(0),
+            true => fs::remove_file(&self.path),
             false => Ok(()),
         }
     }
+
+    /// Whether the file that we have open has not been removed.
+    fn is_there(&self) -> io::Result<bool> {
+        Ok(self.lock.metadata()?.nlink() > 0)
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    let options = options.read(true).write(true).create(true).truncate(false);
+    options.open(path)
 }
 
 fn inode(netns: Option<&Path>) -> io::Result<u64> {
     Ok(fs::metadata(netns.unwrap_or(Path::new(OWN)))?.ino())
 }
 
-/// Removes everything with our mark that routers have left which ended suddenly. Returns what was
-/// removed, as text. Namespaces of living routers are left alone, and what is in a namespace that
-/// has no name for us.
+/// What was removed.
+#[derive(Debug, Default)]
+pub struct Cleaned {
+    /// Addresses and routes, as text.
+    pub marks: Vec<String>,
+    /// Locks of namespaces that have ended, or in which there is nothing of ours.
+    pub locks: usize,
+}
+
+/// Removes everything with our mark that routers have left which ended suddenly, and locks that are
+/// of no use any more. Namespaces of living routers are left alone, and what is in a namespace that
+/// has no name for us. `living`: all namespaces, by inode number; `None`: not known.
 ///
 /// # Errors
 /// What the kernel or the file system reports.
-pub fn clean(directory: &Path) -> io::Result<Vec<String>> {
-    let mut removed = Vec::new();
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let text = fs::read(entry.path())?;
+pub fn clean(directory: &Path, living: Option<&BTreeMap<u64, PathBuf>>) -> io::Result<Cleaned> {
+    let mut cleaned = Cleaned::default();
+    for path in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = path.path();
+        let of = path
+            .file_stem()
+            .and_then(|stem| stem.to_str()?.parse().ok());
+        let Some(of) = of else { continue };
+        let text = fs::read(&path)?;
         let place = Path::new(OsStr::from_bytes(&text));
-        let of = entry.path();
-        let of = of.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
-        if text.is_empty() || of != inode(Some(place)).ok() {
+        let leads_there = !text.is_empty() && inode(Some(place)).ok() == Some(of);
+        let is_gone = living.is_some_and(|living| !living.contains_key(&of));
+        if !leads_there && !text.is_empty() && !is_gone {
             continue;
         }
-        let marks = Marks::of(Some(place), directory)?;
+        let mut marks = Marks::at(path, leads_there.then_some(place))?;
         if !marks.are_of_the_dead()? {
             continue;
         }
-        let mut requests = Requests::open_filtering(Some(place))?;
-        for route in requests.own_routes()? {
-            requests.remove_listed(&route)?;
-            let (address, length) = (route.prefix.address(), route.prefix.length());
-            removed.push(format!("route {address}/{length}"));
+        match leads_there {
+            true => cleaned.marks.extend(unmark(place)?),
+            false => cleaned.locks += 1,
         }
-        removed.extend(sweep(&mut requests, &[])?);
-        marks.lock.set_len(0)?;
+        fs::remove_file(&marks.path)?;
     }
+    Ok(cleaned)
+}
+
+/// Removes all routes and addresses with our mark from a namespace. Returns them, as text.
+fn unmark(place: &Path) -> io::Result<Vec<String>> {
+    let mut requests = Requests::open_filtering(Some(place))?;
+    let mut removed = Vec::new();
+    for route in requests.own_routes()? {
+        requests.remove_listed(&route)?;
+        let (address, length) = (route.prefix.address(), route.prefix.length());
+        removed.push(format!("route {address}/{length}"));
+    }
+    removed.extend(sweep(&mut requests, &[])?);
     Ok(removed)
 }
 
@@ -128,4 +179,58 @@ pub fn sweep(requests: &mut Requests, links: &[u32]) -> io::Result<Vec<String>> 
         }
     }
     Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locks(directory: &Path) -> usize {
+        fs::read_dir(directory).expect("there").count()
+    }
+
+    #[test]
+    fn the_last_to_stop_removes_the_lock() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let marks = || Marks::of(None, directory.path()).expect("our own namespace");
+        let (mut first, mut second, mut late) = (marks(), marks(), marks());
+        assert!(first.are_of_the_dead().expect("locked"));
+        first.share().expect("shared");
+        assert!(!second.are_of_the_dead().expect("seen"));
+        second.share().expect("shared");
+        second.settle().expect("the first one lives");
+        drop(second);
+        assert_eq!(locks(directory.path()), 1);
+        first.settle().expect("the last one");
+        assert_eq!(locks(directory.path()), 0);
+        drop(first);
+        // Whoever has opened the old file holds the new one.
+        assert!(late.are_of_the_dead().expect("locked"));
+        late.share().expect("shared");
+        assert!(!marks().are_of_the_dead().expect("seen"));
+    }
+
+    #[test]
+    fn locks_of_no_use_go_and_others_stay() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let put = |number: u64, text: &str| {
+            let path = directory.path().join(format!("{number}.lock"));
+            fs::write(&path, text).expect("there is room");
+            open(&path).expect("there")
+        };
+        // A namespace that has ended, one without marks, one without a name, and a router's.
+        put(1, "/run/netns/gone");
+        put(2, "");
+        put(3, OWN);
+        put(4, OWN).lock_shared().expect("nobody has it");
+        let router = put(5, "/run/netns/gone");
+        router.lock_shared().expect("nobody has it");
+        let living = BTreeMap::from([2, 3].map(|inode| (inode, PathBuf::new())));
+        let clean = |living| clean(directory.path(), living).expect("cleaned");
+        assert_eq!(clean(None).locks, 1, "the one without marks");
+        assert_eq!(clean(Some(&living)).locks, 2);
+        assert!(clean(Some(&living)).marks.is_empty());
+        let left = [1, 2, 3, 4, 5].map(|n| directory.path().join(format!("{n}.lock")).exists());
+        assert_eq!(left, [false, false, true, false, true]);
+    }
 }

@@ -32,8 +32,8 @@ use crate::netlink::Requests;
 use note::{Home, Identity, Note, Notes, Settings};
 
 pub use configure::{configure, give_addresses, take_addresses, takes_ip6};
-pub use marks::{LOCKS, Marks, clean, sweep};
-pub use note::{NOTES, Record};
+pub use marks::{Cleaned, LOCKS, Marks, clean, sweep};
+pub use note::{NOTES, Record, forget_gone};
 pub use settings::Kept;
 pub use vlan::VLAN_PARSE;
 

@@ -7,6 +7,7 @@
 //! that is locked already; whoever has locked a note then checks that it is still the one in its
 //! place.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -176,11 +177,7 @@ pub(super) struct Notes {
 impl Notes {
     /// All that can be read, whoever holds them. Those of namespaces that are gone are removed.
     pub fn read(&self) -> Vec<Record> {
-        let entries = fs::read_dir(&self.directory).into_iter().flatten();
-        let paths = entries.flatten().map(|entry| entry.path());
-        paths
-            .filter(|path| path.extension().is_some_and(|e| e == "json"))
-            .filter_map(|path| read(&path))
+        records(&self.directory)
             .filter(|record| match record.home.is_gone(&self.home) {
                 true => {
                     self.drop_gone(record);
@@ -241,6 +238,49 @@ impl Notes {
         let name = format!("{}{place}{}.json", record.home.inode, record.original);
         self.directory.join(name)
     }
+}
+
+/// Removes the notes of devices whose home namespace is none of the `living`, by inode number with
+/// a path to each, unless a router holds them. Returns how many.
+///
+/// # Errors
+/// The file system refuses.
+pub fn forget_gone(directory: &Path, living: &BTreeMap<u64, PathBuf>) -> io::Result<usize> {
+    let mut forgotten = 0;
+    for record in records(directory) {
+        let is_gone = |home: &Home| {
+            let same = living.get(&home.inode);
+            same.is_none_or(|path| home.is_gone(&Home::of(Some(path))))
+        };
+        let notes = Notes {
+            directory: directory.to_owned(),
+            home: record.home.clone(),
+        };
+        let taken = match is_gone(&record.home) {
+            true => notes.take(record),
+            false => continue,
+        };
+        match taken {
+            // By now another may be in its place.
+            Ok(Some(note)) if is_gone(&note.record.home) => {
+                note.forget()?;
+                forgotten += 1;
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(forgotten)
+}
+
+/// All notes of a directory that can be read.
+fn records(directory: &Path) -> impl Iterator<Item = Record> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    let paths = entries.flatten().map(|entry| entry.path());
+    paths
+        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+        .filter_map(|path| read(&path))
 }
 
 /// A note that this process holds.
@@ -378,6 +418,42 @@ mod tests {
             }],
             vlan_parse: Vec::new(),
         }
+    }
+
+    #[test]
+    fn notes_of_namespaces_that_are_gone_go() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let write = |inode: u64| {
+            let home = Home {
+                inode,
+                cookie: None,
+                boot: None,
+            };
+            let notes = Notes {
+                directory: directory.path().to_owned(),
+                home: home.clone(),
+            };
+            let record = Record {
+                home,
+                ..record(None, None)
+            };
+            notes.write(record).expect("there is room")
+        };
+        let own = Home::of(None).inode;
+        drop([1, 2, own].map(write));
+        let held = write(3);
+        let living = BTreeMap::from([(own, PathBuf::from(OWN))]);
+        let forget = || forget_gone(directory.path(), &living).expect("it can be seen");
+        assert_eq!(forget(), 2);
+        let mut left: Vec<u64> = records(directory.path()).map(|r| r.home.inode).collect();
+        left.sort_unstable();
+        assert_eq!(
+            left,
+            [3, own],
+            "a router holds one, the other's namespace lives"
+        );
+        drop(held);
+        assert_eq!((forget(), forget()), (1, 0));
     }
 
     fn named(name: &str, mac: Option<Mac>) -> Link {
