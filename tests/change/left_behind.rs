@@ -117,6 +117,39 @@ fn a_sudden_end_withdraws_nothing_that_the_next_start_wants() {
     drop((router, monitor, netns, alone));
 }
 
+/// What is taken out of the file after a stop in good order goes, as it would have before: the device
+/// has its own MTU and Ethernet address again.
+#[test]
+fn settings_go_from_the_device_after_a_stop_in_good_order() {
+    const NAME: &str = "settings_go_from_the_device_after_a_stop";
+    if skipped(NAME, &["ip"]) {
+        return;
+    }
+    let (alone, netns) = alone_with_spare_links();
+    let with =
+        |more: &str| format!("interfaces: {{ x0: {{ {more}addresses: [ 10.9.0.1/24 ] }} }}\n");
+    let set = with("mtu: 1400, mac: 02:00:00:00:00:07, ");
+    let mut router = Router::start(&netns, &with(""));
+    let own = state(&netns);
+    becomes(&router, &set);
+    let given = state(&netns);
+    assert_ne!(given, own);
+    for _ in 0..2 {
+        router.process.stop().expect("it stops");
+        assert_eq!(state(&netns), given);
+        start_again(&mut router, &netns, &set);
+        assert_eq!(state(&netns), given);
+    }
+    becomes(&router, &with(""));
+    assert_eq!(state(&netns), own);
+    // And of one that starts without them.
+    becomes(&router, &set);
+    router.process.stop().expect("it stops");
+    start_again(&mut router, &netns, &with(""));
+    assert_eq!(state(&netns), own);
+    drop((router, netns, alone));
+}
+
 /// A router that ends at any step of a change, or before anybody has confirmed it, leaves devices
 /// that are partly as the old configuration says and partly as the new one does. The next start
 /// brings up the old one, and other devices are as they were before any router came.

@@ -400,6 +400,89 @@ fn what_a_dead_router_has_set_is_put_back() {
     assert!(home.ip("link show dev ether0").contains("mtu 1350"));
 }
 
+/// A stop in good order leaves a device with what it was given; what it was like before is known to
+/// the next start all the same.
+#[test]
+fn what_a_device_was_like_outlasts_a_stop_in_good_order() {
+    let test = "what_a_device_was_like_outlasts_a_stop_in_good_order";
+    let Some(home) = home(test) else { return };
+    let directory = tempfile::tempdir().expect("a directory");
+    let devices = || Devices::new(Some(&home.path()), None, directory.path());
+    let shown = || home.ip("link show dev ether0");
+    let run = |yaml: &str| {
+        let (mut devices, wanted) = (devices(), interface(yaml));
+        devices.put_back_unwanted(std::slice::from_ref(&wanted));
+        let link = devices.prepare(&wanted).expect("prepared");
+        let mut requests = Requests::open(Some(&home.path())).expect("a socket");
+        configure(&mut requests, &link, &wanted).expect("configured");
+        let link = requests.link_named(&link.name).expect("there");
+        (devices, link)
+    };
+    let (own, given) = (
+        ["mtu 1400", "02:00:00:00:00:10"],
+        ["mtu 1300", "02:00:00:00:00:77"],
+    );
+    let settings = "mtu: 1300, mac: 02:00:00:00:00:77";
+    for names in [
+        ["", ""],
+        ["lcp: e0, ", "lcp: e0, "],
+        ["lcp: e0, ", ""],
+        ["", "lcp: e0, "],
+    ] {
+        let yaml = names.map(|name| format!("ether0: {{ {name}{settings} }}"));
+        restored(run(&yaml[0]).0);
+        shows(&shown(), &given);
+        // It is no leftover.
+        let mut cleanup = devices();
+        assert!(cleanup.take_over().is_empty() && cleanup.restore(Kept::Nothing).is_empty());
+        shows(&shown(), &given);
+        // A start that cannot be does not lose it.
+        devices()
+            .prepare(&interface(&format!(
+                "ether0: {{ lcp: ether1, {settings} }}"
+            )))
+            .expect_err("that name is taken");
+        for end in [restored as fn(Devices), drop] {
+            let (next, link) = run(&yaml[1]);
+            let before = next.before(&link);
+            assert_eq!(
+                (before.mtu, before.mac),
+                (1400, Some(Mac([2, 0, 0, 0, 0, 0x10])))
+            );
+            end(next);
+        }
+        // One that wants the device, and none of the settings.
+        let (next, link) = run("ether0: {}");
+        assert_eq!(
+            (link.mtu, link.mac),
+            (1400, Some(Mac([2, 0, 0, 0, 0, 0x10])))
+        );
+        restored(next);
+        shows(&shown(), &own);
+        assert!(is_empty(&directory), "{names:?}");
+    }
+    let stop = || restored(run(&format!("ether0: {{ {settings} }}")).0);
+    // One that does not want the device, which stays up.
+    stop();
+    for (record, done) in devices().put_back_unwanted(&[]) {
+        done.unwrap_or_else(|error| panic!("{record:?}: {error}"));
+    }
+    shows(&shown(), &own);
+    shows(&shown(), &[",UP"]);
+    assert!(is_empty(&directory));
+    // What somebody else has set since stays.
+    stop();
+    home.ip("link set ether0 mtu 1350 down");
+    devices().put_back_unwanted(&[]);
+    shows(&shown(), &["mtu 1350", own[1], "state DOWN"]);
+    // A device that is gone is forgotten.
+    stop();
+    home.ip("link del ether0");
+    assert!(devices().take_over().is_empty());
+    devices().put_back_unwanted(&[]);
+    assert!(is_empty(&directory));
+}
+
 /// Two in one namespace, as with two configurations: each looks after its own, and what a dead one
 /// left is for anyone.
 #[test]
@@ -527,13 +610,13 @@ fn vlan_tags_stay_in_frames_while_the_router_has_a_device() {
         assert_eq!(vlan_parse(there, name), [false, false], "{yaml}");
         let mut cleanup = Devices::new(Some(&home.path()), None, directory.path());
         assert!(cleanup.take_over().is_empty());
-        restored(cleanup);
+        put_back(cleanup, Kept::Nothing);
         assert_eq!(vlan_parse(&home, "ether0"), [true, true], "{yaml}");
         readied(&mut devices(), &wanted);
         let mut next = devices();
         readied(&mut next, &wanted);
         assert_eq!(vlan_parse(there, name), [false, false], "{yaml}");
-        restored(next);
+        put_back(next, Kept::Nothing);
         assert_eq!(vlan_parse(&home, "ether0"), [true, true], "{yaml}");
         assert!(is_empty(&directory));
     }

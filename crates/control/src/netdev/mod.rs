@@ -7,8 +7,9 @@
 //! became of the process.
 //!
 //! At an orderly stop, a device that stays in its namespace gets its name back and keeps its
-//! settings, as if `ip` had made them: the kernel goes on forwarding with them. One that was moved
-//! comes back as it was; so does any that is given up, and any that a dead router has left and
+//! settings, as if `ip` had made them: the kernel goes on forwarding with them. A note of its own
+//! Ethernet address and MTU stays, which the next start goes on from or puts back. A device that was
+//! moved comes back as it was; so does any that is given up, and any that a dead router has left and
 //! nobody wants. All take VLAN tags out of their frames again if they did before.
 
 mod configure;
@@ -62,11 +63,13 @@ impl Devices {
         }
     }
 
-    /// Takes over what dead routers of this home have changed. Returns what could not be taken
-    /// over, and why: living routers hold theirs.
+    /// Takes over what dead routers of this home have changed, but for what is to stay after a stop
+    /// in good order. Returns what could not be taken over, and why: living routers hold theirs.
     pub fn take_over(&mut self) -> Vec<(Record, io::Error)> {
         let mut kept = Vec::new();
-        for record in self.notes.read() {
+        let mut records = self.notes.read();
+        records.retain(|record| !self.is_settled(record));
+        for record in records {
             match self.notes.take(record.clone()) {
                 Ok(note) => self.held.extend(note),
                 Err(error) => kept.push((record, error)),
@@ -84,7 +87,7 @@ impl Devices {
             let link = self.prepared(record);
             let stays = |wanted: &Interface| {
                 is_for(record, link.as_ref(), &wanted.port.kind)
-                    && record.name == *name_of(wanted, &record.original)
+                    && (record.settled || record.name == *name_of(wanted, &record.original))
             };
             record.netns == self.netns && !wanted.iter().any(stays)
         });
@@ -110,11 +113,18 @@ impl Devices {
         let (from, link) = self.find(&wanted.port.kind)?;
         let name = name_of(wanted, &link.name);
         self.clear(&link.name)?;
+        let settled = self.settled(&from, &link)?;
+        let before = settled.as_ref().map(|note| note.record.clone());
         let mut there = self.open(from.as_deref())?;
         let addresses = there.addresses(link.index)?;
-        let note = self
-            .notes
-            .write(self.record(from, &link, addresses, wanted))?;
+        let mut record = self.record(from, &link, addresses, wanted);
+        let note = match settled {
+            Some(note) => {
+                record.inherit(&note.record, &link);
+                note.renew(&self.notes, record.clone())?
+            }
+            None => self.notes.write(record.clone())?,
+        };
         let done = match (note.record.is_moved(), &self.netns) {
             (true, Some(netns)) => {
                 File::open(netns).and_then(|netns| there.move_to(link.index, &netns, name))
@@ -123,11 +133,15 @@ impl Devices {
             _ => there.rename(link.index, name),
         };
         if let Err(error) = done {
-            note.forget()?;
+            match before {
+                Some(before) => drop(note.renew(&self.notes, before)?),
+                None => note.forget()?,
+            }
             let what = format!("cannot make {} into {name}: {error}", link.name);
             return Err(io::Error::new(error.kind(), what));
         }
         let held = self.hold(note, name);
+        let held = held.and_then(|link| self.unset(&record, link, wanted));
         if held.is_err() {
             self.release(name)?;
         }
@@ -155,6 +169,7 @@ impl Devices {
             addresses,
             given: vec![Settings::of(wanted)],
             vlan_parse: Vec::new(),
+            settled: false,
         }
     }
 
@@ -187,6 +202,8 @@ impl Devices {
             let same = record.name == *name && record.netns == self.netns;
             match link {
                 _ if !is_it => {}
+                // It has its name and place again.
+                Some(_) if record.settled => {}
                 Some(link) if same && is_done(&link) => {
                     let Some(mut note) = self.take(record)? else {
                         continue;
@@ -224,10 +241,27 @@ impl Devices {
         }
     }
 
+    /// What a router that has stopped in good order says of a device in the namespace `place`.
+    fn settled(&self, place: &Option<PathBuf>, link: &Link) -> io::Result<Option<Note>> {
+        let mut records = self.records().into_iter();
+        let is_it =
+            |record: &Record| record.settled && record.netns == *place && record.is_about(link);
+        records
+            .find(is_it)
+            .map_or(Ok(None), |record| self.notes.take(record))
+    }
+
+    /// Whether a router that has stopped in good order has left a device that is still there as it
+    /// is.
+    fn is_settled(&self, record: &Record) -> bool {
+        record.settled && self.prepared(record).is_some()
+    }
+
     /// Puts back what was done to a device of this name before.
     fn clear(&mut self, original: &str) -> io::Result<()> {
         for record in self.records() {
             if record.original == original
+                && !self.is_settled(&record)
                 && let Some(note) = self.take(record)?
             {
                 self.undo(note, Kept::Nothing)?;
@@ -291,10 +325,16 @@ impl Devices {
         .collect()
     }
 
-    /// Puts back what a note says, and forgets it. What cannot be put back stays written down.
+    /// Puts back what a note says, and forgets it but for what is kept. What cannot be put back stays
+    /// written down.
     fn undo(&self, note: Note, kept: Kept) -> io::Result<()> {
         self.put_back(&note.record, kept)?;
-        note.forget()
+        let stays = kept == Kept::Settings && !note.record.is_moved();
+        let link = stays.then(|| self.prepared(&note.record)).flatten();
+        match link.and_then(|link| note.record.settled(&link)) {
+            Some(settled) => note.renew(&self.notes, settled).map(drop),
+            None => note.forget(),
+        }
     }
 
     fn put_back(&self, record: &Record, kept: Kept) -> io::Result<()> {

@@ -96,6 +96,9 @@ pub struct Record {
     /// The features that took VLAN tags out of its frames and were switched off.
     #[serde(default)]
     pub vlan_parse: Vec<String>,
+    /// Its router has stopped in good order, and it keeps what it was given.
+    #[serde(default)]
+    pub(super) settled: bool,
 }
 
 /// Settings that a router gives a device; `None`: it keeps its own.
@@ -302,6 +305,20 @@ impl Note {
         Ok(())
     }
 
+    /// Writes it anew for a device that has another name or place by now.
+    ///
+    /// # Errors
+    /// As [`Notes::write`]; the old one then stays.
+    pub fn renew(mut self, notes: &Notes, record: Record) -> io::Result<Note> {
+        if notes.path(&record) == self.path {
+            self.replace(record)?;
+            return Ok(self);
+        }
+        let fresh = notes.write(record)?;
+        self.forget()?;
+        Ok(fresh)
+    }
+
     /// Removes it: the device is as it was, or gone.
     ///
     /// # Errors
@@ -417,6 +434,7 @@ mod tests {
                 mtu: None,
             }],
             vlan_parse: Vec::new(),
+            settled: false,
         }
     }
 

@@ -44,6 +44,41 @@ impl Record {
         record.give(Settings::of(wanted));
         record
     }
+
+    /// What to keep of it when the router stops in good order and its device stays as it is;
+    /// `None`: nothing, the device has its own settings.
+    pub(super) fn settled(&self, link: &Link) -> Option<Record> {
+        let given = Settings {
+            mac: link.mac.filter(|_| self.gave_mac(link)),
+            mtu: Some(link.mtu).filter(|_| self.gave_mtu(link)),
+        };
+        let own = (self.identity.mac, self.mtu);
+        let is_other =
+            given.mac.is_some() && link.mac != own.0 || given.mtu.is_some() && link.mtu != own.1;
+        is_other.then(|| Record {
+            original: link.name.clone(),
+            name: link.name.clone(),
+            given: vec![given],
+            vlan_parse: Vec::new(),
+            settled: true,
+            ..self.clone()
+        })
+    }
+
+    /// Takes over, into the record of a device as it is now, what it was like before a router that
+    /// has stopped in good order.
+    pub(super) fn inherit(&mut self, settled: &Record, link: &Link) {
+        if settled.gave_mac(link) {
+            self.identity.mac = settled.identity.mac;
+        }
+        if settled.gave_mtu(link) {
+            self.mtu = settled.mtu;
+        }
+        settled
+            .given
+            .iter()
+            .for_each(|given| self.give(given.clone()));
+    }
 }
 
 impl Devices {
@@ -109,11 +144,11 @@ impl Devices {
 }
 
 /// Gives a device its Ethernet address, MTU and state back. What somebody else has given it since
-/// stays.
+/// stays, and so does its state once its router has stopped in good order.
 pub(super) fn put_back(there: &mut Requests, link: &Link, record: &Record) -> io::Result<()> {
     put_mac_back(there, link, record)?;
     put_mtu_back(there, link, record)?;
-    match link.admin_up == record.up {
+    match record.settled || link.admin_up == record.up {
         true => Ok(()),
         false => there.set_up(link.index, record.up),
     }
