@@ -26,6 +26,7 @@ pub(super) fn check(c: &mut Checker<'_>) {
         carried(c, entry);
         for (index, address) in entry.addresses.iter().enumerate() {
             spelled(c, entry, index, address);
+            of_a_device(c, entry, index, address);
             // Each link has the link-local network for itself.
             let alone = address.is_link_local().then_some(&entry.name);
             let group = groups
@@ -89,6 +90,32 @@ fn spelled(c: &mut Checker<'_>, entry: &Entry<'_>, index: usize, address: &Addre
     let (word, name) = (entry.word(), &entry.name);
     let message = format!("{word} {name} IP address {text} is not canonical, use {address}");
     c.warning(&path, message, "it is read as that");
+}
+
+/// What Linux gives no device, or what no host can reach there.
+fn of_a_device(c: &mut Checker<'_>, entry: &Entry<'_>, index: usize, address: &Address) {
+    let (word, name, host) = (entry.word(), &entry.name, address.address);
+    let what = match host {
+        host if host.is_unspecified() => "the unspecified address",
+        host if host.is_multicast() => "a multicast address",
+        host if host.is_loopback() => "a loopback address",
+        IpAddr::V4(v4) if v4.is_broadcast() => "the broadcast address",
+        _ => return named_twice(c, entry, index, address),
+    };
+    let message = format!("{word} {name} IP address {address} is {what}");
+    let path = place(entry, index);
+    match host.is_ipv6() || host.is_unspecified() {
+        true => c.error(&path, message, "Linux gives it to no device: write another"),
+        false => c.warning(&path, message, "no other host can reach it"),
+    }
+}
+
+fn named_twice(c: &mut Checker<'_>, entry: &Entry<'_>, index: usize, address: &Address) {
+    if entry.addresses[..index].contains(address) {
+        let (word, name) = (entry.word(), &entry.name);
+        let message = format!("{word} {name} IP address {address} is named twice");
+        c.warning(&place(entry, index), message, "it has it once");
+    }
 }
 
 /// Each address that cannot be beside another, with one that it cannot be beside.

@@ -10,6 +10,10 @@ use crate::config::yaml::Step;
 
 use super::{Checker, counts, cross_connects, field, sub_interfaces, to, unnumbered, whole};
 
+/// Names that no device gets: the kernel's own loopback, and what stands for every device among its
+/// settings.
+const RESERVED: [&str; 3] = ["lo", "all", "default"];
+
 pub(super) fn check(c: &mut Checker<'_>) {
     let entries = c.view.entries.clone();
     let lcps = counts(entries.iter().filter_map(|entry| entry.lcp));
@@ -33,6 +37,14 @@ pub(super) fn check(c: &mut Checker<'_>) {
         if let Some(lcp) = entry.lcp.filter(|lcp| lcps[lcp] > 1) {
             let message = format!("{word} {name} does not have a unique LCP name {lcp}");
             c.error(&field(entry, "lcp"), message, "give each interface its own");
+        }
+        if let Some(lcp) = entry.lcp.filter(|lcp| RESERVED.contains(lcp)) {
+            let message = format!("{word} {name} cannot have LCP name {lcp}");
+            c.error(
+                &field(entry, "lcp"),
+                message,
+                "Linux keeps that name for itself",
+            );
         }
         let of_another = |lcp: &&str| devices.get(*lcp).is_some_and(|other| other != name);
         if let Some(lcp) = entry.lcp.filter(of_another) {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use router::change::Kind;
 
 use crate::config::forms;
-use crate::config::model::PortKind;
+use crate::config::model::{PortKind, Role};
 
 use super::{Checker, to};
 
@@ -56,6 +56,7 @@ pub(super) fn check(c: &mut Checker<'_>) {
         }
     }
     host_names(c);
+    memifs(c);
     workers(c);
     if config
         .netns
@@ -84,6 +85,26 @@ fn host_names(c: &mut Checker<'_>) {
             };
             let message = format!("interface {host} has the name of the host's end of {name}");
             c.error(&to![section, &host], message, "give it another");
+        }
+    }
+}
+
+/// At each end of a socket, a number is one interface. Both ends may be ours.
+fn memifs(c: &mut Checker<'_>) {
+    let mut ends: HashMap<_, &str> = HashMap::new();
+    let config = c.config;
+    for (name, port) in &config.ports {
+        for kind in port.kinds() {
+            let PortKind::Memif(memif) = kind else {
+                continue;
+            };
+            let (socket, id) = (memif.socket.display().to_string(), memif.id);
+            let role = memif.role == Role::Server;
+            if let Some(other) = ends.insert((memif.socket, id, role), name) {
+                let message = format!("port {name} is memif {id} of {socket}, as {other} is");
+                let path = to!["ports", name, "memif"];
+                c.error(&path, message, "give it another id or socket");
+            }
         }
     }
 }

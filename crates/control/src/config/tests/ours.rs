@@ -2,6 +2,16 @@
 
 use super::*;
 
+/// One number on one socket is two interfaces only where each is an end.
+#[test]
+fn memifs_on_one_socket() {
+    assert_valid(&[
+        "ports: { p: { memif: { socket: /s, id: 1 } }, q: { memif: { socket: /s, id: 2 } } }",
+        "ports: { p: { memif: { socket: /s } }, q: { memif: { socket: /t } } }",
+        "ports: { p: { memif: { socket: /s, role: server } }, q: { memif: { socket: /s, role: client } } }",
+    ]);
+}
+
 #[test]
 fn routes() {
     let lan = "interfaces: { lan: { addresses: [ 192.0.2.1/24 ] }, sw: { l2xc: lan2 }, lan2: {}, red0: { vrf: red, addresses: [ 192.0.2.1/24 ] } }\n\
@@ -172,6 +182,10 @@ fn ports_and_workers() {
         (
             "ports: { p: { memif: { id: 1 } } }",
             &["ports.p.memif.socket: Required field missing"],
+        ),
+        (
+            "ports: { p: { memif: { socket: /s, id: 1 } }, q: { memif: { socket: /s, id: 1, ring-size: 64 } } }",
+            &["port q is memif 1 of /s, as p is"],
         ),
         (
             "ports: { p: { memif: { socket: /s, ring-size: 100 } } }",

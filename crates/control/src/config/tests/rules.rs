@@ -32,6 +32,11 @@ fn ip6_needs_links_of_1280_bytes() {
 
 #[test]
 fn interfaces() {
+    for name in ["lo", "all", "default"] {
+        let text = format!("interfaces: {{ e0: {{ lcp: {name} }} }}");
+        let wanted = format!("interface e0 cannot have LCP name {name}");
+        assert_errors(&[(&text, &[&wanted])]);
+    }
     assert_errors(&[
         (
             "interfaces: { BondEthernet7: { mtu: 1500 } }",
@@ -341,9 +346,9 @@ fn addresses() {
             ],
         ),
         (
-            "interfaces: { a: { addresses: [ \"::/0\" ] }, b: { addresses: [ 2001:db8::1/64 ] } }",
+            "interfaces: { a: { addresses: [ 3fff::1/0 ] }, b: { addresses: [ 2001:db8::1/64 ] } }",
             &[
-                "interface a IP address ::/0 conflicts with another",
+                "interface a IP address 3fff::1/0 conflicts with another",
                 "interface b IP address 2001:db8::1/64 conflicts with another",
             ],
         ),
@@ -354,12 +359,48 @@ fn addresses() {
     ]);
     assert_valid(&[
         "interfaces: { a: { addresses: [ 10.0.0.1/24, 10.0.0.2/24, 10.0.0.1/24 ] } }",
-        "interfaces: { a: { addresses: [ 0.0.0.0/0 ] }, b: { addresses: [ 2001:db8::1/64 ] } }",
+        "interfaces: { a: { addresses: [ 10.0.0.1/0 ] }, b: { addresses: [ 2001:db8::1/64 ] } }",
         "interfaces: { a: { addresses: [ fe80::1/64 ] }, b: { addresses: [ fe80::1/64 ] } }",
         "interfaces: { a: { addresses: [ 10.0.0.1/24 ] }, b: { addresses: [ 10.0.1.1/24 ] } }",
         // Each VRF has networks of its own.
         "interfaces: { a: { addresses: [ 10.0.0.1/24 ] }, b: { addresses: [ 10.0.0.1/24 ], vrf: red } }\nvrfs: { red: { table: 9 } }",
     ]);
+}
+
+/// What Linux gives no device is an error. What it gives, though it is of no use, is not.
+#[test]
+fn addresses_are_those_of_a_device() {
+    let one = |address: &str| format!("interfaces: {{ a: {{ addresses: [ '{address}' ] }} }}");
+    for (address, what) in [
+        ("0.0.0.0/0", "the unspecified address"),
+        ("0.0.0.0/8", "the unspecified address"),
+        ("::/0", "the unspecified address"),
+        ("::/64", "the unspecified address"),
+        ("::1/128", "a loopback address"),
+        ("ff02::5/64", "a multicast address"),
+        ("ff00::/8", "a multicast address"),
+    ] {
+        let wanted = format!("interface a IP address {address} is {what}");
+        assert_errors(&[(&one(address), &[&wanted])]);
+    }
+    for (address, what) in [
+        ("127.0.0.1/8", "a loopback address"),
+        ("224.0.0.1/4", "a multicast address"),
+        ("255.255.255.255/32", "the broadcast address"),
+    ] {
+        assert_valid(&[&one(address)]);
+        let wanted = format!("interface a IP address {address} is {what}");
+        assert_eq!(said(&one(address), Severity::Warning), [wanted]);
+    }
+    for address in ["0.1.2.3/8", "240.0.0.1/4", "2001:db8::/64", "10.0.0.0/8"] {
+        assert_valid(&[&one(address)]);
+        assert_eq!(said(&one(address), Severity::Warning), [""; 0], "{address}");
+    }
+    let twice = "interfaces: { a: { addresses: [ 10.0.0.1/24, 10.0.0.2/24, 10.0.0.1/24 ] } }";
+    assert_eq!(
+        said(twice, Severity::Warning),
+        ["interface a IP address 10.0.0.1/24 is named twice"]
+    );
 }
 
 #[test]
