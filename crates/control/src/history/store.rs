@@ -130,10 +130,10 @@ impl Store {
         applied.filter(move |entry| entry.state == State::Applied && entry.number < number)
     }
 
-    /// The one that a rollback from the current one goes to. A rollback stands where the one that it
-    /// went back to stood: so each goes one further.
-    pub fn back(&self) -> Option<u32> {
-        let mut place = self.current()?.number;
+    /// The one that a rollback from this one goes to. A rollback stands where the one that it went
+    /// back to stood: so each goes one further.
+    pub fn back(&self, from: u32) -> Option<u32> {
+        let mut place = from;
         while let Some(earlier) = self.entry(place).and_then(|entry| entry.restores) {
             place = earlier;
         }

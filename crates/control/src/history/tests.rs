@@ -508,6 +508,33 @@ fn what_the_machine_refuses_by_now_is_passed_over() {
     assert!(!router.history().to_string().contains("unusable"));
 }
 
+/// Back is from what is in force, not from what the start could not use.
+#[test]
+fn the_way_back_begins_at_what_is_in_force() {
+    let place = Place::new(A);
+    let (mut router, mut model, _) = place.start();
+    for text in [B, C] {
+        router
+            .apply(&mut model, proposal(text, None))
+            .expect("done");
+    }
+    let last = place.try_to_start().expect("there is the last one");
+    let second = last.others.next("no memory").expect("there is another");
+    let (mut router, mut model, _) = place.up(second);
+    assert_eq!(*router.running(), config(B));
+    // What is taken back leaves the same in force.
+    router
+        .apply(&mut model, proposal(C, Some(60)))
+        .expect("done");
+    let back = router.rollback(&mut model, None, None, None).expect("done");
+    assert_eq!(back.number, Some(2));
+    router.rollback(&mut model, None, None, None).expect("done");
+    assert_eq!(*router.running(), config(A));
+    router
+        .rollback(&mut model, None, None, None)
+        .expect_err("there is nothing before the first");
+}
+
 /// A file that is not used is one, until something else is in force for good, whoever asked for it.
 #[test]
 fn why_the_file_is_not_used_is_said_until_something_is_applied() {

@@ -306,7 +306,7 @@ impl Transactions {
         }
         let number = match number {
             Some(number) => self.store.entry(number).map(|entry| entry.number),
-            None => self.store.back(),
+            None => self.in_force().and_then(|now| self.store.back(now)),
         };
         let number =
             number.ok_or("there is no such configuration; `parshall history` lists them")?;
@@ -342,7 +342,7 @@ impl Transactions {
         let _ = self.store.settle(State::Reverted);
         Ok(Outcome {
             plan,
-            number: self.store.current().map(|entry| entry.number),
+            number: self.in_force(),
             confirm: None,
         })
     }
@@ -375,6 +375,14 @@ impl Transactions {
             ..Proposal::default()
         };
         self.apply(target, proposal)
+    }
+
+    /// The number of the configuration in force. A start that could not use the newest has brought up
+    /// an older one.
+    fn in_force(&self) -> Option<u32> {
+        let mut applied = self.store.applied_before(u32::MAX);
+        let used = applied.find(|entry| self.unusable(entry.number).is_none());
+        used.map(|entry| entry.number)
     }
 
     /// Whether this is the text of the configuration that a start would bring up.
