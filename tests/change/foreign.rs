@@ -1,6 +1,6 @@
 //! Routes of others.
 
-use super::{Router, alone_with_spare_links, has, patience, skipped, until};
+use super::{Router, alone_with_spare_links, change, has, patience, skipped, state, until};
 
 /// Routes of one maker that are counted, and listed.
 const MANY: u32 = 300;
@@ -52,5 +52,58 @@ fn routes_of_others_are_listed_or_counted() {
         listed == FEW as usize
     };
     assert!(until(patience(), few), "{}", plan());
+    drop((router, netns, alone));
+}
+
+/// Somebody else replaces an IPv6 address of ours by another prefix length: that is said, and what
+/// cannot be done about it is refused before anything is changed; it can be given up.
+#[test]
+fn an_address_that_somebody_else_has_replaced_is_missed() {
+    const NAME: &str = "an_address_that_somebody_else_has_replaced";
+    if skipped(NAME, &["ip"]) || testbed::lacks(NAME, (5, 18), "does not say who made an address") {
+        return;
+    }
+    let (alone, netns) = alone_with_spare_links();
+    let with = |x1: &str| {
+        format!(
+            "interfaces:\n  x0: {{ addresses: [ '2001:db8:9::1/64' ] }}\n\
+             \x20 x1: {{ addresses: [ {x1}'2001:db8:8::1/64' ] }}\n"
+        )
+    };
+    let ours = with("'2001:db8:7::1/64', ");
+    let router = Router::start_with(&netns, &ours, &["--fail-each-step"]);
+    let steps = ["del 2001:db8:7::1/64", "add 2001:db8:7::1/60"];
+    for step in steps {
+        netns.ip(&format!("address {step} dev x1")).expect("done");
+    }
+    let missing =
+        "interface x1 lacks IPv6 address 2001:db8:7::1/64: the device has it as 2001:db8:7::1/60";
+    let shown = || router.show_text(&["warnings"]);
+    assert!(
+        until(patience(), || shown().contains(missing)),
+        "{}",
+        shown()
+    );
+    let before = state(&netns);
+    let other = with("'2001:db8:7::1/62', ");
+    for yaml in [
+        &other,
+        &ours.replace("x1: {", "x1: { mac: '02:00:00:00:09:01',"),
+    ] {
+        let why = change(&router, yaml).expect_err("it cannot be");
+        let said = "interface x1 cannot have IPv6 address 2001:db8:7::1/6";
+        assert!(why.contains(said) && !why.contains("taken back"), "{why}");
+        assert_eq!(state(&netns), before);
+    }
+    // At whatever step it fails, it is taken back wholly.
+    let given_up = "interfaces: { x0: {}, x1: { mtu: 2000 } }\n";
+    let failures = std::iter::from_fn(|| change(&router, given_up).err()).inspect(|why| {
+        assert!(why.contains("everything is as it was before"), "{why}");
+        assert_eq!(state(&netns), before);
+    });
+    assert!(failures.count() > 2);
+    let gone = || !shown().contains("lacks IPv6 address");
+    assert!(until(patience(), gone), "{}", shown());
+    assert!(has(&netns, "address show dev x1", &["2001:db8:7::1/60"]));
     drop((router, netns, alone));
 }

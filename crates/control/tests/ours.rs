@@ -3,8 +3,11 @@
 mod support;
 
 use std::net::IpAddr;
+use std::time::Duration;
 
+use control::config::Checked;
 use control::facts::{Gateway, Hop};
+use control::netdev::{configure, is_known};
 use control::netlink::{Requests, StaticRoute};
 
 use support::Netns;
@@ -109,6 +112,60 @@ fn addresses_of_others_are_used_and_stay() {
         .take_address(pa, ip("2001:db8:9::1"), 64)
         .expect("ours");
     assert!(!netns.ip("address show dev pa").contains("2001:db8:9::1"));
+}
+
+/// The kernel asks whether another host has an IPv6 address before it may be used. Of one that the
+/// device has had with another length it has asked, so that it goes on being used.
+#[test]
+fn an_address_that_changes_only_its_length_is_usable_at_once() {
+    let test = "an_address_that_changes_only_its_length";
+    let Some((netns, mut requests)) = place(test) else {
+        return;
+    };
+    if testbed::lacks(test, (5, 18), "does not say who made an address") {
+        return;
+    }
+    let (pa, host) = (index(&netns, "pa"), ip("2001:db8:7::1"));
+    netns.sh("echo 1 > /proc/sys/net/ipv6/conf/pa/accept_dad");
+    let shown = || netns.ip("address show dev pa to 2001:db8:7::/48");
+    assert!(requests.give_address(pa, host, 64).expect("new"));
+    assert!(shown().contains("tentative"), "{}", shown());
+    let usable = || !shown().contains("tentative");
+    assert!(testbed::until(
+        testbed::patience(Duration::from_secs(30)),
+        usable
+    ));
+    let taken = requests.take_address(pa, host, 64).expect("ours");
+    assert!(taken.is_some_and(|taken| is_known(&taken, host)));
+    assert!(requests.give_again(pa, host, 62).expect("new"));
+    let now = shown();
+    assert!(
+        now.contains("2001:db8:7::1/62") && !now.contains("tentative"),
+        "{now}"
+    );
+    // It is as any other, and ours.
+    assert!(!now.contains("nodad"), "{now}");
+    let all = requests.all_addresses().expect("addresses");
+    assert!(
+        all.iter().any(|given| given.address == host && given.ours),
+        "{all:?}"
+    );
+    // A start that finds another length goes the same way.
+    let wanted =
+        "interfaces: { pa: { addresses: [ '2001:db8:7::1/60', '2001:db8:7:90::1/128' ] } }";
+    let wanted = Checked::parse("x", wanted).expect("valid").wanted();
+    let wanted = wanted.expect("what the router can do").interfaces.remove(0);
+    let link = requests.link_named("pa").expect("there");
+    configure(&mut requests, &link, &wanted).expect("configured");
+    let now = shown();
+    for line in now.lines().filter(|line| line.contains("inet6")) {
+        assert_eq!(line.contains("tentative"), line.contains("90::1"), "{now}");
+    }
+    assert!(now.contains("::1/60") && now.contains("90::1/128"), "{now}");
+    // Nobody knows yet whether it is another's.
+    let other = ip("2001:db8:7:90::1");
+    let taken = requests.take_address(pa, other, 128).expect("ours");
+    assert!(taken.is_some_and(|taken| !is_known(&taken, other)));
 }
 
 /// To the kernel an IPv6 address with another prefix length is the same address, which is there.

@@ -1,6 +1,6 @@
 //! The control thread's state: the router and what the kernel says, the interfaces, the neighbors.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::io;
 use std::sync::mpsc::SyncSender;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use ::io::af_xdp::Queue;
-use control::config::Wanted;
+use control::config::{Address, Wanted};
 use control::facts::{Batch, Event};
 use control::mirror::{Mirror, Options};
 use control::netdev::{self, LOCKS, Marks, give_addresses};
-use control::netlink::Requests;
+use control::netlink::{Given, Requests};
 use graph::Pool;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
 use router::{Router, Setup};
@@ -58,6 +58,10 @@ pub struct Daemon {
     pub inbox: Inbox,
     /// What is to go wrong with changes.
     pub faults: Faults,
+    /// Addresses that were missing before the change, by name of the interface.
+    pub displaced: HashSet<(String, Address)>,
+    /// The address that the last step of a change has taken from a device.
+    pub taken: Option<Given>,
     marks: Marks,
     _mirror: Mirror,
 }
@@ -107,6 +111,8 @@ impl Daemon {
             warnings: Warnings::default(),
             inbox,
             faults: Faults::default(),
+            displaced: HashSet::new(),
+            taken: None,
             marks: Marks::of(netns, LOCKS.as_ref())?,
             config,
         })
@@ -173,8 +179,15 @@ impl Daemon {
     /// Looks for what is in the way, if it is time to. `refused`: why the configuration is not that
     /// of the file, in lines.
     pub fn look_at_settings(&mut self, refused: Option<&str>) {
-        let netns = self.config.netns.as_deref();
-        self.warnings.look(netns, refused, Instant::now());
+        let now = Instant::now();
+        if !self.warnings.are_due(now) {
+            return;
+        }
+        let mut found = control::netlink::warnings(self.config.netns.as_deref());
+        let missing = self.displaced(&self.in_force());
+        found.extend(missing.iter().map(ToString::to_string));
+        found.extend(refused.into_iter().flat_map(str::lines).map(str::to_owned));
+        self.warnings.become_these(found, now);
     }
 
     /// What waits for a device or a way, a line each.
@@ -221,13 +234,9 @@ impl Daemon {
         }
         for slot in &self.interfaces.slots {
             if let Some(open) = slot.open() {
-                match give_addresses(requests, open.ifindex, &slot.config) {
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                        warn!("interface {}: {error}", slot.config.name);
-                    }
-                    // One that is going away takes none; it gets them when it is there again.
-                    _ => {}
-                }
+                // One that is going away takes none; it gets them when it is there again. Of one
+                // that cannot have some there is a warning.
+                let _ = give_addresses(requests, open.ifindex, &slot.config);
             }
         }
         let links = self.links();

@@ -5,6 +5,7 @@
 
 mod answer;
 mod daemon;
+mod displaced;
 mod facts;
 mod faults;
 mod foreign;

@@ -5,12 +5,13 @@ use std::io;
 
 use control::apply::Target;
 use control::config::wanted::{self, OpenPort};
-use control::config::{Config, State, Wanted};
-use control::netdev::{give_addresses, takes_ip6};
-use control::netlink::Requests;
+use control::config::{Address, Config, State, Wanted};
+use control::netdev::{give_addresses, is_known, takes_ip6};
+use control::netlink::{Given, Requests};
 use control::plan::{Action, Field, Item, Key, Plan, Table, Value};
 
 use super::daemon::Daemon;
+use super::displaced::Displaced;
 use super::interfaces::{Interfaces, MTU, own_mac};
 use super::statics::Place;
 
@@ -44,7 +45,16 @@ impl Target for Daemon {
     fn apply(&mut self, action: &Action) -> Result<(), String> {
         self.faults.before_step()?;
         let what = || name(action.key());
+        let taken = self.taken.take();
         let done = match action {
+            Action::Create(Item {
+                key: Key::Address(name, address),
+                ..
+            }) => self.give_address(name, *address, taken),
+            Action::Remove(Item {
+                key: Key::Address(name, address),
+                ..
+            }) => self.take_address(name, *address),
             Action::Create(Item {
                 key,
                 value,
@@ -82,6 +92,13 @@ fn new(plan: &Plan) -> Vec<&str> {
     new.collect()
 }
 
+/// The interfaces that are changed, other than in their descriptions.
+fn changed(plan: &Plan) -> HashSet<&str> {
+    let keys = plan.steps.iter().map(|step| step.action.key());
+    let keys = keys.filter(|key| !matches!(key, Key::Of(_, Field::Description)));
+    keys.filter_map(Key::interface).collect()
+}
+
 /// What messages call an item.
 fn name(key: &Key) -> String {
     match (key, key.interface()) {
@@ -94,8 +111,9 @@ fn name(key: &Key) -> String {
 
 impl Daemon {
     /// What of a configuration the running router cannot become, a line each.
-    fn refusals(&self, wanted: &Wanted, plan: &Plan) -> Vec<String> {
+    fn refusals(&mut self, wanted: &Wanted, plan: &Plan) -> Vec<String> {
         let mut refused = self.refusals_of_ip6(wanted, plan);
+        refused.extend(self.refusals_of_addresses(wanted, plan));
         let (found, most) = (wanted.interfaces.len(), Interfaces::most());
         if found > most {
             refused.push(format!("{found} interfaces; there can be {most} at most"));
@@ -116,9 +134,7 @@ impl Daemon {
 
     /// Which interfaces that change cannot have their IPv6 addresses, a line each.
     fn refusals_of_ip6(&self, wanted: &Wanted, plan: &Plan) -> Vec<String> {
-        let keys = plan.steps.iter().map(|step| step.action.key());
-        let keys = keys.filter(|key| !matches!(key, Key::Of(_, Field::Description)));
-        let changed: HashSet<_> = keys.filter_map(Key::interface).collect();
+        let changed = changed(plan);
         let changes = |config: &&wanted::Interface| changed.contains(config.name.as_str());
         let new = new(plan);
         let interfaces = wanted.interfaces.iter().filter(changes).map(|config| {
@@ -141,6 +157,28 @@ impl Daemon {
             Some(format!("{word} {}: {why}", config.name))
         });
         refused.collect()
+    }
+
+    /// Which interfaces that change cannot have an IPv6 address, since somebody else has given it to
+    /// them with another prefix length: a line each.
+    fn refusals_of_addresses(&mut self, wanted: &Wanted, plan: &Plan) -> Vec<String> {
+        let in_force = self.in_force();
+        let missing = self.displaced(&in_force);
+        let of_now = missing
+            .into_iter()
+            .map(|missing| (missing.interface, missing.address));
+        self.displaced = of_now.collect();
+        let changed = changed(plan);
+        let missing = self.displaced(wanted).into_iter();
+        let missing = missing.filter(|missing| changed.contains(missing.interface.as_str()));
+        let line = |Displaced {
+                        interface,
+                        address,
+                        why,
+                    }: Displaced| {
+            format!("interface {interface} cannot have IPv6 address {address}: {why}")
+        };
+        missing.map(line).collect()
     }
 
     /// An item becomes a value; `None`: it is no more.
@@ -166,19 +204,6 @@ impl Daemon {
                 said(self.loopbacks.rename(name, lcp.clone(), &mut self.requests))?;
                 self.interfaces.rename(name, lcp, &mut self.routing)
             }
-            (Key::Address(name, address), value) => {
-                let (address, there) = (*address, value.is_some());
-                let edit = |config: &mut wanted::Interface| {
-                    config.addresses.retain(|own| *own != address);
-                    config.addresses.extend(there.then_some(address));
-                };
-                self.edit(name, edit, |requests, link, _, _| match there {
-                    true => requests
-                        .give_address(link, address.address, address.length)
-                        .map(drop),
-                    false => requests.take_address(link, address.address, address.length),
-                })
-            }
             (Key::Route(Table::Number(table), prefix, metric), value) => {
                 let place = (*table, *prefix, *metric);
                 match value {
@@ -188,6 +213,45 @@ impl Daemon {
             }
             _ => Err("not supported yet".into()),
         }
+    }
+
+    /// An interface is to have an address; `taken`: what the step before has taken, if that is one.
+    fn give_address(
+        &mut self,
+        name: &str,
+        address: Address,
+        taken: Option<Given>,
+    ) -> Result<(), String> {
+        let Address {
+            address: host,
+            length,
+        } = address;
+        let displaced = self.displaced.contains(&(name.to_owned(), address));
+        let edit = |config: &mut wanted::Interface| config.addresses.push(address);
+        self.edit(name, edit, |requests, link, _, _| {
+            let known = taken.is_some_and(|taken| taken.link == link && is_known(&taken, host));
+            let given = match known {
+                true => requests.give_again(link, host, length),
+                false => requests.give_address(link, host, length),
+            };
+            match given {
+                // It is taken back, and was missing before, too.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && displaced => Ok(()),
+                given => given.map(drop),
+            }
+        })
+    }
+
+    /// An interface is no longer to have an address.
+    fn take_address(&mut self, name: &str, address: Address) -> Result<(), String> {
+        let mut taken = None;
+        let edit = |config: &mut wanted::Interface| config.addresses.retain(|own| *own != address);
+        let done = self.edit(name, edit, |requests, link, _, _| {
+            taken = requests.take_address(link, address.address, address.length)?;
+            Ok(())
+        });
+        self.taken = taken;
+        done
     }
 
     fn set_route(&mut self, place: Place, via: &[control::config::Hop]) -> Result<(), String> {

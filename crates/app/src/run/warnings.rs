@@ -2,7 +2,6 @@
 //! shown.
 
 use std::fmt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -19,15 +18,14 @@ pub struct Warnings {
 }
 
 impl Warnings {
-    /// Looks at the settings of a namespace (`None`: our own), if it is time to. `refused`: why the
-    /// configuration is not that of the file, in lines.
-    pub fn look(&mut self, netns: Option<&Path>, refused: Option<&str>, now: Instant) {
-        if self.next.is_some_and(|next| now < next) {
-            return;
-        }
+    /// Whether it is time to look for them.
+    pub fn are_due(&self, now: Instant) -> bool {
+        self.next.is_none_or(|next| now >= next)
+    }
+
+    /// These have been found.
+    pub fn become_these(&mut self, found: Vec<String>, now: Instant) {
         self.next = Some(now + EVERY);
-        let mut found = control::netlink::warnings(netns);
-        found.extend(refused.into_iter().flat_map(str::lines).map(str::to_owned));
         for new in found.iter().filter(|text| !self.warnings.contains(text)) {
             warn!("{new}");
         }

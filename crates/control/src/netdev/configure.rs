@@ -1,6 +1,7 @@
 //! Settings of devices.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::Path;
 
 use crate::config::Address;
@@ -31,8 +32,8 @@ pub fn configure(requests: &mut Requests, link: &Link, wanted: &Interface) -> io
             .set_mtu(link.index, mtu)
             .map_err(refused(format!("MTU {mtu}")))?;
     }
-    take_addresses(requests, link.index, &wanted.addresses)?;
-    give_addresses(requests, link.index, wanted)
+    let taken = take_addresses(requests, link.index, &wanted.addresses)?;
+    give(requests, link.index, wanted, &taken)
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", link.name)))?;
     requests
         .set_up(link.index, wanted.up)
@@ -70,36 +71,74 @@ pub fn takes_ip6(netns: Option<&Path>, name: &str, mtu: u32, wanted: &Interface)
     }
 }
 
-/// Takes from a device the addresses with our mark, but these.
+/// Takes from a device the addresses with our mark, but these. Returns what it has taken.
 ///
 /// # Errors
 /// What the kernel reports.
-pub fn take_addresses(requests: &mut Requests, link: u32, but: &[Address]) -> io::Result<()> {
+pub fn take_addresses(
+    requests: &mut Requests,
+    link: u32,
+    but: &[Address],
+) -> io::Result<Vec<Given>> {
     let stays = |given: &Given| {
         let same = |a: &Address| (a.address, a.length) == (given.address, given.length);
         but.iter().any(same)
     };
+    let mut taken = Vec::new();
     for given in requests.all_addresses()? {
         if given.ours && given.link == link && !stays(&given) {
-            requests.take_address(link, given.address, given.length)?;
+            taken.extend(requests.take_address(link, given.address, given.length)?);
         }
     }
-    Ok(())
+    Ok(taken)
 }
 
-/// Gives a device the addresses that it lacks.
+/// Gives a device the addresses that it lacks. One that cannot be given keeps none of the others
+/// from it.
 ///
 /// # Errors
-/// What the kernel refuses, and why.
+/// The first that the kernel refuses, and why.
 pub fn give_addresses(requests: &mut Requests, link: u32, wanted: &Interface) -> io::Result<()> {
+    give(requests, link, wanted, &[])
+}
+
+/// The same, where these have just been taken from the device.
+fn give(requests: &mut Requests, link: u32, wanted: &Interface, taken: &[Given]) -> io::Result<()> {
+    let mut refused = Ok(());
     for address in &wanted.addresses {
-        let given = requests.give_address(link, address.address, address.length);
-        given.map_err(|error| {
-            io::Error::new(
-                error.kind(),
-                format!("cannot set address {address}: {error}"),
-            )
-        })?;
+        let (host, length) = (address.address, address.length);
+        let given = match taken.iter().any(|taken| is_known(taken, host)) {
+            true => requests.give_again(link, host, length),
+            false => requests.give_address(link, host, length),
+        };
+        let said = given.map_err(|error| {
+            let what = format!("cannot set address {address}: {error}");
+            io::Error::new(error.kind(), what)
+        });
+        refused = refused.and(said.map(drop));
     }
-    Ok(())
+    refused
+}
+
+/// Whether what was taken from a device is this IPv6 address, and no other host had it.
+pub fn is_known(taken: &Given, address: IpAddr) -> bool {
+    taken.address == address && address.is_ipv6() && taken.verified
+}
+
+/// The wanted IPv6 addresses that a device cannot have, since it has them from somebody else with
+/// another prefix length: each, and why. `there`: the IPv6 addresses of all devices.
+pub fn displaced<'w>(
+    there: &[Given],
+    link: u32,
+    wanted: &'w Interface,
+) -> impl Iterator<Item = (&'w Address, String)> {
+    wanted.addresses.iter().filter_map(move |address| {
+        let in_its_place = |given: &&Given| {
+            (given.link, given.address) == (link, address.address)
+                && given.length != address.length
+                && !given.ours
+        };
+        let its = there.iter().find(in_its_place)?.length;
+        Some((address, netlink::has_other_length(address.address, its)))
+    })
 }

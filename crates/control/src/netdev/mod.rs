@@ -32,7 +32,7 @@ use crate::machine::hardware::pci_address;
 use crate::netlink::Requests;
 use note::{Home, Identity, Note, Notes, Settings};
 
-pub use configure::{configure, give_addresses, take_addresses, takes_ip6};
+pub use configure::{configure, displaced, give_addresses, is_known, take_addresses, takes_ip6};
 pub use marks::{Cleaned, LOCKS, Marks, clean, sweep};
 pub use note::{NOTES, Record, forget_gone};
 pub use settings::Kept;

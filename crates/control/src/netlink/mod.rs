@@ -7,8 +7,8 @@ mod request;
 mod settings;
 mod static_route;
 
-pub(crate) use request::dump;
 pub use request::{Given, Requests};
+pub(crate) use request::{dump, has_other_length};
 pub(crate) use settings::is_ip6_off;
 pub use settings::warnings;
 pub(crate) use static_route::usual_metric;

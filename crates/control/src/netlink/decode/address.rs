@@ -37,9 +37,24 @@ pub fn address(payload: &[u8]) -> Option<(u32, Address)> {
     Some((header.link, address))
 }
 
-/// An address of either family that somebody has given a device: the device, the address, its
-/// prefix length, and who has (IFA_PROTO; 0 if that is not said); `None` if the kernel has made it.
-pub fn given_address(payload: &[u8]) -> Option<(u32, IpAddr, u8, u8)> {
+/// An address of a device, and what the kernel says of it.
+pub struct Held {
+    /// The kernel's index of the device.
+    pub link: u32,
+    /// The address.
+    pub address: IpAddr,
+    /// Length of its prefix.
+    pub length: u8,
+    /// Who has given it (IFA_PROTO); 0 if that is not said.
+    pub protocol: u8,
+    /// The kernel has made it by itself: it is link-local or autoconfigured.
+    pub by_kernel: bool,
+    /// No other host has answered to it, and the kernel has asked.
+    pub verified: bool,
+}
+
+/// An address of either family that a device has.
+pub fn held_address(payload: &[u8]) -> Option<Held> {
     let (header, attributes): (AddressHeader, _) = read(payload)?;
     let local = attributes.clone().find(libc::IFA_LOCAL);
     let address = ip(
@@ -49,9 +64,16 @@ pub fn given_address(payload: &[u8]) -> Option<(u32, IpAddr, u8, u8)> {
     let protocol = attributes.find(IFA_PROTO);
     let protocol = protocol.and_then(|value| value.first().copied());
     let protocol = protocol.unwrap_or(0);
-    let permanent = u32::from(header.flags) & libc::IFA_F_PERMANENT != 0;
+    let has = |flags| u32::from(header.flags) & flags != 0;
     // Where a link-local one carries no mark of ours, nobody knows whether the kernel has made it.
     let given = header.scope != libc::RT_SCOPE_LINK || protocol == PROTOCOL;
-    let given = address.is_ipv4() || permanent && given;
-    given.then_some((header.link, address, header.length, protocol))
+    let given = address.is_ipv4() || has(libc::IFA_F_PERMANENT) && given;
+    Some(Held {
+        link: header.link,
+        address,
+        length: header.length,
+        protocol,
+        by_kernel: !given,
+        verified: !has(libc::IFA_F_TENTATIVE | libc::IFA_F_DADFAILED),
+    })
 }

@@ -13,7 +13,7 @@ use kernel::netlink::layout::{INET, INET6, RTM_DELNEXTHOP, RTM_NEWNEXTHOP};
 
 use crate::facts::{Event, Gateway};
 
-pub(super) use address::{address as device_address, given_address};
+pub(super) use address::{Held, address as device_address, held_address};
 pub(super) use link::link;
 pub(super) use neighbor::neighbor;
 pub(super) use route::own_route;

@@ -3,7 +3,9 @@
 use std::io;
 use std::net::IpAddr;
 
-use kernel::netlink::layout::{AddressHeader, Header, IFA_PROTO, INET, LinkHeader, UNSPEC, read};
+use kernel::netlink::layout::{
+    AddressHeader, Header, IFA_PROTO, INET, INET6, LinkHeader, UNSPEC, read,
+};
 use kernel::netlink::{Attributes, Builder, u32_at};
 
 use super::{Requests, bytes};
@@ -27,6 +29,20 @@ pub struct Given {
     pub length: u8,
     /// We have given it ([`PROTOCOL`]); else somebody else has.
     pub ours: bool,
+    /// No other host has answered to it, and the kernel has asked; always so of IPv4.
+    pub verified: bool,
+}
+
+impl From<decode::Held> for Given {
+    fn from(held: decode::Held) -> Self {
+        Given {
+            link: held.link,
+            address: held.address,
+            length: held.length,
+            ours: held.protocol == PROTOCOL,
+            verified: held.verified,
+        }
+    }
 }
 
 impl Requests {
@@ -46,18 +62,28 @@ impl Requests {
     /// # Errors
     /// What the kernel reports.
     pub fn all_addresses(&mut self) -> io::Result<Vec<Given>> {
+        self.held(UNSPEC, |held| !held.by_kernel)
+    }
+
+    /// The IPv6 addresses of all devices, those too that the kernel makes by itself.
+    ///
+    /// # Errors
+    /// What the kernel reports.
+    pub fn ip6_addresses(&mut self) -> io::Result<Vec<Given>> {
+        self.held(INET6, |_| true)
+    }
+
+    fn held(
+        &mut self,
+        family: u8,
+        wanted: impl Fn(&decode::Held) -> bool,
+    ) -> io::Result<Vec<Given>> {
         let mut all = Vec::new();
-        let of_either_family = AddressHeader::of(UNSPEC);
-        self.0
-            .dump(of_either_family.message(libc::RTM_GETADDR), |message| {
-                let given = decode::given_address(message.payload);
-                all.extend(given.map(|(link, address, length, protocol)| Given {
-                    link,
-                    address,
-                    length,
-                    ours: protocol == PROTOCOL,
-                }));
-            })?;
+        let request = AddressHeader::of(family).message(libc::RTM_GETADDR);
+        self.0.dump(request, |message| {
+            let held = decode::held_address(message.payload);
+            all.extend(held.filter(|held| wanted(held)).map(Given::from));
+        })?;
         Ok(all)
     }
 
@@ -82,6 +108,26 @@ impl Requests {
         self.add(request, link, address, length)
     }
 
+    /// The same of an IPv6 address that the device had a moment ago with another prefix length: the
+    /// kernel does not ask again whether another host has it, which takes about a second.
+    ///
+    /// # Errors
+    /// As [`add_address`](Self::add_address).
+    pub fn give_again(&mut self, link: u32, address: IpAddr, length: u8) -> io::Result<bool> {
+        let request = add(link, address, length)
+            .attribute(IFA_PROTO, &[PROTOCOL])
+            .number(libc::IFA_FLAGS, libc::IFA_F_NODAD);
+        let new = self.add(request, link, address, length)?;
+        if new {
+            // It is asked again when the link comes back, as of any other.
+            let request = named(libc::RTM_NEWADDR, link, address, length)
+                .flags(libc::NLM_F_REPLACE)
+                .attribute(IFA_PROTO, &[PROTOCOL]);
+            self.0.command(request)?;
+        }
+        Ok(new)
+    }
+
     fn add(
         &mut self,
         request: Builder,
@@ -96,10 +142,7 @@ impl Requests {
         match self.length_of(link, address, length)? {
             Some(its) if its != length => Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,
-                format!(
-                    "the device has it as {address}/{its}, and IPv6 allows one prefix length of an \
-                     address: remove that one (`ip address del`), or write {address}/{its}"
-                ),
+                has_other_length(address, its),
             )),
             _ => Ok(false),
         }
@@ -123,29 +166,31 @@ impl Requests {
     }
 
     /// Takes from a device an address that we have given it, and no other: an IPv4 address that came
-    /// after it in the same network stays, though the kernel would drop it, too. It is no error if
-    /// the device has no such address, or another one's.
+    /// after it in the same network stays, though the kernel would drop it, too. Returns what it was;
+    /// `None`: the device has no such address, or another one's.
     ///
     /// # Errors
     /// What the kernel reports.
-    pub fn take_address(&mut self, link: u32, address: IpAddr, length: u8) -> io::Result<()> {
-        let ours = Given {
-            link,
-            address,
-            length,
-            ours: true,
+    pub fn take_address(
+        &mut self,
+        link: u32,
+        address: IpAddr,
+        length: u8,
+    ) -> io::Result<Option<Given>> {
+        let is_it = |given: &Given| {
+            (given.link, given.address, given.length) == (link, address, length) && given.ours
         };
-        if !self.all_addresses()?.contains(&ours) {
-            return Ok(());
-        }
+        let Some(given) = self.all_addresses()?.into_iter().find(is_it) else {
+            return Ok(None);
+        };
         let request = named(libc::RTM_DELADDR, link, address, length);
         if address.is_ipv6() || self.promotes(link)? {
-            return self.0.command(request);
+            return self.0.command(request).map(|()| Some(given));
         }
         self.promote(link, true)?;
         let removed = self.0.command(request);
         self.promote(link, false)?;
-        removed
+        removed.map(|()| Some(given))
     }
 
     /// Whether the kernel keeps the addresses of a device's network when it loses the first.
@@ -168,6 +213,14 @@ impl Requests {
             })
         }))
     }
+}
+
+/// Why a device cannot have an IPv6 address: it has it with the length `its`.
+pub(crate) fn has_other_length(address: IpAddr, its: u8) -> String {
+    format!(
+        "the device has it as {address}/{its}, and IPv6 allows one prefix length of an address: \
+         remove that one (`ip address del`), or write {address}/{its}"
+    )
 }
 
 /// An IPv4 setting of a link, by its number from 1 on.
