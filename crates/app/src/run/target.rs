@@ -207,7 +207,7 @@ impl Daemon {
             (Key::Route(Table::Number(table), prefix, metric), value) => {
                 let place = (*table, *prefix, *metric);
                 match value {
-                    Some(Value::Route { via }) => self.set_route(place, via),
+                    Some(Value::Route { via, .. }) => self.set_route(place, via),
                     _ => self.statics.remove(place, &mut self.requests),
                 }
             }

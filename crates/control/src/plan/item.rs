@@ -194,6 +194,9 @@ pub enum Value {
     Route {
         /// With the interface of each, where the configuration says which.
         via: Vec<Hop>,
+        /// Those whose interface follows from their address.
+        #[serde(skip)]
+        found: Found,
     },
     /// Packet samples.
     Sflow(Sflow),
@@ -216,6 +219,19 @@ pub enum Value {
 fn text<S: serde::Serializer>(mac: &Mac, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(mac)
 }
+
+/// Which next hops have an interface that nobody has written, from 0 on. A route is the same whether
+/// it is written or not.
+#[derive(Debug, Clone, Default)]
+pub struct Found(pub(super) Vec<usize>);
+
+impl PartialEq for Found {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Found {}
 
 impl Key {
     /// The attribute of an item.
@@ -272,7 +288,7 @@ pub(super) fn needs(key: &Key, value: &Value) -> Vec<Key> {
             let lists = ends.flatten().filter(|text| Term::is_list(text));
             needs.extend(lists.cloned().map(Key::PrefixList));
         }
-        (Key::Route(table, ..), Value::Route { via }) => {
+        (Key::Route(table, ..), Value::Route { via, .. }) => {
             if let Table::Vrf(vrf) = table {
                 needs.push(Key::Vrf(vrf.clone()));
             }

@@ -5,7 +5,7 @@ use crate::config::{
     Config, Entry, EntryKind, Hop, Interface, Route, State, Tables, View, Workers,
 };
 
-use super::item::{Field, Items, Key, Table, Value};
+use super::item::{Field, Found, Items, Key, Table, Value};
 
 /// The items of a configuration.
 pub fn items(config: &Config) -> Items {
@@ -249,8 +249,13 @@ impl Building<'_> {
             let Some(prefix) = route.prefix else { continue };
             let key = Key::Route(self.table(route), prefix, route.metric());
             let via = route.via.iter().map(|hop| self.resolved(route, hop));
-            let via = Value::Route { via: via.collect() };
-            self.add(key.clone(), via);
+            let unnamed = route.via.iter().enumerate();
+            let unnamed = unnamed.filter(|(_, hop)| hop.interface.is_none());
+            let value = Value::Route {
+                via: via.collect(),
+                found: Found(unnamed.map(|(at, _)| at).collect()),
+            };
+            self.add(key.clone(), value);
             self.description(&key, route.description.as_deref());
         }
     }

@@ -58,7 +58,14 @@ pub struct FieldChange {
 const SECRET: &str = "port memif secret";
 
 /// Values by field; that of [`SECRET`] as it is.
-type Fields = BTreeMap<String, String>;
+type Fields = BTreeMap<String, Shown>;
+
+/// A value of a field.
+struct Shown {
+    text: String,
+    /// Nobody has written it: it matters only beside another.
+    found: bool,
+}
 
 /// What changes from one set of items to another.
 pub(super) fn changes(from: &Items, to: &Items) -> Vec<Change> {
@@ -96,13 +103,17 @@ fn fields(old: &Fields, new: &Fields) -> Vec<FieldChange> {
     let mut names: Vec<&String> = old.keys().chain(new.keys()).collect();
     names.sort_unstable();
     names.dedup();
-    let shown = |field: &str, value: &String| match field {
+    let shown = |field: &str, value: &Shown| match field {
         SECRET => "(hidden)".to_owned(),
-        _ => value.clone(),
+        _ => value.text.clone(),
     };
     let change = |field: &String| {
         let [before, after] = [old.get(field), new.get(field)];
-        (before != after).then(|| FieldChange {
+        let differ = match (before, after) {
+            (Some(before), Some(after)) => before.text != after.text,
+            (one, other) => one.or(other).is_some_and(|only| !only.found),
+        };
+        differ.then(|| FieldChange {
             field: field.clone(),
             before: before.map(|value| shown(field, value)),
             after: after.map(|value| shown(field, value)),
@@ -120,7 +131,24 @@ fn secret(value: &Value) -> Option<&str> {
 }
 
 /// The object that an item belongs to, and the fields that it is there.
-fn described(key: &Key, value: &Value) -> (String, Vec<(String, String)>) {
+fn described(key: &Key, value: &Value) -> (String, Fields) {
+    let (object, fields) = texts(key, value);
+    let found: Vec<String> = match value {
+        Value::Route { found, .. } => {
+            let hops = found.0.iter();
+            hops.map(|at| format!("via {} interface", at + 1)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let shown = |(field, text)| {
+        let found = found.contains(&field);
+        (field, Shown { text, found })
+    };
+    (object, fields.into_iter().map(shown).collect())
+}
+
+/// The same, all as if it was written.
+fn texts(key: &Key, value: &Value) -> (String, Vec<(String, String)>) {
     let one = |object: String, field: &str| {
         let mut fields = Vec::new();
         flatten(&json(value), String::new(), &mut fields);
@@ -157,7 +185,7 @@ fn described(key: &Key, value: &Value) -> (String, Vec<(String, String)>) {
             let field = format!("address {address}");
             (object(key), vec![(field, vrf.unwrap_or_default())])
         }
-        (Key::Route(..), Value::Route { via }) if via.is_empty() => {
+        (Key::Route(..), Value::Route { via, .. }) if via.is_empty() => {
             let drops = ("blackhole".to_owned(), true.to_string());
             (object(key), vec![drops])
         }
@@ -296,22 +324,18 @@ struct Row<'p> {
 
 impl Step {
     fn row(&self) -> Row<'_> {
-        let side = |key: &Key, value: &Value| {
-            let (object, fields) = described(key, value);
-            (object, fields.into_iter().collect::<Fields>())
-        };
         let none = Fields::new();
         let (action, object, fields) = match &self.action {
             Action::Remove(item) => {
-                let (object, old) = side(&item.key, &item.value);
+                let (object, old) = described(&item.key, &item.value);
                 (Fate::Remove, object, fields(&old, &none))
             }
             Action::Create(item) => {
-                let (object, new) = side(&item.key, &item.value);
+                let (object, new) = described(&item.key, &item.value);
                 (Fate::Create, object, fields(&none, &new))
             }
             Action::Change { key, from, to } => {
-                let ((object, old), (_, new)) = (side(key, from), side(key, to));
+                let ((object, old), (_, new)) = (described(key, from), described(key, to));
                 (Fate::Change, object, fields(&old, &new))
             }
         };

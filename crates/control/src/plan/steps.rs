@@ -369,7 +369,7 @@ fn interrupts(action: &Action, from: &Items, to: &Items, gone: &BTreeSet<Key>) -
             }
             (Key::Of(..) | Key::Input(_) | Key::Output(_), _) => None,
             // A route that comes back is missing meanwhile.
-            (Key::Route(table, ..), Value::Route { via }) if to.contains_key(key) => {
+            (Key::Route(table, ..), Value::Route { via, .. }) if to.contains_key(key) => {
                 let mut interfaces = via.iter().filter_map(|hop| hop.interface.clone());
                 interfaces.next().or_else(|| match table {
                     Table::Vrf(vrf) => Some(vrf.clone()),

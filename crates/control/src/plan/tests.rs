@@ -235,6 +235,35 @@ fn a_plan_reads_as_the_file_does() {
     );
 }
 
+/// An interface that follows from an address is shown only where it becomes another.
+#[test]
+fn an_interface_that_nobody_wrote_is_not_shown() {
+    let at = |e0: &str, e1: &str, via: &str| {
+        format!(
+            "interfaces: {{ e0: {{ addresses: [ {e0} ] }}, e1: {{ addresses: [ {e1} ] }} }}\n\
+             routes: [ {{ prefix: 10.0.0.0/8, via: [ {via} ] }} ]"
+        )
+    };
+    let (here, there) = ("192.0.2.1/24", "198.51.100.1/24");
+    let found = at(here, there, "192.0.2.2");
+    let none = found.split("routes").next().unwrap_or_default();
+    let text = plan(none, &found).text(true);
+    assert!(
+        text.starts_with("+ route 10.0.0.0/8\n    + via 1 address: 192.0.2.2\n\n"),
+        "{text}"
+    );
+    assert!(!text.contains("interface: e0"), "{text}");
+    let moved = plan(&found, &at(there, here, "192.0.2.2")).text(false);
+    assert!(
+        moved.contains("\n    ~ via 1 interface: e0 -> e1\n"),
+        "{moved}"
+    );
+    let written = at(here, there, "{ address: 192.0.2.2, interface: e0 }");
+    assert!(plan(&found, &written).is_empty());
+    let text = plan(none, &written).text(false);
+    assert!(text.contains("    + via 1 interface: e0\n"), "{text}");
+}
+
 /// What is the same in both is not in any step, unless something below it is made anew.
 #[test]
 fn what_is_equal_is_untouched() {
