@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use control::facts::{Gateway, Hop};
+use control::facts::{Gateway, Hop, Table};
 
 use super::daemon::Daemon;
 
@@ -62,10 +62,15 @@ pub fn items(daemon: &mut Daemon) -> Vec<String> {
                 many.insert(format!("{count} routes on {interface} ({maker})"));
                 continue;
             }
-            for (prefix, hops) in made.some {
+            for (prefix, table, hops) in made.some {
                 let hops = hops.iter().filter_map(|hop| Some(by(hop, name(hop.link)?)));
                 let hops: Vec<String> = hops.collect();
-                let text = format!("route {prefix}{} ({maker})", hops.join(","));
+                let table = match table {
+                    Table::Main => "",
+                    Table::Local => " in table local",
+                    Table::Default => " in table default",
+                };
+                let text = format!("route {prefix}{}{table} ({maker})", hops.join(","));
                 // By several interfaces it is still one.
                 routes.insert((protocol, prefix, text));
             }

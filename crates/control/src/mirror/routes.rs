@@ -9,15 +9,15 @@ use tables::prefix::Prefix;
 use super::entry::{Entry, Need};
 use super::rib::Rib;
 use super::topology::{LinkState, Topology};
-use crate::facts::{Hop, Hops, Nexthop, Place, Route, RouteKind};
+use crate::facts::{Hop, Hops, Nexthop, Place, Route, RouteKind, Table};
 
 /// The routes by a link that somebody has made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Made {
     /// How many prefixes have such a route.
     pub prefixes: usize,
-    /// The routes of some of them, in no order.
-    pub some: Vec<(AnyPrefix, Vec<Hop>)>,
+    /// The routes of some of them, each with its table, in no order.
+    pub some: Vec<(AnyPrefix, Table, Vec<Hop>)>,
 }
 
 /// The kernel's routes and what they are resolved against. Whatever changes either says what that
@@ -199,7 +199,7 @@ fn made<A: Ip>(
             let hops = |entry: &Entry| topology.flat(&entry.hops).unwrap_or_default();
             let routes = rib.of(*prefix).filter(by_maker);
             made.some
-                .extend(routes.map(|entry| (A::prefix(*prefix), hops(entry))));
+                .extend(routes.map(|entry| (A::prefix(*prefix), entry.table, hops(entry))));
         }
     }
 }
