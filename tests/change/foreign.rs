@@ -1,4 +1,4 @@
-//! Routes of others.
+//! What others set: routes, addresses, MTUs.
 
 use super::{Router, alone_with_spare_links, change, has, patience, skipped, state, until};
 
@@ -21,6 +21,7 @@ fn routes_of_others_are_listed_or_counted() {
     let add = |i| format!("route add {} via 10.9.0.9 proto bgp\n", prefix(i));
     let mut lines: String = (0..MANY).map(add).collect();
     lines += "route add 18.2.0.0/16 via 10.10.0.9 proto ospf metric 20\n\
+              route add 18.6.0.0/16 via 10.10.0.9 proto ospf table default\n\
               route add 18.1.0.0/16 proto ospf nexthop via 10.9.0.9 nexthop via 10.10.0.9\n\
               nexthop add id 7 via 10.10.0.8 dev x1\nroute add 18.3.0.0/16 nhid 7 proto isis\n\
               route add 3fff::/20 via 2001:db8:9::9 proto ra\n\
@@ -35,6 +36,7 @@ fn routes_of_others_are_listed_or_counted() {
         \x20 route 18.3.0.0/16 via 10.10.0.8 on x1 (isis)\n\
         \x20 route 18.1.0.0/16 via 10.9.0.9 on x0, via 10.10.0.9 on x1 (ospf)\n\
         \x20 route 18.2.0.0/16 via 10.10.0.9 on x1 (ospf)\n\
+        \x20 route 18.6.0.0/16 via 10.10.0.9 on x1 in table default (ospf)\n\
         \x20 300 routes on x0 (bgp)\n";
     assert!(until(patience(), || plan() == foreign), "{}", plan());
     let dump = router.ask(&["dump"]).expect("it says what it is");
@@ -105,5 +107,34 @@ fn an_address_that_somebody_else_has_replaced_is_missed() {
     let gone = || !shown().contains("lacks IPv6 address");
     assert!(until(patience(), gone), "{}", shown());
     assert!(has(&netns, "address show dev x1", &["2001:db8:7::1/60"]));
+    drop((router, netns, alone));
+}
+
+/// An MTU that the file does not name may become too small for what it does name: that is said, and
+/// what the kernel has dropped comes back with a larger one.
+#[test]
+fn an_mtu_that_becomes_too_small_is_said() {
+    if skipped("an_mtu_that_becomes_too_small_is_said", &["ip"]) {
+        return;
+    }
+    let (alone, netns) = alone_with_spare_links();
+    // With a larger MTU the kernel begins IPv6 anew, as for a device that comes.
+    let on = "cd /proc/sys/net/ipv6/conf/default; echo 0 > disable_ipv6; echo 0 > accept_dad";
+    netns.sh(on).expect("IPv6");
+    let yaml = "interfaces: { x0: { addresses: [ 10.9.0.1/24, '2001:db8:9::1/64' ] } }\n";
+    let router = Router::start(&netns, yaml);
+    let has_it = || has(&netns, "address show dev x0", &["2001:db8:9::1/64"]);
+    assert!(has_it());
+    let said = || {
+        let shown = router.show_text(&["warnings"]);
+        shown.contains("interface x0 lacks IPv6 address 2001:db8:9::1/64: its MTU is 1000")
+    };
+    for _ in 0..2 {
+        netns.ip("link set x0 mtu 1000").expect("a smaller MTU");
+        assert!(until(patience(), said) && !has_it());
+        netns.ip("link set x0 mtu 1280").expect("a larger MTU");
+        let back = || has_it() && !said();
+        assert!(until(patience(), back), "{}", router.process.log());
+    }
     drop((router, netns, alone));
 }

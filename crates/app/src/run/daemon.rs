@@ -129,7 +129,7 @@ impl Daemon {
         self.interfaces.open_all(&mut self.routing)?;
         self.statics.start(&self.config.routes);
         self.sweep()
-            .map_err(|e| format!("cannot remove what a router that died has left: {e}"))?;
+            .map_err(|e| format!("cannot remove what an earlier router has left: {e}"))?;
         self.put_back();
         Ok(())
     }
@@ -184,6 +184,8 @@ impl Daemon {
             return;
         }
         let mut found = control::netlink::warnings(self.config.netns.as_deref());
+        let slots = self.interfaces.slots.iter();
+        found.extend(slots.filter_map(|slot| slot.wrong_mtu(&self.routing)));
         let missing = self.displaced(&self.in_force());
         found.extend(missing.iter().map(ToString::to_string));
         found.extend(refused.into_iter().flat_map(str::lines).map(str::to_owned));
@@ -244,13 +246,13 @@ impl Daemon {
         self.statics.put_back(&link, &mut self.requests);
     }
 
-    /// Removes what routers that died have left in the namespace, unless another one lives there.
+    /// Removes what routers that have ended have left in the namespace, unless another one lives there.
     fn sweep(&mut self) -> io::Result<()> {
         if self.marks.are_of_the_dead()? {
             let links: Vec<u32> = self.links().into_values().collect();
             let removed = netdev::sweep(&mut self.requests, &links)?;
             for what in removed {
-                info!("removed what a router that died has left: {what}");
+                info!("removed what an earlier router has left: {what}");
             }
             self.statics.sweep(&mut self.requests)?;
         }

@@ -82,12 +82,11 @@ impl Interfaces {
         }
     }
 
-    /// Looks after memifs, taps, checksums and MTUs.
+    /// Looks after memifs, taps and checksums.
     pub fn tick(&mut self, now: Instant, routing: &mut Routing) {
         for slot in &mut self.slots {
             slot.look_at_memif(routing);
             slot.warn_of_checksums();
-            slot.warn_of_long_packets(routing);
         }
         if self.serving && now >= self.retry {
             self.retry = now + RETRY;

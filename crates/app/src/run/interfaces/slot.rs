@@ -2,7 +2,8 @@
 
 use tracing::{info, warn};
 
-use control::config::{PortKind, Wanted, wanted};
+use control::config::wanted::{self, IP6_MTU};
+use control::config::{PortKind, Wanted};
 use control::facts::Link;
 use control::mirror::Owned;
 use io::memif;
@@ -36,8 +37,6 @@ pub struct Slot {
     pub refused: Option<u32>,
     /// It has been logged that packets come with unfinished checksums.
     warned: bool,
-    /// The MTU that it has been logged to be too large for.
-    too_large: Option<u32>,
     /// Troubles of its memif that have been logged since it was last connected.
     logged: Vec<String>,
 }
@@ -98,7 +97,6 @@ impl Slot {
             refused: None,
             config,
             warned: false,
-            too_large: None,
             logged: Vec::new(),
         }
     }
@@ -171,20 +169,22 @@ impl Slot {
         changed
     }
 
-    /// Says so if the MTU of its device allows packets that the port loses.
-    pub fn warn_of_long_packets(&mut self, routing: &Routing) {
-        let open = self.open().filter(|open| !open.port.long_packets());
-        let link = open.and_then(|open| routing.translator.link_named(&open.netdev));
-        let mtu = link.map(|link| link.mtu).filter(|mtu| *mtu > ONE_BUFFER);
-        if mtu.is_some() && mtu != self.too_large {
-            warn!(
-                "interface {}: packets of more than {ONE_BUFFER} bytes are lost, and its MTU of {} allows them: \
-                 lower it, or {LONGER}",
-                self.config.name,
-                mtu.unwrap_or_default()
-            );
+    /// What is wrong with the MTU that its device has by now, whoever has set it, and what to do.
+    pub fn wrong_mtu(&self, routing: &Routing) -> Option<String> {
+        let (name, open) = (&self.config.name, self.open()?);
+        let device = &open.netdev;
+        let mtu = routing.translator.link_named(device)?.mtu;
+        if mtu > ONE_BUFFER && !open.port.long_packets() {
+            return Some(format!(
+                "interface {name}: packets of more than {ONE_BUFFER} bytes are lost, and its MTU of {mtu} allows them: \
+                 lower it, or {LONGER}"
+            ));
         }
-        self.too_large = mtu;
+        let address = self.config.ip6().filter(|_| mtu < IP6_MTU.into())?;
+        Some(format!(
+            "interface {name} lacks IPv6 address {address}: its MTU is {mtu}, and IPv6 needs {IP6_MTU} at least \
+             (RFC 8200 section 5): `ip link set {device} mtu {IP6_MTU}` or more, or write `mtu: {IP6_MTU}`"
+        ))
     }
 
     /// Says once what to do about packets whose checksums nobody finished.
