@@ -311,15 +311,23 @@ fn an_ipv6_address_changes_its_length() {
         // At once, not when somebody looks for what is missing.
         assert!(is(length), "{length}: {:#?}", state(&netns));
     }
-    // Somebody else has it with another length; a later step fails.
+    // Somebody else has it with another length, which is refused beforehand; a later step fails.
     let route = "routes: [ { prefix: 16.9.0.0/16, blackhole: yes } ]\n";
-    for (b, what) in [
-        (yaml(64, ", '2001:db8:77::1/48'"), "2001:db8:77::1/64"),
-        (yaml(64, "") + route, "16.9.0.0/16"),
+    for (b, what, end) in [
+        (
+            yaml(64, ", '2001:db8:77::1/48'"),
+            "2001:db8:77::1/64",
+            "or write 2001:db8:77::1/64",
+        ),
+        (
+            yaml(64, "") + route,
+            "16.9.0.0/16",
+            "everything is as it was before",
+        ),
     ] {
         let why = change(&router, &b).expect_err("it cannot");
         assert!(why.contains(what), "{why}");
-        assert!(why.contains("everything is as it was before"), "{why}");
+        assert!(why.contains(end), "{why}");
         assert!(is(128), "{:#?}", state(&netns));
     }
     assert!(has(&netns, "address show dev x0", &["2001:db8:77::1/64"]));

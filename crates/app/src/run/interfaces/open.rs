@@ -170,14 +170,6 @@ impl Opener {
         };
         netdev::possible(&link, config)?;
         takes(config, af_xdp::has_long_packets())?;
-        // A move takes addresses away.
-        if place == self.netns {
-            let there = Requests::open(place.as_deref())?.ip6_addresses()?;
-            if let Some((address, why)) = netdev::displaced(&there, link.index, config).next() {
-                let what = format!("{} cannot have IPv6 address {address}: {why}", link.name);
-                return Err(OpenError::Setup(io::Error::other(what)));
-            }
-        }
         let program = within(place.as_deref(), || Ok(ports::foreign_program(link.index)))??;
         program.map_or(Ok(()), |program| {
             let name = &link.name;
