@@ -72,6 +72,11 @@ impl Handle {
         Ok(())
     }
 
+    /// Whether the worker has taken all commands: it obeys them before it takes another packet.
+    pub fn has_obeyed(&self) -> bool {
+        self.commands.is_empty()
+    }
+
     /// The next thing that the worker has given back.
     pub fn returned(&mut self) -> Option<Returned> {
         self.returned.pop()

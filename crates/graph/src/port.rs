@@ -117,6 +117,10 @@ pub trait Port: Send {
     /// The worker is back from its sleep and polls again.
     fn disarm(&mut self) {}
 
+    /// Makes room for packets that are to come. Called when a worker takes the port over, which may
+    /// be long before its first [`Port::rx`].
+    fn fill(&mut self, _bufs: &mut Buffers) {}
+
     /// Gives back every buffer that the port's rings hold. Called before the port is dropped.
     fn drain(&mut self, _bufs: &mut Buffers) {}
 

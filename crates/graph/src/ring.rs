@@ -103,6 +103,11 @@ impl<T> Producer<T> {
         Ok(())
     }
 
+    /// Whether the consumer has taken everything.
+    pub fn is_empty(&self) -> bool {
+        self.ring.head.0.load(Ordering::Acquire) == self.tail
+    }
+
     /// Takes as many values as there is room for, and leaves the others in the iterator. Returns
     /// how many it took.
     #[inline]
@@ -272,9 +277,10 @@ mod tests {
             }
             assert_eq!(p.push(0), Err(0));
             for i in 0..4 {
+                assert!(!p.is_empty());
                 assert_eq!(c.pop(), Some(round * 4 + i));
             }
-            assert_eq!(c.pop(), None);
+            assert_eq!((c.pop(), p.is_empty()), (None, true));
         }
     }
 

@@ -59,6 +59,9 @@ pub struct Worker<C> {
 /// no system calls.
 const SPIN: Duration = Duration::from_micros(50);
 
+/// Rounds before the end in which packets may still come: a ring holds no more than so many frames.
+const LAST_ROUNDS: usize = 16;
+
 /// Commands that may wait for a worker, and ports and traces that may wait to be collected: far
 /// more than are sent at once.
 const COMMANDS: usize = 1024;
@@ -99,6 +102,7 @@ impl<C: Context + 'static> Worker<C> {
     #[inline]
     pub fn round(&mut self) -> Option<usize> {
         if !self.commands.is_empty() && !self.obey() {
+            self.finish();
             return None;
         }
         let now = self.graph.out().begin();
@@ -106,6 +110,18 @@ impl<C: Context + 'static> Worker<C> {
             self.next_poll = now + self.graph.out().millisecond();
             self.poll();
         }
+        let moved = self.move_packets();
+        let c = self.graph.out().worker();
+        c.loops.add(1);
+        if moved > 0 {
+            c.busy_loops.add(1);
+        }
+        Some(moved)
+    }
+
+    /// Packets from other workers, every port once, and what is to leave. Returns how many came in.
+    #[inline]
+    fn move_packets(&mut self) -> usize {
         let mut moved = self.take_over();
         for port in 0..self.graph.out().transmit().ports().len() {
             let n = self.receive(port);
@@ -115,12 +131,18 @@ impl<C: Context + 'static> Worker<C> {
             }
         }
         self.graph.out().flush_ports();
-        let c = self.graph.out().worker();
-        c.loops.add(1);
-        if moved > 0 {
-            c.busy_loops.add(1);
+        moved
+    }
+
+    /// Sends on what has come in before the end, as far as rings hold it, and gives back all ports.
+    #[cold]
+    fn finish(&mut self) {
+        for _ in 0..LAST_ROUNDS {
+            if self.move_packets() == 0 {
+                break;
+            }
         }
-        Some(moved)
+        self.close();
     }
 
     /// Receives from port `port`, unless its interface has never been up: packets that were there
@@ -180,10 +202,7 @@ impl<C: Context + 'static> Worker<C> {
                         self.give_back(Returned::Trace(old));
                     }
                 }
-                Command::Stop => {
-                    self.close();
-                    return false;
-                }
+                Command::Stop => return false,
             }
         }
         true

@@ -352,6 +352,16 @@ fn a_thread_that_sleeps_serves_what_comes() {
     assert_eq!((ports, pool.available()), (3, pool.count()));
 }
 
+#[test]
+fn what_has_come_before_a_stop_is_sent() {
+    let mut lab = lab(vec![node(Sorter), node(Copier)]);
+    let packets = 600;
+    (0..packets).for_each(|_| lab.ports[1].put(vec![2]));
+    assert!(lab.handle.command(Command::Stop).is_ok());
+    assert_eq!(lab.worker.round(), None);
+    assert_eq!(lab.ports[3].take().len(), packets);
+}
+
 /// Waits for something that happens sooner or later.
 fn wait(mut happened: impl FnMut() -> bool) {
     let start = Instant::now();

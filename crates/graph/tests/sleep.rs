@@ -129,8 +129,8 @@ fn nobody_sleeps_over_what_was_just_published() {
     assert_eq!(lab.sleeps.load(Ordering::Relaxed), 1);
 }
 
-/// A port that always wants to be looked at, and wakes at once.
-struct Eager(MemoryPort, std::fs::File);
+/// A port that always wants to be looked at, and wakes at once; and whether it was filled.
+struct Eager(MemoryPort, std::fs::File, Arc<AtomicBool>);
 
 impl Port for Eager {
     fn name(&self) -> &str {
@@ -148,6 +148,9 @@ impl Port for Eager {
     fn arm(&mut self) -> bool {
         false
     }
+    fn fill(&mut self, _: &mut Buffers) {
+        self.2.store(true, Ordering::Relaxed);
+    }
 }
 
 #[test]
@@ -155,14 +158,18 @@ fn what_a_port_has_waits_until_its_interface_is_first_up() {
     let mut lab = lab();
     let cable = MemoryPort::new("port");
     let file = std::fs::File::open("/dev/null").unwrap();
-    let port = Box::new(WorkerPort::new(Box::new(Eager(cable.clone(), file)), 1, 0));
+    let filled = Arc::new(AtomicBool::new(false));
+    let eager = Eager(cable.clone(), file, filled.clone());
+    let port = Box::new(WorkerPort::new(Box::new(eager), 1, 0));
     lab.up.store(false, Ordering::Relaxed);
     assert!(lab.handle.command(Command::AddPort(port)).is_ok());
+    assert!(!lab.handle.has_obeyed());
     cable.put(vec![0; 60]);
     for _ in 0..3 {
         assert_eq!(lab.worker.round(), Some(0));
     }
     assert_eq!(cable.waiting(), 1);
+    assert!(lab.handle.has_obeyed() && filled.load(Ordering::Relaxed));
     let mut sleeps = || {
         let before = lab.sleeps.load(Ordering::Relaxed);
         lab.worker.sleep();

@@ -100,7 +100,11 @@ impl Out {
         if usize::from(port.entry) >= self.targets.nodes() {
             return Err(port);
         }
-        self.transmit.add(port)
+        self.transmit.add(port)?;
+        if let Some(port) = self.transmit.ports().last_mut() {
+            port.port.fill(&mut self.bufs);
+        }
+        Ok(())
     }
 
     /// Gives up a port of `interface`, drained, if there is one left.

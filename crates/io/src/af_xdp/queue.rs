@@ -374,6 +374,10 @@ impl Port for Queue {
         !self.unsent && self.rings.as_mut().is_none_or(|r| r.rx.filled(1) == 0)
     }
 
+    fn fill(&mut self, bufs: &mut Buffers) {
+        self.refill(bufs);
+    }
+
     fn drain(&mut self, bufs: &mut Buffers) {
         self.check(bufs);
         self.partial.take().into_iter().for_each(|d| bufs.free(d));

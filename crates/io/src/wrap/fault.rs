@@ -154,6 +154,10 @@ impl Port for Fault {
         self.inner.disarm();
     }
 
+    fn fill(&mut self, bufs: &mut Buffers) {
+        self.inner.fill(bufs);
+    }
+
     fn drain(&mut self, bufs: &mut Buffers) {
         let held = self.fresh.drain().chain(self.held.drain(..));
         held.for_each(|d| bufs.free(d));

@@ -23,6 +23,10 @@ macro_rules! pass_on {
             self.inner.disarm();
         }
 
+        fn fill(&mut self, bufs: &mut graph::Buffers) {
+            self.inner.fill(bufs);
+        }
+
         fn drain(&mut self, bufs: &mut graph::Buffers) {
             self.inner.drain(bufs);
         }
