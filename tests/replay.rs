@@ -1,7 +1,9 @@
 //! A router whose ports are capture files.
 
 use std::fs::File;
+use std::path::Path;
 
+use serde_json::Value;
 use wire::pcap::{ETHERNET, Writer};
 
 use crate::harness::craft::Ip4;
@@ -17,6 +19,53 @@ fn count(router: &Router, name: &str, counter: &str) -> u64 {
     count.expect("it is shown")
 }
 
+/// Writes a file with packets from 10.1.0.2 to 48.0.0.1.
+fn write(file: &Path) {
+    let mut writer = Writer::new(File::create(file).unwrap(), ETHERNET).unwrap();
+    for id in 0..PACKETS {
+        let (from, to) = ([10, 1, 0, 2].into(), [48, 0, 0, 1].into());
+        let frame = Ip4::udp(from, to, id, 26).frame(H0, R0);
+        let length = frame.len() as u32;
+        writer.write(u64::from(id), length, &frame).unwrap();
+    }
+}
+
+/// Every packet of it finds the route of the configuration, which the kernel gets last.
+#[test]
+fn a_file_is_read_once_all_of_the_start_is_known() {
+    const NAME: &str = "a_file_is_read_once_all_of_the_start_is_known";
+    if skipped(NAME, &["ip"]) {
+        return;
+    }
+    let directory = Directory::new();
+    let file = directory.path().join("in.pcap");
+    write(&file);
+    let netns = Netns::create("router").unwrap();
+    let mac = text(R0);
+    let yaml = format!(
+        "interfaces:\n  in0: {{ lcp: in0, mac: \"{mac}\", addresses: [ 10.1.0.1/24 ] }}\n\
+         ports:\n  in0: {{ pcap: {{ rx: {} }} }}\n\
+         routes: [ {{ prefix: 48.0.0.0/8, blackhole: true }} ]\n",
+        file.display()
+    );
+    let router = Router::start(&netns, &yaml);
+    let ended = || {
+        let shown = router.show(&["errors"]);
+        shown["errors"].as_array().unwrap().clone()
+    };
+    let all = |errors: &[Value]| {
+        let counts = errors.iter().map(|error| error["count"].as_u64().unwrap());
+        counts.sum::<u64>() >= PACKETS.into()
+    };
+    assert!(until(patience(), || all(&ended())), "{:?}", ended());
+    let errors = ended();
+    let blackholed = errors
+        .iter()
+        .find(|error| error["reason"].as_str().unwrap().contains("blackhole"));
+    let count = blackholed.map(|error| error["count"].as_u64().unwrap());
+    assert_eq!(count, Some(PACKETS.into()), "{errors:?}");
+}
+
 #[test]
 fn a_file_is_read_when_its_interface_comes_up() {
     const NAME: &str = "a_file_is_read_when_its_interface_comes_up";
@@ -25,14 +74,7 @@ fn a_file_is_read_when_its_interface_comes_up() {
     }
     let directory = Directory::new();
     let file = directory.path().join("in.pcap");
-    let mut writer = Writer::new(File::create(&file).unwrap(), ETHERNET).unwrap();
-    for id in 0..PACKETS {
-        let (from, to) = ([10, 1, 0, 2].into(), [48, 0, 0, 1].into());
-        let frame = Ip4::udp(from, to, id, 26).frame(H0, R0);
-        let length = frame.len() as u32;
-        writer.write(u64::from(id), length, &frame).unwrap();
-    }
-    drop(writer);
+    write(&file);
     let netns = Netns::create("router").unwrap();
     let mac = text(R0);
     let yaml = format!(

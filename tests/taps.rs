@@ -5,7 +5,8 @@ use std::time::Duration;
 use io::memif;
 
 use crate::harness::topology::H1;
-use crate::harness::{Directory, Netns, Raw, Router, patience, skipped, until};
+use crate::harness::{Directory, Hosts, Netns, Raw, Router, patience, skipped, until};
+use crate::life::under_traffic;
 
 /// Whether the host answers an ARP request that comes in by the tap port `t0-port`, within a
 /// second.
@@ -114,6 +115,25 @@ fn a_deleted_port_tap_is_made_again() {
     let lab = Lab::start();
     lab.netns.ip("link del t0-port").unwrap();
     lab.assert_host_answers();
+}
+
+#[test]
+fn nothing_leaves_by_a_port_tap_that_was_deleted() {
+    if skipped("nothing_leaves_by_a_port_tap_that_was_deleted", &["ip"]) {
+        return;
+    }
+    let (hosts, router) = Hosts::on_taps([1500, 1500]);
+    let (left, _right) = hosts.raw();
+    under_traffic(&left, || {
+        hosts.right.ip("link del h1").unwrap();
+        // The new one is in the router's namespace.
+        for _ in 0..4 {
+            let is_renewed = || hosts.router.ip("link del h1").is_ok();
+            assert!(until(patience(), is_renewed), "{}", router.process.log());
+        }
+    });
+    let errors = router.show_text(&["errors"]);
+    assert!(!errors.contains("no port serves"), "{errors}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ pub fn check(bytes: &[u8]) {
         name: "eth1".into(),
         host: None,
         port_up: true,
+        serving: true,
     };
     let _ = translator.own(2, owned);
     for event in Messages(bytes).filter_map(|message| decode::event(&message)) {

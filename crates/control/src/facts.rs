@@ -269,6 +269,9 @@ pub enum Event {
         /// False if the table changed during the dump so that entries may be missing.
         complete: bool,
     },
+    /// All that was so when this was asked for has been said, except what a lost message said: that
+    /// follows in a dump.
+    CaughtUp(u64),
 }
 
 /// Facts in the order in which they became true.

@@ -458,6 +458,7 @@ fn full_tables_of_both_families() {
         name: name.into(),
         host: None,
         port_up: true,
+        serving: true,
     };
     for (id, device) in [(1, "pa"), (2, "pb")] {
         let link = translator.link_named(device).expect("is there").index;

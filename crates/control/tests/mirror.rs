@@ -329,6 +329,24 @@ fn interfaces_appear_leave_and_vanish() {
 }
 
 #[test]
+fn it_tells_when_it_has_caught_up() {
+    let Some((netns, mirror, mut follower)) = two_interfaces("it_tells_when_it_has_caught_up")
+    else {
+        return;
+    };
+    for host in 2..30 {
+        let gateway = format!("10.0.1.{host}");
+        netns.ip(&format!("route replace 198.51.100.0/24 via {gateway}"));
+        let asked = mirror.catch_up();
+        follower.until("it has caught up", |translator, _| {
+            translator.caught_up() == asked
+        });
+        let route = follower.memory.route("198.51.100.0/24");
+        assert_eq!(route, forward(&[via(1, &gateway)]).as_ref());
+    }
+}
+
+#[test]
 fn news_that_was_lost_is_made_up_for() {
     let Some(netns) = Netns::new("news_that_was_lost_is_made_up_for") else {
         return;

@@ -58,6 +58,9 @@ pub struct Interface {
     pub mtu: u16,
     /// Administratively up and with carrier.
     pub up: bool,
+    /// Whether it takes packets in: until then they are the kernel's, or wait in its port. It sends
+    /// in any case.
+    pub serving: bool,
 }
 
 /// One next hop of a route.

@@ -370,6 +370,7 @@ fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<IpAddr>), Box
         mac: OWN,
         mtu: 1500,
         up: true,
+        serving: true,
     })];
     for prefix in ["10.0.0.0/24", "fd00::/64"] {
         changes.push(Change::RouteSet {

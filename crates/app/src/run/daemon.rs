@@ -63,7 +63,9 @@ pub struct Daemon {
     /// The address that the last step of a change has taken from a device.
     pub taken: Option<Given>,
     marks: Marks,
-    _mirror: Mirror,
+    mirror: Mirror,
+    /// What the mirror is to answer before new ports take packets in.
+    awaited: Option<u64>,
 }
 
 impl Daemon {
@@ -101,7 +103,8 @@ impl Daemon {
         };
         Ok(Daemon {
             routing: Routing::new(router),
-            _mirror: Mirror::start(options, sender)?,
+            mirror: Mirror::start(options, sender)?,
+            awaited: None,
             interfaces: Interfaces::new(&config, opener, entry, for_ports),
             loopbacks: Loopbacks::new(netns),
             statics: Statics::default(),
@@ -118,12 +121,26 @@ impl Daemon {
         })
     }
 
+    /// Opens everything once the kernel's tables have been seen. Whether packets are forwarded.
+    ///
+    /// # Errors
+    /// As [`open_all`](Self::open_all).
+    pub fn comes_up(&mut self) -> Result<bool, String> {
+        if !self.interfaces.are_open() && self.routing.translator.synced() {
+            let seconds = self.routing.router.started().elapsed().as_secs_f64();
+            info!("the kernel's tables are here after {seconds:.3} s");
+            self.open_all()?;
+            self.serve_new_ports();
+        }
+        Ok(self.interfaces.are_open() && self.awaited.is_none())
+    }
+
     /// Makes the loopbacks, opens every port whose device is there, and makes the static routes,
     /// once the kernel's tables have been seen.
     ///
     /// # Errors
     /// The first that cannot be made or opened, and why.
-    pub fn open_all(&mut self) -> Result<(), String> {
+    fn open_all(&mut self) -> Result<(), String> {
         self.loopbacks
             .start(&self.config.loopbacks, &mut self.requests)?;
         self.interfaces.open_all(&mut self.routing)?;
@@ -148,6 +165,19 @@ impl Daemon {
         for news in self.routing.follow(batch) {
             self.interfaces.take(news, &mut self.routing);
         }
+        self.serve_new_ports();
+    }
+
+    /// Lets new ports take packets in, all of them at once, when the mirror has told what came with
+    /// them. Until then the kernel forwards what arrives there: a packet that we take has its way.
+    fn serve_new_ports(&mut self) {
+        if self.interfaces.take_new_ports() {
+            self.awaited = Some(self.mirror.catch_up());
+        }
+        if self.awaited == Some(self.routing.translator.caught_up()) {
+            self.awaited = None;
+            self.routing.serve_all();
+        }
     }
 
     /// Looks after what packets wait for, however long a change takes: what the kernel has said by
@@ -168,6 +198,7 @@ impl Daemon {
         workers::all_alive(&mut self.routing.router.workers)?;
         let now = Instant::now();
         self.interfaces.tick(now, &mut self.routing);
+        self.serve_new_ports();
         self.look_after_neighbors(now);
         if self.look.is_some_and(|look| now >= look) {
             self.put_back();

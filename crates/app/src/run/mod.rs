@@ -178,10 +178,7 @@ fn serve(daemon: &mut Daemon, transactions: &mut Transactions, up: &mut bool) ->
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
-        if !*up && daemon.routing.translator.synced() {
-            let seconds = daemon.routing.router.started().elapsed().as_secs_f64();
-            info!("the kernel's tables are here after {seconds:.3} s");
-            daemon.open_all()?;
+        if !*up && daemon.comes_up()? {
             daemon.look_at_settings(transactions.refused());
             *up = true;
             transaction::started(transactions);

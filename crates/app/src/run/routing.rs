@@ -41,6 +41,12 @@ impl Routing {
         self.apply(changes);
     }
 
+    /// All our interfaces take packets in from now on.
+    pub fn serve_all(&mut self) {
+        let changes = self.translator.serve_all();
+        self.apply(changes);
+    }
+
     /// These numbers may be another interface's from now on, which has features of its own.
     pub fn release(&mut self, ids: [InterfaceId; 2]) {
         let none = ids.map(|interface| Change::FeaturesSet {

@@ -46,7 +46,8 @@ pub fn all_alive(workers: &mut [Handle]) -> Result<(), String> {
 }
 
 /// Spreads the queues of an interface over the workers; a worker without one hands its packets to
-/// one that has. What the queues receive enters the graph at the node `entry`.
+/// one that has. What the queues receive enters the graph at the node `entry`. Waits until the
+/// workers have them: what they send by the interface from then on has a port.
 pub fn add_port(
     workers: &mut [Handle],
     interface: InterfaceId,
@@ -62,6 +63,10 @@ pub fn add_port(
     for (i, worker) in workers.iter_mut().enumerate().skip(serving) {
         let placement = TxPlacement::Worker(i % serving.max(1));
         send(worker, Command::PlaceTx(interface, placement));
+    }
+    let served = |worker: &Handle| worker.has_obeyed() || !worker.alive();
+    while !workers.iter().all(served) {
+        thread::sleep(Duration::from_micros(50));
     }
 }
 
@@ -144,6 +149,7 @@ mod tests {
             mac: Mac([2, 0, 0, 0, 0, 1]),
             mtu: 1500,
             up: true,
+            serving: true,
         };
         let set = router.apply(vec![Change::InterfaceSet(interface)]);
         assert!(set.is_ok());

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -85,8 +85,18 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Mirror {
     counters: Arc<Counters>,
-    stop: Arc<EventFd>,
+    wishes: Arc<Wishes>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What is wanted of the thread.
+#[derive(Debug)]
+struct Wishes {
+    /// Says that there is something new.
+    wake: EventFd,
+    stop: AtomicBool,
+    /// How often [`Mirror::catch_up`] was called.
+    asked: AtomicU64,
 }
 
 impl Mirror {
@@ -119,7 +129,11 @@ impl Mirror {
             news.subscribe(group)?;
         }
         let nexthops = news.subscribe(libc::RTNLGRP_NEXTHOP).is_ok();
-        let stop = Arc::new(EventFd::new()?);
+        let wishes = Arc::new(Wishes {
+            wake: EventFd::new()?,
+            stop: AtomicBool::new(false),
+            asked: AtomicU64::new(0),
+        });
         let counters = Arc::new(Counters::default());
         let follower = Follower {
             news,
@@ -134,7 +148,7 @@ impl Mirror {
                 batch: Batch::default(),
                 counters: counters.clone(),
             },
-            stop: stop.clone(),
+            wishes: wishes.clone(),
         };
         let thread = thread::Builder::new()
             .name("kernel-mirror".into())
@@ -143,9 +157,17 @@ impl Mirror {
             })?;
         Ok(Mirror {
             counters,
-            stop,
+            wishes,
             thread: Some(thread),
         })
+    }
+
+    /// Asks for [`Event::CaughtUp`] with the number that is returned: whatever the kernel has done
+    /// by now, as what was asked of it before, is said until then.
+    pub fn catch_up(&self) -> u64 {
+        let number = self.wishes.asked.fetch_add(1, Ordering::Release) + 1;
+        self.wishes.wake.signal();
+        number
     }
 
     /// What it has done so far.
@@ -158,7 +180,8 @@ impl Drop for Mirror {
     fn drop(&mut self) {
         // The thread may be waiting for room in the channel; it ends when the receiver is dropped,
         // so it is not joined.
-        self.stop.signal();
+        self.wishes.stop.store(true, Ordering::Release);
+        self.wishes.wake.signal();
         self.thread.take();
     }
 }
@@ -211,7 +234,7 @@ struct Follower<T> {
     /// Not before this, lest a link that flaps keeps us dumping.
     rested: Instant,
     batches: Batches<T>,
-    stop: Arc<EventFd>,
+    wishes: Arc<Wishes>,
 }
 
 impl<T: From<Batch>> Follower<T> {
@@ -232,14 +255,26 @@ impl<T: From<Batch>> Follower<T> {
         let timeout = self.due.saturating_duration_since(Instant::now());
         let mut fds = [
             pollfd(&self.news, libc::POLLIN),
-            pollfd(&*self.stop, libc::POLLIN),
+            pollfd(&self.wishes.wake, libc::POLLIN),
         ];
         poll(&mut fds, Some(timeout));
-        let [ready, stopped] = fds.map(|fd| fd.revents != 0);
-        if stopped {
+        match fds.map(|fd| fd.revents != 0) {
+            [_, true] => self.grant(),
+            [true, false] => self.follow(),
+            [false, false] => Ok(()),
+        }
+    }
+
+    /// Stops, or says that it has caught up.
+    fn grant(&mut self) -> Result<(), Gone> {
+        self.wishes.wake.clear();
+        if self.wishes.stop.load(Ordering::Acquire) {
             return Err(Gone);
         }
-        if ready { self.follow() } else { Ok(()) }
+        let asked = self.wishes.asked.load(Ordering::Acquire);
+        self.follow()?;
+        self.batches.push(Event::CaughtUp(asked))?;
+        self.batches.flush()
     }
 
     /// Reads the news there is.

@@ -23,6 +23,8 @@ pub struct Owned {
     pub host: Option<InterfaceId>,
     /// Whether the port itself is up, where the device cannot tell (a tap always has carrier).
     pub port_up: bool,
+    /// Whether it takes packets in. Before, routes by it count all the same.
+    pub serving: bool,
 }
 
 /// What becomes of devices, for those who wait for one.
@@ -59,6 +61,7 @@ pub struct Translator {
     /// Number of the last dump that began.
     generation: u32,
     synced: bool,
+    caught_up: u64,
     news: Vec<LinkNews>,
 }
 
@@ -71,6 +74,11 @@ impl Translator {
     /// Whether everything has been seen once.
     pub fn synced(&self) -> bool {
         self.synced
+    }
+
+    /// The last [`Mirror::catch_up`](super::Mirror::catch_up) that has been answered; 0: none.
+    pub fn caught_up(&self) -> u64 {
+        self.caught_up
     }
 
     /// The device of a name or alternative name.
@@ -156,6 +164,19 @@ impl Translator {
         out
     }
 
+    /// All our interfaces take packets in from now on. What it yields is to be applied as one.
+    pub fn serve_all(&mut self) -> Vec<Change> {
+        let mut out = Vec::new();
+        let idle: Vec<u32> = keys_where(&self.owned, |owned| !owned.serving);
+        for link in idle {
+            if let Some(owned) = self.owned.get_mut(&link) {
+                owned.serving = true;
+            }
+            self.interfaces(link, &mut out);
+        }
+        out
+    }
+
     fn event(&mut self, event: Event, out: &mut Vec<Change>) {
         match event {
             Event::Link(link) => self.link(link, out),
@@ -196,6 +217,7 @@ impl Translator {
                 }
                 self.synced |= section == Section::Routes;
             }
+            Event::CaughtUp(number) => self.caught_up = number,
         }
     }
 
@@ -274,6 +296,7 @@ impl Translator {
                 .unwrap_or(u16::MAX)
                 .clamp(*MTUS.start(), *MTUS.end()),
             up,
+            serving: owned.serving,
         };
         let up = link.admin_up && link.carrier;
         let routed = Kind::Routed { host: owned.host };

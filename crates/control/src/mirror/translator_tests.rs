@@ -53,6 +53,7 @@ fn owned(id: InterfaceId) -> Owned {
         name: format!("if{id}"),
         host: None,
         port_up: true,
+        serving: true,
     }
 }
 
@@ -111,6 +112,47 @@ fn via(interface: InterfaceId, gateway: [u8; 4]) -> Path {
         mtu: None,
         source: None,
     }
+}
+
+/// Routes lead by it before, so that nothing but this is to be changed then.
+#[test]
+fn all_interfaces_serve_at_once() {
+    let mut translator = Translator::new();
+    let by_either = unicast(
+        "48.0.0.0/8",
+        Hops::Many([hop(11, [10, 0, 1, 2]), hop(12, [10, 0, 2, 2])].into()),
+    );
+    news(
+        &mut translator,
+        vec![link(11, "a", true), link(12, "b", true), route(&by_either)],
+    );
+    let mut changes = Vec::new();
+    for (link, id) in [(11, 1), (12, 2)] {
+        let idle = Owned {
+            serving: false,
+            ..owned(id)
+        };
+        changes.extend(translator.own(link, idle));
+    }
+    let serving = |changes: &[Change]| -> Vec<_> {
+        let interfaces = changes.iter().filter_map(|change| match change {
+            Change::InterfaceSet(i) => Some((i.id, i.up, i.serving)),
+            _ => None,
+        });
+        interfaces.collect()
+    };
+    assert_eq!(serving(&changes), [(1, true, false), (2, true, false)]);
+    let paths = vec![via(1, [10, 0, 1, 2]), via(2, [10, 0, 2, 2])];
+    assert_eq!(
+        changes.last(),
+        Some(&set("48.0.0.0/8", Action::Forward(paths)))
+    );
+    let changes = translator.serve_all();
+    assert_eq!(changes.len(), 2, "{changes:?}");
+    let mut both = serving(&changes);
+    both.sort_unstable();
+    assert_eq!(both, [(1, true, true), (2, true, true)]);
+    assert_eq!(translator.serve_all(), []);
 }
 
 #[test]

@@ -168,6 +168,7 @@ impl Follower {
             name: name.to_owned(),
             host: None,
             port_up: true,
+            serving: true,
         };
         self.memory.apply(self.translator.own(link, owned));
     }

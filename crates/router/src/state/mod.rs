@@ -291,7 +291,7 @@ impl State {
         let features = self.links.features(id);
         let line = |i: &Interface| {
             let (mode, peer) = match i.kind {
-                _ if !i.up => (Mode::Down, 0),
+                _ if !(i.up && i.serving) => (Mode::Down, 0),
                 Kind::Routed { host: Some(host) } if !addressed => (Mode::Unaddressed, host),
                 Kind::Routed { host } => (Mode::Routed, host.unwrap_or(0)),
                 Kind::Host { of } => (Mode::Host, of),

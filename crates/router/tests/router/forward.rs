@@ -103,6 +103,24 @@ fn a_link_that_is_down_takes_nothing() {
 }
 
 #[test]
+fn an_interface_that_does_not_serve_yet_sends_and_takes_nothing_in() {
+    let mut lab = Lab::new();
+    let idle = |id| {
+        Change::InterfaceSet(Interface {
+            serving: false,
+            ..interface(id)
+        })
+    };
+    lab.apply(vec![idle(2)]);
+    lab.takes(udp(FAR).frame(), "ip4-rewrite", "Output");
+    assert_eq!(lab.sent(2).len(), 1);
+    lab.apply(vec![idle(1)]);
+    lab.takes(udp(FAR).frame(), "ethernet-input", "Down");
+    lab.apply(vec![Change::InterfaceSet(interface(1))]);
+    lab.takes(udp(FAR).frame(), "ip4-rewrite", "Output");
+}
+
+#[test]
 fn a_jumbo_packet_stays_in_one_piece() {
     let mut lab = Lab::new();
     let jumbo = Interface {

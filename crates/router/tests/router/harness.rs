@@ -58,6 +58,7 @@ pub fn interface(id: u16) -> Interface {
         mac: own_mac(id),
         mtu: 1500,
         up: true,
+        serving: true,
     }
 }
 

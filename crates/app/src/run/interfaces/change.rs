@@ -28,7 +28,7 @@ impl Interfaces {
 
     /// Whether those of the start have been opened.
     pub fn are_open(&self) -> bool {
-        self.serving
+        self.started
     }
 
     /// Whether network devices can come while the router runs.

@@ -36,7 +36,9 @@ pub struct Interfaces {
     /// When to look next for taps that are gone.
     retry: Instant,
     /// Whether ports are opened as their devices appear.
-    serving: bool,
+    started: bool,
+    /// Ports were opened that do not take packets in yet.
+    new_ports: bool,
     /// Packet buffers for the rings of ports: of those of the start, and spare ones.
     buffers: u32,
 }
@@ -49,7 +51,8 @@ impl Interfaces {
             opener,
             entry,
             retry: Instant::now(),
-            serving: false,
+            started: false,
+            new_ports: false,
             buffers,
         }
     }
@@ -64,7 +67,7 @@ impl Interfaces {
     /// # Errors
     /// The first that cannot be opened, and why.
     pub fn open_all(&mut self, routing: &mut Routing) -> Result<(), String> {
-        self.serving = true;
+        self.started = true;
         let wanted: Vec<_> = self.slots.iter().map(|slot| slot.config.clone()).collect();
         self.opener.put_back_unwanted(&wanted);
         for index in 0..self.slots.len() {
@@ -88,7 +91,7 @@ impl Interfaces {
             slot.look_at_memif(routing);
             slot.warn_of_checksums();
         }
-        if self.serving && now >= self.retry {
+        if self.started && now >= self.retry {
             self.retry = now + RETRY;
             self.reopen(routing);
         }
@@ -139,6 +142,12 @@ impl Interfaces {
         self.opener.restore();
     }
 
+    /// Whether ports were opened since this was last asked. They take packets in once all that came
+    /// with them is known, such as addresses: [`Routing::serve_all`].
+    pub fn take_new_ports(&mut self) -> bool {
+        mem::take(&mut self.new_ports)
+    }
+
     fn open(&mut self, index: usize, routing: &mut Routing) -> Result<(), OpenError> {
         let slot = &mut self.slots[index];
         let id = slot.ids.port;
@@ -150,6 +159,9 @@ impl Interfaces {
             Err(OpenError::NotThere(what)) => {
                 info!("interface {}: waiting: {what}", slot.config.name);
                 slot.phase = Phase::Waiting(what);
+                if let Some(link) = slot.link.take() {
+                    routing.disown(link);
+                }
             }
             Err(error) => return Err(error),
         }
@@ -183,6 +195,10 @@ impl Interfaces {
             }
         }
         slot.claim(routing);
+        if let Some(link) = slot.link {
+            routing.set_port_up(link, slot.up);
+        }
+        self.new_ports = true;
     }
 
     fn appeared(&mut self, link: u32, name: &str, routing: &mut Routing) {
@@ -190,7 +206,7 @@ impl Interfaces {
             let slot = &mut self.slots[index];
             // A new one is opened with its last setting.
             let closed = slot.open().is_none() && !slot.is_new && stands_for(&slot.config, name);
-            if !self.serving && closed {
+            if !self.started && closed {
                 slot.reserve(link, routing);
             } else if closed && slot.refused != Some(link) {
                 let opened = self.open_if_it_can_be(index, routing);
@@ -232,6 +248,10 @@ impl Interfaces {
             Part::Port => (port, tap),
             Part::Tap => (tap, port),
         };
+        // Nothing leaves by it from here on: packets take other ways before it goes.
+        if let Some(link) = slot.link.filter(|_| part == Part::Port) {
+            routing.set_port_up(link, false);
+        }
         workers::take_back(&mut routing.router, lost);
         if open.tap.is_none() {
             return;

@@ -136,6 +136,7 @@ impl Slot {
             name: self.config.name.clone(),
             host,
             port_up: self.up,
+            serving: false,
         };
         routing.own(link, owned);
     }
