@@ -168,10 +168,13 @@ fn on_this_machine(config: &Wanted) -> crate::Outcome {
 /// Serves until the end, and says whether the router came `up`.
 fn serve(daemon: &mut Daemon, transactions: &mut Transactions, up: &mut bool) -> crate::Outcome {
     let mut tick = Instant::now() + TICK;
+    // Who asks before has the answer of a router that is up.
+    let mut early = Vec::new();
     loop {
         let left = tick.saturating_duration_since(Instant::now());
         match daemon.inbox.next(left) {
             Ok(Message::Kernel(batch)) => daemon.kernel(batch),
+            Ok(Message::Ask(ask)) if !*up => early.push(ask),
             Ok(Message::Ask(ask)) => ask.answer(daemon, transactions),
             Ok(Message::Reload) => transaction::reload(transactions, daemon),
             Ok(Message::Stop) => return Ok(()),
@@ -183,6 +186,9 @@ fn serve(daemon: &mut Daemon, transactions: &mut Transactions, up: &mut bool) ->
             *up = true;
             transaction::started(transactions);
             ready();
+            for ask in early.drain(..) {
+                ask.answer(daemon, transactions);
+            }
         }
         if Instant::now() >= tick {
             daemon.tick()?;
