@@ -7,6 +7,9 @@ use control::config;
 use graph::{Command, Handle, Port, TxPlacement, WorkerPort};
 use router::{Idle, InterfaceId, Router};
 
+/// How long workers are waited for: one that lives takes its commands every round.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The processors of the workers: as configured, else the last ones that we may use, so that the
 /// first keeps the system's work. `None`: any.
 pub fn cpus(workers: &config::Workers, usable: &[usize]) -> Vec<Option<usize>> {
@@ -47,7 +50,7 @@ pub fn all_alive(workers: &mut [Handle]) -> Result<(), String> {
 
 /// Spreads the queues of an interface over the workers; a worker without one hands its packets to
 /// one that has. What the queues receive enters the graph at the node `entry`. Waits until the
-/// workers have them: what they send by the interface from then on has a port.
+/// workers have them, a second at most: what they send by the interface from then on has a port.
 pub fn add_port(
     workers: &mut [Handle],
     interface: InterfaceId,
@@ -65,7 +68,8 @@ pub fn add_port(
         send(worker, Command::PlaceTx(interface, placement));
     }
     let served = |worker: &Handle| worker.has_obeyed() || !worker.alive();
-    while !workers.iter().all(served) {
+    let end = Instant::now() + PATIENCE;
+    while !workers.iter().all(served) && Instant::now() < end {
         thread::sleep(Duration::from_micros(50));
     }
 }
@@ -77,7 +81,7 @@ pub fn take_back(router: &mut Router, (interface, mut count): (InterfaceId, usiz
     for worker in &mut router.workers {
         send(worker, Command::RemovePort(interface));
     }
-    let end = Instant::now() + Duration::from_secs(1);
+    let end = Instant::now() + PATIENCE;
     while count > 0 && Instant::now() < end {
         let back = router.collect();
         let back = back.iter().filter(|p| p.interface == interface);
