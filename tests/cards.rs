@@ -24,10 +24,10 @@ fn tell(what: &str, fact: impl std::fmt::Display) {
 }
 
 /// `ok`, or what a program said.
-fn outcome<T>(result: &Result<T, lab::Error>) -> String {
+fn outcome<T>(result: &Result<T, sandbox::Error>) -> String {
     match result {
         Ok(_) => "ok".into(),
-        Err(lab::Error::Failed { message, .. }) => message.clone(),
+        Err(sandbox::Error::Failed { message, .. }) => message.clone(),
         Err(error) => error.to_string(),
     }
 }
@@ -52,7 +52,7 @@ fn takes_long_packets(port: &str) -> bool {
     is.is_some_and(|is| is.contains(", multi-buffer"))
 }
 
-fn ping(from: &Netns, to: std::net::Ipv4Addr, size: usize) -> Result<String, lab::Error> {
+fn ping(from: &Netns, to: std::net::Ipv4Addr, size: usize) -> Result<String, sandbox::Error> {
     let (to, size) = (to.to_string(), size.to_string());
     let count = ["ping", "-n", "-c", "3", "-i", "0.2", "-W", "5", "-M", "do"];
     from.exec(&[&count[..], &["-s", &size, &to]].concat())
@@ -371,7 +371,7 @@ fn settings_change_under_traffic() {
     assert!(forwards(&left, &right), "{}", router.process.log());
     let queues = hardware(&router)["rx_queues"][1].as_u64().unwrap_or(1);
     under_traffic(&left, || {
-        let set = |what: &str, done: Result<String, lab::Error>| {
+        let set = |what: &str, done: Result<String, sandbox::Error>| {
             tell(what, outcome(&done));
             let again = until(patience(), || carries(&hosts.router, "r1"));
             assert!(again, "no carrier");

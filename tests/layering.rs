@@ -16,16 +16,17 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "control", "kernel", "lab", "loadgen", "report", "ports", "router", "io", "xdp",
-            "graph", "tables", "wire",
+            "control", "kernel", "lab", "loadgen", "report", "sandbox", "ports", "router", "io",
+            "xdp", "graph", "tables", "wire",
         ],
     ),
     // `tables` for its map of routes by prefix: the kernel's routes are kept as the FIB's are.
     ("control", &["router", "kernel", "tables"]),
     ("router", &["graph", "tables", "wire"]),
-    ("lab", &["loadgen", "report", "kernel"]),
+    ("lab", &["sandbox", "loadgen", "report", "kernel"]),
+    ("sandbox", &["kernel"]),
     // For tests only.
-    ("testbed", &["lab"]),
+    ("testbed", &["sandbox"]),
     ("report", &["loadgen"]),
     ("loadgen", &["graph", "wire"]),
     // `wire` for capture files, and for checksums that nobody has finished.

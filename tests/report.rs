@@ -92,7 +92,9 @@ fn start_lab(words: &[&str]) -> Process {
     let lab = Spawn::new(PARSHALL).args(["lab", "--quick"]).args(words);
     let lab = lab.start().expect("the binary starts");
     let us = format!("process {},", lab.pid());
-    let begun = until(20 * patience(), || lab::alone::holder().starts_with(&us));
+    let begun = until(20 * patience(), || {
+        sandbox::alone::holder().starts_with(&us)
+    });
     assert!(begun, "{}", lab.log());
     lab
 }

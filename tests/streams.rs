@@ -15,8 +15,8 @@ fn wire(queues: u32) -> Netns {
         ))
         .expect("root may make links");
     for end in ["g0", "g1"] {
-        lab::veth::host_end(&netns, end).expect("ethtool");
-        lab::veth::device_end(&netns, end).expect("ethtool");
+        sandbox::veth::host_end(&netns, end).expect("ethtool");
+        sandbox::veth::device_end(&netns, end).expect("ethtool");
     }
     netns
 }

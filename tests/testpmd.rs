@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lab::veth::{self, End};
+use sandbox::veth::{self, End};
 
 use crate::harness::craft::Ip4;
 use crate::harness::router::is_to;

@@ -91,7 +91,7 @@ impl Router {
     }
 
     /// The output of `parshall WORDS`; the first word is the subcommand.
-    pub fn ask(&self, words: &[&str]) -> Result<String, lab::Error> {
+    pub fn ask(&self, words: &[&str]) -> Result<String, sandbox::Error> {
         ask(&self.socket, words)
     }
 
@@ -117,11 +117,11 @@ fn spawn(netns: &Netns, file: &Path, socket: &Path, options: &[&str]) -> Process
         .expect("the binary starts")
 }
 
-fn show(socket: &Path, words: &[&str]) -> Result<String, lab::Error> {
+fn show(socket: &Path, words: &[&str]) -> Result<String, sandbox::Error> {
     ask(socket, &[&["show"], words].concat())
 }
 
-fn ask(socket: &Path, words: &[&str]) -> Result<String, lab::Error> {
+fn ask(socket: &Path, words: &[&str]) -> Result<String, sandbox::Error> {
     let socket = socket.display().to_string();
     command::run(&[&[PARSHALL], words, &["--socket", &socket]].concat())
 }

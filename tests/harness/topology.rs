@@ -12,7 +12,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use lab::veth::{self, End};
+use sandbox::veth::{self, End};
 use testbed::Alone;
 
 use super::craft::Mac;

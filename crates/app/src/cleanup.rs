@@ -20,11 +20,11 @@ const RUN: &str = "/run/parshall";
 /// # Errors
 /// Not root; something could not be removed, which does not keep the rest from being removed.
 pub fn run() -> crate::Outcome {
-    if !lab::cleanup::is_root() {
+    if !sandbox::cleanup::is_root() {
         return Err("cleanup: needs root; run it with sudo".into());
     }
     let mut done = Done::default();
-    done.removed.extend(lab::cleanup::leftovers());
+    done.removed.extend(sandbox::cleanup::leftovers());
     devices(&mut done);
     notes(&mut done);
     sockets(&mut done, Path::new(RUN));

@@ -8,9 +8,10 @@ use indicatif::ProgressBar;
 
 use lab::compare::plan::{self, Depth};
 use lab::compare::{self, Options, Progress, Step};
-use lab::{cleanup, invocation, needs, unprivileged};
+use lab::{invocation, needs, unprivileged};
 use report::model::{LabResult, Run};
 use report::{html, text};
+use sandbox::cleanup;
 
 use crate::load::progress;
 use crate::output;
@@ -73,7 +74,7 @@ impl Lab {
         }
         needs::check()?;
         cleanup::on_signal()?;
-        let _alone = lab::alone(|holder| {
+        let _alone = sandbox::alone(|holder| {
             output::tell(&format!(
                 "parshall: waiting for {holder}, which must be alone\n"
             ));

@@ -2,7 +2,7 @@
 
 use std::ops::Sub;
 
-use crate::Error;
+use sandbox::Error;
 
 /// The kernel counts processor time in hundredths of a second (`USER_HZ`) whatever its own tick is.
 const HERTZ: f64 = 100.0;

@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use report::setup::{Direction, Flows, Size};
 
-use crate::Error;
+use sandbox::Error;
 
 /// One direction of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use kernel::clock;
 use report::model::Machine;
 
-use crate::command;
+use sandbox::command;
 
 /// Describes this machine. Unknown facts are left empty.
 pub fn describe() -> Machine {

@@ -1,6 +1,6 @@
 //! What the comparison needs of a machine's programs, checked before it begins.
 
-use crate::{Error, command, programs};
+use sandbox::{Error, command, programs};
 
 /// What the comparison asks of the programs that it cannot do without: a command of each, whose
 /// success shows it.

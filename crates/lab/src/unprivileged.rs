@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::{Error, command};
+use sandbox::{Error, command};
 
 /// Printed after the figures: the measurements that root would add.
 pub const WITH_ROOT: &str = "\

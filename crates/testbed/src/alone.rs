@@ -8,11 +8,13 @@ use crate::dispatcher;
 /// Nobody else on this machine attaches or detaches an XDP program or sends live frames while this
 /// is held, if all who do so hold it.
 #[derive(Debug)]
-pub struct Alone(#[expect(dead_code, reason = "it is held until it is dropped")] Arc<lab::Alone>);
+pub struct Alone(
+    #[expect(dead_code, reason = "it is held until it is dropped")] Arc<sandbox::Alone>,
+);
 
 thread_local! {
     /// What this thread has locked.
-    static HELD: RefCell<Weak<lab::Alone>> = const { RefCell::new(Weak::new()) };
+    static HELD: RefCell<Weak<sandbox::Alone>> = const { RefCell::new(Weak::new()) };
 }
 
 /// Waits until nobody else, neither another thread nor another process, is [`Alone`], and makes
@@ -24,14 +26,14 @@ thread_local! {
 /// is full) while another processor runs through it may die of it. A thread that has it already
 /// gets it again at once, so that what needs it can take it for itself.
 ///
-/// A test whose child process takes [`lab::alone`](fn@lab::alone) drops this before it starts the child.
+/// A test whose child process takes [`sandbox::alone`](fn@sandbox::alone) drops this before it starts the child.
 ///
 /// # Panics
 /// If `/run/parshall` cannot be written to (needs root), or after 20 minutes, with who holds it; if
 /// the dispatcher cannot be filled, with why.
 pub fn alone() -> Alone {
     let held = HELD.with_borrow(Weak::upgrade).unwrap_or_else(|| {
-        let alone = lab::alone(|_| ()).unwrap_or_else(|e| panic!("{e}"));
+        let alone = sandbox::alone(|_| ()).unwrap_or_else(|e| panic!("{e}"));
         dispatcher::keep_full(&alone).unwrap_or_else(|e| panic!("dispatcher: {e}"));
         let held = Arc::new(alone);
         HELD.set(Arc::downgrade(&held));
@@ -61,7 +63,7 @@ mod tests {
                         // Again, and it is still held after that.
                         drop(alone());
                         assert_eq!(inside.fetch_add(1, SeqCst), 0);
-                        let holder = lab::alone::holder();
+                        let holder = sandbox::alone::holder();
                         assert!(holder.starts_with(&format!("process {}", std::process::id())));
                         std::thread::sleep(Duration::from_millis(2));
                         inside.fetch_sub(1, SeqCst);

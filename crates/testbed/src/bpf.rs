@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab::command;
+use sandbox::command;
 use serde_json::Value;
 
 /// Name of the programs that keep the dispatcher full.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use lab::cleanup::{self, Registered};
+use sandbox::cleanup::{self, Registered};
 
 /// A new directory that goes when dropped. Root's lies below [`cleanup::directory`], so that the
 /// next run removes it if the test was killed.

@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use lab::Alone;
+use sandbox::Alone;
 
 use crate::bpf;
 
@@ -90,7 +90,7 @@ fn open(path: &str) -> Result<File, String> {
 /// A device or a program cannot be made; something is in the way for half a minute; another run
 /// keeps it filled, but programs are gone that were attached before that.
 pub fn fill(_alone: &Alone) -> Result<Full, String> {
-    let end = Instant::now() + lab::patience(LIMIT);
+    let end = Instant::now() + sandbox::patience(LIMIT);
     let mut full = Full {
         runs: open(RUNS)?,
         holder: None,
@@ -207,7 +207,7 @@ impl Full {
     /// They do not go although nobody needs them.
     pub fn end(self, _alone: &Alone) -> Result<bool, String> {
         drop(self);
-        let end = Instant::now() + lab::patience(LIMIT);
+        let end = Instant::now() + sandbox::patience(LIMIT);
         let mut held = 0;
         while Instant::now() < end {
             if open(HOLDER)?.try_lock().is_ok() && bpf::filling()?.is_empty() {

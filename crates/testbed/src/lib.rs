@@ -1,5 +1,5 @@
 //! Shared by the tests of several crates: whether a test can run here, network namespaces and
-//! processes that end with it ([`lab`]'s), patience, and a lock that keeps what disturbs the whole
+//! processes that end with it ([`sandbox`]'s), patience, and a lock that keeps what disturbs the whole
 //! machine to one test at a time.
 //!
 //! Only tests use it.
@@ -15,8 +15,8 @@ mod release;
 pub use alone::{Alone, alone};
 pub use directory::Directory;
 
-pub use lab::{Netns, Process, Spawn, cleanup, command, patience, until, veth};
 pub use release::SetOnDrop;
+pub use sandbox::{Netns, Process, Spawn, cleanup, command, patience, until, veth};
 
 /// Says that a test cannot run here, and why, as the runner counts it.
 pub fn skip(test: &str, why: &str) {
@@ -83,7 +83,7 @@ fn is_before(release: &str, (major, minor): (u32, u32)) -> bool {
 /// # Panics
 /// If one of the programs is not installed.
 fn installed(programs: &[&str]) {
-    let missing = |program: &&&str| !lab::programs::exists(program);
+    let missing = |program: &&&str| !sandbox::programs::exists(program);
     let missing: Vec<&str> = programs.iter().filter(missing).copied().collect();
     let names = missing.join(", ");
     assert!(

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use lab::ends_with_starter;
+use sandbox::ends_with_starter;
 use testbed::{patience, until};
 
 /// A run must be over after this, whatever its programs do. Far more than it takes.

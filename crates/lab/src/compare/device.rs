@@ -10,7 +10,7 @@ use report::model::PortMode;
 use report::setup::{Dut, Io, Lane, Spread};
 
 use super::topology::Topology;
-use crate::{Error, Process, Spawn, cleanup, command, patience, veth};
+use sandbox::{Error, Process, Spawn, cleanup, command, patience, veth};
 
 /// Whether the device has ports of this kind.
 pub fn has(dut: Dut, io: Io) -> bool {

@@ -12,7 +12,7 @@ use loadgen::measure::search::{Event, Found};
 
 use crate::cpu::{Stat, Time};
 use crate::invocation::{Loadtest, Search};
-use crate::{Error, Netns, Spawn, patience};
+use sandbox::{Error, Netns, Spawn, patience};
 
 /// A process that has closed its standard error ends within this time.
 const ENDING: Duration = Duration::from_secs(10);

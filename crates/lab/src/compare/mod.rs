@@ -24,8 +24,9 @@ use self::plan::Depth;
 use self::topology::Topology;
 use crate::cpu::Stat;
 use crate::invocation::{self, Loadtest, Search};
+use crate::machine;
 use crate::probe::{self, RoundTrip};
-use crate::{Error, cleanup, machine};
+use sandbox::{Error, cleanup};
 
 /// The devices to compare, and how.
 #[derive(Debug, Clone)]

@@ -6,8 +6,8 @@ use std::path::Path;
 use report::setup::{Family, Load};
 
 use super::ip6;
-use crate::Error;
 use crate::invocation::Packets;
+use sandbox::Error;
 
 /// What the load tester is to send; `file` is for a profile that is not built in.
 ///

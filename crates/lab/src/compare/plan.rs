@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use report::setup::{Direction, Dut, Family, Flows, Io, Load, Size, Spread};
 
-use crate::Error;
+use sandbox::Error;
 
 /// The smallest frame of UDP over IPv6, with frame check sequence.
 pub const IP6_SIZE: u32 = 66;

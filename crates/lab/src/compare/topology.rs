@@ -16,10 +16,10 @@
 
 use report::setup::Io;
 
-use crate::cleanup::directory;
 use crate::invocation::Pair;
-use crate::veth::{self, End};
-use crate::{Error, Netns};
+use sandbox::cleanup::directory;
+use sandbox::veth::{self, End};
+use sandbox::{Error, Netns};
 
 /// Largest IP packet on the links, in bytes.
 const MTU: u16 = 1500;
@@ -249,7 +249,7 @@ fn socket(side: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cleanup::is_root;
+    use sandbox::cleanup::is_root;
 
     #[test]
     fn kernel_forwards_between_the_sides() {

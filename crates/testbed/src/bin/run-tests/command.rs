@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitStatus, kill_process};
 
-use lab::ends_with_starter;
+use sandbox::ends_with_starter;
 
 use crate::tasks::{self, TICK};
 

@@ -24,7 +24,7 @@ pub fn print(last: &VecDeque<String>) {
         say(&tasks_of(process.pid));
     }
     say(&namespaces());
-    let end = Instant::now() + lab::patience(DEBUGGERS);
+    let end = Instant::now() + sandbox::patience(DEBUGGERS);
     for process in &processes {
         // One that waits in the kernel without an end would keep the debugger waiting, too.
         if process.state != 'D' && Instant::now() < end {
@@ -113,7 +113,7 @@ fn stacks(process: &Process) -> String {
         "-ex",
         "thread apply all backtrace 40",
     ];
-    let text = command::output(&gdb, lab::patience(DEBUGGER)).unwrap_or_else(|e| e);
+    let text = command::output(&gdb, sandbox::patience(DEBUGGER)).unwrap_or_else(|e| e);
     let told = |line: &&str| line.starts_with(['#', 'T']) || !line.contains('[');
     let lines = text.lines().filter(told).filter(|line| !line.is_empty());
     let lines: String = lines.map(|line| format!("    {line}\n")).collect();

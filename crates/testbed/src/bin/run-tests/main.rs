@@ -76,7 +76,7 @@ impl Arguments {
 /// A number of seconds in an environment variable, times the machine's patience.
 fn seconds(variable: &str, default: u64) -> Duration {
     let text = std::env::var(variable).unwrap_or_default();
-    lab::patience(Duration::from_secs(text.parse().unwrap_or(default)))
+    sandbox::patience(Duration::from_secs(text.parse().unwrap_or(default)))
 }
 
 fn main() -> ExitCode {
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
     }
     tasks::adopt_orphans();
     let run = Run {
-        root: lab::cleanup::is_root(),
+        root: sandbox::cleanup::is_root(),
         arguments,
         interrupted,
     };
@@ -155,7 +155,7 @@ impl Run {
             return;
         };
         let words = [&program.to_string_lossy(), "cleanup"];
-        match command::output(&words, lab::patience(Duration::from_secs(120))) {
+        match command::output(&words, sandbox::patience(Duration::from_secs(120))) {
             Ok(text) => say(text.trim_end()),
             Err(e) => say(&format!("run-tests: {e}")),
         }
@@ -190,7 +190,7 @@ impl Run {
 }
 
 /// Nobody attaches or detaches while the dispatcher is filled or emptied.
-fn take_lock() -> Result<lab::Alone, String> {
+fn take_lock() -> Result<sandbox::Alone, String> {
     let waits = |holder: &str| say(&format!("dispatcher: waiting for {holder}"));
-    lab::alone(waits).map_err(|e| e.to_string())
+    sandbox::alone(waits).map_err(|e| e.to_string())
 }

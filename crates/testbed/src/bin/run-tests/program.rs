@@ -117,7 +117,7 @@ impl Program {
     fn end_rest(&self, stopped: bool, report: &mut Report) {
         let left = match stopped {
             true => Vec::new(),
-            false => tasks::wait_for_all(lab::patience(GRACE)),
+            false => tasks::wait_for_all(sandbox::patience(GRACE)),
         };
         if !left.is_empty() {
             let why = format!("it left processes behind: {}", names(&left));

@@ -128,7 +128,7 @@ pub fn end_all() -> Vec<Process> {
     if wait_for_all(Duration::from_secs(2)).is_empty() {
         return Vec::new();
     }
-    let end = Instant::now() + lab::patience(Duration::from_secs(10));
+    let end = Instant::now() + sandbox::patience(Duration::from_secs(10));
     loop {
         // A new one may have been started meanwhile.
         signal(&descendants(), Signal::KILL);

@@ -1,8 +1,8 @@
-//! The programs that the laboratory runs: whether one is there, and which package has it.
+//! The programs that are run: whether one is there, and which package has it.
 
 use crate::Error;
 
-/// Debian package of each program that the laboratory runs.
+/// The Debian package of each program that is run.
 const PACKAGES: &[(&str, &str)] = &[
     ("ip", "apt-get install iproute2"),
     ("ethtool", "apt-get install ethtool"),
@@ -14,7 +14,7 @@ const PACKAGES: &[(&str, &str)] = &[
 ];
 
 /// The package that has a program, which may be given by its path.
-pub(crate) fn package(program: &str) -> &'static str {
+pub fn package(program: &str) -> &'static str {
     let name = program.rsplit('/').next().unwrap_or_default();
     let found = PACKAGES.iter().find(|(known, _)| *known == name);
     found.map_or("no package known", |(_, package)| package)

@@ -1,9 +1,10 @@
 use std::io;
 
-/// Why something in the laboratory failed. Messages say what, where, and what to do about it.
+/// Why something in the sandbox, or in the laboratory, failed. Messages say what, where, and what to
+/// do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program that the laboratory needs is not installed, or cannot be started.
+    /// A program that is needed is not installed, or cannot be started.
     #[error("cannot run {program}: {source}; install it ({package})")]
     Missing {
         /// The program.
