@@ -219,7 +219,7 @@ pub struct ExecutorCounters {
     /// Names and counters of its nodes.
     pub nodes: Vec<(&'static str, Arc<NodeCounters>)>,
     /// Counters of the interfaces, by interface.
-    pub interfaces: Vec<Arc<InterfaceCounters>>,
+    pub interfaces: Arc<[InterfaceCounters]>,
 }
 
 impl ExecutorCounters {
@@ -234,7 +234,7 @@ impl ExecutorCounters {
                 .iter()
                 .map(|(name, n)| (*name, node(n)))
                 .collect(),
-            interfaces: self.interfaces.iter().map(|_| Arc::default()).collect(),
+            interfaces: self.interfaces.iter().map(|_| Default::default()).collect(),
         }
     }
 

@@ -7,16 +7,18 @@ use std::time::Duration;
 use crate::counters::ExecutorCounters;
 use crate::ring::{Consumer, Producer};
 use crate::waker::Waker;
-use crate::{TxPlacement, WorkerPort, trace};
+use crate::{PortId, TxPlacement, WorkerPort, trace};
 
 /// A command from the control thread to a worker.
 pub enum Command {
-    /// Serve this port.
+    /// Serve this queue of a port. The packets of its interface leave by the port.
     AddPort(Box<WorkerPort>),
-    /// Give back the ports of this interface.
-    RemovePort(u16),
-    /// Changes which worker sends the packets of this interface.
-    PlaceTx(u16, TxPlacement),
+    /// Give back the queues of this port.
+    RemovePort(PortId),
+    /// Which worker sends what leaves by this port.
+    PlaceTx(PortId, TxPlacement),
+    /// The packets of this interface leave by this port; 0: by none.
+    Egress(u16, PortId),
     /// Trace packets; `None` ends tracing.
     Trace(Option<trace::Writer>),
     /// End the thread.

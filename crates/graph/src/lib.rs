@@ -59,5 +59,5 @@ pub use port::{Port, PortCounters};
 pub use stage::Stage;
 pub use targets::GraphError;
 pub use timers::Timers;
-pub use transmit::TxPlacement;
+pub use transmit::{PortId, TxPlacement};
 pub use worker_port::WorkerPort;

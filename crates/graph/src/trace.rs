@@ -158,15 +158,21 @@ impl Tracer {
         std::mem::replace(&mut self.writer, writer)
     }
 
-    /// Marks packets that begin their trace at `node` and records all marked ones.
+    /// Marks packets that begin their trace at `node` and records all marked ones. `interface` is
+    /// what a packet comes in or leaves by there.
     #[cold]
-    pub(crate) fn visit(&mut self, pool: &Pool, node: u16, interface: u16, packets: &mut [Desc]) {
+    pub(crate) fn visit(
+        &mut self,
+        pool: &Pool,
+        node: u16,
+        interface: impl Fn(&Desc) -> u16,
+        packets: &mut [Desc],
+    ) {
         let Some(writer) = &mut self.writer else {
             return;
         };
-        let begins =
-            node == writer.node && (writer.interface == 0 || writer.interface == interface);
         for d in packets {
+            let begins = node == writer.node && [0, interface(d)].contains(&writer.interface);
             if begins && !d.has(Flag::TRACED) && self.begun < writer.packets {
                 self.begun += 1;
                 d.mark(Flag::TRACED);

@@ -123,7 +123,7 @@ impl<C: Context + 'static> Worker<C> {
     #[inline]
     fn move_packets(&mut self) -> usize {
         let mut moved = self.take_over();
-        for port in 0..self.graph.out().transmit().ports().len() {
+        for port in 0..self.graph.out().transmit().queues().len() {
             let n = self.receive(port);
             if n > 0 {
                 self.graph.run(&self.cx);
@@ -150,7 +150,7 @@ impl<C: Context + 'static> Worker<C> {
     #[inline]
     fn receive(&mut self, port: usize) -> usize {
         let out = self.graph.out();
-        let served = &mut out.transmit().ports()[port];
+        let served = &mut out.transmit().queues()[port];
         served.serving = served.serving || self.cx.is_up(served.interface);
         match served.serving {
             true => out.receive(port, &mut self.frame),
@@ -191,12 +191,13 @@ impl<C: Context + 'static> Worker<C> {
                         self.give_back(Returned::Port(Box::new(port)));
                     }
                 }
-                Command::RemovePort(interface) => {
-                    while let Some(port) = self.graph.out().remove_port(interface) {
+                Command::RemovePort(port) => {
+                    while let Some(port) = self.graph.out().remove_port(port) {
                         self.give_back(Returned::Port(Box::new(port)));
                     }
                 }
-                Command::PlaceTx(interface, to) => out.transmit().place(interface, to),
+                Command::PlaceTx(port, to) => out.transmit().place(port, to),
+                Command::Egress(interface, port) => out.transmit().set_egress(interface, port),
                 Command::Trace(trace) => {
                     if let Some(old) = out.tracer().start(trace) {
                         self.give_back(Returned::Trace(old));
@@ -210,9 +211,9 @@ impl<C: Context + 'static> Worker<C> {
 
     /// Gives back all ports.
     fn close(&mut self) {
-        let of = |p: &WorkerPort| p.interface;
-        while let Some(interface) = self.graph.out().transmit().ports().first().map(of) {
-            if let Some(port) = self.graph.out().remove_port(interface) {
+        let id = |queue: &WorkerPort| queue.id;
+        while let Some(port) = self.graph.out().transmit().queues().first().map(id) {
+            if let Some(port) = self.graph.out().remove_port(port) {
                 self.give_back(Returned::Port(Box::new(port)));
             }
         }
@@ -277,10 +278,10 @@ impl<C: Context + 'static> Worker<C> {
         waker.sleep(self, Self::look, |worker, mut watched| {
             let out = worker.graph.out();
             out.worker().sleeps.add(1);
-            let ports = out.transmit().ports();
+            let ports = out.transmit().queues();
             worker.cx.offline(&mut || watched.wait(ports));
         });
-        for port in self.graph.out().transmit().ports() {
+        for port in self.graph.out().transmit().queues() {
             port.port.disarm();
         }
         // Going online has taken over what was published meanwhile, so the next refresh may find
@@ -292,7 +293,7 @@ impl<C: Context + 'static> Worker<C> {
     /// `None` if there is work.
     fn look(&mut self) -> Option<Watched> {
         let transmit = self.graph.out().transmit();
-        let watched = Watched::arm(self.waker.fd(), transmit.ports());
+        let watched = Watched::arm(self.waker.fd(), transmit.queues());
         let pending =
             !transmit.handoff().is_empty() || !self.commands.is_empty() || self.cx.is_stale();
         watched.filter(|_| !pending)

@@ -1,13 +1,15 @@
 //! A port that a worker serves.
 
 use crate::counters::InterfaceCounters;
-use crate::{Buffers, Desc, Frame, Pool, Port};
+use crate::{Buffers, Desc, Frame, Pool, Port, PortId};
 
-/// A port, the interface that it is a queue of, and where its packets go.
+/// A queue of a port, the interface that its packets come in by, and where they go.
 pub struct WorkerPort {
-    /// The port.
+    /// The queue.
     pub port: Box<dyn Port>,
-    /// Its interface.
+    /// The number of its port, which all queues of it share.
+    pub id: PortId,
+    /// Its interface: what the port receives and sends counts here.
     pub interface: u16,
     /// Index of the node that its packets enter.
     pub entry: u16,
@@ -18,10 +20,11 @@ pub struct WorkerPort {
 }
 
 impl WorkerPort {
-    /// A port of `interface`, whose packets enter node `entry`.
-    pub fn new(port: Box<dyn Port>, interface: u16, entry: u16) -> Self {
+    /// A queue of port `id` and of `interface`, whose packets enter node `entry`.
+    pub fn new(port: Box<dyn Port>, id: PortId, interface: u16, entry: u16) -> Self {
         WorkerPort {
             port,
+            id,
             interface,
             entry,
             outstanding: true,

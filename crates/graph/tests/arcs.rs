@@ -106,7 +106,7 @@ fn lab(nodes: Vec<Box<dyn Node<()>>>, arc: FeatureArc) -> (Worker<()>, Handle, M
     let graph = Graph::with_arcs(nodes, vec![arc], bufs(), 2, Arc::default()).unwrap();
     let (worker, mut handle) = Worker::new(graph, (), Waker::new().unwrap(), Handoff::default());
     let memory = MemoryPort::new("port");
-    let port = WorkerPort::new(Box::new(memory.clone()), 1, 0);
+    let port = WorkerPort::new(Box::new(memory.clone()), 1, 1, 0);
     assert!(handle.command(Command::AddPort(Box::new(port))).is_ok());
     (worker, handle, memory)
 }

@@ -233,7 +233,7 @@ fn packets_of_another_pool_do_not_get_between_the_nodes() {
         let (mut worker, mut handle) =
             Worker::new(graph, (), Waker::new().unwrap(), Handoff::default());
         let entry = u16::from(!smuggled);
-        let served = WorkerPort::new(Box::new(Store(received.clone())), 1, entry);
+        let served = WorkerPort::new(Box::new(Store(received.clone())), 1, 1, entry);
         assert!(handle.command(Command::AddPort(Box::new(served))).is_ok());
         let stranger = strangers.copy_in(&[0; 60]).unwrap();
         match smuggled {

@@ -169,6 +169,9 @@ struct Lab {
     ports: Vec<MemoryPort>,
 }
 
+/// The number of an interface's port is greater than its own by this.
+const PORT: u16 = 4;
+
 /// Ports at interfaces 1 to 3; what they receive enters the first node.
 fn lab(nodes: Vec<Box<dyn Node<()>>>) -> Lab {
     let pool = Pool::new(8192, STRIDE).unwrap();
@@ -180,7 +183,7 @@ fn lab(nodes: Vec<Box<dyn Node<()>>>) -> Lab {
         .collect();
     for id in 1..4 {
         let port = Box::new(ports[usize::from(id)].clone());
-        let command = Command::AddPort(Box::new(WorkerPort::new(port, id, 0)));
+        let command = Command::AddPort(Box::new(WorkerPort::new(port, id + PORT, id, 0)));
         assert!(handle.command(command).is_ok());
     }
     Lab {
@@ -377,11 +380,45 @@ fn wait(mut happened: impl FnMut() -> bool) {
 fn the_first_port_of_an_interface_sends() {
     let mut lab = lab(vec![node(Sorter), node(Copier)]);
     let second = MemoryPort::new("second");
-    let port = WorkerPort::new(Box::new(second.clone()), 2, 0);
+    let port = WorkerPort::new(Box::new(second.clone()), 2 + PORT, 2, 0);
     assert!(lab.handle.command(Command::AddPort(Box::new(port))).is_ok());
     lab.run([vec![1]]);
     second.put(vec![3]);
     lab.run([]);
     assert_eq!(lab.ports[2].take(), [vec![1], vec![3]]);
     assert!(second.take().is_empty());
+}
+
+/// As sub-interfaces share the port of their device.
+#[test]
+fn interfaces_share_a_port() {
+    let mut lab = lab(vec![node(Sorter), node(Copier)]);
+    let egress = |lab: &mut Lab, port| {
+        let command = Command::Egress(3, port);
+        assert!(lab.handle.command(command).is_ok());
+    };
+    egress(&mut lab, 2 + PORT);
+    lab.run([vec![1], vec![2], vec![1], vec![2], vec![2]]);
+    assert_eq!(lab.ports[2].take().len(), 5);
+    assert!(lab.ports[3].take().is_empty());
+    let count = |lab: &Lab, id: usize| lab.handle.counters.interfaces[id].read();
+    assert_eq!(count(&lab, 2).tx_packets, 5, "the device sent them");
+    assert_eq!(count(&lab, 3).tx_packets, 0);
+
+    egress(&mut lab, 0);
+    lab.run([vec![1], vec![2]]);
+    assert_eq!(lab.ports[2].take(), [vec![1]]);
+    assert_eq!(count(&lab, 3).no_port, 1);
+
+    // No such port: it stays as it was.
+    egress(&mut lab, u16::MAX);
+    lab.run([vec![2]]);
+    assert_eq!(count(&lab, 3).no_port, 2);
+
+    // Gone with its packets, of whichever interface.
+    egress(&mut lab, 2 + PORT);
+    assert!(lab.handle.command(Command::RemovePort(2 + PORT)).is_ok());
+    lab.run([vec![1], vec![2]]);
+    assert_eq!((count(&lab, 2).no_port, count(&lab, 3).no_port), (1, 3));
+    assert!(lab.ports[2].take().is_empty());
 }

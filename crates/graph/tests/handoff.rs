@@ -89,10 +89,15 @@ fn lab(size: usize) -> Lab {
         ];
         let graph = Graph::new(nodes, Buffers::new(pool.clone()), 4, Arc::default()).unwrap();
         let (worker, mut handle) = Worker::new(graph, (), wakers[i].clone(), handoff);
-        let port = WorkerPort::new(Box::new(ports[i].clone()), i as u16 + 1, 0);
-        let elsewhere = Command::PlaceTx(2 - i as u16, TxPlacement::Worker(1 - i));
-        assert!(handle.command(Command::AddPort(Box::new(port))).is_ok());
-        assert!(handle.command(elsewhere).is_ok());
+        let port = WorkerPort::new(Box::new(ports[i].clone()), i as u16 + 1, i as u16 + 1, 0);
+        let other = 2 - i as u16;
+        for command in [
+            Command::AddPort(Box::new(port)),
+            Command::PlaceTx(other, TxPlacement::Worker(1 - i)),
+            Command::Egress(other, other),
+        ] {
+            assert!(handle.command(command).is_ok());
+        }
         workers.push(worker);
         handles.push(handle);
     }
@@ -248,7 +253,7 @@ fn workers_of_different_pools_do_not_mix() {
             vec![each(Steer), each(Owner(0)), each(Other(Owner(0)))];
         let graph = Graph::new(nodes, Buffers::new(pool.clone()), 4, Arc::default()).unwrap();
         let (worker, mut handle) = Worker::new(graph, (), waker.clone(), handoff);
-        let port = WorkerPort::new(Box::new(one.ports[i].clone()), 1, 0);
+        let port = WorkerPort::new(Box::new(one.ports[i].clone()), 1, 1, 0);
         assert!(handle.command(Command::AddPort(Box::new(port))).is_ok());
         one.workers[i] = worker;
         one.handles[i] = handle;

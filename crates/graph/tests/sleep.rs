@@ -160,7 +160,7 @@ fn what_a_port_has_waits_until_its_interface_is_first_up() {
     let file = std::fs::File::open("/dev/null").unwrap();
     let filled = Arc::new(AtomicBool::new(false));
     let eager = Eager(cable.clone(), file, filled.clone());
-    let port = Box::new(WorkerPort::new(Box::new(eager), 1, 0));
+    let port = Box::new(WorkerPort::new(Box::new(eager), 1, 1, 0));
     lab.up.store(false, Ordering::Relaxed);
     assert!(lab.handle.command(Command::AddPort(port)).is_ok());
     assert!(!lab.handle.has_obeyed());
@@ -208,7 +208,7 @@ fn a_worker_that_dies_says_what_of() {
         worker, mut handle, ..
     } = lab();
     assert_eq!(handle.death(), None, "it was not started");
-    let broken = WorkerPort::new(Box::new(Broken(PortCounters::new(&[]))), 1, 0);
+    let broken = WorkerPort::new(Box::new(Broken(PortCounters::new(&[]))), 1, 1, 0);
     assert!(handle.command(Command::AddPort(Box::new(broken))).is_ok());
     let mut handle = worker.start("worker".into(), || Ok(()), handle).unwrap();
     let start = Instant::now();
@@ -275,7 +275,7 @@ fn a_sleeping_worker_looks_after_those_that_may_forget_it() {
             forgets,
             looks: looks.clone(),
         };
-        let served = WorkerPort::new(Box::new(port), 1, 0);
+        let served = WorkerPort::new(Box::new(port), 1, 1, 0);
         assert!(handle.command(Command::AddPort(Box::new(served))).is_ok());
         worker.round();
         looks.store(0, Ordering::Relaxed);

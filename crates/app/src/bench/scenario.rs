@@ -167,6 +167,7 @@ impl Scenario {
             .command(Command::AddPort(Box::new(WorkerPort::new(
                 Box::new(port),
                 INTERFACE,
+                INTERFACE,
                 self.entry,
             ))));
         let before = self.clocks();

@@ -60,12 +60,13 @@ pub fn add_port(
     let count = workers.len();
     let serving = queues.len().min(count);
     for (i, port) in queues.into_iter().enumerate() {
-        let port = Box::new(WorkerPort::new(port, interface, entry));
+        let port = Box::new(WorkerPort::new(port, interface, interface, entry));
         send(&mut workers[i % count], Command::AddPort(port));
     }
     for (i, worker) in workers.iter_mut().enumerate().skip(serving) {
         let placement = TxPlacement::Worker(i % serving.max(1));
         send(worker, Command::PlaceTx(interface, placement));
+        send(worker, Command::Egress(interface, interface));
     }
     let served = |worker: &Handle| worker.has_obeyed() || !worker.alive();
     let end = Instant::now() + PATIENCE;

@@ -112,7 +112,7 @@ impl Out {
         let node = self.queues.take(work)?;
         if self.tracer.active {
             let packets = work.packets_mut();
-            self.tracer.visit(&self.pool, node as u16, 0, packets);
+            self.tracer.visit(&self.pool, node as u16, |_| 0, packets);
         }
         self.current = node;
         Some(node)
@@ -298,7 +298,7 @@ impl Out {
             // SAFETY: the caller does not use the originals again; what was taken is not in the
             // rest.
             match unsafe { self.transmit.append(rest) } {
-                0 => self.send(first.tx_if()),
+                0 => self.send_for(first),
                 n => rest = &rest[n..],
             }
         }

@@ -3,32 +3,34 @@
 use super::Out;
 use crate::handoff::Destination;
 use crate::trace::Record;
-use crate::{FRAME, Flag, Frame, WorkerPort};
+use crate::transmit::PortId;
+use crate::{Desc, FRAME, Flag, Frame, WorkerPort};
 
 impl Out {
-    /// Gives the packets for `interface` to its port, or to the worker that has the port.
-    pub(super) fn send(&mut self, interface: u16) {
+    /// Sends what waits to leave where this packet leaves.
+    pub(super) fn send_for(&mut self, d: &Desc) {
         let (bufs, tracer) = (&mut self.bufs, &mut self.tracer);
-        self.transmit.send(interface, bufs, tracer, &self.worker);
+        self.transmit.send_for(d, bufs, tracer, &self.worker);
     }
 
-    /// Gives away all packets for interfaces and other workers.
+    /// Gives away all packets for ports and other workers.
     #[inline]
     pub(crate) fn send_all(&mut self) {
-        while let Some(interface) = self.transmit.next() {
-            self.send(interface);
+        while let Some(port) = self.transmit.next() {
+            let (bufs, tracer) = (&mut self.bufs, &mut self.tracer);
+            self.transmit.send(port, bufs, tracer, &self.worker);
         }
         self.transmit.handoff().flush(&mut self.bufs, &self.worker);
     }
 
-    /// Receives from port `port`, by way of `frame`, which is empty. Returns how many packets.
+    /// Receives from queue `queue`, by way of `frame`, which is empty. Returns how many packets.
     ///
     /// # Panics
     /// When the port gave packets of another pool.
     #[inline]
-    pub(crate) fn receive(&mut self, port: usize, frame: &mut Frame) -> usize {
+    pub(crate) fn receive(&mut self, queue: usize, frame: &mut Frame) -> usize {
         let start = crate::cycles::now();
-        let port = &mut self.transmit.ports()[port];
+        let port = &mut self.transmit.queues()[queue];
         let (interface, entry) = (port.interface, port.entry);
         port.port.rx(&mut self.bufs, frame);
         let n = frame.len();
@@ -54,7 +56,7 @@ impl Out {
         counters.rx_clocks.add(clocks);
         if self.tracer.active {
             let node = Record::INTERFACE_RX;
-            self.tracer.visit(&self.pool, node, interface, packets);
+            self.tracer.visit(&self.pool, node, |d| d.rx_if, packets);
         }
         self.enqueue(entry, frame);
         n
@@ -87,7 +89,7 @@ impl Out {
     /// Flushes the ports that have been given packets.
     #[inline]
     pub(crate) fn flush_ports(&mut self) {
-        for port in self.transmit.ports() {
+        for port in self.transmit.queues() {
             if port.outstanding {
                 port.outstanding = false;
                 port.port.flush(&mut self.bufs);
@@ -95,7 +97,8 @@ impl Out {
         }
     }
 
-    /// Takes over a port. Gives it back if its interface or entry node does not exist.
+    /// Takes over a queue of a port. Gives it back if its interface, its port or its entry node does
+    /// not exist.
     pub(crate) fn add_port(&mut self, port: WorkerPort) -> Result<(), WorkerPort> {
         if usize::from(port.entry) >= self.targets.nodes() {
             return Err(port);
@@ -107,10 +110,10 @@ impl Out {
         Ok(())
     }
 
-    /// Gives up a port of `interface`, drained, if there is one left.
-    pub(crate) fn remove_port(&mut self, interface: u16) -> Option<WorkerPort> {
-        let mut port = self.transmit.remove(interface)?;
-        port.port.drain(&mut self.bufs);
-        Some(port)
+    /// Gives up a queue of `port`, drained, if there is one left.
+    pub(crate) fn remove_port(&mut self, port: PortId) -> Option<WorkerPort> {
+        let mut queue = self.transmit.remove(port)?;
+        queue.port.drain(&mut self.bufs);
+        Some(queue)
     }
 }

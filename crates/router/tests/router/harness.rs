@@ -286,12 +286,16 @@ impl Lab {
         let cable = MemoryPort::new(&format!("cable{id}"));
         self.cables.insert(id, cable.clone());
         for (i, handle) in self.router.workers.iter_mut().enumerate() {
-            let command = if i == worker {
-                Command::AddPort(Box::new(WorkerPort::new(Box::new(cable.clone()), id, 0)))
+            let commands = if i == worker {
+                let queue = WorkerPort::new(Box::new(cable.clone()), id, id, 0);
+                vec![Command::AddPort(Box::new(queue))]
             } else {
-                Command::PlaceTx(id, TxPlacement::Worker(worker))
+                let placement = TxPlacement::Worker(worker);
+                vec![Command::PlaceTx(id, placement), Command::Egress(id, id)]
             };
-            assert!(handle.command(command).is_ok());
+            for command in commands {
+                assert!(handle.command(command).is_ok());
+            }
         }
     }
 

@@ -80,7 +80,7 @@ fn printers_bear_any_counters_and_names() {
                     .for_each(|c| c.add(any()));
                 n.edges.iter().for_each(|e| e.add(any()));
             }
-            for i in &w.counters.interfaces {
+            for i in w.counters.interfaces.iter() {
                 [&i.rx_packets, &i.rx_bytes, &i.tx_packets, &i.tx_bytes]
                     .iter()
                     .for_each(|c| c.add(any()));
