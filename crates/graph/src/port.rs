@@ -78,6 +78,10 @@ impl Frame {
     }
 }
 
+/// The number of a port: of all queues of a device, whichever workers serve them. 0 is never a
+/// port.
+pub type PortId = u16;
+
 /// One receive/transmit queue pair of an interface, served by one worker.
 ///
 /// Packets change owner by value: packets that [`Port::rx`] puts into the frame belong to the

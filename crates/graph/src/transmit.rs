@@ -5,11 +5,7 @@ use std::sync::Arc;
 
 use crate::counters::{InterfaceCounters, WorkerCounters};
 use crate::trace::{Record, Tracer};
-use crate::{Buffers, Desc, Frame, Handoff, WorkerPort};
-
-/// The number of a port: of all queues of a device, whichever workers serve them. 0 is never a
-/// port.
-pub type PortId = u16;
+use crate::{Buffers, Desc, Frame, Handoff, PortId, WorkerPort};
 
 /// Which worker sends what leaves by a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,6 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tables::interface::INTERFACES;
-
 /// A bucket. It counts in TSC cycles: a token costs `price`, and at most `burst` tokens are saved
 /// up.
 #[derive(Debug)]
@@ -45,19 +43,20 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// Full buckets: tokens a second and at once, for each interface and for all.
-    pub(crate) fn new(each: (u64, u64), all: (u64, u64)) -> Self {
+    /// Full buckets: tokens a second and at once, for each of `interfaces` and for all.
+    pub(crate) fn new(interfaces: usize, each: (u64, u64), all: (u64, u64)) -> Self {
         let bucket = |(rate, burst)| TokenBucket::new(rate, burst);
         Allowance {
-            each: (0..INTERFACES).map(|_| bucket(each)).collect(),
+            each: (0..interfaces).map(|_| bucket(each)).collect(),
             all: bucket(all),
         }
     }
 
     /// Takes a token of an interface at TSC `now`. False if its bucket is empty, or the one for
-    /// all.
+    /// all, and for an interface that does not exist.
     pub(crate) fn take(&self, interface: u16, now: u64) -> bool {
-        self.each[usize::from(interface) & (INTERFACES - 1)].take(now) && self.all.take(now)
+        let own = self.each.get(usize::from(interface));
+        own.is_some_and(|own| own.take(now)) && self.all.take(now)
     }
 }
 
@@ -108,13 +107,13 @@ mod tests {
 
     #[test]
     fn interfaces_have_their_own_and_share_what_is_for_all() {
-        let allowance = Allowance::new((10, 4), (10, 6));
+        let allowance = Allowance::new(4, (10, 4), (10, 6));
         let taken = |interface| {
             (0..9)
                 .filter(|_| allowance.take(interface, 1 << 40))
                 .count()
         };
-        assert_eq!([taken(1), taken(2), taken(3)], [4, 2, 0]);
+        assert_eq!([taken(4), taken(1), taken(2), taken(3)], [0, 4, 2, 0]);
     }
 
     #[test]

@@ -42,4 +42,3 @@ pub use grace::Grace;
 pub use limits::Limits;
 pub use router::{Idle, Router, Setup, WORKERS, worker_name};
 pub use snapshot::Snapshot;
-pub use tables::interface::INTERFACES;

@@ -21,11 +21,11 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Limits with nothing used up.
-    pub(crate) fn new() -> Self {
+    /// Limits with nothing used up, for interfaces 0 to `interfaces` - 1.
+    pub(crate) fn new(interfaces: usize) -> Self {
         Limits {
-            asks: neighbor::allowance(),
-            host: allowances(),
+            asks: neighbor::allowance(interfaces),
+            host: allowances(interfaces),
             icmp4: icmp::allowance(),
             icmp6: icmp::allowance(),
             too_big: icmp::too_big_allowance(),

@@ -13,7 +13,6 @@ use graph::waker::Waker;
 use graph::worker::Worker;
 use graph::{Buffers, Graph, Handle, Handoff, Pool, Returned, WorkerPort};
 use tables::Memory;
-use tables::interface::INTERFACES;
 
 use crate::change::{Change, InterfaceId};
 use crate::context::Cx;
@@ -96,7 +95,7 @@ impl Router {
         let wakers = (0..count)
             .map(|_| Waker::new())
             .collect::<Result<Vec<_>, _>>()?;
-        let limits = Arc::new(Limits::new());
+        let limits = Arc::new(Limits::new(state.interfaces.capacity()));
         let mut all_events = Vec::new();
         let mut idle = Vec::new();
         for (waker, handoff) in wakers.iter().zip(Handoff::mesh(&wakers, 4096)) {
@@ -303,7 +302,7 @@ fn graph(table: Table, state: &State, pool: &Arc<Pool>) -> Result<Graph<Cx>, Gra
         table.nodes,
         table.arcs.build(&state.interfaces.reader()),
         Buffers::new(pool.clone()),
-        INTERFACES,
+        state.interfaces.capacity(),
         Arc::default(),
     )
 }

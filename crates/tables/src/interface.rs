@@ -19,9 +19,6 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use crate::field::Field;
 use crate::mem::{Cells, LINE, Line};
 
-/// Interfaces that there can be, number 0 (never an interface) included.
-pub const INTERFACES: usize = 256;
-
 const MAC: Field = Field::word("MAC", 0);
 const MAC_END: Field = Field::low("MAC_END", 1);
 const MODE: Field = Field::bits("MODE", 1, 16, 15);
@@ -159,18 +156,27 @@ pub struct Interfaces {
 }
 
 impl Interfaces {
-    /// No interface yet, over zeroed memory.
-    ///
-    /// # Panics
-    /// If `cells` does not have exactly [`INTERFACES`] lines.
+    /// No interface yet, over zeroed memory: room for as many as it has lines, number 0 (never an
+    /// interface) included.
     pub fn new(cells: Cells) -> Self {
-        assert_eq!(cells.len(), INTERFACES * LINE, "words of the interfaces");
         Self { cells }
     }
 
-    /// Sets an interface; readers see it from their next packet on. Numbers out of range are masked
-    /// into it.
+    /// The number of interfaces that there is room for, number 0 included.
+    pub fn capacity(&self) -> usize {
+        self.cells.len() / LINE
+    }
+
+    /// Sets an interface; readers see it from their next packet on.
+    ///
+    /// # Panics
+    /// If there is no room for this number.
     pub fn set(&mut self, interface: u16, to: &Interface) {
+        assert!(
+            usize::from(interface) < self.capacity(),
+            "interface {interface} of {}",
+            self.capacity()
+        );
         let words = to.encode();
         let line = self.cells.line(usize::from(interface));
         // The mode last: an interface that comes up is complete.
@@ -197,7 +203,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// An interface; numbers out of range are masked into it.
+    /// An interface. A number that there is no room for, a mistake of a node, is masked.
     #[inline(always)]
     pub fn load(&self, interface: u16) -> Hot<'_> {
         Hot {
@@ -283,10 +289,13 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
+    const INTERFACES: usize = 256;
+
     #[test]
     fn any_interface_survives_the_table() {
         let mut random = Random::new(0x6966);
         let mut interfaces = Interfaces::new(Cells::boxed(INTERFACES * LINE));
+        assert_eq!(interfaces.capacity(), INTERFACES);
         let reader = interfaces.reader();
         for _ in 0..100_000 {
             let number = random.below(INTERFACES as u32) as u16;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::adjacency::Kind;
 use crate::field::Field;
-use crate::interface::{self, INTERFACES, Mode};
+use crate::interface::{self, Mode};
 use crate::ip6::word;
 use crate::mem::LINE;
 use crate::special::{FIRST_FREE, Special};
@@ -24,7 +24,6 @@ pub fn header() -> String {
     };
     define("LINE_WORDS", LINE.to_string());
     define("FIRST_FREE", FIRST_FREE.to_string());
-    define("INTERFACES", INTERFACES.to_string());
     for (name, bits) in entry::ENTRY_BITS {
         define(&format!("ENTRY_{name}"), format!("{bits:#x}u"));
     }

@@ -2,7 +2,6 @@
 
 use std::io;
 
-use crate::interface::INTERFACES;
 use crate::ip4::{FIRST_WORDS, GROUP_WORDS};
 use crate::ip6;
 use crate::mem::{Cells, LINE};
@@ -24,11 +23,13 @@ pub struct Sizes {
     pub nexthop_groups: u32,
     /// Adjacencies, 64 bytes each, as many special ones among them.
     pub adjacencies: u32,
+    /// Interfaces, 64 bytes each, number 0 (never an interface) included; 65,536 at most.
+    pub interfaces: u32,
 }
 
 impl Default for Sizes {
     /// Room for twice the routes of the Internet: 65,536 of each, but of IPv6 32,768 pages and
-    /// 131,072 leaves.
+    /// 131,072 leaves; and for 4,095 interfaces with a host interface each.
     fn default() -> Self {
         Self {
             ip4_groups: 1 << 16,
@@ -36,6 +37,7 @@ impl Default for Sizes {
             ip6_leaves: 1 << 17,
             nexthop_groups: 1 << 16,
             adjacencies: 1 << 16,
+            interfaces: 1 << 13,
         }
     }
 }
@@ -76,8 +78,9 @@ impl Sizes {
 
     /// Bytes of all tables, those of a fixed size included.
     pub fn bytes(self) -> u64 {
-        let lines = u64::from(self.nexthop_groups) + u64::from(self.adjacencies);
-        self.ip4_bytes() + self.ip6_bytes() + bytes(lines + INTERFACES as u64, LINE)
+        let lines = [self.nexthop_groups, self.adjacencies, self.interfaces];
+        let lines = lines.map(u64::from).iter().sum();
+        self.ip4_bytes() + self.ip6_bytes() + bytes(lines, LINE)
     }
 
     /// Bytes of the IPv4 FIB.
@@ -139,7 +142,7 @@ impl Memory {
             ip6_leaves: lines("ip6_leaves", sizes.ip6_leaves as usize)?,
             nexthop_groups: lines("nexthop_groups", sizes.nexthop_groups as usize)?,
             adjacencies: lines("adjacencies", sizes.adjacencies as usize)?,
-            interfaces: lines("interfaces", INTERFACES)?,
+            interfaces: lines("interfaces", sizes.interfaces as usize)?,
             // The largest last, so that refused sizes cost little.
             ip4_first: lines("ip4_first", FIRST_WORDS / LINE)?,
         })
@@ -174,6 +177,7 @@ mod tests {
             ip6_leaves: 1 << 6,
             nexthop_groups: 1 << 5,
             adjacencies: 1 << 7,
+            interfaces: 1 << 2,
         };
         let mut words = 0;
         let made = Memory::of(sizes, |_, count| {
@@ -210,6 +214,7 @@ mod tests {
             ip6_leaves: 1,
             nexthop_groups: 1 << 5,
             adjacencies: 1 << 5,
+            interfaces: 1,
         }
     }
 

@@ -84,15 +84,16 @@ TABLE(ip6_pages, 16);
 TABLE(ip6_leaves, 1);
 TABLE(nexthop_groups, 16);
 TABLE(adjacencies, 16);
-TABLE(interfaces, INTERFACES);
+TABLE(interfaces, 1);
 
 AF_XDP_SOCKETS(xsks);
 
+/* By interface, as many as the loader says. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, __u32);
 	__type(value, struct counters);
-	__uint(max_entries, INTERFACES);
+	__uint(max_entries, 1);
 } counters SEC(".maps");
 
 /* The devices to send by, by number of the interface. */
@@ -100,7 +101,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__type(key, __u32);
 	__type(value, __u32);
-	__uint(max_entries, INTERFACES);
+	__uint(max_entries, 1);
 } egress SEC(".maps");
 
 /* One 32-bit load, whatever the compiler thinks of it: userspace changes the word at any time. */

@@ -5,7 +5,6 @@
 
 #define LINE_WORDS 16
 #define FIRST_FREE 16
-#define INTERFACES 256
 #define ENTRY_EXT 0x80000000u
 #define ENTRY_MULTI 0x40000000u
 #define ENTRY_GROUP 0x3fffffffu

@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kernel::netdev;
-use tables::interface::INTERFACES;
 use tables::mem::LINE;
 use tables::{Memory, Sizes};
 
@@ -45,6 +44,7 @@ pub struct Router {
     /// By interface: what the programs did, and the devices that they may send by.
     counters: Map,
     egress: Map,
+    interfaces: u32,
 }
 
 impl Router {
@@ -68,7 +68,7 @@ impl Router {
                 kind,
                 key: 4,
                 value,
-                entries: sys::count(INTERFACES),
+                entries: sizes.interfaces,
                 flags: 0,
             };
             Map::new(spec, name)
@@ -78,6 +78,7 @@ impl Router {
             memory,
             counters: by_interface(PERCPU_ARRAY, sys::count(8 * WORDS), "counters")?,
             egress: by_interface(DEVMAP, 4, "egress")?,
+            interfaces: sizes.interfaces,
         })
     }
 
@@ -155,7 +156,7 @@ impl Router {
     /// # Errors
     /// The number is too large, or what the kernel says.
     pub fn has_egress(&self, interface: u16) -> Result<bool, Error> {
-        if usize::from(interface) >= INTERFACES {
+        if u32::from(interface) >= self.interfaces {
             return Err(Error::Parameter(format!("no interface {interface}")));
         }
         let has = self.egress.has(interface.into());

@@ -20,7 +20,7 @@ use router::{Router, Setup};
 
 use super::faults::Faults;
 use super::inbox::Inbox;
-use super::interfaces::{self, Interfaces, Opener};
+use super::interfaces::{self, Ids, Interfaces, Opener};
 use super::loopbacks::Loopbacks;
 use super::neighbors::Neighbors;
 use super::routing::Routing;
@@ -78,21 +78,21 @@ impl Daemon {
         sender: SyncSender<Message>,
         inbox: Inbox,
     ) -> Result<Self, Box<dyn Error>> {
-        let most = Interfaces::most();
+        let available = kernel::memory::available().ok();
+        let sizes = memory::sizes(available, config.tables);
+        let most = Ids::all(sizes.interfaces).count();
         if config.interfaces.len() > most {
             let found = config.interfaces.len();
             return Err(format!("run: {found} interfaces; there can be {most} at most").into());
         }
         let netns = config.netns.as_deref();
         let cpus = workers::cpus(&config.workers, &kernel::cpu::usable());
-        let available = kernel::memory::available().ok();
         let mut for_ports = interfaces::buffers(&config);
         if interfaces::may_have_devices(&config) {
             let processors = interfaces::processors();
             for_ports += memory::spare(available, processors, Queue::HOLDS, STRIDE_AF_XDP as u64);
         }
         let buffers = BUFFERS * cpus.len() as u32 + for_ports;
-        let sizes = memory::sizes(available, config.tables);
         let packets = u64::from(buffers) * STRIDE as u64;
         memory::check(available, config.tables, sizes, packets)?;
         let opener = Opener::new(&config, sizes)?;
@@ -105,7 +105,7 @@ impl Daemon {
             routing: Routing::new(router),
             mirror: Mirror::start(options, sender)?,
             awaited: None,
-            interfaces: Interfaces::new(&config, opener, entry, for_ports),
+            interfaces: Interfaces::new(&config, sizes.interfaces, opener, entry, for_ports),
             loopbacks: Loopbacks::new(netns),
             statics: Statics::default(),
             requests: Requests::open_filtering(netns)?,

@@ -43,6 +43,7 @@ fn usual(available: Option<Available>) -> Sizes {
         ip6_leaves: all.ip6_leaves >> halvings,
         nexthop_groups: all.nexthop_groups >> halvings,
         adjacencies: all.adjacencies >> halvings,
+        interfaces: all.interfaces,
     }
 }
 

@@ -12,7 +12,7 @@ use control::plan::{Action, Field, Item, Key, Plan, Table, Value};
 
 use super::daemon::Daemon;
 use super::displaced::Displaced;
-use super::interfaces::{Interfaces, MTU, own_mac};
+use super::interfaces::{MTU, own_mac};
 use super::statics::Place;
 
 impl Target for Daemon {
@@ -114,7 +114,7 @@ impl Daemon {
     fn refusals(&mut self, wanted: &Wanted, plan: &Plan) -> Vec<String> {
         let mut refused = self.refusals_of_ip6(wanted, plan);
         refused.extend(self.refusals_of_addresses(wanted, plan));
-        let (found, most) = (wanted.interfaces.len(), Interfaces::most());
+        let (found, most) = (wanted.interfaces.len(), self.interfaces.most());
         if found > most {
             refused.push(format!("{found} interfaces; there can be {most} at most"));
         }

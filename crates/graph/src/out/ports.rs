@@ -3,8 +3,7 @@
 use super::Out;
 use crate::handoff::Destination;
 use crate::trace::Record;
-use crate::transmit::PortId;
-use crate::{Desc, FRAME, Flag, Frame, WorkerPort};
+use crate::{Desc, FRAME, Flag, Frame, PortId, WorkerPort};
 
 impl Out {
     /// Sends what waits to leave where this packet leaves.
@@ -104,8 +103,8 @@ impl Out {
             return Err(port);
         }
         self.transmit.add(port)?;
-        if let Some(port) = self.transmit.ports().last_mut() {
-            port.port.fill(&mut self.bufs);
+        if let Some(queue) = self.transmit.queues().last_mut() {
+            queue.port.fill(&mut self.bufs);
         }
         Ok(())
     }

@@ -48,8 +48,8 @@ const ASKS: (u64, u64) = (128, 128);
 const ALL_ASKS: (u64, u64) = (300, 300);
 
 /// The allowance of all workers together.
-pub(crate) fn allowance() -> Allowance {
-    Allowance::new(ASKS, ALL_ASKS)
+pub(crate) fn allowance(interfaces: usize) -> Allowance {
+    Allowance::new(interfaces, ASKS, ALL_ASKS)
 }
 
 /// A neighbor to be resolved.

@@ -35,8 +35,8 @@ impl Class {
 const ALLOWANCES: [(u64, u64); Class::COUNT] = [(10_000, 1000), (20_000, 1000), (50_000, 1000)];
 
 /// The allowances of all workers together, by class.
-pub(crate) fn allowances() -> [Allowance; Class::COUNT] {
-    ALLOWANCES.map(|(rate, burst)| Allowance::new((rate, burst), (2 * rate, 2 * burst)))
+pub(crate) fn allowances(interfaces: usize) -> [Allowance; Class::COUNT] {
+    ALLOWANCES.map(|(rate, burst)| Allowance::new(interfaces, (rate, burst), (2 * rate, 2 * burst)))
 }
 
 /// Tags that may precede the EtherType.

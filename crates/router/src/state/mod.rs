@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 use tables::adjacency::Slab;
 use tables::ids::Full;
-use tables::interface::{self, INTERFACES, Interfaces, Lane, Mode};
+use tables::interface::{self, Interfaces, Lane, Mode};
 use tables::nexthop::Groups;
 use tables::{Fib, Memory, ip4, ip6};
 
@@ -23,12 +23,14 @@ use crate::snapshot::Snapshot;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
     /// An interface number out of range.
-    #[error("change {index}: interface {interface} is out of range (1 to {})", INTERFACES - 1)]
+    #[error("change {index}: interface {interface} is out of range (1 to {most})")]
     Interface {
         /// Position in the batch.
         index: usize,
         /// The number.
         interface: InterfaceId,
+        /// The highest that there is room for.
+        most: usize,
     },
     /// An MTU that IPv4 does not allow.
     #[error("change {index}: mtu {mtu} of interface {name} is out of range ({} to {})", MTUS.start(), MTUS.end())]
@@ -164,15 +166,19 @@ impl State {
                     paths
                         .iter()
                         .map(|p| p.interface)
-                        .find(|i| !known(*i))
+                        .find(|i| !self.has(*i))
                         .unwrap_or(first.interface)
                 }
                 Change::RouteSet { .. } | Change::RouteDelete { .. } | Change::SourceSet { .. } => {
                     continue;
                 }
             };
-            if !known(interface) {
-                return Err(Rejected::Interface { index, interface });
+            if !self.has(interface) {
+                return Err(Rejected::Interface {
+                    index,
+                    interface,
+                    most: self.interfaces.capacity() - 1,
+                });
             }
             if let Change::InterfaceSet(i) = change
                 && !MTUS.contains(&i.mtu)
@@ -284,6 +290,11 @@ impl State {
         }
     }
 
+    /// Whether an interface may have this number.
+    fn has(&self, interface: InterfaceId) -> bool {
+        (1..self.interfaces.capacity()).contains(&usize::from(interface))
+    }
+
     /// Writes what the packet path is to know of an interface.
     fn interface_line(&mut self, id: InterfaceId) {
         let addresses = self.links.sources.addresses.get(&id);
@@ -369,8 +380,4 @@ impl State {
         };
         (&mut self.ip4, &mut self.ip6, shared)
     }
-}
-
-fn known(interface: InterfaceId) -> bool {
-    (1..INTERFACES).contains(&(interface as usize))
 }

@@ -215,6 +215,7 @@ impl Lab {
             ip6_leaves: 256,
             nexthop_groups: 256,
             adjacencies: 256,
+            interfaces: 256,
         };
         let memory = Memory::mapped(sizes).unwrap();
         let pool = Pool::new(buffers, graph::pool::STRIDE).unwrap();

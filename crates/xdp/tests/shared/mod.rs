@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tables::Sizes;
-use tables::interface::INTERFACES;
 use testbed::{Alone, alone};
 use xdp::{Counters, Router};
 
@@ -17,6 +16,7 @@ pub const SIZES: Sizes = Sizes {
     ip6_leaves: 1024,
     nexthop_groups: 64,
     adjacencies: 64,
+    interfaces: 256,
 };
 
 static ONLY: Mutex<Option<Router>> = Mutex::new(None);
@@ -38,7 +38,7 @@ impl Tables {
         let mut only = ONLY.lock().unwrap_or_else(PoisonError::into_inner);
         let router = only.get_or_insert_with(|| Router::new(SIZES).expect("tables"));
         clear(router);
-        let interfaces = 0..INTERFACES as u16;
+        let interfaces = 0..SIZES.interfaces as u16;
         let before = interfaces.map(|interface| router.counters(interface).expect("counters"));
         Self {
             before: before.collect(),
@@ -93,7 +93,7 @@ fn clear(router: &Router) {
             word.store(0, Relaxed);
         }
     }
-    for interface in 0..INTERFACES as u16 {
+    for interface in 0..SIZES.interfaces as u16 {
         router.unset_egress(interface).expect("has such a place");
     }
 }

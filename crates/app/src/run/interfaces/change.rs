@@ -22,8 +22,8 @@ use crate::run::workers;
 
 impl Interfaces {
     /// Interfaces that there can be at most.
-    pub fn most() -> usize {
-        Ids::all().count()
+    pub fn most(&self) -> usize {
+        Ids::all(self.capacity).count()
     }
 
     /// Whether those of the start have been opened.
@@ -47,8 +47,8 @@ impl Interfaces {
     /// There are too many.
     pub fn create(&mut self, name: &str, port: OpenPort) -> Result<(), String> {
         let taken = |ids: &Ids| self.slots.iter().any(|slot| slot.ids == *ids);
-        let free = Ids::all().find(|ids| !taken(ids));
-        let ids = free.ok_or_else(|| format!("there can be {} at most", Self::most()))?;
+        let free = Ids::all(self.capacity).find(|ids| !taken(ids));
+        let ids = free.ok_or_else(|| format!("there can be {} at most", self.most()))?;
         let mut slot = Slot::new(wanted::Interface::plain(name, port), ids);
         slot.is_new = true;
         self.slots.push(slot);

@@ -21,7 +21,7 @@ use super::workers;
 use open::{Part, stands_for};
 
 pub use open::{MTU, OpenInterface, Opener, buffers, grace, may_have_devices, own_mac, processors};
-pub use slot::{Phase, Slot};
+pub use slot::{Ids, Phase, Slot};
 
 /// How often to look for taps that must be made again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -41,13 +41,17 @@ pub struct Interfaces {
     new_ports: bool,
     /// Packet buffers for the rings of ports: of those of the start, and spare ones.
     buffers: u32,
+    /// Interfaces that the router has room for, host interfaces and number 0 included.
+    capacity: u32,
 }
 
 impl Interfaces {
-    /// None is open yet; `buffers` packet buffers are there for the rings of ports.
-    pub fn new(config: &Wanted, opener: Opener, entry: u16, buffers: u32) -> Self {
+    /// None is open yet; the router has room for `capacity` of them, and there are `buffers` packet
+    /// buffers for the rings of ports.
+    pub fn new(config: &Wanted, capacity: u32, opener: Opener, entry: u16, buffers: u32) -> Self {
         Self {
-            slots: Slot::all(config),
+            slots: Slot::all(config, capacity),
+            capacity,
             opener,
             entry,
             retry: Instant::now(),

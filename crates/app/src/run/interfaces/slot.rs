@@ -51,10 +51,11 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// All that there can be. Each interface takes an index of its own and one for its host
-    /// interface; index 0 is none.
-    pub fn all() -> impl Iterator<Item = Ids> {
-        let ports = (1..router::INTERFACES as InterfaceId - 1).step_by(2);
+    /// All that there can be where the router has room for so many. Each interface takes an index
+    /// of its own and one for its host interface; index 0 is none.
+    pub fn all(capacity: u32) -> impl Iterator<Item = Ids> {
+        let last = InterfaceId::try_from(capacity - 1).unwrap_or(InterfaceId::MAX);
+        let ports = (1..last).step_by(2);
         ports.map(|port| Ids {
             port,
             host: port + 1,
@@ -78,9 +79,10 @@ pub enum Phase {
 }
 
 impl Slot {
-    /// A slot for each interface, in the order of the configuration.
-    pub fn all(config: &Wanted) -> Vec<Slot> {
-        let both = Ids::all().zip(&config.interfaces);
+    /// A slot for each interface, in the order of the configuration, where the router has room for
+    /// so many.
+    pub fn all(config: &Wanted, capacity: u32) -> Vec<Slot> {
+        let both = Ids::all(capacity).zip(&config.interfaces);
         both.map(|(ids, interface)| Slot::new(interface.clone(), ids))
             .collect()
     }
