@@ -1,7 +1,7 @@
 //! A router whose ports are capture files.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::Value;
 use wire::pcap::{ETHERNET, Writer};
@@ -19,15 +19,17 @@ fn count(router: &Router, name: &str, counter: &str) -> u64 {
     count.expect("it is shown")
 }
 
-/// Writes a file with packets from 10.1.0.2 to 48.0.0.1.
-fn write(file: &Path) {
-    let mut writer = Writer::new(File::create(file).unwrap(), ETHERNET).unwrap();
+/// A file in a directory with packets from 10.1.0.2 to 48.0.0.1.
+fn write(directory: &Directory) -> PathBuf {
+    let file = directory.path().join("in.pcap");
+    let mut writer = Writer::new(File::create(&file).unwrap(), ETHERNET).unwrap();
     for id in 0..PACKETS {
         let (from, to) = ([10, 1, 0, 2].into(), [48, 0, 0, 1].into());
         let frame = Ip4::udp(from, to, id, 26).frame(H0, R0);
         let length = frame.len() as u32;
         writer.write(u64::from(id), length, &frame).unwrap();
     }
+    file
 }
 
 /// Every packet of it finds the route of the configuration, which the kernel gets last.
@@ -38,8 +40,7 @@ fn a_file_is_read_once_all_of_the_start_is_known() {
         return;
     }
     let directory = Directory::new();
-    let file = directory.path().join("in.pcap");
-    write(&file);
+    let file = write(&directory);
     let netns = Netns::create("router").unwrap();
     let mac = text(R0);
     let yaml = format!(
@@ -73,8 +74,7 @@ fn a_file_is_read_when_its_interface_comes_up() {
         return;
     }
     let directory = Directory::new();
-    let file = directory.path().join("in.pcap");
-    write(&file);
+    let file = write(&directory);
     let netns = Netns::create("router").unwrap();
     let mac = text(R0);
     let yaml = format!(

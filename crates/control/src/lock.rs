@@ -81,7 +81,7 @@ impl Lock {
                     file,
                     path: path.to_owned(),
                 };
-                let is_there = lock.is_there().map_err(failed)?;
+                let is_there = is_there(&lock.file).map_err(failed)?;
                 Ok(is_there.then_some(lock))
             }
             Err(TryLockError::WouldBlock) => {
@@ -91,11 +91,6 @@ impl Lock {
             }
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
-    }
-
-    /// Whether it has not been removed.
-    fn is_there(&self) -> io::Result<bool> {
-        Ok(self.file.metadata()?.nlink() > 0)
     }
 
     /// Leaves our process number in it, for those who find it held.
@@ -110,13 +105,22 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if self.is_there().is_ok_and(|is_there| is_there) {
+        if is_there(&self.file).is_ok_and(|is_there| is_there) {
             // Where it cannot be removed, the next one takes it as it is.
             let _ = std::fs::remove_file(&self.path);
         }
         // A child between fork and exec has the file open too: closing it would not be enough.
         let _ = self.file.unlock();
     }
+}
+
+/// Whether a file that we have open still has its name: whoever locks a file that others remove or
+/// replace asks this once it has the lock.
+///
+/// # Errors
+/// What the file system says.
+pub fn is_there(file: &File) -> io::Result<bool> {
+    Ok(file.metadata()?.nlink() > 0)
 }
 
 #[cfg(test)]

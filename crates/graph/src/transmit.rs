@@ -72,7 +72,7 @@ impl Transmit {
     /// Counters of an interface; those of interface 0 for one that does not exist.
     #[inline]
     pub(crate) fn counters(&self, interface: u16) -> &InterfaceCounters {
-        &self.counters[self.known(interface)]
+        &self.counters[known(interface, self.counters.len())]
     }
 
     /// Counters of all interfaces, in order.
@@ -80,22 +80,10 @@ impl Transmit {
         self.counters.clone()
     }
 
-    /// Index of an interface. Packets for one that does not exist, a mistake of a node, are lost on
-    /// interface 0, which has no port.
-    #[inline]
-    fn known(&self, interface: u16) -> usize {
-        let (interface, interfaces) = (usize::from(interface), self.egress.len());
-        debug_assert!(
-            interface < interfaces,
-            "interface {interface} of {interfaces}"
-        );
-        if interface < interfaces { interface } else { 0 }
-    }
-
     /// The port that an interface's packets leave by.
     #[inline]
-    fn port(&self, interface: u16) -> PortId {
-        self.egress[self.known(interface)]
+    pub(crate) fn port(&self, interface: u16) -> PortId {
+        self.egress[known(interface, self.egress.len())]
     }
 
     /// Tries to queue the whole frame by exchanging frames. False, with the frame as it was, if its
@@ -141,17 +129,6 @@ impl Transmit {
         self.outgoing.pop()
     }
 
-    /// Sends what waits to leave where this packet leaves.
-    pub(crate) fn send_for(
-        &mut self,
-        d: &Desc,
-        bufs: &mut Buffers,
-        tracer: &mut Tracer,
-        worker: &WorkerCounters,
-    ) {
-        self.send(self.port(d.tx_if()), bufs, tracer, worker);
-    }
-
     /// Gives the packets that wait for `port` to its queue here, or to the worker that has one.
     /// Packets that are not taken are lost.
     pub(crate) fn send(
@@ -178,12 +155,9 @@ impl Transmit {
             }
             TxPlacement::Worker(to) => self.handoff.transmit(to, frame, worker),
             TxPlacement::None => {
-                let interfaces = self.counters.len();
                 for d in frame.packets() {
-                    let to = usize::from(d.tx_if());
-                    self.counters[if to < interfaces { to } else { 0 }]
-                        .no_port
-                        .add(1);
+                    let to = known(d.tx_if(), self.counters.len());
+                    self.counters[to].no_port.add(1);
                 }
             }
         }
@@ -256,4 +230,16 @@ impl Transmit {
     pub(crate) fn handoff(&mut self) -> &mut Handoff {
         &mut self.handoff
     }
+}
+
+/// Index of an interface. Packets for one that does not exist, a mistake of a node, are lost on
+/// interface 0, which has no port.
+#[inline]
+fn known(interface: u16, interfaces: usize) -> usize {
+    let interface = usize::from(interface);
+    debug_assert!(
+        interface < interfaces,
+        "interface {interface} of {interfaces}"
+    );
+    if interface < interfaces { interface } else { 0 }
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use kernel::netns::OWN;
 
+use crate::lock::is_there;
 use crate::netlink::Requests;
 
 /// Where the locks are.
@@ -58,7 +59,7 @@ impl Marks {
     pub fn are_of_the_dead(&mut self) -> io::Result<bool> {
         loop {
             match self.lock.try_lock() {
-                Ok(()) if self.is_there()? => return Ok(true),
+                Ok(()) if is_there(&self.lock)? => return Ok(true),
                 Ok(()) => self.lock = open(&self.path)?,
                 Err(TryLockError::WouldBlock) => return Ok(false),
                 Err(TryLockError::Error(error)) => return Err(error),
@@ -76,7 +77,7 @@ impl Marks {
             self.lock.rewind()?;
             self.lock.write_all(place.as_os_str().as_bytes())?;
             self.lock.lock_shared()?;
-            if self.is_there()? {
+            if is_there(&self.lock)? {
                 return Ok(());
             }
             self.lock = open(&self.path)?;
@@ -92,11 +93,6 @@ impl Marks {
             true => fs::remove_file(&self.path),
             false => Ok(()),
         }
-    }
-
-    /// Whether the file that we have open has not been removed.
-    fn is_there(&self) -> io::Result<bool> {
-        Ok(self.lock.metadata()?.nlink() > 0)
     }
 }
 

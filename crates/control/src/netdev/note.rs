@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use router::change::Mac;
 
 use crate::facts::Link;
+use crate::lock::is_there;
 
 /// Where the notes are.
 pub const NOTES: &str = "/run/parshall/devices";
@@ -371,9 +372,7 @@ impl Lock {
             TryLockError::Error(error) => error,
         })?;
         let lock = Lock(file);
-        let (ours, now) = (lock.0.metadata()?, there(fs::metadata(path))?);
-        let is_there = now.is_some_and(|now| (now.dev(), now.ino()) == (ours.dev(), ours.ino()));
-        Ok(is_there.then_some(lock))
+        Ok(is_there(&lock.0)?.then_some(lock))
     }
 }
 

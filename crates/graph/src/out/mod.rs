@@ -298,7 +298,7 @@ impl Out {
             // SAFETY: the caller does not use the originals again; what was taken is not in the
             // rest.
             match unsafe { self.transmit.append(rest) } {
-                0 => self.send_for(first),
+                0 => self.send(self.transmit.port(first.tx_if())),
                 n => rest = &rest[n..],
             }
         }

@@ -3,21 +3,20 @@
 use super::Out;
 use crate::handoff::Destination;
 use crate::trace::Record;
-use crate::{Desc, FRAME, Flag, Frame, PortId, WorkerPort};
+use crate::{FRAME, Flag, Frame, PortId, WorkerPort};
 
 impl Out {
-    /// Sends what waits to leave where this packet leaves.
-    pub(super) fn send_for(&mut self, d: &Desc) {
+    /// Gives the packets that wait for `port` to its queue here, or to the worker that has one.
+    pub(super) fn send(&mut self, port: PortId) {
         let (bufs, tracer) = (&mut self.bufs, &mut self.tracer);
-        self.transmit.send_for(d, bufs, tracer, &self.worker);
+        self.transmit.send(port, bufs, tracer, &self.worker);
     }
 
     /// Gives away all packets for ports and other workers.
     #[inline]
     pub(crate) fn send_all(&mut self) {
         while let Some(port) = self.transmit.next() {
-            let (bufs, tracer) = (&mut self.bufs, &mut self.tracer);
-            self.transmit.send(port, bufs, tracer, &self.worker);
+            self.send(port);
         }
         self.transmit.handoff().flush(&mut self.bufs, &self.worker);
     }

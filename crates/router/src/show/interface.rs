@@ -75,10 +75,9 @@ pub fn interfaces(
     let is_asked = |its: &str| name.is_none_or(|name| name == its);
     let there = known.values().filter(|i| is_asked(&i.name));
     let there = there.map(|i| interface(router, i, total(&counts, i.id)));
-    let is_known = |index| known.values().any(|i| i.id == index);
     let absent = absent
         .iter()
-        .filter(|i| is_asked(&i.name) && !is_known(i.index));
+        .filter(|i| is_asked(&i.name) && !known.contains_key(&i.index));
     let absent = absent.map(|i| absent_interface(i, total(&counts, i.index)));
     let mut found: Vec<Interface> = there.chain(absent).collect();
     if let Some(name) = name
