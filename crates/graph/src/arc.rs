@@ -1,6 +1,6 @@
 //! Feature arcs: nodes that are switched on and off for each interface.
 
-use crate::Desc;
+use crate::{Desc, To};
 
 /// Most features of an arc: a bit of the mask each.
 pub const FEATURES: usize = 32;
@@ -16,9 +16,9 @@ pub struct FeatureArc {
     pub name: &'static str,
     /// Names of the nodes, at most [`FEATURES`]: the n-th stands for bit n of the mask.
     pub features: Vec<&'static str>,
-    /// The node behind the last feature; `None`: packets leave by the interface that
-    /// [`Desc::tx_if`] names.
-    pub end: Option<&'static str>,
+    /// What is behind the last feature: a node, the interface that [`Desc::tx_if`] names, or its
+    /// port.
+    pub end: To,
     /// The features that a packet is to pass.
     pub mask: Mask,
 }

@@ -8,8 +8,11 @@ pub enum To {
     /// Along the [`FeatureArc`](crate::FeatureArc) of this name: to the next feature that the
     /// packet is to pass, or to its end.
     Arc(&'static str),
-    /// Out of the interface that [`Desc::tx_if`](crate::Desc::tx_if) names.
+    /// Out of the interface that [`Desc::tx_if`](crate::Desc::tx_if) names: by its port, or first
+    /// through the node that such packets pass ([`Command::Output`](crate::Command::Output)).
     Interface,
+    /// Out by the port of that interface, past that node.
+    Port,
     /// The packet ends here, for this reason.
     Drop(&'static str),
 }

@@ -97,15 +97,19 @@ impl<C> Graph<C> {
     #[allow(unsafe_code)]
     pub(crate) fn run(&mut self, cx: &C) {
         let mut clock = crate::cycles::now();
-        while let Some(node) = self.out.next_node(&mut self.work) {
-            let packets = self.work.len() as u64;
-            // SAFETY: packets come between the nodes by `Out::receive`, `Out::take_over`,
-            // `Out::push` and `Out::hand_over` only, which let in those of its pool.
-            unsafe { self.nodes[node].frame(cx, &mut self.out, &mut self.work) };
-            self.work.clear();
-            clock = self.out.count_call(packets, clock);
+        loop {
+            while let Some(node) = self.out.next_node(&mut self.work) {
+                let packets = self.work.len() as u64;
+                // SAFETY: packets come between the nodes by `Out::receive`, `Out::take_over`,
+                // `Out::push` and `Out::hand_over` only, which let in those of its pool.
+                unsafe { self.nodes[node].frame(cx, &mut self.out, &mut self.work) };
+                self.work.clear();
+                clock = self.out.count_call(packets, clock);
+            }
+            if !self.out.send_all() {
+                break;
+            }
         }
-        self.out.send_all();
     }
 
     /// Calls the nodes that hold packets.

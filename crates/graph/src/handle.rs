@@ -19,6 +19,9 @@ pub enum Command {
     PlaceTx(PortId, TxPlacement),
     /// The packets of this interface leave by this port; 0: by none.
     Egress(u16, PortId),
+    /// The packets of this interface pass this node before its port, the same one for all
+    /// interfaces; `None`: they do not.
+    Output(u16, Option<u16>),
     /// Trace packets; `None` ends tracing.
     Trace(Option<trace::Writer>),
     /// End the thread.

@@ -45,6 +45,12 @@ impl Queues {
         Some(node)
     }
 
+    /// Whether no node has packets.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ready == 0
+    }
+
     /// Tries to queue the whole frame for node `to` by exchanging frames. False, with the frame as
     /// it was, if the node has packets already.
     #[inline]

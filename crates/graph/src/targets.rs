@@ -61,6 +61,7 @@ pub(crate) enum Target {
         from: u8,
     },
     Interface,
+    Port,
     Drop,
 }
 
@@ -120,7 +121,7 @@ impl Targets {
     ) -> Vec<Vec<Option<&'static str>>> {
         let name = |target| match target {
             Target::Node(node) => Some(Some(names[usize::from(node)])),
-            Target::Interface => Some(None),
+            Target::Interface | Target::Port => Some(None),
             Target::Arc { .. } | Target::Drop => None,
         };
         let next = |target: &Target| {
@@ -166,10 +167,16 @@ fn resolve(arcs: Vec<FeatureArc>, names: &[&'static str]) -> Result<Vec<Arc>, Gr
     let resolved = arcs.into_iter().map(|arc| {
         unique(&arc.features)?;
         let features = arc.features.iter().map(|to| node(arc.name, to, names));
-        let end = arc.end.map(|to| node(arc.name, to, names));
+        let end = match arc.end {
+            To::Node(to) => Target::Node(node(arc.name, to, names)?),
+            To::Arc(to) => return Err(GraphError::NoSuchNode { from: arc.name, to }),
+            To::Interface => Target::Interface,
+            To::Port => Target::Port,
+            To::Drop(_) => Target::Drop,
+        };
         Ok(Arc {
             features: features.collect::<Result<_, _>>()?,
-            end: end.transpose()?.map_or(Target::Interface, Target::Node),
+            end,
             mask: arc.mask,
         })
     });
@@ -209,6 +216,7 @@ impl Resolver<'_> {
         Ok(match to {
             To::Drop(_) => Target::Drop,
             To::Interface => Target::Interface,
+            To::Port => Target::Port,
             To::Node(to) if to == of => return Err(GraphError::ToItself(to)),
             To::Node(to) => Target::Node(node(from, to, self.names)?),
             To::Arc(to) => {

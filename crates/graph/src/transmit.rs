@@ -18,7 +18,40 @@ pub enum TxPlacement {
     Worker(usize),
 }
 
-/// Packets that wait to leave by one port.
+/// How far packets are on their way out of an interface.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Way {
+    /// Before the node that its packets may have to pass.
+    Interface,
+    /// Behind it.
+    Port,
+}
+
+/// Where packets wait to leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Exit(u16);
+
+impl Exit {
+    /// What waits here is lost.
+    const NONE: Exit = Exit(0);
+    /// The node that packets pass before their port.
+    const NODE: Exit = Exit(1);
+
+    /// A port; 0 for none.
+    const fn of(port: PortId) -> Exit {
+        match port {
+            0 => Exit::NONE,
+            port => Exit(port + 1),
+        }
+    }
+
+    #[inline]
+    const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Packets that wait to leave by one exit.
 struct Waiting {
     frame: Frame,
     placement: TxPlacement,
@@ -26,12 +59,16 @@ struct Waiting {
 
 /// The packets that wait to leave, and the ports that they leave by.
 pub(crate) struct Transmit {
-    /// By interface: the port that its packets leave by, or 0.
-    egress: Box<[PortId]>,
-    /// By port, up to the highest number in use. What waits for port 0 is lost.
+    /// By interface: where its packets leave, the port or the node before it.
+    interfaces: Box<[Exit]>,
+    /// By interface: the port that its packets leave by.
+    ports: Box<[Exit]>,
+    /// The node that packets pass before their port.
+    node: u16,
+    /// By exit, up to that of the highest port in use.
     waiting: Vec<Waiting>,
-    /// Ports that packets wait for.
-    outgoing: Vec<PortId>,
+    /// Exits that packets wait at.
+    outgoing: Vec<Exit>,
     /// By interface.
     counters: Arc<[InterfaceCounters]>,
     /// The queues that this worker serves.
@@ -43,30 +80,38 @@ impl Transmit {
     /// No packets and no ports, for interfaces 0 to `interfaces` - 1 and as many ports.
     pub(crate) fn new(interfaces: usize) -> Self {
         let mut transmit = Transmit {
-            egress: vec![0; interfaces].into(),
+            interfaces: vec![Exit::NONE; interfaces].into(),
+            ports: vec![Exit::NONE; interfaces].into(),
+            node: 0,
             waiting: Vec::new(),
             outgoing: Vec::new(),
             counters: (0..interfaces).map(|_| Default::default()).collect(),
             queues: Vec::new(),
             handoff: Handoff::default(),
         };
-        transmit.know(0);
+        transmit.reserve(Exit::NODE);
         transmit
     }
 
-    /// Makes room for packets that leave by `port`. False if there are more interfaces than that.
+    /// Makes room for packets that leave by `port`. False if its number is too high: there are as
+    /// many ports as interfaces.
     fn know(&mut self, port: PortId) -> bool {
-        let known = usize::from(port) < self.egress.len().max(1);
+        let known = usize::from(port) < self.ports.len().max(1) && port < PortId::MAX;
         if known {
-            let none = || Waiting {
-                frame: Frame::default(),
-                placement: TxPlacement::None,
-            };
-            let ports = self.waiting.len().max(usize::from(port) + 1);
-            self.waiting.resize_with(ports, none);
-            self.outgoing.reserve(ports);
+            self.reserve(Exit::of(port));
         }
         known
+    }
+
+    /// Makes room for packets that wait at an exit.
+    fn reserve(&mut self, exit: Exit) {
+        let none = || Waiting {
+            frame: Frame::default(),
+            placement: TxPlacement::None,
+        };
+        let exits = self.waiting.len().max(exit.index() + 1);
+        self.waiting.resize_with(exits, none);
+        self.outgoing.reserve(exits);
     }
 
     /// Counters of an interface; those of interface 0 for one that does not exist.
@@ -80,26 +125,30 @@ impl Transmit {
         self.counters.clone()
     }
 
-    /// The port that an interface's packets leave by.
+    /// Where an interface's packets leave.
     #[inline]
-    pub(crate) fn port(&self, interface: u16) -> PortId {
-        self.egress[known(interface, self.egress.len())]
+    pub(crate) fn exit(&self, way: Way, interface: u16) -> Exit {
+        let exits = match way {
+            Way::Interface => &self.interfaces,
+            Way::Port => &self.ports,
+        };
+        exits[known(interface, exits.len())]
     }
 
     /// Tries to queue the whole frame by exchanging frames. False, with the frame as it was, if its
-    /// packets leave by several interfaces, or by a port that packets wait for already.
+    /// packets leave by several interfaces, or by an exit that packets wait at already.
     #[inline]
-    pub(crate) fn swap(&mut self, frame: &mut Frame) -> bool {
+    pub(crate) fn swap(&mut self, way: Way, frame: &mut Frame) -> bool {
         let Some(to) = frame.packets().first().map(Desc::tx_if) else {
             return true;
         };
-        let port = self.port(to);
-        let waiting = &mut self.waiting[usize::from(port)].frame;
+        let exit = self.exit(way, to);
+        let waiting = &mut self.waiting[exit.index()].frame;
         if !waiting.is_empty() || frame.packets().iter().any(|d| d.tx_if() != to) {
             return false;
         }
         std::mem::swap(waiting, frame);
-        self.outgoing.push(port);
+        self.outgoing.push(exit);
         true
     }
 
@@ -108,37 +157,44 @@ impl Transmit {
     ///
     /// # Safety
     /// The caller owns the packets, and no longer uses the originals of those that were taken.
-    pub(crate) unsafe fn append(&mut self, run: &[Desc]) -> usize {
+    pub(crate) unsafe fn append(&mut self, way: Way, run: &[Desc]) -> usize {
         let Some(to) = run.first().map(Desc::tx_if) else {
             return 0;
         };
         let same = run.iter().take_while(|d| d.tx_if() == to).count();
-        let port = self.port(to);
-        let waiting = &mut self.waiting[usize::from(port)].frame;
+        let exit = self.exit(way, to);
+        let waiting = &mut self.waiting[exit.index()].frame;
         if waiting.is_empty() {
-            self.outgoing.push(port);
+            self.outgoing.push(exit);
         }
         // SAFETY: the caller owns the packets, and gives up the originals of those whose number
         // this returns.
         unsafe { waiting.append(&run[..same]) }
     }
 
-    /// The next port that has packets to [`send`](Self::send).
+    /// The next exit that has packets to [`send`](Self::send).
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<PortId> {
+    pub(crate) fn next(&mut self) -> Option<Exit> {
         self.outgoing.pop()
     }
 
-    /// Gives the packets that wait for `port` to its queue here, or to the worker that has one.
+    /// The packets that wait at an exit, if it is that of the node before the ports; and that node.
+    #[inline]
+    pub(crate) fn for_node(&mut self, exit: Exit) -> Option<(u16, &mut Frame)> {
+        let waiting = &mut self.waiting[exit.index()];
+        (exit == Exit::NODE).then_some((self.node, &mut waiting.frame))
+    }
+
+    /// Gives the packets that wait at `exit` to its port's queue here, or to the worker that has one.
     /// Packets that are not taken are lost.
     pub(crate) fn send(
         &mut self,
-        port: PortId,
+        exit: Exit,
         bufs: &mut Buffers,
         tracer: &mut Tracer,
         worker: &WorkerCounters,
     ) {
-        let waiting = &mut self.waiting[usize::from(port)];
+        let waiting = &mut self.waiting[exit.index()];
         let frame = &mut waiting.frame;
         // It overflowed and was sent before its turn.
         if frame.is_empty() {
@@ -167,17 +223,33 @@ impl Transmit {
     /// Changes which worker sends what leaves by a port.
     pub(crate) fn place(&mut self, port: PortId, placement: TxPlacement) {
         if port != 0 && self.know(port) {
-            self.waiting[usize::from(port)].placement = placement;
+            self.waiting[Exit::of(port).index()].placement = placement;
         }
     }
 
     /// Changes the port that an interface's packets leave by; 0 for none.
     pub(crate) fn set_egress(&mut self, interface: u16, port: PortId) {
-        if self.know(port)
-            && let Some(egress) = self.egress.get_mut(usize::from(interface))
-        {
-            *egress = port;
+        let at = usize::from(interface);
+        if at >= self.ports.len() || !self.know(port) {
+            return;
         }
+        self.ports[at] = Exit::of(port);
+        if self.interfaces[at] != Exit::NODE {
+            self.interfaces[at] = Exit::of(port);
+        }
+    }
+
+    /// Changes the node that an interface's packets pass before its port.
+    pub(crate) fn set_output(&mut self, interface: u16, node: Option<u16>) {
+        let at = usize::from(interface);
+        if at >= self.ports.len() {
+            return;
+        }
+        self.node = node.unwrap_or(self.node);
+        self.interfaces[at] = match node {
+            Some(_) => Exit::NODE,
+            None => self.ports[at],
+        };
     }
 
     /// Takes over a queue of a port, which from now on sends what leaves by it if no other queue of
@@ -187,12 +259,12 @@ impl Transmit {
     /// The first one sends and not the last: a device may have fewer queues to send by than to
     /// receive from.
     pub(crate) fn add(&mut self, queue: WorkerPort) -> Result<(), WorkerPort> {
-        let exists = usize::from(queue.interface) < self.egress.len();
+        let exists = usize::from(queue.interface) < self.ports.len();
         if !exists || queue.id == 0 || !self.know(queue.id) {
             return Err(queue);
         }
         self.set_egress(queue.interface, queue.id);
-        let placement = &mut self.waiting[usize::from(queue.id)].placement;
+        let placement = &mut self.waiting[Exit::of(queue.id).index()].placement;
         if !matches!(placement, TxPlacement::Queue(_)) {
             *placement = TxPlacement::Queue(self.queues.len());
         }
@@ -205,9 +277,9 @@ impl Transmit {
         let i = self.queues.iter().position(|q| q.id == port)?;
         let removed = self.queues.swap_remove(i);
         // The last queue has moved into its place, and the port may have another one.
-        for (id, waiting) in (0..).zip(&mut self.waiting) {
+        for (exit, waiting) in (0..).map(Exit).zip(&mut self.waiting) {
             if let TxPlacement::Queue(_) = waiting.placement {
-                let queue = self.queues.iter().position(|q| q.id == id);
+                let queue = self.queues.iter().position(|q| Exit::of(q.id) == exit);
                 waiting.placement = queue.map_or(TxPlacement::None, TxPlacement::Queue);
             }
         }

@@ -9,7 +9,7 @@ use graph::waker::Waker;
 use graph::worker::Worker;
 use graph::{
     Buffers, Command, Desc, Each, Emit, FEATURES, FeatureArc, Fused, Graph, GraphError, Handle,
-    Handoff, Node, Pkt, Pool, Stage, WorkerPort, edges,
+    Handoff, Node, Pkt, Pool, Stage, To, WorkerPort, edges,
 };
 
 edges! {
@@ -92,7 +92,7 @@ fn way(features: &[&'static str]) -> FeatureArc {
     FeatureArc {
         name: "way",
         features: features.to_vec(),
-        end: Some("leave"),
+        end: To::Node("leave"),
         mask: Box::new(|d| d.argument()),
     }
 }
@@ -189,7 +189,7 @@ impl Stage<()> for Choose {
 fn an_arc_may_end_at_the_interface() {
     let nodes: Vec<Box<dyn Node<()>>> = vec![node(Choose), node(Feature::<0>)];
     let arc = FeatureArc {
-        end: None,
+        end: To::Interface,
         ..way(&["first"])
     };
     let (mut worker, _, memory) = lab(nodes, arc);
@@ -209,7 +209,7 @@ fn arcs_to_nowhere_are_refused() {
     assert_eq!(make(all(), vec![]), lost("enter", "way"));
     assert_eq!(make(all(), vec![way(&["second"])]), lost("way", "second"));
     let endless = FeatureArc {
-        end: Some("nowhere"),
+        end: To::Node("nowhere"),
         ..way(&[])
     };
     assert_eq!(make(all(), vec![endless]), lost("way", "nowhere"));

@@ -1,12 +1,14 @@
 //! Feature arcs: the features that packets may pass, in their order.
 //!
-//! An interface's line has a mask for each direction: bit n switches the n-th feature of IPv4's arc
-//! on, bit 16 + n that of IPv6's. A feature is a node with an edge [`To::Arc`](graph::To::Arc),
-//! along which packets go on to the next feature of their mask, or to the end of the arc. An
-//! interface without features costs nothing: its packets never come to an arc.
+//! An interface's line has a mask for each direction, in which a feature is a bit: [`ip4_in`] and
+//! its siblings say which. A feature is a node with an edge [`To::Arc`](graph::To::Arc), along which
+//! packets go on to the next feature of their mask, or to the end of the arc. What a feature is to
+//! do on an interface, such as the number of an access list, is its argument
+//! ([`Reader::argument`](tables::interface::Reader::argument)). An interface without features costs
+//! nothing: its packets never come to an arc.
 
-use graph::FeatureArc;
-use tables::interface::Reader;
+use graph::{FeatureArc, To};
+use tables::interface::{Feature, Mask, Reader};
 
 /// Features of IPv4 packets that come in, in their order.
 ///
@@ -32,8 +34,40 @@ pub const IP6_IN: &[&str] = &[];
 /// Features of IPv6 packets that leave, in their order: as [`IP4_OUT`].
 pub const IP6_OUT: &[&str] = &[];
 
+/// Features of frames that leave, whatever is in them, in their order.
+///
+/// They see each frame that is to leave by the interface once, before its port: routed packets
+/// behind [`IP4_OUT`] and [`IP6_OUT`], and what the host sends, too. They do not see what XDP
+/// programs send, nor what the kernel sends by itself.
+pub const INTERFACE_OUT: &[&str] = &[];
+
 /// Where the features of IPv6 begin in a mask; as many are those of IPv4 at most.
-pub const IP6_SHIFT: u32 = 16;
+const IP6_SHIFT: u8 = 16;
+
+/// The `n`-th feature of [`IP4_IN`], from 0, as an interface's line has it.
+pub const fn ip4_in(n: u8) -> Feature {
+    Feature::new(Mask::Input, n)
+}
+
+/// The `n`-th feature of [`IP4_OUT`].
+pub const fn ip4_out(n: u8) -> Feature {
+    Feature::new(Mask::Output, n)
+}
+
+/// The `n`-th feature of [`IP6_IN`].
+pub const fn ip6_in(n: u8) -> Feature {
+    Feature::new(Mask::Input, IP6_SHIFT + n)
+}
+
+/// The `n`-th feature of [`IP6_OUT`].
+pub const fn ip6_out(n: u8) -> Feature {
+    Feature::new(Mask::Output, IP6_SHIFT + n)
+}
+
+/// The `n`-th feature of [`INTERFACE_OUT`].
+pub const fn interface_out(n: u8) -> Feature {
+    Feature::new(Mask::InterfaceOutput, n)
+}
 
 /// Name of the arc of [`IP4_IN`].
 pub const IP4_IN_ARC: &str = "ip4-in";
@@ -43,9 +77,10 @@ pub const IP4_OUT_ARC: &str = "ip4-out";
 pub const IP6_IN_ARC: &str = "ip6-in";
 /// Name of the arc of [`IP6_OUT`].
 pub const IP6_OUT_ARC: &str = "ip6-out";
+/// Name of the arc of [`INTERFACE_OUT`].
+pub const INTERFACE_OUT_ARC: &str = "interface-out";
 
-/// The features of all arcs, by name, at most [`IP6_SHIFT`] each; [`Arcs::default`] are the
-/// router's.
+/// The features of all arcs, by name, at most 16 each; [`Arcs::default`] are the router's.
 pub struct Arcs {
     /// As [`IP4_IN`].
     pub ip4_in: Vec<&'static str>,
@@ -55,6 +90,8 @@ pub struct Arcs {
     pub ip6_in: Vec<&'static str>,
     /// As [`IP6_OUT`].
     pub ip6_out: Vec<&'static str>,
+    /// As [`INTERFACE_OUT`].
+    pub interface_out: Vec<&'static str>,
 }
 
 impl Default for Arcs {
@@ -64,6 +101,7 @@ impl Default for Arcs {
             ip4_out: IP4_OUT.to_vec(),
             ip6_in: IP6_IN.to_vec(),
             ip6_out: IP6_OUT.to_vec(),
+            interface_out: INTERFACE_OUT.to_vec(),
         }
     }
 }
@@ -71,36 +109,44 @@ impl Default for Arcs {
 impl Arcs {
     /// The arcs as the engine knows them.
     pub(crate) fn build(self, interfaces: &Reader) -> Vec<FeatureArc> {
-        let input = |name, features, end, shift: u32| {
+        let input = |name, features, end, shift| {
             let interfaces = interfaces.clone();
             FeatureArc {
                 name,
                 features,
-                end: Some(end),
+                end: To::Node(end),
                 mask: Box::new(move |d| family(interfaces.load(d.rx_if).features().input, shift)),
             }
         };
-        let output = |name, features, shift: u32| {
+        let output = |name, features, shift| {
             let interfaces = interfaces.clone();
             FeatureArc {
                 name,
                 features,
-                end: None,
+                end: To::Interface,
                 mask: Box::new(move |d| {
                     family(interfaces.load(d.tx_if()).features().output, shift)
                 }),
             }
+        };
+        let lines = interfaces.clone();
+        let interface_out = FeatureArc {
+            name: INTERFACE_OUT_ARC,
+            features: self.interface_out,
+            end: To::Port,
+            mask: Box::new(move |d| lines.load(d.tx_if()).features().interface_output),
         };
         vec![
             input(IP4_IN_ARC, self.ip4_in, "ip4-input", 0),
             output(IP4_OUT_ARC, self.ip4_out, 0),
             input(IP6_IN_ARC, self.ip6_in, "ip6-input", IP6_SHIFT),
             output(IP6_OUT_ARC, self.ip6_out, IP6_SHIFT),
+            interface_out,
         ]
     }
 }
 
 /// A family's part of a mask.
-fn family(mask: u32, shift: u32) -> u32 {
+fn family(mask: u32, shift: u8) -> u32 {
     mask >> shift & ((1 << IP6_SHIFT) - 1)
 }

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-pub use tables::interface::Features;
+pub use tables::interface::{Feature, Tags};
 pub use wire::eth::Mac;
 
 pub use crate::family::Prefix;
@@ -165,19 +165,22 @@ pub enum Change {
         /// The addresses, in the order in which they are to be chosen from.
         addresses: Vec<Address>,
     },
-    /// The features that an interface's packets pass, in place of those they passed.
+    /// A feature that an interface's packets pass from now on, or no longer.
     ///
     /// They are what is wanted, not what the kernel has: they outlast [`Change::InterfaceDelete`],
     /// so that a device that is plugged in again does not forward without them. Whoever gives the
-    /// number to another interface sets its own, or none.
-    FeaturesSet {
+    /// number to another interface deletes them first.
+    FeatureSet {
         /// The interface.
         interface: InterfaceId,
-        /// By direction: bit n is the n-th of [`IP4_IN`](crate::arc::IP4_IN) and
-        /// [`IP4_OUT`](crate::arc::IP4_OUT), bit 16 + n that of [`IP6_IN`](crate::arc::IP6_IN) and
-        /// [`IP6_OUT`](crate::arc::IP6_OUT).
-        features: Features,
+        /// The feature, such as [`ip4_in`](crate::arc::ip4_in)`(0)`.
+        feature: Feature,
+        /// What it is to do there, such as the number of an access list, in words of the feature's
+        /// own; `None`: packets pass it no longer.
+        argument: Option<u32>,
     },
+    /// An interface's packets pass no feature any more.
+    FeaturesDelete(InterfaceId),
     /// Where the router's own packets come from that leave by an interface without a suitable
     /// address.
     SourceSet {

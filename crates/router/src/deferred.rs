@@ -88,7 +88,10 @@ fn key(change: &Change) -> Key {
         Change::InterfaceSet(i) => Key::Interface(i.id),
         Change::InterfaceDelete(id) => Key::Interface(*id),
         Change::AddressesSet { interface, .. } => Key::Addresses(*interface),
-        Change::FeaturesSet { interface, .. } => Key::Features(*interface),
+        // Any of them writes all features of the interface.
+        Change::FeatureSet { interface, .. } | Change::FeaturesDelete(interface) => {
+            Key::Features(*interface)
+        }
         Change::SourceSet { .. } => Key::Source,
         Change::NeighborSet {
             interface, address, ..
@@ -103,7 +106,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::{Features, Route};
+    use crate::{Route, arc};
 
     fn route(n: u32, route: Route) -> Change {
         let prefix = Prefix::host(Ipv4Addr::from(n));
@@ -144,9 +147,10 @@ mod tests {
             address: Ipv4Addr::LOCALHOST.into(),
             mac: [2; 6].into(),
         };
-        let features = Change::FeaturesSet {
+        let features = Change::FeatureSet {
             interface: 7,
-            features: Features::default(),
+            feature: arc::ip4_in(0),
+            argument: None,
         };
         deferred.settle(&neighbor, false);
         deferred.settle(&features, false);

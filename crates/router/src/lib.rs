@@ -25,6 +25,7 @@ pub mod ip6;
 mod limits;
 pub mod neighbor;
 pub mod nodes;
+mod output;
 pub mod punt;
 mod router;
 pub mod show;
@@ -33,7 +34,7 @@ mod source;
 pub mod state;
 
 pub use change::{
-    Address, Change, Features, Interface, InterfaceId, Kind, Mac, Path, Prefix, Route,
+    Address, Change, Feature, Interface, InterfaceId, Kind, Mac, Path, Prefix, Route, Tags,
 };
 pub use context::Cx;
 pub use event::{Event, Events};

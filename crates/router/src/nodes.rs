@@ -39,6 +39,7 @@ pub fn table() -> Table {
             each(neighbor::Resolver::<neighbor::Ip6>::default()),
             each(icmp6::Errors),
             each(punt::Punt),
+            node(eth::Output),
         ],
         arcs: Arcs::default(),
     }

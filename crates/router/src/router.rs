@@ -11,17 +11,19 @@ use graph::ring::Consumer;
 use graph::trace::Reader;
 use graph::waker::Waker;
 use graph::worker::Worker;
-use graph::{Buffers, Graph, Handle, Handoff, Pool, Returned, WorkerPort};
+use graph::{Buffers, Graph, Handle, Handoff, Pool, Returned, Stage, WorkerPort};
 use tables::Memory;
 
 use crate::change::{Change, InterfaceId};
 use crate::context::Cx;
 use crate::counts::Cleared;
 use crate::deferred::Deferred;
+use crate::eth;
 use crate::event::{Event, events};
 use crate::grace::{Grace, Waiter};
 use crate::limits::Limits;
 use crate::nodes::{self, Table};
+use crate::output::Outputs;
 use crate::snapshot::Snapshot;
 use crate::state::{Garbage, Rejected, State};
 
@@ -49,7 +51,7 @@ pub struct Setup {
 /// The router, owned by the control thread.
 pub struct Router {
     /// All that it knows.
-    pub state: State,
+    pub(crate) state: State,
     publisher: Publisher<Snapshot>,
     /// The workers' handles, in order; filled by [`Router::attach`].
     pub workers: Vec<Handle>,
@@ -57,6 +59,7 @@ pub struct Router {
     events: Vec<Consumer<Event>>,
     waiting: Option<(u64, Garbage)>,
     deferred: Deferred,
+    outputs: Outputs,
     grace: Option<Waiter>,
     started: Instant,
     /// Executors beside the workers: name and counters.
@@ -98,10 +101,12 @@ impl Router {
         let limits = Arc::new(Limits::new(state.interfaces.capacity()));
         let mut all_events = Vec::new();
         let mut idle = Vec::new();
+        let mut outputs = Outputs::default();
         for (waker, handoff) in wakers.iter().zip(Handoff::mesh(&wakers, 4096)) {
             let (events, consumer) = events();
             all_events.push(consumer);
             let graph = graph(table(), &state, &setup.pool)?;
+            outputs.pass(graph.index_of(eth::Output::NAME));
             let cx = Cx::new(&state, publisher.reader(), limits.clone(), events);
             idle.push(Worker::new(graph, cx, waker.clone(), handoff));
         }
@@ -113,6 +118,7 @@ impl Router {
             events: all_events,
             waiting: None,
             deferred: Deferred::default(),
+            outputs,
             grace: setup.grace.map(Waiter::start).transpose()?,
             started: Instant::now(),
             others: Vec::new(),
@@ -178,6 +184,7 @@ impl Router {
                 }
             });
             self.deferred.settle(change, applied.is_ok());
+            self.outputs.follow(change, &self.state.links);
             match applied {
                 Ok(p) => publish |= p,
                 Err(_) => {
@@ -235,6 +242,7 @@ impl Router {
     /// It waits for nobody. To be called now and then.
     pub fn tick(&mut self) {
         self.reclaim(Waiter::is_over);
+        self.outputs.tell(&mut self.workers);
         let alarms = self.state.alarms;
         let state = &mut self.state;
         if self.deferred.retry(|change| state.apply(change).is_ok()) {

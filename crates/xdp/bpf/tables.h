@@ -52,6 +52,16 @@
 #define INTERFACE_FEATURES_IN(word) ((word) >> 0 & 0xffffffff)
 #define INTERFACE_FEATURES_OUT_WORD 5
 #define INTERFACE_FEATURES_OUT(word) ((word) >> 0 & 0xffffffff)
+#define INTERFACE_FEATURES_INTERFACE_OUT_WORD 6
+#define INTERFACE_FEATURES_INTERFACE_OUT(word) ((word) >> 0 & 0xffffffff)
+#define INTERFACE_PARENT_WORD 7
+#define INTERFACE_PARENT(word) ((word) >> 0 & 0xffff)
+#define INTERFACE_OUTER_TAG_WORD 7
+#define INTERFACE_OUTER_TAG(word) ((word) >> 16 & 0xffff)
+#define INTERFACE_INNER_TAG_WORD 8
+#define INTERFACE_INNER_TAG(word) ((word) >> 0 & 0xffff)
+#define INTERFACE_TAGS_WORD 8
+#define INTERFACE_TAGS(word) ((word) >> 16 & 0xffff)
 #define ADJACENCY_KIND_WORD 0
 #define ADJACENCY_KIND(word) ((word) >> 0 & 0xffff)
 #define ADJACENCY_TX_IF_WORD 0

@@ -5,7 +5,8 @@ use tracing::{info, warn};
 
 use control::facts::Batch;
 use control::mirror::{LinkNews, Owned, Translator};
-use router::{Change, Features, InterfaceId, Router};
+use router::state::Rejected;
+use router::{Change, InterfaceId, Router};
 
 /// A router, and what the kernel has said.
 pub struct Routing {
@@ -47,13 +48,20 @@ impl Routing {
         self.apply(changes);
     }
 
+    /// Changes what is the router's own and not the kernel's, such as an interface's features. It
+    /// outlasts the kernel's news of the interface.
+    ///
+    /// # Errors
+    /// The router's, which then has changed nothing.
+    pub fn configure(&mut self, changes: Vec<Change>) -> Result<(), Rejected> {
+        self.router.apply(changes).map(said)
+    }
+
     /// These numbers may be another interface's from now on, which has features of its own.
     pub fn release(&mut self, ids: [InterfaceId; 2]) {
-        let none = ids.map(|interface| Change::FeaturesSet {
-            interface,
-            features: Features::default(),
-        });
-        self.apply(none.into());
+        if let Err(error) = self.configure(ids.map(Change::FeaturesDelete).into()) {
+            warn!("features of {ids:?}: {error}");
+        }
     }
 
     /// The port behind one of our devices has gone up or down.
@@ -77,11 +85,17 @@ impl Routing {
             return;
         }
         match self.router.apply(changes) {
-            Ok(0) => {}
-            Ok(full) => warn!(
-                "{full} changes do not fit into the tables: the old routes stay until there is room (show memory)"
-            ),
+            Ok(full) => said(full),
             Err(e) => warn!("the router refuses the kernel's news: {e}"),
         }
+    }
+}
+
+/// Says how many changes found a table full.
+fn said(full: usize) {
+    if full > 0 {
+        warn!(
+            "{full} changes do not fit into the tables: the old routes stay until there is room (show memory)"
+        );
     }
 }

@@ -88,7 +88,9 @@ impl Memory {
                     interface,
                     addresses,
                 } => drop(self.addresses.insert(interface, addresses)),
-                Change::FeaturesSet { .. } => panic!("the kernel knows no features"),
+                Change::FeatureSet { .. } | Change::FeaturesDelete(_) => {
+                    panic!("the kernel knows no features")
+                }
                 Change::SourceSet { ip4, ip6 } => self.sources = (ip4, ip6),
                 Change::NeighborSet {
                     interface,

@@ -8,7 +8,7 @@ use crate::counters::{NodeCounters, WorkerCounters};
 use crate::queues::Queues;
 use crate::targets::{Target, Targets};
 use crate::trace::Tracer;
-use crate::transmit::Transmit;
+use crate::transmit::{Transmit, Way};
 use crate::{Buffers, Desc, FRAME, Frame, Pool};
 
 mod ports;
@@ -88,6 +88,7 @@ impl Out {
     pub(crate) fn transmit(&mut self) -> &mut Transmit {
         &mut self.transmit
     }
+
     pub(crate) fn tracer(&mut self) -> &mut Tracer {
         &mut self.tracer
     }
@@ -136,12 +137,8 @@ impl Out {
         self.count(edge, frame.len());
         match self.target(edge) {
             Target::Node(to) => self.enqueue(to, frame),
-            Target::Interface => {
-                if !self.transmit.swap(frame) {
-                    // SAFETY: the frame is emptied below.
-                    unsafe { self.transmit_run(frame.packets()) };
-                }
-            }
+            Target::Interface => self.leave(Way::Interface, frame),
+            Target::Port => self.leave(Way::Port, frame),
             // SAFETY: the frame is emptied below.
             Target::Arc { arc, from } => unsafe { self.arc_run(arc, from, edge, frame.packets()) },
             // SAFETY: the frame is emptied below.
@@ -230,7 +227,9 @@ impl Out {
             // SAFETY: the caller does not use the originals again.
             Target::Arc { arc, from } => unsafe { self.arc_run(arc, from, edge, run) },
             // SAFETY: the caller does not use the originals again.
-            Target::Interface => unsafe { self.transmit_run(run) },
+            Target::Interface => unsafe { self.leave_run(Way::Interface, run) },
+            // SAFETY: the caller does not use the originals again.
+            Target::Port => unsafe { self.leave_run(Way::Port, run) },
             // SAFETY: the caller does not use the originals again.
             Target::Drop => unsafe { self.drop_run(edge, run) },
         }
@@ -290,15 +289,25 @@ impl Out {
         }
     }
 
+    /// Queues the whole frame to leave, and empties it.
+    #[inline]
+    fn leave(&mut self, way: Way, frame: &mut Frame) {
+        if !self.transmit.swap(way, frame) {
+            // SAFETY: the frame is emptied at once.
+            unsafe { self.leave_run(way, frame.packets()) };
+        }
+        frame.clear();
+    }
+
     /// # Safety
     /// The originals in `run` must not be used again.
-    unsafe fn transmit_run(&mut self, run: &[Desc]) {
+    unsafe fn leave_run(&mut self, way: Way, run: &[Desc]) {
         let mut rest = run;
         while let Some(first) = rest.first() {
             // SAFETY: the caller does not use the originals again; what was taken is not in the
             // rest.
-            match unsafe { self.transmit.append(rest) } {
-                0 => self.send(self.transmit.port(first.tx_if())),
+            match unsafe { self.transmit.append(way, rest) } {
+                0 => self.send(self.transmit.exit(way, first.tx_if())),
                 n => rest = &rest[n..],
             }
         }

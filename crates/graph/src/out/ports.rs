@@ -3,22 +3,36 @@
 use super::Out;
 use crate::handoff::Destination;
 use crate::trace::Record;
+use crate::transmit::{Exit, Way};
 use crate::{FRAME, Flag, Frame, PortId, WorkerPort};
 
 impl Out {
-    /// Gives the packets that wait for `port` to its queue here, or to the worker that has one.
-    pub(super) fn send(&mut self, port: PortId) {
-        let (bufs, tracer) = (&mut self.bufs, &mut self.tracer);
-        self.transmit.send(port, bufs, tracer, &self.worker);
+    /// Gives the packets that wait at `exit` to the queue of its port here, to the worker that has
+    /// one, or to the node that packets pass before their port.
+    pub(super) fn send(&mut self, exit: Exit) {
+        let Some((node, frame)) = self.transmit.for_node(exit) else {
+            let (bufs, tracer) = (&mut self.bufs, &mut self.tracer);
+            return self.transmit.send(exit, bufs, tracer, &self.worker);
+        };
+        if self.queues.swap(node, frame) {
+            return;
+        }
+        // SAFETY: the frame is emptied below, and those that were taken are skipped.
+        let taken = unsafe { self.queues.append(node, frame.packets()) };
+        for d in frame.drain().skip(taken) {
+            self.worker.queue_full.add(1);
+            self.bufs.free(d);
+        }
     }
 
-    /// Gives away all packets for ports and other workers.
+    /// Gives away all packets that wait to leave. True if nodes have packets then.
     #[inline]
-    pub(crate) fn send_all(&mut self) {
-        while let Some(port) = self.transmit.next() {
-            self.send(port);
+    pub(crate) fn send_all(&mut self) -> bool {
+        while let Some(exit) = self.transmit.next() {
+            self.send(exit);
         }
         self.transmit.handoff().flush(&mut self.bufs, &self.worker);
+        !self.queues.is_empty()
     }
 
     /// Receives from queue `queue`, by way of `frame`, which is empty. Returns how many packets.
@@ -76,7 +90,7 @@ impl Out {
             let run = std::slice::from_ref(&d);
             match destination {
                 // SAFETY: d is ours and ends here.
-                Destination::Transmit => unsafe { self.transmit_run(run) },
+                Destination::Transmit => unsafe { self.leave_run(Way::Port, run) },
                 // SAFETY: d is ours and ends here.
                 Destination::Node(node) => unsafe { self.enqueue_run(node, run) },
             }
@@ -92,6 +106,14 @@ impl Out {
                 port.outstanding = false;
                 port.port.flush(&mut self.bufs);
             }
+        }
+    }
+
+    /// Changes the node that an interface's packets pass before its port; ignores a node that does
+    /// not exist.
+    pub(crate) fn set_output(&mut self, interface: u16, node: Option<u16>) {
+        if node.is_none_or(|node| usize::from(node) < self.targets.nodes()) {
+            self.transmit.set_output(interface, node);
         }
     }
 

@@ -124,7 +124,7 @@ fn reason(edge: &Edge) -> String {
     match edge.to {
         To::Drop(reason) => reason.into(),
         To::Node(node) => format!("{}: to {node}", words()),
-        To::Arc(_) | To::Interface => words(),
+        To::Arc(_) | To::Interface | To::Port => words(),
     }
 }
 

@@ -89,7 +89,7 @@ fn node(name: &'static str, counters: &NodeCounters, counts: &NodeCounts) -> Nod
                 next: next.iter().map(|node| node.unwrap_or(OUTPUT)).collect(),
                 drop: match edge.to {
                     To::Drop(reason) => Some(reason),
-                    To::Node(_) | To::Arc(_) | To::Interface => None,
+                    To::Node(_) | To::Arc(_) | To::Interface | To::Port => None,
                 },
             });
         }

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 
 use tables::adjacency::Slab;
 use tables::ids::Full;
-use tables::interface::{self, Interfaces, Lane, Mode};
+use tables::interface::{self, Interfaces, Mode};
 use tables::nexthop::Groups;
 use tables::{Fib, Memory, ip4, ip6};
 
@@ -148,9 +148,9 @@ impl State {
         for (index, change) in changes.iter().enumerate() {
             let interface = match change {
                 Change::InterfaceSet(i) => i.id,
-                Change::InterfaceDelete(i) => *i,
+                Change::InterfaceDelete(i) | Change::FeaturesDelete(i) => *i,
                 Change::AddressesSet { interface, .. }
-                | Change::FeaturesSet { interface, .. }
+                | Change::FeatureSet { interface, .. }
                 | Change::NeighborSet { interface, .. }
                 | Change::NeighborDelete { interface, .. } => *interface,
                 Change::RouteSet {
@@ -231,11 +231,23 @@ impl State {
                 self.refresh_adjacencies(*interface)?;
                 return Ok(true);
             }
-            &Change::FeaturesSet {
+            &Change::FeatureSet {
                 interface,
-                features,
+                feature,
+                argument,
             } => {
-                self.links.features.insert(interface, features);
+                let all = &mut self.links.features;
+                if let Some(argument) = argument {
+                    all.insert((interface, feature), argument);
+                    self.interfaces.set_argument(interface, feature, argument);
+                } else {
+                    all.remove(&(interface, feature));
+                }
+                self.interface_line(interface);
+                self.refresh_adjacencies(interface)?;
+            }
+            &Change::FeaturesDelete(interface) => {
+                self.links.features.retain(|(of, _), _| *of != interface);
                 self.interface_line(interface);
                 self.refresh_adjacencies(interface)?;
             }
@@ -312,8 +324,8 @@ impl State {
                 mode,
                 mtu: i.mtu,
                 peer,
-                lane: Lane::default(),
                 features,
+                ..interface::Interface::default()
             }
         };
         let interface = self.links.interfaces.get(&id);

@@ -12,12 +12,13 @@ use std::ops::RangeInclusive;
 use tables::adjacency::{Adjacency, AdjacencyId, Slab};
 use tables::entry::Entry;
 use tables::ids::{Full, Retired};
+use tables::interface::{Features, Mask};
 use tables::nexthop::{GroupId, Groups, Member};
 use tables::rib::BuildMix;
 use wire::eth;
 
 use super::Neighbor;
-use crate::change::{Features, Interface, InterfaceId, Path};
+use crate::change::{Feature, Interface, InterfaceId, Path};
 use crate::family::Family;
 use crate::source::Sources;
 
@@ -27,16 +28,21 @@ pub struct Links {
     pub(crate) interfaces: BTreeMap<InterfaceId, Interface>,
     pub(crate) neighbors: BTreeMap<(IpAddr, InterfaceId), Neighbor>,
     pub(crate) sources: Sources,
-    /// What is wanted, whether the interface is there or not.
-    pub(crate) features: BTreeMap<InterfaceId, Features>,
+    /// The arguments of the features that are wanted, whether the interface is there or not.
+    pub(crate) features: BTreeMap<(InterfaceId, Feature), u32>,
 }
 
 impl Links {
     /// The features of an interface.
     pub(crate) fn features(&self, interface: InterfaceId) -> Features {
-        self.features.get(&interface).copied().unwrap_or_default()
+        let own = self.features.range((interface, FIRST_FEATURE)..);
+        let own = own.take_while(|((of, _), _)| *of == interface);
+        own.map(|((_, feature), _)| *feature).collect()
     }
 }
+
+/// The first in their order.
+const FIRST_FEATURE: Feature = Feature::new(Mask::Input, 0);
 
 /// A next hop, less its share of the flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! The node of docs/add-a-node.md, added as that page says.
 
 use graph::node::node;
-use router::{Change, Features, nodes};
+use router::{Change, arc, nodes};
 use wire::craft::Packet;
 
 use crate::echo_count::EchoCount;
@@ -24,17 +24,14 @@ fn echo_requests_are_counted() {
         table
     };
     let mut lab = Lab::with_table(1, 64, 8192, None, table).wired();
-    let features = Features {
-        input: 1,
-        output: 0,
-    };
     let requests = || [ping(addr(1, 2), FAR), ping(addr(1, 2), addr(1, 1))].map(|p| p.frame());
     // Not yet switched on.
     lab.receive(1, requests());
     assert_eq!(lab.edge("icmp4-echo-count", "EchoRequest"), 0);
-    lab.apply(vec![Change::FeaturesSet {
+    lab.apply(vec![Change::FeatureSet {
         interface: 1,
-        features,
+        feature: arc::ip4_in(0),
+        argument: Some(0),
     }]);
     lab.receive(1, requests());
     lab.receive(1, [udp(FAR).frame()]);

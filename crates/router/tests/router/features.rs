@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use graph::node::node;
 use graph::{Edges, Pkt, Stage, edges};
-use router::arc::{IP4_IN_ARC, IP4_OUT_ARC};
+use router::arc::{self, IP4_IN_ARC, IP4_OUT_ARC};
 use router::nodes::{self, Table};
-use router::{Change, Cx, Features, Interface, Route};
+use router::{Change, Cx, Feature, Interface, Route};
 
 use crate::harness::*;
 
@@ -77,11 +77,8 @@ impl Stage<Cx> for Unused {
     }
 }
 
-/// The masks of the features that log.
-const LOGGED: Features = Features {
-    input: 0b10,
-    output: 0b1,
-};
+/// The features that log.
+const LOGGED: &[Feature] = &[arc::ip4_in(1), arc::ip4_out(0)];
 
 /// A router that may log what passes, and the logs of both directions.
 fn logging(workers: usize) -> (Lab, [Log; 2]) {
@@ -104,11 +101,15 @@ fn logging(workers: usize) -> (Lab, [Log; 2]) {
     (lab, logs)
 }
 
-pub fn features(interface: u16, features: Features) -> Change {
-    Change::FeaturesSet {
+/// An interface has these features and no others.
+pub fn features(interface: u16, features: &[Feature]) -> Vec<Change> {
+    let set = features.iter().map(|&feature| Change::FeatureSet {
         interface,
-        features,
-    }
+        feature,
+        argument: Some(0),
+    });
+    let none = Change::FeaturesDelete(interface);
+    [none].into_iter().chain(set).collect()
 }
 
 /// Takes what was logged so far.
@@ -188,7 +189,7 @@ fn every_packet_passes_once_and_unchanged() {
     assert!(want.iter().all(|sent| !sent.is_empty()));
     let (lab, [input, output]) = logging(1);
     let mut lab = lab.add_host();
-    lab.apply((1..=3).map(|id| features(id, LOGGED)).collect());
+    lab.apply((1..=3).flat_map(|id| features(id, LOGGED)).collect());
     assert!(traffic(&mut lab) == want);
     let (from_two, from_one): (Vec<_>, Vec<_>) = take(&input).into_iter().partition(|p| p.0 == 2);
     assert_eq!(from_two.len(), 300);
@@ -221,14 +222,14 @@ fn every_packet_passes_once_and_unchanged() {
 #[test]
 fn interfaces_without_features_have_nothing_to_do_with_them() {
     let want = traffic(&mut Lab::with_host());
-    let none = Features::default();
+    let none: &[Feature] = &[];
     // None ever, those of one interface, and some that were switched off again.
     let cases = [(vec![], 0), (vec![LOGGED], 300), (vec![LOGGED, none], 0)];
     for (set, count) in cases {
         let (lab, [input, output]) = logging(1);
         let mut lab = lab.add_host();
         for features in set {
-            lab.apply(vec![self::features(2, features)]);
+            lab.apply(self::features(2, features));
         }
         assert!(traffic(&mut lab) == want);
         let (input, output) = (take(&input), take(&output));
@@ -242,7 +243,7 @@ fn interfaces_without_features_have_nothing_to_do_with_them() {
 
 #[test]
 fn features_outlast_their_interface() {
-    let none = Features::default();
+    let none: &[Feature] = &[];
     // Those of the interfaces, whenever they are set, until they are set anew.
     for (before, meanwhile, count) in [
         (LOGGED, None, 1),
@@ -250,10 +251,20 @@ fn features_outlast_their_interface() {
         (LOGGED, Some(none), 0),
     ] {
         let (mut lab, [input, output]) = logging(1);
-        lab.apply(vec![features(1, before), features(2, before)]);
+        lab.apply(
+            [1, 2]
+                .into_iter()
+                .flat_map(|id| features(id, before))
+                .collect(),
+        );
         lab.apply(vec![Change::InterfaceDelete(1), Change::InterfaceDelete(2)]);
         if let Some(set) = meanwhile {
-            lab.apply(vec![features(1, set), features(2, set)]);
+            lab.apply(
+                [1, 2]
+                    .into_iter()
+                    .flat_map(|id| features(id, set))
+                    .collect(),
+            );
         }
         for id in [1, 2] {
             lab.apply(connected(id));
@@ -271,7 +282,7 @@ fn features_outlast_their_interface() {
 #[test]
 fn packets_pass_the_features_of_an_interface_of_another_worker() {
     let (mut lab, [input, output]) = logging(2);
-    lab.apply((1..=3).map(|id| features(id, LOGGED)).collect());
+    lab.apply((1..=3).flat_map(|id| features(id, LOGGED)).collect());
     let frames: Vec<_> = (0..500)
         .map(|n| udp(FAR).id(n).payload(&[7; 18]).frame())
         .collect();

@@ -4,9 +4,9 @@ use std::marker::PhantomData;
 
 use graph::edges;
 use graph::node::node;
-use router::arc::{IP6_IN_ARC, IP6_OUT_ARC, IP6_SHIFT};
+use router::arc::{self, IP6_IN_ARC, IP6_OUT_ARC};
 use router::nodes::{self, Table};
-use router::{Change, Features, Interface};
+use router::{Change, Feature, Interface};
 use wire::ip;
 
 use crate::features::{Log, LogIn, LogOut, Passing, features, take};
@@ -33,16 +33,10 @@ impl Passing for Out {
     const ON: Out = Out::On;
 }
 
-/// The masks of these features: each the first of its arc.
-const LOGGED: Features = Features {
-    input: 1 << IP6_SHIFT,
-    output: 1 << IP6_SHIFT,
-};
+/// These features: each the first of its arc.
+const LOGGED: &[Feature] = &[arc::ip6_in(0), arc::ip6_out(0)];
 /// The same bits of IPv4.
-const OTHERS: Features = Features {
-    input: 1,
-    output: 1,
-};
+const OTHERS: &[Feature] = &[arc::ip4_in(0), arc::ip4_out(0)];
 
 /// A router that may log what passes, and the logs of both directions.
 fn logging() -> (Lab, [Log; 2]) {
@@ -108,7 +102,7 @@ fn every_packet_passes_once_and_unchanged() {
     assert_eq!(want.iter().map(Vec::len).collect::<Vec<_>>(), [3, 2, 1, 3]);
     for (set, is_seen) in [(LOGGED, true), (OTHERS, false)] {
         let (mut lab, [input, output]) = logging();
-        lab.apply((1..=3).map(|id| features(id, set)).collect());
+        lab.apply((1..=3).flat_map(|id| features(id, set)).collect());
         assert!(traffic(&mut lab) == want);
         let seen = packets().into_iter().filter(|(.., seen)| is_seen && *seen);
         let seen: Vec<_> = seen.map(|(_, frame, _)| (1, frame)).collect();

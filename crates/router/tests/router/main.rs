@@ -14,6 +14,7 @@ mod golden;
 mod harness;
 mod icmp4;
 mod input;
+mod interface_output;
 mod ip6;
 mod ip6_nodes;
 mod live;

@@ -10,14 +10,28 @@
 //! | 1 | its last 2 bytes, the first lowest, mode << 16, whether there are features on what comes in << 31 |
 //! | 2 | MTU in bytes of IP packet, peer << 16 |
 //! | 3 | what XDP programs may do: forward what arrives here (bit 0), send here (1), also packets of several buffers (2) |
-//! | 4 | features on what comes in |
-//! | 5 | features on what leaves |
-//! | 6-15 | 0 |
+//! | 4 | features on IP packets that come in |
+//! | 5 | features on IP packets that leave |
+//! | 6 | features on frames that leave |
+//! | 7 | parent, outer tag << 16 (VLAN identifier, of IEEE 802.1ad << 12) |
+//! | 8 | inner tag (VLAN identifier), tags << 16 |
+//! | 9-15 | 0 |
+//!
+//! The arguments of features lie apart from the lines, a word for each interface and feature.
 
-use std::sync::atomic::Ordering::{Relaxed, Release};
+mod feature;
+mod sub;
+mod tags;
+
+pub use feature::{Feature, Features, Mask};
+pub use tags::Tags;
+
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::field::Field;
 use crate::mem::{Cells, LINE, Line};
+use sub::{Place, Subs};
 
 const MAC: Field = Field::word("MAC", 0);
 const MAC_END: Field = Field::low("MAC_END", 1);
@@ -34,6 +48,12 @@ const XDP_SEND_LONG: Field = Field::bits("XDP_SEND_LONG", 3, 2, 1);
 
 const FEATURES_IN: Field = Field::word("FEATURES_IN", 4);
 const FEATURES_OUT: Field = Field::word("FEATURES_OUT", 5);
+const FEATURES_INTERFACE_OUT: Field = Field::word("FEATURES_INTERFACE_OUT", 6);
+
+const PARENT: Field = Field::low("PARENT", 7);
+const OUTER_TAG: Field = Field::high("OUTER_TAG", 7);
+const INNER_TAG: Field = Field::low("INNER_TAG", 8);
+const TAGS: Field = Field::high("TAGS", 8);
 
 pub(crate) const FIELDS: &[Field] = &[
     MAC,
@@ -47,6 +67,11 @@ pub(crate) const FIELDS: &[Field] = &[
     XDP_SEND_LONG,
     FEATURES_IN,
     FEATURES_OUT,
+    FEATURES_INTERFACE_OUT,
+    PARENT,
+    OUTER_TAG,
+    INNER_TAG,
+    TAGS,
 ];
 
 /// How an interface's packets are taken in.
@@ -100,15 +125,6 @@ pub struct Lane {
     pub send_long: bool,
 }
 
-/// Features that an interface's packets pass: a bit of a mask stands for one of that direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Features {
-    /// When they come in. XDP programs then leave what arrives here to the workers.
-    pub input: u32,
-    /// When they leave. The adjacencies of such an interface have no fast MTU.
-    pub output: u32,
-}
-
 /// An interface as the packet path sees it; [`Interface::default`] is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Interface {
@@ -124,6 +140,10 @@ pub struct Interface {
     pub lane: Lane,
     /// Features that its packets pass.
     pub features: Features,
+    /// The interface that a sub-interface is on top of; 0 for none.
+    pub parent: u16,
+    /// The tags that its packets have on the parent.
+    pub tags: Tags,
 }
 
 impl Interface {
@@ -142,6 +162,11 @@ impl Interface {
             (XDP_SEND_LONG, self.lane.send_long.into()),
             (FEATURES_IN, self.features.input),
             (FEATURES_OUT, self.features.output),
+            (FEATURES_INTERFACE_OUT, self.features.interface_output),
+            (PARENT, u32::from(self.parent)),
+            (OUTER_TAG, self.tags.outer_bits()),
+            (INNER_TAG, self.tags.inner.into()),
+            (TAGS, u32::from(self.tags.count)),
         ] {
             words[field.word] |= field.put(value);
         }
@@ -153,13 +178,23 @@ impl Interface {
 #[derive(Debug)]
 pub struct Interfaces {
     cells: Cells,
+    /// By interface, then by feature. In memory of their own, as the next: no XDP program asks for
+    /// them.
+    arguments: Cells,
+    subs: Subs,
 }
 
 impl Interfaces {
     /// No interface yet, over zeroed memory: room for as many as it has lines, number 0 (never an
     /// interface) included.
     pub fn new(cells: Cells) -> Self {
-        Self { cells }
+        let arguments = Cells::boxed(cells.len() / LINE * Feature::WORDS);
+        let subs = Subs::new(cells.len() / LINE);
+        Self {
+            cells,
+            arguments,
+            subs,
+        }
     }
 
     /// The number of interfaces that there is room for, number 0 included.
@@ -178,6 +213,11 @@ impl Interfaces {
             self.capacity()
         );
         let words = to.encode();
+        let old = self.reader().load(interface).place();
+        let new = (to.parent != 0).then_some((to.parent, to.tags));
+        if let Some(old) = old.filter(|_| old != new) {
+            self.subs.remove(old, interface);
+        }
         let line = self.cells.line(usize::from(interface));
         // The mode last: an interface that comes up is complete.
         let others = (0..LINE).filter(|&word| word != MODE.word);
@@ -186,20 +226,39 @@ impl Interfaces {
                 line[word].store(words[word], Release);
             }
         }
+        if let Some(new) = new.filter(|_| old != new) {
+            self.subs.insert(new, interface);
+        }
+    }
+
+    /// Sets the argument of a feature of an interface. A new feature gets it before its bit is set,
+    /// so that no packet passes by an old one.
+    pub fn set_argument(&mut self, interface: u16, feature: Feature, argument: u32) {
+        argument_of(&self.arguments, interface, feature).store(argument, Release);
     }
 
     /// A reader; clone it for every worker.
     pub fn reader(&self) -> Reader {
         Reader {
             cells: self.cells.clone(),
+            arguments: self.arguments.clone(),
+            subs: self.subs.clone(),
         }
     }
+}
+
+/// The word of an argument.
+#[inline(always)]
+fn argument_of(arguments: &Cells, interface: u16, feature: Feature) -> &AtomicU32 {
+    arguments.at(usize::from(interface) * Feature::WORDS + feature.index())
 }
 
 /// The workers' side.
 #[derive(Debug, Clone)]
 pub struct Reader {
     cells: Cells,
+    arguments: Cells,
+    subs: Subs,
 }
 
 impl Reader {
@@ -209,6 +268,21 @@ impl Reader {
         Hot {
             line: self.cells.line(usize::from(interface)),
         }
+    }
+
+    /// The argument of a feature that an interface has: which one, such as the number of an access
+    /// list.
+    #[inline(always)]
+    pub fn argument(&self, interface: u16, feature: Feature) -> u32 {
+        argument_of(&self.arguments, interface, feature).load(Acquire)
+    }
+
+    /// The sub-interface of `parent` whose packets have these tags.
+    #[inline]
+    pub fn sub(&self, parent: u16, tags: Tags) -> Option<u16> {
+        let place = (parent, tags);
+        let mut candidates = self.subs.candidates(place);
+        candidates.find(|sub| self.load(*sub).place() == Some(place))
     }
 }
 
@@ -252,7 +326,29 @@ impl Hot<'_> {
         Features {
             input: self.word(FEATURES_IN),
             output: self.word(FEATURES_OUT),
+            interface_output: self.word(FEATURES_INTERFACE_OUT),
         }
+    }
+
+    /// See [`Interface::parent`].
+    #[inline(always)]
+    pub fn parent(self) -> u16 {
+        PARENT.of(self.word(PARENT)) as u16
+    }
+
+    /// See [`Interface::tags`].
+    #[inline(always)]
+    pub fn tags(self) -> Tags {
+        let (first, second) = (self.word(OUTER_TAG), self.word(INNER_TAG));
+        let (outer, inner) = (OUTER_TAG.of(first), INNER_TAG.of(second));
+        Tags::of_bits(TAGS.of(second), outer, inner)
+    }
+
+    /// Parent and tags of a sub-interface.
+    #[inline(always)]
+    fn place(self) -> Option<Place> {
+        let parent = self.parent();
+        (parent != 0).then(|| (parent, self.tags()))
     }
 
     /// Largest IP packet in bytes.
@@ -291,6 +387,55 @@ mod tests {
 
     const INTERFACES: usize = 256;
 
+    fn any_tags(random: &mut Random) -> Tags {
+        let (outer, inner) = (random.below(1 << 12) as u16, random.below(1 << 12) as u16);
+        let tags = [Tags::NONE, Tags::one(outer), Tags::two(outer, inner)];
+        let tags = tags[random.below(3) as usize];
+        match random.below(2) {
+            0 => tags,
+            _ => tags.with_service(),
+        }
+    }
+
+    /// Sub-interfaces that come, go and change their tags are found by parent and tags, and by
+    /// nothing else.
+    #[test]
+    fn sub_interfaces_are_found_by_their_tags() {
+        let mut random = Random::new(0x7375);
+        let mut interfaces = Interfaces::new(Cells::boxed(INTERFACES * LINE));
+        let reader = interfaces.reader();
+        let mut oracle = std::collections::BTreeMap::new();
+        for _ in 0..100_000 {
+            let number = 1 + random.below(INTERFACES as u32 - 1) as u16;
+            let parent = random.below(3) as u16;
+            let few = |random: &mut Random| random.below(12) as u16;
+            let tags = match random.below(2) {
+                0 => Tags::one(few(&mut random)),
+                _ => Tags::two(few(&mut random), few(&mut random)),
+            };
+            let place = (parent, tags);
+            if oracle.get(&place).is_some_and(|by| *by != number) {
+                continue; // Control gives tags to one sub-interface only.
+            }
+            oracle.retain(|_, by| *by != number);
+            if parent != 0 {
+                oracle.insert(place, number);
+            }
+            let interface = Interface {
+                parent,
+                tags,
+                ..Interface::default()
+            };
+            interfaces.set(number, &interface);
+            let asked = (1 + random.below(2) as u16, tags);
+            assert_eq!(reader.sub(asked.0, tags), oracle.get(&asked).copied());
+            if let Some((&(parent, tags), &sub)) = oracle.iter().next() {
+                assert_eq!(reader.sub(parent, tags), Some(sub));
+                assert_eq!(reader.sub(parent, tags.with_service()), None);
+            }
+        }
+    }
+
     #[test]
     fn any_interface_survives_the_table() {
         let mut random = Random::new(0x6966);
@@ -312,7 +457,10 @@ mod tests {
                 features: Features {
                     input: random.word() & random.word() & 0u32.wrapping_sub(random.below(2)),
                     output: random.word(),
+                    interface_output: random.word(),
                 },
+                parent: random.word() as u16,
+                tags: any_tags(&mut random),
             };
             interfaces.set(number, &interface);
             let hot = reader.load(number);
@@ -323,6 +471,8 @@ mod tests {
                 peer: hot.peer(),
                 lane: hot.lane(),
                 features: hot.features(),
+                parent: hot.parent(),
+                tags: hot.tags(),
             };
             assert_eq!(shown, interface);
             let plain = interface.features.input == 0;
@@ -336,6 +486,25 @@ mod tests {
             assert!(!hot.is_mac(other) && !hot.is(other, interface.mode));
             let mode = Mode::ALL[random.below(5) as usize];
             assert_eq!(hot.is(mac, mode), plain && mode == interface.mode);
+        }
+    }
+
+    #[test]
+    fn arguments_are_by_interface_and_feature() {
+        let mut random = Random::new(0x6172);
+        let mut interfaces = Interfaces::new(Cells::boxed(INTERFACES * LINE));
+        let reader = interfaces.reader();
+        let mut oracle = std::collections::HashMap::new();
+        for _ in 0..10_000 {
+            let interface = random.below(INTERFACES as u32) as u16;
+            let mask = Mask::ALL[random.below(3) as usize];
+            let feature = Feature::new(mask, random.below(32) as u8);
+            let argument = random.word();
+            interfaces.set_argument(interface, feature, argument);
+            oracle.insert((interface, feature), argument);
+        }
+        for ((interface, feature), argument) in oracle {
+            assert_eq!(reader.argument(interface, feature), argument);
         }
     }
 

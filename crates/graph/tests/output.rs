@@ -1,0 +1,173 @@
+//! The node before the ports: packets of the interfaces that ask for it pass it once, others never.
+
+use std::sync::Arc;
+
+use graph::memory_port::MemoryPort;
+use graph::node::node;
+use graph::pool::STRIDE;
+use graph::waker::Waker;
+use graph::worker::Worker;
+use graph::{Buffers, Command, Graph, Handle, Handoff, Pkt, Pool, Stage, WorkerPort, edges};
+
+edges! {
+    enum Sent {
+        Out => Interface,
+    }
+}
+
+/// Sends each packet by the interface that its first byte names.
+struct Sort;
+impl Stage<()> for Sort {
+    const NAME: &'static str = "sort";
+    type Next = Sent;
+    const THRU: Sent = Sent::Out;
+    fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Sent {
+        let to = p.header::<[u8; 1]>(0)[0];
+        p.set_tx_if(to.into());
+        Sent::Out
+    }
+}
+
+edges! {
+    enum Passed {
+        Out => Port,
+        Elsewhere => Interface,
+        Unwanted => Drop("unwanted"),
+    }
+}
+
+/// Marks each packet; one to interface 4 leaves by 3 in the end, as by a member of a bond.
+struct Output;
+impl Stage<()> for Output {
+    const NAME: &'static str = "output";
+    type Next = Passed;
+    const THRU: Passed = Passed::Out;
+    fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Passed {
+        let marks = &mut p.header_mut::<[u8; 3]>(0)[1..];
+        marks[0] += 1;
+        match (marks[1], p.tx_if()) {
+            (b'x', _) => Passed::Unwanted,
+            (_, 4) => {
+                p.set_tx_if(3);
+                Passed::Elsewhere
+            }
+            _ => Passed::Out,
+        }
+    }
+}
+
+struct Lab {
+    worker: Worker<()>,
+    handle: Handle,
+    /// Of interfaces 1 to 3, port 0 none.
+    ports: Vec<MemoryPort>,
+}
+
+/// The index of the node `output`.
+const NODE: u16 = 1;
+
+fn lab() -> Lab {
+    let bufs = Buffers::new(Pool::new(8192, STRIDE).unwrap());
+    let nodes = vec![node(Sort), node(Output)];
+    let graph = Graph::new(nodes, bufs, 8, Arc::default()).unwrap();
+    assert_eq!(graph.index_of("output"), Some(NODE));
+    let (worker, handle) = Worker::new(graph, (), Waker::new().unwrap(), Handoff::default());
+    let mut lab = Lab {
+        worker,
+        handle,
+        ports: vec![MemoryPort::new("none")],
+    };
+    for id in 1..=3 {
+        let memory = MemoryPort::new("port");
+        let port = WorkerPort::new(Box::new(memory.clone()), id, id, 0);
+        lab.command(Command::AddPort(Box::new(port)));
+        lab.ports.push(memory);
+    }
+    lab
+}
+
+impl Lab {
+    fn command(&mut self, command: Command) {
+        assert!(self.handle.command(command).is_ok());
+    }
+
+    /// Sends packets in by port 1, and returns what ports 2 and 3 sent.
+    fn pass(&mut self, packets: impl IntoIterator<Item = Vec<u8>>) -> [Vec<Vec<u8>>; 2] {
+        packets.into_iter().for_each(|p| self.ports[1].put(p));
+        while self.worker.round() != Some(0) {}
+        [2, 3].map(|port| self.ports[port].take())
+    }
+}
+
+/// What a port sent.
+const NOTHING: Vec<Vec<u8>> = Vec::new();
+
+fn packet(to: u8) -> Vec<u8> {
+    vec![to, 0, b'.']
+}
+
+fn passed(to: u8) -> Vec<u8> {
+    vec![to, 1, b'.']
+}
+
+#[test]
+fn only_packets_of_interfaces_that_ask_pass_it() {
+    let mut lab = lab();
+    let both = || [packet(2), packet(3), packet(2)];
+    assert_eq!(
+        lab.pass(both()),
+        [vec![packet(2), packet(2)], vec![packet(3)]]
+    );
+    lab.command(Command::Output(2, Some(NODE)));
+    assert_eq!(
+        lab.pass(both()),
+        [vec![passed(2), passed(2)], vec![packet(3)]]
+    );
+    // Its port goes and comes, and it still asks.
+    lab.command(Command::Egress(2, 0));
+    assert_eq!(lab.pass([packet(2)]), [NOTHING; 2]);
+    lab.command(Command::Egress(2, 3));
+    assert_eq!(lab.pass([packet(2)]), [NOTHING, vec![passed(2)]]);
+    lab.command(Command::Output(2, None));
+    assert_eq!(lab.pass([packet(2)]), [NOTHING, vec![packet(2)]]);
+    // No such node, no such interface.
+    lab.command(Command::Output(3, Some(9)));
+    lab.command(Command::Output(u16::MAX, Some(NODE)));
+    assert_eq!(lab.pass([packet(3)]), [NOTHING, vec![packet(3)]]);
+}
+
+/// More than a frame, in turn, some of them dropped on the way.
+#[test]
+fn none_is_lost_or_out_of_order() {
+    let mut lab = lab();
+    lab.command(Command::Output(2, Some(NODE)));
+    lab.command(Command::Output(3, Some(NODE)));
+    let made = |n: u32| {
+        let to = 2 + (n / 7 % 2) as u8;
+        let what = *b"x....".get(n as usize % 5).unwrap();
+        let [a, b, ..] = n.to_le_bytes();
+        vec![to, 0, what, a, b]
+    };
+    let wanted = |port: u8| {
+        let all = (0..3000).map(made);
+        let own = all.filter(move |p| p[0] == port && p[2] != b'x');
+        own.map(|mut p| {
+            p[1] = 1;
+            p
+        })
+    };
+    let sent = lab.pass((0..3000).map(made));
+    for (sent, port) in sent.into_iter().zip([2, 3]) {
+        assert!(sent.into_iter().eq(wanted(port)), "port {port}");
+    }
+}
+
+#[test]
+fn it_may_send_by_another_interface() {
+    let mut lab = lab();
+    lab.command(Command::Output(4, Some(NODE)));
+    assert_eq!(lab.pass([packet(4), packet(3)])[1].len(), 2);
+    // That one asks for it, too.
+    lab.command(Command::Output(3, Some(NODE)));
+    assert_eq!(lab.pass([packet(4)]), [NOTHING, vec![vec![4, 2, b'.']]]);
+}

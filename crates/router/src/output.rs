@@ -1,0 +1,66 @@
+//! Which interfaces' packets pass interface-output: told to the workers, which look up a packet's
+//! way out by its interface.
+
+use std::collections::BTreeSet;
+
+use graph::{Command, Handle};
+use tables::interface::Mask;
+
+use crate::change::{Change, InterfaceId};
+use crate::state::Links;
+
+/// The interfaces whose packets pass interface-output.
+#[derive(Default)]
+pub(crate) struct Outputs {
+    /// The index of that node; `None` in a graph without it.
+    node: Option<u16>,
+    /// The interfaces that are to.
+    wanted: BTreeSet<InterfaceId>,
+    /// Those that each worker knows of.
+    told: Vec<BTreeSet<InterfaceId>>,
+    /// Whether a worker may not know what is wanted.
+    untold: bool,
+}
+
+impl Outputs {
+    /// The node is this one, in each worker's graph.
+    pub(crate) fn pass(&mut self, node: Option<u16>) {
+        self.node = node;
+    }
+
+    /// Takes in a change that `links` know already.
+    pub(crate) fn follow(&mut self, change: &Change, links: &Links) {
+        let interface = match change {
+            Change::FeatureSet {
+                interface, feature, ..
+            } if feature.mask() == Mask::InterfaceOutput => *interface,
+            Change::FeaturesDelete(interface) => *interface,
+            _ => return,
+        };
+        self.untold |= match links.features(interface).interface_output {
+            0 => self.wanted.remove(&interface),
+            _ => self.wanted.insert(interface),
+        };
+    }
+
+    /// Tells the workers, as far as their rings have room: the rest at the next call.
+    pub(crate) fn tell(&mut self, workers: &mut [Handle]) {
+        if !self.untold || workers.is_empty() {
+            return;
+        }
+        self.told.resize_with(workers.len(), BTreeSet::new);
+        for (worker, told) in workers.iter_mut().zip(&mut self.told) {
+            let news: Vec<_> = self.wanted.symmetric_difference(told).copied().collect();
+            for interface in news {
+                let node = self.node.filter(|_| self.wanted.contains(&interface));
+                if worker.command(Command::Output(interface, node)).is_err() {
+                    return;
+                }
+                if !told.remove(&interface) {
+                    told.insert(interface);
+                }
+            }
+        }
+        self.untold = false;
+    }
+}

@@ -1,0 +1,83 @@
+//! The VLAN tags of sub-interfaces (IEEE 802.1Q, IEEE 802.1ad).
+
+/// The VLAN tags of a sub-interface's packets: none, one, or two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Tags {
+    /// How many, 0 to 2.
+    pub count: u8,
+    /// The outer one is of IEEE 802.1ad (a service tag), not of IEEE 802.1Q.
+    pub service: bool,
+    /// VLAN identifier of the outer one, 0 to 4095.
+    pub outer: u16,
+    /// VLAN identifier of the inner one, 0 to 4095; 0 if there is none.
+    pub inner: u16,
+}
+
+impl Tags {
+    /// No tag.
+    pub const NONE: Self = Self {
+        count: 0,
+        service: false,
+        outer: 0,
+        inner: 0,
+    };
+
+    /// One tag of IEEE 802.1Q.
+    pub const fn one(vlan: u16) -> Self {
+        Self {
+            count: 1,
+            outer: vlan,
+            ..Self::NONE
+        }
+    }
+
+    /// Two tags of IEEE 802.1Q.
+    pub const fn two(outer: u16, inner: u16) -> Self {
+        Self {
+            count: 2,
+            outer,
+            inner,
+            ..Self::NONE
+        }
+    }
+
+    /// The same with an outer tag of IEEE 802.1ad.
+    #[must_use]
+    pub const fn with_service(self) -> Self {
+        Self {
+            service: true,
+            ..self
+        }
+    }
+
+    /// Bytes that they take in a frame.
+    pub const fn len(self) -> usize {
+        4 * self.count as usize
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.count == 0
+    }
+
+    /// The outer tag as it lies in a line.
+    pub(super) const fn outer_bits(self) -> u32 {
+        self.outer as u32 & VLAN | (self.service as u32) << SERVICE
+    }
+
+    /// The tags of a line: how many, the outer one, the inner one.
+    #[inline(always)]
+    pub(super) const fn of_bits(count: u32, outer: u32, inner: u32) -> Self {
+        Self {
+            count: count as u8,
+            service: outer >> SERVICE != 0,
+            outer: (outer & VLAN) as u16,
+            inner: inner as u16,
+        }
+    }
+}
+
+/// Bits of a VLAN identifier.
+const VLAN: u32 = 0xfff;
+/// The bit above them: a tag of IEEE 802.1ad.
+const SERVICE: u32 = 12;
