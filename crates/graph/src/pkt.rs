@@ -53,6 +53,12 @@ impl<'a> Pkt<'a> {
         self.d.set_adjacency(adjacency);
     }
 
+    /// Sets the interface that it came in by, as for what a sub-interface receives.
+    #[inline(always)]
+    pub fn set_rx_if(&mut self, interface: u16) {
+        self.d.rx_if = interface;
+    }
+
     /// As [`Desc::set_tx_if`].
     #[inline(always)]
     pub fn set_tx_if(&mut self, interface: u16) {

@@ -28,6 +28,14 @@ pub enum Kind {
         /// netdev is the port itself and the host takes its packets before us.
         host: Option<InterfaceId>,
     },
+    /// A routed sub-interface: what has its tags on `parent`. It leaves by the parent's port. The
+    /// host has the same on the parent's host interface, or on the parent's netdev.
+    Sub {
+        /// The interface that it is on top of, itself no sub-interface.
+        parent: InterfaceId,
+        /// Its tags, one or two.
+        tags: Tags,
+    },
     /// A host interface, the kernel's end of another one: what the host sends by it leaves by `of`
     /// untouched.
     Host {
@@ -37,6 +45,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The tags of its packets.
+    pub(crate) const fn tags(self) -> Tags {
+        match self {
+            Kind::Sub { tags, .. } => tags,
+            Kind::Routed { .. } | Kind::Host { .. } => Tags::NONE,
+        }
+    }
+
     /// Name of the host interface of an interface of this name.
     pub fn host_name(of: &str) -> String {
         format!("{of}-host")

@@ -32,6 +32,7 @@ pub mod show;
 mod snapshot;
 mod source;
 pub mod state;
+pub mod vlan;
 
 pub use change::{
     Address, Change, Feature, Interface, InterfaceId, Kind, Mac, Path, Prefix, Route, Tags,

@@ -5,7 +5,7 @@ use graph::{Fused, Node};
 
 use crate::arc::Arcs;
 use crate::context::Cx;
-use crate::{eth, icmp4, icmp6, ip4, ip6, neighbor, punt};
+use crate::{eth, icmp4, icmp6, ip4, ip6, neighbor, punt, vlan};
 
 /// The node that packets from ports enter.
 pub const ENTRY: &str = "ethernet-input";
@@ -23,6 +23,7 @@ pub fn table() -> Table {
     Table {
         nodes: vec![
             node(eth::Input),
+            node(vlan::Input),
             node(ip4::InputFeatures),
             node(Fused(ip4::Input, Fused(ip4::Lookup, ip4::Rewrite))),
             node(ip4::Lookup),

@@ -8,10 +8,13 @@
 //! | --- | --- |
 //! | 0 | kind, transmit interface << 16 |
 //! | 1 | MTU in bytes of IP packet, fast MTU << 16 |
-//! | 2-5 | 16 bytes in memory order: Ethernet header (14), its length as a native 16-bit number |
+//! | 2-5 | 16 bytes in memory order: the first 14 of the header, its length as a native 16-bit number |
 //! | 6-9 | address of the next hop, in network byte order |
 //! | 10-13 | address that the router itself sends from, in network byte order |
-//! | 14, 15 | 0 |
+//! | 14, 15 | the other 8 bytes of the header, in memory order |
+//!
+//! A header is that of Ethernet with up to two VLAN tags. With tags there is no fast MTU: XDP
+//! programs and the fast path write 14 bytes.
 //!
 //! An address is IPv6, or IPv4 mapped into it (`::ffff:0:0/96`, RFC 4291 section 2.5.5.2), or 0 for
 //! none. The next hop need not be of the family of the packets: IPv4 goes by IPv6 neighbors, too
@@ -39,8 +42,17 @@ const HEADER: Field = Field::word("HEADER", 2);
 const NEXT_HOP: Field = Field::word("NEXT_HOP", 6);
 /// The first of four words.
 const SOURCE: Field = Field::word("SOURCE", 10);
+/// The first of two words.
+const HEADER_END: Field = Field::word("HEADER_END", 14);
 
-pub(crate) const FIELDS: &[Field] = &[KIND, TX_IF, MTU, FAST_MTU, HEADER, NEXT_HOP, SOURCE];
+pub(crate) const FIELDS: &[Field] = &[
+    KIND, TX_IF, MTU, FAST_MTU, HEADER, NEXT_HOP, SOURCE, HEADER_END,
+];
+
+/// Bytes of an Ethernet header without tags.
+const UNTAGGED: usize = 14;
+/// Most bytes of a header: Ethernet's with two VLAN tags.
+pub const HEADER_MAX: usize = 22;
 
 /// The kind of an adjacency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,13 +105,14 @@ pub struct Adjacency {
     pub tx_if: u16,
     /// Largest IP packet of that interface, in bytes.
     pub mtu: u16,
-    /// Packets up to this many bytes need nothing but the header in front of them. 0 where there is
-    /// more to do, such as a feature on the way out: then the slower path decides.
+    /// Packets up to this many bytes need nothing but a header of 14 bytes in front of them. 0
+    /// where there is more to do, such as tags, or a feature on the way out: then the slower path
+    /// decides.
     pub fast_mtu: u16,
-    /// Destination and source address and type. Where nothing is put in front of packets, only the
-    /// type stands here.
-    pub header: [u8; 14],
-    /// Bytes of `header` that are used.
+    /// Destination and source address, tags, and type. Where nothing is put in front of packets,
+    /// only the type stands here, where it is without tags.
+    pub header: [u8; HEADER_MAX],
+    /// Bytes of `header` that are used: 0, 14, 18 or 22.
     pub header_len: u16,
     /// The next hop; `None`: the packet's destination itself.
     pub next_hop: Option<IpAddr>,
@@ -113,7 +126,7 @@ impl Adjacency {
         tx_if: 0,
         mtu: 0,
         fast_mtu: 0,
-        header: [0; 14],
+        header: [0; HEADER_MAX],
         header_len: 0,
         next_hop: None,
         source: None,
@@ -126,17 +139,21 @@ impl Adjacency {
     };
 
     /// Sends to a resolved neighbor, with nothing else to do.
-    pub const fn rewrite(tx_if: u16, mtu: u16, header: [u8; 14], next_hop: IpAddr) -> Self {
-        Self {
+    ///
+    /// # Panics
+    /// If the header is longer than [`HEADER_MAX`].
+    pub fn rewrite(tx_if: u16, mtu: u16, header: &[u8], next_hop: IpAddr) -> Self {
+        let mut this = Self {
             kind: Kind::Rewrite,
             tx_if,
             mtu,
-            fast_mtu: mtu,
-            header,
-            header_len: 14,
+            fast_mtu: if header.len() == UNTAGGED { mtu } else { 0 },
+            header_len: header.len() as u16,
             next_hop: Some(next_hop),
             ..Self::FREE
-        }
+        };
+        this.header[..header.len()].copy_from_slice(header);
+        this
     }
 
     /// Destinations on the link of `tx_if`.
@@ -162,13 +179,23 @@ impl Adjacency {
 
     /// The same for packets of this EtherType.
     pub const fn with_type(mut self, ethertype: u16) -> Self {
-        [self.header[12], self.header[13]] = ethertype.to_be_bytes();
+        let at = self.type_at();
+        [self.header[at], self.header[at + 1]] = ethertype.to_be_bytes();
         self
     }
 
     /// The EtherType of its packets.
     pub const fn ethertype(&self) -> u16 {
-        u16::from_be_bytes([self.header[12], self.header[13]])
+        let at = self.type_at();
+        u16::from_be_bytes([self.header[at], self.header[at + 1]])
+    }
+
+    /// Where the EtherType stands.
+    const fn type_at(&self) -> usize {
+        match self.header_len as usize {
+            len @ UNTAGGED..=HEADER_MAX => len - 2,
+            _ => UNTAGGED - 2,
+        }
     }
 
     /// The same for a router that sends from `source`.
@@ -178,9 +205,10 @@ impl Adjacency {
 
     /// The words of the table above.
     pub fn encode(&self) -> [u32; LINE] {
+        let (start, end) = self.header.split_at(UNTAGGED);
         let mut bytes = [0; 16];
-        bytes[..14].copy_from_slice(&self.header);
-        bytes[14..].copy_from_slice(&self.header_len.to_ne_bytes());
+        bytes[..UNTAGGED].copy_from_slice(start);
+        bytes[UNTAGGED..].copy_from_slice(&self.header_len.to_ne_bytes());
         let mut words = [0; LINE];
         for (field, value) in [
             (KIND, self.kind as u32),
@@ -191,6 +219,9 @@ impl Adjacency {
             words[field.word] |= field.put(value);
         }
         for (word, bytes) in words[HEADER.word..].iter_mut().zip(bytes.as_chunks().0) {
+            *word = u32::from_ne_bytes(*bytes);
+        }
+        for (word, bytes) in words[HEADER_END.word..].iter_mut().zip(end.as_chunks().0) {
             *word = u32::from_ne_bytes(*bytes);
         }
         words[NEXT_HOP.word..][..4].copy_from_slice(&address_words(self.next_hop));
@@ -210,7 +241,7 @@ impl Adjacency {
             tx_if: hot.tx_if(),
             mtu: hot.mtu(),
             fast_mtu: hot.fast_mtu(),
-            header: hot.header(),
+            header: hot.whole(|word| words[HEADER_END.word + word]),
             header_len: hot.header_len(),
             next_hop: address(|word| words[NEXT_HOP.word + word]),
             source: address(|word| words[SOURCE.word + word]),
@@ -277,7 +308,7 @@ impl Hot {
         FAST_MTU.of(self.mtus) as u16
     }
 
-    /// Writes [`header`](Self::header) in front of a packet.
+    /// Writes the first 14 bytes of the header in front of a packet.
     #[inline(always)]
     pub fn write(&self, to: &mut [u8; 14]) {
         let [a, b, c, d] = self.words;
@@ -287,11 +318,22 @@ impl Hot {
         to[12..14].copy_from_slice(&d.to_ne_bytes()[..2]);
     }
 
-    /// Destination and source address and type.
+    /// The first 14 bytes of the header: without tags, all of it.
     #[inline(always)]
-    pub fn header(&self) -> [u8; 14] {
+    pub fn header(&self) -> [u8; UNTAGGED] {
         let bytes = self.bytes();
         std::array::from_fn(|at| bytes[at])
+    }
+
+    /// The header, with what the last two words of the line have of it.
+    fn whole(&self, word: impl Fn(usize) -> u32) -> [u8; HEADER_MAX] {
+        let mut header = [0; HEADER_MAX];
+        let (start, end) = header.split_at_mut(UNTAGGED);
+        start.copy_from_slice(&self.header());
+        for (at, bytes) in end.as_chunks_mut().0.iter_mut().enumerate() {
+            *bytes = word(at).to_ne_bytes();
+        }
+        header
     }
 
     /// Bytes of the header that are used.
@@ -426,6 +468,14 @@ impl Reader {
         }
     }
 
+    /// The header of an adjacency, and how many bytes of it are used.
+    #[inline]
+    pub fn header(&self, id: AdjacencyId) -> ([u8; HEADER_MAX], usize) {
+        let (hot, line) = (self.load(id), self.cells.line(id as usize));
+        let header = hot.whole(|word| line[HEADER_END.word + word].load(Relaxed));
+        (header, usize::from(hot.header_len()).min(HEADER_MAX))
+    }
+
     /// The next hop; `None`: the packet's destination itself.
     pub fn next_hop(&self, id: AdjacencyId) -> Option<IpAddr> {
         self.address(id, NEXT_HOP)
@@ -459,7 +509,7 @@ mod tests {
 
     #[test]
     fn words_are_laid_out_as_documented() {
-        let words = Adjacency::rewrite(3, 1500, HEADER, Ipv4Addr::new(10, 0, 0, 1).into())
+        let words = Adjacency::rewrite(3, 1500, &HEADER, Ipv4Addr::new(10, 0, 0, 1).into())
             .with_source("2001:db8::2".parse().ok())
             .encode();
         assert_eq!(words[0], 1 | 3 << 16);
@@ -479,6 +529,26 @@ mod tests {
             assert!(bytes(word).eq(address.octets()), "{address}");
         }
         assert!(words[14..].iter().all(|&word| word == 0));
+    }
+
+    #[test]
+    fn a_header_may_have_two_tags() {
+        let header: Vec<u8> = (1..=22).collect();
+        for len in [14, 18, 22] {
+            let next_hop = Ipv4Addr::LOCALHOST.into();
+            let adjacency = Adjacency::rewrite(3, 1500, &header[..len], next_hop);
+            assert_eq!(adjacency.header[..len], header[..len]);
+            assert_eq!(adjacency.fast_mtu, if len == 14 { 1500 } else { 0 });
+            let typed = adjacency.with_type(0x86dd);
+            assert_eq!(typed.ethertype(), 0x86dd);
+            assert_eq!(typed.header[len - 2..len], [0x86, 0xdd]);
+            assert_eq!(typed.header[..len - 2], header[..len - 2]);
+        }
+        let none = Adjacency::glean(3, 1500).with_type(0x0800);
+        assert_eq!(
+            (none.ethertype(), &none.header[12..14]),
+            (0x0800, &[8, 0][..])
+        );
     }
 
     fn address(random: &mut Random) -> Option<IpAddr> {
@@ -505,7 +575,7 @@ mod tests {
                 mtu: random.word() as u16,
                 fast_mtu: random.word() as u16,
                 header: std::array::from_fn(|_| random.word() as u8),
-                header_len: random.below(15) as u16,
+                header_len: [0, 14, 18, 22][random.below(4) as usize],
                 next_hop: address(&mut random),
                 source: address(&mut random),
             };
@@ -521,9 +591,14 @@ mod tests {
                 (adjacency.fast_mtu, adjacency.header_len)
             );
             assert_eq!(
-                (hot.header(), reader.next_hop(id), reader.source(id)),
-                (adjacency.header, adjacency.next_hop, adjacency.source)
+                (reader.header(id), reader.next_hop(id), reader.source(id)),
+                (
+                    (adjacency.header, usize::from(adjacency.header_len)),
+                    adjacency.next_hop,
+                    adjacency.source
+                )
             );
+            assert_eq!(hot.header(), adjacency.header[..14]);
             assert!(slab.retire(id));
             let retired = slab.retired();
             slab.reclaim(retired);

@@ -53,7 +53,7 @@ fn marked(network: u32, version: u32) -> Adjacency {
     Adjacency::rewrite(
         network as u16,
         version as u16,
-        [n, a, b, c, d, n, a, b, c, d, n, a, b, c],
+        &[n, a, b, c, d, n, a, b, c, d, n, a, b, c],
         Ipv4Addr::from(version << 8 | network).into(),
     )
 }
@@ -200,8 +200,8 @@ impl Readers {
             return Err(format!("next hop {next_hop:?}"));
         };
         let right = marked(number, version.to_bits() >> 8);
-        let same_line =
-            (hot.tx_if(), hot.fast_mtu(), hot.header()) == (right.tx_if, right.mtu, right.header);
+        let same_line = (hot.tx_if(), hot.fast_mtu(), hot.header())
+            == (right.tx_if, right.mtu, *right.header.first_chunk().unwrap());
         let ours = next_hop == right.next_hop && entry.is_multi();
         (same_line && ours)
             .then_some(())

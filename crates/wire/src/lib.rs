@@ -26,6 +26,7 @@ pub mod port;
 pub mod tcp;
 pub mod text;
 pub mod udp;
+pub mod vlan;
 
 /// Gives a header of fixed layout its length and its views.
 macro_rules! view {

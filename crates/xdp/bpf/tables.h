@@ -76,5 +76,7 @@
 #define ADJACENCY_NEXT_HOP(word) ((word) >> 0 & 0xffffffff)
 #define ADJACENCY_SOURCE_WORD 10
 #define ADJACENCY_SOURCE(word) ((word) >> 0 & 0xffffffff)
+#define ADJACENCY_HEADER_END_WORD 14
+#define ADJACENCY_HEADER_END(word) ((word) >> 0 & 0xffffffff)
 
 #endif

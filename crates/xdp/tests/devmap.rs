@@ -113,7 +113,7 @@ impl Line {
         let mut slab = Slab::new(memory.adjacencies);
         for (prefix, mac) in [("10.1.0.0/16", FAR_MAC), ("10.2.0.0/16", OTHER_MAC)] {
             let adjacency =
-                Adjacency::rewrite(OUT, self.mtu, header(mac), Ipv4Addr::LOCALHOST.into());
+                Adjacency::rewrite(OUT, self.mtu, &header(mac), Ipv4Addr::LOCALHOST.into());
             let member = Member {
                 adjacency: slab.alloc(&adjacency).expect("room"),
                 weight: 1,

@@ -169,7 +169,7 @@ const NEXT_HOP: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 
 /// The `n`th neighbor.
 fn neighbor(n: u8, tx_if: u16) -> Adjacency {
-    Adjacency::rewrite(tx_if, MTU, header(n), NEXT_HOP)
+    Adjacency::rewrite(tx_if, MTU, &header(n), NEXT_HOP)
 }
 
 fn header(n: u8) -> [u8; 14] {

@@ -129,7 +129,7 @@ impl Bench {
 fn neighbor(n: u8) -> Adjacency {
     let header = [2, 0, 0, 0, 7, n, 2, 0, 0, 0, 9, 9, 0x86, 0xdd];
     let address = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, n.into());
-    Adjacency::rewrite(OUT, MTU, header, address.into())
+    Adjacency::rewrite(OUT, MTU, &header, address.into())
 }
 
 fn from(src: &str, dst: u128) -> Packet {

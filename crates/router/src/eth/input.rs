@@ -17,6 +17,8 @@ edges! {
         Ip6 => Node("ip6-input"),
         /// IPv6 for us, at an interface with features.
         Features6 => Node("ip6-input-features"),
+        /// Has VLAN tags.
+        Vlan => Node("vlan-input"),
         /// For the host: ARP, broadcast and multicast, answers to its DHCP client, and all
         /// else that is not routed here.
         Punt => Node("punt") as Punted,
@@ -35,14 +37,14 @@ edges! {
 pub struct Input;
 
 /// The bit of multicast and broadcast in an address of [`mac`].
-const GROUP: u64 = 1;
+pub(crate) const GROUP: u64 = 1;
 /// Where the IP header of a frame without tags is.
 const IP_AT: u8 = eth::LEN as u8;
 
 /// The Ethernet address at `at`, its first byte lowest, below 16 bits of what follows: one load, as
 /// [`Hot::is`] takes it.
 #[inline(always)]
-fn mac(p: &Pkt<'_>, at: u8) -> u64 {
+pub(crate) fn mac(p: &Pkt<'_>, at: u8) -> u64 {
     u64::from_le_bytes(*p.header(at))
 }
 
@@ -76,10 +78,12 @@ impl Stage<Cx> for Input {
                 Next::Host
             }
             Mode::Down | Mode::L2 => Next::Down,
+            // A sub-interface may have an address of its own.
+            _ if matches!(ethertype, eth::VLAN | eth::SERVICE_VLAN) => Next::Vlan,
             Mode::Routed | Mode::Unaddressed
                 if ours
                     && ethertype == eth::IP4
-                    && (mode == Mode::Routed || !is_dhcp_reply(p, interface)) =>
+                    && (mode == Mode::Routed || !is_dhcp_reply(p, IP_AT, interface)) =>
             {
                 match interface.is_featured() {
                     true => Next::Features,
@@ -100,17 +104,17 @@ impl Stage<Cx> for Input {
     }
 }
 
-/// Whether it is an answer to the host's DHCP client (RFC 2131): UDP to port 68, with the
+/// Whether the packet at `at` is an answer to the host's DHCP client (RFC 2131): UDP to port 68, with the
 /// interface's own address as the client's. Its IP destination is an address that nobody has yet.
 /// For ports whose netdev is the host's, the XDP program does the same.
 #[inline(always)]
-fn is_dhcp_reply(p: &Pkt<'_>, interface: Hot<'_>) -> bool {
-    const UDP_AT: u8 = IP_AT + ip4::LEN as u8;
-    const CLIENT_AT: u8 = UDP_AT + (udp::LEN + dhcp::CLIENT_MAC_AT) as u8;
-    let header = p.header::<ip4::Header>(IP_AT);
-    p.len() >= usize::from(CLIENT_AT) + size_of::<eth::Mac>()
+pub(crate) fn is_dhcp_reply(p: &Pkt<'_>, at: u8, interface: Hot<'_>) -> bool {
+    let udp_at = at + ip4::LEN as u8;
+    let client_at = udp_at + (udp::LEN + dhcp::CLIENT_MAC_AT) as u8;
+    let header = p.header::<ip4::Header>(at);
+    p.len() >= usize::from(client_at) + size_of::<eth::Mac>()
         && header.is_plain()
         && header.proto == ip::UDP
-        && p.header::<udp::Header>(UDP_AT).dst_port() == port::DHCP_CLIENT
-        && interface.is_mac(mac(p, CLIENT_AT))
+        && p.header::<udp::Header>(udp_at).dst_port() == port::DHCP_CLIENT
+        && interface.is_mac(mac(p, client_at))
 }

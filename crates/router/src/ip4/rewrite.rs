@@ -9,6 +9,7 @@ use wire::ip4::{DONT_FRAGMENT, Header};
 
 use crate::context::Cx;
 use crate::icmp::{Error, tell};
+use crate::vlan;
 
 edges! {
     /// Ways out of ip4-rewrite.
@@ -17,6 +18,8 @@ edges! {
         Output => Interface,
         /// Out by an interface with features.
         Features => Node("ip4-output-features"),
+        /// There is no room in front of the packet for the tags of the interface.
+        NoRoom => Drop("no room for VLAN tags"),
         /// The neighbor is unresolved.
         Resolve => Node("ip4-arp"),
         /// Larger than the link's MTU, and may be cut.
@@ -58,13 +61,28 @@ impl Stage<Cx> for Rewrite {
     }
 }
 
-/// Decrements the time to live and writes the next hop's Ethernet header.
+/// Decrements the time to live and writes the next hop's Ethernet header, which has no tags.
 #[inline(always)]
-pub(super) fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
+fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
     let l3 = p.l3;
     p.header_mut::<Header>(l3).decrement_ttl();
     adjacency.write(p.header_mut(l3 - eth::LEN as u8));
     p.set_tx_if(adjacency.tx_if());
+}
+
+/// The same with any header. False if there is no room for its tags.
+#[inline]
+pub(super) fn rewrite_any(cx: &Cx, p: &mut Pkt<'_>) -> bool {
+    let adjacency = cx.adjacencies.load(p.adjacency());
+    if usize::from(adjacency.header_len()) == eth::LEN {
+        rewrite(p, &adjacency);
+        return true;
+    }
+    let fits = vlan::rewrite(cx, p);
+    let l3 = p.l3;
+    p.header_mut::<Header>(l3).decrement_ttl();
+    p.set_tx_if(adjacency.tx_if());
+    fits
 }
 
 // Loads the adjacency once more: given, it would lie in memory for every packet.
@@ -72,8 +90,15 @@ pub(super) fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
 fn slow(cx: &Cx, p: &mut Pkt<'_>, total: u16) -> Next {
     let adjacency = cx.adjacencies.load(p.adjacency());
     match adjacency.kind() {
-        // Such an adjacency has no fast MTU.
-        Kind::Rewrite if total <= adjacency.mtu() => Next::Features,
+        // Such adjacencies have no fast MTU.
+        Kind::Rewrite if total <= adjacency.mtu() => {
+            let features = cx.interfaces.load(adjacency.tx_if()).features();
+            match features.output {
+                0 if rewrite_any(cx, p) => Next::Output,
+                0 => Next::NoRoom,
+                _ => Next::Features,
+            }
+        }
         Kind::Rewrite | Kind::Glean | Kind::Incomplete if total > adjacency.mtu() => {
             if p.header::<Header>(p.l3).fragment() & DONT_FRAGMENT == 0 {
                 return Next::Fragment;

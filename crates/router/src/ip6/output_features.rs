@@ -3,7 +3,7 @@
 
 use graph::{Pkt, Stage, edges};
 
-use super::rewrite::rewrite;
+use super::rewrite::rewrite_any;
 use crate::arc::IP6_OUT_ARC;
 use crate::context::Cx;
 
@@ -12,6 +12,8 @@ edges! {
     pub enum Next {
         /// To the interface's features, and out behind them.
         Features => Arc(IP6_OUT_ARC),
+        /// There is no room in front of the packet for the tags of the interface.
+        NoRoom => Drop("no room for VLAN tags"),
     }
 }
 
@@ -25,7 +27,9 @@ impl Stage<Cx> for OutputFeatures {
 
     #[inline(always)]
     fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
-        rewrite(p, &cx.adjacencies.load(p.adjacency()));
-        Next::Features
+        match rewrite_any(cx, p) {
+            true => Next::Features,
+            false => Next::NoRoom,
+        }
     }
 }

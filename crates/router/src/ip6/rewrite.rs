@@ -9,14 +9,17 @@ use wire::ip6::{Header, MIN_MTU};
 
 use crate::context::Cx;
 use crate::icmp::{Error, tell};
+use crate::vlan;
 
 edges! {
     /// Ways out of ip6-rewrite.
     pub enum Next {
         /// Out.
         Output => Interface,
-        /// Out by an interface with features, or by one with a smaller MTU than any link may have.
+        /// Out by an interface with features.
         Features => Node("ip6-output-features"),
+        /// There is no room in front of the packet for the tags of the interface.
+        NoRoom => Drop("no room for VLAN tags"),
         /// The neighbor is unresolved.
         Resolve => Node("ip6-discover-neighbor"),
         /// Larger than the link's MTU: send an ICMPv6 error.
@@ -56,14 +59,34 @@ impl Stage<Cx> for Rewrite {
     }
 }
 
-/// Decrements the hop limit and writes the next hop's Ethernet header.
+/// Decrements the hop limit and writes the next hop's Ethernet header, which has no tags.
 #[inline(always)]
-pub(super) fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
+fn rewrite(p: &mut Pkt<'_>, adjacency: &Hot) {
+    let l3 = p.l3;
+    decrement(p);
+    adjacency.write(p.header_mut(l3 - eth::LEN as u8));
+    p.set_tx_if(adjacency.tx_if());
+}
+
+#[inline(always)]
+fn decrement(p: &mut Pkt<'_>) {
     let l3 = p.l3;
     let h = p.header_mut::<Header>(l3);
     h.hop_limit = h.hop_limit.wrapping_sub(1);
-    adjacency.write(p.header_mut(l3 - eth::LEN as u8));
+}
+
+/// The same with any header. False if there is no room for its tags.
+#[inline]
+pub(super) fn rewrite_any(cx: &Cx, p: &mut Pkt<'_>) -> bool {
+    let adjacency = cx.adjacencies.load(p.adjacency());
+    if usize::from(adjacency.header_len()) == eth::LEN {
+        rewrite(p, &adjacency);
+        return true;
+    }
+    let fits = vlan::rewrite(cx, p);
+    decrement(p);
     p.set_tx_if(adjacency.tx_if());
+    fits
 }
 
 // Loads the adjacency once more: given, it would lie in memory for every packet.
@@ -76,8 +99,15 @@ fn slow(cx: &Cx, p: &mut Pkt<'_>, total: usize) -> Next {
         Kind::Rewrite | Kind::Glean | Kind::Incomplete if total > usize::from(mtu) => {
             tell(p, Error::TooBig(mtu), Next::TooBig)
         }
-        // Such an adjacency has no fast MTU, or not enough of it.
-        Kind::Rewrite => Next::Features,
+        // Such adjacencies have no fast MTU, or not enough of it.
+        Kind::Rewrite => {
+            let features = cx.interfaces.load(adjacency.tx_if()).features();
+            match features.output {
+                0 if rewrite_any(cx, p) => Next::Output,
+                0 => Next::NoRoom,
+                _ => Next::Features,
+            }
+        }
         Kind::Glean | Kind::Incomplete => Next::Resolve,
         _ => Next::Gone,
     }

@@ -5,9 +5,10 @@ mod class;
 
 pub(crate) use class::{Class, allowances};
 
-use graph::{Desc, Each, Emit, Flag, edges};
+use graph::{Desc, Each, Emit, Flag, Pkt, edges};
 
 use crate::context::Cx;
+use crate::vlan;
 
 edges! {
     /// Ways out of punt.
@@ -17,6 +18,8 @@ edges! {
         /// The kernel takes its packets from this port before we see them, but did not take this
         /// one.
         NoHost => Drop("interface has no host interface"),
+        /// There is no room in front of the packet for the tags that were taken off.
+        NoRoom => Drop("no room for VLAN tags"),
         /// Made here, without an Ethernet header that the host would accept.
         Own => Drop("own packet for the host"),
         /// More ARP and neighbor discovery than the host is given.
@@ -46,7 +49,11 @@ impl Punt {
         if d.has(Flag::OURS) {
             return Next::Own;
         }
-        let host = cx.interfaces.load(d.rx_if).peer();
+        let interface = cx.interfaces.load(d.rx_if);
+        let host = match interface.parent() {
+            0 => interface.peer(),
+            parent => cx.interfaces.load(parent).peer(),
+        };
         if host == 0 {
             return Next::NoHost;
         }
@@ -57,6 +64,10 @@ impl Punt {
                 Class::Control => Next::ControlLimited,
                 Class::Rest => Next::RestLimited,
             };
+        }
+        // The host tells sub-interfaces by their tags, too.
+        if interface.parent() != 0 && !vlan::push(&mut Pkt::new(out.pool(), d), interface.tags()) {
+            return Next::NoRoom;
         }
         d.set_tx_if(host);
         Next::Host

@@ -27,7 +27,7 @@ pub struct Addressed {
 /// The addresses of all interfaces, but of those that stand for others in the kernel.
 pub fn addresses(router: &Router) -> Addresses {
     let all = router.state.links.interfaces.values();
-    let routed = all.filter(|i| matches!(i.kind, Kind::Routed { .. }));
+    let routed = all.filter(|i| !matches!(i.kind, Kind::Host { .. }));
     let mut interfaces: Vec<Addressed> = routed.map(|i| addressed(router, i)).collect();
     interfaces.sort_by(|a, b| a.name.cmp(&b.name));
     Addresses { interfaces }

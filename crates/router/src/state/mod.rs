@@ -147,7 +147,10 @@ impl State {
     pub fn validate(&self, changes: &[Change]) -> Result<(), Rejected> {
         for (index, change) in changes.iter().enumerate() {
             let interface = match change {
-                Change::InterfaceSet(i) => i.id,
+                Change::InterfaceSet(i) => match i.kind {
+                    Kind::Sub { parent, .. } if !self.has(parent) => parent,
+                    _ => i.id,
+                },
                 Change::InterfaceDelete(i) | Change::FeaturesDelete(i) => *i,
                 Change::AddressesSet { interface, .. }
                 | Change::FeatureSet { interface, .. }
@@ -313,10 +316,17 @@ impl State {
         let addressed = addresses.is_some_and(|all| all.iter().any(|a| a.address.is_ipv4()));
         let features = self.links.features(id);
         let line = |i: &Interface| {
+            let parent = match i.kind {
+                Kind::Sub { parent, .. } => parent,
+                Kind::Routed { .. } | Kind::Host { .. } => 0,
+            };
             let (mode, peer) = match i.kind {
                 _ if !(i.up && i.serving) => (Mode::Down, 0),
                 Kind::Routed { host: Some(host) } if !addressed => (Mode::Unaddressed, host),
                 Kind::Routed { host } => (Mode::Routed, host.unwrap_or(0)),
+                // The host takes its packets by the parent's.
+                Kind::Sub { .. } if !addressed => (Mode::Unaddressed, 0),
+                Kind::Sub { .. } => (Mode::Routed, 0),
                 Kind::Host { of } => (Mode::Host, of),
             };
             interface::Interface {
@@ -325,6 +335,8 @@ impl State {
                 mtu: i.mtu,
                 peer,
                 features,
+                parent,
+                tags: i.kind.tags(),
                 ..interface::Interface::default()
             }
         };

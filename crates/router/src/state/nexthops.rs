@@ -15,12 +15,12 @@ use tables::ids::{Full, Retired};
 use tables::interface::{Features, Mask};
 use tables::nexthop::{GroupId, Groups, Member};
 use tables::rib::BuildMix;
-use wire::eth;
 
 use super::Neighbor;
 use crate::change::{Feature, Interface, InterfaceId, Path};
 use crate::family::Family;
 use crate::source::Sources;
+use crate::vlan;
 
 /// What adjacencies are made of.
 #[derive(Default)]
@@ -342,8 +342,8 @@ fn adjacency(links: &Links, via: Via) -> Adjacency {
         None => Adjacency::glean(interface, mtu),
         Some((address, None)) => Adjacency::incomplete(interface, mtu, address),
         Some((address, Some(neighbor))) => {
-            let header = eth::Header::new(neighbor.mac, i.mac, family.ethertype());
-            let fast = Adjacency::rewrite(interface, mtu, *header.bytes(), address);
+            let header = vlan::header(neighbor.mac, i.mac, i.kind.tags(), family.ethertype());
+            let fast = Adjacency::rewrite(interface, mtu, &header, address);
             match links.features(interface).output {
                 0 => fast,
                 _ => Adjacency {

@@ -24,3 +24,4 @@ mod picture;
 mod show;
 mod sound;
 mod state;
+mod vlan;

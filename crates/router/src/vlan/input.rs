@@ -1,0 +1,114 @@
+//! vlan-input: finds the sub-interface that a frame with VLAN tags is for, and takes the tags out of
+//! what is routed there.
+//!
+//! The tags of a frame must be those of the sub-interface exactly. Frames for the host keep theirs:
+//! it has the same sub-interface on the device that stands for the parent.
+
+use graph::{Pkt, Stage, edges};
+use tables::interface::{Mode, Tags};
+use wire::eth;
+use wire::vlan::{self, Tag};
+
+use super::pop;
+use crate::context::Cx;
+use crate::eth::{GROUP, is_dhcp_reply, mac};
+
+edges! {
+    /// Ways out of vlan-input.
+    pub enum Next {
+        /// IPv4 for us.
+        Ip4 => Node("ip4-input"),
+        /// IPv4 for us, at a sub-interface with features.
+        Ip4Features => Node("ip4-input-features"),
+        /// IPv6 for us.
+        Ip6 => Node("ip6-input"),
+        /// IPv6 for us, at a sub-interface with features.
+        Ip6Features => Node("ip6-input-features"),
+        /// For the host: as from ethernet-input, and frames whose tags nobody here has.
+        Punt => Node("punt") as Punted,
+        /// Somebody else's unicast.
+        NotOurs => Drop("destination MAC is not ours"),
+        /// It ends within its tags.
+        Runt => Drop("frame is shorter than its VLAN tags"),
+        /// The sub-interface is down.
+        Down => Drop("sub-interface is down"),
+    }
+}
+
+/// The stage.
+pub struct Input;
+
+impl Stage<Cx> for Input {
+    const NAME: &'static str = "vlan-input";
+    type Next = Next;
+    const THRU: Next = Next::Ip4;
+
+    fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
+        let (tags, ethertype) = tags(p);
+        let at = (eth::LEN + tags.len()) as u8;
+        if p.len() < usize::from(at) {
+            return Next::Runt;
+        }
+        let destination = mac(p, 0);
+        let Some(sub) = cx.interfaces.sub(p.rx_if, tags) else {
+            let ours = cx.interfaces.load(p.rx_if).is_mac(destination);
+            return host_or_none(ours, destination);
+        };
+        let interface = cx.interfaces.load(sub);
+        let ours = interface.is_mac(destination);
+        let family = match interface.mode() {
+            Mode::Down => return Next::Down,
+            Mode::Routed | Mode::Unaddressed if ours => ethertype,
+            _ => return host_or_none(ours, destination),
+        };
+        let featured = interface.is_featured();
+        let next = match family {
+            eth::IP4
+                if interface.mode() == Mode::Unaddressed && is_dhcp_reply(p, at, interface) =>
+            {
+                return Next::Punt;
+            }
+            eth::IP4 if featured => Next::Ip4Features,
+            eth::IP4 => Next::Ip4,
+            eth::IP6 if featured => Next::Ip6Features,
+            eth::IP6 => Next::Ip6,
+            _ => return Next::Punt,
+        };
+        pop(p, tags);
+        p.set_rx_if(sub);
+        next
+    }
+}
+
+/// What becomes of a frame that is not routed.
+fn host_or_none(ours: bool, destination: u64) -> Next {
+    match ours || destination & GROUP != 0 {
+        true => Next::Punt,
+        false => Next::NotOurs,
+    }
+}
+
+/// The tags of a frame, two at most, and the type behind them.
+#[inline]
+fn tags(p: &Pkt<'_>) -> (Tags, u16) {
+    const SECOND: u8 = (vlan::AT + vlan::LEN) as u8;
+    const THIRD: u8 = SECOND + vlan::LEN as u8;
+    let outer = p.header::<Tag>(vlan::AT as u8);
+    let inner = p.header::<Tag>(SECOND);
+    let one = Tags {
+        service: outer.tpid() == eth::SERVICE_VLAN,
+        ..Tags::one(outer.vlan())
+    };
+    match inner.tpid() {
+        // Within a service tag, and within another, the inner one is of IEEE 802.1Q.
+        eth::VLAN => {
+            let both = Tags {
+                count: 2,
+                inner: inner.vlan(),
+                ..one
+            };
+            (both, p.header::<Tag>(THIRD).tpid())
+        }
+        ethertype => (one, ethertype),
+    }
+}

@@ -1,0 +1,71 @@
+//! VLAN sub-interfaces (IEEE 802.1Q, IEEE 802.1ad): packets of an interface whose tags name a
+//! sub-interface are that one's, and leave by it with the same tags.
+
+mod input;
+
+pub use input::Input;
+
+use graph::Pkt;
+use tables::interface::Tags;
+use wire::vlan::{self, Tag};
+use wire::{eth, eth::Mac};
+
+use crate::context::Cx;
+
+/// Bytes of both Ethernet addresses.
+const MACS: usize = vlan::AT;
+
+/// The tags as they stand in a frame: the first [`Tags::len`] bytes.
+fn encode(tags: Tags) -> [u8; 2 * vlan::LEN] {
+    let outer = match tags.service {
+        true => eth::SERVICE_VLAN,
+        false => eth::VLAN,
+    };
+    let [a, b, c, d] = Tag::new(outer, tags.outer).to_bytes();
+    let [e, f, g, h] = Tag::new(eth::VLAN, tags.inner).to_bytes();
+    [a, b, c, d, e, f, g, h]
+}
+
+/// The Ethernet header with tags of a packet of this type.
+pub(crate) fn header(to: Mac, from: Mac, tags: Tags, ethertype: u16) -> Vec<u8> {
+    let header = eth::Header::new(to, from, ethertype);
+    let (macs, ethertype) = header.bytes().split_at(MACS);
+    [macs, &encode(tags)[..tags.len()], ethertype].concat()
+}
+
+/// Takes tags out of a frame that has them and is long enough.
+#[inline]
+fn pop(p: &mut Pkt<'_>, tags: Tags) {
+    let len = tags.len();
+    let macs = *p.header::<[u8; MACS]>(0);
+    *p.header_mut(len as u8) = macs;
+    // It has as many bytes, so this fits.
+    p.shift(len as i32);
+}
+
+/// Puts tags into a frame. False, with the frame as it was, if there is no room in front of it.
+pub(crate) fn push(p: &mut Pkt<'_>, tags: Tags) -> bool {
+    let (bytes, len) = (encode(tags), tags.len());
+    let macs = *p.header::<[u8; MACS]>(0);
+    if !p.shift(-(len as i32)) {
+        return false;
+    }
+    *p.header_mut(0) = macs;
+    p.bytes_mut()[MACS..MACS + len].copy_from_slice(&bytes[..len]);
+    true
+}
+
+/// Writes its adjacency's header, tags and all, in front of a packet. False, with the packet as it
+/// was, if there is no room for it.
+pub(crate) fn rewrite(cx: &Cx, p: &mut Pkt<'_>) -> bool {
+    let (header, len) = cx.adjacencies.header(p.adjacency());
+    if !p.shift(i32::from(p.l3) - len as i32) {
+        return false;
+    }
+    p.set_l3(len as u8);
+    match p.bytes_mut().get_mut(..len) {
+        Some(front) => front.copy_from_slice(&header[..len]),
+        None => return false,
+    }
+    true
+}

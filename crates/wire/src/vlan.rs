@@ -1,0 +1,75 @@
+//! VLAN tags (IEEE 802.1Q clause 9): they stand in a frame between the addresses and the type, the
+//! outer one first.
+
+use zerocopy::byteorder::network_endian::U16;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::eth;
+
+/// Bytes of a tag.
+pub const LEN: usize = size_of::<Tag>();
+/// Where the outer tag is in a frame.
+pub const AT: usize = eth::ETHERTYPE_AT;
+/// Bits of the control information that are the VLAN's identifier; above it are a bit that allows
+/// dropping and three bits of priority.
+const VLAN: u16 = 0xfff;
+
+/// A tag.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
+)]
+#[repr(C)]
+pub struct Tag {
+    tpid: U16,
+    tci: U16,
+}
+
+impl Tag {
+    /// A tag of this type, [`eth::VLAN`] or [`eth::SERVICE_VLAN`], for a VLAN from 0 to 4095, of
+    /// the lowest priority.
+    pub const fn new(tpid: u16, vlan: u16) -> Self {
+        Self {
+            tpid: U16::new(tpid),
+            tci: U16::new(vlan & VLAN),
+        }
+    }
+
+    /// Its bytes in a frame.
+    pub const fn to_bytes(self) -> [u8; LEN] {
+        zerocopy::transmute!(self)
+    }
+
+    /// Whether it is a tag: its type is [`eth::VLAN`] or [`eth::SERVICE_VLAN`].
+    #[inline(always)]
+    pub const fn is_tag(&self) -> bool {
+        matches!(self.tpid.get(), eth::VLAN | eth::SERVICE_VLAN)
+    }
+
+    /// Its type; where no tag is, the frame's.
+    #[inline(always)]
+    pub const fn tpid(&self) -> u16 {
+        self.tpid.get()
+    }
+
+    /// The VLAN's identifier, 0 to 4095; 0 says nothing but the priority.
+    #[inline(always)]
+    pub const fn vlan(&self) -> u16 {
+        self.tci.get() & VLAN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_its_type_and_its_vlan() {
+        let tag = Tag::new(eth::SERVICE_VLAN, 0x123);
+        assert_eq!(tag.to_bytes(), [0x88, 0xa8, 0x01, 0x23]);
+        assert_eq!((tag.is_tag(), tag.vlan()), (true, 0x123));
+        let urgent = Tag::read_from_bytes(&[0x81, 0, 0xe1, 0x23]).unwrap();
+        assert_eq!((urgent.is_tag(), urgent.vlan()), (true, 0x123));
+        let ip4 = Tag::read_from_bytes(&[8, 0, 0x45, 0]).unwrap();
+        assert!(!ip4.is_tag());
+    }
+}
