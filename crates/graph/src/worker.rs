@@ -97,15 +97,18 @@ impl<C: Context + 'static> Worker<C> {
         &self.graph
     }
 
-    /// One round: commands, the snapshot, packets from other workers, every port once. Returns how
-    /// many packets came in, `None` after [`Command::Stop`].
+    /// One round at TSC `now`: commands, the snapshot, packets from other workers, every port once.
+    /// Returns how many packets came in, `None` after [`Command::Stop`].
+    ///
+    /// What nodes do by the clock they do by `now`; only the cycles that are counted are those that
+    /// really pass.
     #[inline]
-    pub fn round(&mut self) -> Option<usize> {
+    pub fn round(&mut self, now: u64) -> Option<usize> {
         if !self.commands.is_empty() && !self.obey() {
             self.finish();
             return None;
         }
-        let now = self.graph.out().begin();
+        self.graph.out().begin(now);
         if self.cx.refresh() || now >= self.next_poll {
             self.next_poll = now + self.graph.out().millisecond();
             self.poll();
@@ -245,7 +248,7 @@ impl<C: Context + 'static> Worker<C> {
                 return;
             }
             let spin = crate::cycles::of(SPIN);
-            while let Some(moved) = self.round() {
+            while let Some(moved) = self.round(crate::cycles::now()) {
                 self.rest(moved, spin);
             }
         })?;

@@ -9,7 +9,7 @@ use graph::waker::Waker;
 use graph::worker::Worker;
 use graph::{
     Buffers, Command, Desc, Each, Emit, FEATURES, FeatureArc, Fused, Graph, GraphError, Handle,
-    Handoff, Node, Pkt, Pool, Stage, To, WorkerPort, edges,
+    Handoff, Node, Pkt, Pool, Stage, To, WorkerPort, cycles, edges,
 };
 
 edges! {
@@ -137,7 +137,7 @@ fn packets_pass_the_features_of_their_mask_in_order() {
             let kind = if n % 5 == 0 { b'x' } else { b'.' };
             memory.put(vec![mask, kind, high, low, 0, 0, 0, 0]);
         }
-        while worker.round() != Some(0) {}
+        while worker.round(cycles::now()) != Some(0) {}
         let sent = memory.take();
         let mut filtered = 0;
         let mut sent: std::collections::BTreeMap<u16, Vec<u8>> = sent
@@ -194,7 +194,7 @@ fn an_arc_may_end_at_the_interface() {
     };
     let (mut worker, _, memory) = lab(nodes, arc);
     memory.put(vec![0; 8]);
-    while worker.round() != Some(0) {}
+    while worker.round(cycles::now()) != Some(0) {}
     assert_eq!(memory.take(), [[0, 0, 0, 0, 1, b'0', 0, 0]]);
 }
 

@@ -9,7 +9,7 @@ use graph::waker::Waker;
 use graph::worker::Worker;
 use graph::{
     Batch, Buffers, Command, Desc, Each, Emit, FRAME, Frame, Graph, Handoff, Node, Pkt, Pool, Port,
-    Stage, WorkerPort, edges,
+    Stage, WorkerPort, cycles, edges,
 };
 
 fn pool() -> (Arc<Pool>, Buffers) {
@@ -242,6 +242,6 @@ fn packets_of_another_pool_do_not_get_between_the_nodes() {
         }
         let own = bufs.copy_in(&[0; 60]).unwrap();
         received.lock().unwrap().push(own);
-        assert_eq!(panics(|| worker.round()), FOREIGN);
+        assert_eq!(panics(|| worker.round(cycles::now())), FOREIGN);
     }
 }

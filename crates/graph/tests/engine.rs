@@ -12,7 +12,7 @@ use graph::waker::Waker;
 use graph::worker::Worker;
 use graph::{
     Buffers, Command, Desc, Each, Emit, Fused, Graph, Handle, Handoff, Node, Packets, Pkt, Pool,
-    Returned, Stage, WorkerPort, edges,
+    Returned, Stage, WorkerPort, cycles, edges,
 };
 
 edges! {
@@ -197,7 +197,7 @@ fn lab(nodes: Vec<Box<dyn Node<()>>>) -> Lab {
 impl Lab {
     fn run(&mut self, packets: impl IntoIterator<Item = Vec<u8>>) {
         packets.into_iter().for_each(|p| self.ports[1].put(p));
-        let idle = (0..100_000).any(|_| self.worker.round() == Some(0));
+        let idle = (0..100_000).any(|_| self.worker.round(cycles::now()) == Some(0));
         assert!(idle, "its work has no end");
         let cached = self.worker.graph().bufs().cached();
         let free = self.pool.available() as usize + cached;
@@ -361,7 +361,7 @@ fn what_has_come_before_a_stop_is_sent() {
     let packets = 600;
     (0..packets).for_each(|_| lab.ports[1].put(vec![2]));
     assert!(lab.handle.command(Command::Stop).is_ok());
-    assert_eq!(lab.worker.round(), None);
+    assert_eq!(lab.worker.round(cycles::now()), None);
     assert_eq!(lab.ports[3].take().len(), packets);
 }
 

@@ -10,7 +10,7 @@ use graph::waker::Waker;
 use graph::worker::Worker;
 use graph::{
     Buffers, Command, Desc, Each, Emit, Graph, Handle, Handoff, Node, Pool, TxPlacement,
-    WorkerPort, edges,
+    WorkerPort, cycles, edges,
 };
 
 edges! {
@@ -115,7 +115,7 @@ impl Lab {
         while self
             .workers
             .iter_mut()
-            .filter_map(Worker::round)
+            .filter_map(|worker| worker.round(cycles::now()))
             .sum::<usize>()
             > 0
         {}
@@ -178,7 +178,7 @@ fn what_finds_a_ring_full_is_lost_and_counted() {
         lab.ports[0].put(packet([1, 0x81][usize::from(n / 40 % 2)], n));
     }
     // The other worker is busy with something else.
-    while lab.workers[0].round() != Some(0) {}
+    while lab.workers[0].round(cycles::now()) != Some(0) {}
     let counters = lab.handles[0].counters.worker.clone();
     assert_eq!(counters.handoffs.get() + counters.handoff_full.get(), 500);
     // Of 64 places one says where the packets go; the next kind finds room for few, or none.

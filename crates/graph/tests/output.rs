@@ -7,7 +7,9 @@ use graph::node::node;
 use graph::pool::STRIDE;
 use graph::waker::Waker;
 use graph::worker::Worker;
-use graph::{Buffers, Command, Graph, Handle, Handoff, Pkt, Pool, Stage, WorkerPort, edges};
+use graph::{
+    Buffers, Command, Graph, Handle, Handoff, Pkt, Pool, Stage, WorkerPort, cycles, edges,
+};
 
 edges! {
     enum Sent {
@@ -94,7 +96,7 @@ impl Lab {
     /// Sends packets in by port 1, and returns what ports 2 and 3 sent.
     fn pass(&mut self, packets: impl IntoIterator<Item = Vec<u8>>) -> [Vec<Vec<u8>>; 2] {
         packets.into_iter().for_each(|p| self.ports[1].put(p));
-        while self.worker.round() != Some(0) {}
+        while self.worker.round(cycles::now()) != Some(0) {}
         [2, 3].map(|port| self.ports[port].take())
     }
 }

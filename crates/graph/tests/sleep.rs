@@ -14,7 +14,7 @@ use graph::waker::Waker;
 use graph::worker::{Context, Worker};
 use graph::{
     Batch, Buffers, Command, Desc, Each, Emit, Frame, Graph, Handle, Handoff, Node, Pool, Port,
-    PortCounters, WorkerPort, edges,
+    PortCounters, WorkerPort, cycles, edges,
 };
 
 /// What is published: a number. Going to sleep is replaced by what the control thread does
@@ -109,9 +109,9 @@ fn nodes_see_what_was_published_in_their_sleep() {
     let mut lab = lab();
     for n in 0..100 {
         // This round polls at the latest, so that the next poll would be a millisecond away.
-        lab.worker.round();
+        lab.worker.round(cycles::now());
         lab.worker.sleep();
-        lab.worker.round();
+        lab.worker.round(cycles::now());
         assert_eq!(lab.polled.load(Ordering::Relaxed), 100 + n);
     }
 }
@@ -119,11 +119,11 @@ fn nodes_see_what_was_published_in_their_sleep() {
 #[test]
 fn nobody_sleeps_over_what_was_just_published() {
     let mut lab = lab();
-    lab.worker.round();
+    lab.worker.round(cycles::now());
     lab.publisher.lock().unwrap().publish(7);
     lab.worker.sleep();
     assert_eq!(lab.sleeps.load(Ordering::Relaxed), 0);
-    lab.worker.round();
+    lab.worker.round(cycles::now());
     assert_eq!(lab.polled.load(Ordering::Relaxed), 7);
     lab.worker.sleep();
     assert_eq!(lab.sleeps.load(Ordering::Relaxed), 1);
@@ -166,7 +166,7 @@ fn what_a_port_has_waits_until_its_interface_is_first_up() {
     assert!(!lab.handle.has_obeyed());
     cable.put(vec![0; 60]);
     for _ in 0..3 {
-        assert_eq!(lab.worker.round(), Some(0));
+        assert_eq!(lab.worker.round(cycles::now()), Some(0));
     }
     assert_eq!(cable.waiting(), 1);
     assert!(lab.handle.has_obeyed() && filled.load(Ordering::Relaxed));
@@ -174,7 +174,7 @@ fn what_a_port_has_waits_until_its_interface_is_first_up() {
         let before = lab.sleeps.load(Ordering::Relaxed);
         lab.worker.sleep();
         let slept = lab.sleeps.load(Ordering::Relaxed) > before;
-        (slept, lab.worker.round())
+        (slept, lab.worker.round(cycles::now()))
     };
     assert_eq!(sleeps(), (true, Some(0)), "nothing to do");
     lab.up.store(true, Ordering::Relaxed);
@@ -277,7 +277,7 @@ fn a_sleeping_worker_looks_after_those_that_may_forget_it() {
         };
         let served = WorkerPort::new(Box::new(port), 1, 1, 0);
         assert!(handle.command(Command::AddPort(Box::new(served))).is_ok());
-        worker.round();
+        worker.round(cycles::now());
         looks.store(0, Ordering::Relaxed);
         worker.sleep();
         assert_eq!(looks.load(Ordering::Relaxed), looks_of_a_sleep);

@@ -174,7 +174,7 @@ impl Scenario {
         let (mut total, mut moved) = (0, 0);
         while moved < self.what.packets * self.what.passes {
             let start = graph::cycles::now();
-            let n = self.worker.round().unwrap_or(0);
+            let n = self.worker.round(graph::cycles::now()).unwrap_or(0);
             total += graph::cycles::now() - start;
             moved += n;
             if n == 0 {
@@ -191,7 +191,7 @@ impl Scenario {
             self.rounds.push(shares);
         }
         let _ = self.handle.command(Command::RemovePort(INTERFACE));
-        self.worker.round();
+        self.worker.round(graph::cycles::now());
         while self.handle.returned().is_some() {}
         let packets = std::mem::take(&mut *collected.lock().map_err(|_| "bench: a port failed")?);
         let result = if check { self.check(&packets) } else { Ok(()) };

@@ -93,11 +93,10 @@ impl Out {
         &mut self.tracer
     }
 
-    /// Begins a round, and returns its time.
+    /// Begins a round at TSC `now`.
     #[inline]
-    pub(crate) fn begin(&mut self) -> u64 {
-        self.now = crate::cycles::now();
-        self.now
+    pub(crate) fn begin(&mut self, now: u64) {
+        self.now = now;
     }
 
     /// Makes `node` the current one.

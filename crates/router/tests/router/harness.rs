@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
 
 use graph::memory_port::MemoryPort;
 use graph::worker::Worker;
-use graph::{Command, Pool, TxPlacement, WorkerPort};
+use graph::{Command, Pool, TxPlacement, WorkerPort, cycles};
 use router::nodes::{self, Table};
 use router::{
     Address, Change, Cx, Grace, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup,
@@ -18,6 +19,8 @@ pub struct Lab {
     pub router: Router,
     pub workers: Vec<Worker<Cx>>,
     pub cables: BTreeMap<u16, MemoryPort>,
+    /// TSC of its rounds: it stands still until [`Lab::advance`].
+    pub now: u64,
     buffers: u32,
 }
 
@@ -232,6 +235,7 @@ impl Lab {
             router,
             workers,
             cables: BTreeMap::new(),
+            now: cycles::now(),
             buffers,
         }
     }
@@ -309,10 +313,20 @@ impl Lab {
     pub fn run(&mut self) {
         let mut quiet = 0;
         while quiet < 3 {
-            let moved: usize = self.workers.iter_mut().filter_map(Worker::round).sum();
+            let moved: usize = self
+                .workers
+                .iter_mut()
+                .filter_map(|worker| worker.round(self.now))
+                .sum();
             quiet = if moved == 0 { quiet + 1 } else { 0 };
             self.router.tick();
         }
+    }
+
+    /// Lets time pass, and everything happen that follows.
+    pub fn advance(&mut self, time: Duration) {
+        self.now += cycles::of(time);
+        self.run();
     }
 
     /// Lets an interface receive frames, and everything happen that follows.

@@ -254,7 +254,7 @@ fn look_ups_agree_with_what_is_wanted() {
             let changes: Vec<Change> = (0..=random.below(3)).map(|_| change(&mut random)).collect();
             changes.iter().for_each(|c| wanted.apply(c));
             assert_eq!(lab.router.apply(changes.clone()), Ok(0));
-            lab.workers[0].round();
+            lab.workers[0].round(lab.now);
             for _ in 0..6 {
                 let family = family(&mut random);
                 let to = address(&mut random, family);

@@ -102,7 +102,7 @@ fn a_ring_to_another_worker_that_is_full_loses_and_counts() {
     // The other worker does not run.
     for _ in 0..20 {
         (0..256).for_each(|_| lab.cables[&1].put(udp(addr(2, 2)).frame()));
-        let idle = (0..100_000).any(|_| lab.workers[0].round() == Some(0));
+        let idle = (0..100_000).any(|_| lab.workers[0].round(lab.now) == Some(0));
         assert!(idle, "its work has no end");
     }
     let (given, lost) = {
