@@ -12,11 +12,11 @@ edges! {
         /// IPv4 for us.
         Ip4 => Node("ip4-input"),
         /// IPv4 for us, at an interface with features.
-        Features => Node("ip4-input-features"),
+        Ip4Features => Node("ip4-input-features"),
         /// IPv6 for us.
         Ip6 => Node("ip6-input"),
         /// IPv6 for us, at an interface with features.
-        Features6 => Node("ip6-input-features"),
+        Ip6Features => Node("ip6-input-features"),
         /// Has VLAN tags.
         Vlan => Node("vlan-input"),
         /// For the host: ARP, broadcast and multicast, answers to its DHCP client, and all
@@ -86,7 +86,7 @@ impl Stage<Cx> for Input {
                     && (mode == Mode::Routed || !is_dhcp_reply(p, IP_AT, interface)) =>
             {
                 match interface.is_featured() {
-                    true => Next::Features,
+                    true => Next::Ip4Features,
                     false => Next::Ip4,
                 }
             }
@@ -94,7 +94,7 @@ impl Stage<Cx> for Input {
             // discovery use link-local addresses.
             Mode::Routed | Mode::Unaddressed if ours && ethertype == eth::IP6 => {
                 match interface.is_featured() {
-                    true => Next::Features6,
+                    true => Next::Ip6Features,
                     false => Next::Ip6,
                 }
             }

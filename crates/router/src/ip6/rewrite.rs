@@ -25,7 +25,7 @@ edges! {
         /// Larger than the link's MTU: send an ICMPv6 error.
         TooBig => Node("icmp6-error") as Answered,
         /// Its hop limit has run out: send an ICMPv6 error.
-        Expired => Node("icmp6-error") as Answered,
+        HopLimitExpired => Node("icmp6-error") as Answered,
         /// The interface is down or gone.
         Gone => Drop("ip6 next hop's interface is down"),
     }
@@ -45,7 +45,7 @@ impl Stage<Cx> for Rewrite {
         let h = p.header::<Header>(p.l3);
         let total = h.total_len();
         if h.hop_limit <= 1 {
-            return tell(p, Error::Expired, Next::Expired);
+            return tell(p, Error::Expired, Next::HopLimitExpired);
         }
         if total > usize::from(adjacency.fast_mtu()) {
             return slow(cx, p, total);

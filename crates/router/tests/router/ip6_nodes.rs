@@ -195,8 +195,8 @@ fn errors_tell_the_sender_what_is_wrong() {
     };
     lab.apply(vec![Change::InterfaceSet(narrow)]);
     for (packet, node, edge, told) in [
-        (good().ttl(1), "ip6-rewrite", "Expired", (3, 0, 0)),
-        (good().ttl(0), "ip6-rewrite", "Expired", (3, 0, 0)),
+        (good().ttl(1), "ip6-rewrite", "HopLimitExpired", (3, 0, 0)),
+        (good().ttl(0), "ip6-rewrite", "HopLimitExpired", (3, 0, 0)),
         (
             good().frame_len(1415),
             "ip6-rewrite",
