@@ -12,7 +12,7 @@ use crate::output;
 #[derive(Args)]
 pub struct Router {
     /// Control socket of the router
-    #[arg(long, value_name = "PATH", default_value = "/run/parshall/cli.sock")]
+    #[arg(long, value_name = "PATH", default_value = control::config::SOCKET)]
     socket: PathBuf,
     /// Print JSON
     #[arg(long)]

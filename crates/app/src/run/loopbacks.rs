@@ -6,13 +6,13 @@
 
 use std::path::Path;
 
-use control::config::wanted;
+use control::config::{MTU, wanted};
 use control::netdev;
 use control::netlink::Requests;
 use io::tap;
 use ports::{Open, Opener};
 
-use super::interfaces::{MTU, own_mac};
+use super::interfaces::own_mac;
 
 /// The loopbacks.
 pub struct Loopbacks {

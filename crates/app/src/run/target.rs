@@ -5,14 +5,14 @@ use std::io;
 
 use control::apply::Target;
 use control::config::wanted::{self, OpenPort};
-use control::config::{Address, Config, State, Wanted};
+use control::config::{Address, Config, MTU, State, Wanted};
 use control::netdev::{give_addresses, is_known, takes_ip6};
 use control::netlink::{Given, Requests};
 use control::plan::{Action, Field, Item, Key, Plan, Table, Value};
 
 use super::daemon::Daemon;
 use super::displaced::Displaced;
-use super::interfaces::{MTU, own_mac};
+use super::interfaces::own_mac;
 use super::statics::Place;
 
 impl Target for Daemon {

@@ -22,7 +22,7 @@ pub use forms::Address;
 pub use language::schema;
 pub use model::*;
 pub use problem::{Problem, Problems, Severity};
-pub use view::{Entry, EntryKind, View};
+pub use view::{Entry, EntryKind, MTU, View};
 pub use wanted::Wanted;
 
 use problem::Findings;

@@ -8,13 +8,13 @@ use std::io;
 use std::mem;
 
 use ::io::af_xdp;
-use control::config::PortKind;
 use control::config::wanted::{self, OpenPort};
+use control::config::{MTU, PortKind};
 use control::netdev::{self, give_addresses};
 use control::netlink::Requests;
 use router::Mac;
 
-use super::open::{MTU, own_mac, queues, takes, tap_name};
+use super::open::{own_mac, queues, takes, tap_name};
 use super::slot::{Ids, Phase, Slot};
 use super::{Interfaces, OpenInterface};
 use crate::run::routing::Routing;

@@ -20,7 +20,7 @@ use super::routing::Routing;
 use super::workers;
 use open::{Part, stands_for};
 
-pub use open::{MTU, OpenInterface, Opener, buffers, grace, may_have_devices, own_mac, processors};
+pub use open::{OpenInterface, Opener, buffers, grace, may_have_devices, own_mac, processors};
 pub use slot::{Ids, Phase, Slot};
 
 /// How often to look for taps that must be made again.

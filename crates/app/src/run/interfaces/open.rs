@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tracing::warn;
 
 use ::io::{af_xdp, memif, tap};
-use control::config::{self, Mode, PortKind, Role, Wanted, wanted};
+use control::config::{self, MTU, Mode, PortKind, Role, Wanted, wanted};
 use control::facts::Link;
 use control::netdev::{self, Devices, Kept, Record};
 use control::netlink::Requests;
@@ -20,8 +20,6 @@ use ports::{Device, Open, OpenError, Receive};
 use router::{Grace, InterfaceId, Mac};
 use tables::{Memory, Sizes};
 
-/// MTU of an interface whose configuration names none and whose port has none of its own.
-pub const MTU: u16 = 1500;
 /// Bytes in front of an IP packet: Ethernet, and two VLAN tags.
 const LAYER_2: u32 = 22;
 /// Bytes of the largest IP packet that one buffer of AF_XDP holds.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::config::forms::Address;
 use crate::config::model::{Config, Hop, Route};
+use crate::config::wanted::MAIN;
 use crate::config::yaml::Step;
 
 use super::{Checker, counts, to};
@@ -90,7 +91,7 @@ fn table<'c>(config: &'c Config, route: &'c Route) -> (Option<&'c str>, u32) {
     let of = |vrf: &'c String| config.vrfs.get(vrf).map(|vrf| vrf.table);
     let vrf = route.vrf.as_ref();
     let unknown = vrf.filter(|vrf| !config.vrfs.contains_key(*vrf));
-    let table = vrf.and_then(of).or(route.table).unwrap_or(254);
+    let table = vrf.and_then(of).or(route.table).unwrap_or(MAIN);
     (unknown.map(String::as_str), table)
 }
 

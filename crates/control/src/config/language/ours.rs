@@ -2,6 +2,7 @@
 
 use super::vppcfg::{DESCRIPTION, DEVICE};
 use super::{Field, Key, Text, Type};
+use crate::config::model;
 
 static ANY_TEXT: Type = Type::Text(Text::ANY);
 static PATH: Type = Type::Text(Text::ANY.long(1, 4095));
@@ -173,7 +174,7 @@ static ROOM: Type = Type::Int {
 pub(super) static NETNS: Type = Type::Text(Text::ANY.long(1, 4095));
 
 pub(super) static CONTROL: Type = Type::Object(&[
-    Field::new("socket", &SOCKET, "The Unix socket").default("/run/parshall/cli.sock"),
+    Field::new("socket", &SOCKET, "The Unix socket").default(model::SOCKET),
     Field::new(
         "group",
         &ANY_TEXT,

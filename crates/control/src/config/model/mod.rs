@@ -113,10 +113,13 @@ pub struct Control {
     pub show_group: Option<String>,
 }
 
+/// The control socket of a router that says nothing else.
+pub const SOCKET: &str = "/run/parshall/cli.sock";
+
 impl Default for Control {
     fn default() -> Self {
         Control {
-            socket: "/run/parshall/cli.sock".into(),
+            socket: SOCKET.into(),
             group: Some("parshall".into()),
             show_group: None,
         }
