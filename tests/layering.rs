@@ -16,8 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "control", "kernel", "lab", "loadgen", "report", "sandbox", "ports", "router", "io",
-            "xdp", "graph", "tables", "wire",
+            "control", "kernel", "lab", "loadgen", "report", "sandbox", "session", "ports",
+            "router", "io", "xdp", "graph", "tables", "wire",
         ],
     ),
     // `tables` for its map of routes by prefix: the kernel's routes are kept as the FIB's are.
@@ -28,6 +28,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // For tests only.
     ("testbed", &["sandbox"]),
     ("report", &["loadgen"]),
+    (
+        "session",
+        &["loadgen", "ports", "io", "xdp", "graph", "kernel", "wire"],
+    ),
     ("loadgen", &["graph", "wire"]),
     // `wire` for capture files, and for checksums that nobody has finished.
     ("ports", &["io", "xdp", "graph", "kernel", "wire"]),

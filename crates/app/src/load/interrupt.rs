@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use session::{Caller, Notice};
+
 /// Whether a signal to end has come, and what goes with the process if another one comes.
 #[derive(Debug, Default)]
 pub struct Interrupt {
@@ -16,7 +18,7 @@ pub struct Interrupt {
 
 impl Interrupt {
     /// From now on a signal to end is noted. The next one removes the sockets that were
-    /// [named](Self::made) and ends the process with the exit code that a shell gives for it (128 +
+    /// [named](Caller::made) and ends the process with the exit code that a shell gives for it (128 +
     /// its number). Programs and sockets on interfaces go with the process.
     ///
     /// # Errors
@@ -53,10 +55,19 @@ impl Interrupt {
     pub fn flag(&self) -> Arc<AtomicBool> {
         self.flag.clone()
     }
+}
 
-    /// A socket exists because of us.
-    pub fn made(&self, socket: &str) {
+impl Caller for Interrupt {
+    fn is_interrupted(&self) -> bool {
+        self.has_come()
+    }
+
+    fn made(&self, socket: &str) {
         let mut sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         sockets.push(socket.to_owned());
+    }
+
+    fn notice(&self, notice: &Notice) {
+        crate::output::tell(&format!("parshall: {notice}\n"));
     }
 }

@@ -17,13 +17,12 @@ use loadgen::measure::trial::Trial;
 use loadgen::model::rate::{Rate, RateError};
 use loadgen::model::units::Pps;
 use report::model::Run;
+use session::{Spec, TestPorts};
 
 use super::interrupt::Interrupt;
 use super::outcome;
-use super::ports::{self, TestPorts};
 use super::progress::{Progress, Style};
 use super::shortfall::Watch;
-use super::spec::Spec;
 use super::streams;
 use super::text::{self, percent};
 use super::traffic::{Sending, Traffic, duration};
@@ -178,7 +177,10 @@ impl Loadtest {
             None => plan.rates().collect(),
         };
         let interrupt = Interrupt::on_signal()?;
-        let mut ports = ports::open(&ways, &rates, self.traffic.threads(), &interrupt)?;
+        let to_open: Vec<session::Way<'_>> =
+            ways.iter().map(|(tx, rx)| (tx.to_open(), rx)).collect();
+        let threads = self.traffic.threads();
+        let mut ports = session::open(&to_open, &rates, threads, &interrupt)?;
         let clock = Interruptible::new(interrupt.flag());
         self.say(&streams::not_told_apart(&ports, &ways));
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());

@@ -9,8 +9,8 @@ use loadgen::model::units::Pps;
 use loadgen::receive::{Match, Version};
 use report::model::{LabResult, Run};
 use report::setup::{Direction, Family, Flows, Load, Size, Word};
+use session::Spec;
 
-use super::spec::Spec;
 use super::traffic::{Sending, Traffic};
 
 /// The page of one run, whose highest rate loses no more than the share `loss`.

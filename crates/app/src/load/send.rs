@@ -10,11 +10,10 @@ use loadgen::device::{Count, Pacing, Transmitter};
 use loadgen::dry::SEED;
 use loadgen::model::rate::{Rate, RateError};
 use loadgen::model::units::{Pps, WIRE_OVERHEAD};
+use session::{Spec, TestPorts};
 
 use super::dry;
 use super::interrupt::Interrupt;
-use super::ports::{self, TestPorts};
-use super::spec::Spec;
 use super::streams;
 use super::text;
 use super::traffic::{Sending, Traffic, duration};
@@ -106,7 +105,7 @@ impl Send {
         }
         let interrupt = Interrupt::on_signal()?;
         let threads = self.traffic.threads();
-        let (mut tx, ports) = ports::open_sender(&sending, rate, threads, &interrupt)?;
+        let (mut tx, ports) = session::open_sender(sending.to_open(), rate, threads, &interrupt)?;
         let before: Count = tx.sent().into_iter().sum();
         let due = tx.due();
         tx.start(rate).map_err(|e| e.to_string())?;

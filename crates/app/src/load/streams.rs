@@ -7,9 +7,8 @@ use loadgen::histogram::Times;
 use loadgen::model::stream::Stream;
 use loadgen::receive::flow::Flow;
 use loadgen::receive::{self, Knows};
+use session::{Spec, TestPorts};
 
-use super::ports::TestPorts;
-use super::spec::Spec;
 use super::traffic::Sending;
 
 /// A row for each stream of each direction, or for several that were counted together, over the

@@ -13,12 +13,12 @@ use loadgen::model::rate::{Rate, RateError};
 use loadgen::model::stream::{self, Macs, Stream};
 use loadgen::model::units::{Bits, Pps};
 use loadgen::source::mark;
+use session::interface::{Interface, Line};
+use session::{Spec, Threads};
 use wire::eth::Mac;
 
 use super::dry::Unbound;
-use super::interface::{Interface, Line};
-use super::software::Threads;
-use super::spec::Spec;
+use super::interface::{mac, neighbor};
 
 /// The packets, and where they go.
 #[derive(Args, Debug, Clone)]
@@ -134,6 +134,14 @@ impl Sending {
                 "streams that measure latency keep their own rate: {fixed:.3}; the others make up \
                  the rest"
             )),
+        }
+    }
+
+    /// What the port is to send, for who opens it.
+    pub fn to_open(&self) -> session::Sending<'_> {
+        session::Sending {
+            tx: &self.tx,
+            streams: &self.streams,
         }
     }
 
@@ -323,14 +331,14 @@ impl Traffic {
     ) -> Result<(Mac, Mac), Box<dyn Error>> {
         let source = match (self.src_mac.get(index), interface) {
             (Some(mac), _) => *mac,
-            (None, Some(interface)) => interface.mac()?,
+            (None, Some(interface)) => mac(interface)?,
             // For a port without a device, any locally administered address will do.
             (None, None) => Mac([0x02, 0x70, 0x73, 0, 0xff, index as u8]),
         };
         let destination = match (self.dst_mac.get(index), interface) {
             (Some(mac), _) => *mac,
             _ if streams.iter().all(|s| s.macs.keep_destination) => Mac::default(),
-            (None, Some(interface)) => interface.neighbor()?,
+            (None, Some(interface)) => neighbor(interface)?,
             (None, None) => {
                 return Err(
                     format!("{tx}: the destination address is not known; give --dst-mac").into(),

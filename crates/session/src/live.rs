@@ -14,10 +14,6 @@ use loadgen::receive;
 use loadgen::send::BACKLOG;
 use xdp::{Live, LiveError, LivePlan, LiveStream, MAX_ROUND, Rate, Sink, StreamCount, Var};
 
-/// Said where the kernel does not keep the program between two runs.
-const UNREGISTERED: &str = "parshall: the program of live frames cannot be kept registered, which \
-    takes CAP_SYS_ADMIN and veths: the kernel changes its own code every 0.1 s meanwhile\n";
-
 /// The highest rate that the program takes.
 const HIGHEST: Pps = Pps(1e8);
 
@@ -57,11 +53,7 @@ impl Generator {
                 ),
             });
         }
-        let generators = Live::open(&plans, cpu)?;
-        if !generators.iter().all(Live::is_registered) {
-            crate::output::tell(UNREGISTERED);
-        }
-        let generators = generators.into_iter().zip(own_rates);
+        let generators = Live::open(&plans, cpu)?.into_iter().zip(own_rates);
         Ok(generators
             .map(|(live, own_rate)| Generator {
                 live,
@@ -69,6 +61,11 @@ impl Generator {
                 before: Vec::new(),
             })
             .collect())
+    }
+
+    /// Whether the kernel keeps the program between two runs.
+    pub fn is_registered(&self) -> bool {
+        self.live.is_registered()
     }
 }
 

@@ -1,21 +1,28 @@
 //! Opens the ports of a load test: what sends, and what counts.
 
-use std::error::Error;
-use std::fmt;
-
 use loadgen::device::{Path, Sender, Transmitter};
 use loadgen::model::stream::Stream;
 use loadgen::model::units::Pps;
 use loadgen::receive::Match;
-use serde::Serialize;
 use xdp::LiveError;
 
-use super::interface::Interface;
-use super::interrupt::Interrupt;
-use super::live;
-use super::software::{Served, Software, Threads, place, serve};
-use super::spec::{FORMS, Spec};
-use super::traffic::Sending;
+use crate::caller::{Caller, Fallback, Notice};
+use crate::interface::Interface;
+use crate::live;
+use crate::software::{Served, Software, Threads, place, serve};
+use crate::{Error, Spec};
+
+/// What a port is to send.
+#[derive(Debug, Clone, Copy)]
+pub struct Sending<'a> {
+    /// The port.
+    pub tx: &'a Spec,
+    /// Streams with their Ethernet addresses, each with its rate at multiplier 1.
+    pub streams: &'a [(Stream, Pps)],
+}
+
+/// One direction of a test: what is sent, and the port that it is to come back by.
+pub type Way<'a> = (Sending<'a>, &'a Spec);
 
 /// The open ports of a load test. Generators stop before what they send through goes away.
 pub struct TestPorts {
@@ -26,53 +33,6 @@ pub struct TestPorts {
     /// Which ports other ones stand in for, and why, if so.
     pub fallback: Option<Fallback>,
     _served: Served,
-}
-
-/// What sends or receives instead of the ports that were asked for.
-#[derive(Debug, Clone, Serialize)]
-pub struct Fallback {
-    /// The ports that were asked for.
-    pub asked: Vec<String>,
-    /// The ports in their places.
-    pub used: Vec<String>,
-    /// What the first ones cannot do.
-    pub why: String,
-}
-
-impl fmt::Display for Fallback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (asked, used) = (self.asked.join(", "), self.used.join(", "));
-        write!(
-            f,
-            "{used} in place of {asked}, which is slower: {}",
-            self.why
-        )
-    }
-}
-
-impl Fallback {
-    /// AF_XDP in place of ports whose work XDP programs do.
-    fn to_af_xdp(asked: Vec<&Spec>, why: &impl fmt::Display) -> Self {
-        let names = asked.iter().filter_map(|spec| spec.interface());
-        Self {
-            used: names.map(|name| format!("af_xdp:{name}")).collect(),
-            asked: asked.iter().map(ToString::to_string).collect(),
-            why: why.to_string(),
-        }
-    }
-
-    /// Says it, and adds it to what there was before.
-    fn add_to(self, all: &mut Option<Self>) {
-        crate::output::tell(&format!("parshall: {self}\n"));
-        match all {
-            Some(all) => {
-                all.asked.extend(self.asked);
-                all.used.extend(self.used);
-                all.why = format!("{}; {}", all.why, self.why);
-            }
-            None => *all = Some(self),
-        }
-    }
 }
 
 impl TestPorts {
@@ -106,24 +66,31 @@ enum Side<T> {
 /// # Errors
 /// A port that cannot do what it is to do, is taken, or is not there.
 pub fn open(
-    ways: &[(Sending, Spec)],
+    ways: &[Way<'_>],
     rates: &[Pps],
     threads: Threads<'_>,
-    interrupt: &Interrupt,
-) -> Result<TestPorts, Box<dyn Error>> {
+    caller: &dyn Caller,
+) -> Result<TestPorts, Error> {
     let (mut software, mut fallback) = (Vec::new(), None);
     // What counts comes first: a veth takes live frames only if its peer runs a program.
     let receivers = ways
         .iter()
-        .map(|(sending, rx)| receiver(rx, &sending.streams, &mut software, &mut fallback))
+        .map(|(sending, rx)| {
+            receiver(
+                rx,
+                sending.streams,
+                &mut software,
+                &mut (&mut fallback, caller),
+            )
+        })
         .collect::<Result<Vec<_>, _>>()?;
-    let sendings: Vec<&Sending> = ways.iter().map(|(sending, _)| sending).collect();
+    let sendings: Vec<Sending<'_>> = ways.iter().map(|(sending, _)| *sending).collect();
     let (transmitters, mut served, sender) = senders(
         &sendings,
         rates,
         software,
-        (threads, interrupt),
-        &mut fallback,
+        threads,
+        &mut (&mut fallback, caller),
     )?;
     let receivers = receivers.into_iter().map(|side| match side {
         Side::Kernel(counter) => Box::new(counter),
@@ -142,30 +109,33 @@ pub fn open(
 /// # Errors
 /// As [`open`].
 pub fn open_sender(
-    sending: &Sending,
+    sending: Sending<'_>,
     rate: Pps,
     threads: Threads<'_>,
-    interrupt: &Interrupt,
-) -> Result<(Box<dyn Transmitter>, TestPorts), Box<dyn Error>> {
+    caller: &dyn Caller,
+) -> Result<(Box<dyn Transmitter>, TestPorts), Error> {
     let mut fallback = None;
-    let with = (threads, interrupt);
+    let told = &mut (&mut fallback, caller);
     let (mut transmitters, served, sender) =
-        senders(&[sending], &[rate], Vec::new(), with, &mut fallback)?;
-    let transmitter = transmitters.pop().ok_or("nothing to send by")?;
+        senders(&[sending], &[rate], Vec::new(), threads, told)?;
+    let transmitter = transmitters.pop().ok_or(Error::NoSender)?;
     let ports = TestPorts::new(Vec::new(), sender, fallback, served);
     Ok((transmitter, ports))
 }
 
+/// What stands in for what so far, and who is told.
+type Told<'a> = (&'a mut Option<Fallback>, &'a dyn Caller);
+
 type Senders = (Vec<Box<dyn Transmitter>>, Served, Sender);
 
 fn senders(
-    sendings: &[&Sending],
+    sendings: &[Sending<'_>],
     rates: &[Pps],
     mut software: Vec<Software>,
-    (threads, interrupt): (Threads<'_>, &Interrupt),
-    fallback: &mut Option<Fallback>,
-) -> Result<Senders, Box<dyn Error>> {
-    let mut generators = live_generators(sendings, rates, threads, fallback)?.into_iter();
+    threads: Threads<'_>,
+    told: &mut Told<'_>,
+) -> Result<Senders, Error> {
+    let mut generators = live_generators(sendings, rates, threads, told)?.into_iter();
     let mut sides = Vec::new();
     let mut sender = None;
     for sending in sendings {
@@ -174,18 +144,18 @@ fn senders(
             sides.push(Side::Kernel(generator));
             sender = sending.tx.sender();
         } else {
-            let spec = in_software(&sending.tx)?;
+            let spec = in_software(sending.tx)?;
             sides.push(Side::Software(take(&spec, sending, &mut software)?));
             sender = spec.sender();
         }
     }
-    let mut served = serve(software, threads, interrupt)?;
+    let mut served = serve(software, threads, told.1)?;
     let transmitters = sides.into_iter().map(|side| match side {
         Side::Kernel(generator) => Ok(Box::new(generator) as Box<dyn Transmitter>),
         Side::Software(place) => served.transmitter(place),
     });
     let transmitters = transmitters.collect::<Result<_, _>>()?;
-    let sender = sender.ok_or("nothing to send by")?;
+    let sender = sender.ok_or(Error::NoSender)?;
     Ok((transmitters, served, sender))
 }
 
@@ -193,26 +163,23 @@ fn receiver(
     rx: &Spec,
     streams: &[(Stream, Pps)],
     software: &mut Vec<Software>,
-    fallback: &mut Option<Fallback>,
-) -> Result<Side<live::Counter>, Box<dyn Error>> {
+    told: &mut Told<'_>,
+) -> Result<Side<live::Counter>, Error> {
     match rx {
         Spec::Sink(name) => {
             let matches = streams.iter().map(|(stream, _)| known(rx, stream));
             let matches = matches.collect::<Result<Vec<_>, _>>()?;
             let interface = Interface::open(name)?;
-            match live::Counter::open(interface.index(), &matches) {
+            match live::Counter::open(interface.index, &matches) {
                 Ok(counter) => Ok(Side::Kernel(counter)),
                 Err(e @ xdp::Error::Verifier { .. }) => {
-                    Fallback::to_af_xdp(vec![rx], &e).add_to(fallback);
+                    Fallback::to_af_xdp(vec![rx], &e).add_to(told.0, told.1);
                     expect(&Spec::AfXdp(name.clone()), streams, software)
                 }
                 Err(e) => Err(e.into()),
             }
         }
-        Spec::Live(name) => Err(format!(
-            "live:{name} only sends; to receive use sink:{name} or af_xdp:{name} ({FORMS})"
-        )
-        .into()),
+        Spec::Live(name) => Err(Error::OnlySends(name.clone())),
         Spec::AfXdp(_) | Spec::Memif { .. } | Spec::Pcap(_) => {
             let mut unmarked = streams.iter().filter(|(stream, _)| stream.mark.is_none());
             unmarked.try_for_each(|(stream, _)| known(rx, stream).map(drop))?;
@@ -222,16 +189,11 @@ fn receiver(
 }
 
 /// What tells the packets of a stream by their headers; `rx` is for the message.
-fn known(rx: &Spec, stream: &Stream) -> Result<Match, String> {
-    let help = match (rx, stream.mark) {
-        (Spec::Sink(name), Some(_)) => format!("af_xdp:{name} knows them by their marks"),
-        _ => "send it by `parshall send`, or give it flow statistics".to_owned(),
-    };
-    Match::of(stream).ok_or_else(|| {
-        format!(
-            "stream `{}` is neither IPv4 without options nor IPv6, or its lengths vary: {rx} could not tell its packets from others when they come back; {help}",
-            stream.name
-        )
+fn known(rx: &Spec, stream: &Stream) -> Result<Match, Error> {
+    Match::of(stream).ok_or_else(|| Error::Unrecognizable {
+        stream: stream.name.clone(),
+        port: rx.clone(),
+        marked: stream.mark.is_some(),
     })
 }
 
@@ -240,11 +202,14 @@ fn expect<T>(
     rx: &Spec,
     streams: &[(Stream, Pps)],
     software: &mut Vec<Software>,
-) -> Result<Side<T>, Box<dyn Error>> {
+) -> Result<Side<T>, Error> {
     let place = place(rx, software);
     let expect = &mut software[place].expect;
     if !expect.is_empty() {
-        return Err(format!("{rx} is given for two directions; each needs its own --rx").into());
+        return Err(Error::Twice {
+            port: rx.clone(),
+            option: "--rx",
+        });
     }
     expect.extend(streams.iter().map(|(stream, _)| stream.clone()));
     Ok(Side::Software(place))
@@ -253,16 +218,16 @@ fn expect<T>(
 /// One generator for everything that is to be sent by live frames, in its order; none if it cannot
 /// do it all.
 fn live_generators(
-    sendings: &[&Sending],
+    sendings: &[Sending<'_>],
     rates: &[Pps],
     threads: Threads<'_>,
-    fallback: &mut Option<Fallback>,
-) -> Result<Vec<live::Generator>, Box<dyn Error>> {
+    told: &mut Told<'_>,
+) -> Result<Vec<live::Generator>, Error> {
     let (mut ways, mut asked) = (Vec::new(), Vec::new());
     for sending in sendings {
-        if let Spec::Live(name) = &sending.tx {
-            ways.push((Interface::open(name)?.index(), sending.streams.as_slice()));
-            asked.push(&sending.tx);
+        if let Spec::Live(name) = sending.tx {
+            ways.push((Interface::open(name)?.index, sending.streams));
+            asked.push(sending.tx);
         }
     }
     if ways.is_empty() {
@@ -274,12 +239,18 @@ fn live_generators(
             why: format!("{cores} cores; one sends live frames"),
         }),
     };
-    generators.or_else(|e| {
-        let instead = Fallback::to_af_xdp(asked, &e);
-        if !is_replaceable(&e) {
-            return Err(format!("{}: {e}", instead.asked.join(", ")).into());
+    if let Ok(generators) = &generators
+        && !generators.iter().all(live::Generator::is_registered)
+    {
+        told.1.notice(&Notice::Unregistered);
+    }
+    generators.or_else(|source| {
+        let instead = Fallback::to_af_xdp(asked, &source);
+        if !is_replaceable(&source) {
+            let ports = instead.asked.join(", ");
+            return Err(Error::Live { ports, source });
         }
-        instead.add_to(fallback);
+        instead.add_to(told.0, told.1);
         Ok(Vec::new())
     })
 }
@@ -294,34 +265,31 @@ fn is_replaceable(error: &LiveError) -> bool {
 }
 
 /// The port in software that is sent by where `tx` is asked for.
-fn in_software(tx: &Spec) -> Result<Spec, Box<dyn Error>> {
+fn in_software(tx: &Spec) -> Result<Spec, Error> {
     match tx {
-        Spec::Sink(name) => Err(format!(
-            "sink:{name} only receives; to send use live:{name} or af_xdp:{name} ({FORMS})"
-        )
-        .into()),
+        Spec::Sink(name) => Err(Error::OnlyReceives(name.clone())),
         Spec::Live(name) => Ok(Spec::AfXdp(name.clone())),
         other => Ok(other.clone()),
     }
 }
 
 /// Gives a port in software something to send; returns its place.
-fn take(
-    spec: &Spec,
-    sending: &Sending,
-    software: &mut Vec<Software>,
-) -> Result<usize, Box<dyn Error>> {
+fn take(spec: &Spec, sending: &Sending<'_>, software: &mut Vec<Software>) -> Result<usize, Error> {
     let place = place(spec, software);
     if !software[place].send.is_empty() {
-        return Err(format!("{spec} is given for two directions; each needs its own --tx").into());
+        return Err(Error::Twice {
+            port: spec.clone(),
+            option: "--tx",
+        });
     }
-    software[place].send = sending.streams.clone();
+    software[place].send = sending.streams.to_vec();
     Ok(place)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io;
+    use std::sync::atomic::AtomicBool;
 
     use loadgen::model::profile::{self, Tunables, Way};
 
@@ -355,25 +323,13 @@ mod tests {
             let streams = profile::open("bench", Way::Out, &settings).expect("built in");
             let streams: Vec<_> = streams.into_iter().map(|s| (s, Pps(1.0))).collect();
             let rx = Spec::Pcap("rx.pcap".into());
-            receiver(&rx, &streams, &mut Vec::new(), &mut None).map(drop)
+            let mut told = (&mut None, &AtomicBool::default() as &dyn Caller);
+            receiver(&rx, &streams, &mut Vec::new(), &mut told).map(drop)
         };
         for flow in ["fs", "fsl"] {
             expected(&format!("vm=size,flow={flow}")).expect("marks tell");
         }
         let why = expected("vm=size").expect_err("nothing tells").to_string();
         assert!(why.contains("give it flow statistics"), "{why}");
-    }
-
-    #[test]
-    fn what_stands_in_for_what_is_said_together() {
-        let mut all = None;
-        let (tx, rx) = (Spec::Live("a".into()), Spec::Sink("b".into()));
-        Fallback::to_af_xdp(vec![&rx], &"first").add_to(&mut all);
-        Fallback::to_af_xdp(vec![&tx], &"second").add_to(&mut all);
-        let all = all.expect("two");
-        assert_eq!(
-            all.to_string(),
-            "af_xdp:b, af_xdp:a in place of sink:b, live:a, which is slower: first; second"
-        );
     }
 }

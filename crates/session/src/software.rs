@@ -1,6 +1,5 @@
 //! The ports of a load test in software, and the threads that serve them.
 
-use std::error::Error;
 use std::mem;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,9 +18,8 @@ use loadgen::receive::flow::Flow;
 use loadgen::send::{Cores, Generator};
 use loadgen::tester::{Endpoint, Tester};
 
-use super::interface::Interface;
-use super::interrupt::Interrupt;
-use super::spec::Spec;
+use crate::interface::Interface;
+use crate::{Caller, Error, Spec};
 
 /// Packet buffers for what the threads hold themselves, in caches and frames, and for packets under
 /// way in a memif. What the rings of AF_XDP sockets hold comes on top.
@@ -92,10 +90,10 @@ impl Served {
     ///
     /// # Errors
     /// The port does not send.
-    pub fn transmitter(&mut self, place: usize) -> Result<Box<dyn Transmitter>, Box<dyn Error>> {
+    pub fn transmitter(&mut self, place: usize) -> Result<Box<dyn Transmitter>, Error> {
         let cores = self.controls.get_mut(place).map(|(tx, _)| mem::take(tx));
         let cores = cores.filter(|cores| !cores.is_empty());
-        Ok(Box::new(Cores(cores.ok_or("a port without a sender")?)))
+        Ok(Box::new(Cores(cores.ok_or(Error::NoSender)?)))
     }
 
     /// What counts the packets of the port at a place; handed out once.
@@ -152,8 +150,8 @@ struct Line {
 pub fn serve(
     software: Vec<Software>,
     with: Threads<'_>,
-    interrupt: &Interrupt,
-) -> Result<Served, Box<dyn Error>> {
+    caller: &dyn Caller,
+) -> Result<Served, Error> {
     let mut served = Served {
         controls: Vec::new(),
         testers: Vec::new(),
@@ -166,16 +164,16 @@ pub fn serve(
     let Threads { cores, cpus } = with;
     let queues: u32 = software.iter().map(|port| port.queues(cores)).sum();
     let buffers = BUFFERS * cores + queues * af_xdp::Queue::HOLDS;
-    let pool = Pool::new(buffers, STRIDE_AF_XDP).map_err(|e| {
-        let mebibytes = (u64::from(buffers) * STRIDE_AF_XDP as u64) >> 20;
-        format!("no packet memory ({mebibytes} MiB): {e}")
+    let pool = Pool::new(buffers, STRIDE_AF_XDP).map_err(|source| Error::Memory {
+        mebibytes: (u64::from(buffers) * STRIDE_AF_XDP as u64) >> 20,
+        source,
     })?;
     let senders = cores as usize;
     let mut threads: Vec<Vec<Line>> = (0..=senders).map(|_| Vec::new()).collect();
     for (place, port) in software.into_iter().enumerate() {
         let sends = !port.send.is_empty();
         let apart = cpus.len() > senders && !sends;
-        let endpoints = endpoints(port, cores, &pool, &mut served, interrupt)?;
+        let endpoints = endpoints(port, cores, &pool, &mut served, caller)?;
         for (queue, endpoint) in endpoints.into_iter().enumerate() {
             let thread = if apart { senders } else { queue % senders };
             threads[thread].push(Line {
@@ -205,7 +203,7 @@ pub fn serve(
             queues.push(counters);
         }
     }
-    connected(&served.open, interrupt)?;
+    connected(&served.open, caller)?;
     Ok(served)
 }
 
@@ -215,8 +213,8 @@ fn endpoints(
     cores: u32,
     pool: &Arc<Pool>,
     served: &mut Served,
-    interrupt: &Interrupt,
-) -> Result<Vec<Endpoint>, Box<dyn Error>> {
+    caller: &dyn Caller,
+) -> Result<Vec<Endpoint>, Error> {
     let receive = match port.expect.is_empty() {
         true => Receive::Nothing,
         false => Receive::Everything,
@@ -232,30 +230,29 @@ fn endpoints(
             };
             let opened = served.opener.memif(config);
             if opened.is_ok() && *role == memif::Role::Server {
-                interrupt.made(socket);
+                caller.made(socket);
             }
             opened
         }
         Spec::Pcap(_) if senders > 1 => {
-            return Err(format!(
-                "{spec}: one core writes a file; leave out --cores, or use --dry-run"
-            )
-            .into());
+            return Err(Error::FileOfManyCores(spec));
         }
         Spec::Pcap(file) => {
             let file = Path::new(file);
             let (reads, writes) = (!expect.is_empty(), !send.is_empty());
             if reads && writes {
-                return Err(format!("{spec} is to be read and written; give two files").into());
+                return Err(Error::FileBothWays(spec));
             }
             ::ports::pcap("pcap", reads.then_some(file), writes.then_some(file))
         }
         Spec::AfXdp(name) | Spec::Live(name) | Spec::Sink(name) => {
             if let Some(few) = af_xdp::queues(name).filter(|few| *few < senders) {
-                return Err(format!(
-                    "{spec}: {senders} cores are to send, but {name} has queues for {few}; see `ethtool -L {name}`, or lower --cores"
-                )
-                .into());
+                return Err(Error::FewQueues {
+                    interface: name.clone(),
+                    port: spec,
+                    cores: senders,
+                    queues: few,
+                });
             }
             if !expect.is_empty() {
                 // It is there, and up.
@@ -270,7 +267,7 @@ fn endpoints(
             served.opener.device(&device, pool)
         }
     };
-    let mut open = opened.map_err(|e| format!("{spec}: {e}"))?;
+    let mut open = opened.map_err(|source| Error::Open { port: spec, source })?;
     let queues = mem::take(&mut open.queues);
     served.open.push((open, senders));
     let mut shares = divide(&send, senders).into_iter();
@@ -285,7 +282,7 @@ fn endpoints(
 }
 
 /// Waits until all memifs have their other side, with a queue for each core that sends.
-fn connected(open: &[(Open, u32)], interrupt: &Interrupt) -> Result<(), Box<dyn Error>> {
+fn connected(open: &[(Open, u32)], caller: &dyn Caller) -> Result<(), Error> {
     let until = Instant::now() + PATIENCE;
     let memifs = || {
         open.iter()
@@ -293,24 +290,23 @@ fn connected(open: &[(Open, u32)], interrupt: &Interrupt) -> Result<(), Box<dyn 
     };
     while let Some((status, _)) = memifs().find(|(status, _)| !status.up) {
         if Instant::now() >= until {
-            return Err(format!(
-                "memif: no connection within {} s ({}); is the device running, and are path, id and roles right?",
-                PATIENCE.as_secs(),
-                if status.reason.is_empty() { "nobody there" } else { &status.reason }
-            )
-            .into());
+            let nobody = status.reason.is_empty().then(|| "nobody there".to_owned());
+            return Err(Error::NoConnection {
+                within: PATIENCE,
+                reason: nobody.unwrap_or(status.reason),
+            });
         }
-        if interrupt.has_come() {
-            return Err("interrupted before the other side of a memif was there".into());
+        if caller.is_interrupted() {
+            return Err(Error::Interrupted);
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     let few = memifs().find(|(status, queues)| u32::from(status.rings.1) < *queues);
-    few.map_or(Ok(()), |(status, queues)| {
-        Err(format!(
-            "memif: {queues} cores are to send, but the other side ({}) has queues for {}; give it more, or lower --cores",
-            status.peer, status.rings.1
-        )
-        .into())
+    few.map_or(Ok(()), |(status, cores)| {
+        Err(Error::FewRings {
+            peer: status.peer,
+            cores,
+            queues: status.rings.1,
+        })
     })
 }

@@ -1,0 +1,22 @@
+//! A load session: the load tester's ports, opened for whoever measures by them.
+//!
+//! [`Spec`] names a port. [`open()`] opens what sends and what receives: in software, served by
+//! threads, or in the kernel, by live frames and an XDP program that counts. The [`Caller`] says
+//! when to give up, and is told what others stand in for.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::unwrap_used))]
+
+mod caller;
+mod error;
+pub mod interface;
+mod live;
+mod ports;
+mod software;
+mod spec;
+
+pub use caller::{Caller, Fallback, Notice};
+pub use error::Error;
+pub use ports::{Sending, TestPorts, Way, open, open_sender};
+pub use software::Threads;
+pub use spec::{FORMS, Spec};
