@@ -1,11 +1,17 @@
 //! The thread that serves the load tester's ports: it sends on them and counts what they receive.
+//!
+//! What an endpoint sends or expects is replaced while the thread goes on: the new one is made by
+//! whoever controls it, goes in by a ring, and the old one comes back to be dropped there. So the
+//! thread takes no lock and no memory.
 
 use std::io;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use graph::ring::{Consumer, Producer, ring};
 use graph::{Buffers, Pool, Port};
 
 use crate::clock::{Clock, Monotonic};
@@ -30,10 +36,25 @@ const PATIENCE: u32 = 2000;
 /// How long it sleeps between rounds.
 const NAP: Duration = Duration::from_micros(50);
 
+/// How often to look whether the thread has obeyed.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// What takes the place of what an endpoint, by its place, has; and what it had.
+enum Work {
+    Send(usize, Box<Sender>),
+    Expect(usize, Box<Sink>),
+}
+
+/// The thread has ended: it panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the load tester's thread has ended")]
+pub struct Ended;
+
 /// The running thread. Dropping this stops it and returns all buffers.
-#[derive(Debug)]
 pub struct Tester {
     stop: Arc<AtomicBool>,
+    commands: Producer<Work>,
+    returned: Consumer<Work>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -48,7 +69,7 @@ impl Tester {
         pool: Arc<Pool>,
         begin: impl FnOnce() + Send + 'static,
     ) -> io::Result<(Self, Vec<(Generator, Counters)>)> {
-        let entropy = graph::cycles::now() as u32;
+        let entropy = entropy();
         let mut controls = Vec::new();
         let mut lines = Vec::new();
         for Endpoint { port, send, expect } in endpoints {
@@ -57,27 +78,74 @@ impl Tester {
             controls.push((generator, sink.counters()));
             lines.push(Line {
                 port,
-                sender,
-                sink,
+                sender: Box::new(sender),
+                sink: Box::new(sink),
                 quiet: 0,
             });
         }
         let stop = Arc::new(AtomicBool::new(false));
         let seen = stop.clone();
+        // One command is under way at most.
+        let (commands, orders) = ring(1);
+        let (done, returned) = ring(1);
         let thread = std::thread::Builder::new()
             .name("loadgen".into())
             .spawn(move || {
                 begin();
-                serve(&mut lines, Buffers::new(pool), &seen);
+                serve(&mut lines, Buffers::new(pool), &seen, (orders, done));
             })?;
         Ok((
             Self {
                 stop,
+                commands,
+                returned,
                 thread: Some(thread),
             },
             controls,
         ))
     }
+
+    /// Replaces what an endpoint, by its place in [`spawn`](Self::spawn), sends. Its generator, if
+    /// it was sending, stops at once and for good; the new one waits for a start. All other
+    /// endpoints, and what this one expects, stay as they are.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn send(&mut self, place: usize, streams: &[(Stream, Pps)]) -> Result<Generator, Ended> {
+        let (sender, generator) = Sender::new(streams, entropy());
+        self.replace(Work::Send(place, Box::new(sender)))?;
+        Ok(generator)
+    }
+
+    /// Replaces what an endpoint, by its place in [`spawn`](Self::spawn), expects. The counts of
+    /// before are final when this returns; all other endpoints, and what this one sends, stay as
+    /// they are.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn expect(&mut self, place: usize, streams: &[Stream]) -> Result<Counters, Ended> {
+        let sink = Sink::new(streams);
+        let counters = sink.counters();
+        self.replace(Work::Expect(place, Box::new(sink)))?;
+        Ok(counters)
+    }
+
+    /// Waits until the thread has obeyed, and drops what comes back.
+    fn replace(&mut self, work: Work) -> Result<(), Ended> {
+        self.commands.push(work).map_err(|_| Ended)?;
+        while self.returned.pop().is_none() {
+            if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+                return Err(Ended);
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}
+
+/// Where random numbers of streams without a seed begin.
+fn entropy() -> u32 {
+    graph::cycles::now() as u32
 }
 
 impl Drop for Tester {
@@ -92,8 +160,8 @@ impl Drop for Tester {
 
 struct Line {
     port: Box<dyn Port>,
-    sender: Sender,
-    sink: Sink,
+    sender: Box<Sender>,
+    sink: Box<Sink>,
     quiet: u32,
 }
 
@@ -107,9 +175,36 @@ impl Line {
     }
 }
 
-fn serve(lines: &mut [Line], mut bufs: Buffers, stop: &AtomicBool) {
+/// Gives an endpoint its new work, and returns the old one. A place that there is not has none.
+fn obey(lines: &mut [Line], mut work: Work, bufs: &mut Buffers) -> Work {
+    match &mut work {
+        Work::Send(place, sender) => {
+            if let Some(line) = lines.get_mut(*place) {
+                line.sender.close(bufs);
+                mem::swap(&mut line.sender, sender);
+            }
+        }
+        Work::Expect(place, sink) => {
+            if let Some(line) = lines.get_mut(*place) {
+                mem::swap(&mut line.sink, sink);
+            }
+        }
+    }
+    work
+}
+
+fn serve(
+    lines: &mut [Line],
+    mut bufs: Buffers,
+    stop: &AtomicBool,
+    (mut orders, mut done): (Consumer<Work>, Producer<Work>),
+) {
     let clock = Monotonic::new();
     while !stop.load(Ordering::Relaxed) {
+        if let Some(work) = orders.pop() {
+            // There is room: the next command comes only after this one is back.
+            let _ = done.push(obey(lines, work, &mut bufs));
+        }
         let (mut moved, mut idle) = (false, true);
         for line in lines.iter_mut() {
             if line.poll(&clock, &mut bufs) {

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use graph::{Batch, Buffers, Desc, Frame, Pool, Port, pool};
 use loadgen::clock::Monotonic;
-use loadgen::device::{Path, Receiver, Transmitter};
+use loadgen::device::{Count, Path, Receiver, Transmitter};
 use loadgen::measure::trial;
 use loadgen::model::profile::{self, Tunables, Way};
 use loadgen::model::stream::Stream;
 use loadgen::model::units::Pps;
+use loadgen::receive::Counters;
+use loadgen::send::{Cores, Generator};
 use loadgen::tester::{Endpoint, Tester};
 use testbed::{patience, until};
 
@@ -239,4 +241,88 @@ fn frames_longer_than_a_buffer_are_chained() {
     let mut bufs = Buffers::new(pool.clone());
     sent.drain(..).for_each(|desc| bufs.free(desc));
     assert_eq!(pool.available() + bufs.cached() as u32, 4096);
+}
+
+/// A tester of two wires, of which the first ends send.
+fn two_wires(streams: &[Stream]) -> (Whole, Vec<(Generator, Counters)>) {
+    let pool = Pool::new(40_000, pool::STRIDE).unwrap();
+    let endpoint = |port, send: &[Stream], expect: &[Stream]| Endpoint {
+        port: Box::new(port),
+        send: weighted(send),
+        expect: expect.to_vec(),
+    };
+    let [(a, b), (c, d)] = [wire(4096, None), wire(4096, None)];
+    let endpoints = vec![
+        endpoint(a, streams, &[]),
+        endpoint(b, &[], streams),
+        endpoint(c, streams, &[]),
+        endpoint(d, &[], streams),
+    ];
+    let (tester, controls) = Tester::spawn(endpoints, pool.clone(), || ()).unwrap();
+    (Whole(Some(tester), pool), controls)
+}
+
+/// Awaits that something has grown: the thread goes on.
+fn grows(mut value: impl FnMut() -> u64) {
+    let before = value();
+    assert!(until(patience(Duration::from_secs(30)), || value() > before));
+}
+
+fn packets(counts: Vec<Count>) -> u64 {
+    counts.into_iter().sum::<Count>().packets
+}
+
+#[test]
+fn streams_are_replaced_while_other_ports_send() {
+    let (old, new) = (
+        streams("bench", Way::Out, ""),
+        streams("imix", Way::Out, ""),
+    );
+    let (mut whole, mut controls) = two_wires(&old);
+    let tester = whole.0.as_mut().unwrap();
+    let (mut other, mut one) = (controls.remove(2).0, controls.remove(0).0);
+    other.start(Pps(20_000.0)).unwrap();
+    one.start(Pps(20_000.0)).unwrap();
+    grows(|| packets(one.sent()));
+    let mut rx = tester.expect(1, &new).unwrap();
+    let mut tx = tester.send(0, &weighted(&new)).unwrap();
+    assert!(one.start(Pps(1.0)).is_err(), "its place is taken");
+    assert_eq!((tx.sent().len(), rx.counts().len()), (3, 3));
+    grows(|| packets(other.sent()));
+    rx.start_over();
+    tx.start(Pps(20_000.0)).unwrap();
+    grows(|| tx.sent().iter().map(|count| count.packets).min().unwrap());
+    tx.stop().unwrap();
+    other.stop().unwrap();
+    let came = || tx.sent() == rx.counts();
+    assert!(
+        until(patience(Duration::from_secs(30)), came),
+        "{:?} {:?}",
+        tx.sent(),
+        rx.counts()
+    );
+    let there = &controls[1].1;
+    let came = || other.sent() == there.counts();
+    assert!(until(patience(Duration::from_secs(30)), came));
+}
+
+#[test]
+fn a_run_ends_when_its_time_is_over() {
+    let (whole, mut controls) = two_wires(&streams("bench", Way::Out, ""));
+    let mut tx = Cores(vec![controls.remove(0).0]);
+    for run in 1..=2 {
+        tx.start_for(Pps(1000.0), Some(Duration::from_millis(50)))
+            .unwrap();
+        assert!(until(patience(Duration::from_secs(30)), || tx.is_over()));
+        // A rate alone does not start it again.
+        tx.set_rate(Pps(2000.0));
+        tx.start(Pps(3000.0)).unwrap();
+        tx.stop().unwrap();
+        assert_eq!(tx.due(), 50 * run);
+    }
+    drop(whole);
+    assert!(
+        tx.start_for(Pps(1.0), None).is_err(),
+        "the thread has ended"
+    );
 }

@@ -2,7 +2,7 @@
 //! counters.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
@@ -13,11 +13,16 @@ use crate::device::{Count, Delay, Failure, Pacing, Transmitter, since};
 use crate::histogram::Histogram;
 use crate::model::units::Pps;
 
+/// The rate of one that is to go on later where it stopped.
+pub(super) const PAUSED: f64 = -1.0;
+
 /// State shared by the controller and the sending thread.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// Rate wanted, as the bits of an f64; 0.0: stopped.
+    /// Rate wanted, as the bits of an f64; 0.0: stopped; [`PAUSED`]: stopped for a while.
     pub wanted: AtomicU64,
+    /// Length of the next run in nanoseconds.
+    pub length: AtomicU64,
     /// The last `wanted` that the thread has put into effect.
     pub applied: AtomicU64,
     pub scheduled: Counter,
@@ -43,6 +48,7 @@ impl Shared {
     pub fn new(streams: usize) -> Self {
         Self {
             wanted: AtomicU64::new(0),
+            length: AtomicU64::new(u64::MAX),
             applied: AtomicU64::new(0),
             scheduled: Counter::default(),
             sent: (0..streams).map(|_| Sent::default()).collect(),
@@ -113,7 +119,18 @@ impl Generator {
 
     fn want(&self, rate: Pps) {
         let pps = if rate.0 > 0.0 { rate.0 } else { 0.0 };
-        self.shared.wanted.store(pps.to_bits(), Relaxed);
+        self.want_bits(pps.to_bits());
+    }
+
+    pub(super) fn want_bits(&self, bits: u64) {
+        // Release: whoever sees it sees the length too.
+        self.shared.wanted.store(bits, Release);
+    }
+
+    pub(super) fn limit(&self, duration: Option<Duration>) {
+        let nanos = duration.and_then(|duration| u64::try_from(duration.as_nanos()).ok());
+        let length = nanos.unwrap_or(u64::MAX);
+        self.shared.length.store(length, Relaxed);
     }
 }
 
@@ -187,6 +204,36 @@ impl Cores {
 
     fn settle(&self) -> Result<(), Failure> {
         self.0.iter().try_for_each(Generator::settle)
+    }
+
+    /// Starts the profile from its beginning, for `duration` if one is given; packets that are due
+    /// within it are sent, and then it [is over](Transmitter::is_over). What was sent before ends.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn start_for(&mut self, rate: Pps, duration: Option<Duration>) -> Result<(), Failure> {
+        self.stop()?;
+        self.0.iter().for_each(|core| core.limit(duration));
+        self.start(rate)
+    }
+
+    /// Stops sending, to [go on](Self::resume) later where it stopped: a burst has its rest, a
+    /// duration what is left of it. Of one that is over nothing is left to send.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn pause(&mut self) -> Result<(), Failure> {
+        let bits = PAUSED.to_bits();
+        self.0.iter().for_each(|core| core.want_bits(bits));
+        self.settle()
+    }
+
+    /// Goes on after a [pause](Self::pause), at `rate`.
+    ///
+    /// # Errors
+    /// The thread has ended.
+    pub fn resume(&mut self, rate: Pps) -> Result<(), Failure> {
+        self.start(rate)
     }
 
     fn sum(&self, of: impl Fn(&Generator) -> u64) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use graph::{Buffers, Desc, Frame, Port};
@@ -16,10 +16,12 @@ use crate::schedule::Schedule;
 use crate::source::fields::Fields;
 use crate::source::mark::counters_of;
 
-use self::control::Shared;
 pub use self::control::{Cores, Generator};
+use self::control::{PAUSED, Shared};
 
 mod control;
+#[cfg(test)]
+mod tests;
 
 /// Packets built and offered to the port at a time.
 const BURST: usize = 128;
@@ -62,6 +64,12 @@ pub struct Sender {
     /// Packets that were due, of all runs.
     scheduled: u64,
     backlog: Duration,
+    /// When the run ends.
+    end: Nanos,
+    /// Whether it has ended by itself, though a rate is still wanted.
+    ended: bool,
+    /// What is left of a run that pauses.
+    paused: Option<Duration>,
     seen: u64,
     /// Room for a frame that does not fit into a buffer.
     scratch: Vec<u8>,
@@ -85,6 +93,9 @@ impl Sender {
             built: VecDeque::with_capacity(BURST),
             scheduled: 0,
             backlog: BACKLOG,
+            end: Nanos(u64::MAX),
+            ended: false,
+            paused: None,
             seen: 0,
             scratch: Vec::new(),
             shared: shared.clone(),
@@ -105,10 +116,14 @@ impl Sender {
 
     /// Sends what is due. Returns how many packets the port took.
     pub fn poll(&mut self, clock: &impl Clock, port: &mut dyn Port, bufs: &mut Buffers) -> usize {
-        let wanted = self.shared.wanted.load(Relaxed);
+        let wanted = self.shared.wanted.load(Acquire);
         let now = clock.now();
         if wanted != self.seen {
             self.change(now, f64::from_bits(wanted), wanted);
+        }
+        if now >= self.end && matches!(self.state, State::Paced | State::Unlimited) {
+            self.ended = true;
+            self.wind_up(now, Nanos(self.end.0.saturating_sub(1)));
         }
         let until = match self.state {
             State::Stopped => return 0,
@@ -135,17 +150,30 @@ impl Sender {
     fn change(&mut self, now: Nanos, rate: f64, bits: u64) {
         self.seen = bits;
         if rate > 0.0 {
-            self.pace(now, Pps(rate));
-        } else if self.state != State::Stopped {
-            // It takes effect when the rest has been sent.
-            let until = match self.state {
-                State::Unlimited => Nanos(0),
-                _ => now,
-            };
-            self.state = State::Stopping(until, now.after(BACKLOG));
-            return;
+            // One that has ended starts again only after a stop.
+            if !self.ended {
+                self.pace(now, Pps(rate));
+            }
+        } else {
+            let pauses = rate == PAUSED && self.state != State::Stopped && !self.ended;
+            self.paused = pauses.then(|| self.end.since(now));
+            self.ended &= rate == PAUSED;
+            if self.state != State::Stopped {
+                // It takes effect when the rest has been sent.
+                return self.wind_up(now, now);
+            }
         }
         self.shared.applied.store(bits, Release);
+    }
+
+    /// Sends what was due by `until`, and then no more. What ends already ends when it was to.
+    fn wind_up(&mut self, now: Nanos, until: Nanos) {
+        let until = match self.state {
+            State::Unlimited => Nanos(0),
+            State::Stopping(until, _) => until,
+            State::Paced | State::Stopped => until,
+        };
+        self.state = State::Stopping(until, now.after(BACKLOG));
     }
 
     /// Sends at `rate` from now on.
@@ -159,7 +187,7 @@ impl Sender {
             State::Stopped => {
                 self.shared.over.store(false, Relaxed);
                 self.shared.run.set(0);
-                self.schedule.start(now, factor);
+                self.begin(now, factor);
             }
             State::Unlimited if next == State::Paced => {
                 self.scheduled += self.pending.len() as u64;
@@ -173,6 +201,20 @@ impl Sender {
             self.backlog = BACKLOG.max(least.unwrap_or(Duration::MAX));
         }
         self.state = next;
+    }
+
+    /// Starts the profile from its beginning, or goes on after a pause.
+    fn begin(&mut self, now: Nanos, factor: f64) {
+        let length = Duration::from_nanos(self.shared.length.load(Relaxed));
+        let left = self.paused.take();
+        self.end = now.after(left.unwrap_or(length));
+        match left {
+            Some(_) => {
+                self.schedule.catch_up(now);
+                self.schedule.set_factor(now, factor);
+            }
+            None => self.schedule.start(now, factor),
+        }
     }
 
     /// Packets that were due before `time` are not sent anymore.
@@ -261,6 +303,9 @@ impl Sender {
         self.sources.iter_mut().for_each(Fields::new_run);
         self.shared.scheduled.set(self.scheduled);
         self.state = State::Stopped;
+        if self.ended {
+            self.shared.over.store(true, Relaxed);
+        }
         self.shared.applied.store(self.seen, Release);
     }
 
