@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use loadgen::device::Failure;
+use loadgen::model::rate::RateError;
 use ports::OpenError;
 use xdp::LiveError;
 
@@ -127,6 +129,69 @@ pub enum Error {
         cores: u32,
         /// Queues that there are.
         queues: u16,
+    },
+    /// A session has no port of that number.
+    #[error("there is no port {port}: the session has {ports}, from 0 on")]
+    NoPort {
+        /// The number.
+        port: usize,
+        /// How many there are.
+        ports: usize,
+    },
+    /// A session is to have a port twice.
+    #[error("{0} is given twice; a session has each port once")]
+    GivenTwice(Spec),
+    /// Two ports send to one receiver.
+    #[error("ports {0} and {1} have one receiver; give each its own")]
+    OneReceiver(usize, usize),
+    /// Somebody else has acquired the port.
+    #[error("port {port} is {owner}'s; wait until it is released, or acquire it by force")]
+    Acquired {
+        /// The port.
+        port: usize,
+        /// Who has it.
+        owner: String,
+    },
+    /// Who asks has not acquired the port.
+    #[error("port {port} is not {owner}'s; acquire it first")]
+    NotAcquired {
+        /// The port.
+        port: usize,
+        /// Who asks.
+        owner: String,
+    },
+    /// The port sends or pauses, and would have to be stopped.
+    #[error("port {0} is running; stop it first")]
+    Running(usize),
+    /// The port does not send.
+    #[error("port {0} is not sending; start it first")]
+    NotRunning(usize),
+    /// The port does not pause.
+    #[error("port {0} does not pause; there is nothing to resume")]
+    NotPaused(usize),
+    /// The port has nothing to send.
+    #[error("port {0} has no streams; set some first")]
+    NoStreams(usize),
+    /// A stream's rate is a share of the line rate, which nobody knows.
+    #[error(
+        "a stream's rate is a share of the line rate, but port {0} has no known speed; give one when it is opened"
+    )]
+    NoLine(usize),
+    /// The port cannot send at that rate.
+    #[error("port {port}: {source}")]
+    Rate {
+        /// The port.
+        port: usize,
+        /// Why not.
+        source: RateError,
+    },
+    /// The thread that serves the port has ended.
+    #[error("port {port}: {source}; open the session anew")]
+    Device {
+        /// The port.
+        port: usize,
+        /// What failed.
+        source: Failure,
     },
     /// The caller gave up.
     #[error("interrupted before the other side of a memif was there")]

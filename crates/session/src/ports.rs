@@ -205,13 +205,13 @@ fn expect<T>(
 ) -> Result<Side<T>, Error> {
     let place = place(rx, software);
     let expect = &mut software[place].expect;
-    if !expect.is_empty() {
+    if expect.is_some() {
         return Err(Error::Twice {
             port: rx.clone(),
             option: "--rx",
         });
     }
-    expect.extend(streams.iter().map(|(stream, _)| stream.clone()));
+    *expect = Some(streams.iter().map(|(stream, _)| stream.clone()).collect());
     Ok(Side::Software(place))
 }
 
@@ -276,13 +276,13 @@ fn in_software(tx: &Spec) -> Result<Spec, Error> {
 /// Gives a port in software something to send; returns its place.
 fn take(spec: &Spec, sending: &Sending<'_>, software: &mut Vec<Software>) -> Result<usize, Error> {
     let place = place(spec, software);
-    if !software[place].send.is_empty() {
+    if software[place].send.is_some() {
         return Err(Error::Twice {
             port: spec.clone(),
             option: "--tx",
         });
     }
-    software[place].send = sending.streams.to_vec();
+    software[place].send = Some(sending.streams.to_vec());
     Ok(place)
 }
 

@@ -1,14 +1,15 @@
 //! The ports of a load test in software, and the threads that serve them.
 
+use std::io;
 use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ::io::{af_xdp, memif};
 use ::ports::{Device, Open, Opener, Receive};
-use graph::Pool;
 use graph::pool::STRIDE_AF_XDP;
-use io::{af_xdp, memif};
+use graph::{Pool, Port};
 use loadgen::device::{Count, Receiver, Transmitter};
 use loadgen::model::divide::divide;
 use loadgen::model::stream::Stream;
@@ -16,7 +17,7 @@ use loadgen::model::units::Pps;
 use loadgen::receive::Counters;
 use loadgen::receive::flow::Flow;
 use loadgen::send::{Cores, Generator};
-use loadgen::tester::{Endpoint, Tester};
+use loadgen::tester::{Ended, Endpoint, Tester};
 
 use crate::interface::Interface;
 use crate::{Caller, Error, Spec};
@@ -30,23 +31,23 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A port in software and what it is for.
 pub struct Software {
     spec: Spec,
-    /// What it sends, nothing at first.
-    pub send: Vec<(Stream, Pps)>,
-    /// What is to come back by it, nothing at first.
-    pub expect: Vec<Stream>,
+    /// What it sends, if it is to send.
+    pub send: Option<Vec<(Stream, Pps)>>,
+    /// What is to come back by it, if it is to receive.
+    pub expect: Option<Vec<Stream>>,
 }
 
 impl Software {
     /// Queues that it serves in any case: one for each core if it sends.
     fn senders(&self, cores: u32) -> u32 {
-        if self.send.is_empty() { 1 } else { cores }
+        if self.send.is_none() { 1 } else { cores }
     }
 
     /// AF_XDP queues that it needs. To send one for each core suffices; what comes may come on any.
     fn queues(&self, cores: u32) -> u32 {
         let sends = self.senders(cores);
         match self.spec.interface() {
-            Some(name) if !self.expect.is_empty() => af_xdp::queues(name).unwrap_or(1).max(sends),
+            Some(name) if self.expect.is_some() => af_xdp::queues(name).unwrap_or(1).max(sends),
             Some(_) => sends,
             None => 0,
         }
@@ -69,20 +70,40 @@ pub fn place(spec: &Spec, software: &mut Vec<Software>) -> usize {
     }
     software.push(Software {
         spec: spec.clone(),
-        send: Vec::new(),
-        expect: Vec::new(),
+        send: None,
+        expect: None,
     });
     software.len() - 1
 }
 
 /// The ports in software with their threads running.
+#[derive(Default)]
 pub struct Served {
-    /// By place: what sends, by core, until it is handed out; and what counts, by queue.
-    controls: Vec<(Vec<Generator>, Vec<Counters>)>,
+    ports: Vec<Serving>,
     testers: Vec<Tester>,
     /// With the number of queues that send.
     open: Vec<(Open, u32)>,
     opener: Opener,
+}
+
+/// A port that threads serve.
+#[derive(Default)]
+struct Serving {
+    /// What sends, by core, until it is handed out.
+    generators: Vec<Generator>,
+    /// What counts, by queue, until it is handed out.
+    counters: Vec<Counters>,
+    /// Its queues; those that send come first.
+    queues: Vec<Queue>,
+}
+
+/// Who serves a queue.
+struct Queue {
+    /// Place of the thread among the testers.
+    tester: usize,
+    /// Place of the queue with that thread.
+    place: usize,
+    sends: bool,
 }
 
 impl Served {
@@ -91,19 +112,83 @@ impl Served {
     /// # Errors
     /// The port does not send.
     pub fn transmitter(&mut self, place: usize) -> Result<Box<dyn Transmitter>, Error> {
-        let cores = self.controls.get_mut(place).map(|(tx, _)| mem::take(tx));
-        let cores = cores.filter(|cores| !cores.is_empty());
-        Ok(Box::new(Cores(cores.ok_or(Error::NoSender)?)))
+        let cores = mem::take(&mut self.ports[place].generators);
+        match cores.is_empty() {
+            true => Err(Error::NoSender),
+            false => Ok(Box::new(Cores(cores))),
+        }
     }
 
     /// What counts the packets of the port at a place; handed out once.
     pub fn receiver(&mut self, place: usize) -> Box<dyn Receiver> {
-        Box::new(Queues(mem::take(&mut self.controls[place].1)))
+        Box::new(Queues(mem::take(&mut self.ports[place].counters)))
+    }
+
+    /// What sends by the port at a place, and what counts its packets; handed out once.
+    pub fn take(&mut self, place: usize) -> (Cores, Queues) {
+        let port = &mut self.ports[place];
+        let (generators, counters) = (&mut port.generators, &mut port.counters);
+        (Cores(mem::take(generators)), Queues(mem::take(counters)))
+    }
+
+    /// Replaces what the port at a place sends; others go on.
+    ///
+    /// # Errors
+    /// A thread has ended.
+    pub fn send(&mut self, place: usize, streams: &[(Stream, Pps)]) -> Result<Cores, Ended> {
+        let senders: Vec<&Queue> = self.ports[place]
+            .queues
+            .iter()
+            .filter(|q| q.sends)
+            .collect();
+        let shares = divide(streams, u32::try_from(senders.len()).unwrap_or(u32::MAX));
+        let queues = senders.into_iter().zip(shares);
+        let generators = queues.map(|(q, share)| self.testers[q.tester].send(q.place, &share));
+        generators.collect::<Result<_, _>>().map(Cores)
+    }
+
+    /// Replaces what is to come back by the port at a place; others go on.
+    ///
+    /// # Errors
+    /// A thread has ended.
+    pub fn expect(&mut self, place: usize, streams: &[Stream]) -> Result<Queues, Ended> {
+        let queues = self.ports[place].queues.iter();
+        let counters = queues.map(|q| self.testers[q.tester].expect(q.place, streams));
+        counters.collect::<Result<_, _>>().map(Queues)
+    }
+
+    /// Starts a thread, if it has queues to serve, on a processor if one is given.
+    fn start(&mut self, lines: Vec<Line>, pool: &Arc<Pool>, cpu: Option<usize>) -> io::Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let owners: Vec<_> = lines.iter().map(|line| (line.port, line.sends)).collect();
+        let endpoints = lines.into_iter().map(|line| line.endpoint).collect();
+        let begin = move || {
+            // Where pinning is not allowed, measure all the same.
+            let _ = cpu.map(kernel::cpu::pin);
+        };
+        let (tester, controls) = Tester::spawn(endpoints, pool.clone(), begin)?;
+        for (place, ((port, sends), (generator, counters))) in
+            owners.into_iter().zip(controls).enumerate()
+        {
+            let port = &mut self.ports[port];
+            port.generators.extend(sends.then_some(generator));
+            port.counters.push(counters);
+            port.queues.push(Queue {
+                tester: self.testers.len(),
+                place,
+                sends,
+            });
+        }
+        self.testers.push(tester);
+        Ok(())
     }
 }
 
 /// The receiving queues of one port, counted together.
-struct Queues(Vec<Counters>);
+#[derive(Default)]
+pub struct Queues(Vec<Counters>);
 
 impl Receiver for Queues {
     fn counts(&self) -> Vec<Count> {
@@ -137,7 +222,7 @@ impl Receiver for Queues {
 
 /// A queue, the place of its port, and whether it sends.
 struct Line {
-    place: usize,
+    port: usize,
     sends: bool,
     endpoint: Endpoint,
 }
@@ -152,12 +237,7 @@ pub fn serve(
     with: Threads<'_>,
     caller: &dyn Caller,
 ) -> Result<Served, Error> {
-    let mut served = Served {
-        controls: Vec::new(),
-        testers: Vec::new(),
-        open: Vec::new(),
-        opener: Opener::default(),
-    };
+    let mut served = Served::default();
     if software.is_empty() {
         return Ok(served);
     }
@@ -171,39 +251,43 @@ pub fn serve(
     let senders = cores as usize;
     let mut threads: Vec<Vec<Line>> = (0..=senders).map(|_| Vec::new()).collect();
     for (place, port) in software.into_iter().enumerate() {
-        let sends = !port.send.is_empty();
+        let sends = port.send.is_some();
         let apart = cpus.len() > senders && !sends;
         let endpoints = endpoints(port, cores, &pool, &mut served, caller)?;
         for (queue, endpoint) in endpoints.into_iter().enumerate() {
             let thread = if apart { senders } else { queue % senders };
             threads[thread].push(Line {
-                place,
+                port: place,
                 sends: sends && queue < senders,
                 endpoint,
             });
         }
-        served.controls.push(Default::default());
+        served.ports.push(Serving::default());
     }
     for (thread, lines) in threads.into_iter().enumerate() {
-        if lines.is_empty() {
-            continue;
-        }
-        let places: Vec<_> = lines.iter().map(|line| (line.place, line.sends)).collect();
-        let endpoints = lines.into_iter().map(|line| line.endpoint).collect();
-        let cpu = cpus.get(thread).copied();
-        let begin = move || {
-            // Where pinning is not allowed, measure all the same.
-            let _ = cpu.map(kernel::cpu::pin);
-        };
-        let (tester, controls) = Tester::spawn(endpoints, pool.clone(), begin)?;
-        served.testers.push(tester);
-        for ((place, sends), (generator, counters)) in places.into_iter().zip(controls) {
-            let (generators, queues) = &mut served.controls[place];
-            generators.extend(sends.then_some(generator));
-            queues.push(counters);
-        }
+        served.start(lines, &pool, cpus.get(thread).copied())?;
     }
     connected(&served.open, caller)?;
+    Ok(served)
+}
+
+/// Serves ports that are open already, each with one queue that sends and receives, by one thread.
+///
+/// # Errors
+/// The thread cannot be started.
+pub fn serve_open(ports: Vec<Box<dyn Port>>, pool: &Arc<Pool>) -> io::Result<Served> {
+    let mut served = Served::default();
+    served.ports.resize_with(ports.len(), Serving::default);
+    let lines = ports.into_iter().enumerate().map(|(place, port)| Line {
+        port: place,
+        sends: true,
+        endpoint: Endpoint {
+            port,
+            send: Vec::new(),
+            expect: Vec::new(),
+        },
+    });
+    served.start(lines.collect(), pool, None)?;
     Ok(served)
 }
 
@@ -215,9 +299,9 @@ fn endpoints(
     served: &mut Served,
     caller: &dyn Caller,
 ) -> Result<Vec<Endpoint>, Error> {
-    let receive = match port.expect.is_empty() {
-        true => Receive::Nothing,
-        false => Receive::Everything,
+    let receive = match port.expect {
+        None => Receive::Nothing,
+        Some(_) => Receive::Everything,
     };
     let (senders, queues) = (port.senders(cores), port.queues(cores));
     let Software { spec, send, expect } = port;
@@ -239,7 +323,7 @@ fn endpoints(
         }
         Spec::Pcap(file) => {
             let file = Path::new(file);
-            let (reads, writes) = (!expect.is_empty(), !send.is_empty());
+            let (reads, writes) = (expect.is_some(), send.is_some());
             if reads && writes {
                 return Err(Error::FileBothWays(spec));
             }
@@ -254,7 +338,7 @@ fn endpoints(
                     queues: few,
                 });
             }
-            if !expect.is_empty() {
+            if expect.is_some() {
                 // It is there, and up.
                 Interface::open(name)?;
             }
@@ -270,7 +354,8 @@ fn endpoints(
     let mut open = opened.map_err(|source| Error::Open { port: spec, source })?;
     let queues = mem::take(&mut open.queues);
     served.open.push((open, senders));
-    let mut shares = divide(&send, senders).into_iter();
+    let mut shares = divide(&send.unwrap_or_default(), senders).into_iter();
+    let expect = expect.unwrap_or_default();
     Ok(queues
         .into_iter()
         .map(|port| Endpoint {
