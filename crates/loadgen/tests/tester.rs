@@ -326,3 +326,22 @@ fn a_run_ends_when_its_time_is_over() {
         "the thread has ended"
     );
 }
+
+#[test]
+fn a_sender_that_is_replaced_gives_its_packets_back() {
+    let pool = Pool::new(4096, pool::STRIDE).unwrap();
+    let (port, _far) = wire(100, None);
+    let endpoint = Endpoint {
+        port: Box::new(port),
+        send: weighted(&streams("bench", Way::Out, "")),
+        expect: Vec::new(),
+    };
+    let (mut tester, mut controls) = Tester::spawn(vec![endpoint], pool.clone(), || ()).unwrap();
+    let (tx, _) = &mut controls[0];
+    tx.start(Pps::UNLIMITED).unwrap();
+    assert!(until(patience(Duration::from_secs(30)), || tx.queue_full() > 0));
+    tester.send(0, &[]).unwrap();
+    assert_eq!(tx.sent()[0].packets, 100);
+    drop(tester);
+    assert_eq!(pool.available(), 4096 - 100, "all but those on the wire");
+}

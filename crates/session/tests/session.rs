@@ -19,6 +19,12 @@ const BOB: &str = "bob";
 
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// Whoever serves several clients may keep it in a thread of its own.
+const _: fn() = || {
+    fn is_send<T: Send>() {}
+    is_send::<Session>();
+};
+
 /// Ports 0 and 1 at the ends of a wire, and ports 2 and 3 at those of another.
 fn session() -> (Session, Arc<Pool>) {
     let pool = Pool::new(1 << 15, pool::STRIDE).expect("packet memory");
