@@ -202,7 +202,7 @@ impl Daemon {
                     _ => None,
                 };
                 said(self.loopbacks.rename(name, lcp.clone(), &mut self.requests))?;
-                self.interfaces.rename(name, lcp, &mut self.routing)
+                self.interfaces.rename(name, lcp)
             }
             (Key::Route(Table::Number(table), prefix, metric), value) => {
                 let place = (*table, *prefix, *metric);

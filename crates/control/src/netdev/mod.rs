@@ -15,6 +15,7 @@
 mod configure;
 mod marks;
 mod note;
+mod rename;
 mod settings;
 mod vlan;
 

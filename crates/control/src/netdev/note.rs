@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
+use std::mem;
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -310,14 +311,21 @@ impl Note {
     ///
     /// # Errors
     /// As [`Notes::write`]; the old one then stays.
-    pub fn renew(mut self, notes: &Notes, record: Record) -> io::Result<Note> {
+    pub fn follow(&mut self, notes: &Notes, record: Record) -> io::Result<()> {
         if notes.path(&record) == self.path {
-            self.replace(record)?;
-            return Ok(self);
+            return self.replace(record);
         }
         let fresh = notes.write(record)?;
-        self.forget()?;
-        Ok(fresh)
+        mem::replace(self, fresh).forget()
+    }
+
+    /// As [`follow`](Self::follow), where it is not held on failure.
+    ///
+    /// # Errors
+    /// As [`follow`](Self::follow).
+    pub fn renew(mut self, notes: &Notes, record: Record) -> io::Result<Note> {
+        self.follow(notes, record)?;
+        Ok(self)
     }
 
     /// Removes it: the device is as it was, or gone.

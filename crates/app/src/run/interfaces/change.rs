@@ -95,31 +95,23 @@ impl Interfaces {
         done.inspect_err(|_| (slot.config.up, slot.is_new) = (before, is_new))
     }
 
-    /// The name of the host's device becomes another; `None`: its own.
+    /// The name of the host's device becomes another; `None`: its own. An open interface stays open.
     ///
     /// # Errors
-    /// It cannot be opened under that name; it has the old one then.
-    pub fn rename(
-        &mut self,
-        name: &str,
-        lcp: Option<String>,
-        routing: &mut Routing,
-    ) -> Result<(), String> {
-        let Some(at) = self.slots.iter().position(|slot| slot.config.name == name) else {
+    /// The name is taken; it has the old one then.
+    pub fn rename(&mut self, name: &str, lcp: Option<String>) -> Result<(), String> {
+        let Some(slot) = self.slots.iter_mut().find(|slot| slot.config.name == name) else {
             return Ok(());
         };
-        if self.slots[at].open().is_none() {
-            self.slots[at].config.lcp = lcp;
-            return Ok(());
+        if let Phase::Open(open) = &mut slot.phase {
+            let renamed = self.opener.rename(&slot.config, open, lcp.as_deref());
+            renamed.map_err(|error| {
+                let to = lcp.as_deref().unwrap_or("its own name");
+                format!("cannot make {} into {to}: {error}", open.netdev)
+            })?;
         }
-        self.close_one(at, routing)?;
-        let before = mem::replace(&mut self.slots[at].config.lcp, lcp);
-        let opened = self.open(at, routing);
-        opened.map_err(|error| {
-            self.slots[at].config.lcp = before;
-            self.open_if_it_can_be(at, routing);
-            error.to_string()
-        })
+        slot.config.lcp = lcp;
+        Ok(())
     }
 
     /// Writes down what the device of an interface is about to be given: Ethernet address, MTU in

@@ -305,6 +305,27 @@ impl Opener {
         self.devices.release(device)
     }
 
+    /// Gives the kernel's device of an open interface another name, in place; `None`: its own.
+    ///
+    /// # Errors
+    /// The name is taken; it has its old one then.
+    pub fn rename(
+        &mut self,
+        config: &wanted::Interface,
+        open: &mut OpenInterface,
+        name: Option<&str>,
+    ) -> io::Result<()> {
+        open.netdev = match &open.tap {
+            None => self.devices.rename(&open.netdev, name)?,
+            Some(_) => {
+                let name = name.map_or_else(|| device_name(&config.name), str::to_owned);
+                Requests::open(self.netns.as_deref())?.rename(open.ifindex, &name)?;
+                name
+            }
+        };
+        Ok(())
+    }
+
     /// Writes down what a device is about to be given: Ethernet address, MTU in bytes.
     ///
     /// # Errors
