@@ -8,7 +8,8 @@ use control::config::wanted::{self, OpenPort};
 use control::config::{Address, Config, MTU, State, Wanted};
 use control::netdev::{give_addresses, is_known, takes_ip6};
 use control::netlink::{Given, Requests};
-use control::plan::{Action, Field, Item, Key, Plan, Table, Value};
+use control::plan::{Action, Item, Kind, Object, Plan, Table};
+use router::change::Mac;
 
 use super::daemon::Daemon;
 use super::displaced::Displaced;
@@ -24,18 +25,11 @@ impl Target for Daemon {
         if let Ok(wanted) = Wanted::of(to) {
             refused.extend(self.refusals(&wanted, plan));
         }
-        for action in plan.steps.iter().map(|step| &step.action) {
-            let setting = match action.key() {
-                Key::Workers => "workers",
-                Key::Tables => "tables",
-                Key::Netns => "netns",
-                Key::Control => "control",
-                _ => continue,
-            };
-            refused.push(format!(
-                "{setting}: cannot change while the router runs; restart it"
-            ));
-        }
+        let items = plan.steps.iter().map(|step| step.action.item());
+        refused.extend(items.filter(|item| item.is_for_start()).map(|item| {
+            let setting = item.object();
+            format!("{setting}: cannot change while the router runs; restart it")
+        }));
         match refused.is_empty() {
             true => Ok(()),
             false => Err(refused),
@@ -44,35 +38,21 @@ impl Target for Daemon {
 
     fn apply(&mut self, action: &Action) -> Result<(), String> {
         self.faults.before_step()?;
-        let what = || name(action.key());
         let taken = self.taken.take();
         let done = match action {
-            Action::Create(Item {
-                key: Key::Address(name, address),
-                ..
-            }) => self.give_address(name, *address, taken),
-            Action::Remove(Item {
-                key: Key::Address(name, address),
-                ..
-            }) => self.take_address(name, *address),
-            Action::Create(Item {
-                key,
-                value,
-                attributes,
-            }) => self.set(key, Some(value)).and_then(|()| {
+            Action::Create { item, attributes } => self.set(item, true, taken).and_then(|()| {
                 // What comes back comes back with its attributes; the last one, the state, opens it.
                 let mut attributes = attributes.iter();
-                let set = attributes
-                    .try_for_each(|(field, value)| self.attribute(key, *field, Some(value)));
+                let set = attributes.try_for_each(|attribute| self.set(attribute, true, None));
                 set.inspect_err(|_| {
-                    let _ = self.set(key, None);
+                    let _ = self.set(item, false, None);
                 })
             }),
-            Action::Remove(Item { key, .. }) => self.set(key, None),
-            Action::Change { key, to, .. } => self.set(key, Some(to)),
+            Action::Remove { item, .. } => self.set(item, false, None),
+            Action::Change { to, .. } => self.set(to, true, None),
         };
         self.faults.after_step();
-        done.map_err(|why| format!("{}: {why}", what()))
+        done.map_err(|why| format!("{}: {why}", action.item().object()))
     }
 
     fn between(&mut self) {
@@ -83,10 +63,10 @@ impl Target for Daemon {
 /// The interfaces that are to be opened.
 fn new(plan: &Plan) -> Vec<&str> {
     let new = plan.steps.iter().filter_map(|step| match &step.action {
-        Action::Create(item) => match &item.key {
-            Key::Interface(name) => Some(name.as_str()),
-            _ => None,
-        },
+        Action::Create {
+            item: Item::Interface { name, .. },
+            ..
+        } => Some(name.as_str()),
         _ => None,
     });
     new.collect()
@@ -94,19 +74,9 @@ fn new(plan: &Plan) -> Vec<&str> {
 
 /// The interfaces that are changed, other than in their descriptions.
 fn changed(plan: &Plan) -> HashSet<&str> {
-    let keys = plan.steps.iter().map(|step| step.action.key());
-    let keys = keys.filter(|key| !matches!(key, Key::Of(_, Field::Description)));
-    keys.filter_map(Key::interface).collect()
-}
-
-/// What messages call an item.
-fn name(key: &Key) -> String {
-    match (key, key.interface()) {
-        (_, Some(interface)) => format!("interface {interface}"),
-        (Key::Route(_, prefix, _), _) => format!("route {prefix}"),
-        (Key::Of(of, _), _) => name(of),
-        _ => "configuration".into(),
-    }
+    let items = plan.steps.iter().map(|step| step.action.item());
+    let items = items.filter(|item| !matches!(item, Item::Description { .. }));
+    items.filter_map(Item::interface).collect()
 }
 
 impl Daemon {
@@ -181,37 +151,92 @@ impl Daemon {
         missing.map(line).collect()
     }
 
-    /// An item becomes a value; `None`: it is no more.
-    fn set(&mut self, key: &Key, value: Option<&Value>) -> Result<(), String> {
-        match (key, value) {
-            (Key::Of(of, field), value) => self.attribute(of, *field, value),
-            (Key::Interface(name), Some(Value::Port { port })) => self
-                .interfaces
-                .create(name, OpenPort::of(name, port.as_deref())),
-            (Key::Interface(name), Some(Value::Loopback {})) => {
-                let config = wanted::Interface::plain(name, OpenPort::NONE);
-                self.loopbacks.make(config, &mut self.requests)
-            }
-            (Key::Interface(name), None) => {
+    /// An item is to be there as it is, or not to be there; `taken`: what the step before has taken,
+    /// if that is an address.
+    fn set(&mut self, item: &Item, there: bool, taken: Option<Given>) -> Result<(), String> {
+        match item {
+            Item::Interface { name, kind } if there => self.make(name, kind),
+            Item::Interface { name, .. } => {
                 self.loopbacks.remove(name);
                 self.interfaces.remove(name, &mut self.routing)
             }
-            (Key::Lcp(name), value) => {
-                let lcp = match value {
-                    Some(Value::Name(lcp)) => Some(lcp.clone()),
-                    _ => None,
-                };
-                said(self.loopbacks.rename(name, lcp.clone(), &mut self.requests))?;
-                self.interfaces.rename(name, lcp)
+            Item::Lcp { of, name } => {
+                let lcp = there.then(|| name.clone());
+                said(self.loopbacks.rename(of, lcp.clone(), &mut self.requests))?;
+                self.interfaces.rename(of, lcp)
             }
-            (Key::Route(Table::Number(table), prefix, metric), value) => {
+            Item::Address { of, address, .. } if there => self.give_address(of, *address, taken),
+            Item::Address { of, address, .. } => self.take_address(of, *address),
+            Item::Route {
+                table: Table::Number(table),
+                prefix,
+                metric,
+                via,
+                ..
+            } => {
                 let place = (*table, *prefix, *metric);
-                match value {
-                    Some(Value::Route { via, .. }) => self.set_route(place, via),
-                    _ => self.statics.remove(place, &mut self.requests),
+                if there {
+                    self.set_route(place, via)
+                } else {
+                    self.statics.remove(place, &mut self.requests)
                 }
             }
-            _ => Err("not supported yet".into()),
+            Item::Description {
+                of: Object::Interface(name),
+                text,
+            } => {
+                let text = there.then(|| text.clone());
+                self.edit(
+                    name,
+                    |config| config.description = text,
+                    |_, _, _, _| Ok(()),
+                )
+            }
+            Item::Mac { of, mac } => self.set_mac(of, there.then_some(*mac)),
+            Item::Mtu {
+                of: Object::Interface(name),
+                mtu,
+            } => self.set_mtu(name, there.then_some(*mtu)),
+            Item::State { of, state } => self.set_up(of, !there || *state == State::Up),
+            // Without effect.
+            Item::Description { .. } | Item::Mpls { .. } => Ok(()),
+            Item::Workers(_) | Item::Tables(_) | Item::Netns { .. } | Item::Control(_) => {
+                Err("restart the router".into())
+            }
+            Item::Vrf { .. }
+            | Item::Bridge { .. }
+            | Item::PrefixList { .. }
+            | Item::Acl { .. }
+            | Item::VrfMember { .. }
+            | Item::BondMember { .. }
+            | Item::BridgeMember { .. }
+            | Item::CrossConnect { .. }
+            | Item::Unnumbered { .. }
+            | Item::Input { .. }
+            | Item::Output { .. }
+            | Item::Route {
+                table: Table::Vrf(_),
+                ..
+            }
+            | Item::Mtu { .. }
+            | Item::Sflow(_)
+            | Item::Sampled { .. } => Err("not supported yet".into()),
+        }
+    }
+
+    fn make(&mut self, name: &str, kind: &Kind) -> Result<(), String> {
+        match kind {
+            Kind::Port { port } => {
+                let port = OpenPort::of(name, port.as_deref());
+                self.interfaces.create(name, port)
+            }
+            Kind::Loopback {} => {
+                let config = wanted::Interface::plain(name, OpenPort::NONE);
+                self.loopbacks.make(config, &mut self.requests)
+            }
+            Kind::Bond { .. } | Kind::Vxlan { .. } | Kind::Tap { .. } | Kind::Sub { .. } => {
+                Err("not supported yet".into())
+            }
         }
     }
 
@@ -260,82 +285,55 @@ impl Daemon {
         self.statics.set(place, via, &link, &mut self.requests)
     }
 
-    /// An attribute of an item becomes a value; `None`: what it is by itself.
-    fn attribute(&mut self, of: &Key, field: Field, value: Option<&Value>) -> Result<(), String> {
-        let Key::Interface(name) = of else {
-            return Ok(()); // the description of a route
-        };
-        match (field, value) {
-            (Field::Description, value) => {
-                let text = match value {
-                    Some(Value::Name(text)) => Some(text.clone()),
-                    _ => None,
+    /// An interface is to have an Ethernet address; `None`: that of its device.
+    fn set_mac(&mut self, name: &str, mac: Option<Mac>) -> Result<(), String> {
+        let slot = self.interfaces.named(name);
+        let usual = slot.map_or_else(|| own_mac(name), |slot| slot.usual_mac());
+        self.interfaces.note(name, mac, None)?;
+        self.edit(
+            name,
+            |config| config.mac = mac,
+            |requests, link, before, config| {
+                requests.set_mac(link, mac.unwrap_or(usual))?;
+                // Some drivers have to be down for it, which takes IPv6 addresses away.
+                give_addresses(requests, link, config).inspect_err(|_| {
+                    let _ = requests.set_mac(link, before.mac.unwrap_or(usual));
+                })
+            },
+        )
+    }
+
+    /// An interface is to have an MTU; `None`: that of its device.
+    fn set_mtu(&mut self, name: &str, mtu: Option<u16>) -> Result<(), String> {
+        let slot = self.interfaces.named(name);
+        let usual = slot
+            .as_ref()
+            .map_or(u32::from(MTU), |slot| slot.usual_mtu());
+        let tap = slot.and_then(|slot| slot.port_tap());
+        self.interfaces.note(name, None, mtu)?;
+        self.edit(
+            name,
+            |config| config.mtu = mtu,
+            |requests, link, _, _| {
+                let mtu = mtu.map_or(usual, u32::from);
+                let Some(tap) = tap else {
+                    return requests.set_mtu(link, mtu);
                 };
-                self.edit(
-                    name,
-                    |config| config.description = text,
-                    |_, _, _, _| Ok(()),
-                )
-            }
-            (Field::Mac, value) => {
-                let mac = match value {
-                    Some(Value::Mac(mac)) => Some(*mac),
-                    _ => None,
-                };
-                let slot = self.interfaces.named(name);
-                let usual = slot.map_or_else(|| own_mac(name), |slot| slot.usual_mac());
-                self.interfaces.note(name, mac, None)?;
-                self.edit(
-                    name,
-                    |config| config.mac = mac,
-                    |requests, link, before, config| {
-                        requests.set_mac(link, mac.unwrap_or(usual))?;
-                        // Some drivers have to be down for it, which takes IPv6 addresses away.
-                        give_addresses(requests, link, config).inspect_err(|_| {
-                            let _ = requests.set_mac(link, before.mac.unwrap_or(usual));
-                        })
-                    },
-                )
-            }
-            (Field::Mtu, value) => {
-                let mtu = match value {
-                    Some(Value::Mtu(mtu)) => Some(*mtu),
-                    _ => None,
-                };
-                let slot = self.interfaces.named(name);
-                let usual = slot
-                    .as_ref()
-                    .map_or(u32::from(MTU), |slot| slot.usual_mtu());
-                let tap = slot.and_then(|slot| slot.port_tap());
-                self.interfaces.note(name, None, mtu)?;
-                self.edit(
-                    name,
-                    |config| config.mtu = mtu,
-                    |requests, link, _, _| {
-                        let mtu = mtu.map_or(usual, u32::from);
-                        let Some(tap) = tap else {
-                            return requests.set_mtu(link, mtu);
-                        };
-                        let tap = requests.link_named(&tap)?;
-                        requests.set_mtu(tap.index, mtu)?;
-                        requests.set_mtu(link, mtu).inspect_err(|_| {
-                            let _ = requests.set_mtu(tap.index, tap.mtu);
-                        })
-                    },
-                )
-            }
-            (Field::State, value) => {
-                let up = value != Some(&Value::State(State::Down));
-                let (requests, routing) = (&mut self.requests, &mut self.routing);
-                self.interfaces.set_up(name, up, requests, routing)?;
-                // The kernel drops IPv6 addresses and routes of what goes down.
-                self.look_soon();
-                Ok(())
-            }
-            // Without effect.
-            (Field::Mpls, _) => Ok(()),
-            (Field::Sflow, _) => Err("sflow: not supported yet".into()),
-        }
+                let tap = requests.link_named(&tap)?;
+                requests.set_mtu(tap.index, mtu)?;
+                requests.set_mtu(link, mtu).inspect_err(|_| {
+                    let _ = requests.set_mtu(tap.index, tap.mtu);
+                })
+            },
+        )
+    }
+
+    fn set_up(&mut self, name: &str, up: bool) -> Result<(), String> {
+        let (requests, routing) = (&mut self.requests, &mut self.routing);
+        self.interfaces.set_up(name, up, requests, routing)?;
+        // The kernel drops IPv6 addresses and routes of what goes down.
+        self.look_soon();
+        Ok(())
     }
 
     /// Changes what is wanted of an interface, and its device if that is there: `act` gets what

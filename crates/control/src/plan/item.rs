@@ -1,126 +1,203 @@
 //! The parts of a configuration that can change one by one.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 
 use serde::Serialize;
 
 use router::change::Mac;
 
+use super::rules::rule;
+use crate::config::wanted::MAIN;
 use crate::config::{
     Address, Balance, BondMode, BridgeSettings, Control, Encapsulation, Hop, Port, Sflow, State,
     Tables, TapHost, Term, Workers,
 };
 
-/// A configuration, item by item.
-pub type Items = BTreeMap<Key, Value>;
+/// A configuration, item by item, each under its [`Key`].
+pub type Items = BTreeMap<Key, Item>;
 
-/// A part of a configuration.
+/// A part of a configuration: which, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
-    /// Which.
-    pub key: Key,
-    /// What it is.
-    pub value: Value,
-    /// Of what is removed, the attributes that go with it, so that it can come back as it was.
-    pub attributes: Vec<(Field, Value)>,
-}
-
-/// Which part.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key {
-    /// A VRF.
-    Vrf(String),
-    /// An interface of any kind; the value says which.
-    Interface(String),
-    /// A bridge domain.
-    Bridge(String),
-    /// The name of the host's device for an interface.
-    Lcp(String),
-    /// A prefix list.
-    PrefixList(String),
-    /// An access control list.
-    Acl(String),
-    /// The VRF of an interface.
-    VrfMember(String),
-    /// The bond of an interface.
-    BondMember(String),
-    /// The bridge of an interface.
-    BridgeMember(String),
-    /// The cross-connect from an interface.
-    CrossConnect(String),
-    /// An address of an interface.
-    Address(String, Address),
-    /// The lender of an interface's addresses.
-    Unnumbered(String),
-    /// ACLs for what an interface receives.
-    Input(String),
-    /// ACLs for what an interface sends.
-    Output(String),
-    /// A route by table, prefix and metric.
-    Route(Table, Address, Option<u32>),
-    /// Packet samples.
-    Sflow,
-    /// An attribute of another item, which lives and dies with it.
-    Of(Box<Key>, Field),
-    /// Threads that forward packets.
-    Workers,
-    /// How large the tables of routes are.
-    Tables,
-    /// Network namespace.
-    Netns,
-    /// Where the router is asked.
-    Control,
-}
-
-/// A routing table.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Table {
-    /// By number; 254 is the main table.
-    Number(u32),
-    /// That of a VRF.
-    Vrf(String),
-}
-
-/// An attribute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Field {
-    /// Words for people.
-    Description,
-    /// Ethernet address.
-    Mac,
-    /// Largest IP packet.
-    Mtu,
-    /// Accept MPLS.
-    Mpls,
-    /// Sample packets.
-    Sflow,
-    /// Administrative state.
-    State,
-}
-
-impl Field {
-    /// Every attribute.
-    pub const ALL: [Field; 6] = [
-        Field::Description,
-        Field::Mac,
-        Field::Mtu,
-        Field::Mpls,
-        Field::Sflow,
-        Field::State,
-    ];
-}
-
-/// What a part is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(untagged, rename_all_fields = "kebab-case")]
-pub enum Value {
+pub enum Item {
     /// A VRF.
     Vrf {
-        /// Its routing table.
+        /// Its name.
+        name: String,
+        /// Number of its routing table.
         table: u32,
     },
-    /// An interface on a port; `None`: the network device of its name.
+    /// An interface of any kind.
+    Interface {
+        /// Its name.
+        name: String,
+        /// What it is.
+        kind: Kind,
+    },
+    /// A bridge domain.
+    Bridge {
+        /// Its name.
+        name: String,
+        /// How it learns and forwards.
+        settings: BridgeSettings,
+    },
+    /// The name of the host's device for an interface.
+    Lcp {
+        /// The interface.
+        of: String,
+        /// The device's name.
+        name: String,
+    },
+    /// A prefix list.
+    PrefixList {
+        /// Its name.
+        name: String,
+        /// Its networks.
+        members: Vec<Address>,
+    },
+    /// An access control list.
+    Acl {
+        /// Its name.
+        name: String,
+        /// Its terms, the first that fits counts.
+        terms: Vec<Term>,
+    },
+    /// The VRF of an interface.
+    VrfMember {
+        /// The interface.
+        of: String,
+        /// The VRF.
+        vrf: String,
+    },
+    /// The bond of an interface.
+    BondMember {
+        /// The interface.
+        of: String,
+        /// The bond.
+        bond: String,
+    },
+    /// The bridge of an interface.
+    BridgeMember {
+        /// The interface.
+        of: String,
+        /// The bridge.
+        bridge: String,
+        /// It routes for the bridge.
+        bvi: bool,
+        /// Tags to take from what comes in, and to put on what goes out.
+        tags: u8,
+    },
+    /// The cross-connect from an interface.
+    CrossConnect {
+        /// The interface.
+        of: String,
+        /// Where its packets go.
+        target: String,
+        /// Tags to take from what comes in.
+        tags: u8,
+    },
+    /// An address of an interface.
+    Address {
+        /// The interface.
+        of: String,
+        /// The address.
+        address: Address,
+        /// The VRF of the interface.
+        vrf: Option<String>,
+    },
+    /// The lender of an interface's addresses.
+    Unnumbered {
+        /// The interface.
+        of: String,
+        /// The lender.
+        lender: String,
+    },
+    /// ACLs for what an interface receives.
+    Input {
+        /// The interface.
+        of: String,
+        /// Their names.
+        acls: Vec<String>,
+    },
+    /// ACLs for what an interface sends.
+    Output {
+        /// The interface.
+        of: String,
+        /// Their names.
+        acls: Vec<String>,
+    },
+    /// A route; without next hops a blackhole.
+    Route {
+        /// Its table.
+        table: Table,
+        /// Its destinations.
+        prefix: Address,
+        /// Of equal prefixes the lowest is used; `None`: the kernel's choice.
+        metric: Option<u32>,
+        /// Next hops, with the interface of each, where the configuration says which.
+        via: Vec<Hop>,
+        /// Those whose interface follows from their address.
+        found: Found,
+    },
+    /// Packet samples.
+    Sflow(Sflow),
+    /// Words for people.
+    Description {
+        /// What they are about.
+        of: Object,
+        /// The words.
+        text: String,
+    },
+    /// The Ethernet address of an interface.
+    Mac {
+        /// The interface.
+        of: String,
+        /// The address.
+        mac: Mac,
+    },
+    /// The largest IP packet.
+    Mtu {
+        /// Of an interface or a bridge.
+        of: Object,
+        /// Bytes.
+        mtu: u16,
+    },
+    /// An interface accepts MPLS.
+    Mpls {
+        /// The interface.
+        of: String,
+    },
+    /// An interface's packets are sampled.
+    Sampled {
+        /// The interface.
+        of: String,
+    },
+    /// The administrative state of an interface.
+    State {
+        /// The interface.
+        of: String,
+        /// Up or down.
+        state: State,
+    },
+    /// Threads that forward packets.
+    Workers(Workers),
+    /// How large the tables of routes are.
+    Tables(Tables),
+    /// Network namespace.
+    Netns {
+        /// Its name.
+        name: String,
+    },
+    /// Where the router is asked.
+    Control(Control),
+}
+
+/// What an interface is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged, rename_all_fields = "kebab-case")]
+pub enum Kind {
+    /// On a port; `None`: the network device of its name.
     Port {
         /// What carries its packets.
         port: Option<Box<Port>>,
@@ -159,65 +236,79 @@ pub enum Value {
         /// Its tags.
         encapsulation: Encapsulation,
     },
-    /// A bridge domain.
-    Bridge(BridgeSettings),
-    /// A member of a bridge.
-    BridgeMember {
-        /// The bridge.
-        bridge: String,
-        /// It routes for the bridge.
-        bvi: bool,
-        /// Tags to take from what comes in, and to put on what goes out.
-        tags: u8,
-    },
-    /// A cross-connect.
-    CrossConnect {
-        /// Where packets go.
-        target: String,
-        /// Tags to take from what comes in.
-        tags: u8,
-    },
-    /// A name: of a device, bond, lender or VRF; or words.
-    Name(String),
-    /// An address, with the VRF of its interface.
-    Address {
-        /// The VRF.
-        vrf: Option<String>,
-    },
-    /// Names of ACLs.
-    Names(Vec<String>),
-    /// Members of a prefix list.
-    Networks(Vec<Address>),
-    /// Terms of an ACL.
-    Terms(Vec<Term>),
-    /// A route; without next hops a blackhole.
-    Route {
-        /// With the interface of each, where the configuration says which.
-        via: Vec<Hop>,
-        /// Those whose interface follows from their address.
-        #[serde(skip)]
-        found: Found,
-    },
-    /// Packet samples.
-    Sflow(Sflow),
-    /// An Ethernet address.
-    Mac(#[serde(serialize_with = "text")] Mac),
-    /// An MTU, bytes.
-    Mtu(u16),
-    /// Yes or no.
-    Flag(bool),
-    /// Up or down.
-    State(State),
-    /// Threads.
-    Workers(Workers),
-    /// Routes that the tables have room for.
-    Tables(Tables),
-    /// The control socket.
-    Control(Control),
 }
 
-fn text<S: serde::Serializer>(mac: &Mac, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(mac)
+/// Which item. A configuration has one of each at most.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// What is there by itself.
+    Object(Object),
+    /// [`Item::Lcp`] of an interface.
+    Lcp(String),
+    /// [`Item::VrfMember`] of an interface.
+    VrfMember(String),
+    /// [`Item::BondMember`] of an interface.
+    BondMember(String),
+    /// [`Item::BridgeMember`] of an interface.
+    BridgeMember(String),
+    /// [`Item::CrossConnect`] of an interface.
+    CrossConnect(String),
+    /// One [`Item::Address`] of an interface.
+    Address(String, Address),
+    /// [`Item::Unnumbered`] of an interface.
+    Unnumbered(String),
+    /// [`Item::Input`] of an interface.
+    Input(String),
+    /// [`Item::Output`] of an interface.
+    Output(String),
+    /// [`Item::Description`] of an object.
+    Description(Object),
+    /// [`Item::Mac`] of an interface.
+    Mac(String),
+    /// [`Item::Mtu`] of an interface or a bridge.
+    Mtu(Object),
+    /// [`Item::Mpls`] of an interface.
+    Mpls(String),
+    /// [`Item::Sampled`] of an interface.
+    Sampled(String),
+    /// [`Item::State`] of an interface.
+    State(String),
+}
+
+/// What a configuration is made of, as people see it: a plan says object by object what changes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Object {
+    /// A VRF.
+    Vrf(String),
+    /// An interface of any kind.
+    Interface(String),
+    /// A bridge domain.
+    Bridge(String),
+    /// A prefix list.
+    PrefixList(String),
+    /// An access control list.
+    Acl(String),
+    /// A route by table, prefix and metric.
+    Route(Table, Address, Option<u32>),
+    /// Packet samples.
+    Sflow,
+    /// Threads that forward packets.
+    Workers,
+    /// How large the tables of routes are.
+    Tables,
+    /// Network namespace.
+    Netns,
+    /// Where the router is asked.
+    Control,
+}
+
+/// A routing table.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Table {
+    /// By number; 254 is the main table.
+    Number(u32),
+    /// That of a VRF.
+    Vrf(String),
 }
 
 /// Which next hops have an interface that nobody has written, from 0 on. A route is the same whether
@@ -233,89 +324,118 @@ impl PartialEq for Found {
 
 impl Eq for Found {}
 
-impl Key {
-    /// The attribute of an item.
-    pub fn of(self, field: Field) -> Key {
-        Key::Of(Box::new(self), field)
-    }
-
-    /// The interface that it belongs to.
-    pub fn interface(&self) -> Option<&str> {
+impl Item {
+    /// Which item it is: what stays the same if it becomes another.
+    pub fn key(&self) -> Key {
         match self {
-            Key::Interface(name)
-            | Key::Lcp(name)
-            | Key::VrfMember(name)
-            | Key::BondMember(name)
-            | Key::BridgeMember(name)
-            | Key::CrossConnect(name)
-            | Key::Address(name, _)
-            | Key::Unnumbered(name)
-            | Key::Input(name)
-            | Key::Output(name) => Some(name),
-            Key::Of(of, _) => of.interface(),
-            _ => None,
+            Item::Vrf { name, .. } => Key::Object(Object::vrf(name)),
+            Item::Interface { name, .. } => Key::interface(name),
+            Item::Bridge { name, .. } => Key::Object(Object::bridge(name)),
+            Item::Lcp { of, .. } => Key::Lcp(of.clone()),
+            Item::PrefixList { name, .. } => Key::Object(Object::PrefixList(name.clone())),
+            Item::Acl { name, .. } => Key::Object(Object::Acl(name.clone())),
+            Item::VrfMember { of, .. } => Key::VrfMember(of.clone()),
+            Item::BondMember { of, .. } => Key::BondMember(of.clone()),
+            Item::BridgeMember { of, .. } => Key::BridgeMember(of.clone()),
+            Item::CrossConnect { of, .. } => Key::CrossConnect(of.clone()),
+            Item::Address { of, address, .. } => Key::Address(of.clone(), *address),
+            Item::Unnumbered { of, .. } => Key::Unnumbered(of.clone()),
+            Item::Input { of, .. } => Key::Input(of.clone()),
+            Item::Output { of, .. } => Key::Output(of.clone()),
+            Item::Route {
+                table,
+                prefix,
+                metric,
+                ..
+            } => Key::Object(Object::Route(table.clone(), *prefix, *metric)),
+            Item::Sflow(_) => Key::Object(Object::Sflow),
+            Item::Description { of, .. } => Key::Description(of.clone()),
+            Item::Mac { of, .. } => Key::Mac(of.clone()),
+            Item::Mtu { of, .. } => Key::Mtu(of.clone()),
+            Item::Mpls { of } => Key::Mpls(of.clone()),
+            Item::Sampled { of } => Key::Sampled(of.clone()),
+            Item::State { of, .. } => Key::State(of.clone()),
+            Item::Workers(_) => Key::Object(Object::Workers),
+            Item::Tables(_) => Key::Object(Object::Tables),
+            Item::Netns { .. } => Key::Object(Object::Netns),
+            Item::Control(_) => Key::Object(Object::Control),
+        }
+    }
+
+    /// The interface that it is, or is a part of.
+    pub fn interface(&self) -> Option<&str> {
+        rule(self).interface
+    }
+
+    /// The object that it is, or is shown with.
+    pub fn object(&self) -> Object {
+        rule(self).object
+    }
+
+    /// Only a new start can change it.
+    pub fn is_for_start(&self) -> bool {
+        rule(self).is_for_start
+    }
+}
+
+impl Key {
+    /// An interface.
+    pub fn interface(name: &str) -> Key {
+        Key::Object(Object::interface(name))
+    }
+}
+
+impl Object {
+    /// An interface.
+    pub fn interface(name: &str) -> Object {
+        Object::Interface(name.to_owned())
+    }
+
+    /// A VRF.
+    pub fn vrf(name: &str) -> Object {
+        Object::Vrf(name.to_owned())
+    }
+
+    /// A bridge domain.
+    pub fn bridge(name: &str) -> Object {
+        Object::Bridge(name.to_owned())
+    }
+
+    /// The name of an interface; `None`: it is none.
+    pub fn as_interface(&self) -> Option<&str> {
+        if let Object::Interface(name) = self {
+            Some(name)
+        } else {
+            None
         }
     }
 }
 
-/// The items without which an item cannot be.
-pub(super) fn needs(key: &Key, value: &Value) -> Vec<Key> {
-    let mut needs: Vec<Key> = match key {
-        Key::Interface(_) => Vec::new(),
-        Key::Of(of, _) => vec![(**of).clone()],
-        key => key
-            .interface()
-            .map(|name| Key::Interface(name.to_owned()))
-            .into_iter()
-            .collect(),
-    };
-    match (key, value) {
-        (_, Value::Sub { parent, .. }) => needs.push(Key::Interface(parent.clone())),
-        (_, Value::BridgeMember { bridge, .. }) => needs.push(Key::Bridge(bridge.clone())),
-        (_, Value::CrossConnect { target, .. }) => needs.push(Key::Interface(target.clone())),
-        (Key::BondMember(_) | Key::Unnumbered(_), Value::Name(other)) => {
-            needs.push(Key::Interface(other.clone()));
-        }
-        (Key::VrfMember(_), Value::Name(vrf)) => needs.push(Key::Vrf(vrf.clone())),
-        (Key::Address(name, _), Value::Address { vrf: Some(_) }) => {
-            needs.push(Key::VrfMember(name.clone()));
-        }
-        (_, Value::Names(acls)) => needs.extend(acls.iter().cloned().map(Key::Acl)),
-        (_, Value::Terms(terms)) => {
-            let ends = terms
-                .iter()
-                .flat_map(|term| [&term.source, &term.destination]);
-            let lists = ends.flatten().filter(|text| Term::is_list(text));
-            needs.extend(lists.cloned().map(Key::PrefixList));
-        }
-        (Key::Route(table, ..), Value::Route { via, .. }) => {
-            if let Table::Vrf(vrf) = table {
-                needs.push(Key::Vrf(vrf.clone()));
+/// What people call it.
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Object::Vrf(name) => write!(f, "vrf {name}"),
+            Object::Interface(name) => write!(f, "interface {name}"),
+            Object::Bridge(name) => write!(f, "bridgedomain {name}"),
+            Object::PrefixList(name) => write!(f, "prefixlist {name}"),
+            Object::Acl(name) => write!(f, "acl {name}"),
+            Object::Route(table, prefix, metric) => {
+                write!(f, "route {prefix}")?;
+                if let Some(metric) = metric {
+                    write!(f, " metric {metric}")?;
+                }
+                match table {
+                    Table::Number(MAIN) => Ok(()),
+                    Table::Number(number) => write!(f, " in table {number}"),
+                    Table::Vrf(vrf) => write!(f, " in vrf {vrf}"),
+                }
             }
-            let interfaces = via.iter().filter_map(|hop| hop.interface.clone());
-            needs.extend(interfaces.map(Key::Interface));
+            Object::Sflow => f.write_str("sflow"),
+            Object::Workers => f.write_str("workers"),
+            Object::Tables => f.write_str("tables"),
+            Object::Netns => f.write_str("netns"),
+            Object::Control => f.write_str("control"),
         }
-        _ => {}
-    }
-    needs
-}
-
-/// What only one item may have at a time.
-pub(super) fn claims(key: &Key, value: &Value) -> Vec<String> {
-    match (key, value) {
-        (Key::Lcp(_), Value::Name(name)) => vec![format!("device {name}")],
-        (Key::Vrf(name), Value::Vrf { table }) => {
-            vec![format!("device {name}"), format!("table {table}")]
-        }
-        (
-            _,
-            Value::Sub {
-                parent,
-                encapsulation,
-            },
-        ) => vec![format!("tags {parent} {encapsulation:?}")],
-        (_, Value::Vxlan { vni, .. }) => vec![format!("vni {vni}")],
-        (_, Value::Tap { host, .. }) => vec![format!("tap {}", host.name)],
-        _ => Vec::new(),
     }
 }

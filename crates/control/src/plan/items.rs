@@ -1,11 +1,9 @@
 //! A configuration as items, with all that follows from defaults.
 
-use crate::config::wanted::OpenPort;
-use crate::config::{
-    Config, Entry, EntryKind, Hop, Interface, Route, State, Tables, View, Workers,
-};
+use crate::config::wanted::{MAIN, OpenPort};
+use crate::config::{Config, Entry, EntryKind, Hop, Route, State, Tables, View, Workers};
 
-use super::item::{Field, Found, Items, Key, Table, Value};
+use super::item::{Found, Item, Items, Key, Kind, Object, Table};
 
 /// The items of a configuration.
 pub fn items(config: &Config) -> Items {
@@ -34,76 +32,72 @@ struct Building<'c> {
 }
 
 impl Building<'_> {
-    fn add(&mut self, key: Key, value: Value) {
-        self.items.insert(key, value);
+    fn add(&mut self, item: Item) {
+        self.items.insert(item.key(), item);
     }
 
-    fn attribute(&mut self, of: &Key, field: Field, value: Option<Value>) {
-        if let Some(value) = value {
-            self.add(of.clone().of(field), value);
-        }
-    }
-
-    fn description(&mut self, of: &Key, text: Option<&str>) {
+    /// Describes an object, unless something else has done so.
+    fn description(&mut self, of: Object, text: Option<&str>) {
         let text = text.filter(|text| !text.is_empty());
-        self.attribute(
-            of,
-            Field::Description,
-            text.map(|text| Value::Name(text.to_owned())),
-        );
+        let has_one = self.items.contains_key(&Key::Description(of.clone()));
+        if let (Some(text), false) = (text, has_one) {
+            let text = text.to_owned();
+            self.add(Item::Description { of, text });
+        }
     }
 
     fn entry(&mut self, entry: &Entry<'_>) {
-        let name = entry.name.clone();
-        let key = Key::Interface(name.clone());
-        match entry.kind {
+        let (name, of) = (entry.name.clone(), || entry.name.clone());
+        let object = Object::interface(&name);
+        let kind = match entry.kind {
             EntryKind::Interface(interface) => {
-                let value = self.kind(&name);
-                self.add(key.clone(), value);
-                self.sflow(&key, interface);
+                if interface.sflow.unwrap_or_default() {
+                    self.add(Item::Sampled { of: of() });
+                }
+                self.kind(&name)
             }
-            EntryKind::Sub(parent, ..) => {
-                let value = Value::Sub {
-                    parent: parent.to_owned(),
-                    encapsulation: entry.encapsulation().unwrap_or_default(),
-                };
-                self.add(key.clone(), value);
-            }
-            EntryKind::Loopback(_) => self.add(key.clone(), Value::Loopback {}),
+            EntryKind::Sub(parent, ..) => Kind::Sub {
+                parent: parent.to_owned(),
+                encapsulation: entry.encapsulation().unwrap_or_default(),
+            },
+            EntryKind::Loopback(_) => Kind::Loopback {},
+        };
+        self.add(Item::Interface { name, kind });
+        self.description(object.clone(), entry.description);
+        if let Some(mac) = entry.mac {
+            self.add(Item::Mac { of: of(), mac });
         }
-        self.description(&key, entry.description);
-        self.attribute(&key, Field::Mac, entry.mac.map(Value::Mac));
-        self.attribute(&key, Field::Mtu, entry.own_mtu().map(Value::Mtu));
-        self.attribute(&key, Field::Mpls, entry.mpls.then_some(Value::Flag(true)));
+        if let Some(mtu) = entry.own_mtu() {
+            self.add(Item::Mtu { of: object, mtu });
+        }
+        if entry.mpls {
+            self.add(Item::Mpls { of: of() });
+        }
         if !matches!(entry.kind, EntryKind::Loopback(_)) {
-            self.attribute(&key, Field::State, Some(Value::State(entry.state)));
+            let state = entry.state;
+            self.add(Item::State { of: of(), state });
         }
         self.relations(entry);
     }
 
-    fn sflow(&mut self, key: &Key, interface: &Interface) {
-        let on = interface.sflow.unwrap_or_default();
-        self.attribute(key, Field::Sflow, on.then_some(Value::Flag(true)));
-    }
-
     /// What an entry of `interfaces` is.
-    fn kind(&self, name: &str) -> Value {
+    fn kind(&self, name: &str) -> Kind {
         let config = self.config;
         if let Some(bond) = config.bondethernets.get(name) {
-            return Value::Bond {
+            return Kind::Bond {
                 mode: bond.mode,
                 load_balance: bond.balance(),
             };
         }
         if let Some(tunnel) = config.vxlan_tunnels.get(name) {
-            return Value::Vxlan {
+            return Kind::Vxlan {
                 local: tunnel.local,
                 remote: tunnel.remote,
                 vni: tunnel.vni,
             };
         }
         if let Some(tap) = config.taps.get(name) {
-            return Value::Tap {
+            return Kind::Tap {
                 host: Box::new(tap.host.clone()),
                 rx_ring_size: tap.rx_ring_size,
                 tx_ring_size: tap.tx_ring_size,
@@ -113,41 +107,41 @@ impl Building<'_> {
         let usual = OpenPort::of(name, None);
         let port = config.ports.get(name);
         let port = port.filter(|port| OpenPort::of(name, Some(port)) != usual);
-        Value::Port {
+        Kind::Port {
             port: port.cloned().map(Box::new),
         }
     }
 
     /// What an interface has to do with others.
     fn relations(&mut self, entry: &Entry<'_>) {
-        let name = &entry.name;
-        if let Some(lcp) = entry.lcp {
-            self.add(Key::Lcp(name.clone()), Value::Name(lcp.to_owned()));
+        let of = || entry.name.clone();
+        if let Some(name) = entry.lcp.map(str::to_owned) {
+            self.add(Item::Lcp { of: of(), name });
         }
-        if let Some(vrf) = entry.vrf {
-            self.add(Key::VrfMember(name.clone()), Value::Name(vrf.to_owned()));
+        if let Some(vrf) = entry.vrf.map(str::to_owned) {
+            self.add(Item::VrfMember { of: of(), vrf });
         }
-        for address in entry.addresses {
-            let vrf = entry.vrf.map(str::to_owned);
-            self.add(Key::Address(name.clone(), *address), Value::Address { vrf });
+        for &address in entry.addresses {
+            let (of, vrf) = (of(), entry.vrf.map(str::to_owned));
+            self.add(Item::Address { of, address, vrf });
         }
         if let Some(lender) = entry.unnumbered {
             let lender = self.view.canonical(lender);
-            self.add(Key::Unnumbered(name.clone()), Value::Name(lender));
+            self.add(Item::Unnumbered { of: of(), lender });
         }
         if let Some(target) = entry.l2xc {
-            let value = Value::CrossConnect {
-                target: self.view.canonical(target),
-                tags: entry.tags(),
-            };
-            self.add(Key::CrossConnect(name.clone()), value);
+            let (target, tags) = (self.view.canonical(target), entry.tags());
+            let of = of();
+            self.add(Item::CrossConnect { of, target, tags });
         }
         let Some(acls) = entry.acls else { return };
         if !acls.input.is_empty() {
-            self.add(Key::Input(name.clone()), Value::Names(acls.input.clone()));
+            let acls = acls.input.clone();
+            self.add(Item::Input { of: of(), acls });
         }
         if !acls.output.is_empty() {
-            self.add(Key::Output(name.clone()), Value::Names(acls.output.clone()));
+            let acls = acls.output.clone();
+            self.add(Item::Output { of: of(), acls });
         }
     }
 
@@ -165,34 +159,38 @@ impl Building<'_> {
                 .map(|(name, tap)| (name, &tap.description)),
         );
         for (name, description) in described {
-            let key = Key::Interface(name.clone());
-            let value = self.kind(name);
-            self.items.entry(key.clone()).or_insert(value);
-            if !self.items.contains_key(&key.clone().of(Field::Description)) {
-                self.description(&key, description.as_deref());
-            }
+            self.missing(name);
+            self.description(Object::interface(name), description.as_deref());
         }
         for name in config.ports.keys() {
-            let key = Key::Interface(name.clone());
-            if !self.items.contains_key(&key) {
-                let value = self.kind(name);
-                self.attribute(&key, Field::State, Some(Value::State(State::Up)));
-                self.add(key, value);
+            if self.missing(name) {
+                let (of, state) = (name.clone(), State::Up);
+                self.add(Item::State { of, state });
             }
         }
+    }
+
+    /// Adds an interface unless it is there. Whether it was missing.
+    fn missing(&mut self, name: &str) -> bool {
+        let missing = !self.items.contains_key(&Key::interface(name));
+        if missing {
+            let (name, kind) = (name.to_owned(), self.kind(name));
+            self.add(Item::Interface { name, kind });
+        }
+        missing
     }
 
     fn bonds(&mut self) {
         let config = self.config;
         for (name, bond) in &config.bondethernets {
-            let key = Key::Interface(name.clone());
-            self.attribute(&key, Field::Mac, bond.mac.map(Value::Mac));
-            if !self.items.contains_key(&key.clone().of(Field::Description)) {
-                self.description(&key, bond.description.as_deref());
+            if let Some(mac) = bond.mac {
+                let of = name.clone();
+                self.add(Item::Mac { of, mac });
             }
+            self.description(Object::interface(name), bond.description.as_deref());
             for member in &bond.interfaces {
-                let member = self.view.canonical(member);
-                self.add(Key::BondMember(member), Value::Name(name.clone()));
+                let (of, bond) = (self.view.canonical(member), name.clone());
+                self.add(Item::BondMember { of, bond });
             }
         }
     }
@@ -200,23 +198,24 @@ impl Building<'_> {
     fn bridges(&mut self) {
         let config = self.config;
         for (name, bridge) in &config.bridgedomains {
-            let key = Key::Bridge(name.clone());
-            self.add(key.clone(), Value::Bridge(bridge.settings));
-            self.description(&key, bridge.description.as_deref());
-            self.attribute(
-                &key,
-                Field::Mtu,
-                Some(Value::Mtu(bridge.mtu.unwrap_or(1500))),
-            );
+            self.add(Item::Bridge {
+                name: name.clone(),
+                settings: bridge.settings,
+            });
+            self.description(Object::bridge(name), bridge.description.as_deref());
+            self.add(Item::Mtu {
+                of: Object::bridge(name),
+                mtu: bridge.mtu.unwrap_or(1500),
+            });
             let bvi = bridge.bvi.iter().map(|bvi| (bvi, true));
             let members = bridge.interfaces.iter().map(|member| (member, false));
             for (member, bvi) in bvi.chain(members) {
-                let value = Value::BridgeMember {
+                self.add(Item::BridgeMember {
+                    of: self.view.canonical(member),
                     bridge: name.clone(),
                     bvi,
                     tags: self.view.get(member).map_or(0, Entry::tags),
-                };
-                self.add(Key::BridgeMember(self.view.canonical(member)), value);
+                });
             }
         }
     }
@@ -224,39 +223,46 @@ impl Building<'_> {
     fn lists(&mut self) {
         let config = self.config;
         for (name, list) in &config.prefixlists {
-            let key = Key::PrefixList(name.clone());
-            self.add(key.clone(), Value::Networks(list.members.clone()));
-            self.description(&key, list.description.as_deref());
+            let object = Object::PrefixList(name.clone());
+            let (name, members) = (name.clone(), list.members.clone());
+            self.add(Item::PrefixList { name, members });
+            self.description(object, list.description.as_deref());
         }
         for (name, acl) in &config.acls {
-            let key = Key::Acl(name.clone());
-            self.add(key.clone(), Value::Terms(acl.terms.clone()));
-            self.description(&key, acl.description.as_deref());
+            let object = Object::Acl(name.clone());
+            let (name, terms) = (name.clone(), acl.terms.clone());
+            self.add(Item::Acl { name, terms });
+            self.description(object, acl.description.as_deref());
         }
         if let Some(sflow) = config.sflow {
-            self.add(Key::Sflow, Value::Sflow(sflow));
+            self.add(Item::Sflow(sflow));
         }
     }
 
     fn routes(&mut self) {
         let config = self.config;
         for (name, vrf) in &config.vrfs {
-            let key = Key::Vrf(name.clone());
-            self.add(key.clone(), Value::Vrf { table: vrf.table });
-            self.description(&key, vrf.description.as_deref());
+            let object = Object::vrf(name);
+            let (name, table) = (name.clone(), vrf.table);
+            self.add(Item::Vrf { name, table });
+            self.description(object, vrf.description.as_deref());
         }
         for route in &config.routes {
             let Some(prefix) = route.prefix else { continue };
-            let key = Key::Route(self.table(route), prefix, route.metric());
+            let (table, metric) = (self.table(route), route.metric());
+            let object = Object::Route(table.clone(), prefix, metric);
             let via = route.via.iter().map(|hop| self.resolved(route, hop));
             let unnamed = route.via.iter().enumerate();
             let unnamed = unnamed.filter(|(_, hop)| hop.interface.is_none());
-            let value = Value::Route {
+            let item = Item::Route {
+                table,
+                prefix,
+                metric,
                 via: via.collect(),
                 found: Found(unnamed.map(|(at, _)| at).collect()),
             };
-            self.add(key.clone(), value);
-            self.description(&key, route.description.as_deref());
+            self.add(item);
+            self.description(object, route.description.as_deref());
         }
     }
 
@@ -269,7 +275,7 @@ impl Building<'_> {
                 let of = vrfs.find(|(_, vrf)| vrf.table == number);
                 of.map_or(Table::Number(number), |(name, _)| Table::Vrf(name.clone()))
             }
-            (None, None) => Table::Number(254),
+            (None, None) => Table::Number(MAIN),
         }
     }
 
@@ -289,25 +295,14 @@ impl Building<'_> {
     fn process(&mut self) {
         let config = self.config;
         if config.workers != Workers::default() {
-            self.add(Key::Workers, Value::Workers(config.workers.clone()));
+            self.add(Item::Workers(config.workers.clone()));
         }
         if config.tables != Tables::default() {
-            self.add(Key::Tables, Value::Tables(config.tables));
+            self.add(Item::Tables(config.tables));
         }
-        if let Some(netns) = &config.netns {
-            self.add(Key::Netns, Value::Name(netns.clone()));
+        if let Some(name) = config.netns.clone() {
+            self.add(Item::Netns { name });
         }
-        self.add(Key::Control, Value::Control(config.control.clone()));
-    }
-}
-
-impl Value {
-    /// How many tags an interface's packets have.
-    pub(super) fn tags(&self) -> u8 {
-        match self {
-            Value::Sub { encapsulation, .. } if encapsulation.inner_dot1q > 0 => 2,
-            Value::Sub { .. } => 1,
-            _ => 0,
-        }
+        self.add(Item::Control(config.control.clone()));
     }
 }

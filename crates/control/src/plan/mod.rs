@@ -1,9 +1,10 @@
 //! From one configuration to another: what changes, and in which steps.
 //!
-//! A configuration is a set of items, each a key with a value ([`items`]). Everything follows from
-//! the two sets: what changes, item by item, and the steps. Nothing is asked and nothing is
-//! changed here, and the steps are plain data, so that whoever executes one knows how to take it
-//! back ([`Action::reverse`]).
+//! A configuration is a set of items, each under its key ([`items`]). Everything follows from the
+//! two sets and a row for each kind of item (`rules.rs`): what changes, item by item, and the steps.
+//! Nothing is asked and nothing is changed here, and the steps are plain data, so that whoever
+//! executes one knows how to take it back ([`Action::reverse`]). `docs/add-a-plan-item.md` adds a
+//! kind.
 //!
 //! The steps come in three phases. *Prune* removes what is not wanted or cannot become what is
 //! wanted, users before what they use, inner before outer. *Create* makes new objects, in the
@@ -11,10 +12,12 @@
 
 mod item;
 mod items;
+mod rule;
+mod rules;
 mod show;
 mod steps;
 
-pub use item::{Field, Item, Items, Key, Table, Value};
+pub use item::{Item, Items, Key, Kind, Object, Table};
 pub use items::items;
 pub use show::{Change, Fate, FieldChange};
 pub use steps::{Action, Phase, Step};

@@ -7,7 +7,9 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::Plan;
-use super::item::{Field, Items, Key, Table, Value};
+use super::item::{Item, Items};
+use super::rule::Shown;
+use super::rules::rule;
 use super::steps::{Action, Phase, Step};
 
 /// What changes in an object.
@@ -58,10 +60,10 @@ pub struct FieldChange {
 const SECRET: &str = "port memif secret";
 
 /// Values by field; that of [`SECRET`] as it is.
-type Fields = BTreeMap<String, Shown>;
+type Fields = BTreeMap<String, Value>;
 
 /// A value of a field.
-struct Shown {
+struct Value {
     text: String,
     /// Nobody has written it: it matters only beside another.
     found: bool,
@@ -73,9 +75,9 @@ pub(super) fn changes(from: &Items, to: &Items) -> Vec<Change> {
     for (side, items, others) in [(0, from, to), (1, to, from)] {
         let changed = items
             .iter()
-            .filter(|(key, value)| others.get(key) != Some(value));
-        for (key, value) in changed {
-            let (object, fields) = described(key, value);
+            .filter(|(key, item)| others.get(key) != Some(item));
+        for (_, item) in changed {
+            let (object, fields) = described(item);
             objects.entry(object).or_default()[side].extend(fields);
         }
     }
@@ -94,8 +96,8 @@ pub(super) fn changes(from: &Items, to: &Items) -> Vec<Change> {
 
 /// Those of the objects that are there.
 fn names(items: &Items, objects: &BTreeMap<String, [Fields; 2]>) -> BTreeSet<String> {
-    let own = items.keys().filter(|key| !matches!(key, Key::Of(..)));
-    let names = own.map(object);
+    let own = items.values().map(rule).filter(|rule| !rule.is_attribute);
+    let names = own.map(|rule| rule.label());
     names.filter(|name| objects.contains_key(name)).collect()
 }
 
@@ -103,7 +105,7 @@ fn fields(old: &Fields, new: &Fields) -> Vec<FieldChange> {
     let mut names: Vec<&String> = old.keys().chain(new.keys()).collect();
     names.sort_unstable();
     names.dedup();
-    let shown = |field: &str, value: &Shown| match field {
+    let shown = |field: &str, value: &Value| match field {
         SECRET => "(hidden)".to_owned(),
         _ => value.text.clone(),
     };
@@ -122,133 +124,32 @@ fn fields(old: &Fields, new: &Fields) -> Vec<FieldChange> {
     names.into_iter().filter_map(change).collect()
 }
 
-/// The secret of a port.
-fn secret(value: &Value) -> Option<&str> {
-    match value {
-        Value::Port { port: Some(port) } => Some(port.memif.as_ref()?.secret.as_ref()?.reveal()),
-        _ => None,
-    }
-}
-
-/// The object that an item belongs to, and the fields that it is there.
-fn described(key: &Key, value: &Value) -> (String, Fields) {
-    let (object, fields) = texts(key, value);
-    let found: Vec<String> = match value {
-        Value::Route { found, .. } => {
-            let hops = found.0.iter();
-            hops.map(|at| format!("via {} interface", at + 1)).collect()
+/// The object that an item is shown with, and the fields that it is there.
+fn described(item: &Item) -> (String, Fields) {
+    let rule = rule(item);
+    let object = rule.label();
+    let fields = match rule.shown {
+        Shown::Field(name, text) => {
+            let (text, found) = (text.into_owned(), false);
+            Fields::from([(name.into_owned(), Value { text, found })])
         }
-        _ => Vec::new(),
-    };
-    let shown = |(field, text)| {
-        let found = found.contains(&field);
-        (field, Shown { text, found })
-    };
-    (object, fields.into_iter().map(shown).collect())
-}
-
-/// The same, all as if it was written.
-fn texts(key: &Key, value: &Value) -> (String, Vec<(String, String)>) {
-    let one = |object: String, field: &str| {
-        let mut fields = Vec::new();
-        flatten(&json(value), String::new(), &mut fields);
-        let text: Vec<String> = fields
-            .into_iter()
-            .map(|(name, text)| match name.as_str() {
-                "" => text,
-                name => format!("{name} {text}"),
-            })
-            .collect();
-        (object, vec![(field.to_owned(), text.join(", "))])
-    };
-    match (key, value) {
-        (Key::BridgeMember(name), Value::BridgeMember { bridge, bvi, tags }) => {
-            let role = if *bvi { "bvi" } else { "interfaces" };
-            let tags = match tags {
-                0 => "member".to_owned(),
-                tags => format!("member, {tags} tags taken off"),
+        Shown::Leaves {
+            name,
+            value,
+            found,
+            secret,
+        } => {
+            let mut leaves = Vec::new();
+            flatten(&value.json(), name.to_owned(), &mut leaves);
+            leaves.extend(secret.map(|secret| (SECRET.to_owned(), secret.to_owned())));
+            let shown = |(field, text)| {
+                let found = found.contains(&field);
+                (field, Value { text, found })
             };
-            (
-                format!("bridgedomain {bridge}"),
-                vec![(format!("{role} {name}"), tags)],
-            )
+            leaves.into_iter().map(shown).collect()
         }
-        (Key::BondMember(name), Value::Name(bond)) => {
-            let field = format!("interfaces {name}");
-            (
-                format!("interface {bond}"),
-                vec![(field, "member".to_owned())],
-            )
-        }
-        (Key::Address(_, address), Value::Address { vrf }) => {
-            let vrf = vrf.as_ref().map(|vrf| format!("vrf {vrf}"));
-            let field = format!("address {address}");
-            (object(key), vec![(field, vrf.unwrap_or_default())])
-        }
-        (Key::Route(..), Value::Route { via, .. }) if via.is_empty() => {
-            let drops = ("blackhole".to_owned(), true.to_string());
-            (object(key), vec![drops])
-        }
-        (Key::Lcp(_), _) => one(object(key), "lcp"),
-        (Key::VrfMember(_), _) => one(object(key), "vrf"),
-        (Key::CrossConnect(_), Value::CrossConnect { target, .. }) => {
-            (object(key), vec![("l2xc".to_owned(), target.clone())])
-        }
-        (Key::Unnumbered(_), _) => one(object(key), "unnumbered"),
-        (Key::Input(_), _) => one(object(key), "acls input"),
-        (Key::Output(_), _) => one(object(key), "acls output"),
-        (Key::Of(_, field), _) => one(object(key), name(*field)),
-        (Key::Netns, _) => one(object(key), "name"),
-        _ => {
-            let mut fields = Vec::new();
-            flatten(&json(value), String::new(), &mut fields);
-            fields.retain(|(name, _)| name != SECRET);
-            fields.extend(secret(value).map(|secret| (SECRET.to_owned(), secret.to_owned())));
-            (object(key), fields)
-        }
-    }
-}
-
-fn name(field: Field) -> &'static str {
-    match field {
-        Field::Description => "description",
-        Field::Mac => "mac",
-        Field::Mtu => "mtu",
-        Field::Mpls => "mpls",
-        Field::Sflow => "sflow",
-        Field::State => "state",
-    }
-}
-
-/// What people call the object that an item belongs to.
-fn object(key: &Key) -> String {
-    match key {
-        Key::Vrf(name) => format!("vrf {name}"),
-        Key::Bridge(name) => format!("bridgedomain {name}"),
-        Key::PrefixList(name) => format!("prefixlist {name}"),
-        Key::Acl(name) => format!("acl {name}"),
-        Key::Route(table, prefix, metric) => {
-            let metric = metric
-                .map(|metric| format!(" metric {metric}"))
-                .unwrap_or_default();
-            match table {
-                Table::Number(254) => format!("route {prefix}{metric}"),
-                Table::Number(number) => format!("route {prefix}{metric} in table {number}"),
-                Table::Vrf(vrf) => format!("route {prefix}{metric} in vrf {vrf}"),
-            }
-        }
-        Key::Sflow => "sflow".to_owned(),
-        Key::Workers => "workers (when the router starts again)".to_owned(),
-        Key::Tables => "tables (when the router starts again)".to_owned(),
-        Key::Netns => "netns (when the router starts again)".to_owned(),
-        Key::Control => "control (when the router starts again)".to_owned(),
-        Key::Of(of, _) => object(of),
-        key => format!("interface {}", key.interface().unwrap_or_default()),
-    }
-}
-
-fn json(value: &Value) -> Json {
-    serde_json::to_value(value).unwrap_or_default()
+    };
+    (object, fields)
 }
 
 /// The leaves of a value, with the way to each.
@@ -326,16 +227,16 @@ impl Step {
     fn row(&self) -> Row<'_> {
         let none = Fields::new();
         let (action, object, fields) = match &self.action {
-            Action::Remove(item) => {
-                let (object, old) = described(&item.key, &item.value);
+            Action::Remove { item, .. } => {
+                let (object, old) = described(item);
                 (Fate::Remove, object, fields(&old, &none))
             }
-            Action::Create(item) => {
-                let (object, new) = described(&item.key, &item.value);
+            Action::Create { item, .. } => {
+                let (object, new) = described(item);
                 (Fate::Create, object, fields(&none, &new))
             }
-            Action::Change { key, from, to } => {
-                let ((object, old), (_, new)) = (described(key, from), described(key, to));
+            Action::Change { from, to } => {
+                let ((object, old), (_, new)) = (described(from), described(to));
                 (Fate::Change, object, fields(&old, &new))
             }
         };
@@ -353,11 +254,11 @@ impl Step {
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let row = self.row();
-        let verb = match (row.action, self.action.key()) {
-            (Fate::Create, Key::Of(..)) => "set",
-            (Fate::Create, _) => "create",
-            (Fate::Change, _) => "change",
-            (Fate::Remove, _) => "remove",
+        let verb = match row.action {
+            Fate::Create if rule(self.action.item()).is_attribute => "set",
+            Fate::Create => "create",
+            Fate::Change => "change",
+            Fate::Remove => "remove",
         };
         write!(f, "{verb} {}", row.object)?;
         for (index, change) in row.fields.iter().enumerate() {

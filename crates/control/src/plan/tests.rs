@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::item::{Items, claims, needs};
+use super::rules::rule;
 use super::*;
 use crate::config::State;
 
@@ -53,39 +53,33 @@ pub(crate) fn configs() -> Vec<Config> {
 pub(crate) struct Machine(pub Items);
 
 impl Machine {
-    fn create(&mut self, key: &Key, value: &Value) {
-        assert!(!self.0.contains_key(key), "{key:?} is there already");
-        self.put(key, value);
+    fn create(&mut self, item: &Item) {
+        let key = item.key();
+        assert!(!self.0.contains_key(&key), "{key:?} is there already");
+        self.put(item);
     }
 
-    fn put(&mut self, key: &Key, value: &Value) {
-        for need in needs(key, value) {
+    fn put(&mut self, item: &Item) {
+        let (key, rule) = (item.key(), rule(item));
+        for need in rule.needs {
             assert!(self.0.contains_key(&need), "{key:?} needs {need:?}");
         }
-        for claim in claims(key, value) {
-            for (other, has) in self.0.iter().filter(|(other, _)| *other != key) {
-                assert!(
-                    !claims(other, has).contains(&claim),
-                    "{key:?} takes {claim} from {other:?}"
-                );
+        for claim in rule.claims {
+            for other in claimants(&self.0, &claim) {
+                assert!(*other == key, "{key:?} takes {claim} from {other:?}");
             }
         }
-        self.0.insert(key.clone(), value.clone());
+        self.0.insert(key, item.clone());
     }
 
-    fn remove(&mut self, item: &Item) {
-        let found = self.0.remove(&item.key);
-        assert_eq!(found.as_ref(), Some(&item.value), "{:?}", item.key);
-        for (field, value) in &item.attributes {
-            let found = self.0.remove(&item.key.clone().of(*field));
-            assert_eq!(found.as_ref(), Some(value), "{:?} of {:?}", field, item.key);
+    fn remove(&mut self, item: &Item, attributes: &[Item]) {
+        for item in [item].into_iter().chain(attributes) {
+            let found = self.0.remove(&item.key());
+            assert_eq!(found.as_ref(), Some(item));
         }
-        for (other, has) in &self.0 {
-            assert!(
-                !needs(other, has).contains(&item.key),
-                "{other:?} needs {:?}",
-                item.key
-            );
+        let key = item.key();
+        for (other, item) in &self.0 {
+            assert!(!rule(item).needs.contains(&key), "{other:?} needs {key:?}");
         }
     }
 
@@ -95,16 +89,17 @@ impl Machine {
     /// No router could.
     pub fn take(&mut self, action: &Action) {
         match action {
-            Action::Remove(item) => self.remove(item),
-            Action::Create(item) => {
-                self.create(&item.key, &item.value);
-                for (field, value) in &item.attributes {
-                    self.create(&item.key.clone().of(*field), value);
+            Action::Remove { item, attributes } => self.remove(item, attributes),
+            Action::Create { item, attributes } => {
+                self.create(item);
+                for attribute in attributes {
+                    self.create(attribute);
                 }
             }
-            Action::Change { key, from, to } => {
-                assert_eq!(self.0.get(key), Some(from), "{key:?}");
-                self.put(key, to);
+            Action::Change { from, to } => {
+                assert_eq!(self.0.get(&from.key()), Some(from));
+                assert_eq!(from.key(), to.key());
+                self.put(to);
             }
         }
         self.is_possible();
@@ -112,34 +107,39 @@ impl Machine {
 
     /// What must hold at any time.
     fn is_possible(&self) {
-        for (key, value) in &self.0 {
+        for (key, item) in &self.0 {
             if let Key::Address(name, _) = key {
                 let connected = self.0.contains_key(&Key::CrossConnect(name.clone()));
                 let member = self.0.get(&Key::BridgeMember(name.clone()));
-                let bridged = matches!(member, Some(Value::BridgeMember { bvi: false, .. }));
+                let bridged = matches!(member, Some(Item::BridgeMember { bvi: false, .. }));
                 assert!(!connected && !bridged, "{name} has an address in layer 2");
             }
             self.has_one_length(key);
-            let Value::Sub { parent, .. } = value else {
-                continue;
-            };
-            let of = |field| {
-                let below = Key::Interface(parent.clone());
-                (
-                    self.0.get(&key.clone().of(field)),
-                    self.0.get(&below.of(field)),
-                )
-            };
-            if let (Some(Value::Mtu(mtu)), Some(Value::Mtu(most))) = of(Field::Mtu) {
-                assert!(mtu <= most, "{key:?} has a larger MTU than {parent}");
+            if let Item::Interface {
+                name,
+                kind: Kind::Sub { parent, .. },
+            } = item
+            {
+                self.fits_into(name, parent);
             }
-            let (own, below) = of(Field::State);
-            let up = own == Some(&Value::State(State::Up));
-            assert!(
-                !up || below != Some(&Value::State(State::Down)),
-                "{key:?} is up, {parent} not"
-            );
         }
+    }
+
+    /// What a sub-interface has is within what its parent has.
+    fn fits_into(&self, name: &str, parent: &str) {
+        let mtu = |of: &str| match self.0.get(&Key::Mtu(Object::interface(of))) {
+            Some(Item::Mtu { mtu, .. }) => Some(*mtu),
+            _ => None,
+        };
+        if let (Some(mtu), Some(most)) = (mtu(name), mtu(parent)) {
+            assert!(mtu <= most, "{name} has a larger MTU than {parent}");
+        }
+        let state = |of: &str| match self.0.get(&Key::State(of.to_owned())) {
+            Some(Item::State { state, .. }) => Some(*state),
+            _ => None,
+        };
+        let is_above = state(name) == Some(State::Up) && state(parent) == Some(State::Down);
+        assert!(!is_above, "{name} is up, {parent} not");
     }
 
     /// A device has an IPv6 address once, whatever its prefix length.
@@ -157,6 +157,14 @@ impl Machine {
             "{name} has {address} with {lengths} lengths"
         );
     }
+}
+
+/// The items that claim something.
+fn claimants<'i>(items: &'i Items, claim: &'i String) -> impl Iterator<Item = &'i Key> {
+    let claiming = items
+        .iter()
+        .filter(|(_, item)| rule(item).claims.contains(claim));
+    claiming.map(|(key, _)| key)
 }
 
 /// There, step by step, and back again.
@@ -275,22 +283,18 @@ fn what_is_equal_is_untouched() {
             let removed = |key: &Key| {
                 plan.steps
                     .iter()
-                    .any(|s| matches!(&s.action, Action::Remove(item) if item.key == *key))
+                    .any(|s| matches!(&s.action, Action::Remove { item, .. } if item.key() == *key))
             };
             for step in &plan.steps {
-                let key = step.action.key();
-                if before.get(key) != after.get(key) {
+                let key = step.action.item().key();
+                if before.get(&key) != after.get(&key) {
                     continue;
                 }
-                let value = &before[key];
-                let mut below = needs(key, value).into_iter();
-                let given_up = claims(key, value).iter().any(|claim| {
-                    after
-                        .iter()
-                        .any(|(other, value)| other != key && claims(other, value).contains(claim))
-                });
+                let rule = rule(&before[&key]);
+                let mut below = rule.needs.iter();
+                let is_taken = |claim| claimants(&after, claim).any(|other| *other != key);
                 assert!(
-                    below.any(|need| removed(&need)) || given_up,
+                    below.any(removed) || rule.claims.iter().any(is_taken),
                     "{step} in\n{}",
                     plan.text(true)
                 );
