@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use router::change::Mac;
 
-use super::rules::rule;
 use crate::config::wanted::MAIN;
 use crate::config::{
     Address, Balance, BondMode, BridgeSettings, Control, Encapsulation, Hop, Port, Sflow, State,
@@ -360,21 +359,6 @@ impl Item {
             Item::Netns { .. } => Key::Object(Object::Netns),
             Item::Control(_) => Key::Object(Object::Control),
         }
-    }
-
-    /// The interface that it is, or is a part of.
-    pub fn interface(&self) -> Option<&str> {
-        rule(self).interface
-    }
-
-    /// The object that it is, or is shown with.
-    pub fn object(&self) -> Object {
-        rule(self).object
-    }
-
-    /// Only a new start can change it.
-    pub fn is_for_start(&self) -> bool {
-        rule(self).is_for_start
     }
 }
 

@@ -19,8 +19,9 @@ mod steps;
 
 pub use item::{Item, Items, Key, Kind, Object, Table};
 pub use items::items;
+pub use rule::Phase;
 pub use show::{Change, Fate, FieldChange};
-pub use steps::{Action, Phase, Step};
+pub use steps::{Action, Step};
 
 use crate::config::Config;
 

@@ -7,7 +7,6 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::item::{Key, Object};
-use super::steps::Phase;
 
 /// What follows from an item.
 pub(super) struct Rule<'i> {
@@ -41,6 +40,29 @@ pub(super) struct Rule<'i> {
     pub claims: Vec<String>,
     /// What people are shown of it.
     pub shown: Shown<'i>,
+}
+
+/// When a step is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// What must go goes.
+    Prune,
+    /// What is new comes.
+    Create,
+    /// What stays becomes what it should be.
+    Sync,
+}
+
+impl Phase {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Prune => "prune",
+            Phase::Create => "create",
+            Phase::Sync => "sync",
+        }
+    }
 }
 
 /// When what is not wanted any more is removed.

@@ -1,9 +1,25 @@
 //! The kinds of items: a row for each.
 
 use super::item::{Found, Item, Key, Kind, Object, Table};
-use super::rule::{Interrupts, Leaves, Rule, Shown, Variants};
-use super::steps::Phase;
+use super::rule::{Interrupts, Leaves, Phase, Rule, Shown, Variants};
 use crate::config::{Address, Encapsulation, Hop, State, Term};
+
+impl Item {
+    /// The interface that it is, or is a part of.
+    pub fn interface(&self) -> Option<&str> {
+        rule(self).interface
+    }
+
+    /// The object that it is, or is shown with.
+    pub fn object(&self) -> Object {
+        rule(self).object
+    }
+
+    /// Only a new start can change it.
+    pub fn is_for_start(&self) -> bool {
+        rule(self).is_for_start
+    }
+}
 
 /// The row of an item.
 pub(super) fn rule(item: &Item) -> Rule<'_> {

@@ -8,9 +8,9 @@ use serde_json::Value as Json;
 
 use super::Plan;
 use super::item::{Item, Items};
-use super::rule::Shown;
+use super::rule::{Phase, Shown};
 use super::rules::rule;
-use super::steps::{Action, Phase, Step};
+use super::steps::{Action, Step};
 
 /// What changes in an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

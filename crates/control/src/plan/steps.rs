@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
 use super::item::{Item, Items, Key, Kind};
-use super::rule::{Interrupts, Leaves, Rule};
+use super::rule::{Interrupts, Leaves, Phase, Rule};
 use super::rules::rule;
 
 /// One step of a plan.
@@ -18,29 +16,6 @@ pub struct Step {
     /// The interface whose packets are interrupted by it, even those that both configurations
     /// carry.
     pub interrupts: Option<String>,
-}
-
-/// When a step is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// What must go goes.
-    Prune,
-    /// What is new comes.
-    Create,
-    /// What stays becomes what it should be.
-    Sync,
-}
-
-impl Phase {
-    /// As it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Prune => "prune",
-            Phase::Create => "create",
-            Phase::Sync => "sync",
-        }
-    }
 }
 
 /// What a step does.
@@ -127,9 +102,12 @@ fn removals_and_changes(from: &Items, to: &Items, gone: &BTreeSet<Key>) -> Vec<(
         if owner(&rule(item)).is_some_and(goes_along) {
             continue;
         }
-        let mut remove = || Action::Remove {
-            item: item.clone(),
-            attributes: attributes.remove(key).unwrap_or_default(),
+        let mut remove = || {
+            let attributes = attributes.remove(key).unwrap_or_default();
+            Action::Remove {
+                item: item.clone(),
+                attributes: attributes.into_iter().cloned().collect(),
+            }
         };
         match to.get(key) {
             _ if gone.contains(key) => steps.push((Phase::Prune, remove())),
@@ -150,11 +128,11 @@ fn owner(rule: &Rule<'_>) -> Option<Key> {
 }
 
 /// The attributes of each item.
-fn attributes(items: &Items) -> BTreeMap<Key, Vec<Item>> {
-    let mut attributes: BTreeMap<Key, Vec<Item>> = BTreeMap::new();
+fn attributes(items: &Items) -> BTreeMap<Key, Vec<&Item>> {
+    let mut attributes: BTreeMap<Key, Vec<&Item>> = BTreeMap::new();
     for item in items.values() {
         if let Some(owner) = owner(&rule(item)) {
-            attributes.entry(owner).or_default().push(item.clone());
+            attributes.entry(owner).or_default().push(item);
         }
     }
     attributes
