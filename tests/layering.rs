@@ -297,6 +297,7 @@ fn the_docs_name_files_that_are_there() {
         "README.md",
         "docs/architecture.md",
         "docs/add-a-node.md",
+        "docs/add-a-plan-item.md",
         "docs/testing.md",
         "docs/lab.md",
         "docs/json.md",
@@ -308,4 +309,27 @@ fn the_docs_name_files_that_are_there() {
         }
     }
     assert!(count > 40, "{count} paths only");
+}
+
+#[test]
+fn the_page_on_plan_items_shows_the_code_as_it_is() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect(path);
+    let page = read("docs/add-a-plan-item.md");
+    let files = [
+        "crates/control/src/plan/item.rs",
+        "crates/control/src/plan/items.rs",
+        "crates/control/src/plan/rules.rs",
+        "crates/app/src/run/target.rs",
+    ];
+    let code = files.map(read);
+    let blocks = page.split("```rust\n").skip(1);
+    let blocks: Vec<&str> = blocks.filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() >= 5, "{} pieces of code only", blocks.len());
+    for block in blocks {
+        let is_there = code.iter().any(|file| file.contains(block));
+        assert!(
+            is_there,
+            "docs/add-a-plan-item.md is not the code:\n{block}"
+        );
+    }
 }

@@ -196,6 +196,53 @@ fn every_plan_leads_where_it_should_and_back() {
     }
 }
 
+/// Every kind of item is among the configurations, so that the tests here are about it, too.
+#[test]
+fn every_kind_of_item_is_planned() {
+    let items: Vec<Item> = configs()
+        .iter()
+        .flat_map(|c| items(c).into_values())
+        .collect();
+    let debug: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
+    let (_, source) = include_str!("item.rs")
+        .split_once("pub enum Item {\n")
+        .expect("the enum");
+    let (variants, _) = source.split_once("\n}\n").expect("its end");
+    let lines = variants
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "));
+    let kinds = lines.filter(|line| line.starts_with(char::is_uppercase));
+    let kinds: Vec<&str> = kinds
+        .filter_map(|line| line.split([' ', '(']).next())
+        .collect();
+    assert!(kinds.len() >= 26, "{kinds:?}");
+    for kind in kinds {
+        let is_it = |text: &String| text.split([' ', '(']).next() == Some(kind);
+        assert!(
+            debug.iter().any(is_it),
+            "no configuration of these tests has a {kind}"
+        );
+    }
+}
+
+/// Creation goes by rank, so what an item needs has a lower one.
+#[test]
+fn what_an_item_needs_is_of_a_lower_rank() {
+    for items in configs().iter().map(items) {
+        for (key, item) in &items {
+            let rule = rule(item);
+            for need in &rule.needs {
+                let below = self::rule(&items[need]).rank;
+                assert!(
+                    below < rule.rank,
+                    "{key:?} {} needs {need:?} {below}",
+                    rule.rank
+                );
+            }
+        }
+    }
+}
+
 /// What the kernel cannot tell apart is one route, however the file has its metric.
 #[test]
 fn a_metric_that_the_kernel_chooses_is_none() {
