@@ -1,0 +1,204 @@
+//! Which steps are taken, in which order, and whom they interrupt.
+
+use super::{plan, steps};
+
+/// The moves that the original planner gets wrong.
+#[test]
+fn nothing_is_forgotten() {
+    let bridge = |members: &str| {
+        format!(
+            "interfaces: {{ e0: {{}}, e1: {{}} }}\nbridgedomains: {{ bd1: {{ {members} }} }}\nloopbacks: {{ loop0: {{}} }}"
+        )
+    };
+    assert_eq!(
+        steps(
+            &bridge("bvi: loop0, interfaces: [ e0, e1 ]"),
+            &bridge("interfaces: [ e0 ]")
+        ),
+        [
+            "remove bridgedomain bd1 interfaces e1: member  (interrupts e1)",
+            "remove bridgedomain bd1 bvi loop0: member  (interrupts loop0)"
+        ]
+    );
+    assert_eq!(
+        steps(
+            "interfaces: { e0: { lcp: a }, e1: {} }",
+            "interfaces: { e0: {}, e1: { lcp: a } }"
+        ),
+        [
+            "remove interface e0 lcp: a  (interrupts e0)",
+            "create interface e1 lcp: a  (interrupts e1)"
+        ]
+    );
+    assert_eq!(
+        steps(
+            "interfaces: { BondEthernet0: {} }\nbondethernets: { BondEthernet0: { mac: 02:00:00:00:00:01 } }",
+            "interfaces: { BondEthernet0: {} }\nbondethernets: { BondEthernet0: { mac: 02:00:00:00:00:02 } }"
+        ),
+        [
+            "change interface BondEthernet0 mac: 02:00:00:00:00:01 -> 02:00:00:00:00:02  (interrupts BondEthernet0)"
+        ]
+    );
+    assert_eq!(
+        steps(
+            "taps: { tap1: { host: { name: t, namespace: ns } } }",
+            "taps: { tap1: { host: { name: t }, rx-ring-size: 512 } }"
+        ),
+        [
+            "change interface tap1 host namespace: ns -> none, rx-ring-size: 256 -> 512  (interrupts tap1)"
+        ]
+    );
+    assert_eq!(
+        steps(
+            "interfaces: { e0: { mac: 02:00:00:00:00:01 } }\nsflow: {}",
+            "interfaces: { e0: {} }"
+        ),
+        [
+            "remove sflow",
+            "remove interface e0 mac: 02:00:00:00:00:01  (interrupts e0)"
+        ]
+    );
+    // Another spelling of an address is the same address.
+    assert!(
+        plan(
+            "interfaces: { e0: { addresses: [ 2001:DB8::1/64 ] } }",
+            "interfaces: { e0: { addresses: [ 2001:db8:0::1/64 ] } }"
+        )
+        .is_empty()
+    );
+    assert!(
+        plan(
+            "interfaces: { e0: {} }",
+            "interfaces: { e0: { state: up, mpls: no } }"
+        )
+        .is_empty()
+    );
+    // So is another spelling of a port.
+    assert!(
+        plan(
+            "interfaces: { e0: {} }",
+            "interfaces: { e0: {} }\nports: { e0: { netdev: e0 } }"
+        )
+        .is_empty()
+    );
+    let acls = |network: &str| {
+        format!("acls: {{ ab: {{ terms: [ {{ action: deny, source: {network} }} ] }} }}")
+    };
+    assert_eq!(
+        steps(&acls("10.0.0.0/8"), &acls("10.1.0.0/16")),
+        ["change acl ab 1 source: 10.0.0.0/8 -> 10.1.0.0/16"]
+    );
+}
+
+/// Without `mtu` an interface has that of its device, which need not be 1500.
+#[test]
+fn an_mtu_that_is_named_and_none_are_two_things() {
+    let of = |fields: &str| format!("interfaces: {{ e0: {{ {fields} }} }}");
+    let set = "set interface e0 mtu: 1500  (interrupts e0)";
+    assert_eq!(steps(&of(""), &of("mtu: 1500")), [set]);
+    let remove = "remove interface e0 mtu: 1500  (interrupts e0)";
+    assert_eq!(steps(&of("mtu: 1500"), &of("")), [remove]);
+    let loopback = |fields: &str| format!("loopbacks: {{ loop0: {{ {fields} }} }}");
+    let set = "set interface loop0 mtu: 1500";
+    assert_eq!(steps(&loopback(""), &loopback("mtu: 1500")), [set]);
+}
+
+/// What an interface is given anew interrupts it if it is there already.
+#[test]
+fn what_closes_or_restarts_a_live_interface_interrupts_it() {
+    let of = |fields: &str| format!("interfaces: {{ e0: {{ {fields} }} }}");
+    let marked = |from: &str, to: &str| {
+        let plan = plan(from, to);
+        let interrupting = plan.steps.iter().filter(|step| step.interrupts.is_some());
+        (interrupting.count(), plan.steps.len())
+    };
+    let named = "lcp: lan0, mac: '02:00:00:00:00:07'";
+    assert_eq!(marked(&of(""), &of(named)), (2, 2));
+    assert_eq!(marked(&of(named), &of("")), (2, 2));
+    let quiet = "addresses: [ 10.0.0.1/24 ], description: words";
+    assert_eq!(marked(&of(""), &of(quiet)), (0, 2));
+    // One that comes has nothing to lose.
+    let all = format!("{named}, {quiet}, mtu: 1400");
+    let (interrupting, steps) = marked("{}", &of(&all));
+    assert!(interrupting == 0 && steps > 5, "{interrupting} of {steps}");
+}
+
+/// A device has an IPv6 address with one length at a time.
+#[test]
+fn an_ipv6_address_that_changes_its_length_is_back_at_once() {
+    let text = |length: u8| {
+        format!(
+            "interfaces: {{ e0: {{ addresses: [ 2001:db8::1/{length}, 2001:db8:1::1/{length}, 10.0.0.1/24 ] }} }}\n\
+             routes: [ {{ prefix: '::/0', via: 2001:db8::2 }} ]"
+        )
+    };
+    let steps = steps(&text(64), &text(48));
+    assert_eq!(
+        steps,
+        [
+            "remove interface e0 address 2001:db8::1/64  (interrupts e0)",
+            "create interface e0 address 2001:db8::1/48",
+            "remove interface e0 address 2001:db8:1::1/64  (interrupts e0)",
+            "create interface e0 address 2001:db8:1::1/48"
+        ]
+    );
+}
+
+#[test]
+fn an_address_that_changes_its_length_is_never_missing() {
+    let e0 = |address: &str| format!("interfaces: {{ e0: {{ addresses: [ {address} ] }} }}");
+    assert_eq!(
+        steps(&e0("10.0.0.1/24"), &e0("10.0.0.1/25")),
+        [
+            "create interface e0 address 10.0.0.1/25",
+            "remove interface e0 address 10.0.0.1/24"
+        ]
+    );
+    assert_eq!(
+        steps(&e0("10.0.0.1/24"), &e0("10.0.0.2/24")),
+        [
+            "remove interface e0 address 10.0.0.1/24  (interrupts e0)",
+            "create interface e0 address 10.0.0.2/24"
+        ]
+    );
+}
+
+#[test]
+fn an_interface_that_changes_its_acls_is_never_without() {
+    let text = |acl: &str| {
+        format!(
+            "acls: {{ {acl}: {{ terms: [ {{ action: deny }} ] }} }}\ninterfaces: {{ e0: {{ acls: {{ input: {acl} }} }} }}"
+        )
+    };
+    assert_eq!(
+        steps(&text("one"), &text("two")),
+        [
+            "create acl two 1 action: deny",
+            "change interface e0 acls input: one -> two",
+            "remove acl one 1 action: deny"
+        ]
+    );
+}
+
+#[test]
+fn mtus_shrink_from_inside_and_grow_from_outside() {
+    let of = |outer: u16, inner: u16| {
+        format!(
+            "interfaces: {{ e0: {{ mtu: {outer}, sub-interfaces: {{ 5: {{ mtu: {inner} }} }} }} }}"
+        )
+    };
+    assert_eq!(
+        steps(&of(9000, 9000), &of(1500, 1400)),
+        [
+            "change interface e0.5 mtu: 9000 -> 1400",
+            "change interface e0 mtu: 9000 -> 1500  (interrupts e0)"
+        ]
+    );
+    assert_eq!(
+        steps(&of(1500, 1400), &of(9000, 9000)),
+        [
+            "change interface e0 mtu: 1500 -> 9000  (interrupts e0)",
+            "change interface e0.5 mtu: 1400 -> 9000"
+        ]
+    );
+}
