@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use super::Plan;
-use super::item::{Item, Items};
+use super::item::{Item, Items, Key};
 use super::rule::{Phase, Shown};
 use super::rules::rule;
 use super::steps::{Action, Step};
@@ -96,8 +96,10 @@ pub(super) fn changes(from: &Items, to: &Items) -> Vec<Change> {
 
 /// Those of the objects that are there.
 fn names(items: &Items, objects: &BTreeMap<String, [Fields; 2]>) -> BTreeSet<String> {
-    let own = items.values().map(rule).filter(|rule| !rule.is_attribute);
-    let names = own.map(|rule| rule.label());
+    let own = items
+        .iter()
+        .filter(|(key, _)| matches!(key, Key::Object(_)));
+    let names = own.map(|(_, item)| rule(item).label());
     names.filter(|name| objects.contains_key(name)).collect()
 }
 
