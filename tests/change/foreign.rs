@@ -1,6 +1,8 @@
 //! What others set: routes, addresses, MTUs.
 
-use super::{Router, alone_with_spare_links, change, has, patience, skipped, state, until};
+use super::{
+    Router, alone_with_spare_links, becomes, change, has, patience, skipped, state, until,
+};
 
 /// Routes of one maker that are counted, and listed.
 const MANY: u32 = 300;
@@ -54,6 +56,65 @@ fn routes_of_others_are_listed_or_counted() {
         listed == FEW as usize
     };
     assert!(until(patience(), few), "{}", plan());
+    drop((router, netns, alone));
+}
+
+/// Another name or port of an interface, and one that it cannot have: whoever set something on its
+/// device does not notice, also where the router found the device down.
+#[test]
+fn what_others_set_outlasts_names_and_ports() {
+    if skipped("what_others_set_outlasts_names_and_ports", &["ip"]) {
+        return;
+    }
+    let (alone, netns) = alone_with_spare_links();
+    let with = |x0: &str, ports: &str| {
+        format!(
+            "interfaces:\n  x0: {{ {x0}addresses: [ 10.9.0.1/24, '2001:db8:9::1/64' ] }}\n  x1: {{}}\n{ports}"
+        )
+    };
+    let router = Router::start(&netns, &with("", ""));
+    netns
+        .ip_batch(
+            "route add 17.1.0.0/16 via 10.9.0.9 proto bird\n\
+             route add 3fff:1::/32 via 2001:db8:9::9 proto bgp\n\
+             address add 2001:db8:aa::9/64 dev x0 nodad\n\
+             neighbor add 10.9.0.77 lladdr 02:00:00:00:00:77 dev x0\n",
+        )
+        .expect("what others set");
+    let untouched = |device: &str| {
+        let address = format!("address show dev {device}");
+        has(&netns, "route show", &["17.1.0.0/16 via 10.9.0.9"])
+            && has(&netns, "-6 route show", &["3fff:1::/32 via 2001:db8:9::9"])
+            && has(
+                &netns,
+                &address,
+                &["2001:db8:aa::9/64", "10.9.0.1/24", ",UP"],
+            )
+            && has(&netns, "neighbor show nud permanent", &["10.9.0.77"])
+    };
+    let port = |settings: &str| format!("ports: {{ x0: {{ netdev: x0, {settings} }} }}\n");
+    for (x0, ports, device) in [
+        ("lcp: y0, ", String::new(), "y0"),
+        ("lcp: z0, ", String::new(), "z0"),
+        ("lcp: z0, ", port("mode: copy"), "z0"),
+        ("", port("mode: copy, queues: 1"), "x0"),
+        ("", String::new(), "x0"),
+    ] {
+        becomes(&router, &with(x0, &ports));
+        assert!(untouched(device), "{x0}{ports}: {:#?}", state(&netns));
+    }
+    for (x0, ports) in [
+        ("lcp: p1, ", String::new()),
+        ("", port("mode: zero-copy")),
+        ("lcp: y0, ", port("mode: zero-copy")),
+    ] {
+        let refused = change(&router, &with(x0, &ports));
+        assert!(refused.is_err(), "{x0}{ports}");
+        assert!(untouched("x0"), "{x0}{ports}: {:#?}", state(&netns));
+    }
+    // It goes back to what it was.
+    becomes(&router, "interfaces: { x1: {} }\n");
+    assert!(!has(&netns, "address show dev x0", &[",UP"]));
     drop((router, netns, alone));
 }
 

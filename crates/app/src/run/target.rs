@@ -228,7 +228,10 @@ impl Daemon {
         match kind {
             Kind::Port { port } => {
                 let port = OpenPort::of(name, port.as_deref());
-                self.interfaces.create(name, port)
+                match self.interfaces.named(name) {
+                    Some(_) => self.interfaces.set_port(name, port, &mut self.routing),
+                    None => self.interfaces.create(name, port),
+                }
             }
             Kind::Loopback {} => {
                 let config = wanted::Interface::plain(name, OpenPort::NONE);

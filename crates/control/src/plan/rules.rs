@@ -2,7 +2,7 @@
 
 use super::item::{Found, Item, Key, Kind, Object, Table};
 use super::rule::{Interrupts, Leaves, Phase, Rule, Shown, Variants};
-use crate::config::{Address, Encapsulation, Hop, State, Term};
+use crate::config::{Address, Encapsulation, Hop, Port, State, Term};
 
 impl Item {
     /// The interface that it is, or is a part of.
@@ -139,8 +139,8 @@ fn interface<'i>(name: &'i str, kind: &'i Kind) -> Rule<'i> {
             let memif = port.as_ref().and_then(|port| port.memif.as_ref());
             let secret = memif.and_then(|memif| memif.secret.as_ref());
             Rule {
-                // It would be another device.
-                mould: None,
+                // On another device it is another interface.
+                mould: device_of(name, port.as_deref()),
                 shown: Shown::Leaves {
                     name: "",
                     value: kind,
@@ -163,6 +163,15 @@ fn interface<'i>(name: &'i str, kind: &'i Kind) -> Rule<'i> {
             .needs([Key::interface(parent)])
         }
     }
+}
+
+/// The network device that a port is; `None`: it is none.
+fn device_of<'i>(name: &'i str, port: Option<&'i Port>) -> Option<(&'static str, &'i str)> {
+    let Some(port) = port else {
+        return Some(("netdev", name));
+    };
+    let netdev = port.netdev.as_deref().map(|netdev| ("netdev", netdev));
+    netdev.or(port.pci.as_deref().map(|pci| ("pci", pci)))
 }
 
 /// How many tags the packets of a sub-interface have.

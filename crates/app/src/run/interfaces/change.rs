@@ -13,6 +13,7 @@ use control::config::{MTU, PortKind};
 use control::netdev::{self, give_addresses};
 use control::netlink::Requests;
 use router::Mac;
+use tracing::warn;
 
 use super::open::{own_mac, queues, takes, tap_name};
 use super::slot::{Ids, Phase, Slot};
@@ -128,9 +129,52 @@ impl Interfaces {
         noted.map_err(|error| format!("cannot write down what {} is like: {error}", open.netdev))
     }
 
+    /// The port of an interface becomes another one on the same device, which stays as it is: up,
+    /// with its addresses and routes.
+    ///
+    /// # Errors
+    /// It cannot be opened; it has the old port then.
+    pub fn set_port(
+        &mut self,
+        name: &str,
+        port: OpenPort,
+        routing: &mut Routing,
+    ) -> Result<(), String> {
+        let Some(at) = self.slots.iter().position(|slot| slot.config.name == name) else {
+            return Ok(());
+        };
+        let is_open = self.end_port(at, routing).is_some();
+        let before = mem::replace(&mut self.slots[at].config.port, port);
+        if !is_open {
+            return Ok(());
+        }
+        let opened = self.reopen_port(at, routing).map_err(|e| e.to_string());
+        opened.inspect_err(|_| {
+            self.slots[at].config.port = before;
+            if let Err(error) = self.reopen_port(at, routing) {
+                warn!("interface {name}: {error}");
+                self.open_if_it_can_be(at, routing);
+            }
+        })
+    }
+
     /// Ends the port of an interface, and puts its device back. If that cannot be, the interface is
     /// opened again.
     fn close_one(&mut self, at: usize, routing: &mut Routing) -> Result<(), String> {
+        let Some(netdev) = self.end_port(at, routing) else {
+            return Ok(());
+        };
+        if let Err(error) = self.opener.release(&netdev) {
+            self.open_if_it_can_be(at, routing);
+            return Err(format!("cannot put {netdev} back as it was: {error}"));
+        }
+        self.slots[at].found = None;
+        Ok(())
+    }
+
+    /// Ends the port of an interface, and leaves its device, whose name it returns, as it is; `None`:
+    /// it was not open.
+    fn end_port(&mut self, at: usize, routing: &mut Routing) -> Option<String> {
         let slot = &mut self.slots[at];
         let closed = Phase::Waiting("it is closed".into());
         let phase = mem::replace(&mut slot.phase, closed);
@@ -145,7 +189,7 @@ impl Interfaces {
         if let Some(link) = slot.link.take() {
             routing.disown(link);
         }
-        let Some(open) = open else { return Ok(()) };
+        let open = open?;
         for queues in slot.ids.queues(&open) {
             workers::take_back(&mut routing.router, queues);
         }
@@ -153,12 +197,7 @@ impl Interfaces {
             port, tap, netdev, ..
         } = *open;
         drop((port, tap));
-        if let Err(error) = self.opener.release(&netdev) {
-            self.open_if_it_can_be(at, routing);
-            return Err(format!("cannot put {netdev} back as it was: {error}"));
-        }
-        slot.found = None;
-        Ok(())
+        Some(netdev)
     }
 
     /// What keeps interfaces from being opened, a line each, as far as that can be known before

@@ -153,9 +153,29 @@ impl Interfaces {
     }
 
     fn open(&mut self, index: usize, routing: &mut Routing) -> Result<(), OpenError> {
+        let slot = &self.slots[index];
+        let (config, id) = (&slot.config, slot.ids.port);
+        let opened = self.opener.open(config, id, routing.router.pool());
+        self.opened(index, opened, routing)
+    }
+
+    /// Opens an interface whose device is ours, and stays so if it cannot be opened.
+    fn reopen_port(&mut self, index: usize, routing: &mut Routing) -> Result<(), OpenError> {
+        let slot = &self.slots[index];
+        let (config, id) = (&slot.config, slot.ids.port);
+        let opened = self.opener.reopen(config, id, routing.router.pool());
+        self.opened(index, opened, routing)
+    }
+
+    /// What follows from an attempt to open an interface.
+    fn opened(
+        &mut self,
+        index: usize,
+        opened: Result<OpenInterface, OpenError>,
+        routing: &mut Routing,
+    ) -> Result<(), OpenError> {
         let slot = &mut self.slots[index];
-        let id = slot.ids.port;
-        match self.opener.open(&slot.config, id, routing.router.pool()) {
+        match opened {
             Ok(open) => {
                 slot.found = open.found.clone();
                 self.put_to_work(index, Box::new(open), routing);

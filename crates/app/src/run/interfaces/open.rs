@@ -144,9 +144,7 @@ impl Opener {
         id: InterfaceId,
         pool: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
-        self.possible(config)?;
-        let link = self.devices.prepare(config).map_err(there)?;
-        let opened = self.prepared(config, &link, id, pool);
+        let (link, opened) = self.try_device(config, id, pool)?;
         if opened.is_err()
             && let Err(error) = self.undo(&link)
         {
@@ -154,6 +152,32 @@ impl Opener {
             warn!("cannot put {name} back as it was: {error} (parshall cleanup tries again)");
         }
         opened
+    }
+
+    /// Opens a network device again that we have prepared: it is ours still if that fails.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn reopen(
+        &mut self,
+        config: &wanted::Interface,
+        id: InterfaceId,
+        pool: &Arc<Pool>,
+    ) -> Result<OpenInterface, OpenError> {
+        self.try_device(config, id, pool)?.1
+    }
+
+    /// Prepares a device, and says how opening it went then.
+    fn try_device(
+        &mut self,
+        config: &wanted::Interface,
+        id: InterfaceId,
+        pool: &Arc<Pool>,
+    ) -> Result<(Link, Result<OpenInterface, OpenError>), OpenError> {
+        self.possible(config)?;
+        let link = self.devices.prepare(config).map_err(there)?;
+        let opened = self.prepared(config, &link, id, pool);
+        Ok((link, opened))
     }
 
     /// Whether a device can be opened, as far as that can be known before anything is changed. One
