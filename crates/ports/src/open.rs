@@ -69,6 +69,19 @@ impl Open {
         }
     }
 
+    /// Its network device has another name now.
+    pub fn renamed(&mut self, name: &str) {
+        let before = match &mut self.kind {
+            Kind::AfXdp { device, .. } => std::mem::replace(device, name.to_owned()),
+            _ => return,
+        };
+        for (counted, _) in &mut self.counters {
+            if let Some(queue) = counted.strip_prefix(&before) {
+                *counted = format!("{name}{queue}");
+            }
+        }
+    }
+
     /// A description, for log and `show hardware`, with what the device refused.
     pub fn describe(&self) -> String {
         match &self.kind {

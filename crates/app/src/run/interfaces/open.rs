@@ -347,6 +347,7 @@ impl Opener {
                 name
             }
         };
+        open.port.renamed(&open.netdev);
         Ok(())
     }
 
