@@ -78,15 +78,8 @@ fn decrement(p: &mut Pkt<'_>) {
 /// The same with any header. False if there is no room for its tags.
 #[inline]
 pub(super) fn rewrite_any(cx: &Cx, p: &mut Pkt<'_>) -> bool {
-    let adjacency = cx.adjacencies.load(p.adjacency());
-    if usize::from(adjacency.header_len()) == eth::LEN {
-        rewrite(p, &adjacency);
-        return true;
-    }
-    let fits = vlan::rewrite(cx, p);
     decrement(p);
-    p.set_tx_if(adjacency.tx_if());
-    fits
+    vlan::rewrite(cx, p)
 }
 
 // Loads the adjacency once more: given, it would lie in memory for every packet.

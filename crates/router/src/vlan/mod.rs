@@ -55,17 +55,20 @@ pub(crate) fn push(p: &mut Pkt<'_>, tags: Tags) -> bool {
     true
 }
 
-/// Writes its adjacency's header, tags and all, in front of a packet. False, with the packet as it
-/// was, if there is no room for it.
+/// Writes its adjacency's header, with its tags if it has any, in front of a packet that leaves. False
+/// if there is no room for it.
+#[inline]
 pub(crate) fn rewrite(cx: &Cx, p: &mut Pkt<'_>) -> bool {
     let (header, len) = cx.adjacencies.header(p.adjacency());
+    let tx_if = cx.adjacencies.load(p.adjacency()).tx_if();
     if !p.shift(i32::from(p.l3) - len as i32) {
         return false;
     }
     p.set_l3(len as u8);
-    match p.bytes_mut().get_mut(..len) {
-        Some(front) => front.copy_from_slice(&header[..len]),
-        None => return false,
-    }
-    true
+    p.set_tx_if(tx_if);
+    let front = p.bytes_mut().get_mut(..len);
+    front.is_some_and(|front| {
+        front.copy_from_slice(&header[..len]);
+        true
+    })
 }
