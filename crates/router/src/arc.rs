@@ -1,7 +1,7 @@
 //! Feature arcs: the features that packets may pass, in their order.
 //!
 //! An interface's line has a mask for each direction, in which a feature is a bit: [`ip4_in`] and
-//! its siblings say which. A feature is a node with an edge [`To::Arc`](graph::To::Arc), along which
+//! its siblings say which. A feature is a node with an edge [`To::Arc`], along which
 //! packets go on to the next feature of their mask, or to the end of the arc. What a feature is to
 //! do on an interface, such as the number of an access list, is its argument
 //! ([`Reader::argument`](tables::interface::Reader::argument)). An interface without features costs
