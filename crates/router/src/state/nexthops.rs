@@ -20,7 +20,7 @@ use super::Neighbor;
 use crate::change::{Feature, Interface, InterfaceId, Path};
 use crate::family::Family;
 use crate::source::Sources;
-use crate::vlan;
+use crate::vlan::header;
 
 /// What adjacencies are made of.
 #[derive(Default)]
@@ -342,7 +342,7 @@ fn adjacency(links: &Links, via: Via) -> Adjacency {
         None => Adjacency::glean(interface, mtu),
         Some((address, None)) => Adjacency::incomplete(interface, mtu, address),
         Some((address, Some(neighbor))) => {
-            let header = vlan::header(neighbor.mac, i.mac, i.kind.tags(), family.ethertype());
+            let header = header::tagged(neighbor.mac, i.mac, i.kind.tags(), family.ethertype());
             let fast = Adjacency::rewrite(interface, mtu, &header, address);
             match links.features(interface).output {
                 0 => fast,

@@ -1,37 +1,20 @@
 //! VLAN sub-interfaces (IEEE 802.1Q, IEEE 802.1ad): packets of an interface whose tags name a
 //! sub-interface are that one's, and leave by it with the same tags.
 
+pub(crate) mod header;
 mod input;
 
 pub use input::Input;
 
 use graph::Pkt;
 use tables::interface::Tags;
-use wire::vlan::{self, Tag};
-use wire::{eth, eth::Mac};
+use wire::vlan;
 
 use crate::context::Cx;
+use header::encode;
 
 /// Bytes of both Ethernet addresses.
 const MACS: usize = vlan::AT;
-
-/// The tags as they stand in a frame: the first [`Tags::len`] bytes.
-fn encode(tags: Tags) -> [u8; 2 * vlan::LEN] {
-    let outer = match tags.service {
-        true => eth::SERVICE_VLAN,
-        false => eth::VLAN,
-    };
-    let [a, b, c, d] = Tag::new(outer, tags.outer).to_bytes();
-    let [e, f, g, h] = Tag::new(eth::VLAN, tags.inner).to_bytes();
-    [a, b, c, d, e, f, g, h]
-}
-
-/// The Ethernet header with tags of a packet of this type.
-pub(crate) fn header(to: Mac, from: Mac, tags: Tags, ethertype: u16) -> Vec<u8> {
-    let header = eth::Header::new(to, from, ethertype);
-    let (macs, ethertype) = header.bytes().split_at(MACS);
-    [macs, &encode(tags)[..tags.len()], ethertype].concat()
-}
 
 /// Takes tags out of a frame that has them and is long enough.
 #[inline]
