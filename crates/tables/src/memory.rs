@@ -28,8 +28,9 @@ pub struct Sizes {
 }
 
 impl Default for Sizes {
-    /// Room for twice the routes of the Internet: 65,536 of each, but of IPv6 32,768 pages and
-    /// 131,072 leaves; and for 4,095 interfaces with a host interface each.
+    /// Room for twice the routes of the Internet, and for 50,000 IPv4 routes and 18,000 IPv6 routes
+    /// whatever their prefixes are: 65,536 of each, but of IPv6 32,768 pages and 131,072 leaves; and
+    /// for 4,095 interfaces with a host interface each.
     fn default() -> Self {
         Self {
             ip4_groups: 1 << 16,
@@ -42,8 +43,8 @@ impl Default for Sizes {
     }
 }
 
-/// Routes of a family that [`Sizes::for_ip4_routes`] and [`Sizes::for_ip6_routes`] make room for
-/// whatever their prefixes are; for more of them, the mix counts.
+/// Routes of a family that [`Sizes::for_ip4_routes`] and [`Sizes::for_ip6_routes`] make room for at
+/// most whatever their prefixes are; for more of them, the mix counts.
 const ANY: u32 = 50_000;
 
 impl Sizes {
@@ -52,7 +53,7 @@ impl Sizes {
     pub const MOST_ROUTES: u32 = 50_000_000;
 
     /// These, but with room for so many IPv4 routes ([`MOST_ROUTES`](Self::MOST_ROUTES) at most):
-    /// for 50,000 whatever their prefixes are, for more twice what the Internet's mix takes.
+    /// for up to 50,000 whatever their prefixes are, for more twice what the Internet's mix takes.
     #[must_use]
     pub fn for_ip4_routes(self, routes: u32) -> Self {
         let any = routes.min(ANY);
@@ -63,7 +64,7 @@ impl Sizes {
     }
 
     /// These, but with room for so many IPv6 routes ([`MOST_ROUTES`](Self::MOST_ROUTES) at most):
-    /// for 50,000 whatever their prefixes are, for more twice what the Internet's mix takes.
+    /// for up to 50,000 whatever their prefixes are, for more twice what the Internet's mix takes.
     #[must_use]
     pub fn for_ip6_routes(self, routes: u32) -> Self {
         let any = routes.min(ANY);
@@ -218,24 +219,29 @@ mod tests {
         }
     }
 
-    /// As many as were asked for fit, though each IPv4 route takes a group of its own and the IPv6
-    /// routes are scattered.
+    /// IPv4 routes that each take a group of their own, and IPv6 routes that are scattered.
+    fn worst(ip4: u32, ip6: u32) -> (Vec<ip4::Prefix>, Vec<ip6::Prefix>) {
+        let hosts = (0..ip4).map(|n| ip4::Prefix::cut((1 << 24) + (n << 8), 32));
+        // Pairs that part late, of many lengths, all below one /16.
+        let mut random = Random::new(7);
+        let pair = |n: u32| {
+            let bits = u128::from(random.bits()) << 48 | u128::from(random.bits() >> 16);
+            let addr = 0x2001 << 112 | bits >> (n % 3 * 8);
+            [128, 97 - n as u8 % 64].map(|len| ip6::Prefix::cut(addr, len))
+        };
+        (hosts.collect(), (0..ip6 / 2).flat_map(pair).collect())
+    }
+
+    /// As many as were asked for fit, and of what nobody has asked for as many as the guide says.
     #[test]
     fn few_routes_fit_whatever_they_are() {
         for count in [1000, 4096, ANY] {
+            let (ip4, ip6) = worst(count, count);
             let sizes = small().for_ip4_routes(count).for_ip6_routes(count);
-            let hosts = (0..count).map(|n| ip4::Prefix::cut((1 << 24) + (n << 8), 32));
-            let hosts: Vec<_> = hosts.collect();
-            // Pairs that part late, of many lengths, all below one /16.
-            let mut random = Random::new(7);
-            let pair = |n: u32| {
-                let bits = u128::from(random.bits()) << 48 | u128::from(random.bits() >> 16);
-                let addr = 0x2001 << 112 | bits >> (n % 3 * 8);
-                [128, 97 - n as u8 % 64].map(|len| ip6::Prefix::cut(addr, len))
-            };
-            let pairs: Vec<_> = (0..count / 2).flat_map(pair).collect();
-            all_fit(sizes, &hosts, &pairs);
+            all_fit(sizes, &ip4, &ip6);
         }
+        let (ip4, ip6) = worst(ANY, 18_000);
+        all_fit(Sizes::default(), &ip4, &ip6);
     }
 
     /// As many as were asked for fit, and half as many again, if they are like the Internet's.
