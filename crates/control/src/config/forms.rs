@@ -174,8 +174,37 @@ pub(super) fn instance(name: &str, begin: &str) -> Option<u64> {
     name.strip_prefix(begin)?.parse().ok()
 }
 
+/// Characters of a network device's name at most.
+const DEVICE_NAME: usize = 15;
+
+/// Name of the device that is made for an interface where no `lcp` gives it another: the first 15
+/// characters of the interface's, with slashes and blanks replaced.
+pub fn device_name(interface: &str) -> String {
+    made_of(interface, "")
+}
+
+/// Name of the tap that is the port of an interface and is given none: the interface's, cut to the
+/// room that there is before `-port`.
+pub(super) fn tap_name(interface: &str) -> String {
+    made_of(interface, "-port")
+}
+
+fn made_of(interface: &str, end: &str) -> String {
+    let allowed = |c: char| match c {
+        '/' => '-',
+        c if c.is_whitespace() => '-',
+        c => c,
+    };
+    let begin = interface.chars().take(DEVICE_NAME - end.len());
+    begin.map(allowed).chain(end.chars()).collect()
+}
+
 /// Whether Linux would take it as the name of a network device (IFNAMSIZ is 16; `dev_valid_name`).
 pub(super) fn is_device_name(name: &str) -> bool {
     let legal = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
-    !name.is_empty() && name.len() <= 15 && name.chars().all(legal) && name != "." && name != ".."
+    !name.is_empty()
+        && name.len() <= DEVICE_NAME
+        && name.chars().all(legal)
+        && name != "."
+        && name != ".."
 }

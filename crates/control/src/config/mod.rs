@@ -18,7 +18,7 @@ mod yaml;
 use std::fs;
 use std::path::Path;
 
-pub use forms::Address;
+pub use forms::{Address, device_name};
 pub use language::schema;
 pub use model::*;
 pub use problem::{Problem, Problems, Severity};

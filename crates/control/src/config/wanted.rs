@@ -116,6 +116,27 @@ impl OpenPort {
         }
     }
 
+    /// Name of the device of an interface with this port where no `lcp` gives it another; `None`: a
+    /// network card's that is found by its PCI address.
+    pub(crate) fn device(&self, interface: &str) -> Option<String> {
+        match &self.kind {
+            PortKind::Netdev(device) => Some(device.clone()),
+            PortKind::Pci(_) => None,
+            _ => Some(forms::device_name(interface)),
+        }
+    }
+
+    /// Name of the tap that is the port, if it is one: given, or made of the interface's.
+    pub fn tap(&self, interface: &str) -> Option<String> {
+        match &self.kind {
+            PortKind::Tap { name } => {
+                let own = || forms::tap_name(interface);
+                Some(name.clone().unwrap_or_else(own))
+            }
+            _ => None,
+        }
+    }
+
     /// That of a loopback: none.
     pub const NONE: OpenPort = OpenPort {
         kind: PortKind::Null,

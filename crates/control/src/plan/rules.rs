@@ -2,6 +2,7 @@
 
 use super::item::{Found, Item, Key, Kind, Object, Table};
 use super::rule::{Interrupts, Leaves, Phase, Rule, Shown, Variants};
+use crate::config::wanted::OpenPort;
 use crate::config::{Address, Encapsulation, Hop, Port, State, Term};
 
 impl Item {
@@ -122,6 +123,7 @@ fn interface<'i>(name: &'i str, kind: &'i Kind) -> Rule<'i> {
     };
     match kind {
         Kind::Loopback {} => Rule {
+            claims: vec![device(name)],
             // It lies outside of everything.
             depth: -1,
             ..of(1, "loopback", "")
@@ -132,13 +134,16 @@ fn interface<'i>(name: &'i str, kind: &'i Kind) -> Rule<'i> {
             ..of(3, "vxlan", "")
         },
         Kind::Tap { host, .. } => Rule {
-            claims: vec![format!("tap {}", host.name)],
+            claims: vec![device(&host.name)],
             ..of(4, "tap", "")
         },
         Kind::Port { port } => {
             let memif = port.as_ref().and_then(|port| port.memif.as_ref());
             let secret = memif.and_then(|memif| memif.secret.as_ref());
+            let open = OpenPort::of(name, port.as_deref());
+            let names = open.device(name).into_iter().chain(open.tap(name));
             Rule {
+                claims: names.map(|name| device(&name)).collect(),
                 // On another device it is another interface.
                 mould: device_of(name, port.as_deref()),
                 shown: Shown::Leaves {

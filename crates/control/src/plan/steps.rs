@@ -141,9 +141,14 @@ fn attributes(items: &Items) -> BTreeMap<Key, Vec<&Item>> {
 /// What is removed before anything else happens, even if it comes back afterwards. Attributes, which
 /// go with what they are of, are left out.
 fn gone(from: &Items, to: &Items) -> BTreeSet<Key> {
-    let mut wanted: BTreeMap<String, &Key> = BTreeMap::new();
-    for (key, item) in to {
-        wanted.extend(rule(item).claims.into_iter().map(|claim| (claim, key)));
+    // What stays as it is has what it claims already.
+    let mut wanted: BTreeMap<String, Vec<(&Key, Option<&str>)>> = BTreeMap::new();
+    for (key, item) in to.iter().filter(|(key, item)| from.get(key) != Some(item)) {
+        let rule = rule(item);
+        for claim in rule.claims {
+            let claimers = wanted.entry(claim).or_default();
+            claimers.push((key, rule.interface));
+        }
     }
     let rules = from.iter().map(|(key, item)| (key, item, rule(item)));
     let objects = rules.filter(|(_, _, rule)| !rule.is_attribute);
@@ -156,7 +161,10 @@ fn gone(from: &Items, to: &Items) -> BTreeSet<Key> {
             None => rule.leaves == Leaves::First && variant(&rule, key, to).is_none(),
             Some(new) => new != item && !becomes(&rule, new),
         };
-        let other = |claim| wanted.get(claim).is_some_and(|by| *by != key);
+        // An interface may give its device the name that it has by itself.
+        let another =
+            |(by, of): &(&Key, Option<&str>)| *by != key && (of.is_none() || *of != rule.interface);
+        let other = |claim| wanted.get(claim).is_some_and(|by| by.iter().any(another));
         let claimed = rule.claims.iter().any(other);
         if leaves || claimed || rule.needs.iter().any(|need| gone.contains(need)) {
             gone.insert(key.clone());

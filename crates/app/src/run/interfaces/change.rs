@@ -8,14 +8,14 @@ use std::io;
 use std::mem;
 
 use ::io::af_xdp;
+use control::config::MTU;
 use control::config::wanted::{self, OpenPort};
-use control::config::{MTU, PortKind};
 use control::netdev::{self, give_addresses};
 use control::netlink::Requests;
 use router::Mac;
 use tracing::warn;
 
-use super::open::{own_mac, queues, takes, tap_name};
+use super::open::{own_mac, queues, takes};
 use super::slot::{Ids, Phase, Slot};
 use super::{Interfaces, OpenInterface};
 use crate::run::routing::Routing;
@@ -290,9 +290,6 @@ impl Slot {
 
     /// Name of the tap that is its port, if it has such a port.
     pub fn port_tap(&self) -> Option<String> {
-        match &self.config.port.kind {
-            PortKind::Tap { name } => Some(tap_name(&self.config.name, name.as_deref())),
-            _ => None,
-        }
+        self.config.port.tap(&self.config.name)
     }
 }

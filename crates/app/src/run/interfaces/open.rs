@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tracing::warn;
 
 use ::io::{af_xdp, memif, tap};
-use control::config::{self, MTU, Mode, PortKind, Role, Wanted, wanted};
+use control::config::{self, MTU, Mode, PortKind, Role, Wanted, device_name, wanted};
 use control::facts::Link;
 use control::netdev::{self, Devices, Kept, Record};
 use control::netlink::Requests;
@@ -309,8 +309,8 @@ impl Opener {
     fn port(&mut self, config: &wanted::Interface) -> Result<Open, OpenError> {
         match &config.port.kind {
             PortKind::Memif(m) => self.ports.memif(memif_config(config, m)?),
-            PortKind::Tap { name } => self.ports.tap(&tap::Config {
-                name: tap_name(&config.name, name.as_deref()),
+            PortKind::Tap { .. } => self.ports.tap(&tap::Config {
+                name: config.port.tap(&config.name).unwrap_or_default(),
                 mac: None,
                 mtu: config.mtu.map(u32::from),
                 up: true,
@@ -495,21 +495,6 @@ fn memif_config(config: &wanted::Interface, m: &config::Memif) -> io::Result<mem
         secret: m.secret.as_ref().map(|s| s.reveal().to_owned()),
         ..memif::Config::new(&config.name, socket, role)
     })
-}
-
-/// Name of the tap that is an interface's port.
-pub fn tap_name(interface: &str, given: Option<&str>) -> String {
-    given.map_or_else(|| format!("{}-port", device_name(interface)), str::to_owned)
-}
-
-/// A name that the kernel takes for a device: its first 15 characters, slashes and blanks replaced.
-fn device_name(name: &str) -> String {
-    let allowed = |c: char| match c {
-        '/' => '-',
-        c if c.is_whitespace() => '-',
-        c => c,
-    };
-    name.chars().take(15).map(allowed).collect()
 }
 
 /// A locally administered address made of the name, so that restarts do not change it, nor other

@@ -1,27 +1,14 @@
 //! Interfaces of every kind: names, MACs, LCPs, layer 2, states.
 
-use std::collections::HashMap;
-
 use crate::config::forms;
-use crate::config::model::PortKind;
 use crate::config::view::{Entry, EntryKind};
-use crate::config::wanted::OpenPort;
 use crate::config::yaml::Step;
 
 use super::{Checker, counts, cross_connects, field, sub_interfaces, to, unnumbered, whole};
 
-/// Names that no device gets: the kernel's own loopback, and what stands for every device among its
-/// settings.
-const RESERVED: [&str; 3] = ["lo", "all", "default"];
-
 pub(super) fn check(c: &mut Checker<'_>) {
     let entries = c.view.entries.clone();
-    let lcps = counts(entries.iter().filter_map(|entry| entry.lcp));
     let names = counts(entries.iter().map(|entry| entry.name.as_str()));
-    let devices: HashMap<String, String> = entries
-        .iter()
-        .filter_map(|entry| Some((device(c, entry)?, entry.name.clone())))
-        .collect();
     for entry in &entries {
         match entry.kind {
             EntryKind::Interface(_) => interface(c, entry),
@@ -33,24 +20,6 @@ pub(super) fn check(c: &mut Checker<'_>) {
         if let Some(mac) = entry.mac.filter(|mac| mac.is_group()) {
             let message = format!("{word} {name} MAC address {mac} cannot be multicast");
             c.error(&field(entry, "mac"), message, "make its first byte even");
-        }
-        if let Some(lcp) = entry.lcp.filter(|lcp| lcps[lcp] > 1) {
-            let message = format!("{word} {name} does not have a unique LCP name {lcp}");
-            c.error(&field(entry, "lcp"), message, "give each interface its own");
-        }
-        if let Some(lcp) = entry.lcp.filter(|lcp| RESERVED.contains(lcp)) {
-            let message = format!("{word} {name} cannot have LCP name {lcp}");
-            c.error(
-                &field(entry, "lcp"),
-                message,
-                "Linux keeps that name for itself",
-            );
-        }
-        let of_another = |lcp: &&str| devices.get(*lcp).is_some_and(|other| other != name);
-        if let Some(lcp) = entry.lcp.filter(of_another) {
-            let message = format!("{word} {name} cannot have LCP name {lcp}");
-            let help = format!("{lcp} is the name of the device of {}", devices[lcp]);
-            c.error(&field(entry, "lcp"), message, help);
         }
         if names[name.as_str()] > 1 {
             let message = format!("{word} {name} has the name of another interface");
@@ -64,33 +33,6 @@ pub(super) fn check(c: &mut Checker<'_>) {
         mpls(c, entry);
     }
     cross_connects::check_unique(c, &entries);
-}
-
-/// The name of an interface's device that no other device can have. A network card that gets another
-/// name keeps its own as an alternative one.
-fn device(c: &Checker<'_>, entry: &Entry<'_>) -> Option<String> {
-    let own = || Some(entry.name.clone()).filter(|_| entry.lcp.is_none());
-    match entry.kind {
-        EntryKind::Sub(..) => None,
-        EntryKind::Loopback(_) => own(),
-        EntryKind::Interface(_) if is_device(c, &entry.name) => {
-            let port = c.config.ports.get(&entry.name);
-            match OpenPort::of(&entry.name, port).kind {
-                PortKind::Netdev(device) => Some(device),
-                PortKind::Pci(_) => None,
-                _ => own(),
-            }
-        }
-        EntryKind::Interface(_) => None,
-    }
-}
-
-/// Whether an interface is neither a bond nor a tunnel nor a TAP.
-fn is_device(c: &Checker<'_>, name: &str) -> bool {
-    let config = c.config;
-    !(config.bondethernets.contains_key(name)
-        || config.vxlan_tunnels.contains_key(name)
-        || config.taps.contains_key(name))
 }
 
 fn interface(c: &mut Checker<'_>, entry: &Entry<'_>) {

@@ -8,6 +8,7 @@ mod bridges;
 mod cross_connects;
 mod descriptions;
 mod interfaces;
+mod names;
 mod ports;
 mod routes;
 mod sub_interfaces;
@@ -31,6 +32,7 @@ pub(super) fn check(config: &Config, tree: &Node, findings: &mut Findings) {
     };
     bonds::check(&mut checker);
     interfaces::check(&mut checker);
+    names::check(&mut checker);
     bridges::check(&mut checker);
     tunnels::check(&mut checker);
     acls::check(&mut checker);

@@ -105,14 +105,87 @@ fn interfaces() {
         ),
     ]);
     assert_valid(&[
-        // A TAP's host name is not compared; an MTU that is not given matches any.
-        "interfaces: { e0: { lcp: t } , tap1: {} }\ntaps: { tap1: { host: { name: t } } }",
+        // An MTU that is not given matches any.
+        "interfaces: { e0: {} , tap1: {} }\ntaps: { tap1: { host: { name: t } } }",
         "interfaces: { e0: { lcp: e0 }, e1: { lcp: loop0 } }\nloopbacks: { loop0: { lcp: x } }",
         // A name with a port of its own is no TAP and no bond.
         "interfaces: { tap-lan: { lcp: e0 } }\nports: { tap-lan: { tap: {} } }",
         // A VXLAN's name without a tunnel is any other name.
         "interfaces: { vxlan_tunnel7: { device-type: dpdk } }",
         "interfaces: { BondEthernet0: {} }\nbondethernets: { BondEthernet0: {} }",
+    ]);
+}
+
+/// Whatever gives a device of the host its name, no other may have it.
+#[test]
+fn names_of_devices() {
+    let lcp = &["interface e0 cannot have LCP name tap7"][..];
+    let tap = &["the tap of port b cannot have the name tap7"][..];
+    assert_errors(&[
+        (
+            "interfaces: { e0: { lcp: tap7 } }\nports: { b: { tap: { name: tap7 } } }",
+            lcp,
+        ),
+        (
+            "interfaces: { e0: { lcp: tap7 } }\nports: { tap7: { memif: { socket: /s } } }",
+            lcp,
+        ),
+        (
+            "interfaces: { e0: { lcp: tap7 } }\nports: { tap7: { netdev: eth7 }, c: { netdev: tap7 } }",
+            lcp,
+        ),
+        (
+            "interfaces: { e0: { lcp: tap7 } }\ntaps: { tap1: { host: { name: tap7 } } }",
+            lcp,
+        ),
+        (
+            "interfaces: { tap7: {} }\nports: { b: { tap: { name: tap7 } }, tap7: { null: {} } }",
+            tap,
+        ),
+        (
+            "interfaces: { e1: {} }\nports: { e1: { netdev: tap7 }, b: { tap: { name: tap7 } } }",
+            tap,
+        ),
+        (
+            "interfaces: { b: { lcp: x } }\nports: { b: { tap: { name: x } } }",
+            &["interface b cannot have LCP name x"],
+        ),
+        (
+            "ports: { b: { tap: { name: b } } }",
+            &["the tap of port b cannot have the name b"],
+        ),
+        (
+            "ports: { b: { tap: {} }, b-port: { null: {} } }",
+            &["the tap of port b cannot have the name b-port"],
+        ),
+        (
+            "ports: { b: { tap: { name: x } }, c: { tap: { name: x } } }",
+            &["the tap of port c cannot have the name x"],
+        ),
+        (
+            "loopbacks: { loop3: {} }\nports: { b: { tap: { name: loop3 } } }",
+            &["the tap of port b cannot have the name loop3"],
+        ),
+        (
+            "taps: { tap1: { host: { name: b } } }\nports: { b: { null: {} } }",
+            &["the host's end of tap tap1 cannot have the name b"],
+        ),
+        // Names that are made are cut.
+        (
+            "ports: { a-long-interface-1: { null: {} }, a-long-interface-2: { null: {} } }",
+            &["port a-long-interface-2 cannot have the name a-long-interfac"],
+        ),
+        (
+            "interfaces: { a-long-interface-1: { lcp: e0 }, a-long-interface-2: { lcp: e1 } }\n\
+             ports: { a-long-interface-1: { tap: {} }, a-long-interface-2: { tap: {} } }",
+            &["the tap of port a-long-interface-2 cannot have the name a-long-int-port"],
+        ),
+    ]);
+    assert_valid(&[
+        "interfaces: { e0: { lcp: e0 }, b: { lcp: b } }\nports: { b: { tap: {} } }\nloopbacks: { loop0: { lcp: loop0 } }",
+        "interfaces: { b: { lcp: x }, e0: { lcp: b } }\nports: { b: { memif: { socket: /s } } }",
+        // In another namespace.
+        "interfaces: { e0: { lcp: t } , tap1: {} }\ntaps: { tap1: { host: { name: t, namespace: n } } }",
     ]);
 }
 

@@ -2,6 +2,38 @@
 
 use super::{plan, steps};
 
+/// Whoever has the name of a device gives it up before another one gets it.
+#[test]
+fn names_of_devices_are_free_when_they_are_given() {
+    for (before, after) in [
+        (
+            "ports: { b: { tap: { name: y } } }",
+            "ports: { b: { tap: { name: x } } }",
+        ),
+        ("", "ports: { x: { null: {} } }"),
+        ("", "ports: { b: { null: {} }, c: { netdev: x } }"),
+    ] {
+        let before = format!("interfaces: {{ e0: {{ lcp: x }} }}\n{before}");
+        let after = format!("interfaces: {{ e0: {{ lcp: z }} }}\n{after}");
+        let steps = steps(&before, &after);
+        let at = |step: &str| steps.iter().position(|s| s.starts_with(step));
+        let freed = at("remove interface e0 lcp: x").expect("it is given up");
+        let taken = steps
+            .iter()
+            .position(|s| s.starts_with("create interface") && !s.contains(" lcp"));
+        assert!(taken > Some(freed), "{steps:#?}");
+    }
+    // What has its own name in two ways, or stays as it is, is not touched.
+    for same in [
+        "interfaces: { e0: { lcp: e0 }, b: { lcp: b } }\nports: { b: { tap: {} } }\nloopbacks: { loop0: { lcp: loop0 } }",
+        "interfaces: { e0: { lcp: b }, b: { lcp: x } }\nports: { b: { null: {} } }",
+    ] {
+        assert_eq!(steps(same, same), [""; 0]);
+        let more = format!("{same}\nroutes: [ {{ prefix: 10.0.0.0/8, via: 192.0.2.1 }} ]");
+        assert_eq!(steps(same, &more).len(), 1);
+    }
+}
+
 /// The moves that the original planner gets wrong.
 #[test]
 fn nothing_is_forgotten() {

@@ -1,0 +1,195 @@
+//! The names of the host's devices: each is given once.
+
+use std::collections::HashMap;
+
+use crate::config::model::PortKind;
+use crate::config::view::{Entry, EntryKind};
+use crate::config::wanted::OpenPort;
+use crate::config::yaml::Step;
+
+use super::{Checker, field, to, whole};
+
+/// Names that no device gets: the kernel's own loopback, and what stands for every device among its
+/// settings.
+const RESERVED: [&str; 3] = ["lo", "all", "default"];
+
+/// What a name is given to. Of two that have the same one, the first in this order is reported: it
+/// is the easiest to change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Device {
+    /// The host's device of an interface, by `lcp`.
+    Lcp,
+    /// The host's end of a TAP.
+    Host,
+    /// The tap that is a port.
+    Tap,
+    /// The host's device of an interface without `lcp`.
+    Own,
+    /// A network device that is there already.
+    Netdev,
+}
+
+/// A name, and what has it.
+struct Name {
+    name: String,
+    device: Device,
+    /// The interface.
+    of: String,
+    /// What messages call that.
+    word: &'static str,
+    path: Vec<Step>,
+}
+
+impl Name {
+    /// What has the name, in words.
+    fn words(&self) -> String {
+        let of = &self.of;
+        match self.device {
+            Device::Lcp | Device::Own | Device::Netdev => format!("the device of {of}"),
+            Device::Host => format!("the host's end of {of}"),
+            Device::Tap => format!("the tap of port {of}"),
+        }
+    }
+
+    /// Whether this cannot be together with another that has the same name.
+    fn clashes(&self, other: &Name) -> bool {
+        let both = |device| self.device == device && other.device == device;
+        // One is the other; or there are rules of their own.
+        let same = self.of == other.of && self.device != Device::Tap && other.device != Device::Tap;
+        !(same || both(Device::Netdev) || both(Device::Host))
+    }
+}
+
+/// Each name is of one device. What is reserved by the kernel is none.
+pub(super) fn check(c: &mut Checker<'_>) {
+    let names = names(c);
+    let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (place, name) in names.iter().enumerate() {
+        places.entry(&name.name).or_default().push(place);
+    }
+    for (place, name) in names.iter().enumerate() {
+        let others = places[name.name.as_str()].iter();
+        let others = others.filter(|other| **other != place && name.clashes(&names[**other]));
+        let others: Vec<_> = others.map(|other| (*other, &names[*other])).collect();
+        let lcp = name.device == Device::Lcp;
+        if lcp && RESERVED.contains(&name.name.as_str()) {
+            let help = "Linux keeps that name for itself".to_owned();
+            report(c, name, "cannot have LCP name", help);
+        }
+        if lcp && others.iter().any(|(_, other)| other.device == Device::Lcp) {
+            let help = "give each interface its own".to_owned();
+            report(c, name, "does not have a unique LCP name", help);
+        }
+        let behind = |(at, other): &&(usize, &Name)| {
+            (name.device, *at) < (other.device, place) && (!lcp || other.device != Device::Lcp)
+        };
+        if let Some((_, other)) = others.iter().find(behind) {
+            let what = if lcp {
+                "cannot have LCP name"
+            } else {
+                "cannot have the name"
+            };
+            let help = format!("{} is the name of {}", name.name, other.words());
+            report(c, name, what, help);
+        }
+    }
+}
+
+fn report(c: &mut Checker<'_>, name: &Name, what: &str, help: String) {
+    let Name {
+        name,
+        of,
+        word,
+        path,
+        device,
+    } = name;
+    let whose = match device {
+        Device::Tap => "the tap of ",
+        Device::Host => "the host's end of ",
+        _ => "",
+    };
+    c.error(path, format!("{whose}{word} {of} {what} {name}"), help);
+}
+
+/// All names of the host's devices in a configuration.
+fn names(c: &Checker<'_>) -> Vec<Name> {
+    let mut names = Vec::new();
+    for entry in &c.view.entries {
+        names.extend(entry.lcp.map(|lcp| Name {
+            name: lcp.to_owned(),
+            device: Device::Lcp,
+            of: entry.name.clone(),
+            word: entry.word(),
+            path: field(entry, "lcp"),
+        }));
+        names.extend(own(c, entry));
+    }
+    for (name, port) in &c.config.ports {
+        let open = OpenPort::of(name, Some(port));
+        let given = |device, found: String, path: &[Step]| Name {
+            name: found,
+            device,
+            of: name.clone(),
+            word: "port",
+            path: path.to_vec(),
+        };
+        let tap = open.tap(name);
+        names.extend(tap.map(|tap| given(Device::Tap, tap, &to!["ports", name, "tap", "name"])));
+        if !c.config.interfaces.contains_key(name) {
+            let device = device_of(&open.kind);
+            let own = open.device(name);
+            names.extend(own.map(|own| given(device, own, &to!["ports", name])));
+        }
+    }
+    for (name, tap) in &c.config.taps {
+        if !tap.host.name.is_empty() && tap.host.namespace.is_none() {
+            names.push(Name {
+                name: tap.host.name.clone(),
+                device: Device::Host,
+                of: name.clone(),
+                word: "tap",
+                path: to!["taps", name, "host", "name"].to_vec(),
+            });
+        }
+    }
+    names
+}
+
+/// The name of an interface's device that it has by itself. A network card that gets another name
+/// keeps its own as an alternative one.
+fn own(c: &Checker<'_>, entry: &Entry<'_>) -> Option<Name> {
+    let config = c.config;
+    let (device, name) = match entry.kind {
+        EntryKind::Sub(..) => return None,
+        EntryKind::Loopback(_) => (Device::Own, Some(entry.name.clone())),
+        // Neither a bond nor a tunnel nor a TAP has a device without `lcp`.
+        EntryKind::Interface(_)
+            if config.bondethernets.contains_key(&entry.name)
+                || config.vxlan_tunnels.contains_key(&entry.name)
+                || config.taps.contains_key(&entry.name) =>
+        {
+            return None;
+        }
+        EntryKind::Interface(_) => {
+            let open = OpenPort::of(&entry.name, config.ports.get(&entry.name));
+            (device_of(&open.kind), open.device(&entry.name))
+        }
+    };
+    let given = device == Device::Own && entry.lcp.is_some();
+    let name = name.filter(|_| !given)?;
+    Some(Name {
+        name,
+        device,
+        of: entry.name.clone(),
+        word: entry.word(),
+        path: whole(entry),
+    })
+}
+
+fn device_of(kind: &PortKind) -> Device {
+    if kind.is_device() {
+        Device::Netdev
+    } else {
+        Device::Own
+    }
+}
