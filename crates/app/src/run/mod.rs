@@ -16,6 +16,7 @@ mod memory;
 mod neighbors;
 mod reply;
 mod routing;
+mod shortage;
 mod statics;
 mod target;
 mod transaction;

@@ -1,12 +1,16 @@
 //! The router, kept in step with the kernel: what the translator makes of the kernel's news is
 //! applied to it.
 
-use tracing::{info, warn};
+use std::time::Instant;
+
+use tracing::warn;
 
 use control::facts::Batch;
 use control::mirror::{LinkNews, Owned, Translator};
 use router::state::Rejected;
 use router::{Change, InterfaceId, Router};
+
+use super::shortage::Shortage;
 
 /// A router, and what the kernel has said.
 pub struct Routing {
@@ -14,13 +18,17 @@ pub struct Routing {
     pub router: Router,
     /// What the kernel has said.
     pub translator: Translator,
+    shortage: Shortage,
 }
 
 impl Routing {
     /// Nothing has been said yet.
     pub fn new(router: Router) -> Self {
-        let translator = Translator::new();
-        Self { router, translator }
+        Self {
+            router,
+            translator: Translator::new(),
+            shortage: Shortage::default(),
+        }
     }
 
     /// Takes in what the kernel says, and returns what has become of devices.
@@ -54,7 +62,9 @@ impl Routing {
     /// # Errors
     /// The router's, which then has changed nothing.
     pub fn configure(&mut self, changes: Vec<Change>) -> Result<(), Rejected> {
-        self.router.apply(changes).map(said)
+        let full = self.router.apply(changes)?;
+        self.shortage.more(full);
+        Ok(())
     }
 
     /// These numbers may be another interface's from now on, which has features of its own.
@@ -72,11 +82,9 @@ impl Routing {
 
     /// Lets the router do what it has put off.
     pub fn tick(&mut self) {
-        let deferred = self.router.deferred();
         self.router.tick();
-        if deferred > 0 && self.router.deferred() == 0 {
-            info!("the tables have room again: all routes are in");
-        }
+        let waiting = self.router.deferred() > 0;
+        self.shortage.say(waiting, Instant::now());
         drop(self.router.collect());
     }
 
@@ -85,17 +93,8 @@ impl Routing {
             return;
         }
         match self.router.apply(changes) {
-            Ok(full) => said(full),
+            Ok(full) => self.shortage.more(full),
             Err(e) => warn!("the router refuses the kernel's news: {e}"),
         }
-    }
-}
-
-/// Says how many changes found a table full.
-fn said(full: usize) {
-    if full > 0 {
-        warn!(
-            "{full} changes do not fit into the tables: the old routes stay until there is room (show memory)"
-        );
     }
 }
