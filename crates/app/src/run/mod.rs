@@ -193,7 +193,10 @@ fn serve(daemon: &mut Daemon, transactions: &mut Transactions, up: &mut bool) ->
         }
         if Instant::now() >= tick {
             daemon.tick()?;
-            daemon.look_at_settings(transactions.refused());
+            // One that does not come up has only one thing to say: why.
+            if *up {
+                daemon.look_at_settings(transactions.refused());
+            }
             transaction::tick(transactions, daemon, Instant::now());
             tick = Instant::now() + TICK;
         }
