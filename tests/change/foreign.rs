@@ -23,6 +23,7 @@ fn routes_of_others_are_listed_or_counted() {
     let add = |i| format!("route add {} via 10.9.0.9 proto bgp\n", prefix(i));
     let mut lines: String = (0..MANY).map(add).collect();
     lines += "route add 18.2.0.0/16 via 10.10.0.9 proto ospf metric 20\n\
+              route add 18.2.0.0/16 via 10.10.0.9 proto ospf metric 30\n\
               route add 18.6.0.0/16 via 10.10.0.9 proto ospf table default\n\
               route add 18.1.0.0/16 proto ospf nexthop via 10.9.0.9 nexthop via 10.10.0.9\n\
               nexthop add id 7 via 10.10.0.8 dev x1\nroute add 18.3.0.0/16 nhid 7 proto isis\n\
@@ -37,8 +38,9 @@ fn routes_of_others_are_listed_or_counted() {
         \x20 route 18.4.0.0/16 via 10.9.0.9 on x0 (protocol 77)\n\
         \x20 route 18.3.0.0/16 via 10.10.0.8 on x1 (isis)\n\
         \x20 route 18.1.0.0/16 via 10.9.0.9 on x0, via 10.10.0.9 on x1 (ospf)\n\
-        \x20 route 18.2.0.0/16 via 10.10.0.9 on x1 (ospf)\n\
-        \x20 route 18.6.0.0/16 via 10.10.0.9 on x1 in table default (ospf)\n\
+        \x20 route 18.2.0.0/16 metric 20 via 10.10.0.9 on x1 (ospf)\n\
+        \x20 route 18.2.0.0/16 metric 30 via 10.10.0.9 on x1 (ospf)\n\
+        \x20 route 18.6.0.0/16 in table default via 10.10.0.9 on x1 (ospf)\n\
         \x20 300 routes on x0 (bgp)\n";
     assert!(until(patience(), || plan() == foreign), "{}", plan());
     let dump = router.ask(&["dump"]).expect("it says what it is");

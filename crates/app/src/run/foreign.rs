@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 
 use control::facts::{Gateway, Hop, Table};
+use control::mirror::MadeRoute;
+use control::netlink::usual_metric;
 
 use super::daemon::Daemon;
 
@@ -62,15 +64,12 @@ pub fn items(daemon: &mut Daemon) -> Vec<String> {
                 many.insert(format!("{count} routes on {interface} ({maker})"));
                 continue;
             }
-            for (prefix, table, hops) in made.some {
-                let hops = hops.iter().filter_map(|hop| Some(by(hop, name(hop.link)?)));
+            for route in made.some {
+                let hops = route.hops.iter();
+                let hops = hops.filter_map(|hop| Some(by(hop, name(hop.link)?)));
                 let hops: Vec<String> = hops.collect();
-                let table = match table {
-                    Table::Main => "",
-                    Table::Local => " in table local",
-                    Table::Default => " in table default",
-                };
-                let text = format!("route {prefix}{}{table} ({maker})", hops.join(","));
+                let (prefix, which) = (route.prefix, which(&route));
+                let text = format!("route {prefix}{which}{} ({maker})", hops.join(","));
                 // By several interfaces it is still one.
                 routes.insert((protocol, prefix, text));
             }
@@ -79,6 +78,23 @@ pub fn items(daemon: &mut Daemon) -> Vec<String> {
     items.extend(routes.into_iter().map(|(_, _, text)| text));
     items.extend(many);
     items
+}
+
+/// What tells a route from others of its prefix, in words.
+fn which(route: &MadeRoute) -> String {
+    let mut words = String::new();
+    if route.metric != usual_metric(route.prefix.address()) {
+        words += &format!(" metric {}", route.metric);
+    }
+    if route.tos != 0 {
+        words += &format!(" tos {:#x}", route.tos);
+    }
+    words
+        + match route.table {
+            Table::Main => "",
+            Table::Local => " in table local",
+            Table::Default => " in table default",
+        }
 }
 
 /// A next hop in words.

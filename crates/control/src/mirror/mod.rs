@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use kernel::event::{EventFd, poll, pollfd};
 use kernel::netlink::{Dump, Messages, Socket};
 
-pub use routes::Made;
+pub use routes::{Made, MadeRoute};
 pub use translator::{LinkNews, Owned, Translator};
 
 use crate::facts::{Batch, Event, Section};

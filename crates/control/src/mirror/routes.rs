@@ -16,8 +16,23 @@ use crate::facts::{Hop, Hops, Nexthop, Place, Route, RouteKind, Table};
 pub struct Made {
     /// How many prefixes have such a route.
     pub prefixes: usize,
-    /// The routes of some of them, each with its table, in no order.
-    pub some: Vec<(AnyPrefix, Table, Vec<Hop>)>,
+    /// The routes of some of them, in no order.
+    pub some: Vec<MadeRoute>,
+}
+
+/// A route that somebody has made. The kernel tells routes apart by all but the next hops.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MadeRoute {
+    /// Destination.
+    pub prefix: AnyPrefix,
+    /// The table that it is in.
+    pub table: Table,
+    /// Type of service.
+    pub tos: u8,
+    /// Metric.
+    pub metric: u32,
+    /// Where it leads.
+    pub hops: Vec<Hop>,
 }
 
 /// The kernel's routes and what they are resolved against. Whatever changes either says what that
@@ -196,10 +211,14 @@ fn made<A: Ip>(
         made.prefixes += prefixes.len();
         for prefix in prefixes.iter().take(room) {
             let by_maker = |entry: &&Entry| entry.uses().any(|of| of == (need, maker));
-            let hops = |entry: &Entry| topology.flat(&entry.hops).unwrap_or_default();
             let routes = rib.of(*prefix).filter(by_maker);
-            made.some
-                .extend(routes.map(|entry| (A::prefix(*prefix), entry.table, hops(entry))));
+            made.some.extend(routes.map(|entry| MadeRoute {
+                prefix: A::prefix(*prefix),
+                table: entry.table,
+                tos: entry.tos,
+                metric: entry.metric,
+                hops: topology.flat(&entry.hops).unwrap_or_default(),
+            }));
         }
     }
 }

@@ -11,5 +11,4 @@ pub use request::{Given, Requests};
 pub(crate) use request::{dump, has_other_length};
 pub(crate) use settings::is_ip6_off;
 pub use settings::warnings;
-pub(crate) use static_route::usual_metric;
-pub use static_route::{PROTOCOL, StaticRoute};
+pub use static_route::{PROTOCOL, StaticRoute, usual_metric};
