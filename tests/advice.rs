@@ -103,6 +103,12 @@ fn kernel_settings_in_the_way_are_logged() {
     let both = ["for forwarded packets, in host through, nat leaving: what"];
     assert!(logged(&both), "{}", router.process.log());
     nft("flush ruleset");
+    nft(
+        "add table netdev early; add chain netdev early in { type filter hook ingress device r0 priority 0; policy drop; }",
+    );
+    let early = ["for forwarded packets, in early in: what"];
+    assert!(logged(&early), "{}", router.process.log());
+    nft("flush ruleset");
     let gone = until(patience(), || {
         !router.show_text(&["warnings"]).contains("firewall")
     });

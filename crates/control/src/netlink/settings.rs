@@ -26,10 +26,14 @@ const CHAIN_USE: u16 = 6;
 const HOOK_NUMBER: u16 = 1;
 /// NF_DROP.
 const DROP: u32 = 0;
-/// What the kernel forwards passes these: NF_INET_PRE_ROUTING, NF_INET_FORWARD, NF_INET_POST_ROUTING.
-const HOOKS: [u32; 3] = [0, 2, 4];
+/// What the kernel forwards passes these: NF_INET_PRE_ROUTING, NF_INET_FORWARD, NF_INET_POST_ROUTING,
+/// NF_INET_INGRESS.
+const HOOKS: [u32; 4] = [0, 2, 4, 5];
 /// NFPROTO_INET: both families.
 const BOTH: u8 = 1;
+/// NFPROTO_NETDEV: all that a device takes in or sends. Its hooks are NF_NETDEV_INGRESS, 0, and
+/// NF_NETDEV_EGRESS, 1.
+const NETDEV: u8 = 5;
 /// Chains that a warning names.
 const NAMED: usize = 5;
 
@@ -102,8 +106,7 @@ fn chains(netns: Option<&Path>) -> io::Result<Vec<String>> {
     let request = FirewallHeader::of(UNSPEC).message(GET_CHAIN);
     Socket::netfilter(netns)?.dump(request, |message| {
         if let Some((header, attributes)) = read::<FirewallHeader>(message.payload)
-            && [BOTH, INET, INET6].contains(&header.family)
-            && acts(&attributes)
+            && passed(header.family).is_some_and(|hooks| acts(&attributes, hooks))
         {
             let name = |kind| attributes.clone().find(kind).map(text).unwrap_or_default();
             found.push(format!("{} {}", name(CHAIN_TABLE), name(CHAIN_NAME)));
@@ -112,11 +115,20 @@ fn chains(netns: Option<&Path>) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// Whether a chain is on a way of forwarded packets and has rules, or drops by default.
-fn acts(chain: &Attributes<'_>) -> bool {
+/// The hooks of a family that forwarded packets pass.
+fn passed(family: u8) -> Option<&'static [u32]> {
+    match family {
+        BOTH | INET | INET6 => Some(&HOOKS),
+        NETDEV => Some(&[0, 1]),
+        _ => None,
+    }
+}
+
+/// Whether a chain is at one of these hooks and has rules, or drops by default.
+fn acts(chain: &Attributes<'_>, hooks: &[u32]) -> bool {
     let hook = chain.clone().find(CHAIN_HOOK).map(Attributes);
     let hook = hook.and_then(|hook| number(&hook, HOOK_NUMBER));
-    hook.is_some_and(|hook| HOOKS.contains(&hook))
+    hook.is_some_and(|hook| hooks.contains(&hook))
         && (number(chain, CHAIN_USE) > Some(0) || number(chain, CHAIN_POLICY) == Some(DROP))
 }
 
