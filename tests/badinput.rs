@@ -74,6 +74,11 @@ fn wrong_commands_are_refused() {
         &run(None, &["run", "-c", "/nonexistent/router.yaml"]),
         &["/nonexistent/router.yaml"],
     );
+    // What has no end is not read to its end.
+    for command in ["check", "plan", "apply", "run"] {
+        let words = ["/dev/zero", "larger than 16 MiB"];
+        assert_refused(&run(None, &[command, "-c", "/dev/zero"]), &words);
+    }
     assert_refused(
         &run(None, &["lab", "--dut", "cisco"]),
         &["cisco", "kernel", "parshall"],

@@ -20,3 +20,4 @@ pub mod mirror;
 pub mod netdev;
 pub mod netlink;
 pub mod plan;
+mod text_file;

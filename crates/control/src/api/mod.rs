@@ -22,12 +22,14 @@ pub use error::StartError;
 pub use server::{Server, remove_dead};
 
 use crate::cli::Command;
+use crate::config::LARGEST;
 use crate::history::Who;
 
 /// Longest request in bytes, with its newline, of those who may only ask.
 pub const REQUEST: usize = 64 << 10;
-/// Longest request of those who may change things: a configuration has room in it.
-pub const LONG_REQUEST: usize = 16 << 20;
+/// Longest request of those who may change things: a configuration has room in it, though quotes and
+/// ends of lines take two bytes there.
+pub const LONG_REQUEST: usize = 2 * LARGEST + REQUEST;
 
 /// What a client asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,6 @@ mod view;
 pub mod wanted;
 mod yaml;
 
-use std::fs;
 use std::path::Path;
 
 pub use forms::{Address, device_name};
@@ -26,6 +25,11 @@ pub use view::{Entry, EntryKind, MTU, View};
 pub use wanted::Wanted;
 
 use problem::Findings;
+
+use crate::text_file;
+
+/// Bytes that the text of a configuration has at most.
+pub const LARGEST: usize = 16 << 20;
 
 /// A configuration that has passed every check.
 #[derive(Debug, Clone, Default)]
@@ -46,19 +50,20 @@ impl Checked {
     /// The file cannot be read ([`Problems::is_unreadable`]), or [`Checked::parse`] finds errors.
     pub fn load(path: &Path) -> Result<Checked, Problems> {
         let name = path.display().to_string();
-        match fs::read(path).map(String::from_utf8) {
-            Ok(Ok(text)) => Self::parse(&name, &text),
-            Ok(Err(_)) => Err(Problems::unreadable(&name, "it is not UTF-8 text")),
-            Err(error) => Err(Problems::unreadable(&name, &error.to_string())),
-        }
+        let text = text_file::read(path, LARGEST);
+        let text = text.map_err(|error| Problems::unreadable(&name, &error.to_string()))?;
+        Self::parse(&name, &text)
     }
 
     /// Reads and checks a text; `name` is what messages call it.
     ///
     /// # Errors
     /// All that is wrong and the warnings with it; if the text is not YAML, only the first place
-    /// that is not.
+    /// that is not; if it is larger than [`LARGEST`], only that.
     pub fn parse(name: &str, text: &str) -> Result<Checked, Problems> {
+        if text.len() > LARGEST {
+            return Err(Problems::unreadable(name, &text_file::too_large(LARGEST)));
+        }
         let unreadable = |fault: yaml::Fault| Problems::new(name, text, vec![fault.into()]);
         let (mut tree, faults) = yaml::parse(text).map_err(unreadable)?;
         let mut findings = Findings(faults.into_iter().map(Problem::from).collect());

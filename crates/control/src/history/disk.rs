@@ -5,6 +5,13 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::config::LARGEST;
+use crate::text_file;
+
+/// Bytes of a file at most: one has the text of a configuration in it as a JSON string, and a few
+/// words for each of the others.
+const MOST: usize = 4 * LARGEST;
+
 /// A directory of such files. Only its owner may read them: they have secrets in them.
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -53,7 +60,7 @@ impl Disk {
     /// # Errors
     /// What the system says, with the path.
     pub fn read(&self, name: &str) -> Result<Option<String>, String> {
-        match fs::read_to_string(self.path(name)) {
+        match text_file::read(&self.path(name), MOST) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(format!("{}: {error}", self.path(name).display())),

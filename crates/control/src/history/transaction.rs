@@ -1,13 +1,13 @@
 //! From one configuration to another, and back if nobody confirms.
 
-use std::fs;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::apply::{Failure, Target, apply};
-use crate::config::{Checked, Config, Problems};
+use crate::config::{Checked, Config, LARGEST, Problems};
 use crate::plan::{Plan, Step};
+use crate::text_file;
 
 use super::store::{State, Store, Who};
 
@@ -216,7 +216,7 @@ impl Transactions {
         target
             .accepts(&config, &plan)
             .map_err(|refused| refused.join("\n"))?;
-        let file = fs::read_to_string(&self.file).ok();
+        let file = text_file::read(&self.file, LARGEST).ok();
         let begun = self.store.begin(
             proposal.text,
             proposal.who,
@@ -367,7 +367,8 @@ impl Transactions {
     /// The file cannot be read, and as [`Transactions::apply`].
     pub fn reload(&mut self, target: &mut dyn Target) -> Result<Outcome, String> {
         let name = self.file.display().to_string();
-        let text = fs::read_to_string(&self.file).map_err(|error| format!("{name}: {error}"))?;
+        let text = text_file::read(&self.file, LARGEST);
+        let text = text.map_err(|error| format!("{name}: {error}"))?;
         let proposal = Proposal {
             name: &name,
             text: &text,

@@ -78,7 +78,9 @@ pub(super) fn read(file: impl BufRead, tunables: &Tunables) -> Result<Vec<Stream
             reader.link_type()
         ));
     }
-    let packets = reader.collect::<Result<Vec<_>, pcap::Error>>();
+    // A pipe may have no end.
+    let packets = reader.take(MAX_PACKETS + 1);
+    let packets = packets.collect::<Result<Vec<_>, pcap::Error>>();
     streams(packets.map_err(|e| e.to_string())?, &play)
 }
 
@@ -89,7 +91,7 @@ fn streams(packets: Vec<Packet>, play: &Play) -> Result<Vec<Stream>, String> {
     let count = packets.len();
     if count > MAX_PACKETS {
         return Err(format!(
-            "{count} packets; at most {MAX_PACKETS} are supported (editcap -r cuts a capture)"
+            "more than {MAX_PACKETS} packets, which is the most (editcap -r cuts a capture)"
         ));
     }
     let micros = match play.ipg {

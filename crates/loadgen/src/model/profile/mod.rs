@@ -3,6 +3,7 @@
 //! A profile gives the streams of one port. Ports come in pairs; the second one sends
 //! [`Way::Back`], for which most profiles swap the address ranges.
 
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -129,6 +130,8 @@ impl Tunables {
     }
 }
 
+/// Bytes of a compiled profile's file at most.
+const LARGEST: u64 = 64 << 20;
 /// What separates settings.
 const SEPARATORS: [char; 3] = [',', ' ', '\t'];
 
@@ -187,7 +190,7 @@ pub fn open_with(
                 let why = format!("a compiled profile has no tunables (`{name_of}`)");
                 return Err(tunable(name, why));
             }
-            let text = std::fs::read_to_string(path).map_err(|e| unread(path, e))?;
+            let text = text(path).map_err(|e| unread(path, e))?;
             parse(name, &text)
         }
         Some("pcap" | "cap") => {
@@ -217,6 +220,17 @@ fn wrong(name: &str, why: String) -> ProfileError {
         name: name.to_owned(),
         why,
     }
+}
+
+/// The text of a profile's file, which may be anything, such as a device without end.
+fn text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path)?;
+    if file.take(LARGEST + 1).read_to_string(&mut text)? as u64 > LARGEST {
+        let what = format!("it is larger than {} MiB, which is the most", LARGEST >> 20);
+        return Err(std::io::Error::new(ErrorKind::FileTooLarge, what));
+    }
+    Ok(text)
 }
 
 fn unread(path: &Path, error: std::io::Error) -> ProfileError {

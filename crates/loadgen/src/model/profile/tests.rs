@@ -515,3 +515,15 @@ fn names_may_be_numbers() {
     let why = parse("p.json", &twice).unwrap_err().to_string();
     assert!(why.contains("two streams are called `1`"), "{why}");
 }
+
+#[test]
+fn a_profile_without_an_end_is_refused() {
+    let file = std::env::temp_dir().join(format!("parshall-endless-{}.json", std::process::id()));
+    std::os::unix::fs::symlink("/dev/zero", &file).expect("there is room");
+    let name = file.display().to_string();
+    let error = open(&name, Way::Out, &Tunables::default());
+    std::fs::remove_file(&file).expect("it is ours");
+    let error = error.expect_err("it has no end").to_string();
+    let says = [&name, "larger than 64 MiB"];
+    assert!(says.iter().all(|part| error.contains(*part)), "{error}");
+}
