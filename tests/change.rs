@@ -7,6 +7,7 @@ mod failures;
 mod foreign;
 mod handover;
 mod left_behind;
+mod looks;
 mod transitions;
 
 use std::collections::BTreeSet;

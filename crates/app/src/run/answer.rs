@@ -1,5 +1,5 @@
 //! Answers to operators: the commands of `control::cli`, carried out by the control thread between
-//! two batches of news.
+//! two batches of news. Those that only look it carries out between the steps of a change, too.
 
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -68,14 +68,20 @@ impl Handler for Asker {
 }
 
 impl Ask {
-    /// Carries the command out and sends the answer.
-    pub fn answer(self, daemon: &mut Daemon, transactions: &mut Transactions) {
+    /// Whether it only looks at what the router is and does now.
+    pub fn only_looks(&self) -> bool {
+        !(self.command.spec.write || matches!(self.command.verb, Verb::Plan | Verb::History))
+    }
+
+    /// Carries the command out and sends the answer. `None`: in the middle of a change, where only
+    /// those that [only look](Self::only_looks) have one.
+    pub fn answer(self, daemon: &mut Daemon, transactions: Option<&mut Transactions>) {
         // Whoever asked may have gone away.
         let _ = self.reply.send(answer(daemon, transactions, &self));
     }
 }
 
-fn answer(daemon: &mut Daemon, transactions: &mut Transactions, ask: &Ask) -> Reply {
+fn answer(daemon: &mut Daemon, transactions: Option<&mut Transactions>, ask: &Ask) -> Reply {
     let (command, json) = (&ask.command, ask.request.json);
     let first = command.argument(0);
     let router = &mut daemon.routing.router;
@@ -128,6 +134,7 @@ fn answer(daemon: &mut Daemon, transactions: &mut Transactions, ask: &Ask) -> Re
             done(json)
         }
         Verb::Plan | Verb::Apply | Verb::Confirm | Verb::Rollback | Verb::History | Verb::Dump => {
+            let transactions = transactions.ok_or("a change is being made; try again")?;
             transaction::answer(transactions, daemon, command, &ask.request, &ask.who)
         }
     }

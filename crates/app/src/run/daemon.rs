@@ -180,11 +180,15 @@ impl Daemon {
         }
     }
 
-    /// Looks after what packets wait for, however long a change takes: what the kernel has said by
-    /// now, neighbors.
+    /// Looks after what waits for nothing, however long a change takes: what the kernel has said by
+    /// now, neighbors, and those who only look.
     pub fn look_between(&mut self) {
-        for batch in self.inbox.news() {
-            self.kernel(batch);
+        for message in self.inbox.urgent() {
+            match message {
+                Message::Kernel(batch) => self.kernel(batch),
+                Message::Ask(ask) => ask.answer(self, None),
+                Message::Reload | Message::Stop => {}
+            }
         }
         self.look_after_neighbors(Instant::now());
     }

@@ -4,18 +4,16 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use control::facts::Batch;
-
 use super::Message;
 
 /// Messages that may wait; then their senders do.
 const DEPTH: usize = 64;
 
-/// The messages for the control thread, in order. While it is busy with a long change it takes the
-/// news of the kernel out of it first.
+/// The messages for the control thread, in order. While it is busy with a long change it takes out of
+/// it first what [cannot wait](Message::is_urgent).
 pub struct Inbox {
     messages: Receiver<Message>,
-    /// Those that news has overtaken.
+    /// Those that others have overtaken.
     overtaken: VecDeque<Message>,
 }
 
@@ -42,17 +40,13 @@ impl Inbox {
         }
     }
 
-    /// The news of the kernel among the next messages, as many as may wait at once. It does not
-    /// wait for any.
-    pub fn news(&mut self) -> Vec<Batch> {
-        let mut news = Vec::new();
-        for message in self.messages.try_iter().take(DEPTH) {
-            match message {
-                Message::Kernel(batch) => news.push(batch),
-                other => self.overtaken.push_back(other),
-            }
-        }
-        news
+    /// The urgent ones among the next messages, as many as may wait at once. It does not wait for
+    /// any.
+    pub fn urgent(&mut self) -> Vec<Message> {
+        let next = self.messages.try_iter().take(DEPTH);
+        let (urgent, others): (Vec<_>, Vec<_>) = next.partition(Message::is_urgent);
+        self.overtaken.extend(others);
+        urgent
     }
 
     /// Takes no more messages, which releases whoever waits for room.
@@ -63,16 +57,18 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
+    use control::facts::Batch;
+
     use super::*;
 
     #[test]
-    fn news_overtakes_and_nothing_else_does() {
+    fn what_is_urgent_overtakes_and_nothing_else_does() {
         let (sender, mut inbox) = Inbox::new();
         let news = || Message::Kernel(Batch::default());
         for message in [Message::Reload, news(), Message::Stop, news()] {
             sender.send(message).expect("room");
         }
-        assert_eq!(inbox.news().len(), 2);
+        assert_eq!(inbox.urgent().len(), 2);
         sender.send(Message::Reload).expect("room");
         let mut next = || inbox.next(Duration::ZERO);
         assert!(matches!(next(), Ok(Message::Reload)));
@@ -92,7 +88,7 @@ mod tests {
                 },
             );
         for _ in 0..10 {
-            assert!(inbox.news().len() <= DEPTH);
+            assert!(inbox.urgent().len() <= DEPTH);
         }
         inbox.close();
         flood.join().expect("it is released");

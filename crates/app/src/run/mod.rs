@@ -74,6 +74,18 @@ pub enum Message {
     Stop,
 }
 
+impl Message {
+    /// Whether it is taken between the steps of a change: packets wait for the news of the kernel,
+    /// and who only looks waits for nobody.
+    pub fn is_urgent(&self) -> bool {
+        match self {
+            Message::Kernel(_) => true,
+            Message::Ask(ask) => ask.only_looks(),
+            Message::Reload | Message::Stop => false,
+        }
+    }
+}
+
 impl From<Batch> for Message {
     fn from(batch: Batch) -> Self {
         Message::Kernel(batch)
@@ -176,7 +188,7 @@ fn serve(daemon: &mut Daemon, transactions: &mut Transactions, up: &mut bool) ->
         match daemon.inbox.next(left) {
             Ok(Message::Kernel(batch)) => daemon.kernel(batch),
             Ok(Message::Ask(ask)) if !*up => early.push(ask),
-            Ok(Message::Ask(ask)) => ask.answer(daemon, transactions),
+            Ok(Message::Ask(ask)) => ask.answer(daemon, Some(transactions)),
             Ok(Message::Reload) => transaction::reload(transactions, daemon),
             Ok(Message::Stop) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {}
@@ -188,7 +200,7 @@ fn serve(daemon: &mut Daemon, transactions: &mut Transactions, up: &mut bool) ->
             transaction::started(transactions);
             ready();
             for ask in early.drain(..) {
-                ask.answer(daemon, transactions);
+                ask.answer(daemon, Some(transactions));
             }
         }
         if Instant::now() >= tick {

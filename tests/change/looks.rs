@@ -1,0 +1,42 @@
+//! Those who only look while a change is made.
+
+use std::thread;
+
+use super::{Netns, Router, change, skipped};
+
+/// Loopbacks: the kernel takes its time for each that goes.
+const MANY: usize = 40;
+
+/// The loopbacks in force.
+fn loopbacks(router: &Router) -> usize {
+    let shown = router.show(&["config"]);
+    shown["loopbacks"].as_array().map_or(0, Vec::len)
+}
+
+/// They are answered between its steps; other commands when it is made.
+#[test]
+fn who_only_looks_is_answered_in_the_middle_of_a_change() {
+    if skipped(
+        "who_only_looks_is_answered_in_the_middle_of_a_change",
+        &["ip"],
+    ) {
+        return;
+    }
+    let netns = Netns::create("router").unwrap();
+    let few = "interfaces: { t0: {} }\nports: { t0: { tap: {} } }\n";
+    let all = |n| format!("  loop{n}: {{ addresses: [ 10.201.{n}.1/32 ] }}\n");
+    let many: String = (0..MANY).map(all).collect();
+    let router = Router::start(&netns, &format!("{few}loopbacks:\n{many}"));
+    assert_eq!(loopbacks(&router), MANY);
+    let between = thread::scope(|scope| {
+        let made = scope.spawn(|| change(&router, few).expect("it can"));
+        let mut between = 0;
+        while !made.is_finished() {
+            let there = loopbacks(&router);
+            between += usize::from(0 < there && there < MANY);
+        }
+        between
+    });
+    assert!(between > 1, "{}", router.process.log());
+    assert_eq!(loopbacks(&router), 0);
+}
