@@ -85,6 +85,7 @@ pub fn result(about: &About<'_>, plan: &Plan, ramp: &Ramp) -> Value {
                 loss: ramp.whole.loss(),
                 tx_pps: ramp.whole.sent_pps().0,
                 rx_pps: ramp.whole.forwarded.0,
+                held: &ramp.whole.held,
                 ways: &ramp.whole.ways,
             },
             samples: &ramp.samples,
@@ -114,6 +115,7 @@ struct Whole<'a> {
     loss: f64,
     tx_pps: f64,
     rx_pps: f64,
+    held: &'a [u64],
     ways: &'a [crate::measure::trial::WayResult],
 }
 

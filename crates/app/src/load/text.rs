@@ -60,12 +60,16 @@ pub fn of_trial(what: &str, trial: &Trial) -> String {
         true => String::new(),
         false => format!("; not valid: {}", trial.why),
     };
+    let held = match trial.held.iter().sum::<u64>() {
+        0 => "",
+        _ => " while sending",
+    };
     let what = match trial.interrupted {
         true => &format!("{what}, interrupted after {:.1} s", trial.seconds),
         false => what,
     };
     format!(
-        "{what}: sent {} packets ({:.3}), {} came back ({:.3}), loss {}{objection}\n",
+        "{what}: sent {} packets ({:.3}), {} came back ({:.3}{held}), loss {}{objection}\n",
         trial.sent(),
         trial.sent_pps(),
         trial.received(),

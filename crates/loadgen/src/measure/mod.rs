@@ -5,5 +5,6 @@ pub mod ramp;
 pub mod search;
 #[cfg(test)]
 pub(crate) mod simulated;
+pub(crate) mod steady;
 pub mod threshold;
 pub mod trial;

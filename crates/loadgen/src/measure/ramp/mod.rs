@@ -8,7 +8,8 @@ use serde::Serialize;
 use crate::clock::{Clock, Nanos};
 use crate::device::{Failure, Path};
 use crate::measure::point::Point;
-use crate::measure::trial::{self, Reading, Trial};
+use crate::measure::steady::Steady;
+use crate::measure::trial::{self, RESIDUAL, Reading, Trial};
 use crate::model::units::Pps;
 
 pub use self::sample::{Sample, WaySample};
@@ -63,7 +64,7 @@ pub struct Ramp {
     /// Ramp and hold as one trial, late packets included.
     pub whole: Trial,
     /// Packets of each direction that came back after the last one was sent.
-    pub drained: Vec<u64>,
+    drained: Vec<u64>,
     /// Whether all was sent at one rate.
     pub is_constant: bool,
 }
@@ -145,23 +146,29 @@ pub fn run(
     }
     let before = Reading::all(paths);
     let begin = clock.now();
-    let result = climb(plan, paths, clock, &before, watch);
+    let mut steady = Steady::new(&before, begin, plan.ramp + plan.hold);
+    let result = climb(plan, paths, clock, &before, &mut steady, watch);
     let (seconds, at_end, stopped) = trial::stop(paths, begin, clock);
+    let end = begin.after(Duration::from_secs_f64(seconds));
     let samples = result?;
     stopped?;
     let interrupted = clock.is_interrupted();
-    trial::settle(paths, clock);
+    trial::settle(paths, RESIDUAL, clock);
     let now = Reading::all(paths);
-    let drained = trial::drained(&at_end, &now);
-    let mut whole = trial::judge(plan.target, seconds, trial::between(&before, &now));
-    whole.drained = drained.iter().sum();
-    whole.interrupted = interrupted;
-    Ok(Ramp {
+    let drained = now.iter().zip(&at_end);
+    let mut ramp = Ramp {
         samples,
-        whole,
-        drained,
+        whole: trial::judge(plan.target, seconds, trial::between(&before, &now)),
+        drained: drained.map(|(now, end)| now.drained_since(end)).collect(),
         is_constant: plan.is_constant(),
-    })
+    };
+    ramp.whole.interrupted = interrupted;
+    if !ramp.is_constant {
+        ramp.subtract_held();
+    } else if !interrupted || steady.next().is_none() {
+        ramp.whole.keep_to(&steady.ways(end, &at_end, &now));
+    }
+    Ok(ramp)
 }
 
 /// Sends ramp and hold, until the clock is interrupted. The transmitters may still be sending when
@@ -171,6 +178,7 @@ fn climb(
     paths: &mut [Path],
     clock: &dyn Clock,
     before: &[Reading],
+    steady: &mut Steady,
     watch: &mut dyn FnMut(&Sample),
 ) -> Result<Vec<Sample>, Failure> {
     if clock.is_interrupted() {
@@ -189,7 +197,8 @@ fn climb(
         } else {
             Nanos(u64::MAX)
         };
-        let next = next_step.min(next_sample).min(end);
+        let look = steady.next().unwrap_or(Nanos(u64::MAX));
+        let next = next_step.min(next_sample).min(look).min(end);
         clock.wait_until(next);
         if clock.is_interrupted() {
             return Ok(samples);
@@ -198,6 +207,9 @@ fn climb(
             let rate = plan.rate(plan.step_at(step).max(next.since(begin)));
             paths.iter_mut().for_each(|path| path.tx.set_rate(rate));
             step += 1;
+        }
+        if next == look {
+            steady.look(paths, clock);
         }
         if next == next_sample {
             let (now, readings) = (clock.now(), Reading::all(paths));

@@ -5,8 +5,12 @@
 //! bounded by what came back after the last packet was sent, and by what any sample misses. With
 //! that a sample passes if the device lost little in it, and in all before it together, where what
 //! is in flight hardly matters. Where the bounds leave both open, a sample says nothing.
+//!
+//! What came back only after sending ended, beyond what is in flight, the device held: it did not
+//! keep up, and a sample that misses it fails as if it were lost.
 
-use super::{Ramp, WaySample};
+use super::{Ramp, Sample, WaySample};
+use crate::measure::steady;
 use crate::measure::threshold::Threshold;
 
 /// The verdict of a ramp on the highest rate. Rates are totals of all directions, in packets a
@@ -53,7 +57,7 @@ impl Ramp {
         let rates = || {
             self.samples
                 .iter()
-                .map(|sample| sample.sent_pps())
+                .map(|sample| self.named(sample))
                 .filter(|pps| *pps > 0.0)
         };
         let lowest = rates().fold(f64::INFINITY, f64::min);
@@ -85,17 +89,23 @@ impl Ramp {
 
     /// The verdict where all was sent at one rate. How much of it was lost is known exactly.
     fn only_rate(&self, allowed: f64) -> Result<Highest, String> {
+        if !self.whole.passes(allowed) {
+            let why = self.whole.failure();
+            return Err(format!("at the only rate sent, {why}"));
+        }
         let losses = self.whole.ways.iter().map(|way| way.loss());
         let loss = losses.fold(0.0, f64::max);
-        if !self.whole.passes(allowed) {
-            let percent = 100.0 * loss;
-            return Err(format!("{percent:.2} % was lost at the only rate sent"));
-        }
         Ok(Highest {
-            max_pps: self.whole.sent_pps().0,
+            max_pps: self.whole.sent_pps().0.min(self.whole.offered_pps().0),
             interval_pps: None,
             loss,
         })
+    }
+
+    /// The rate that a sample stands for: clocks are not read exactly when packets are due, and no
+    /// more is asked for than the target.
+    fn named(&self, sample: &Sample) -> f64 {
+        sample.sent_pps().min(self.whole.offered_pps().0)
     }
 
     /// What the samples say, without those that say nothing.
@@ -112,7 +122,7 @@ impl Ramp {
             let is_known = failed || losses.iter().all(Option::is_some);
             let loss = losses.into_iter().flatten().fold(0.0, f64::max);
             (sample.valid && is_known && !self.whole.ways.is_empty()).then(|| Verdict {
-                pps: sample.sent_pps(),
+                pps: self.named(sample),
                 loss,
                 passes: !failed,
             })
@@ -126,7 +136,7 @@ impl Ramp {
         let (sample, before) = (&self.samples[index], index.checked_sub(1));
         let seconds = sample.at - before.map_or(0.0, |i| self.samples[i].at);
         let rate = |index: Option<usize>| index.map_or(0.0, |i| self.samples[i].ways[way].tx_pps);
-        let all_lost = self.whole.ways[way].lost() as f64;
+        let all_lost = (self.whole.ways[way].lost() + self.whole.held[way]) as f64;
         let WaySample {
             tx_pps,
             rx_pps,
@@ -164,16 +174,53 @@ impl Ramp {
 
     /// Seconds that packets of a direction are in flight, at most.
     fn in_flight(&self, way: usize) -> f64 {
-        let ways = || self.samples.iter().map(|sample| sample.ways[way]);
-        let missing = ways().map(|way| way.total.lost() as f64 / way.tx_pps);
-        let bound = missing.filter(|seconds| seconds.is_finite());
+        let ages = (0..self.samples.len()).filter_map(|index| self.age(way, index));
         // They leave at the rate at which they come back, which at the end is that of the target.
-        let drained = ways().next_back().map_or(0.0, |last| {
-            let rate = last.rx_pps * self.whole.rate.0 / last.tx_pps;
-            self.drained[way] as f64 / rate
+        let drained = self.samples.last().map_or(0.0, |sample| {
+            let last = sample.ways[way];
+            self.drained[way] as f64 / (last.rx_pps / last.tx_pps * self.last_rate(way))
         });
         let drained = if drained.is_finite() { drained } else { 0.0 };
-        bound.fold(drained, f64::min)
+        ages.reduce(f64::min)
+            .map_or(drained, |age| age.min(drained))
+    }
+
+    /// Seconds since the last packet that was back at the end of a sample had been sent, if none was
+    /// lost. None if none was back.
+    fn age(&self, way: usize, index: usize) -> Option<f64> {
+        let total = |sample: &Sample| sample.ways[way].total;
+        let now = &self.samples[index];
+        let received = total(now).received.packets;
+        let is_before = |sample: &&Sample| total(sample).sent.packets < received;
+        let before = self.samples[..index].iter().rfind(is_before);
+        let (start, sent) = before.map_or((0.0, 0), |s| (s.at, total(s).sent.packets));
+        let mut until = self.samples[..=index].iter();
+        let after = until.find(|s| total(s).sent.packets >= received)?;
+        let share = (received - sent) as f64 / (total(after).sent.packets - sent) as f64;
+        let sent_at = start + share * (after.at - start);
+        (received > 0 && sent_at.is_finite()).then_some(now.at - sent_at)
+    }
+
+    /// Rate at which a direction was sent when sending ended.
+    fn last_rate(&self, way: usize) -> f64 {
+        let last = self.samples.last();
+        match self.whole.interrupted {
+            true => last.map_or(0.0, |sample| sample.ways[way].tx_pps),
+            false => self.whole.rate.0,
+        }
+    }
+
+    /// Finds what the device held when sending ended, which did not come back while packets were
+    /// sent.
+    pub(super) fn subtract_held(&mut self) {
+        let held = |way: usize| {
+            let rate = self.last_rate(way);
+            let more = self.drained[way] as f64 - self.in_flight(way) * rate;
+            steady::held(more, rate)
+        };
+        self.whole.held = (0..self.whole.ways.len()).map(held).collect();
+        let held: u64 = self.whole.held.iter().sum();
+        self.whole.forwarded.0 *= 1.0 - held as f64 / self.whole.received().max(1) as f64;
     }
 }
 

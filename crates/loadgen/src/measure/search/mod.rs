@@ -7,10 +7,9 @@
 //! its median until it is known well enough or time is nearly up. The last ones are longer, at the
 //! median or, if that fails, below it; they confirm the result or correct it.
 //!
-//! A short trial flatters a device with deep queues, which absorb what it cannot forward. So
-//! packets that came back only after sending ended, beyond those in flight at a light load, are
-//! subtracted from the rate of the trial. A rate that the generator could not send bounds the
-//! search, and the result says so.
+//! A trial fails, too, if the device's queues absorb what it cannot forward: they drain when sending
+//! has ended, but a longer trial would fill them. A rate that the generator could not send bounds
+//! the search, and the result says so.
 
 use std::time::Duration;
 
@@ -200,10 +199,10 @@ pub fn max_rate(
     let deadline = clock.now().after(goal.budget);
     let left = || deadline.since(clock.now());
     let mut runs = Runs::new(paths, clock, watch);
-    let in_flight = runs.in_flight(goal)?;
+    runs.warm_up(goal)?;
     runs.start_over();
     let mut flat = runs.trial(goal.ceiling, goal.short())?;
-    let mut search = Search::new(&flat, in_flight, goal);
+    let mut search = Search::new(&flat, goal);
     if flat.received() > 0 {
         for rate in search.ramp(&flat) {
             let trial = runs.trial(rate, goal.short())?;

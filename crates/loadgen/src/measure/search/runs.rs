@@ -9,9 +9,6 @@ use crate::measure::point::Point;
 use crate::measure::trial::{self, Trial};
 use crate::model::units::Pps;
 
-/// The light load as a share of the rate that came back in the warm-up, and its duration.
-const LIGHT: (f64, Duration) = (0.25, Duration::from_millis(250));
-
 /// Makes trials, reports them and keeps their results.
 pub struct Runs<'a> {
     paths: &'a mut [Path],
@@ -45,17 +42,6 @@ impl<'a> Runs<'a> {
     /// Ends the warm-up: nothing of it is in the results.
     pub fn start_over(&mut self) {
         self.paths.iter_mut().for_each(Path::start_over);
-    }
-
-    /// Warms up, and measures for how many seconds packets are in flight while none wait.
-    pub fn in_flight(&mut self, goal: &Goal) -> Result<f64, Failure> {
-        let back = self.warm_up(goal)?.forwarded.0 / self.paths.len().max(1) as f64;
-        let rate = Pps((LIGHT.0 * back).min(goal.highest()).max(goal.floor.0));
-        if rate.0 < 1.0 {
-            return Ok(0.0);
-        }
-        let light = trial::run(self.paths, rate, LIGHT.1, self.clock)?;
-        Ok(light.drained as f64 / light.offered_pps().0)
     }
 
     /// Makes a trial at `rate` in each direction, or the nearest that there is.

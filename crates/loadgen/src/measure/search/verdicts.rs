@@ -14,6 +14,8 @@ pub const RAMP: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 1.5];
 const RAMP_FROM: u32 = 24;
 /// Confirming trials for which time is reserved.
 const CONFIRMING: u32 = 2;
+/// Time for the late packets of each, at least.
+const SETTLING: Duration = Duration::from_millis(100);
 /// Searching trials are made in turn at the rates below which the threshold lies with these
 /// probabilities: verdicts on both sides of it show how much they scatter.
 const SIDES: [f64; 2] = [0.2, 0.8];
@@ -24,8 +26,6 @@ const FAR: f64 = 16.0;
 /// A generator that sent this share of the offer may have been held up for a moment; one that sent
 /// less cannot send the rate.
 const HELD_UP: f64 = 0.9;
-/// Packets of each direction in flight in batches; they are not a queue.
-const BATCH: f64 = 64.0;
 
 /// The verdicts so far. Rates are those of each direction.
 pub struct Search<'a> {
@@ -37,10 +37,6 @@ pub struct Search<'a> {
     top: f64,
     /// Whether the ceiling has been measured again and was no higher.
     top_is_sure: bool,
-    /// Seconds that packets are in flight while none wait.
-    in_flight: f64,
-    /// Packets of each direction that waited in the device at the end of the trial flat out.
-    queue: f64,
     verdicts: Vec<Verdict>,
     /// A trial to be made again, because the generator did not send what was offered.
     again: Option<(Pps, Duration)>,
@@ -48,7 +44,7 @@ pub struct Search<'a> {
 
 /// The verdict of a trial.
 struct Verdict {
-    /// Rate that it stands for, in each direction.
+    /// Rate offered in each direction.
     rate: f64,
     passed: bool,
     /// The intended length.
@@ -57,7 +53,7 @@ struct Verdict {
 }
 
 impl<'a> Search<'a> {
-    pub fn new(flat: &Trial, in_flight: f64, goal: &'a Goal) -> Self {
+    pub fn new(flat: &Trial, goal: &'a Goal) -> Self {
         let ways = flat.ways.len().max(1) as f64;
         let ceiling = flat.sent_pps().0 / ways;
         // A device without loss up to its capacity forwards that much flat out, too.
@@ -68,8 +64,6 @@ impl<'a> Search<'a> {
             threshold: Threshold::near(likely, likely / FAR, likely.max(ceiling) * FAR),
             top: ceiling.min(goal.highest()),
             top_is_sure: false,
-            in_flight,
-            queue: 0.0,
             verdicts: Vec::new(),
             again: None,
         };
@@ -109,7 +103,7 @@ impl<'a> Search<'a> {
         let has_passed = self.verdicts.iter().any(|v| v.passed);
         let (length, place) = if !has_passed {
             (short, SIDES[0])
-        } else if known || left < short + CONFIRMING * longer {
+        } else if known || left < short + CONFIRMING * (longer + SETTLING) {
             (
                 longer.min(left).max(short),
                 CONFIRM_AT[self.longer_trials().count().min(1)],
@@ -117,9 +111,7 @@ impl<'a> Search<'a> {
         } else {
             (short, SIDES[paced % SIDES.len()])
         };
-        // A device whose queues absorb this much fails only above it.
-        let swallowed = self.queue / length.as_secs_f64();
-        let rate = self.threshold.quantile(place) + swallowed;
+        let rate = self.threshold.quantile(place);
         let rate = rate.min(self.top).max(self.goal.floor.0);
         (paced == 0 || left >= length).then_some((Pps(rate), length))
     }
@@ -143,9 +135,7 @@ impl<'a> Search<'a> {
         if offered <= 0.0 {
             return;
         }
-        let offered = offered / self.ways;
-        let swallowed = self.waiting(&trial) / trial.seconds.max(f64::MIN_POSITIVE);
-        let rate = (offered - swallowed).max(offered / 2.0);
+        let rate = offered / self.ways;
         let passed = trial.passes(self.goal.loss);
         self.threshold.learn(rate, passed);
         self.verdicts.push(Verdict {
@@ -175,14 +165,7 @@ impl<'a> Search<'a> {
         if flat.interrupted {
             return;
         }
-        self.queue = self.waiting(flat);
         self.judge(flat.clone(), self.goal.short());
-    }
-
-    /// Packets of each direction that waited in the device when sending ended.
-    fn waiting(&self, trial: &Trial) -> f64 {
-        let on_their_way = self.in_flight * trial.forwarded.0;
-        ((trial.drained as f64 - on_their_way) / self.ways - BATCH).max(0.0)
     }
 
     /// The last confirming trial that passed within the interval.
@@ -250,8 +233,8 @@ impl<'a> Search<'a> {
     fn nothing(&self, found: Found) -> Found {
         let last = self.verdicts.last().map(|v| &v.trial);
         let mut why = format!("no valid trial lost {} % or less", self.goal.loss * 100.0);
-        if let Some(said) = last.map(|t| t.why.as_str()).filter(|why| !why.is_empty()) {
-            why += &format!(" ({said})");
+        if let Some(trial) = last {
+            why += &format!(" ({})", trial.failure());
         }
         Found {
             limited_by_generator: last.is_some_and(|t| !t.valid),

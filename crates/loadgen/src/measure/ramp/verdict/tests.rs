@@ -43,9 +43,12 @@ fn loss_from_the_first_packet_on_is_loss() {
                         ..Device::default()
                     };
                     let ramp = ramp(device, 1, plan(0, 1, hold));
-                    let passes = ramp.whole.loss() <= ALLOWED;
+                    let keeps_up = capacity > 1.0 && background == 0.0;
+                    // A share of it cannot be told in 0.3 s.
+                    let seems_to = keeps_up || capacity > 0.98 && background == 0.0 && hold == 300;
                     let rate = ramp.max_rate(ALLOWED).map(|highest| highest.max_pps);
-                    assert_eq!(rate.is_ok(), passes, "{device:?} {hold}: {rate:?}");
+                    assert!(rate.is_ok() || !keeps_up, "{device:?} {hold}: {rate:?}");
+                    assert!(rate.is_err() || seems_to, "{device:?} {hold}: {rate:?}");
                     if let Ok(rate) = rate {
                         assert!((rate / TARGET - 1.0).abs() < 1e-6, "{rate}");
                     }
@@ -112,7 +115,7 @@ proptest! {
         background in prop_oneof![Just(0.0), Just(0.0005), Just(0.0025), 0.0025..0.99f64],
         delay in 0u64..400,
         // Seconds that a full queue takes to drain.
-        queue in prop_oneof![Just(0.0), 0.0..1.0f64],
+        queue in prop_oneof![Just(0.0), 0.0..1.0f64, 1.0..8.0f64],
         collapse in 0.5..1.0f64,
         steps in 1u32..100,
         climb in 0u64..40_000,
@@ -138,7 +141,7 @@ proptest! {
             let last = ramp.samples.last().unwrap().ways[0].tx_pps;
             let rate = found.expect("nothing was lost");
             prop_assert!(rate >= 0.999 * last, "{rate} of {last}");
-        } else if let Ok(rate) = found && !ramp.whole.passes(ALLOWED) {
+        } else if let Ok(rate) = found {
             let rise = TARGET * (1000.0 / (climb as f64).max(1000.0)).max(1.0 / f64::from(steps));
             prop_assert!(rate <= 1.01 * capacity + rise, "{rate} of {capacity}, a sample rises by {rise}");
         }
