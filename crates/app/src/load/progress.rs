@@ -58,6 +58,7 @@ impl Progress {
                 offered_pps,
                 sent,
                 received,
+                forwarded_pps,
                 seconds,
                 valid,
             } => {
@@ -66,7 +67,7 @@ impl Progress {
                     "{}: sent {:.3}, came back {:.3}, loss {}{}",
                     rate(*flat_out, *offered_pps),
                     Pps(*sent as f64 / seconds),
-                    Pps(*received as f64 / seconds),
+                    Pps(*forwarded_pps),
                     percent(lost),
                     if *valid {
                         ""

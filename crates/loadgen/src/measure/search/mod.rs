@@ -106,6 +106,9 @@ pub enum Event {
         sent: u64,
         /// Packets that came back, all directions.
         received: u64,
+        /// Rate that came back, all directions, packets a second; of a device that does not keep
+        /// up, while packets were sent.
+        forwarded_pps: f64,
         /// Time of sending in seconds.
         seconds: f64,
         /// Whether the generator sent what was offered.
@@ -120,8 +123,8 @@ pub struct Found {
     pub valid: bool,
     /// Why none was found, or what bounds the rate.
     pub why: String,
-    /// The rate at which as many trials pass as fail; to pass, no direction may lose more than
-    /// allowed. For a device that behaves the same in every trial, it is the highest that passes. 0
+    /// The rate at which as many trials pass as fail, but no higher than the highest that passed; to
+    /// pass, no direction may lose or hold more than allowed. For a device that behaves the same in every trial, it is the highest that passes. 0
     /// if none was found.
     pub max_pps: f64,
     /// The rate lies between these two with a confidence of 95 %.

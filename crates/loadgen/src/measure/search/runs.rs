@@ -64,6 +64,7 @@ impl<'a> Runs<'a> {
             offered_pps,
             sent: trial.sent(),
             received: trial.received(),
+            forwarded_pps: trial.forwarded.0,
             seconds: trial.seconds,
             valid: trial.valid,
         });

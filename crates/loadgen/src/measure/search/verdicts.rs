@@ -199,9 +199,11 @@ impl<'a> Search<'a> {
         if flat.received() == 0 {
             return why("nothing came back");
         }
-        let rate = self.threshold.median().min(self.top);
-        let near = |v: &&Verdict| (v.rate / rate).ln().abs();
         let passed = || self.verdicts.iter().filter(|v| v.passed);
+        let most = passed().map(|v| v.rate).fold(0.0, f64::max);
+        // No rate is named that no trial passed.
+        let rate = self.threshold.median().min(self.top).min(most);
+        let near = |v: &&Verdict| (v.rate / rate).ln().abs();
         let nearest = passed().min_by(|a, b| near(a).total_cmp(&near(b)));
         let confirmation = self.confirmation();
         let Some(best) = confirmation.or(nearest) else {
@@ -213,7 +215,7 @@ impl<'a> Search<'a> {
         Found {
             valid: true,
             max_pps: sum(rate),
-            interval_pps: Some((sum(low), sum(high))),
+            interval_pps: Some((sum(low.min(rate)), sum(high))),
             confirmed: confirmation.is_some(),
             l1_bps: best.trial.l1().0 * sum(rate) / best.trial.sent_pps().0,
             loss: best.trial.loss(),

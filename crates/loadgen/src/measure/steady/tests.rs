@@ -56,7 +56,7 @@ fn a_buffer_makes_no_device_faster() {
         let paths = &mut simulation.paths(1);
         let found = search::max_rate(paths, &goal, &simulation, &mut |_| {}).unwrap();
         let off = found.max_pps / capacity;
-        assert!((0.98..1.01).contains(&off), "{drain} s: {found:?}");
+        assert!((0.98..1.008).contains(&off), "{drain} s: {found:?}");
         let simulation = Simulation::new(device);
         let plan = Plan {
             warmup: Duration::ZERO,
