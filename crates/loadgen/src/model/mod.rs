@@ -9,3 +9,4 @@ pub mod rate;
 pub mod share;
 pub mod stream;
 pub mod units;
+mod values;

@@ -1,10 +1,7 @@
 //! Finds the stream that a packet belongs to.
 
-use std::ops::Range;
-
 use wire::{eth, ip, ip4, ip6};
 
-use crate::model::fields::Step;
 use crate::model::stream::Stream;
 
 /// A version of IP: IPv4 without options (RFC 791) or IPv6 (RFC 8200), in untagged Ethernet.
@@ -145,8 +142,7 @@ impl Match {
             ports,
         } = Key::of(&frame)?;
         let at = Offsets::of(version);
-        let varies =
-            |from: usize, to: usize| stream.steps.iter().any(|s| overlaps(stream, s, from, to));
+        let varies = |from, to| stream.writes(from..to);
         if varies(eth::ETHERTYPE_AT, eth::LEN + 1)
             || varies(at.length, at.length + 2)
             || varies(at.protocol, at.protocol + 1)
@@ -154,7 +150,7 @@ impl Match {
             return None;
         }
         let has_ports = matches!(protocol, ip::TCP | ip::UDP) && !varies(at.ports, at.ports + 4);
-        let range = |address, at| range(stream, address, at, version.address());
+        let range = |address, at| stream.values(address, at, version.address());
         Some(Self {
             version,
             length,
@@ -187,70 +183,6 @@ impl Match {
     }
 }
 
-/// The bytes of the frame that `step` writes, checksums aside.
-fn written(stream: &Stream, step: &Step) -> Range<usize> {
-    let (offset, size) = match *step {
-        Step::Write {
-            variable, offset, ..
-        } => {
-            let variable = stream.variables.get(variable);
-            (offset, variable.map_or(0, |v| usize::from(v.size)))
-        }
-        Step::WriteMasked { offset, size, .. } => (offset, size.into()),
-        Step::Trim { .. }
-        | Step::Checksum4 { .. }
-        | Step::ChecksumTransport { .. }
-        | Step::ChecksumIcmp6 { .. } => return 0..0,
-    };
-    offset..offset.saturating_add(size)
-}
-
-/// Whether `step` writes into the bytes `from..to`.
-fn overlaps(stream: &Stream, step: &Step, from: usize, to: usize) -> bool {
-    let written = written(stream, step);
-    written.start < to && written.end > from
-}
-
-/// First and last value of the address of `len` bytes at `at`, in the template `fixed`.
-fn range(stream: &Stream, fixed: u128, at: usize, len: usize) -> (u128, u128) {
-    let end = at + len;
-    let mut writes = stream.steps.iter().filter(|s| overlaps(stream, s, at, end));
-    let bytes = writes.clone().flat_map(|step| written(stream, step));
-    let any = bytes
-        .filter(|byte| (at..end).contains(byte))
-        .fold(0u128, |any, byte| any | 0xff << (8 * (end - 1 - byte)));
-    let rest = fixed & !any;
-    if let (Some(step), None) = (writes.next(), writes.next())
-        && let Some((first, last)) = bounds(stream, step)
-        && let bytes = written(stream, step)
-        && at <= bytes.start
-        && bytes.end <= end
-    {
-        let place = 8 * (end - bytes.end);
-        return (rest | first << place, rest | last << place);
-    }
-    (rest, rest | any)
-}
-
-/// Least and greatest value that a step writes, if it writes all in between in network byte order.
-fn bounds(stream: &Stream, step: &Step) -> Option<(u128, u128)> {
-    let Step::Write {
-        variable,
-        add,
-        big_endian: true,
-        ..
-    } = *step
-    else {
-        return None;
-    };
-    let variable = stream.variables.get(variable)?;
-    let ones = u64::MAX.checked_shr(64 - 8 * u32::from(variable.size))?;
-    let written = |value: u64| u128::from(value.wrapping_add_signed(add) & ones);
-    let (min, max) = variable.bounds();
-    let (first, last) = (written(min), written(max));
-    (first <= last).then_some((first, last))
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::Ipv6Addr;
@@ -260,7 +192,7 @@ mod tests {
 
     use super::*;
     use crate::clock::Nanos;
-    use crate::model::fields::{Op, Variable};
+    use crate::model::fields::{Op, Step, Variable};
     use crate::model::profile::{self, Tunables, Way};
     use crate::model::stream::StreamRate;
     use crate::model::units::Pps;

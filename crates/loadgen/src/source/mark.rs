@@ -137,6 +137,40 @@ pub fn counters_of<'a>(streams: impl IntoIterator<Item = &'a Stream>) -> Vec<u16
     counters.collect()
 }
 
+/// First and last number that packets of a stream without a mark have in its place; None if they
+/// have none.
+fn numbers(stream: &Stream) -> Option<(u16, u16)> {
+    let frame = stream.frame();
+    let (at, version) = network(&frame)?;
+    let number = read(&frame, (at, version));
+    match version {
+        4 => {
+            let (first, last) = stream.values(number?.into(), at + 4, 2);
+            Some((u16::try_from(first).ok()?, u16::try_from(last).ok()?))
+        }
+        _ if stream.writes(at..at + 4) => Some((0, u16::MAX)),
+        _ => number.map(|number| (number, number)),
+    }
+}
+
+/// What a stream's packets are known by as such with a mark, the field that one of its steps writes;
+/// None if they write none of them, or if its packets are not IP.
+pub fn overwritten(stream: &Stream) -> Option<&'static str> {
+    let (at, version) = network(&stream.frame())?;
+    // Each VLAN tag has an EtherType.
+    let mut types = (eth::ETHERTYPE_AT..at).step_by(4);
+    if types.any(|place| stream.writes(place..place + 2)) {
+        return Some("EtherType");
+    }
+    let fields = match version {
+        4 => [(0..1, "version"), (4..6, "identification")],
+        _ => [(0..1, "version"), (1..4, "flow label")],
+    };
+    let fields = fields.into_iter();
+    let mut written = fields.filter(|(bytes, _)| stream.writes(at + bytes.start..at + bytes.end));
+    written.next().map(|(_, name)| name)
+}
+
 /// Has the identifications of a port's streams with counters begin at `base` in place of
 /// [`ID_BASE`], for their packets and for who receives them.
 ///
@@ -159,13 +193,15 @@ pub fn begin_at(base: u16, streams: &mut [Stream]) -> Result<(), String> {
         counters = counters.max(counter + 1);
     }
     for stream in streams.iter().filter(|stream| stream.mark.is_none()) {
-        let frame = stream.frame();
-        let number = network(&frame).and_then(|network| read(&frame, network));
-        if let Some(number) = number.filter(|n| (base..base + counters).contains(n)) {
+        let Some((first, last)) = numbers(stream) else {
+            continue;
+        };
+        if counters > 0 && first < base + counters && base <= last {
             return Err(format!(
-                "stream `{}`: it has no flow_stats, but the identification {number:#06x}, which \
+                "stream `{}`: it has no flow_stats, but the identification {:#06x}, which \
                  would count it as another stream",
-                stream.name
+                stream.name,
+                first.max(base)
             ));
         }
     }
@@ -178,6 +214,7 @@ mod tests {
     use wire::craft::Packet;
 
     use super::*;
+    use crate::model::fields::{Step, Variable};
     use crate::model::stream::{Mark, StreamRate};
     use crate::model::units::Pps;
 
@@ -212,6 +249,69 @@ mod tests {
                 (why, part) => why == part,
             };
             assert!(is_right, "{base:#x}: {result:?}");
+        }
+    }
+
+    /// A variable from `min` to `max` in the two bytes at `offset`.
+    fn vary(stream: &mut Stream, offset: usize, min: u64, max: u64) {
+        stream.variables.push(Variable::range("v", 2, min, max));
+        stream.steps.push(Step::Write {
+            variable: 0,
+            offset,
+            add: 0,
+            big_endian: true,
+        });
+    }
+
+    /// Nor may it vary into one.
+    #[test]
+    fn another_streams_identification_is_not_reached() {
+        for (offset, min, max, is_free) in [
+            (18, 0, 0xfff, true),
+            (18, 0, 0x1000, false),
+            (18, 0x1001, 0xffff, false),
+            (18, 0x1002, 0xffff, true),
+            (19, 0, 7, true),
+            (40, 0x1000, 0x1001, true),
+        ] {
+            let mut streams = streams(&[Some((7, false)), Some((9, false)), None]);
+            vary(&mut streams[2], offset, min, max);
+            let result = begin_at(0x1000, &mut streams);
+            assert_eq!(result.is_ok(), is_free, "{offset} {min:#x} {max:#x}");
+            assert_eq!(begin_at(0x1000, &mut streams[2..]), Ok(()));
+        }
+    }
+
+    /// By these fields a receiver knows a packet with a mark.
+    #[test]
+    fn a_mark_is_not_overwritten() {
+        for (offset, field) in [
+            (11, Some("EtherType")),
+            (13, Some("EtherType")),
+            (15, None),
+            (16, None),
+            (17, Some("identification")),
+            (19, Some("identification")),
+            (20, None),
+        ] {
+            let mut stream = streams(&[Some((7, true))]).remove(0);
+            vary(&mut stream, offset, 0, 9);
+            assert_eq!(overwritten(&stream), field, "{offset}");
+            // Behind a VLAN tag everything is 4 bytes further.
+            stream.packet.splice(12..12, [0x81, 0x00, 0, 9]);
+            let Some(Step::Write { offset: place, .. }) = stream.steps.last_mut() else {
+                panic!()
+            };
+            *place += 4;
+            assert_eq!(overwritten(&stream), field, "{offset}");
+        }
+        let local = std::net::Ipv6Addr::LOCALHOST;
+        let frame = Packet::udp6((local, 1), (local, 2)).frame_len(100);
+        for (offset, field) in [(14, Some("version")), (17, Some("flow label")), (18, None)] {
+            let rate = StreamRate::Packets(Pps(1.0));
+            let mut stream = Stream::new("s", frame.frame().as_slice().to_vec(), rate);
+            vary(&mut stream, offset, 0, 9);
+            assert_eq!(overwritten(&stream), field, "{offset}");
         }
     }
 

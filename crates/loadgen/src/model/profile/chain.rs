@@ -68,50 +68,84 @@ const AT_ONCE: u64 = MAX_PACKETS as u64;
 /// What is closer together is at once, in microseconds. No line carries that many in that time.
 const ONCE: f64 = 1.0;
 
-/// Refuses a chain that goes on and on without any time going by: nothing else would ever be sent.
-/// One that its action counts soon end is fine.
+/// Refuses streams that would send more than that at once, one alone or one after the other: if they
+/// went on and on, nothing else would ever be sent. Those that nothing starts are fine.
 pub(super) fn endless(streams: &[Stream]) -> Result<(), String> {
+    let started = started(streams);
     let mut seen = vec![false; streams.len()];
-    let mut actions: Vec<u32> = streams.iter().map(|s| s.action_count).collect();
-    for (begin, first) in streams.iter().enumerate() {
-        let (mut at, mut packets, mut micros) = (begin, 0u64, 0.0);
-        // What follows a stream that another walk has seen was looked at then.
-        while !seen[at] || packets > 0 {
-            seen[at] = true;
-            let stream = &streams[at];
-            let Some((burst, length)) = at_once(stream) else {
-                break;
-            };
-            micros += length;
-            packets = packets.saturating_add(burst);
-            if micros >= ONCE {
-                break;
-            }
-            if packets > AT_ONCE {
-                return Err(format!(
-                    "the chain of stream `{}` takes no time; give one of its streams an isg",
-                    first.name
-                ));
-            }
-            let Some(next) = stream.follower(&mut actions[at]) else {
-                break;
-            };
-            at = next;
+    for begin in started {
+        if !seen[begin] {
+            stretch(streams, begin, &mut seen)?;
         }
     }
     Ok(())
 }
 
-/// Packets of a stream and the microseconds from its start to its end; None if packets of a burst
-/// are apart from each other.
-fn at_once(stream: &Stream) -> Option<(u64, f64)> {
+/// The streams that start by themselves or follow one that does.
+fn started(streams: &[Stream]) -> Vec<usize> {
+    let mut known = vec![false; streams.len()];
+    let mut started = Vec::new();
+    for begin in (0..streams.len()).filter(|i| streams[*i].self_start) {
+        let mut at = Some(begin);
+        while let Some(i) = at.filter(|i| !std::mem::replace(&mut known[*i], true)) {
+            started.push(i);
+            at = streams[i].next;
+        }
+    }
+    started
+}
+
+/// Follows what is sent at once from the first packet of `begin` on, and marks its streams as seen.
+fn stretch(streams: &[Stream], begin: usize, seen: &mut [bool]) -> Result<(), String> {
+    let mut actions: HashMap<usize, u32> = HashMap::new();
+    let (mut at, mut packets, mut micros) = (begin, 0.0, 0.0);
+    loop {
+        let stream = &streams[at];
+        seen[at] = true;
+        let Some((burst, length)) = at_once(stream) else {
+            return Ok(());
+        };
+        packets += burst;
+        if burst > AT_ONCE as f64 {
+            return Err(format!(
+                "stream `{}`: its bursts take no time, and {burst:.0} packets would be sent at once; \
+                 no more than {AT_ONCE} may: give it an ibg",
+                stream.name
+            ));
+        }
+        if packets > AT_ONCE as f64 {
+            return Err(format!(
+                "the chain of stream `{}` takes no time, and more than {AT_ONCE} packets would be \
+                 sent at once; give one of its streams an isg",
+                stream.name
+            ));
+        }
+        let left = actions.entry(at).or_insert(stream.action_count);
+        let Some(next) = stream.follower(left) else {
+            return Ok(());
+        };
+        micros += length + streams[next].isg;
+        if micros >= ONCE {
+            // The next one begins another stretch, unless another walk has been there.
+            return Ok(());
+        }
+        at = next;
+    }
+}
+
+/// Packets that a stream sends at once, and the microseconds from its first packet to its last; None
+/// if packets of a burst are apart from each other.
+fn at_once(stream: &Stream) -> Option<(f64, f64)> {
     match stream.mode {
-        Mode::SingleBurst { packets: 1 } => Some((1, stream.isg)),
+        Mode::SingleBurst { packets: 1 } => Some((1.0, 0.0)),
         Mode::MultiBurst {
             packets: 1,
             bursts,
             ibg,
-        } => Some((bursts, stream.isg + ibg * bursts.saturating_sub(1) as f64)),
+        } => {
+            let bursts = bursts as f64;
+            Some((bursts.min(1.0 + ONCE / ibg), ibg * (bursts - 1.0)))
+        }
         _ => None,
     }
 }

@@ -24,9 +24,17 @@ pub(super) fn check(streams: &[Stream]) -> Result<(), String> {
                  need {needed}"
             ));
         }
-        if mark.latency && streams[..i].iter().any(|s| s.mark == stream.mark) {
+        if let Some(field) = mark::overwritten(stream) {
             return refused(&format!(
-                "group {} has a stream with latency already",
+                "its instructions write the {field}, by which a receiver knows its packets"
+            ));
+        }
+        // As in T-Rex, where the second stream is refused, whichever it is.
+        let others = streams[..i].iter().filter_map(|other| other.mark);
+        let mut others = others.filter(|other| other.group == mark.group);
+        if others.any(|other| other.latency || mark.latency) {
+            return refused(&format!(
+                "group {} has another stream; one with rule_type latency has to be the only one",
                 mark.group
             ));
         }
@@ -113,6 +121,48 @@ mod tests {
         let stats = parse("p.json", &latency.replace("latency", "stats"));
         let why = stats.unwrap_err().to_string();
         assert!(why.contains("counted by rule_type latency"), "{why}");
+    }
+
+    /// What a receiver knows a packet by stays as it is.
+    #[test]
+    fn a_mark_that_is_overwritten_is_refused() {
+        let frame = Packet::udp((1, 1), (2, 2)).frame_len(100);
+        for (offset, fits) in [(16, true), (18, false), (19, false), (20, true)] {
+            let vary = format!(
+                r#"{{"type": "flow_var", "name": "n", "size": 1, "op": "inc", "step": 1,
+                "min_value": 0, "max_value": 9}},
+                {{"type": "write_flow_var", "name": "n", "pkt_offset": {offset}}}"#
+            );
+            let profile = latency(frame.frame().as_slice(), &vary);
+            for profile in [profile.replace("latency", "stats"), profile] {
+                let parsed = parse("p.json", &profile);
+                assert_eq!(parsed.is_ok(), fits, "{offset}: {parsed:?}");
+                if let Err(e) = parsed {
+                    assert!(e.to_string().contains("write the identification"), "{e}");
+                }
+            }
+        }
+    }
+
+    /// A group with latency has one stream, and one without has any number.
+    #[test]
+    fn a_stream_with_latency_shares_its_group_with_none() {
+        let frame = Packet::udp((1, 1), (2, 2)).frame_len(100);
+        let one = latency(frame.frame().as_slice(), "");
+        let one = one.trim_matches(['[', ']']);
+        let (latency, stats) = (one.to_owned(), one.replace("latency", "stats"));
+        let other = |stream: &str| stream.replace("\"stream_id\": 3", "\"stream_id\": 4");
+        for (first, second, fits) in [
+            (&stats, &stats, true),
+            (&latency, &latency, false),
+            (&latency, &stats, false),
+            (&stats, &latency, false),
+            (&latency, &other(&latency), true),
+            (&other(&stats), &latency, true),
+        ] {
+            let parsed = parse("p.json", &format!("[{first}, {second}]"));
+            assert_eq!(parsed.is_ok(), fits, "{first} {second}: {parsed:?}");
+        }
     }
 
     /// Options belong to the header.

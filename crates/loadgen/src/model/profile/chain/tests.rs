@@ -35,7 +35,8 @@ fn a_chain_without_time_is_refused_by_name() {
     let why = refused(&around(ONE));
     assert_eq!(
         why,
-        "the chain of stream `a` takes no time; give one of its streams an isg"
+        "the chain of stream `a` takes no time, and more than 65536 packets would be sent at once; \
+         give one of its streams an isg"
     );
     refused(&around(bursts(1, 0.0)));
     refused(&around(bursts(7, 0.0)));
@@ -49,7 +50,44 @@ fn a_chain_without_time_is_refused_by_name() {
         stream("b", ONE, 0.0, Some(2), 0),
         stream("c", bursts(2, 0.0), 0.0, Some(1), 0),
     ]);
-    assert!(why.contains("`b`"), "{why}");
+    assert!(why.contains("`b`") || why.contains("`c`"), "{why}");
+}
+
+/// The most that is sent at once is the same for one stream and for several, and with an isg before
+/// them or without.
+#[test]
+fn no_more_than_so_much_is_sent_at_once() {
+    let one = |count, ibg, isg| endless(&[stream("a", bursts(count, ibg), isg, None, 0)]);
+    for isg in [0.0, 10.0] {
+        assert_eq!(one(AT_ONCE, 0.0, isg), Ok(()));
+        assert_eq!(one(100_000, 1.0, isg), Ok(()));
+        let why = one(100_000, 0.0, isg).unwrap_err();
+        assert!(why.contains("stream `a`: its bursts") && why.contains("give it an ibg"));
+        let two = |gap| {
+            endless(&[
+                stream("a", bursts(AT_ONCE, 0.0), isg, Some(1), 0),
+                stream("b", ONE, gap, None, 0),
+            ])
+        };
+        assert_eq!(two(1.0), Ok(()));
+        assert!(two(0.0).unwrap_err().contains("the chain of stream `b`"));
+    }
+    // Gaps that no clock shows.
+    assert!(one(1 << 40, 1e-9, 0.0).is_err());
+}
+
+/// What nothing starts is never sent.
+#[test]
+fn a_chain_that_nothing_starts_is_not_refused() {
+    let around = stream("a", ONE, 0.0, Some(0), 0);
+    let idle = Stream {
+        self_start: false,
+        ..around.clone()
+    };
+    let other = |next| stream("b", ONE, 5.0, next, 0);
+    assert_eq!(endless(&[idle.clone(), other(None)]), Ok(()));
+    assert!(endless(&[idle, other(Some(0))]).is_err());
+    assert!(endless(&[around]).is_err());
 }
 
 #[test]
