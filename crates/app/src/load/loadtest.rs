@@ -348,6 +348,7 @@ impl Loadtest {
         })?;
         self.say_note(note.as_deref());
         self.say(&said);
+        self.say(&streams::doubled(&document["streams"]));
         let is_short = |t: &Point| !t.valid && t.sent_pps < t.offered_pps;
         Ok(found.trials.iter().any(is_short))
     }
@@ -390,6 +391,7 @@ impl Loadtest {
         self.write(&document, || run.clone())?;
         self.say_note(note.as_deref());
         self.say(&text::of_ramp(&ramp, &run, self.loss));
+        self.say(&streams::doubled(&document["parshall"]["streams"]));
         Ok(ramp.samples.iter().any(|sample| !sample.valid))
     }
 

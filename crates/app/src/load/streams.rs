@@ -84,6 +84,21 @@ pub fn not_told_apart(ports: &TestPorts, ways: &[(Sending, Spec)]) -> String {
     lines.collect()
 }
 
+/// Says of which streams in `rows` packets came more than once: each hides one that was lost. A line
+/// each; nothing is known of streams that do not measure latency.
+pub fn doubled(rows: &Value) -> String {
+    let lines = rows.as_array().into_iter().flatten().filter_map(|row| {
+        let number = |key| row["flow"][key].as_u64().filter(|number| *number > 0);
+        let (name, twice) = (&row["name"], number("duplicates")?);
+        let missing = number("missing").unwrap_or(0);
+        Some(format!(
+            "stream {name}: {twice} packets came more than once, and {missing} never: the loss \
+             counts what came, whatever it was\n"
+        ))
+    });
+    lines.collect()
+}
+
 /// Times, if any were measured.
 pub fn measured(times: Times) -> Option<Times> {
     Some(times).filter(|times| times.measured > 0)
@@ -109,4 +124,22 @@ pub fn pacing(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
         })
     });
     rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_that_came_twice_are_told() {
+        let row = |flow: Value| json!({ "name": "s", "flow": flow });
+        let flow = |twice: u64, missing: u64| json!({ "duplicates": twice, "missing": missing });
+        let told = doubled(&json!([
+            row(flow(0, 9)),
+            row(flow(500, 499)),
+            row(Value::Null)
+        ]));
+        assert!(told.starts_with("stream \"s\": 500 packets came more than once, and 499 never"));
+        assert_eq!(told.lines().count(), 1, "{told}");
+    }
 }

@@ -144,7 +144,7 @@ fn at_once(stream: &Stream) -> Option<(f64, f64)> {
             ibg,
         } => {
             let bursts = bursts as f64;
-            Some((bursts.min(1.0 + ONCE / ibg), ibg * (bursts - 1.0)))
+            Some((bursts.min(1.0 + ONCE / ibg), ibg * (bursts - 1.0).max(0.0)))
         }
         _ => None,
     }
