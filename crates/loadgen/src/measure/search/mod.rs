@@ -108,6 +108,7 @@ pub enum Event {
         received: u64,
         /// Rate that came back, all directions, packets a second; of a device that does not keep
         /// up, while packets were sent.
+        #[serde(default)]
         forwarded_pps: f64,
         /// Time of sending in seconds.
         seconds: f64,
