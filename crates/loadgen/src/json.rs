@@ -116,7 +116,7 @@ struct Whole<'a> {
     tx_pps: f64,
     rx_pps: f64,
     held: &'a [u64],
-    ways: &'a [crate::measure::trial::WayResult],
+    ways: &'a [crate::measure::way::WayResult],
 }
 
 /// The profile's file name in T-Rex, by which `graph.rb` labels its charts.

@@ -118,7 +118,7 @@ impl Bench {
         }
         assert_eq!(verdict, Verdict::Redirect);
         let mut expected = packet.to_vec();
-        expected[..14].copy_from_slice(&neighbor(after[5]).header);
+        expected[..14].copy_from_slice(&neighbor(after[5]).header[..14]);
         expected[21] -= 1;
         assert_eq!(after, expected);
         Some(after[5])

@@ -8,3 +8,4 @@ pub(crate) mod simulated;
 pub(crate) mod steady;
 pub mod threshold;
 pub mod trial;
+pub mod way;

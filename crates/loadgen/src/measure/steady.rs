@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::clock::{Clock, Nanos};
 use crate::device::Path;
-use crate::measure::trial::Reading;
+use crate::measure::way::Reading;
 
 /// Seconds to which it is known how much is in a device: a thread is held up for a moment, and
 /// counters are not read at the same time.

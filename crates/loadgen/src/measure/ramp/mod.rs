@@ -9,7 +9,8 @@ use crate::clock::{Clock, Nanos};
 use crate::device::{Failure, Path};
 use crate::measure::point::Point;
 use crate::measure::steady::Steady;
-use crate::measure::trial::{self, RESIDUAL, Reading, Trial};
+use crate::measure::trial::{self, RESIDUAL, Trial};
+use crate::measure::way::{self, Reading};
 use crate::model::units::Pps;
 
 pub use self::sample::{Sample, WaySample};
@@ -158,7 +159,7 @@ pub fn run(
     let drained = now.iter().zip(&at_end);
     let mut ramp = Ramp {
         samples,
-        whole: trial::judge(plan.target, seconds, trial::between(&before, &now)),
+        whole: trial::judge(plan.target, seconds, way::between(&before, &now)),
         drained: drained.map(|(now, end)| now.drained_since(end)).collect(),
         is_constant: plan.is_constant(),
     };

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::clock::Nanos;
 use crate::device::Count;
-use crate::measure::trial::{Reading, SHORTFALL, WayResult};
+use crate::measure::way::{Reading, SHORTFALL, WayResult};
 use crate::model::units::{Bits, WIRE_OVERHEAD};
 
 /// One direction in one sample.

@@ -125,8 +125,8 @@ pub struct Found {
     /// Why none was found, or what bounds the rate.
     pub why: String,
     /// The rate at which as many trials pass as fail, but no higher than the highest that passed; to
-    /// pass, no direction may lose or hold more than allowed. For a device that behaves the same in every trial, it is the highest that passes. 0
-    /// if none was found.
+    /// pass, no direction may lose or hold more than allowed. For a device that behaves the same in
+    /// every trial, it is the highest that passes. 0 if none was found.
     pub max_pps: f64,
     /// The rate lies between these two with a confidence of 95 %.
     #[serde(default)]
