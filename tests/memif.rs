@@ -12,12 +12,16 @@ use crate::harness::{
 };
 
 /// A router with a memif server `m0`, which asks for a secret.
-fn with_secret(netns: &Netns, socket: &str) -> Router {
+fn with_secret() -> (Netns, Directory, String, Router) {
+    let netns = Netns::create("router").unwrap();
+    let directory = Directory::new();
+    let socket = directory.path().join("m0.sock").display().to_string();
     let yaml = format!(
         "interfaces:\n  m0: {{ lcp: m0 }}\n\
          ports:\n  m0: {{ memif: {{ socket: {socket}, role: server, secret: sesame }} }}\n"
     );
-    Router::start(netns, &yaml)
+    let router = Router::start(&netns, &yaml);
+    (netns, directory, socket, router)
 }
 
 #[test]
@@ -25,10 +29,7 @@ fn a_refused_client_is_logged_once() {
     if skipped("a_refused_client_is_logged_once", &["ip"]) {
         return;
     }
-    let netns = Netns::create("router").unwrap();
-    let directory = Directory::new();
-    let socket = directory.path().join("m0.sock").display().to_string();
-    let router = with_secret(&netns, &socket);
+    let (_netns, _directory, socket, router) = with_secret();
     let control = memif::Control::start().unwrap();
     let client = |secret: &str| {
         let config = memif::Config {
@@ -69,10 +70,7 @@ fn port_and_tap_have_names_and_the_secret_is_hidden() {
     if skipped(NAME, &["ip"]) {
         return;
     }
-    let netns = Netns::create("router").unwrap();
-    let directory = Directory::new();
-    let socket = directory.path().join("m0.sock").display().to_string();
-    let router = with_secret(&netns, &socket);
+    let (_netns, _directory, _, router) = with_secret();
     let names = || -> Vec<String> {
         let shown = router.show(&["interface"]);
         let names = shown["interfaces"].as_array().unwrap().iter();
@@ -149,10 +147,7 @@ fn what_a_port_counts_is_cleared() {
     if skipped("what_a_port_counts_is_cleared", &["ip"]) {
         return;
     }
-    let netns = Netns::create("router").unwrap();
-    let directory = Directory::new();
-    let socket = directory.path().join("m0.sock").display().to_string();
-    let router = with_secret(&netns, &socket);
+    let (_netns, _directory, socket, router) = with_secret();
     let control = memif::Control::start().unwrap();
     let config = memif::Config {
         secret: Some("sesame".to_owned()),

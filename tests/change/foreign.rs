@@ -120,6 +120,28 @@ fn what_others_set_outlasts_names_and_ports() {
     drop((router, netns, alone));
 }
 
+/// An interface that waits, as its device cannot have its port, is opened once it is given another.
+#[test]
+fn a_port_that_could_not_be_had_may_be_changed() {
+    if skipped("a_port_that_could_not_be_had_may_be_changed", &["ip"]) {
+        return;
+    }
+    let (alone, netns) = alone_with_spare_links();
+    netns.ip("link set x0 name away").expect("a name");
+    let with = |mode: &str| {
+        format!("interfaces: {{ x0: {{}} }}\nports: {{ x0: {{ netdev: x0, mode: {mode} }} }}\n")
+    };
+    let router = Router::start(&netns, &with("zero-copy"));
+    netns.ip("link set away name x0").expect("its name");
+    let shown = || router.show_text(&["hardware"]);
+    let refused = || shown().contains("waiting: ") && !shown().contains("no network device");
+    assert!(until(patience(), refused), "{}", shown());
+    assert!(change(&router, &with("generic, queues: 200")).is_err());
+    becomes(&router, &with("copy"));
+    assert!(shown().contains("af_xdp on x0"), "{}", shown());
+    drop((router, netns, alone));
+}
+
 /// Somebody else replaces an IPv6 address of ours by another prefix length: that is said, and what
 /// cannot be done about it is refused before anything is changed; it can be given up.
 #[test]

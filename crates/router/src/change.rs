@@ -53,6 +53,14 @@ impl Kind {
         }
     }
 
+    /// The interface that it is on top of; 0 for none.
+    pub(crate) const fn parent(self) -> InterfaceId {
+        match self {
+            Kind::Sub { parent, .. } => parent,
+            Kind::Routed { .. } | Kind::Host { .. } => 0,
+        }
+    }
+
     /// Name of the host interface of an interface of this name.
     pub fn host_name(of: &str) -> String {
         format!("{of}-host")

@@ -468,12 +468,12 @@ impl Reader {
         }
     }
 
-    /// The header of an adjacency, and how many bytes of it are used.
+    /// The whole header of an adjacency that was [loaded](Self::load), of which
+    /// [`Hot::header_len`] bytes are used.
     #[inline]
-    pub fn header(&self, id: AdjacencyId) -> ([u8; HEADER_MAX], usize) {
-        let (hot, line) = (self.load(id), self.cells.line(id as usize));
-        let header = hot.whole(|word| line[HEADER_END.word + word].load(Relaxed));
-        (header, usize::from(hot.header_len()).min(HEADER_MAX))
+    pub fn header(&self, id: AdjacencyId, hot: &Hot) -> [u8; HEADER_MAX] {
+        let line = self.cells.line(id as usize);
+        hot.whole(|word| line[HEADER_END.word + word].load(Relaxed))
     }
 
     /// The next hop; `None`: the packet's destination itself.
@@ -591,12 +591,12 @@ mod tests {
                 (adjacency.fast_mtu, adjacency.header_len)
             );
             assert_eq!(
-                (reader.header(id), reader.next_hop(id), reader.source(id)),
                 (
-                    (adjacency.header, usize::from(adjacency.header_len)),
-                    adjacency.next_hop,
-                    adjacency.source
-                )
+                    reader.header(id, &hot),
+                    reader.next_hop(id),
+                    reader.source(id)
+                ),
+                (adjacency.header, adjacency.next_hop, adjacency.source)
             );
             assert_eq!(hot.header(), adjacency.header[..14]);
             assert!(slab.retire(id));

@@ -316,10 +316,6 @@ impl State {
         let addressed = addresses.is_some_and(|all| all.iter().any(|a| a.address.is_ipv4()));
         let features = self.links.features(id);
         let line = |i: &Interface| {
-            let parent = match i.kind {
-                Kind::Sub { parent, .. } => parent,
-                Kind::Routed { .. } | Kind::Host { .. } => 0,
-            };
             let (mode, peer) = match i.kind {
                 _ if !(i.up && i.serving) => (Mode::Down, 0),
                 Kind::Routed { host: Some(host) } if !addressed => (Mode::Unaddressed, host),
@@ -335,7 +331,7 @@ impl State {
                 mtu: i.mtu,
                 peer,
                 features,
-                parent,
+                parent: i.kind.parent(),
                 tags: i.kind.tags(),
                 ..interface::Interface::default()
             }

@@ -42,13 +42,14 @@ pub(crate) fn push(p: &mut Pkt<'_>, tags: Tags) -> bool {
 /// if there is no room for it.
 #[inline]
 pub(crate) fn rewrite(cx: &Cx, p: &mut Pkt<'_>) -> bool {
-    let (header, len) = cx.adjacencies.header(p.adjacency());
-    let tx_if = cx.adjacencies.load(p.adjacency()).tx_if();
+    let adjacency = cx.adjacencies.load(p.adjacency());
+    let header = cx.adjacencies.header(p.adjacency(), &adjacency);
+    let len = usize::from(adjacency.header_len()).min(header.len());
     if !p.shift(i32::from(p.l3) - len as i32) {
         return false;
     }
     p.set_l3(len as u8);
-    p.set_tx_if(tx_if);
+    p.set_tx_if(adjacency.tx_if());
     let front = p.bytes_mut().get_mut(..len);
     front.is_some_and(|front| {
         front.copy_from_slice(&header[..len]);

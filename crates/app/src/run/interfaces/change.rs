@@ -143,15 +143,20 @@ impl Interfaces {
         let Some(at) = self.slots.iter().position(|slot| slot.config.name == name) else {
             return Ok(());
         };
-        let is_open = self.end_port(at, routing).is_some();
-        let before = mem::replace(&mut self.slots[at].config.port, port);
-        if !is_open {
-            return Ok(());
+        let was_open = self.slots[at].open().is_some();
+        if was_open {
+            self.end_port(at, routing);
         }
-        let opened = self.reopen_port(at, routing).map_err(|e| e.to_string());
+        let before = mem::replace(&mut self.slots[at].config.port, port);
+        // One that waits may have waited for just this.
+        let opened = match was_open {
+            true => self.reopen_port(at, routing),
+            false => self.open(at, routing),
+        };
+        let opened = opened.map_err(|e| e.to_string());
         opened.inspect_err(|_| {
             self.slots[at].config.port = before;
-            if let Err(error) = self.reopen_port(at, routing) {
+            if was_open && let Err(error) = self.reopen_port(at, routing) {
                 warn!("interface {name}: {error}");
                 self.open_if_it_can_be(at, routing);
             }
