@@ -2,7 +2,7 @@
 #![cfg_attr(fuzzing, no_main)]
 
 use control::facts::{Batch, Event};
-use control::mirror::{Owned, Translator};
+use control::mirror::{Binding, Translator};
 use control::netlink::decode;
 use kernel::netlink::{HEADER, Messages};
 use router::change::Prefix;
@@ -13,14 +13,14 @@ pub fn check(bytes: &[u8]) {
     let read: usize = Messages(bytes).map(|m| HEADER + m.payload.len()).sum();
     assert!(read <= bytes.len(), "{read} bytes");
     let mut translator = Translator::new();
-    let owned = Owned {
+    let owned = Binding {
         id: 1,
         name: "eth1".into(),
         host: None,
         port_up: true,
         serving: true,
     };
-    let _ = translator.own(2, owned);
+    let _ = translator.bind(2, owned);
     for event in Messages(bytes).filter_map(|message| decode::event(&message)) {
         assert!(is_possible(&event), "{event:?}");
         let _ = translator.apply(Batch {
@@ -29,7 +29,7 @@ pub fn check(bytes: &[u8]) {
         });
     }
     let _ = translator.set_port_up(2, false);
-    let _ = translator.disown(2);
+    let _ = translator.unbind(2);
     assert_eq!(translator.owned().count(), 0);
 }
 

@@ -13,7 +13,7 @@ use control::plan;
 
 use crate::ask::Router;
 use crate::load::duration;
-use crate::output::{self, Told};
+use crate::output::{self, AlreadyReported};
 
 /// Exit code for a configuration that is wrong.
 const INVALID: u8 = 1;
@@ -149,23 +149,23 @@ pub fn schema() -> crate::Outcome {
 /// Reads and checks a file, and tells its warnings.
 ///
 /// # Errors
-/// [`Told`]: what is wrong has been said.
-pub fn load(path: &Path) -> Result<Checked, Told> {
+/// [`AlreadyReported`]: what is wrong has been said.
+pub fn load(path: &Path) -> Result<Checked, AlreadyReported> {
     let checked = read(path)?;
     tell(&checked.warnings);
     Ok(checked)
 }
 
 /// Reads and checks a file.
-fn read(path: &Path) -> Result<Checked, Told> {
+fn read(path: &Path) -> Result<Checked, AlreadyReported> {
     Checked::load(path).map_err(|problems| refuse(&problems))
 }
 
 /// Says what is wrong with a file.
-pub fn refuse(problems: &Problems) -> Told {
+pub fn refuse(problems: &Problems) -> AlreadyReported {
     tell(problems);
     let unreadable = problems.is_unreadable();
-    Told(if unreadable { UNREADABLE } else { INVALID })
+    AlreadyReported(if unreadable { UNREADABLE } else { INVALID })
 }
 
 fn tell(problems: &Problems) {

@@ -100,7 +100,7 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(e) => match e.downcast_ref::<output::Told>() {
+        Err(e) => match e.downcast_ref::<output::AlreadyReported>() {
             Some(told) => ExitCode::from(told.0),
             None => {
                 output::tell(&format!("parshall: {e}\n"));

@@ -95,12 +95,12 @@ pub fn write_json(file: &Path, value: &impl serde::Serialize) -> crate::Outcome 
 
 /// An error that has been told already; what is left is the exit code.
 #[derive(Debug, Clone, Copy)]
-pub struct Told(pub u8);
+pub struct AlreadyReported(pub u8);
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for AlreadyReported {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("see above")
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for AlreadyReported {}

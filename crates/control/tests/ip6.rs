@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use control::mirror::{Mirror, Owned, Translator};
+use control::mirror::{Binding, Mirror, Translator};
 use router::change::{Path, Prefix, Route};
 use serde_json::Value;
 use tables::random::Random;
@@ -453,7 +453,7 @@ fn full_tables_of_both_families() {
         (resident() - before) >> 20
     );
     let mut changes = Vec::new();
-    let name = |id, name: &str| Owned {
+    let name = |id, name: &str| Binding {
         id,
         name: name.into(),
         host: None,
@@ -462,7 +462,7 @@ fn full_tables_of_both_families() {
     };
     for (id, device) in [(1, "pa"), (2, "pb")] {
         let link = translator.link_named(device).expect("is there").index;
-        changes.extend(translator.own(link, name(id, device)));
+        changes.extend(translator.bind(link, name(id, device)));
     }
     let (before, begun) = (resident(), Instant::now());
     let full = changes.iter().filter(|change| state.apply(change).is_err());

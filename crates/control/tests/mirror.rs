@@ -309,16 +309,16 @@ fn interfaces_appear_leave_and_vanish() {
     follower.until("the kernel's", |_, memory| {
         memory.route("198.51.100.0/24") == Some(&Route::Punt)
     });
-    follower.own("late", 3);
+    follower.bind("late", 3);
     assert!(matches!(
         follower.memory.route("198.51.100.0/24"),
         Some(Route::Forward(_))
     ));
     let link = follower.translator.link_named("late").unwrap().index;
-    let changes = follower.translator.disown(link);
+    let changes = follower.translator.unbind(link);
     follower.memory.apply(changes);
     assert_eq!(follower.memory.route("198.51.100.0/24"), Some(&Route::Punt));
-    follower.own("late", 3);
+    follower.bind("late", 3);
     netns.ip("link del late");
     follower.until("it vanishes", |_, memory| {
         !memory.interfaces.contains_key(&3)
@@ -364,7 +364,7 @@ fn news_that_was_lost_is_made_up_for() {
     let mirror = Mirror::start(options, sender).expect("a mirror");
     let mut follower = Follower::new(batches);
     follower.until("all was seen once", |translator, _| translator.synced());
-    follower.own("pa", 1);
+    follower.bind("pa", 1);
     // Nobody reads meanwhile: the channel fills, then the smallest buffer that the kernel grants.
     let lines = |verb: &str, from: u32, to: u32| -> String {
         (from..to)
@@ -449,7 +449,7 @@ fn a_million_routes() {
         follower.memory.routes.len()
     );
     let begun = Instant::now();
-    follower.own("pa", 1);
+    follower.bind("pa", 1);
     println!("re-translated for a new interface: {:?}", begun.elapsed());
     let changes: String = (0..100_000u32)
         .map(|n| {

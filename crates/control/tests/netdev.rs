@@ -3,7 +3,7 @@
 mod support;
 
 use control::config::Checked;
-use control::config::wanted::Interface;
+use control::config::desired::Interface;
 use control::netdev::{Devices, Kept, VLAN_PARSE, configure};
 use control::netlink::Requests;
 use kernel::ethtool::Ethtool;

@@ -9,7 +9,7 @@ use control::api::{Handler, Request};
 use control::cli::{Command, Verb};
 use control::history::{Transactions, Who};
 use router::show::{self, Clear};
-use router::state::Held;
+use router::state::HasRoutes;
 use router::{Family, Router, ip, neighbor};
 use tables::prefix::Prefix;
 
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const LONG_PATIENCE: Duration = Duration::from_secs(600);
 
 /// A command and where its answer goes.
-pub struct Ask {
+pub struct ControlRequest {
     command: Command,
     request: Request,
     who: Who,
@@ -34,21 +34,21 @@ pub struct Ask {
 }
 
 /// Hands commands to the control thread.
-pub struct Asker {
+pub struct ControlHandle {
     sender: SyncSender<Message>,
 }
 
-impl Asker {
+impl ControlHandle {
     /// One that sends to this channel.
     pub fn new(sender: SyncSender<Message>) -> Arc<Self> {
-        Arc::new(Asker { sender })
+        Arc::new(ControlHandle { sender })
     }
 }
 
-impl Handler for Asker {
+impl Handler for ControlHandle {
     fn call(&self, command: &Command, request: &Request, who: &Who) -> Reply {
         let (reply, answer) = sync_channel(1);
-        let ask = Ask {
+        let ask = ControlRequest {
             command: command.clone(),
             request: request.clone(),
             who: who.clone(),
@@ -67,7 +67,7 @@ impl Handler for Asker {
     }
 }
 
-impl Ask {
+impl ControlRequest {
     /// Whether it only looks at what the router is and does now.
     pub fn only_looks(&self) -> bool {
         !(self.command.spec.write || matches!(self.command.verb, Verb::Plan | Verb::History))
@@ -81,7 +81,11 @@ impl Ask {
     }
 }
 
-fn answer(daemon: &mut Daemon, transactions: Option<&mut Transactions>, ask: &Ask) -> Reply {
+fn answer(
+    daemon: &mut Daemon,
+    transactions: Option<&mut Transactions>,
+    ask: &ControlRequest,
+) -> Reply {
     let (command, json) = (&ask.command, ask.request.json);
     let first = command.argument(0);
     let router = &mut daemon.routing.router;
@@ -141,7 +145,7 @@ fn answer(daemon: &mut Daemon, transactions: Option<&mut Transactions>, ask: &As
 }
 
 /// One route of a family, or the first of all.
-fn fib<A: Held>(router: &Router, prefix: Option<&str>, json: bool) -> Reply {
+fn fib<A: HasRoutes>(router: &Router, prefix: Option<&str>, json: bool) -> Reply {
     match prefix {
         Some(prefix) => give(&ip::show::fib::<A>(router, prefix.parse()?), json),
         None => give(&ip::show::fib_list::<A>(router, None, ROUTES), json),
@@ -149,7 +153,7 @@ fn fib<A: Held>(router: &Router, prefix: Option<&str>, json: bool) -> Reply {
 }
 
 /// The routes of a family that follow one.
-fn fib_after<A: Held>(router: &Router, prefix: Option<&str>, json: bool) -> Reply {
+fn fib_after<A: HasRoutes>(router: &Router, prefix: Option<&str>, json: bool) -> Reply {
     let after = match prefix.unwrap_or_default().parse()? {
         ip::show::Query::Exact(prefix) => prefix,
         ip::show::Query::Longest(address) => Prefix::host(address),

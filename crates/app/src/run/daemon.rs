@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use ::io::af_xdp::Queue;
-use control::config::{Address, Wanted};
+use control::config::{Address, Desired};
 use control::facts::{Batch, Event};
 use control::mirror::{Mirror, Options};
-use control::netdev::{self, LOCKS, Marks, give_addresses};
-use control::netlink::{Given, Requests};
+use control::netdev::{self, LOCKS, NamespaceLock, give_addresses};
+use control::netlink::{KernelAddress, Requests};
 use graph::Pool;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
 use router::{Router, Setup};
@@ -24,7 +24,7 @@ use super::interfaces::{self, Ids, Interfaces, Opener};
 use super::loopbacks::Loopbacks;
 use super::neighbors::Neighbors;
 use super::routing::Routing;
-use super::statics::Statics;
+use super::static_routes::StaticRoutes;
 use super::warnings::Warnings;
 use super::{Message, memory, workers};
 
@@ -43,12 +43,12 @@ pub struct Daemon {
     /// The loopbacks.
     pub loopbacks: Loopbacks,
     /// The static routes.
-    pub statics: Statics,
+    pub statics: StaticRoutes,
     /// What the kernel is asked to change.
     pub requests: Requests,
     /// The configuration of the start: of interfaces, loopbacks and routes, which change while the
     /// router runs, see [`in_force`](Self::in_force).
-    pub config: Wanted,
+    pub config: Desired,
     neighbors: Neighbors,
     /// When to look for addresses and routes that the kernel has dropped.
     look: Option<Instant>,
@@ -61,8 +61,8 @@ pub struct Daemon {
     /// Addresses that were missing before the change, by name of the interface.
     pub displaced: HashSet<(String, Address)>,
     /// The address that the last step of a change has taken from a device.
-    pub taken: Option<Given>,
-    marks: Marks,
+    pub taken: Option<KernelAddress>,
+    marks: NamespaceLock,
     mirror: Mirror,
     /// What the mirror is to answer before new ports take packets in.
     awaited: Option<u64>,
@@ -74,7 +74,7 @@ impl Daemon {
     /// # Errors
     /// There are too many interfaces, or the machine does not have what they need.
     pub fn start(
-        config: Wanted,
+        config: Desired,
         sender: SyncSender<Message>,
         inbox: Inbox,
     ) -> Result<Self, Box<dyn Error>> {
@@ -107,7 +107,7 @@ impl Daemon {
             awaited: None,
             interfaces: Interfaces::new(&config, sizes.interfaces, opener, entry, for_ports),
             loopbacks: Loopbacks::new(netns),
-            statics: Statics::default(),
+            statics: StaticRoutes::default(),
             requests: Requests::open_filtering(netns)?,
             neighbors: Neighbors::new(Requests::open(netns)?),
             look: None,
@@ -116,7 +116,7 @@ impl Daemon {
             faults: Faults::default(),
             displaced: HashSet::new(),
             taken: None,
-            marks: Marks::of(netns, LOCKS.as_ref())?,
+            marks: NamespaceLock::of(netns, LOCKS.as_ref())?,
             config,
         })
     }
@@ -235,10 +235,10 @@ impl Daemon {
     }
 
     /// The configuration that is in force.
-    pub fn in_force(&self) -> Wanted {
+    pub fn in_force(&self) -> Desired {
         let slots = self.interfaces.slots.iter();
         let loopbacks = self.loopbacks.all();
-        Wanted {
+        Desired {
             interfaces: slots.map(|slot| slot.config.clone()).collect(),
             loopbacks: loopbacks.map(|(config, _)| config.clone()).collect(),
             routes: self.statics.all().collect(),

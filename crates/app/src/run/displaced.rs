@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use control::config::{Address, Wanted};
+use control::config::{Address, Desired};
 use control::netdev;
 
 use super::daemon::Daemon;
@@ -34,7 +34,7 @@ impl fmt::Display for Displaced {
 
 impl Daemon {
     /// Those of a configuration; none if the kernel does not say what there is.
-    pub fn displaced(&mut self, wanted: &Wanted) -> Vec<Displaced> {
+    pub fn displaced(&mut self, wanted: &Desired) -> Vec<Displaced> {
         let there = self.requests.ip6_addresses().unwrap_or_default();
         let links = self.links();
         let all = wanted.interfaces.iter().chain(&wanted.loopbacks);

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use control::config::Wanted;
+use control::config::Desired;
 use control::machine::hardware::Hardware;
 use kernel::ethtool::Ethtool;
 
@@ -54,7 +54,7 @@ impl fmt::Display for Version {
 /// `show config`.
 #[derive(Serialize)]
 #[serde(transparent)]
-pub struct InForce<'a>(pub &'a Wanted);
+pub struct InForce<'a>(pub &'a Desired);
 
 impl fmt::Display for InForce<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use control::config::{MTU, wanted};
+use control::config::{MTU, desired};
 use control::netdev;
 use control::netlink::Requests;
 use io::tap;
@@ -21,7 +21,7 @@ pub struct Loopbacks {
 }
 
 struct Loopback {
-    config: wanted::Interface,
+    config: desired::Interface,
     /// The kernel's index of its device, and the tap that it is: it is there as long as this is.
     device: Option<(u32, Open)>,
 }
@@ -47,7 +47,7 @@ impl Loopbacks {
     /// The first that cannot be made, and why.
     pub fn start(
         &mut self,
-        wanted: &[wanted::Interface],
+        wanted: &[desired::Interface],
         requests: &mut Requests,
     ) -> Result<(), String> {
         for config in wanted {
@@ -63,7 +63,7 @@ impl Loopbacks {
     /// Its name is taken; what else the kernel reports.
     pub fn make(
         &mut self,
-        config: wanted::Interface,
+        config: desired::Interface,
         requests: &mut Requests,
     ) -> Result<(), String> {
         let device = Some(device(&self.opener, &config, requests)?);
@@ -72,7 +72,7 @@ impl Loopbacks {
     }
 
     /// What is wanted of a loopback, and the kernel's index of its device if that is there.
-    pub fn named(&mut self, name: &str) -> Option<(&mut wanted::Interface, Option<u32>)> {
+    pub fn named(&mut self, name: &str) -> Option<(&mut desired::Interface, Option<u32>)> {
         let mut all = self.all.iter_mut();
         let one = all.find(|one| one.config.name == name)?;
         let link = one.link();
@@ -80,7 +80,7 @@ impl Loopbacks {
     }
 
     /// What is wanted of each, and the kernel's index of its device if that is there.
-    pub fn all(&self) -> impl Iterator<Item = (&wanted::Interface, Option<u32>)> {
+    pub fn all(&self) -> impl Iterator<Item = (&desired::Interface, Option<u32>)> {
         self.all.iter().map(|one| (&one.config, one.link()))
     }
 
@@ -137,7 +137,7 @@ impl Loopbacks {
 /// Makes the device of a loopback.
 fn device(
     opener: &Opener,
-    config: &wanted::Interface,
+    config: &desired::Interface,
     requests: &mut Requests,
 ) -> Result<(u32, Open), String> {
     let name = config.lcp.as_deref().unwrap_or(&config.name);

@@ -17,7 +17,7 @@ mod neighbors;
 mod reply;
 mod routing;
 mod shortage;
-mod statics;
+mod static_routes;
 mod target;
 mod transaction;
 mod warnings;
@@ -32,11 +32,11 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use tracing::{error, info};
 
-use control::config::Wanted;
+use control::config::Desired;
 use control::facts::Batch;
 use control::history::{self, Started, Transactions};
 
-use answer::{Ask, Asker};
+use answer::{ControlHandle, ControlRequest};
 use daemon::Daemon;
 use inbox::Inbox;
 
@@ -67,7 +67,7 @@ pub enum Message {
     /// News of the kernel.
     Kernel(Batch),
     /// Somebody asks.
-    Ask(Ask),
+    Ask(ControlRequest),
     /// The configuration file is to be read again.
     Reload,
     /// Stop in good order.
@@ -139,7 +139,8 @@ impl Run {
         on_this_machine(&config)?;
         let (sender, inbox) = Inbox::new();
         obey_signals(sender.clone())?;
-        let server = control::api::Server::start(&config.control, Asker::new(sender.clone()))?;
+        let server =
+            control::api::Server::start(&config.control, ControlHandle::new(sender.clone()))?;
         let mut daemon = Daemon::start(config, sender, inbox)?;
         daemon.faults.end_after = self.end_after_steps;
         daemon.faults.fail_each = self.fail_each_step;
@@ -164,7 +165,7 @@ impl Run {
 }
 
 /// Checks that what the file names is there.
-fn on_this_machine(config: &Wanted) -> crate::Outcome {
+fn on_this_machine(config: &Desired) -> crate::Outcome {
     if let Some(netns) = config.netns.as_deref().filter(|path| !path.exists()) {
         let path = netns.display();
         let advice = "make it first (`ip netns add NAME`) or correct `netns:`";

@@ -6,7 +6,7 @@ use std::time::Instant;
 use tracing::warn;
 
 use control::facts::Batch;
-use control::mirror::{LinkNews, Owned, Translator};
+use control::mirror::{Binding, LinkNews, Translator};
 use router::state::Rejected;
 use router::{Change, InterfaceId, Router};
 
@@ -39,14 +39,14 @@ impl Routing {
     }
 
     /// The device of this index of the kernel is ours from now on.
-    pub fn own(&mut self, link: u32, owned: Owned) {
-        let changes = self.translator.own(link, owned);
+    pub fn bind(&mut self, link: u32, owned: Binding) {
+        let changes = self.translator.bind(link, owned);
         self.apply(changes);
     }
 
     /// The device of this index of the kernel is ours no longer.
-    pub fn disown(&mut self, link: u32) {
-        let changes = self.translator.disown(link);
+    pub fn unbind(&mut self, link: u32) {
+        let changes = self.translator.unbind(link);
         self.apply(changes);
     }
 

@@ -4,25 +4,25 @@ use std::collections::HashSet;
 use std::io;
 
 use control::apply::Target;
-use control::config::wanted::{self, OpenPort};
-use control::config::{Address, Config, MTU, State, Wanted};
+use control::config::desired::{self, OpenPort};
+use control::config::{Address, Config, Desired, MTU, State};
 use control::netdev::{give_addresses, is_known, takes_ip6};
-use control::netlink::{Given, Requests};
+use control::netlink::{KernelAddress, Requests};
 use control::plan::{Action, Item, Kind, Object, Plan, Table};
 use router::change::Mac;
 
 use super::daemon::Daemon;
 use super::displaced::Displaced;
 use super::interfaces::own_mac;
-use super::statics::Place;
+use super::static_routes::Place;
 
 impl Target for Daemon {
     fn accepts(&mut self, to: &Config, plan: &Plan) -> Result<(), Vec<String>> {
         if !self.interfaces.are_open() {
             return Err(vec!["the router is still starting; try again".into()]);
         }
-        let mut refused = Wanted::of(to).err().unwrap_or_default();
-        if let Ok(wanted) = Wanted::of(to) {
+        let mut refused = Desired::of(to).err().unwrap_or_default();
+        if let Ok(wanted) = Desired::of(to) {
             refused.extend(self.refusals(&wanted, plan));
         }
         let items = plan.steps.iter().map(|step| step.action.item());
@@ -81,7 +81,7 @@ fn changed(plan: &Plan) -> HashSet<&str> {
 
 impl Daemon {
     /// What of a configuration the running router cannot become, a line each.
-    fn refusals(&mut self, wanted: &Wanted, plan: &Plan) -> Vec<String> {
+    fn refusals(&mut self, wanted: &Desired, plan: &Plan) -> Vec<String> {
         let mut refused = self.refusals_of_ip6(wanted, plan);
         refused.extend(self.refusals_of_addresses(wanted, plan));
         let (found, most) = (wanted.interfaces.len(), self.interfaces.most());
@@ -103,9 +103,9 @@ impl Daemon {
     }
 
     /// Which interfaces that change cannot have their IPv6 addresses, a line each.
-    fn refusals_of_ip6(&self, wanted: &Wanted, plan: &Plan) -> Vec<String> {
+    fn refusals_of_ip6(&self, wanted: &Desired, plan: &Plan) -> Vec<String> {
         let changed = changed(plan);
-        let changes = |config: &&wanted::Interface| changed.contains(config.name.as_str());
+        let changes = |config: &&desired::Interface| changed.contains(config.name.as_str());
         let new = new(plan);
         let interfaces = wanted.interfaces.iter().filter(changes).map(|config| {
             let is_new = new.contains(&config.name.as_str());
@@ -131,7 +131,7 @@ impl Daemon {
 
     /// Which interfaces that change cannot have an IPv6 address, since somebody else has given it to
     /// them with another prefix length: a line each.
-    fn refusals_of_addresses(&mut self, wanted: &Wanted, plan: &Plan) -> Vec<String> {
+    fn refusals_of_addresses(&mut self, wanted: &Desired, plan: &Plan) -> Vec<String> {
         let in_force = self.in_force();
         let missing = self.displaced(&in_force);
         let of_now = missing
@@ -153,7 +153,12 @@ impl Daemon {
 
     /// An item is to be there as it is, or not to be there; `taken`: what the step before has taken,
     /// if that is an address.
-    fn set(&mut self, item: &Item, there: bool, taken: Option<Given>) -> Result<(), String> {
+    fn set(
+        &mut self,
+        item: &Item,
+        there: bool,
+        taken: Option<KernelAddress>,
+    ) -> Result<(), String> {
         match item {
             Item::Interface { name, kind } if there => self.make(name, kind),
             Item::Interface { name, .. } => {
@@ -234,7 +239,7 @@ impl Daemon {
                 }
             }
             Kind::Loopback {} => {
-                let config = wanted::Interface::plain(name, OpenPort::NONE);
+                let config = desired::Interface::plain(name, OpenPort::NONE);
                 self.loopbacks.make(config, &mut self.requests)
             }
             Kind::Bond { .. } | Kind::Vxlan { .. } | Kind::Tap { .. } | Kind::Sub { .. } => {
@@ -248,14 +253,14 @@ impl Daemon {
         &mut self,
         name: &str,
         address: Address,
-        taken: Option<Given>,
+        taken: Option<KernelAddress>,
     ) -> Result<(), String> {
         let Address {
             address: host,
             length,
         } = address;
         let displaced = self.displaced.contains(&(name.to_owned(), address));
-        let edit = |config: &mut wanted::Interface| config.addresses.push(address);
+        let edit = |config: &mut desired::Interface| config.addresses.push(address);
         self.edit(name, edit, |requests, link, _, _| {
             let known = taken.is_some_and(|taken| taken.link == link && is_known(&taken, host));
             let given = match known {
@@ -273,7 +278,7 @@ impl Daemon {
     /// An interface is no longer to have an address.
     fn take_address(&mut self, name: &str, address: Address) -> Result<(), String> {
         let mut taken = None;
-        let edit = |config: &mut wanted::Interface| config.addresses.retain(|own| *own != address);
+        let edit = |config: &mut desired::Interface| config.addresses.retain(|own| *own != address);
         let done = self.edit(name, edit, |requests, link, _, _| {
             taken = requests.take_address(link, address.address, address.length)?;
             Ok(())
@@ -344,8 +349,8 @@ impl Daemon {
     fn edit(
         &mut self,
         name: &str,
-        edit: impl FnOnce(&mut wanted::Interface),
-        act: impl FnOnce(&mut Requests, u32, &wanted::Interface, &wanted::Interface) -> io::Result<()>,
+        edit: impl FnOnce(&mut desired::Interface),
+        act: impl FnOnce(&mut Requests, u32, &desired::Interface, &desired::Interface) -> io::Result<()>,
     ) -> Result<(), String> {
         let (config, link) = match (self.loopbacks.named(name), self.interfaces.named(name)) {
             (Some((config, link)), _) => (config, link),

@@ -16,13 +16,13 @@ use super::daemon::Daemon;
 use super::foreign;
 use super::reply::{Reply, done, give};
 use crate::configuration;
-use crate::output::{self, Told};
+use crate::output::{self, AlreadyReported};
 
 /// What the router is to do, from its file or from what was applied later.
 ///
 /// # Errors
-/// [`Told`]: what is wrong with the file has been said, and there is nothing to use in its place.
-pub fn start(file: &Path, state: &Path) -> Result<Started, Told> {
+/// [`AlreadyReported`]: what is wrong with the file has been said, and there is nothing to use in its place.
+pub fn start(file: &Path, state: &Path) -> Result<Started, AlreadyReported> {
     let started =
         history::start(file, state).map_err(|problems| configuration::refuse(&problems))?;
     tell(&started);

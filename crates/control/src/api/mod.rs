@@ -8,8 +8,8 @@
 mod access;
 mod client;
 mod connection;
+mod connection_limit;
 mod error;
-mod seats;
 mod server;
 #[cfg(test)]
 mod tests;

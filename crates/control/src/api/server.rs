@@ -15,8 +15,8 @@ use kernel::event::{EventFd, poll, pollfd};
 use super::Handler;
 use super::access::{self, Access};
 use super::connection::{Peer, converse, forbidden, send};
+use super::connection_limit::ConnectionLimit;
 use super::error::StartError;
-use super::seats::Seats;
 use crate::config::Control;
 use crate::lock::{Lock, LockError};
 
@@ -178,7 +178,7 @@ fn accept_all(
     control: &Control,
     handler: &Arc<dyn Handler>,
 ) {
-    let seats = Arc::new(Seats::default());
+    let seats = Arc::new(ConnectionLimit::default());
     let mut resting = false;
     loop {
         let mut fds = [pollfd(stop, libc::POLLIN), pollfd(listener, libc::POLLIN)];
@@ -208,7 +208,7 @@ fn accept_all(
 /// Gives a connection a thread, or says why not.
 fn admit(
     mut stream: UnixStream,
-    seats: &Arc<Seats>,
+    seats: &Arc<ConnectionLimit>,
     control: &Control,
     handler: &Arc<dyn Handler>,
 ) -> io::Result<()> {

@@ -12,7 +12,7 @@ use rustix::thread::{Gid, Uid, set_thread_gid, set_thread_uid};
 
 use testbed::{only, patience, until};
 
-use super::seats::ALL;
+use super::connection_limit::ALL;
 use super::*;
 use crate::cli::{Command, Verb};
 use crate::config::Control;

@@ -1,10 +1,11 @@
 //! What an operator wants, read from YAML: vppcfg's language as it is, with sections of our own.
 //!
 //! `yaml` is the text as a tree with places, `language` says what may be in it, [`Config`] is what
-//! it says, `check` holds the rules that span the file, and [`Wanted`] is the part that the router
+//! it says, `check` holds the rules that span the file, and [`Desired`] is the part that the router
 //! can do today. The kernel stays the truth about what is there: this is only what is wanted.
 
 mod check;
+pub mod desired;
 mod dump;
 mod forms;
 mod language;
@@ -12,17 +13,16 @@ mod model;
 mod problem;
 mod registry;
 mod view;
-pub mod wanted;
 mod yaml;
 
 use std::path::Path;
 
+pub use desired::Desired;
 pub use forms::{Address, device_name};
 pub use language::schema;
 pub use model::*;
 pub use problem::{Problem, Problems, Severity};
-pub use view::{Entry, EntryKind, MTU, View};
-pub use wanted::Wanted;
+pub use view::{AllInterfaces, AnyInterface, InterfaceKind, MTU};
 
 use problem::Findings;
 
@@ -97,10 +97,10 @@ impl Checked {
     ///
     /// # Errors
     /// It cannot do something of it yet: everything that it cannot do, by name.
-    pub fn wanted(&self) -> Result<Wanted, Problems> {
+    pub fn wanted(&self) -> Result<Desired, Problems> {
         let nothing = yaml::Node::default();
         let tree = self.tree.as_ref().unwrap_or(&nothing);
-        wanted::wanted(&self.config, tree)
+        desired::wanted(&self.config, tree)
             .map_err(|findings| Problems::new(&self.name, &self.text, findings.0))
     }
 }

@@ -11,7 +11,7 @@ use super::model::{Attached, Config, Encapsulation, Interface, Loopback, State, 
 
 /// What an interface is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind<'c> {
+pub enum InterfaceKind<'c> {
     /// In `interfaces`.
     Interface(&'c Interface),
     /// In `sub-interfaces` of another.
@@ -22,9 +22,9 @@ pub enum EntryKind<'c> {
 
 /// An interface.
 #[derive(Debug, Clone)]
-pub struct Entry<'c> {
+pub struct AnyInterface<'c> {
     /// What it is.
-    pub kind: EntryKind<'c>,
+    pub kind: InterfaceKind<'c>,
     /// Its name; of a sub-interface `PARENT.NUMBER`.
     pub name: String,
     /// Words for people.
@@ -55,10 +55,10 @@ pub struct Entry<'c> {
 /// MTU of whatever says nothing else.
 pub const MTU: u16 = 1500;
 
-impl<'c> Entry<'c> {
+impl<'c> AnyInterface<'c> {
     fn interface(name: &str, i: &'c Interface) -> Self {
-        Entry {
-            kind: EntryKind::Interface(i),
+        AnyInterface {
+            kind: InterfaceKind::Interface(i),
             name: name.to_owned(),
             description: i.description.as_deref(),
             mac: i.mac,
@@ -75,8 +75,8 @@ impl<'c> Entry<'c> {
     }
 
     fn sub(parent: &'c str, above: &Interface, id: u32, s: &'c SubInterface) -> Self {
-        Entry {
-            kind: EntryKind::Sub(parent, id, s),
+        AnyInterface {
+            kind: InterfaceKind::Sub(parent, id, s),
             name: format!("{parent}.{id}"),
             description: s.description.as_deref(),
             mac: None,
@@ -93,8 +93,8 @@ impl<'c> Entry<'c> {
     }
 
     fn loopback(name: &str, l: &'c Loopback) -> Self {
-        Entry {
-            kind: EntryKind::Loopback(l),
+        AnyInterface {
+            kind: InterfaceKind::Loopback(l),
             name: name.to_owned(),
             description: l.description.as_deref(),
             mac: l.mac,
@@ -113,32 +113,32 @@ impl<'c> Entry<'c> {
     /// The MTU that the configuration names for it; `None`: it has that of its device.
     pub fn own_mtu(&self) -> Option<u16> {
         match self.kind {
-            EntryKind::Interface(interface) => interface.mtu,
-            EntryKind::Sub(_, _, sub) => sub.mtu,
-            EntryKind::Loopback(loopback) => loopback.mtu,
+            InterfaceKind::Interface(interface) => interface.mtu,
+            InterfaceKind::Sub(_, _, sub) => sub.mtu,
+            InterfaceKind::Loopback(loopback) => loopback.mtu,
         }
     }
 
     /// What messages call it.
     pub fn word(&self) -> &'static str {
         match self.kind {
-            EntryKind::Interface(_) => "interface",
-            EntryKind::Sub(..) => "sub-interface",
-            EntryKind::Loopback(_) => "loopback",
+            InterfaceKind::Interface(_) => "interface",
+            InterfaceKind::Sub(..) => "sub-interface",
+            InterfaceKind::Loopback(_) => "loopback",
         }
     }
 
     /// The interface that it is on top of.
     pub fn parent(&self) -> Option<&'c str> {
         match self.kind {
-            EntryKind::Sub(parent, ..) => Some(parent),
+            InterfaceKind::Sub(parent, ..) => Some(parent),
             _ => None,
         }
     }
 
     /// Its tags, if it is a sub-interface.
     pub fn encapsulation(&self) -> Option<Encapsulation> {
-        let EntryKind::Sub(_, id, sub) = self.kind else {
+        let InterfaceKind::Sub(_, id, sub) = self.kind else {
             return None;
         };
         let usual = Encapsulation {
@@ -159,9 +159,9 @@ impl<'c> Entry<'c> {
 }
 
 /// All interfaces of a configuration, and what they are to each other.
-pub struct View<'c> {
+pub struct AllInterfaces<'c> {
     /// In the order of the sections, sub-interfaces behind theirs.
-    pub entries: Vec<Entry<'c>>,
+    pub entries: Vec<AnyInterface<'c>>,
     places: HashMap<String, usize>,
     /// Single-tagged sub-interfaces by parent, kind of tag and tag.
     middles: HashMap<(&'c str, bool, u32), usize>,
@@ -171,18 +171,18 @@ pub struct View<'c> {
     layer2: HashSet<String>,
 }
 
-impl<'c> View<'c> {
+impl<'c> AllInterfaces<'c> {
     /// Of a configuration.
     pub fn new(config: &'c Config) -> Self {
         let mut entries = Vec::new();
         for (name, interface) in &config.interfaces {
-            entries.push(Entry::interface(name, interface));
+            entries.push(AnyInterface::interface(name, interface));
             let subs = interface.sub_interfaces.iter();
-            entries.extend(subs.map(|(id, sub)| Entry::sub(name, interface, *id, sub)));
+            entries.extend(subs.map(|(id, sub)| AnyInterface::sub(name, interface, *id, sub)));
         }
         let loopbacks = config.loopbacks.iter();
-        entries.extend(loopbacks.map(|(name, loopback)| Entry::loopback(name, loopback)));
-        let mut view = View {
+        entries.extend(loopbacks.map(|(name, loopback)| AnyInterface::loopback(name, loopback)));
+        let mut view = AllInterfaces {
             places: HashMap::new(),
             middles: HashMap::new(),
             tagged: HashMap::new(),
@@ -224,7 +224,7 @@ impl<'c> View<'c> {
     }
 
     /// The interface of a name. A sub-interface's number may have zeros in front.
-    pub fn get(&self, name: &str) -> Option<&Entry<'c>> {
+    pub fn get(&self, name: &str) -> Option<&AnyInterface<'c>> {
         self.place(name).map(|place| &self.entries[place])
     }
 
@@ -239,14 +239,14 @@ impl<'c> View<'c> {
     }
 
     /// An interface other than a loopback.
-    pub fn port(&self, name: &str) -> Option<&Entry<'c>> {
+    pub fn port(&self, name: &str) -> Option<&AnyInterface<'c>> {
         let found = self.get(name);
-        found.filter(|entry| !matches!(entry.kind, EntryKind::Loopback(_)))
+        found.filter(|entry| !matches!(entry.kind, InterfaceKind::Loopback(_)))
     }
 
     /// The interface on whose link an address is.
     pub fn link(&self, vrf: Option<&str>, address: IpAddr) -> Option<&str> {
-        let reaches = |entry: &&Entry<'_>| {
+        let reaches = |entry: &&AnyInterface<'_>| {
             entry.vrf == vrf && entry.addresses.iter().any(|own| own.contains(address))
         };
         self.entries
@@ -271,7 +271,7 @@ impl<'c> View<'c> {
     }
 
     /// How many sub-interfaces beside a sub-interface, itself included, have its tags.
-    pub fn alike(&self, entry: &Entry<'c>) -> usize {
+    pub fn alike(&self, entry: &AnyInterface<'c>) -> usize {
         let key = entry.parent().zip(entry.encapsulation());
         key.and_then(|key| self.tagged.get(&key))
             .copied()
@@ -279,7 +279,7 @@ impl<'c> View<'c> {
     }
 
     /// Of a double-tagged sub-interface the single-tagged one with the same outer tag.
-    pub fn middle(&self, entry: &Entry<'c>) -> Option<&Entry<'c>> {
+    pub fn middle(&self, entry: &AnyInterface<'c>) -> Option<&AnyInterface<'c>> {
         let tags = entry.encapsulation().filter(|_| entry.tags() == 2)?;
         let key = (
             entry.parent()?,

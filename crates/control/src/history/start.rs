@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{Checked, Problems, Wanted};
+use crate::config::{Checked, Desired, Problems};
 use crate::lock::{Lock, LockError};
 
 use super::disk::Disk;
@@ -20,7 +20,7 @@ pub struct Started {
     /// To change it from then on.
     pub transactions: Transactions,
     /// What it is to do.
-    pub wanted: Wanted,
+    pub wanted: Desired,
     /// What the operator should know of what it is to do.
     pub warnings: Problems,
     /// What the operator should know about where it comes from, a line each.
@@ -45,7 +45,7 @@ pub struct Others {
 /// A configuration that can be carried out.
 struct Good {
     checked: Checked,
-    wanted: Wanted,
+    wanted: Desired,
     text: String,
 }
 

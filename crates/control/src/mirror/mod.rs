@@ -26,7 +26,7 @@ use kernel::event::{EventFd, poll, pollfd};
 use kernel::netlink::{Dump, Messages, Socket};
 
 pub use routes::{Made, MadeRoute};
-pub use translator::{LinkNews, Owned, Translator};
+pub use translator::{Binding, LinkNews, Translator};
 
 use crate::facts::{Batch, Event, Section};
 use crate::netlink::{self, decode};

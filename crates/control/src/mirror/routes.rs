@@ -46,7 +46,7 @@ pub(super) struct Routes {
 
 impl Routes {
     /// A link is one of our interfaces from now on.
-    pub fn own(&mut self, link: u32, id: InterfaceId, out: &mut Vec<Change>) {
+    pub fn bind(&mut self, link: u32, id: InterfaceId, out: &mut Vec<Change>) {
         let needs = self.topology.leading_to_link(link);
         self.edit(&needs, out, |topology| {
             topology.owned.insert(link, id);
@@ -54,7 +54,7 @@ impl Routes {
     }
 
     /// A link is ours no longer.
-    pub fn disown(&mut self, link: u32, out: &mut Vec<Change>) {
+    pub fn unbind(&mut self, link: u32, out: &mut Vec<Change>) {
         let needs = self.topology.leading_to_link(link);
         self.edit(&needs, out, |topology| {
             topology.owned.remove(&link);

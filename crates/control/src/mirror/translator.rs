@@ -13,7 +13,7 @@ use crate::netlink::PROTOCOL;
 
 /// An interface of the router that stands for a device of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owned {
+pub struct Binding {
     /// The router's index.
     pub id: InterfaceId,
     /// Name as configured.
@@ -46,7 +46,7 @@ pub enum LinkNews {
 
 /// Knows everything the kernel has said and yields what it means to the router.
 ///
-/// [`Translator::own`] and [`Translator::disown`] say which interfaces are ours, at any time;
+/// [`Translator::own`] and [`Translator::unbind`] say which interfaces are ours, at any time;
 /// routes are translated anew then.
 #[derive(Debug, Default)]
 pub struct Translator {
@@ -57,7 +57,7 @@ pub struct Translator {
     neighbors: HashMap<(u32, IpAddr), (Option<Mac>, u32)>,
     nexthops: HashMap<u32, u32>,
     routes: Routes,
-    owned: HashMap<u32, Owned>,
+    owned: HashMap<u32, Binding>,
     /// Number of the last dump that began.
     generation: u32,
     synced: bool,
@@ -87,7 +87,7 @@ impl Translator {
     }
 
     /// Our interfaces with the kernel's index of their device.
-    pub fn owned(&self) -> impl Iterator<Item = (u32, &Owned)> {
+    pub fn owned(&self) -> impl Iterator<Item = (u32, &Binding)> {
         self.owned.iter().map(|(&link, owned)| (link, owned))
     }
 
@@ -117,7 +117,7 @@ impl Translator {
 
     /// A device is ours from now on: yields the interface, its addresses and neighbors, and the
     /// routes by it.
-    pub fn own(&mut self, link: u32, owned: Owned) -> Vec<Change> {
+    pub fn bind(&mut self, link: u32, owned: Binding) -> Vec<Change> {
         let mut out = Vec::new();
         let id = owned.id;
         self.owned.insert(link, owned);
@@ -138,17 +138,17 @@ impl Translator {
                 });
             }
         }
-        self.routes.own(link, id, &mut out);
+        self.routes.bind(link, id, &mut out);
         out
     }
 
     /// A device is ours no longer: its routes are the kernel's business again.
-    pub fn disown(&mut self, link: u32) -> Vec<Change> {
+    pub fn unbind(&mut self, link: u32) -> Vec<Change> {
         let mut out = Vec::new();
         let Some(owned) = self.owned.remove(&link) else {
             return out;
         };
-        self.routes.disown(link, &mut out);
+        self.routes.unbind(link, &mut out);
         delete_interfaces(&owned, &mut out);
         out
     }
@@ -385,7 +385,7 @@ fn differs(a: &Link, b: &Link) -> bool {
     (a.mac, a.mtu, a.admin_up, a.carrier, &a.name) != (b.mac, b.mtu, b.admin_up, b.carrier, &b.name)
 }
 
-fn delete_interfaces(owned: &Owned, out: &mut Vec<Change>) {
+fn delete_interfaces(owned: &Binding, out: &mut Vec<Change>) {
     out.extend(owned.host.map(Change::InterfaceDelete));
     out.push(Change::InterfaceDelete(owned.id));
 }

@@ -47,8 +47,8 @@ fn route(route: &Route) -> Event {
     Event::Route(route.clone(), Place::Last)
 }
 
-fn owned(id: InterfaceId) -> Owned {
-    Owned {
+fn owned(id: InterfaceId) -> Binding {
+    Binding {
         id,
         name: format!("if{id}"),
         host: None,
@@ -75,8 +75,8 @@ fn three_links() -> Translator {
             link(13, "c", true),
         ],
     );
-    translator.own(11, owned(1));
-    translator.own(12, owned(2));
+    translator.bind(11, owned(1));
+    translator.bind(12, owned(2));
     translator
 }
 
@@ -128,11 +128,11 @@ fn all_interfaces_serve_at_once() {
     );
     let mut changes = Vec::new();
     for (link, id) in [(11, 1), (12, 2)] {
-        let idle = Owned {
+        let idle = Binding {
             serving: false,
             ..owned(id)
         };
-        changes.extend(translator.own(link, idle));
+        changes.extend(translator.bind(link, idle));
     }
     let serving = |changes: &[Change]| -> Vec<_> {
         let interfaces = changes.iter().filter_map(|change| match change {
@@ -222,7 +222,7 @@ fn routes_are_translated_anew_when_an_interface_becomes_ours_or_leaves() {
             Hops::One(hop(13, [10, 0, 3, 2])),
         ))],
     );
-    let changes = translator.own(13, owned(3));
+    let changes = translator.bind(13, owned(3));
     assert!(
         matches!(&changes[0], Change::InterfaceSet(interface) if interface.id == 3 && interface.up)
     );
@@ -233,7 +233,7 @@ fn routes_are_translated_anew_when_an_interface_becomes_ours_or_leaves() {
             Action::Forward(vec![via(3, [10, 0, 3, 2])])
         )]
     );
-    let changes = translator.disown(13);
+    let changes = translator.unbind(13);
     assert_eq!(
         changes,
         [
@@ -265,7 +265,7 @@ fn what_was_known_before_is_told_when_an_interface_becomes_ours() {
     ];
     let source = source_set(own.address);
     assert_eq!(news(&mut translator, events), [source]);
-    let changes = translator.own(11, owned(1));
+    let changes = translator.bind(11, owned(1));
     assert_eq!(changes[1], addresses(1, &[own]));
     assert_eq!(
         changes[2],
@@ -282,9 +282,9 @@ fn what_was_known_before_is_told_when_an_interface_becomes_ours() {
 fn a_tap_stands_for_a_port_with_a_state_of_its_own() {
     let mut translator = Translator::new();
     news(&mut translator, vec![link(11, "tap-memif", true)]);
-    let changes = translator.own(
+    let changes = translator.bind(
         11,
-        Owned {
+        Binding {
             host: Some(2),
             port_up: false,
             ..owned(1)
@@ -305,7 +305,7 @@ fn a_tap_stands_for_a_port_with_a_state_of_its_own() {
     assert!(matches!(&changes[0], Change::InterfaceSet(interface) if interface.up));
     assert_eq!(translator.set_port_up(11, true), []);
     assert_eq!(
-        translator.disown(11),
+        translator.unbind(11),
         [Change::InterfaceDelete(2), Change::InterfaceDelete(1)]
     );
 }
@@ -550,8 +550,8 @@ fn both_families_follow_the_same_links_and_objects() {
     assert_eq!(news(&mut translator, events), forward(1));
     let moved = Event::Nexthop(1, Nexthop::Hop(by(12)));
     assert_eq!(news(&mut translator, vec![moved]), forward(2));
-    translator.disown(12);
-    assert_eq!(translator.own(12, owned(2))[1..], forward(2));
+    translator.unbind(12);
+    assert_eq!(translator.bind(12, owned(2))[1..], forward(2));
     let gone = routes.map(|route| Change::RouteDelete {
         prefix: route.prefix,
     });

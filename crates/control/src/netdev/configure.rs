@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use crate::config::Address;
-use crate::config::wanted::{IP6_MTU, Interface};
+use crate::config::desired::{IP6_MTU, Interface};
 use crate::facts::Link;
-use crate::netlink::{self, Given, Requests};
+use crate::netlink::{self, KernelAddress, Requests};
 
 /// Gives a device what the configuration wants: Ethernet address, MTU, addresses, up or down. What
 /// the configuration does not name stays as it is, but addresses that carry our mark: a router that
@@ -79,8 +79,8 @@ pub fn take_addresses(
     requests: &mut Requests,
     link: u32,
     but: &[Address],
-) -> io::Result<Vec<Given>> {
-    let stays = |given: &Given| {
+) -> io::Result<Vec<KernelAddress>> {
+    let stays = |given: &KernelAddress| {
         let same = |a: &Address| (a.address, a.length) == (given.address, given.length);
         but.iter().any(same)
     };
@@ -103,7 +103,12 @@ pub fn give_addresses(requests: &mut Requests, link: u32, wanted: &Interface) ->
 }
 
 /// The same, where these have just been taken from the device.
-fn give(requests: &mut Requests, link: u32, wanted: &Interface, taken: &[Given]) -> io::Result<()> {
+fn give(
+    requests: &mut Requests,
+    link: u32,
+    wanted: &Interface,
+    taken: &[KernelAddress],
+) -> io::Result<()> {
     let mut refused = Ok(());
     for address in &wanted.addresses {
         let (host, length) = (address.address, address.length);
@@ -121,19 +126,19 @@ fn give(requests: &mut Requests, link: u32, wanted: &Interface, taken: &[Given])
 }
 
 /// Whether what was taken from a device is this IPv6 address, and no other host had it.
-pub fn is_known(taken: &Given, address: IpAddr) -> bool {
+pub fn is_known(taken: &KernelAddress, address: IpAddr) -> bool {
     taken.address == address && address.is_ipv6() && taken.verified
 }
 
 /// The wanted IPv6 addresses that a device cannot have, since it has them from somebody else with
 /// another prefix length: each, and why. `there`: the IPv6 addresses of all devices.
 pub fn displaced<'w>(
-    there: &[Given],
+    there: &[KernelAddress],
     link: u32,
     wanted: &'w Interface,
 ) -> impl Iterator<Item = (&'w Address, String)> {
     wanted.addresses.iter().filter_map(move |address| {
-        let in_its_place = |given: &&Given| {
+        let in_its_place = |given: &&KernelAddress| {
             (given.link, given.address) == (link, address.address)
                 && given.length != address.length
                 && !given.ours

@@ -13,7 +13,7 @@
 //! nobody wants. All take VLAN tags out of their frames again if they did before.
 
 mod configure;
-mod marks;
+mod namespace_lock;
 mod note;
 mod rename;
 mod settings;
@@ -27,14 +27,14 @@ use std::path::{Path, PathBuf};
 use kernel::netns::OWN;
 
 use crate::config::PortKind;
-use crate::config::wanted::Interface;
+use crate::config::desired::Interface;
 use crate::facts::Link;
 use crate::machine::hardware::pci_address;
 use crate::netlink::Requests;
 use note::{Home, Identity, Note, Notes, Settings};
 
 pub use configure::{configure, displaced, give_addresses, is_known, take_addresses, takes_ip6};
-pub use marks::{Cleaned, LOCKS, Marks, clean, sweep};
+pub use namespace_lock::{Cleaned, LOCKS, NamespaceLock, clean, sweep};
 pub use note::{NOTES, Record, forget_gone};
 pub use settings::Kept;
 pub use vlan::VLAN_PARSE;

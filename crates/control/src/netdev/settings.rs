@@ -6,7 +6,7 @@ use router::change::Mac;
 
 use super::note::{Note, Settings};
 use super::{Devices, Record};
-use crate::config::wanted::Interface;
+use crate::config::desired::Interface;
 use crate::facts::Link;
 use crate::netlink::Requests;
 

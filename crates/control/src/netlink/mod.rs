@@ -7,7 +7,7 @@ mod request;
 mod settings;
 mod static_route;
 
-pub use request::{Given, Requests};
+pub use request::{KernelAddress, Requests};
 pub(crate) use request::{dump, has_other_length};
 pub(crate) use settings::is_ip6_off;
 pub use settings::warnings;

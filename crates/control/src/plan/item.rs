@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use router::change::Mac;
 
-use crate::config::wanted::MAIN;
+use crate::config::desired::MAIN;
 use crate::config::{
     Address, Balance, BondMode, BridgeSettings, Control, Encapsulation, Hop, Port, Sflow, State,
     Tables, TapHost, Term, Workers,

@@ -1,13 +1,15 @@
 //! A configuration as items, with all that follows from defaults.
 
-use crate::config::wanted::{MAIN, OpenPort};
-use crate::config::{Config, Entry, EntryKind, Hop, Route, State, Tables, View, Workers};
+use crate::config::desired::{MAIN, OpenPort};
+use crate::config::{
+    AllInterfaces, AnyInterface, Config, Hop, InterfaceKind, Route, State, Tables, Workers,
+};
 
 use super::item::{Found, Item, Items, Key, Kind, Object, Table};
 
 /// The items of a configuration.
 pub fn items(config: &Config) -> Items {
-    let view = View::new(config);
+    let view = AllInterfaces::new(config);
     let mut building = Building {
         config,
         view: &view,
@@ -27,7 +29,7 @@ pub fn items(config: &Config) -> Items {
 
 struct Building<'c> {
     config: &'c Config,
-    view: &'c View<'c>,
+    view: &'c AllInterfaces<'c>,
     items: Items,
 }
 
@@ -46,21 +48,21 @@ impl Building<'_> {
         }
     }
 
-    fn entry(&mut self, entry: &Entry<'_>) {
+    fn entry(&mut self, entry: &AnyInterface<'_>) {
         let (name, of) = (entry.name.clone(), || entry.name.clone());
         let object = Object::interface(&name);
         let kind = match entry.kind {
-            EntryKind::Interface(interface) => {
+            InterfaceKind::Interface(interface) => {
                 if interface.sflow.unwrap_or_default() {
                     self.add(Item::Sampled { of: of() });
                 }
                 self.kind(&name)
             }
-            EntryKind::Sub(parent, ..) => Kind::Sub {
+            InterfaceKind::Sub(parent, ..) => Kind::Sub {
                 parent: parent.to_owned(),
                 encapsulation: entry.encapsulation().unwrap_or_default(),
             },
-            EntryKind::Loopback(_) => Kind::Loopback {},
+            InterfaceKind::Loopback(_) => Kind::Loopback {},
         };
         self.add(Item::Interface { name, kind });
         self.description(object.clone(), entry.description);
@@ -73,7 +75,7 @@ impl Building<'_> {
         if entry.mpls {
             self.add(Item::Mpls { of: of() });
         }
-        if !matches!(entry.kind, EntryKind::Loopback(_)) {
+        if !matches!(entry.kind, InterfaceKind::Loopback(_)) {
             let state = entry.state;
             self.add(Item::State { of: of(), state });
         }
@@ -113,7 +115,7 @@ impl Building<'_> {
     }
 
     /// What an interface has to do with others.
-    fn relations(&mut self, entry: &Entry<'_>) {
+    fn relations(&mut self, entry: &AnyInterface<'_>) {
         let of = || entry.name.clone();
         if let Some(name) = entry.lcp.map(str::to_owned) {
             self.add(Item::Lcp { of: of(), name });
@@ -214,7 +216,7 @@ impl Building<'_> {
                     of: self.view.canonical(member),
                     bridge: name.clone(),
                     bvi,
-                    tags: self.view.get(member).map_or(0, Entry::tags),
+                    tags: self.view.get(member).map_or(0, AnyInterface::tags),
                 });
             }
         }

@@ -2,7 +2,7 @@
 
 use super::item::{Found, Item, Key, Kind, Object, Table};
 use super::rule::{Interrupts, Leaves, Phase, Rule, Shown, Variants};
-use crate::config::wanted::OpenPort;
+use crate::config::desired::OpenPort;
 use crate::config::{Address, Encapsulation, Hop, Port, State, Term};
 
 impl Item {

@@ -10,7 +10,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use control::facts::Batch;
-use control::mirror::{Mirror, Owned, Translator};
+use control::mirror::{Binding, Mirror, Translator};
 use router::change::{Address, Change, Interface, InterfaceId, Mac, Prefix, Route};
 use testbed::patience;
 
@@ -128,8 +128,8 @@ impl Follower {
         let (mirror, batches) = Mirror::open(Some(&netns.path())).expect("a mirror");
         let mut follower = Self::new(batches);
         follower.until("all was seen once", |translator, _| translator.synced());
-        follower.own("pa", 1);
-        follower.own("pb", 2);
+        follower.bind("pa", 1);
+        follower.bind("pb", 2);
         (mirror, follower)
     }
 
@@ -159,19 +159,19 @@ impl Follower {
     }
 
     /// Takes over a device as interface `id`.
-    pub fn own(&mut self, name: &str, id: InterfaceId) {
+    pub fn bind(&mut self, name: &str, id: InterfaceId) {
         let link = self
             .translator
             .link_named(name)
             .expect("the device is there")
             .index;
-        let owned = Owned {
+        let owned = Binding {
             id,
             name: name.to_owned(),
             host: None,
             port_up: true,
             serving: true,
         };
-        self.memory.apply(self.translator.own(link, owned));
+        self.memory.apply(self.translator.bind(link, owned));
     }
 }

@@ -90,18 +90,18 @@ pub struct Garbage {
 }
 
 /// A family, and what the state holds of it.
-pub trait Held: Ip {
+pub trait HasRoutes: Ip {
     /// The routes of the family.
     fn routes(state: &State) -> &Routes<Self>;
 }
 
-impl Held for u32 {
+impl HasRoutes for u32 {
     fn routes(state: &State) -> &Routes<Self> {
         &state.ip4
     }
 }
 
-impl Held for u128 {
+impl HasRoutes for u128 {
     fn routes(state: &State) -> &Routes<Self> {
         &state.ip6
     }

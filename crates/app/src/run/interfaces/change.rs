@@ -9,7 +9,7 @@ use std::mem;
 
 use ::io::af_xdp;
 use control::config::MTU;
-use control::config::wanted::{self, OpenPort};
+use control::config::desired::{self, OpenPort};
 use control::netdev::{self, give_addresses};
 use control::netlink::Requests;
 use router::Mac;
@@ -50,7 +50,7 @@ impl Interfaces {
         let taken = |ids: &Ids| self.slots.iter().any(|slot| slot.ids == *ids);
         let free = Ids::all(self.capacity).find(|ids| !taken(ids));
         let ids = free.ok_or_else(|| format!("there can be {} at most", self.most()))?;
-        let mut slot = Slot::new(wanted::Interface::plain(name, port), ids);
+        let mut slot = Slot::new(desired::Interface::plain(name, port), ids);
         slot.is_new = true;
         self.slots.push(slot);
         Ok(())
@@ -192,7 +192,7 @@ impl Interfaces {
             Phase::Waiting(_) => None,
         };
         if let Some(link) = slot.link.take() {
-            routing.disown(link);
+            routing.unbind(link);
         }
         let open = open?;
         for queues in slot.ids.queues(&open) {
@@ -208,11 +208,11 @@ impl Interfaces {
     /// What keeps interfaces from being opened, a line each, as far as that can be known before
     /// anything is changed. `all` are those of the configuration that is to come, the ones of the
     /// names in `new` are to be opened.
-    pub fn obstacles(&self, all: &[wanted::Interface], new: &[&str]) -> Vec<String> {
+    pub fn obstacles(&self, all: &[desired::Interface], new: &[&str]) -> Vec<String> {
         let devices = all.iter().filter(|config| config.port.kind.is_device());
         let (new, others): (Vec<_>, Vec<_>) =
             devices.partition(|config| new.contains(&config.name.as_str()));
-        let queues = |config: &&wanted::Interface| queues(config, self.opener.netns.as_deref());
+        let queues = |config: &&desired::Interface| queues(config, self.opener.netns.as_deref());
         let held: u32 = others.iter().map(queues).sum();
         let mut left = (self.buffers / af_xdp::Queue::HOLDS).saturating_sub(held);
         let too_long = others.iter().filter_map(|config| {
@@ -244,7 +244,7 @@ impl Interfaces {
     ///
     /// # Errors
     /// It takes none, and why.
-    pub fn takes_ip6(&self, config: &wanted::Interface, new: bool) -> io::Result<()> {
+    pub fn takes_ip6(&self, config: &desired::Interface, new: bool) -> io::Result<()> {
         let netns = self.opener.netns.as_deref();
         let slots = self.slots.iter().filter(|_| !new);
         let slot = slots

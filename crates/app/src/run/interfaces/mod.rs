@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
-use control::config::Wanted;
+use control::config::Desired;
 use control::mirror::LinkNews;
 use ports::OpenError;
 use router::InterfaceId;
@@ -48,7 +48,7 @@ pub struct Interfaces {
 impl Interfaces {
     /// None is open yet; the router has room for `capacity` of them, and there are `buffers` packet
     /// buffers for the rings of ports.
-    pub fn new(config: &Wanted, capacity: u32, opener: Opener, entry: u16, buffers: u32) -> Self {
+    pub fn new(config: &Desired, capacity: u32, opener: Opener, entry: u16, buffers: u32) -> Self {
         Self {
             slots: Slot::all(config, capacity),
             capacity,
@@ -184,7 +184,7 @@ impl Interfaces {
                 info!("interface {}: waiting: {what}", slot.config.name);
                 slot.phase = Phase::Waiting(what);
                 if let Some(link) = slot.link.take() {
-                    routing.disown(link);
+                    routing.unbind(link);
                 }
             }
             Err(error) => return Err(error),

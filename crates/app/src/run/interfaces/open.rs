@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tracing::warn;
 
 use ::io::{af_xdp, memif, tap};
-use control::config::{self, MTU, Mode, PortKind, Role, Wanted, device_name, wanted};
+use control::config::{self, Desired, MTU, Mode, PortKind, Role, desired, device_name};
 use control::facts::Link;
 use control::netdev::{self, Devices, Kept, Record};
 use control::netlink::Requests;
@@ -76,7 +76,7 @@ impl Opener {
     ///
     /// # Errors
     /// The XDP programs cannot be loaded.
-    pub fn new(config: &Wanted, sizes: Sizes) -> Result<Self, Box<dyn Error>> {
+    pub fn new(config: &Desired, sizes: Sizes) -> Result<Self, Box<dyn Error>> {
         let programs = match may_have_devices(config) {
             true => Some(xdp::Router::new(sizes)?),
             false => None,
@@ -118,7 +118,7 @@ impl Opener {
     /// NotThere: its device is not there yet. Otherwise why it cannot be opened.
     pub fn open(
         &mut self,
-        config: &wanted::Interface,
+        config: &desired::Interface,
         id: InterfaceId,
         pool: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
@@ -140,7 +140,7 @@ impl Opener {
     /// A device of the kernel, by AF_XDP. One that cannot be opened is as it was before.
     fn device(
         &mut self,
-        config: &wanted::Interface,
+        config: &desired::Interface,
         id: InterfaceId,
         pool: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
@@ -160,7 +160,7 @@ impl Opener {
     /// As [`open`](Self::open).
     pub fn reopen(
         &mut self,
-        config: &wanted::Interface,
+        config: &desired::Interface,
         id: InterfaceId,
         pool: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
@@ -170,7 +170,7 @@ impl Opener {
     /// Prepares a device, and says how opening it went then.
     fn try_device(
         &mut self,
-        config: &wanted::Interface,
+        config: &desired::Interface,
         id: InterfaceId,
         pool: &Arc<Pool>,
     ) -> Result<(Link, Result<OpenInterface, OpenError>), OpenError> {
@@ -185,7 +185,7 @@ impl Opener {
     ///
     /// # Errors
     /// What is in the way.
-    pub fn possible(&self, config: &wanted::Interface) -> Result<(), OpenError> {
+    pub fn possible(&self, config: &desired::Interface) -> Result<(), OpenError> {
         let (place, link) = match self.devices.find(&config.port.kind) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             found => found?,
@@ -207,7 +207,7 @@ impl Opener {
     ///
     /// # Errors
     /// What the kernel reports.
-    pub fn device_to_be(&self, config: &wanted::Interface) -> io::Result<Option<(String, u32)>> {
+    pub fn device_to_be(&self, config: &desired::Interface) -> io::Result<Option<(String, u32)>> {
         let lcp = config.lcp.clone();
         if !config.port.kind.is_device() {
             let name = lcp.unwrap_or_else(|| device_name(&config.name));
@@ -226,7 +226,7 @@ impl Opener {
     /// A device that has its name and is in its place.
     fn prepared(
         &mut self,
-        config: &wanted::Interface,
+        config: &desired::Interface,
         link: &Link,
         id: InterfaceId,
         pool: &Arc<Pool>,
@@ -275,7 +275,7 @@ impl Opener {
     /// Why it cannot be made.
     pub fn renew(
         &mut self,
-        config: &wanted::Interface,
+        config: &desired::Interface,
         open: &mut OpenInterface,
         what: Part,
     ) -> Result<(), OpenError> {
@@ -290,7 +290,7 @@ impl Opener {
     }
 
     /// The tap that is the kernel's end of a port, its name, and the kernel's index of it.
-    fn tap(&self, config: &wanted::Interface) -> Result<(String, u32, Open), OpenError> {
+    fn tap(&self, config: &desired::Interface) -> Result<(String, u32, Open), OpenError> {
         let name = config.lcp.clone();
         let name = name.unwrap_or_else(|| device_name(&config.name));
         let tap = self.ports.tap(&tap::Config {
@@ -306,7 +306,7 @@ impl Opener {
     }
 
     /// A port that is not a device.
-    fn port(&mut self, config: &wanted::Interface) -> Result<Open, OpenError> {
+    fn port(&mut self, config: &desired::Interface) -> Result<Open, OpenError> {
         match &config.port.kind {
             PortKind::Memif(m) => self.ports.memif(memif_config(config, m)?),
             PortKind::Tap { .. } => self.ports.tap(&tap::Config {
@@ -335,7 +335,7 @@ impl Opener {
     /// The name is taken; it has its old one then.
     pub fn rename(
         &mut self,
-        config: &wanted::Interface,
+        config: &desired::Interface,
         open: &mut OpenInterface,
         name: Option<&str>,
     ) -> io::Result<()> {
@@ -360,7 +360,7 @@ impl Opener {
     }
 
     /// Undoes what routers that died have done to devices, where it is not wanted of an interface.
-    pub fn put_back_unwanted(&mut self, wanted: &[wanted::Interface]) {
+    pub fn put_back_unwanted(&mut self, wanted: &[desired::Interface]) {
         report(self.devices.put_back_unwanted(wanted));
     }
 
@@ -394,7 +394,7 @@ pub enum Part {
 ///
 /// # Errors
 /// They do not.
-pub fn takes(config: &wanted::Interface, long: bool) -> io::Result<()> {
+pub fn takes(config: &desired::Interface, long: bool) -> io::Result<()> {
     match config.mtu.map(u32::from) {
         Some(mtu) if mtu > ONE_BUFFER && !long => Err(io::Error::other(format!(
             "cannot have an MTU of {mtu}: its port takes packets of {ONE_BUFFER} bytes at most; \
@@ -413,7 +413,7 @@ fn there(error: io::Error) -> OpenError {
 }
 
 /// Whether a device of this name is what the interface waits for.
-pub fn stands_for(config: &wanted::Interface, name: &str) -> bool {
+pub fn stands_for(config: &desired::Interface, name: &str) -> bool {
     match &config.port.kind {
         PortKind::Netdev(wanted) => wanted == name,
         PortKind::Pci(_) => true,
@@ -435,13 +435,13 @@ pub fn grace() -> Result<Grace, xdp::Error> {
 
 /// Whether a router that starts with this configuration has network devices, or may get some. One
 /// that starts with ports of other kinds alone has memory that suits these best.
-pub fn may_have_devices(config: &Wanted) -> bool {
-    let is_device = |i: &wanted::Interface| i.port.kind.is_device();
+pub fn may_have_devices(config: &Desired) -> bool {
+    let is_device = |i: &desired::Interface| i.port.kind.is_device();
     config.interfaces.is_empty() || config.interfaces.iter().any(is_device)
 }
 
 /// Buffers that the ports of a configuration hold at most: those of devices, as the others copy.
-pub fn buffers(config: &Wanted) -> u32 {
+pub fn buffers(config: &Desired) -> u32 {
     let devices = config.interfaces.iter().filter(|i| i.port.kind.is_device());
     let netns = config.netns.as_deref();
     let count = devices.map(|device| queues(device, netns)).sum::<u32>();
@@ -455,7 +455,7 @@ pub fn processors() -> u32 {
 
 /// Queues that a device will have at most. For one that is not there yet: as many as there are
 /// processors.
-pub fn queues(config: &wanted::Interface, netns: Option<&Path>) -> u32 {
+pub fn queues(config: &desired::Interface, netns: Option<&Path>) -> u32 {
     let processors = processors();
     let present = match &config.port.kind {
         PortKind::Netdev(name) => {
@@ -472,7 +472,7 @@ pub fn queues(config: &wanted::Interface, netns: Option<&Path>) -> u32 {
 const _: () =
     assert!(config::Secret::MEMIF == memif::SECRET && config::Memif::RINGS == memif::QUEUES);
 
-fn memif_config(config: &wanted::Interface, m: &config::Memif) -> io::Result<memif::Config> {
+fn memif_config(config: &desired::Interface, m: &config::Memif) -> io::Result<memif::Config> {
     let socket = m.socket.to_str();
     let socket = socket.ok_or_else(|| io::Error::other("the socket's path is not UTF-8"))?;
     let directory = m.socket.parent().filter(|d| !d.as_os_str().is_empty());
@@ -510,7 +510,7 @@ pub fn own_mac(name: &str) -> Mac {
 
 #[cfg(test)]
 mod tests {
-    use control::config::wanted::OpenPort;
+    use control::config::desired::OpenPort;
 
     use super::*;
 
@@ -525,7 +525,7 @@ mod tests {
             (Some(9216), false, false),
             (Some(9216), true, true),
         ] {
-            let mut config = wanted::Interface::plain("e0", OpenPort::NONE);
+            let mut config = desired::Interface::plain("e0", OpenPort::NONE);
             config.mtu = mtu;
             let taken = takes(&config, long);
             assert_eq!(taken.is_ok(), fits, "{mtu:?} {long}: {taken:?}");

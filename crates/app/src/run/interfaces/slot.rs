@@ -2,10 +2,10 @@
 
 use tracing::{info, warn};
 
-use control::config::wanted::{self, IP6_MTU};
-use control::config::{PortKind, Wanted};
+use control::config::desired::{self, IP6_MTU};
+use control::config::{Desired, PortKind};
 use control::facts::Link;
-use control::mirror::Owned;
+use control::mirror::Binding;
 use io::memif;
 use router::InterfaceId;
 
@@ -19,7 +19,7 @@ const TROUBLES: usize = 16;
 /// An interface of the configuration.
 pub struct Slot {
     /// What is wanted.
-    pub config: wanted::Interface,
+    pub config: desired::Interface,
     /// The router's indexes for it.
     pub ids: Ids,
     /// How far it has come.
@@ -81,14 +81,14 @@ pub enum Phase {
 impl Slot {
     /// A slot for each interface, in the order of the configuration, where the router has room for
     /// so many.
-    pub fn all(config: &Wanted, capacity: u32) -> Vec<Slot> {
+    pub fn all(config: &Desired, capacity: u32) -> Vec<Slot> {
         let both = Ids::all(capacity).zip(&config.interfaces);
         both.map(|(ids, interface)| Slot::new(interface.clone(), ids))
             .collect()
     }
 
     /// A slot for an interface that is not open yet.
-    pub fn new(config: wanted::Interface, ids: Ids) -> Slot {
+    pub fn new(config: desired::Interface, ids: Ids) -> Slot {
         Slot {
             ids,
             phase: Phase::Waiting(String::new()),
@@ -116,7 +116,7 @@ impl Slot {
     pub fn reserve(&mut self, link: u32, routing: &mut Routing) {
         let is_netdev = matches!(self.config.port.kind, PortKind::Netdev(_));
         if self.config.lcp.is_none() && is_netdev {
-            self.own(link, None, routing);
+            self.bind(link, None, routing);
         }
     }
 
@@ -127,20 +127,20 @@ impl Slot {
         let (ifindex, has_tap) = (open.ifindex, open.tap.is_some());
         let shown = routing.translator.link_named(&open.netdev);
         if self.link.is_none() && shown.is_some_and(|link| link.index == ifindex) {
-            self.own(ifindex, has_tap.then_some(self.ids.host), routing);
+            self.bind(ifindex, has_tap.then_some(self.ids.host), routing);
         }
     }
 
-    fn own(&mut self, link: u32, host: Option<InterfaceId>, routing: &mut Routing) {
+    fn bind(&mut self, link: u32, host: Option<InterfaceId>, routing: &mut Routing) {
         self.link = Some(link);
-        let owned = Owned {
+        let owned = Binding {
             id: self.ids.port,
             name: self.config.name.clone(),
             host,
             port_up: self.up,
             serving: false,
         };
-        routing.own(link, owned);
+        routing.bind(link, owned);
     }
 
     /// Says so if the peer of its memif has come or gone.

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use crate::config::desired::IP6_MTU;
 use crate::config::forms::Address;
-use crate::config::view::{Entry, EntryKind};
-use crate::config::wanted::IP6_MTU;
+use crate::config::view::{AnyInterface, InterfaceKind};
 use crate::config::yaml::{Step, Value};
 
 use super::{Checker, field};
@@ -14,7 +14,7 @@ use super::{Checker, field};
 /// An address of an interface.
 #[derive(Clone, Copy)]
 struct Claim<'e, 'c> {
-    entry: &'e Entry<'c>,
+    entry: &'e AnyInterface<'c>,
     index: usize,
     address: Address,
 }
@@ -53,14 +53,14 @@ pub(super) fn check(c: &mut Checker<'_>) {
     }
 }
 
-fn place(entry: &Entry<'_>, index: usize) -> Vec<Step> {
+fn place(entry: &AnyInterface<'_>, index: usize) -> Vec<Step> {
     let mut path = field(entry, "addresses");
     path.push(index.into());
     path
 }
 
 /// The kernel takes IPv6 off a device whose MTU is too small for it.
-fn carried(c: &mut Checker<'_>, entry: &Entry<'_>) {
+fn carried(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     let is_ip6 = |own: &Address| own.address.is_ipv6();
     let Some(index) = entry.addresses.iter().position(is_ip6) else {
         return;
@@ -78,7 +78,7 @@ fn carried(c: &mut Checker<'_>, entry: &Entry<'_>) {
 }
 
 /// Warns of another spelling than the one that everything else shows.
-fn spelled(c: &mut Checker<'_>, entry: &Entry<'_>, index: usize, address: &Address) {
+fn spelled(c: &mut Checker<'_>, entry: &AnyInterface<'_>, index: usize, address: &Address) {
     let path = place(entry, index);
     let Some(Value::Text(text)) = c.node(&path).map(|node| &node.value) else {
         return;
@@ -93,7 +93,7 @@ fn spelled(c: &mut Checker<'_>, entry: &Entry<'_>, index: usize, address: &Addre
 }
 
 /// What Linux gives no device, or what no host can reach there.
-fn of_a_device(c: &mut Checker<'_>, entry: &Entry<'_>, index: usize, address: &Address) {
+fn of_a_device(c: &mut Checker<'_>, entry: &AnyInterface<'_>, index: usize, address: &Address) {
     let (word, name, host) = (entry.word(), &entry.name, address.address);
     let what = match host {
         host if host.is_unspecified() => "the unspecified address",
@@ -110,7 +110,7 @@ fn of_a_device(c: &mut Checker<'_>, entry: &Entry<'_>, index: usize, address: &A
     }
 }
 
-fn named_twice(c: &mut Checker<'_>, entry: &Entry<'_>, index: usize, address: &Address) {
+fn named_twice(c: &mut Checker<'_>, entry: &AnyInterface<'_>, index: usize, address: &Address) {
     if entry.addresses[..index].contains(address) {
         let (word, name) = (entry.word(), &entry.name);
         let message = format!("{word} {name} IP address {address} is named twice");
@@ -156,7 +156,7 @@ fn blames(one: &Claim<'_, '_>, other: &Claim<'_, '_>) -> bool {
         return one.index > other.index && one.address.network() != other.address.network();
     }
     match other.entry.kind {
-        EntryKind::Sub(parent, ..) => parent != one.entry.name,
+        InterfaceKind::Sub(parent, ..) => parent != one.entry.name,
         _ => true,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::config::forms;
 use crate::config::model::{Bond, BondMode};
-use crate::config::view::{Entry, EntryKind};
+use crate::config::view::{AnyInterface, InterfaceKind};
 use crate::config::yaml::Step;
 
 use super::{Checker, field, to};
@@ -86,12 +86,13 @@ fn members<'c>(
 }
 
 /// What a member cannot be or have beside.
-fn roles(c: &mut Checker<'_>, path: &[Step], name: &str, entry: &Entry<'_>) {
+fn roles(c: &mut Checker<'_>, path: &[Step], name: &str, entry: &AnyInterface<'_>) {
     let config = c.config;
     let member = &entry.name;
     let help = "a member belongs to its bond: give this to the bond, or remove it";
-    let has_subs = matches!(entry.kind, EntryKind::Interface(i) if !i.sub_interfaces.is_empty());
-    let is_port = matches!(entry.kind, EntryKind::Interface(_))
+    let has_subs =
+        matches!(entry.kind, InterfaceKind::Interface(i) if !i.sub_interfaces.is_empty());
+    let is_port = matches!(entry.kind, InterfaceKind::Interface(_))
         && !config.bondethernets.contains_key(member)
         && !config.vxlan_tunnels.contains_key(member)
         && !config.taps.contains_key(member);

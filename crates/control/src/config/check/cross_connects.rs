@@ -1,14 +1,14 @@
 //! Cross-connects: `l2xc` of interfaces and sub-interfaces.
 
-use crate::config::view::{Entry, EntryKind};
+use crate::config::view::{AnyInterface, InterfaceKind};
 
 use super::{Checker, counts, field};
 
-pub(super) fn check(c: &mut Checker<'_>, entry: &Entry<'_>) {
+pub(super) fn check(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     let (word, name) = (entry.word(), &entry.name);
     let Some(target) = entry.l2xc else { return };
     let nothing = "a cross-connect hands on all packets: remove this, or l2xc";
-    if matches!(entry.kind, EntryKind::Interface(i) if !i.sub_interfaces.is_empty()) {
+    if matches!(entry.kind, InterfaceKind::Interface(i) if !i.sub_interfaces.is_empty()) {
         let message = format!("{word} {name} has l2xc so it cannot have sub-interfaces");
         c.error(&field(entry, "sub-interfaces"), message, nothing);
     }
@@ -55,7 +55,7 @@ pub(super) fn check(c: &mut Checker<'_>, entry: &Entry<'_>) {
 }
 
 /// No two have the same target.
-pub(super) fn check_unique(c: &mut Checker<'_>, entries: &[Entry<'_>]) {
+pub(super) fn check_unique(c: &mut Checker<'_>, entries: &[AnyInterface<'_>]) {
     let connects = entries
         .iter()
         .filter_map(|entry| Some((entry, entry.l2xc?)));

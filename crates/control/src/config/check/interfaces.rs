@@ -1,7 +1,7 @@
 //! Interfaces of every kind: names, MACs, LCPs, layer 2, states.
 
 use crate::config::forms;
-use crate::config::view::{Entry, EntryKind};
+use crate::config::view::{AnyInterface, InterfaceKind};
 use crate::config::yaml::Step;
 
 use super::{Checker, counts, cross_connects, field, sub_interfaces, to, unnumbered, whole};
@@ -11,10 +11,10 @@ pub(super) fn check(c: &mut Checker<'_>) {
     let names = counts(entries.iter().map(|entry| entry.name.as_str()));
     for entry in &entries {
         match entry.kind {
-            EntryKind::Interface(_) => interface(c, entry),
-            EntryKind::Sub(..) if sub_interfaces::is_empty(c, entry) => continue,
-            EntryKind::Sub(..) => sub_interfaces::check(c, entry),
-            EntryKind::Loopback(_) => loopback(c, entry),
+            InterfaceKind::Interface(_) => interface(c, entry),
+            InterfaceKind::Sub(..) if sub_interfaces::is_empty(c, entry) => continue,
+            InterfaceKind::Sub(..) => sub_interfaces::check(c, entry),
+            InterfaceKind::Loopback(_) => loopback(c, entry),
         }
         let (word, name) = (entry.word(), &entry.name);
         if let Some(mac) = entry.mac.filter(|mac| mac.is_group()) {
@@ -35,9 +35,9 @@ pub(super) fn check(c: &mut Checker<'_>) {
     cross_connects::check_unique(c, &entries);
 }
 
-fn interface(c: &mut Checker<'_>, entry: &Entry<'_>) {
+fn interface(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     let (config, name) = (c.config, &entry.name);
-    let EntryKind::Interface(interface) = entry.kind else {
+    let InterfaceKind::Interface(interface) = entry.kind else {
         return;
     };
     let is_bond = config.bondethernets.contains_key(name);
@@ -74,7 +74,7 @@ fn interface(c: &mut Checker<'_>, entry: &Entry<'_>) {
     }
 }
 
-fn tap(c: &mut Checker<'_>, entry: &Entry<'_>) {
+fn tap(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     let name = &entry.name;
     let host = c.config.taps[name].host.mtu;
     if let Some(host) = host.filter(|host| *host != entry.mtu) {
@@ -92,13 +92,13 @@ fn tap(c: &mut Checker<'_>, entry: &Entry<'_>) {
         let message = format!("interface {name} is a TAP so it cannot have an LCP");
         c.error(&field(entry, "lcp"), message, help);
     }
-    if matches!(entry.kind, EntryKind::Interface(i) if !i.sub_interfaces.is_empty()) {
+    if matches!(entry.kind, InterfaceKind::Interface(i) if !i.sub_interfaces.is_empty()) {
         let message = format!("interface {name} is a TAP so it cannot have sub-interfaces");
         c.error(&field(entry, "sub-interfaces"), message, "remove them");
     }
 }
 
-fn loopback(c: &mut Checker<'_>, entry: &Entry<'_>) {
+fn loopback(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     let name = &entry.name;
     let number = forms::instance(name, "loop");
     if number.is_none_or(|number| number > 4095) {
@@ -109,7 +109,7 @@ fn loopback(c: &mut Checker<'_>, entry: &Entry<'_>) {
 }
 
 /// What bridges or cross-connects has neither addresses nor a device of the host.
-fn layer2(c: &mut Checker<'_>, entry: &Entry<'_>) {
+fn layer2(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     let (word, name) = (entry.word(), &entry.name);
     if !c.view.is_layer2(name) {
         return;
@@ -132,7 +132,7 @@ fn layer2(c: &mut Checker<'_>, entry: &Entry<'_>) {
 }
 
 /// VRF and ACLs that it names.
-fn belongs(c: &mut Checker<'_>, entry: &Entry<'_>) {
+fn belongs(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     let (word, name) = (entry.word(), &entry.name);
     if let Some(vrf) = entry.vrf.filter(|vrf| !c.config.vrfs.contains_key(*vrf)) {
         let message = format!("{word} {name} vrf {vrf} does not exist");
@@ -150,7 +150,7 @@ fn belongs(c: &mut Checker<'_>, entry: &Entry<'_>) {
     }
 }
 
-fn mpls(c: &mut Checker<'_>, entry: &Entry<'_>) {
+fn mpls(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     let (word, name) = (entry.word(), &entry.name);
     if entry.mpls {
         let message = format!("{word} {name} has mpls, which does nothing yet");

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use super::model::Config;
 use super::problem::{Findings, place};
-use super::view::{Entry, EntryKind, View};
+use super::view::{AllInterfaces, AnyInterface, InterfaceKind};
 use super::yaml::{Node, Step};
 
 /// Checks a configuration; `tree` is the file that it is from.
@@ -27,7 +27,7 @@ pub(super) fn check(config: &Config, tree: &Node, findings: &mut Findings) {
     let mut checker = Checker {
         config,
         tree,
-        view: View::new(config),
+        view: AllInterfaces::new(config),
         findings,
     };
     bonds::check(&mut checker);
@@ -46,7 +46,7 @@ pub(super) fn check(config: &Config, tree: &Node, findings: &mut Findings) {
 struct Checker<'c> {
     config: &'c Config,
     tree: &'c Node,
-    view: View<'c>,
+    view: AllInterfaces<'c>,
     findings: &'c mut Findings,
 }
 
@@ -57,18 +57,18 @@ macro_rules! to {
 use to;
 
 /// The way to a field of an interface.
-fn field(entry: &Entry, field: &str) -> Vec<Step> {
+fn field(entry: &AnyInterface, field: &str) -> Vec<Step> {
     match entry.kind {
-        EntryKind::Interface(_) => to!["interfaces", &entry.name, field].to_vec(),
-        EntryKind::Sub(parent, id, _) => {
+        InterfaceKind::Interface(_) => to!["interfaces", &entry.name, field].to_vec(),
+        InterfaceKind::Sub(parent, id, _) => {
             to!["interfaces", parent, "sub-interfaces", id, field].to_vec()
         }
-        EntryKind::Loopback(_) => to!["loopbacks", &entry.name, field].to_vec(),
+        InterfaceKind::Loopback(_) => to!["loopbacks", &entry.name, field].to_vec(),
     }
 }
 
 /// The way to an interface.
-fn whole(entry: &Entry<'_>) -> Vec<Step> {
+fn whole(entry: &AnyInterface<'_>) -> Vec<Step> {
     let mut path = field(entry, "");
     path.pop();
     path

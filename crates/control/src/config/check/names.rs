@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use crate::config::desired::OpenPort;
 use crate::config::model::PortKind;
-use crate::config::view::{Entry, EntryKind};
-use crate::config::wanted::OpenPort;
+use crate::config::view::{AnyInterface, InterfaceKind};
 use crate::config::yaml::Step;
 
 use super::{Checker, field, to, whole};
@@ -157,20 +157,20 @@ fn names(c: &Checker<'_>) -> Vec<Name> {
 
 /// The name of an interface's device that it has by itself. A network card that gets another name
 /// keeps its own as an alternative one.
-fn own(c: &Checker<'_>, entry: &Entry<'_>) -> Option<Name> {
+fn own(c: &Checker<'_>, entry: &AnyInterface<'_>) -> Option<Name> {
     let config = c.config;
     let (device, name) = match entry.kind {
-        EntryKind::Sub(..) => return None,
-        EntryKind::Loopback(_) => (Device::Own, Some(entry.name.clone())),
+        InterfaceKind::Sub(..) => return None,
+        InterfaceKind::Loopback(_) => (Device::Own, Some(entry.name.clone())),
         // Neither a bond nor a tunnel nor a TAP has a device without `lcp`.
-        EntryKind::Interface(_)
+        InterfaceKind::Interface(_)
             if config.bondethernets.contains_key(&entry.name)
                 || config.vxlan_tunnels.contains_key(&entry.name)
                 || config.taps.contains_key(&entry.name) =>
         {
             return None;
         }
-        EntryKind::Interface(_) => {
+        InterfaceKind::Interface(_) => {
             let open = OpenPort::of(&entry.name, config.ports.get(&entry.name));
             (device_of(&open.kind), open.device(&entry.name))
         }

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
+use crate::config::desired::MAIN;
 use crate::config::forms::Address;
 use crate::config::model::{Config, Hop, Route};
-use crate::config::wanted::MAIN;
 use crate::config::yaml::Step;
 
 use super::{Checker, counts, to};

@@ -1,13 +1,13 @@
 //! Sub-interfaces: tags, and what they need of the interface below.
 
 use crate::config::model::State;
-use crate::config::view::{Entry, EntryKind};
+use crate::config::view::{AnyInterface, InterfaceKind};
 use crate::config::yaml::Value;
 
 use super::{Checker, field, whole};
 
 /// Whether it says nothing at all, which is an error and the only one.
-pub(super) fn is_empty(c: &mut Checker<'_>, entry: &Entry<'_>) -> bool {
+pub(super) fn is_empty(c: &mut Checker<'_>, entry: &AnyInterface<'_>) -> bool {
     let path = whole(entry);
     let empty = c
         .node(&path)
@@ -15,7 +15,7 @@ pub(super) fn is_empty(c: &mut Checker<'_>, entry: &Entry<'_>) -> bool {
     if !empty {
         return false;
     }
-    let EntryKind::Sub(parent, id, _) = entry.kind else {
+    let InterfaceKind::Sub(parent, id, _) = entry.kind else {
         return false;
     };
     // It may have said something that was wrong.
@@ -33,7 +33,7 @@ pub(super) fn is_empty(c: &mut Checker<'_>, entry: &Entry<'_>) -> bool {
     true
 }
 
-pub(super) fn check(c: &mut Checker<'_>, entry: &Entry<'_>) {
+pub(super) fn check(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     let Some(parent) = entry
         .parent()
         .and_then(|parent| c.view.get(parent))
@@ -89,12 +89,12 @@ pub(super) fn check(c: &mut Checker<'_>, entry: &Entry<'_>) {
 /// The host's device of an interface needs those of all below.
 fn check_lcp(
     c: &mut Checker<'_>,
-    entry: &Entry<'_>,
+    entry: &AnyInterface<'_>,
     has: &str,
-    (parent, middle, double): (&Entry<'_>, Option<&Entry<'_>>, bool),
+    (parent, middle, double): (&AnyInterface<'_>, Option<&AnyInterface<'_>>, bool),
 ) {
     let name = &entry.name;
-    let mut lacks = |below: &Entry<'_>, what: &str| {
+    let mut lacks = |below: &AnyInterface<'_>, what: &str| {
         let below = &below.name;
         let message = format!("sub-interface {name} {what}{has} but {below} does not have an LCP");
         c.error(
@@ -118,7 +118,7 @@ fn check_lcp(
 }
 
 /// Whether its tags can be so, and are not those of another.
-fn encapsulation(c: &mut Checker<'_>, entry: &Entry<'_>) -> bool {
+fn encapsulation(c: &mut Checker<'_>, entry: &AnyInterface<'_>) -> bool {
     let path = field(entry, "encapsulation");
     let name = &entry.name;
     if let Some(why) = invalid(c, entry) {
@@ -133,7 +133,7 @@ fn encapsulation(c: &mut Checker<'_>, entry: &Entry<'_>) -> bool {
     true
 }
 
-fn invalid(c: &Checker<'_>, entry: &Entry<'_>) -> Option<&'static str> {
+fn invalid(c: &Checker<'_>, entry: &AnyInterface<'_>) -> Option<&'static str> {
     let tags = entry.encapsulation()?;
     if tags.dot1q > 0 && tags.dot1ad > 0 {
         return Some("give one of dot1q and dot1ad");

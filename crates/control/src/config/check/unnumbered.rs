@@ -1,10 +1,10 @@
 //! Interfaces that borrow the addresses of another.
 
-use crate::config::view::{Entry, EntryKind};
+use crate::config::view::{AnyInterface, InterfaceKind};
 
 use super::{Checker, field};
 
-pub(super) fn check(c: &mut Checker<'_>, entry: &Entry<'_>) {
+pub(super) fn check(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     let (word, name) = (entry.word(), &entry.name);
     let Some(target) = entry.unnumbered else {
         return;
@@ -20,7 +20,7 @@ pub(super) fn check(c: &mut Checker<'_>, entry: &Entry<'_>) {
             );
         }
         Some(lender) => {
-            let is_loopback = matches!(entry.kind, EntryKind::Loopback(_));
+            let is_loopback = matches!(entry.kind, InterfaceKind::Loopback(_));
             if c.view.is_layer2(&lender.name) && !is_loopback {
                 let message =
                     format!("{word} {name} unnumbered target {target} cannot be in L2 mode");

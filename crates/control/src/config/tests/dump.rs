@@ -21,7 +21,7 @@ fn every_configuration_is_read_as_what_was_dumped() {
     for config in examples.iter().chain(&configs()) {
         assert_eq!(again(config), *config);
         assert!(Plan::new(config, &again(config)).is_empty());
-        assert_eq!(Wanted::of(config), Wanted::of(&again(config)));
+        assert_eq!(Desired::of(config), Desired::of(&again(config)));
     }
 }
 

@@ -20,7 +20,7 @@ const PROMOTE_SECONDARIES: u16 = 20;
 
 /// An address of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Given {
+pub struct KernelAddress {
     /// The kernel's index of the device.
     pub link: u32,
     /// The address.
@@ -33,9 +33,9 @@ pub struct Given {
     pub verified: bool,
 }
 
-impl From<decode::Held> for Given {
+impl From<decode::Held> for KernelAddress {
     fn from(held: decode::Held) -> Self {
-        Given {
+        KernelAddress {
             link: held.link,
             address: held.address,
             length: held.length,
@@ -61,7 +61,7 @@ impl Requests {
     ///
     /// # Errors
     /// What the kernel reports.
-    pub fn all_addresses(&mut self) -> io::Result<Vec<Given>> {
+    pub fn all_addresses(&mut self) -> io::Result<Vec<KernelAddress>> {
         self.held(UNSPEC, |held| !held.by_kernel)
     }
 
@@ -69,7 +69,7 @@ impl Requests {
     ///
     /// # Errors
     /// What the kernel reports.
-    pub fn ip6_addresses(&mut self) -> io::Result<Vec<Given>> {
+    pub fn ip6_addresses(&mut self) -> io::Result<Vec<KernelAddress>> {
         self.held(INET6, |_| true)
     }
 
@@ -77,12 +77,12 @@ impl Requests {
         &mut self,
         family: u8,
         wanted: impl Fn(&decode::Held) -> bool,
-    ) -> io::Result<Vec<Given>> {
+    ) -> io::Result<Vec<KernelAddress>> {
         let mut all = Vec::new();
         let request = AddressHeader::of(family).message(libc::RTM_GETADDR);
         self.0.dump(request, |message| {
             let held = decode::held_address(message.payload);
-            all.extend(held.filter(|held| wanted(held)).map(Given::from));
+            all.extend(held.filter(|held| wanted(held)).map(KernelAddress::from));
         })?;
         Ok(all)
     }
@@ -176,8 +176,8 @@ impl Requests {
         link: u32,
         address: IpAddr,
         length: u8,
-    ) -> io::Result<Option<Given>> {
-        let is_it = |given: &Given| {
+    ) -> io::Result<Option<KernelAddress>> {
+        let is_it = |given: &KernelAddress| {
             (given.link, given.address, given.length) == (link, address, length) && given.ours
         };
         let Some(given) = self.all_addresses()?.into_iter().find(is_it) else {

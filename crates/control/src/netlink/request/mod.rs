@@ -18,7 +18,7 @@ use kernel::netlink::{Builder, Socket};
 
 use crate::facts::Section;
 
-pub use address::Given;
+pub use address::KernelAddress;
 pub(crate) use address::has_other_length;
 
 /// Asks the kernel of one network namespace. Every request waits for the kernel's answer.

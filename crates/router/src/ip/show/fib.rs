@@ -15,7 +15,7 @@ use super::adjacency::{Adjacency, adjacency, decision};
 use crate::Router;
 use crate::family::{Family, Ip};
 use crate::show::text::name;
-use crate::state::Held;
+use crate::state::HasRoutes;
 
 /// What to look up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub struct Buckets {
 }
 
 /// The route that `query` asks for.
-pub fn fib<A: Held>(router: &Router, query: Query<A>) -> Fib {
+pub fn fib<A: HasRoutes>(router: &Router, query: Query<A>) -> Fib {
     let routes = A::routes(&router.state).fib.routes();
     let prefix = match query {
         Query::Exact(prefix) => routes.get(prefix).map(|_| prefix),
@@ -118,7 +118,7 @@ pub fn fib<A: Held>(router: &Router, query: Query<A>) -> Fib {
     }
 }
 
-fn route<A: Held>(router: &Router, prefix: Prefix<A>) -> Option<Route> {
+fn route<A: HasRoutes>(router: &Router, prefix: Prefix<A>) -> Option<Route> {
     let entry = *A::routes(&router.state).fib.routes().get(prefix)?;
     let (source, kind) = origin(router, prefix, entry);
     let group = entry.group();
@@ -138,7 +138,7 @@ fn route<A: Held>(router: &Router, prefix: Prefix<A>) -> Option<Route> {
 }
 
 /// Where a route comes from and what it does.
-pub(super) fn origin<A: Held>(
+pub(super) fn origin<A: HasRoutes>(
     router: &Router,
     prefix: Prefix<A>,
     entry: Entry,

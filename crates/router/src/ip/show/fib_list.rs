@@ -10,7 +10,7 @@ use tables::prefix::Prefix;
 use super::fib::{HASH, Path, origin, path};
 use crate::Router;
 use crate::family::Family;
-use crate::state::Held;
+use crate::state::HasRoutes;
 
 /// The table's routes in short, up to a limit.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub struct Listed {
 
 /// The first `limit` routes of the table, or the first that follow `after`, by address, then
 /// length.
-pub fn fib_list<A: Held>(router: &Router, after: Option<Prefix<A>>, limit: usize) -> FibList {
+pub fn fib_list<A: HasRoutes>(router: &Router, after: Option<Prefix<A>>, limit: usize) -> FibList {
     let routes = A::routes(&router.state).fib.routes();
     let wanted = |p: &Prefix<A>| after.is_none_or(|a| *p > a);
     let mut prefixes: Vec<Prefix<A>> = routes.iter().map(|(p, _)| p).filter(wanted).collect();
@@ -83,7 +83,7 @@ pub fn fib_list<A: Held>(router: &Router, after: Option<Prefix<A>>, limit: usize
     }
 }
 
-fn listed<A: Held>(router: &Router, prefix: Prefix<A>) -> Option<Listed> {
+fn listed<A: HasRoutes>(router: &Router, prefix: Prefix<A>) -> Option<Listed> {
     let entry = *A::routes(&router.state).fib.routes().get(prefix)?;
     let (source, kind) = origin(router, prefix, entry);
     let paths = router.state.nexthops.paths(entry.group());

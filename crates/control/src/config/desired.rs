@@ -13,7 +13,7 @@ use super::yaml::{Node, Step};
 
 /// What the router is to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Wanted {
+pub struct Desired {
     /// The interfaces in the order of the file; those named only in `ports` come last.
     pub interfaces: Vec<Interface>,
     /// Interfaces without a port (theirs is [`PortKind::Null`]): there for their addresses.
@@ -145,7 +145,7 @@ impl OpenPort {
     };
 }
 
-impl Wanted {
+impl Desired {
     /// What a configuration says that has passed every check.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ impl Wanted {
 }
 
 /// What the router is to do, or all that it cannot do yet.
-pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Wanted, Findings> {
+pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> {
     let mut refusing = Refusing {
         tree,
         findings: Findings::default(),
@@ -203,7 +203,7 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Wanted, Findings> {
     if !refusing.findings.0.is_empty() {
         return Err(refusing.findings);
     }
-    Ok(Wanted {
+    Ok(Desired {
         interfaces,
         loopbacks: config.loopbacks.iter().map(loopback).collect(),
         routes: config.routes.iter().filter_map(route).collect(),

@@ -15,16 +15,16 @@ const EACH: usize = 8;
 
 /// The users that are connected, once for each connection.
 #[derive(Debug, Default)]
-pub(super) struct Seats(Mutex<Vec<u32>>);
+pub(super) struct ConnectionLimit(Mutex<Vec<u32>>);
 
 /// A connection's place, free again when this is dropped.
 #[derive(Debug)]
 pub(super) struct Seat {
-    seats: Arc<Seats>,
+    seats: Arc<ConnectionLimit>,
     uid: u32,
 }
 
-impl Seats {
+impl ConnectionLimit {
     /// A place for one more connection of a user, if there is one.
     pub fn take(self: &Arc<Self>, uid: u32, access: Access) -> Option<Seat> {
         let (all, each) = match access {
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_last_places_are_for_those_who_may_more() {
-        let seats = Arc::new(Seats::default());
+        let seats = Arc::new(ConnectionLimit::default());
         let all = |access, users: std::ops::Range<u32>| -> Vec<Seat> {
             users
                 .flat_map(|uid| std::iter::from_fn(move || Some(uid)).take(ALL))

@@ -8,7 +8,7 @@ use std::io;
 
 use tracing::{info, warn};
 
-use control::config::{Address, Hop, wanted};
+use control::config::{Address, Hop, desired};
 use control::facts::{Gateway, Hop as KernelHop};
 use control::netlink::{Requests, StaticRoute};
 use router::change::Prefix;
@@ -18,7 +18,7 @@ pub type Place = (u32, Address, Option<u32>);
 
 /// The static routes that are wanted.
 #[derive(Default)]
-pub struct Statics {
+pub struct StaticRoutes {
     wanted: BTreeMap<Place, Wanted>,
 }
 
@@ -38,9 +38,9 @@ enum Missing {
     Refused(String),
 }
 
-impl Statics {
+impl StaticRoutes {
     /// Wants all of these; [`put_back`](Self::put_back) makes them.
-    pub fn start(&mut self, routes: &[wanted::Route]) {
+    pub fn start(&mut self, routes: &[desired::Route]) {
         for route in routes {
             let place = (route.table, route.prefix, route.metric);
             let via = route.via.clone();
@@ -49,8 +49,8 @@ impl Statics {
     }
 
     /// All that are wanted.
-    pub fn all(&self) -> impl Iterator<Item = wanted::Route> {
-        self.wanted.iter().map(|(place, wanted)| wanted::Route {
+    pub fn all(&self) -> impl Iterator<Item = desired::Route> {
+        self.wanted.iter().map(|(place, wanted)| desired::Route {
             table: place.0,
             prefix: place.1,
             metric: place.2,

@@ -23,14 +23,14 @@ pub const LOCKS: &str = "/run/parshall/namespaces";
 
 /// The lock of a namespace. While there are marks, its file says where the namespace is.
 #[derive(Debug)]
-pub struct Marks {
+pub struct NamespaceLock {
     lock: File,
     path: PathBuf,
     /// The namespace; `None`: our own.
     netns: Option<PathBuf>,
 }
 
-impl Marks {
+impl NamespaceLock {
     /// The lock of a namespace (`None`: our own), below `directory`, usually [`LOCKS`]. Nobody
     /// holds it yet.
     ///
@@ -40,11 +40,11 @@ impl Marks {
         let namespace = inode(netns)?;
         fs::create_dir_all(directory)?;
         let path = directory.join(format!("{namespace}.lock"));
-        Marks::at(path, netns)
+        NamespaceLock::at(path, netns)
     }
 
     fn at(path: PathBuf, netns: Option<&Path>) -> io::Result<Self> {
-        Ok(Marks {
+        Ok(NamespaceLock {
             lock: open(&path)?,
             path,
             netns: netns.map(Path::to_owned),
@@ -136,7 +136,7 @@ pub fn clean(directory: &Path, living: Option<&BTreeMap<u64, PathBuf>>) -> io::R
         if !leads_there && !text.is_empty() && !is_gone {
             continue;
         }
-        let mut marks = Marks::at(path, leads_there.then_some(place))?;
+        let mut marks = NamespaceLock::at(path, leads_there.then_some(place))?;
         if !marks.are_of_the_dead()? {
             continue;
         }
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn the_last_to_stop_removes_the_lock() {
         let directory = tempfile::tempdir().expect("a directory");
-        let marks = || Marks::of(None, directory.path()).expect("our own namespace");
+        let marks = || NamespaceLock::of(None, directory.path()).expect("our own namespace");
         let (mut first, mut second, mut late) = (marks(), marks(), marks());
         assert!(first.are_of_the_dead().expect("locked"));
         first.share().expect("shared");
