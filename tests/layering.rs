@@ -16,8 +16,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "control", "kernel", "lab", "loadgen", "report", "sandbox", "session", "ports",
-            "router", "io", "xdp", "graph", "tables", "wire",
+            "control", "daemon", "kernel", "lab", "loadgen", "report", "sandbox", "session",
+            "ports", "router", "io", "xdp", "graph", "tables", "wire",
+        ],
+    ),
+    (
+        "daemon",
+        &[
+            "control", "router", "ports", "io", "xdp", "graph", "kernel", "tables",
         ],
     ),
     // `tables` for its map of routes by prefix: the kernel's routes are kept as the FIB's are.
@@ -319,7 +325,7 @@ fn the_page_on_plan_items_shows_the_code_as_it_is() {
         "crates/control/src/plan/item.rs",
         "crates/control/src/plan/items.rs",
         "crates/control/src/plan/rules.rs",
-        "crates/app/src/run/target.rs",
+        "crates/daemon/src/target.rs",
     ];
     let code = files.map(read);
     let blocks = page.split("```rust\n").skip(1);

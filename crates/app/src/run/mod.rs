@@ -1,44 +1,20 @@
 //! `parshall run`: the router daemon.
 //!
-//! One thread, the control thread, owns router, ports and the kernel's mirror; everything reaches
-//! it by one channel: what the kernel says, what operators ask, signals.
+//! The crate `daemon` is the router; this is how the command starts and ends it.
 
-mod answer;
-mod daemon;
-mod displaced;
-mod facts;
-mod faults;
-mod foreign;
-mod inbox;
-mod interfaces;
-mod loopbacks;
-mod memory;
-mod neighbors;
-mod reply;
-mod routing;
-mod shortage;
-mod static_routes;
-mod target;
-mod transaction;
-mod warnings;
-mod workers;
+mod start;
 
 use std::error::Error;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, SyncSender};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::SyncSender;
 
 use clap::Args;
-use tracing::{error, info};
+use tracing::info;
 
 use control::config::Desired;
-use control::facts::Batch;
-use control::history::{self, Started, Transactions};
-
-use answer::{ControlHandle, ControlRequest};
-use daemon::Daemon;
-use inbox::Inbox;
+use control::history::{self, Started};
+use daemon::{ControlHandle, Daemon, Inbox, Message};
 
 /// The router.
 #[derive(Args)]
@@ -62,39 +38,6 @@ pub struct Run {
     fail_each_step: bool,
 }
 
-/// What reaches the control thread.
-pub enum Message {
-    /// News of the kernel.
-    Kernel(Batch),
-    /// Somebody asks.
-    Ask(ControlRequest),
-    /// The configuration file is to be read again.
-    Reload,
-    /// Stop in good order.
-    Stop,
-}
-
-impl Message {
-    /// Whether it is taken between the steps of a change: packets wait for the news of the kernel,
-    /// and who only looks waits for nobody.
-    pub fn is_urgent(&self) -> bool {
-        match self {
-            Message::Kernel(_) => true,
-            Message::Ask(ask) => ask.only_looks(),
-            Message::Reload | Message::Stop => false,
-        }
-    }
-}
-
-impl From<Batch> for Message {
-    fn from(batch: Batch) -> Self {
-        Message::Kernel(batch)
-    }
-}
-
-/// How long the control thread waits for news before it looks after its workers.
-const TICK: Duration = Duration::from_millis(10);
-
 impl Run {
     /// Runs until it is told to stop.
     pub fn run(self) -> crate::Outcome {
@@ -104,8 +47,8 @@ impl Run {
             );
         }
         let state = self.state.clone();
-        let state = state.unwrap_or_else(|| transaction::state(&self.config));
-        let mut started = transaction::start(&self.config, &state)?;
+        let state = state.unwrap_or_else(|| start::state(&self.config));
+        let mut started = start::start(&self.config, &state)?;
         let _held = history::hold(&state).map_err(|why| format!("run: {why}"))?;
         logging();
         loop {
@@ -115,7 +58,7 @@ impl Run {
                 Err(why) => why,
             };
             started = others.next(&why.to_string()).ok_or(why)?;
-            transaction::tell(&started);
+            start::tell(&started);
         }
     }
 
@@ -145,7 +88,7 @@ impl Run {
         daemon.faults.end_after = self.end_after_steps;
         daemon.faults.fail_each = self.fail_each_step;
         let mut up = false;
-        let outcome = serve(&mut daemon, &mut transactions, &mut up);
+        let outcome = daemon::serve(&mut daemon, &mut transactions, &mut up);
         daemon.inbox.close();
         if outcome.is_ok() {
             info!("stopping");
@@ -179,43 +122,6 @@ fn on_this_machine(config: &Desired) -> crate::Outcome {
     Ok(())
 }
 
-/// Serves until the end, and says whether the router came `up`.
-fn serve(daemon: &mut Daemon, transactions: &mut Transactions, up: &mut bool) -> crate::Outcome {
-    let mut tick = Instant::now() + TICK;
-    // Who asks before has the answer of a router that is up.
-    let mut early = Vec::new();
-    loop {
-        let left = tick.saturating_duration_since(Instant::now());
-        match daemon.inbox.next(left) {
-            Ok(Message::Kernel(batch)) => daemon.kernel(batch),
-            Ok(Message::Ask(ask)) if !*up => early.push(ask),
-            Ok(Message::Ask(ask)) => ask.answer(daemon, Some(transactions)),
-            Ok(Message::Reload) => transaction::reload(transactions, daemon),
-            Ok(Message::Stop) => return Ok(()),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
-        }
-        if !*up && daemon.comes_up()? {
-            daemon.look_at_settings(transactions.refused());
-            *up = true;
-            transaction::started(transactions);
-            ready();
-            for ask in early.drain(..) {
-                ask.answer(daemon, Some(transactions));
-            }
-        }
-        if Instant::now() >= tick {
-            daemon.tick()?;
-            // One that does not come up has only one thing to say: why.
-            if *up {
-                daemon.look_at_settings(transactions.refused());
-            }
-            transaction::tick(transactions, daemon, Instant::now());
-            tick = Instant::now() + TICK;
-        }
-    }
-}
-
 fn logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("PARSHALL_LOG")
         .unwrap_or_else(|_| "info".into());
@@ -247,12 +153,4 @@ fn obey_signals(sender: SyncSender<Message>) -> std::io::Result<()> {
             }
         })?;
     Ok(())
-}
-
-/// Tells systemd, and the reader of the log, that packets are forwarded.
-fn ready() {
-    if let Err(e) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
-        error!("cannot tell the service manager that we are ready: {e}");
-    }
-    info!("ready");
 }

@@ -146,6 +146,13 @@ impl OpenPort {
 }
 
 impl Desired {
+    /// Whether a router that starts with it has network devices, or may get some. One that starts
+    /// with ports of other kinds alone has memory that suits these best.
+    pub fn may_have_devices(&self) -> bool {
+        let is_device = |i: &Interface| i.port.kind.is_device();
+        self.interfaces.is_empty() || self.interfaces.iter().any(is_device)
+    }
+
     /// What a configuration says that has passed every check.
     ///
     /// # Errors

@@ -2,12 +2,11 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
 
 use crate::config::Address;
 use crate::config::desired::{IP6_MTU, Interface};
 use crate::facts::Link;
-use crate::netlink::{self, KernelAddress, Requests};
+use crate::netlink::{self, Kernel, KernelAddress};
 
 /// Gives a device what the configuration wants: Ethernet address, MTU, addresses, up or down. What
 /// the configuration does not name stays as it is, but addresses that carry our mark: a router that
@@ -15,7 +14,7 @@ use crate::netlink::{self, KernelAddress, Requests};
 ///
 /// # Errors
 /// What the kernel refuses, and why.
-pub fn configure(requests: &mut Requests, link: &Link, wanted: &Interface) -> io::Result<()> {
+pub fn configure(requests: &mut dyn Kernel, link: &Link, wanted: &Interface) -> io::Result<()> {
     let refused = |what: String| {
         let name = link.name.clone();
         move |error: io::Error| {
@@ -44,11 +43,16 @@ pub fn configure(requests: &mut Requests, link: &Link, wanted: &Interface) -> io
 }
 
 /// Whether a device takes the IPv6 addresses that are wanted of it, where `name` is what it is
-/// called in the namespace that it is to live in, and `mtu` the bytes that it will have.
+/// called in the namespace that it is to live in, the `kernel`'s, and `mtu` the bytes that it will have.
 ///
 /// # Errors
 /// It takes none, and why.
-pub fn takes_ip6(netns: Option<&Path>, name: &str, mtu: u32, wanted: &Interface) -> io::Result<()> {
+pub fn takes_ip6(
+    kernel: &mut dyn Kernel,
+    name: &str,
+    mtu: u32,
+    wanted: &Interface,
+) -> io::Result<()> {
     let Some(address) = wanted.ip6() else {
         return Ok(());
     };
@@ -62,7 +66,7 @@ pub fn takes_ip6(netns: Option<&Path>, name: &str, mtu: u32, wanted: &Interface)
              `mtu: {IP6_MTU}` or more, or remove the address"
         ));
     }
-    match netlink::is_ip6_off(netns, name) {
+    match kernel.is_ip6_off(name) {
         Ok(true) => refused(format!(
             "IPv6 is switched off there: `sysctl -w net/ipv6/conf/{name}/disable_ipv6=0`, or \
              `default` in place of {name} if that is not there yet; or remove the address"
@@ -76,7 +80,7 @@ pub fn takes_ip6(netns: Option<&Path>, name: &str, mtu: u32, wanted: &Interface)
 /// # Errors
 /// What the kernel reports.
 pub fn take_addresses(
-    requests: &mut Requests,
+    requests: &mut dyn Kernel,
     link: u32,
     but: &[Address],
 ) -> io::Result<Vec<KernelAddress>> {
@@ -98,13 +102,13 @@ pub fn take_addresses(
 ///
 /// # Errors
 /// The first that the kernel refuses, and why.
-pub fn give_addresses(requests: &mut Requests, link: u32, wanted: &Interface) -> io::Result<()> {
+pub fn give_addresses(requests: &mut dyn Kernel, link: u32, wanted: &Interface) -> io::Result<()> {
     give(requests, link, wanted, &[])
 }
 
 /// The same, where these have just been taken from the device.
 fn give(
-    requests: &mut Requests,
+    requests: &mut dyn Kernel,
     link: u32,
     wanted: &Interface,
     taken: &[KernelAddress],

@@ -30,7 +30,7 @@ use crate::config::PortKind;
 use crate::config::desired::Interface;
 use crate::facts::Link;
 use crate::machine::hardware::pci_address;
-use crate::netlink::Requests;
+use crate::netlink::{Kernel, Namespaces, namespaces};
 use note::{Home, Identity, Note, Notes, Settings};
 
 pub use configure::{configure, displaced, give_addresses, is_known, take_addresses, takes_ip6};
@@ -40,8 +40,8 @@ pub use settings::Kept;
 pub use vlan::VLAN_PARSE;
 
 /// The devices that were changed, each with its note.
-#[derive(Debug)]
 pub struct Devices {
+    namespaces: Namespaces,
     home: Option<PathBuf>,
     netns: Option<PathBuf>,
     notes: Notes,
@@ -53,7 +53,18 @@ impl Devices {
     /// (`None`: they stay). What is changed about them is written down in `directory`, usually
     /// [`NOTES`].
     pub fn new(home: Option<&Path>, netns: Option<&Path>, directory: &Path) -> Self {
+        Self::of(namespaces(), home, netns, directory)
+    }
+
+    /// The same of other namespaces than the running kernel's.
+    pub fn of(
+        namespaces: Namespaces,
+        home: Option<&Path>,
+        netns: Option<&Path>,
+        directory: &Path,
+    ) -> Self {
         Devices {
+            namespaces,
             home: home.map(Path::to_owned),
             netns: netns.map(Path::to_owned),
             notes: Notes {
@@ -117,7 +128,9 @@ impl Devices {
         let settled = self.settled(&from, &link)?;
         let before = settled.as_ref().map(|note| note.record.clone());
         let mut there = self.open(from.as_deref())?;
-        let addresses = there.addresses(link.index)?;
+        let all = there.all_addresses()?.into_iter();
+        let own = all.filter(|its| its.link == link.index);
+        let addresses = own.map(|its| (its.address, its.length)).collect();
         let mut record = self.record(from, &link, addresses, wanted);
         let note = match settled {
             Some(note) => {
@@ -361,7 +374,7 @@ impl Devices {
         &self,
         record: &Record,
         place: &Option<PathBuf>,
-        mut there: Requests,
+        mut there: Box<dyn Kernel>,
         link: Link,
         kept: Kept,
     ) -> io::Result<()> {
@@ -383,20 +396,20 @@ impl Devices {
         if !record.is_moved() {
             return match kept {
                 Kept::Settings => Ok(()),
-                Kept::Nothing => settings::put_back(&mut there, &link, record),
+                Kept::Nothing => settings::put_back(&mut *there, &link, record),
             };
         }
         let mut home = self.open(record.from.as_deref())?;
         let link = home.link_named(name)?;
-        settings::put_back(&mut home, &link, record)?;
+        settings::put_back(&mut *home, &link, record)?;
         for &(address, length) in &record.addresses {
             home.add_address(link.index, address, length)?;
         }
         Ok(())
     }
 
-    fn open(&self, place: Option<&Path>) -> io::Result<Requests> {
-        Requests::open(place.or(self.home.as_deref()))
+    fn open(&self, place: Option<&Path>) -> io::Result<Box<dyn Kernel>> {
+        (self.namespaces)(place.or(self.home.as_deref()))
     }
 }
 

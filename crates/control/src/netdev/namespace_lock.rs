@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use kernel::netns::OWN;
 
 use crate::lock::is_there;
-use crate::netlink::Requests;
+use crate::netlink::{Kernel, Requests};
 
 /// Where the locks are.
 pub const LOCKS: &str = "/run/parshall/namespaces";
@@ -166,7 +166,7 @@ fn unmark(place: &Path) -> io::Result<Vec<String>> {
 ///
 /// # Errors
 /// What the kernel reports.
-pub fn sweep(requests: &mut Requests, links: &[u32]) -> io::Result<Vec<String>> {
+pub fn sweep(requests: &mut dyn Kernel, links: &[u32]) -> io::Result<Vec<String>> {
     let mut removed = Vec::new();
     for given in requests.all_addresses()? {
         if given.ours && !links.contains(&given.link) {

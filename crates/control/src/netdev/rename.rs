@@ -4,7 +4,7 @@ use std::io;
 
 use super::{Devices, Record};
 use crate::facts::Link;
-use crate::netlink::Requests;
+use crate::netlink::Kernel;
 
 impl Devices {
     /// Gives a device that was [prepared](Self::prepare) another name (`None`: its own) where it
@@ -29,7 +29,7 @@ impl Devices {
         if !is_own {
             self.held[at].follow(&self.notes, after.clone())?;
         }
-        let done = self.give_name(&mut there, &link, &after);
+        let done = self.give_name(&mut *there, &link, &after);
         match done {
             Ok(()) if is_own => self.held[at].follow(&self.notes, after)?,
             Ok(()) => {}
@@ -42,7 +42,7 @@ impl Devices {
     }
 
     /// Renames a device. Its own name is an alternative one while it has another.
-    fn give_name(&self, there: &mut Requests, link: &Link, record: &Record) -> io::Result<()> {
+    fn give_name(&self, there: &mut dyn Kernel, link: &Link, record: &Record) -> io::Result<()> {
         let Record { original, name, .. } = record;
         let marked = link.altnames.contains(original);
         if name == original && marked {

@@ -8,7 +8,7 @@ use super::note::{Note, Settings};
 use super::{Devices, Record};
 use crate::config::desired::Interface;
 use crate::facts::Link;
-use crate::netlink::Requests;
+use crate::netlink::Kernel;
 
 /// What a device keeps when it is put back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,10 +134,10 @@ impl Devices {
     ) -> io::Result<Link> {
         let mut there = self.open(self.netns.as_deref())?;
         if wanted.mac.is_none() {
-            put_mac_back(&mut there, &link, record)?;
+            put_mac_back(&mut *there, &link, record)?;
         }
         if wanted.mtu.is_none() {
-            put_mtu_back(&mut there, &link, record)?;
+            put_mtu_back(&mut *there, &link, record)?;
         }
         there.link_named(&link.name)
     }
@@ -145,7 +145,7 @@ impl Devices {
 
 /// Gives a device its Ethernet address, MTU and state back. What somebody else has given it since
 /// stays, and so does its state once its router has stopped in good order.
-pub(super) fn put_back(there: &mut Requests, link: &Link, record: &Record) -> io::Result<()> {
+pub(super) fn put_back(there: &mut dyn Kernel, link: &Link, record: &Record) -> io::Result<()> {
     put_mac_back(there, link, record)?;
     put_mtu_back(there, link, record)?;
     match record.settled || link.admin_up == record.up {
@@ -154,7 +154,7 @@ pub(super) fn put_back(there: &mut Requests, link: &Link, record: &Record) -> io
     }
 }
 
-fn put_mac_back(there: &mut Requests, link: &Link, record: &Record) -> io::Result<()> {
+fn put_mac_back(there: &mut dyn Kernel, link: &Link, record: &Record) -> io::Result<()> {
     let before = record.identity.mac.filter(|_| record.gave_mac(link));
     match before.filter(|mac| link.mac != Some(*mac)) {
         Some(mac) => there.set_mac(link.index, mac),
@@ -162,7 +162,7 @@ fn put_mac_back(there: &mut Requests, link: &Link, record: &Record) -> io::Resul
     }
 }
 
-fn put_mtu_back(there: &mut Requests, link: &Link, record: &Record) -> io::Result<()> {
+fn put_mtu_back(there: &mut dyn Kernel, link: &Link, record: &Record) -> io::Result<()> {
     match record.gave_mtu(link) && link.mtu != record.mtu {
         true => there.set_mtu(link.index, record.mtu),
         false => Ok(()),

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use kernel::ethtool::{Ethtool, Feature};
+use kernel::ethtool::Feature;
 
 use super::{Devices, Record};
 use crate::facts::Link;
@@ -24,14 +24,14 @@ impl Devices {
     /// NotFound: the device is gone by now; Unsupported: it cannot do without the offload;
     /// ResourceBusy: another router uses it; PermissionDenied.
     pub fn keep_vlan_tags(&mut self, link: &Link) -> io::Result<()> {
-        let mut ethtool = self.ethtool(self.netns.as_deref())?;
-        let features = ethtool.features(link.index).map_err(gone(link))?;
+        let mut there = self.open(self.netns.as_deref())?;
+        let features = there.features(link.index).map_err(gone(link))?;
         let features = changeable(link, features)?;
         if features.is_empty() {
             return Ok(());
         }
         self.note_vlan_parse(link, &features)?;
-        let refused = ethtool.set_features(link.index, &features, false);
+        let refused = there.set_features(link.index, &features, false);
         match refused.map_err(gone(link))?.first() {
             Some(feature) => Err(needed(link, feature)),
             None => Ok(()),
@@ -61,8 +61,8 @@ impl Devices {
         if record.vlan_parse.is_empty() {
             return Ok(());
         }
-        let set = self.ethtool(place).and_then(|mut ethtool| {
-            let set = ethtool.set_features(link.index, &record.vlan_parse, true);
+        let set = self.open(place).and_then(|mut there| {
+            let set = there.set_features(link.index, &record.vlan_parse, true);
             set.map_err(gone(link))
         });
         let refused = match set {
@@ -77,10 +77,6 @@ impl Devices {
             "{name}: {feature} cannot be switched on again; try `ethtool -K {name} {feature} on`"
         );
         Err(io::Error::other(what))
-    }
-
-    fn ethtool(&self, place: Option<&Path>) -> io::Result<Ethtool> {
-        Ethtool::open(place.or(self.home.as_deref()))
     }
 }
 

@@ -7,8 +7,7 @@ mod request;
 mod settings;
 mod static_route;
 
-pub use request::{KernelAddress, Requests};
+pub use request::{Kernel, KernelAddress, Namespaces, Requests, namespaces};
 pub(crate) use request::{dump, has_other_length};
-pub(crate) use settings::is_ip6_off;
 pub use settings::warnings;
 pub use static_route::{PROTOCOL, StaticRoute, usual_metric};

@@ -81,7 +81,7 @@ pub fn warnings(netns: Option<&Path>) -> Vec<String> {
 ///
 /// # Errors
 /// The setting cannot be read: there is no IPv6 here.
-pub(crate) fn is_ip6_off(netns: Option<&Path>, device: &str) -> io::Result<bool> {
+pub(super) fn is_ip6_off(netns: Option<&Path>, device: &str) -> io::Result<bool> {
     let of = |device| is_one(netns, &format!("net/ipv6/conf/{device}/disable_ipv6"));
     match of(device) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => of("default"),

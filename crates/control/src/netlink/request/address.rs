@@ -80,7 +80,7 @@ impl Requests {
     ) -> io::Result<Vec<KernelAddress>> {
         let mut all = Vec::new();
         let request = AddressHeader::of(family).message(libc::RTM_GETADDR);
-        self.0.dump(request, |message| {
+        self.socket.dump(request, |message| {
             let held = decode::held_address(message.payload);
             all.extend(held.filter(|held| wanted(held)).map(KernelAddress::from));
         })?;
@@ -123,7 +123,7 @@ impl Requests {
             let request = named(libc::RTM_NEWADDR, link, address, length)
                 .flags(libc::NLM_F_REPLACE)
                 .attribute(IFA_PROTO, &[PROTOCOL]);
-            self.0.command(request)?;
+            self.socket.command(request)?;
         }
         Ok(new)
     }
@@ -135,7 +135,7 @@ impl Requests {
         address: IpAddr,
         length: u8,
     ) -> io::Result<bool> {
-        match self.0.command(request) {
+        match self.socket.command(request) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             done => return done.map(|()| true),
         }
@@ -154,7 +154,7 @@ impl Requests {
         let mut found = None;
         let (family, _) = bytes(address);
         let request = AddressHeader::of(family).message(libc::RTM_GETADDR);
-        self.0.dump(request, |message| {
+        self.socket.dump(request, |message| {
             let Some((its_link, its)) = decode::device_address(message.payload) else {
                 return;
             };
@@ -185,10 +185,10 @@ impl Requests {
         };
         let request = named(libc::RTM_DELADDR, link, address, length);
         if address.is_ipv6() || self.promotes(link)? {
-            return self.0.command(request).map(|()| Some(given));
+            return self.socket.command(request).map(|()| Some(given));
         }
         self.promote(link, true)?;
-        let removed = self.0.command(request);
+        let removed = self.socket.command(request);
         self.promote(link, false)?;
         removed.map(|()| Some(given))
     }
@@ -197,7 +197,7 @@ impl Requests {
     fn promotes(&mut self, link: u32) -> io::Result<bool> {
         let mut promotes = false;
         let request = LinkHeader::named(link).message(libc::RTM_GETLINK);
-        self.0.ask(request, |message| {
+        self.socket.ask(request, |message| {
             promotes |= setting(message.payload, PROMOTE_SECONDARIES).is_some_and(|on| on != 0);
         })?;
         Ok(promotes)
@@ -205,13 +205,14 @@ impl Requests {
 
     fn promote(&mut self, link: u32, on: bool) -> io::Result<()> {
         let request = LinkHeader::named(link).message(libc::RTM_NEWLINK);
-        self.0.command(request.nested(IFLA_AF_SPEC, |families| {
-            families.nested(u16::from(INET), |ip4| {
-                ip4.nested(IFLA_INET_CONF, |settings| {
-                    settings.number(PROMOTE_SECONDARIES, on.into())
+        self.socket
+            .command(request.nested(IFLA_AF_SPEC, |families| {
+                families.nested(u16::from(INET), |ip4| {
+                    ip4.nested(IFLA_INET_CONF, |settings| {
+                        settings.number(PROMOTE_SECONDARIES, on.into())
+                    })
                 })
-            })
-        }))
+            }))
     }
 }
 

@@ -19,7 +19,7 @@ impl Requests {
     /// What the kernel reports.
     pub fn links(&mut self) -> io::Result<Vec<Link>> {
         let mut links = Vec::new();
-        self.0.dump(dump(Section::Links), |message| {
+        self.socket.dump(dump(Section::Links), |message| {
             links.extend(decode::link(message.payload));
         })?;
         Ok(links)
@@ -48,7 +48,7 @@ impl Requests {
             change: flag,
             ..LinkHeader::named(link)
         };
-        self.0.command(header.message(libc::RTM_NEWLINK))
+        self.socket.command(header.message(libc::RTM_NEWLINK))
     }
 
     /// Sets the MTU in bytes.
@@ -56,7 +56,8 @@ impl Requests {
     /// # Errors
     /// EINVAL: the device cannot have it.
     pub fn set_mtu(&mut self, link: u32, mtu: u32) -> io::Result<()> {
-        self.0.command(change(link).number(libc::IFLA_MTU, mtu))
+        self.socket
+            .command(change(link).number(libc::IFLA_MTU, mtu))
     }
 
     /// Sets the Ethernet address. Some drivers refuse that while the device is up; it is then taken
@@ -82,10 +83,10 @@ impl Requests {
     /// Changes a device, taking it down for the moment if need be. Its routes and IPv6 addresses do
     /// not survive that.
     fn change_down_if_busy(&mut self, link: u32, request: &Builder) -> io::Result<()> {
-        match self.0.command(request.clone()) {
+        match self.socket.command(request.clone()) {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
                 self.set_up(link, false)?;
-                let changed = self.0.command(request.clone());
+                let changed = self.socket.command(request.clone());
                 self.set_up(link, true)?;
                 changed
             }
@@ -104,9 +105,10 @@ impl Requests {
             false => (RTM_DELLINKPROP, 0),
         };
         let request = LinkHeader::named(link).message(kind).flags(flags);
-        self.0.command(request.nested(libc::IFLA_PROP_LIST, |list| {
-            list.string(libc::IFLA_ALT_IFNAME, name)
-        }))
+        self.socket
+            .command(request.nested(libc::IFLA_PROP_LIST, |list| {
+                list.string(libc::IFLA_ALT_IFNAME, name)
+            }))
     }
 
     /// Moves a device to another network namespace under a name. It is down and without addresses
@@ -117,7 +119,7 @@ impl Requests {
     pub fn move_to(&mut self, link: u32, namespace: &File, name: &str) -> io::Result<()> {
         let namespace = namespace.as_raw_fd().to_ne_bytes();
         let request = change(link).attribute(libc::IFLA_NET_NS_FD, &namespace);
-        self.0.command(request.string(libc::IFLA_IFNAME, name))
+        self.socket.command(request.string(libc::IFLA_IFNAME, name))
     }
 }
 

@@ -2,13 +2,14 @@
 
 mod address;
 mod link;
+mod namespace;
 mod neighbor;
 mod route;
 mod rule;
 
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use kernel::netlink::layout::{
     AddressHeader, Header, INET, INET6, LinkHeader, NeighborHeader, NexthopHeader, RTM_GETNEXTHOP,
@@ -20,10 +21,14 @@ use crate::facts::Section;
 
 pub use address::KernelAddress;
 pub(crate) use address::has_other_length;
+pub use namespace::{Kernel, Namespaces, namespaces};
 
 /// Asks the kernel of one network namespace. Every request waits for the kernel's answer.
 #[derive(Debug)]
-pub struct Requests(Socket);
+pub struct Requests {
+    socket: Socket,
+    netns: Option<PathBuf>,
+}
 
 impl Requests {
     /// Opens a socket in a namespace (`None`: our own).
@@ -31,7 +36,10 @@ impl Requests {
     /// # Errors
     /// The namespace cannot be entered; the process or the system has no more file descriptors.
     pub fn open(netns: Option<&Path>) -> io::Result<Self> {
-        Ok(Requests(Socket::route(netns)?))
+        Ok(Requests {
+            socket: Socket::route(netns)?,
+            netns: netns.map(Path::to_owned),
+        })
     }
 
     /// The same for dumps of which only a part is wanted ([`own_routes`](Self::own_routes)).
@@ -40,7 +48,7 @@ impl Requests {
     /// As [`open`](Self::open).
     pub fn open_filtering(netns: Option<&Path>) -> io::Result<Self> {
         let mut requests = Self::open(netns)?;
-        requests.0.filter_dumps();
+        requests.socket.filter_dumps();
         Ok(requests)
     }
 }

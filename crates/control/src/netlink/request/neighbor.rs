@@ -18,7 +18,7 @@ impl Requests {
     /// What the kernel reports.
     pub fn neighbors(&mut self, link: u32) -> io::Result<Vec<Neighbor>> {
         let mut neighbors = Vec::new();
-        self.0.dump(dump(Section::Neighbors), |message| {
+        self.socket.dump(dump(Section::Neighbors), |message| {
             if state(message.payload) & libc::NUD_NOARP == 0 {
                 let neighbor = decode::neighbor(message.payload);
                 let is_host = |n: &Neighbor| n.link == link && !n.address.is_multicast();
@@ -43,7 +43,7 @@ impl Requests {
             return Ok(());
         }
         let request = request(libc::RTM_NEWNEIGH, link, address, libc::NTF_USE);
-        self.0.command(request.flags(libc::NLM_F_CREATE))
+        self.socket.command(request.flags(libc::NLM_F_CREATE))
     }
 
     /// Whether a neighbor needs no resolution (NUD_PERMANENT, NUD_NOARP). One that is not known
@@ -53,7 +53,7 @@ impl Requests {
         let mut found = 0;
         let request = request(libc::RTM_GETNEIGH, link, address, 0);
         let asked = self
-            .0
+            .socket
             .ask(request, |message| found = state(message.payload));
         match asked {
             Ok(()) => Ok(found & SETTLED != 0),

@@ -24,7 +24,7 @@ impl Requests {
     /// leads to a next hop; ENETDOWN: its interface is down; what else the kernel reports.
     pub fn add_route(&mut self, route: &StaticRoute) -> io::Result<()> {
         let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
-        self.0.command(whole(route).flags(flags))
+        self.socket.command(whole(route).flags(flags))
     }
 
     /// Puts a route in the place of one of ours of the same prefix, metric and table.
@@ -33,7 +33,7 @@ impl Requests {
     /// As [`add_route`](Self::add_route), but that there may be one.
     pub fn replace_route(&mut self, route: &StaticRoute) -> io::Result<()> {
         let flags = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
-        self.0.command(whole(route).flags(flags))
+        self.socket.command(whole(route).flags(flags))
     }
 
     /// Removes a route of ours, whatever its next hops; it is no error if it is not there.
@@ -61,7 +61,7 @@ impl Requests {
             ..header(route)
         };
         let request = placed(wildcard.message(libc::RTM_DELROUTE), route);
-        match self.0.command(request) {
+        match self.socket.command(request) {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
             done => done,
         }
@@ -78,9 +78,10 @@ impl Requests {
                 protocol: PROTOCOL,
                 ..RouteHeader::of(family)
             };
-            self.0.dump(asked.message(libc::RTM_GETROUTE), |message| {
-                routes.extend(decode::own_route(message.payload));
-            })?;
+            self.socket
+                .dump(asked.message(libc::RTM_GETROUTE), |message| {
+                    routes.extend(decode::own_route(message.payload));
+                })?;
         }
         Ok(routes)
     }

@@ -15,7 +15,7 @@ impl Requests {
     /// What the kernel reports.
     pub fn has_policy_rules(&mut self) -> io::Result<bool> {
         let mut more = false;
-        self.0.dump(
+        self.socket.dump(
             RuleHeader::of(UNSPEC).message(libc::RTM_GETRULE),
             |message| {
                 more |= !is_usual(message.payload);

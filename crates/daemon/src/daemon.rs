@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
@@ -11,22 +13,22 @@ use tracing::{info, warn};
 use ::io::af_xdp::Queue;
 use control::config::{Address, Desired};
 use control::facts::{Batch, Event};
-use control::mirror::{Mirror, Options};
 use control::netdev::{self, LOCKS, NamespaceLock, give_addresses};
-use control::netlink::{KernelAddress, Requests};
+use control::netlink::{Kernel, KernelAddress};
 use graph::Pool;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
 use router::{Router, Setup};
 
-use super::faults::Faults;
-use super::inbox::Inbox;
-use super::interfaces::{self, Ids, Interfaces, Opener};
-use super::loopbacks::Loopbacks;
-use super::neighbors::Neighbors;
-use super::routing::Routing;
-use super::static_routes::StaticRoutes;
-use super::warnings::Warnings;
-use super::{Message, memory, workers};
+use crate::faults::Faults;
+use crate::host::{self, Host, Linux};
+use crate::inbox::{Inbox, Message};
+use crate::interfaces::{self, Ids, Interfaces, Opener, Room};
+use crate::loopbacks::Loopbacks;
+use crate::neighbors::Neighbors;
+use crate::routing::Routing;
+use crate::static_routes::StaticRoutes;
+use crate::warnings::Warnings;
+use crate::{memory, workers};
 
 /// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the
 /// rings of ports come on top.
@@ -34,8 +36,24 @@ const BUFFERS: u32 = 16_384;
 /// How long to let the kernel finish what it has begun before looking for what it has dropped.
 const SETTLE: Duration = Duration::from_millis(100);
 
+/// A machine, and what a daemon takes of it.
+pub(crate) struct Machine {
+    pub host: Rc<dyn Host>,
+    /// Of the router.
+    pub setup: Setup,
+    /// The processor of each worker; `None`: any.
+    pub cpus: Vec<Option<usize>>,
+    pub room: Room,
+    /// Directory of the notes of what is changed about devices.
+    pub notes: PathBuf,
+    /// Directory of the locks of namespaces.
+    pub locks: PathBuf,
+}
+
 /// The daemon.
 pub struct Daemon {
+    /// The machine.
+    pub host: Rc<dyn Host>,
     /// The router and what the kernel has said.
     pub routing: Routing,
     /// The interfaces.
@@ -43,9 +61,9 @@ pub struct Daemon {
     /// The loopbacks.
     pub loopbacks: Loopbacks,
     /// The static routes.
-    pub statics: StaticRoutes,
+    pub static_routes: StaticRoutes,
     /// What the kernel is asked to change.
-    pub requests: Requests,
+    pub kernel: Box<dyn Kernel>,
     /// The configuration of the start: of interfaces, loopbacks and routes, which change while the
     /// router runs, see [`in_force`](Self::in_force).
     pub config: Desired,
@@ -62,8 +80,7 @@ pub struct Daemon {
     pub displaced: HashSet<(String, Address)>,
     /// The address that the last step of a change has taken from a device.
     pub taken: Option<KernelAddress>,
-    marks: NamespaceLock,
-    mirror: Mirror,
+    lock: NamespaceLock,
     /// What the mirror is to answer before new ports take packets in.
     awaited: Option<u64>,
 }
@@ -87,37 +104,71 @@ impl Daemon {
         }
         let netns = config.netns.as_deref();
         let cpus = workers::cpus(&config.workers, &kernel::cpu::usable());
-        let mut for_ports = interfaces::buffers(&config);
-        if interfaces::may_have_devices(&config) {
-            let processors = interfaces::processors();
+        let mut for_ports = interfaces::buffers(&config, |device| host::queues(netns, device));
+        if config.may_have_devices() {
+            let processors = host::processors();
             for_ports += memory::spare(available, processors, Queue::HOLDS, STRIDE_AF_XDP as u64);
         }
         let buffers = BUFFERS * cpus.len() as u32 + for_ports;
         let packets = u64::from(buffers) * STRIDE as u64;
         memory::check(available, config.tables, sizes, packets)?;
-        let opener = Opener::new(&config, sizes)?;
-        let (router, entry) = start_router(&opener, &cpus, buffers)?;
-        let options = Options {
-            netns: config.netns.clone(),
-            ..Options::default()
+        let host = Linux::start(&config, sizes, sender)?;
+        let stride = if host.has_programs() {
+            STRIDE_AF_XDP
+        } else {
+            STRIDE
         };
+        let setup = Setup {
+            pool: Pool::new(buffers, stride)?,
+            memory: host.memory(sizes)?,
+            workers: cpus.len(),
+            grace: host.grace()?,
+        };
+        let machine = Machine {
+            host: Rc::new(host),
+            setup,
+            cpus,
+            room: Room {
+                interfaces: sizes.interfaces,
+                buffers: for_ports,
+            },
+            notes: netdev::NOTES.into(),
+            locks: LOCKS.into(),
+        };
+        Self::on(machine, config, inbox)
+    }
+
+    /// Starts router and workers on a machine.
+    ///
+    /// # Errors
+    /// A worker cannot be started; the namespace cannot be entered.
+    pub(crate) fn on(
+        machine: Machine,
+        config: Desired,
+        inbox: Inbox,
+    ) -> Result<Self, Box<dyn Error>> {
+        let Machine { host, room, .. } = machine;
+        let netns = config.netns.as_deref();
+        let kernel = || (host.namespaces())(netns);
+        let (router, entry) = start_router(machine.setup, &machine.cpus)?;
+        let opener = Opener::new(&config, host.clone(), &machine.notes);
         Ok(Daemon {
             routing: Routing::new(router),
-            mirror: Mirror::start(options, sender)?,
             awaited: None,
-            interfaces: Interfaces::new(&config, sizes.interfaces, opener, entry, for_ports),
-            loopbacks: Loopbacks::new(netns),
-            statics: StaticRoutes::default(),
-            requests: Requests::open_filtering(netns)?,
-            neighbors: Neighbors::new(Requests::open(netns)?),
+            interfaces: Interfaces::new(&config, room, opener, entry),
+            loopbacks: Loopbacks::new(host.clone()),
+            static_routes: StaticRoutes::default(),
+            kernel: kernel()?,
+            neighbors: Neighbors::new(kernel()?),
             look: None,
             warnings: Warnings::default(),
             inbox,
             faults: Faults::default(),
             displaced: HashSet::new(),
             taken: None,
-            marks: NamespaceLock::of(netns, LOCKS.as_ref())?,
+            lock: NamespaceLock::of(netns, &machine.locks)?,
             config,
+            host,
         })
     }
 
@@ -142,9 +193,9 @@ impl Daemon {
     /// The first that cannot be made or opened, and why.
     fn open_all(&mut self) -> Result<(), String> {
         self.loopbacks
-            .start(&self.config.loopbacks, &mut self.requests)?;
+            .start(&self.config.loopbacks, &mut *self.kernel)?;
         self.interfaces.open_all(&mut self.routing)?;
-        self.statics.start(&self.config.routes);
+        self.static_routes.start(&self.config.routes);
         self.sweep()
             .map_err(|e| format!("cannot remove what an earlier router has left: {e}"))?;
         self.put_back();
@@ -153,10 +204,10 @@ impl Daemon {
 
     /// Takes in what the kernel says.
     pub fn kernel(&mut self, batch: Batch) {
-        let statics = &self.statics;
+        let static_routes = &self.static_routes;
         let concerns_us = |event: &Event| match event {
             Event::Link(_) | Event::AddressGone(..) => true,
-            Event::RouteGone(route) => statics.has(route.prefix),
+            Event::RouteGone(route) => static_routes.has(route.prefix),
             _ => false,
         };
         if batch.events.iter().any(concerns_us) {
@@ -172,25 +223,12 @@ impl Daemon {
     /// them. Until then the kernel forwards what arrives there: a packet that we take has its way.
     fn serve_new_ports(&mut self) {
         if self.interfaces.take_new_ports() {
-            self.awaited = Some(self.mirror.catch_up());
+            self.awaited = Some(self.host.catch_up());
         }
         if self.awaited == Some(self.routing.translator.caught_up()) {
             self.awaited = None;
             self.routing.serve_all();
         }
-    }
-
-    /// Looks after what waits for nothing, however long a change takes: what the kernel has said by
-    /// now, neighbors, and those who only look.
-    pub fn look_between(&mut self) {
-        for message in self.inbox.urgent() {
-            match message {
-                Message::Kernel(batch) => self.kernel(batch),
-                Message::Ask(ask) => ask.answer(self, None),
-                Message::Reload | Message::Stop => {}
-            }
-        }
-        self.look_after_neighbors(Instant::now());
     }
 
     /// Looks after workers, interfaces and neighbors.
@@ -218,7 +256,7 @@ impl Daemon {
         if !self.warnings.are_due(now) {
             return;
         }
-        let mut found = control::netlink::warnings(self.config.netns.as_deref());
+        let mut found = self.host.warnings();
         let slots = self.interfaces.slots.iter();
         found.extend(slots.filter_map(|slot| slot.wrong_mtu(&self.routing)));
         let missing = self.displaced(&self.in_force());
@@ -231,7 +269,7 @@ impl Daemon {
     pub fn waiting(&self) -> Vec<String> {
         let absent = self.interfaces.absent().into_iter();
         let absent = absent.map(|i| format!("interface {}: absent: {}", i.name, i.why));
-        absent.chain(self.statics.waiting()).collect()
+        absent.chain(self.static_routes.waiting()).collect()
     }
 
     /// The configuration that is in force.
@@ -241,7 +279,7 @@ impl Daemon {
         Desired {
             interfaces: slots.map(|slot| slot.config.clone()).collect(),
             loopbacks: loopbacks.map(|(config, _)| config.clone()).collect(),
-            routes: self.statics.all().collect(),
+            routes: self.static_routes.all().collect(),
             ..self.config.clone()
         }
     }
@@ -265,36 +303,37 @@ impl Daemon {
     /// down, routes by a device that was away.
     fn put_back(&mut self) {
         self.look = None;
-        let requests = &mut self.requests;
-        if let Err(why) = self.loopbacks.renew(requests) {
+        let kernel = &mut *self.kernel;
+        if let Err(why) = self.loopbacks.renew(kernel) {
             warn!("{why}");
         }
         for slot in &self.interfaces.slots {
             if let Some(open) = slot.open() {
                 // One that is going away takes none; it gets them when it is there again. Of one
                 // that cannot have some there is a warning.
-                let _ = give_addresses(requests, open.ifindex, &slot.config);
+                let _ = give_addresses(kernel, open.ifindex, &slot.config);
             }
         }
         let links = self.links();
         let link = |name: &str| links.get(name).copied();
-        self.statics.put_back(&link, &mut self.requests);
+        self.static_routes.put_back(&link, &mut *self.kernel);
     }
 
     /// Removes what routers that have ended have left in the namespace, unless another one lives there.
     fn sweep(&mut self) -> io::Result<()> {
-        if self.marks.are_of_the_dead()? {
+        if self.lock.are_of_the_dead()? {
             let links: Vec<u32> = self.links().into_values().collect();
-            let removed = netdev::sweep(&mut self.requests, &links)?;
+            let removed = netdev::sweep(&mut *self.kernel, &links)?;
             for what in removed {
                 info!("removed what an earlier router has left: {what}");
             }
-            self.statics.sweep(&mut self.requests)?;
+            self.static_routes.sweep(&mut *self.kernel)?;
         }
-        self.marks.share()
+        self.lock.share()
     }
 
-    fn look_after_neighbors(&mut self, now: Instant) {
+    /// Asks the kernel for the neighbors that packets wait for, and keeps those in use.
+    pub fn look_after_neighbors(&mut self, now: Instant) {
         let router = &mut self.routing.router;
         for event in router.events() {
             let router::Event::Resolve { interface, address } = event;
@@ -315,7 +354,7 @@ impl Daemon {
     pub fn stop(mut self) {
         self.halt();
         self.interfaces.close();
-        if let Err(e) = self.marks.settle() {
+        if let Err(e) = self.lock.settle() {
             warn!("parshall cleanup will remove the router's addresses and routes: {e}");
         }
     }
@@ -338,22 +377,8 @@ impl Daemon {
     }
 }
 
-/// A router whose workers run, and the node that packets enter its graph at.
-fn start_router(
-    opener: &Opener,
-    cpus: &[Option<usize>],
-    buffers: u32,
-) -> Result<(Router, u16), Box<dyn Error>> {
-    let (stride, grace) = match opener.has_programs() {
-        true => (STRIDE_AF_XDP, Some(interfaces::grace()?)),
-        false => (STRIDE, None),
-    };
-    let setup = Setup {
-        pool: Pool::new(buffers, stride)?,
-        memory: opener.memory()?,
-        workers: cpus.len(),
-        grace,
-    };
+/// Starts a router's workers, and finds the node that packets enter its graph at.
+fn start_router(setup: Setup, cpus: &[Option<usize>]) -> Result<(Router, u16), Box<dyn Error>> {
     let (mut router, idle) = Router::new(setup)?;
     let entry = idle
         .first()

@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use control::config::{Address, Hop, desired};
 use control::facts::{Gateway, Hop as KernelHop};
-use control::netlink::{Requests, StaticRoute};
+use control::netlink::{Kernel, StaticRoute};
 use router::change::Prefix;
 
 /// Which route: number of the table, prefix, metric.
@@ -83,15 +83,15 @@ impl StaticRoutes {
         place: Place,
         via: &[Hop],
         link: &dyn Fn(&str) -> Option<u32>,
-        requests: &mut Requests,
+        kernel: &mut dyn Kernel,
     ) -> Result<(), String> {
-        let made = resolve(&place, via, link).and_then(|route| install(&route, None, requests));
+        let made = resolve(&place, via, link).and_then(|route| install(&route, None, kernel));
         let waits = match made {
             Ok(()) => None,
             Err(Missing::Refused(why)) => return Err(why),
             Err(Missing::Partly(why)) => Some(why),
             Err(Missing::Yet(why)) => {
-                self.withdraw(&place, requests)?;
+                self.withdraw(&place, kernel)?;
                 Some(why)
             }
         };
@@ -107,38 +107,38 @@ impl StaticRoutes {
     ///
     /// # Errors
     /// What the kernel reports.
-    pub fn remove(&mut self, place: Place, requests: &mut Requests) -> Result<(), String> {
-        self.withdraw(&place, requests)?;
+    pub fn remove(&mut self, place: Place, kernel: &mut dyn Kernel) -> Result<(), String> {
+        self.withdraw(&place, kernel)?;
         self.wanted.remove(&place);
         Ok(())
     }
 
     /// Removes a route from the kernel. Only where another of ours has its prefix it matters which
     /// of them is there.
-    fn withdraw(&self, place: &Place, requests: &mut Requests) -> Result<(), String> {
+    fn withdraw(&self, place: &Place, kernel: &mut dyn Kernel) -> Result<(), String> {
         let Some(route) = at(place, Vec::new()) else {
             return Ok(());
         };
         let is_other = |of: &Place| (of.0, of.1) == (place.0, place.1) && of.2 != place.2;
         let removed = match self.wanted.keys().any(is_other) {
-            true => requests.remove_route(&route),
-            false => requests.remove_listed(&route),
+            true => kernel.remove_route(&route),
+            false => kernel.remove_listed(&route),
         };
         removed.map_err(|e| e.to_string())
     }
 
     /// Makes what is wanted and missing.
-    pub fn put_back(&mut self, link: &dyn Fn(&str) -> Option<u32>, requests: &mut Requests) {
+    pub fn put_back(&mut self, link: &dyn Fn(&str) -> Option<u32>, kernel: &mut dyn Kernel) {
         if self.wanted.is_empty() {
             return;
         }
-        let own = match requests.own_routes() {
+        let own = match kernel.own_routes() {
             Ok(own) => own,
             Err(error) => return warn!("cannot read the kernel's routes: {error}"),
         };
         for (place, wanted) in &mut self.wanted {
             let route = resolve(place, &wanted.via, link);
-            let made = route.and_then(|route| install(&route, Some(&own), requests));
+            let made = route.and_then(|route| install(&route, Some(&own), kernel));
             let why = made.err().map(|missing| match missing {
                 Missing::Yet(why) | Missing::Partly(why) | Missing::Refused(why) => why,
             });
@@ -155,12 +155,12 @@ impl StaticRoutes {
     ///
     /// # Errors
     /// What the kernel reports.
-    pub fn sweep(&self, requests: &mut Requests) -> io::Result<()> {
+    pub fn sweep(&self, kernel: &mut dyn Kernel) -> io::Result<()> {
         let places = self.wanted.keys().filter_map(|place| at(place, Vec::new()));
         let places: Vec<_> = places.collect();
-        for route in requests.own_routes()? {
+        for route in kernel.own_routes()? {
             if !places.iter().any(|place| place.is_at(&route)) {
-                requests.remove_listed(&route)?;
+                kernel.remove_listed(&route)?;
             }
         }
         Ok(())
@@ -205,14 +205,14 @@ fn resolve(
 fn install(
     route: &StaticRoute,
     own: Option<&[StaticRoute]>,
-    requests: &mut Requests,
+    kernel: &mut dyn Kernel,
 ) -> Result<(), Missing> {
     if own.is_some_and(|own| own.iter().any(|own| route.is(own))) {
         return Ok(());
     }
-    let made = match requests.add_route(route) {
+    let made = match kernel.add_route(route) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let own = requests.own_routes();
+            let own = kernel.own_routes();
             let own = own.map_err(|e| Missing::Refused(e.to_string()))?;
             let Some(there) = own.into_iter().find(|own| route.is_at(own)) else {
                 let metric = route.metric();
@@ -224,10 +224,10 @@ fn install(
             if route.is(&there) {
                 return Ok(());
             }
-            let replaced = requests.replace_route(route).map_err(missing);
+            let replaced = kernel.replace_route(route).map_err(missing);
             return match replaced {
                 Err(Missing::Yet(why)) if route.hops.len() > 1 => {
-                    extend(route, there.hops, why, requests)
+                    extend(route, there.hops, why, kernel)
                 }
                 replaced => replaced,
             };
@@ -235,7 +235,7 @@ fn install(
         made => made.map_err(missing),
     };
     match made {
-        Err(Missing::Yet(why)) if route.hops.len() > 1 => extend(route, Vec::new(), why, requests),
+        Err(Missing::Yet(why)) if route.hops.len() > 1 => extend(route, Vec::new(), why, kernel),
         made => made,
     }
 }
@@ -245,7 +245,7 @@ fn extend(
     route: &StaticRoute,
     there: Vec<KernelHop>,
     why: String,
-    requests: &mut Requests,
+    kernel: &mut dyn Kernel,
 ) -> Result<(), Missing> {
     // One hop alone has no weight.
     let same = |ours: &KernelHop, its: &KernelHop| {
@@ -267,8 +267,8 @@ fn extend(
             ..route.clone()
         };
         let made = match new {
-            true => requests.add_route(&more),
-            false => requests.replace_route(&more),
+            true => kernel.add_route(&more),
+            false => kernel.replace_route(&more),
         };
         if made.is_ok() {
             (hops, new) = (more.hops, false);

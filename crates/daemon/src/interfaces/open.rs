@@ -1,9 +1,9 @@
 //! Opens interfaces: ports, and the kernel's ends of them.
 
-use std::error::Error;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use tracing::warn;
@@ -12,13 +12,13 @@ use ::io::{af_xdp, memif, tap};
 use control::config::{self, Desired, MTU, Mode, PortKind, Role, desired, device_name};
 use control::facts::Link;
 use control::netdev::{self, Devices, Kept, Record};
-use control::netlink::Requests;
+use control::netlink::Kernel;
 use graph::pool::{DATA, STRIDE_AF_XDP};
 use graph::{Pool, PortCounters};
-use kernel::netns::within;
-use ports::{Device, Open, OpenError, Receive};
-use router::{Grace, InterfaceId, Mac};
-use tables::{Memory, Sizes};
+use ports::{Open, OpenError};
+use router::{InterfaceId, Mac};
+
+use crate::host::{DeviceQueues, Host, processors};
 
 /// Bytes in front of an IP packet: Ethernet, and two VLAN tags.
 const LAYER_2: u32 = 22;
@@ -63,53 +63,30 @@ impl OpenInterface {
 
 /// Opens interfaces.
 pub struct Opener {
-    /// The namespace of devices.
-    pub netns: Option<PathBuf>,
+    /// The machine.
+    pub host: Rc<dyn Host>,
+    netns: Option<PathBuf>,
     devices: Devices,
-    programs: Option<xdp::Router>,
-    sizes: Sizes,
-    ports: ports::Opener,
 }
 
 impl Opener {
-    /// Makes what the interfaces of this configuration share, tables of these sizes among it.
-    ///
-    /// # Errors
-    /// The XDP programs cannot be loaded.
-    pub fn new(config: &Desired, sizes: Sizes) -> Result<Self, Box<dyn Error>> {
-        let programs = match may_have_devices(config) {
-            true => Some(xdp::Router::new(sizes)?),
-            false => None,
-        };
+    /// Of a configuration's devices on a machine; what is changed about them is written down in
+    /// the directory `notes`.
+    pub fn new(config: &Desired, host: Rc<dyn Host>, notes: &Path) -> Self {
         let netns = config.netns.as_deref();
-        Ok(Self {
-            devices: Devices::new(None, netns, netdev::NOTES.as_ref()),
-            ports: ports::Opener::new(netns),
+        Self {
+            devices: Devices::of(host.namespaces(), None, netns, notes),
             netns: config.netns.clone(),
-            programs,
-            sizes,
-        })
-    }
-
-    /// The tables' memory: the one that the XDP programs share, where there are some.
-    ///
-    /// # Errors
-    /// The operating system's, when there is not enough.
-    pub fn memory(&self) -> io::Result<Memory> {
-        match &self.programs {
-            Some(programs) => Ok(programs.memory().clone()),
-            None => Memory::mapped(self.sizes),
+            host,
         }
     }
 
-    /// Whether there are XDP programs: they read the tables, and packet memory must suit AF_XDP.
-    pub fn has_programs(&self) -> bool {
-        self.programs.is_some()
-    }
-
-    /// What the XDP programs did with the packets of an interface.
-    pub fn program_counters(&self, id: InterfaceId) -> Option<xdp::Counters> {
-        self.programs.as_ref()?.counters(id).ok()
+    /// The kernel of the namespace that devices live in.
+    ///
+    /// # Errors
+    /// The namespace cannot be entered; there are no more file descriptors.
+    pub fn kernel(&self) -> io::Result<Box<dyn Kernel>> {
+        (self.host.namespaces())(self.netns.as_deref())
     }
 
     /// Opens an interface.
@@ -191,8 +168,8 @@ impl Opener {
             found => found?,
         };
         netdev::possible(&link, config)?;
-        takes(config, af_xdp::has_long_packets())?;
-        let program = within(place.as_deref(), || Ok(ports::foreign_program(link.index)))??;
+        takes(config, self.host.has_long_packets())?;
+        let program = self.host.foreign_program(place.as_deref(), link.index)?;
         program.map_or(Ok(()), |program| {
             let name = &link.name;
             Err(OpenError::Setup(io::Error::other(format!(
@@ -232,13 +209,12 @@ impl Opener {
         pool: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
         self.devices.keep_vlan_tags(link).map_err(there)?;
-        let missing = || OpenError::Setup(io::Error::other("no XDP programs were loaded"));
-        let programs = self.programs.as_ref().ok_or_else(missing)?;
         let mtu = config.mtu.map_or(link.mtu, u32::from);
-        netdev::takes_ip6(self.netns.as_deref(), &link.name, mtu, config)?;
+        let mut kernel = self.kernel()?;
+        netdev::takes_ip6(&mut *kernel, &link.name, mtu, config)?;
         // The settings first: a program may make the driver refuse some.
-        netdev::configure(&mut Requests::open(self.netns.as_deref())?, link, config)?;
-        let device = Device {
+        netdev::configure(&mut *kernel, link, config)?;
+        let device = DeviceQueues {
             name: &link.name,
             queues: config.port.queues.map(u32::from),
             mode: match config.port.mode {
@@ -247,9 +223,9 @@ impl Opener {
                 Mode::Copy => af_xdp::Mode::Copy,
                 Mode::Generic => af_xdp::Mode::Generic,
             },
-            receive: Receive::Router(programs, id),
+            interface: id,
         };
-        let port = self.ports.device(&device, pool)?;
+        let port = self.host.device(&device, pool)?;
         takes(config, port.long_packets())?;
         Ok(OpenInterface {
             queues: port.queues.len(),
@@ -263,8 +239,8 @@ impl Opener {
 
     /// Puts back what was done to a device that could not be opened, addresses too.
     fn undo(&mut self, link: &Link) -> io::Result<()> {
-        let mut requests = Requests::open(self.netns.as_deref())?;
-        let taken = netdev::take_addresses(&mut requests, link.index, &[]);
+        let mut kernel = self.kernel()?;
+        let taken = netdev::take_addresses(&mut *kernel, link.index, &[]);
         self.release(&link.name).and(taken.map(drop))
     }
 
@@ -293,23 +269,23 @@ impl Opener {
     fn tap(&self, config: &desired::Interface) -> Result<(String, u32, Open), OpenError> {
         let name = config.lcp.clone();
         let name = name.unwrap_or_else(|| device_name(&config.name));
-        let tap = self.ports.tap(&tap::Config {
+        let tap = self.host.tap(&tap::Config {
             name: name.clone(),
             mac: Some(config.mac.unwrap_or_else(|| own_mac(&config.name)).0),
             mtu: Some(u32::from(config.mtu.unwrap_or(MTU))),
             up: false,
         })?;
-        let mut requests = Requests::open(self.netns.as_deref())?;
-        let link = requests.link_named(&name)?;
-        netdev::configure(&mut requests, &link, config)?;
+        let mut kernel = self.kernel()?;
+        let link = kernel.link_named(&name)?;
+        netdev::configure(&mut *kernel, &link, config)?;
         Ok((name, link.index, tap))
     }
 
     /// A port that is not a device.
     fn port(&mut self, config: &desired::Interface) -> Result<Open, OpenError> {
         match &config.port.kind {
-            PortKind::Memif(m) => self.ports.memif(memif_config(config, m)?),
-            PortKind::Tap { .. } => self.ports.tap(&tap::Config {
+            PortKind::Memif(m) => self.host.memif(memif_config(config, m)?),
+            PortKind::Tap { .. } => self.host.tap(&tap::Config {
                 name: config.port.tap(&config.name).unwrap_or_default(),
                 mac: None,
                 mtu: config.mtu.map(u32::from),
@@ -343,7 +319,7 @@ impl Opener {
             None => self.devices.rename(&open.netdev, name)?,
             Some(_) => {
                 let name = name.map_or_else(|| device_name(&config.name), str::to_owned);
-                Requests::open(self.netns.as_deref())?.rename(open.ifindex, &name)?;
+                self.kernel()?.rename(open.ifindex, &name)?;
                 name
             }
         };
@@ -421,51 +397,23 @@ pub fn stands_for(config: &desired::Interface, name: &str) -> bool {
     }
 }
 
-/// Waits until no XDP program on any processor reads what was there before.
-///
-/// # Errors
-/// What the kernel reports.
-pub fn grace() -> Result<Grace, xdp::Error> {
-    let grace = xdp::Grace::new()?;
-    Ok(Box::new(move || {
-        let waited = grace.wait();
-        waited.inspect_err(|e| warn!("{e}")).is_ok()
-    }))
-}
-
-/// Whether a router that starts with this configuration has network devices, or may get some. One
-/// that starts with ports of other kinds alone has memory that suits these best.
-pub fn may_have_devices(config: &Desired) -> bool {
-    let is_device = |i: &desired::Interface| i.port.kind.is_device();
-    config.interfaces.is_empty() || config.interfaces.iter().any(is_device)
-}
-
 /// Buffers that the ports of a configuration hold at most: those of devices, as the others copy.
-pub fn buffers(config: &Desired) -> u32 {
+/// `present`: queues of a device, by its name; `None`: it is not there.
+pub fn buffers(config: &Desired, present: impl Fn(&str) -> Option<u32>) -> u32 {
     let devices = config.interfaces.iter().filter(|i| i.port.kind.is_device());
-    let netns = config.netns.as_deref();
-    let count = devices.map(|device| queues(device, netns)).sum::<u32>();
+    let count: u32 = devices.map(|device| queues(device, &present)).sum();
     count * af_xdp::Queue::HOLDS
-}
-
-/// Processors that there are for the router.
-pub fn processors() -> u32 {
-    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
 }
 
 /// Queues that a device will have at most. For one that is not there yet: as many as there are
 /// processors.
-pub fn queues(config: &desired::Interface, netns: Option<&Path>) -> u32 {
-    let processors = processors();
+pub fn queues(config: &desired::Interface, present: impl Fn(&str) -> Option<u32>) -> u32 {
     let present = match &config.port.kind {
-        PortKind::Netdev(name) => {
-            let ask = || Ok(af_xdp::queues_with_program(name, processors));
-            within(netns, ask).ok().flatten()
-        }
+        PortKind::Netdev(name) => present(name),
         _ => None,
     };
     let configured = config.port.queues.map(u32::from);
-    configured.or(present).unwrap_or(processors)
+    configured.or(present).unwrap_or_else(processors)
 }
 
 // The language allows just what a memif can be.

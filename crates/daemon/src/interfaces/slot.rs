@@ -10,7 +10,7 @@ use io::memif;
 use router::InterfaceId;
 
 use super::open::{LONGER, ONE_BUFFER, OpenInterface};
-use crate::run::routing::Routing;
+use crate::routing::Routing;
 
 /// How many troubles of a memif are logged until it is connected again: a peer could make up ever
 /// new ones.

@@ -35,7 +35,7 @@ impl fmt::Display for Displaced {
 impl Daemon {
     /// Those of a configuration; none if the kernel does not say what there is.
     pub fn displaced(&mut self, wanted: &Desired) -> Vec<Displaced> {
-        let there = self.requests.ip6_addresses().unwrap_or_default();
+        let there = self.kernel.ip6_addresses().unwrap_or_default();
         let links = self.links();
         let all = wanted.interfaces.iter().chain(&wanted.loopbacks);
         let linked = all.filter_map(|config| Some((config, *links.get(&config.name)?)));

@@ -47,7 +47,7 @@ pub fn items(daemon: &mut Daemon) -> Vec<String> {
         links.find(|(_, its)| **its == link).map(|(name, _)| name)
     };
     let mut items = Vec::new();
-    for given in daemon.requests.all_addresses().unwrap_or_default() {
+    for given in daemon.kernel.all_addresses().unwrap_or_default() {
         if let (false, Some(name)) = (given.ours, name(given.link)) {
             items.push(format!(
                 "address {}/{} of {name}",

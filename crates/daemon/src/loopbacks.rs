@@ -4,19 +4,20 @@
 //! that nobody reads from: unlike dummies they need no module of the kernel, and they go with the
 //! process, whatever becomes of it.
 
-use std::path::Path;
+use std::rc::Rc;
 
 use control::config::{MTU, desired};
 use control::netdev;
-use control::netlink::Requests;
+use control::netlink::Kernel;
 use io::tap;
-use ports::{Open, Opener};
+use ports::Open;
 
 use super::interfaces::own_mac;
+use crate::host::Host;
 
 /// The loopbacks.
 pub struct Loopbacks {
-    opener: Opener,
+    host: Rc<dyn Host>,
     all: Vec<Loopback>,
 }
 
@@ -33,10 +34,10 @@ impl Loopback {
 }
 
 impl Loopbacks {
-    /// None yet; their devices will be in this namespace (`None`: our own).
-    pub fn new(netns: Option<&Path>) -> Self {
+    /// None yet; their devices will be on this machine.
+    pub fn new(host: Rc<dyn Host>) -> Self {
         Loopbacks {
-            opener: Opener::new(netns),
+            host,
             all: Vec::new(),
         }
     }
@@ -48,10 +49,10 @@ impl Loopbacks {
     pub fn start(
         &mut self,
         wanted: &[desired::Interface],
-        requests: &mut Requests,
+        kernel: &mut dyn Kernel,
     ) -> Result<(), String> {
         for config in wanted {
-            let made = self.make(config.clone(), requests);
+            let made = self.make(config.clone(), kernel);
             made.map_err(|why| format!("loopback {}: {why}", config.name))?;
         }
         Ok(())
@@ -64,9 +65,9 @@ impl Loopbacks {
     pub fn make(
         &mut self,
         config: desired::Interface,
-        requests: &mut Requests,
+        kernel: &mut dyn Kernel,
     ) -> Result<(), String> {
-        let device = Some(device(&self.opener, &config, requests)?);
+        let device = Some(device(&*self.host, &config, kernel)?);
         self.all.push(Loopback { config, device });
         Ok(())
     }
@@ -88,11 +89,11 @@ impl Loopbacks {
     ///
     /// # Errors
     /// The first that cannot be made, and why.
-    pub fn renew(&mut self, requests: &mut Requests) -> Result<(), String> {
+    pub fn renew(&mut self, kernel: &mut dyn Kernel) -> Result<(), String> {
         if self.all.is_empty() {
             return Ok(());
         }
-        let there = requests.links().map_err(|e| e.to_string())?;
+        let there = kernel.links().map_err(|e| e.to_string())?;
         let is_there = |link: u32| there.iter().any(|its| its.index == link);
         let mut made = Ok(());
         for one in &mut self.all {
@@ -100,7 +101,7 @@ impl Loopbacks {
                 continue;
             }
             one.device = None;
-            match device(&self.opener, &one.config, requests) {
+            match device(&*self.host, &one.config, kernel) {
                 Ok(device) => one.device = Some(device),
                 Err(why) => made = Err(format!("loopback {}: {why}", one.config.name)),
             }
@@ -121,13 +122,13 @@ impl Loopbacks {
         &mut self,
         name: &str,
         lcp: Option<String>,
-        requests: &mut Requests,
+        kernel: &mut dyn Kernel,
     ) -> std::io::Result<()> {
         let Some((config, link)) = self.named(name) else {
             return Ok(());
         };
         if let Some(link) = link {
-            requests.rename(link, lcp.as_deref().unwrap_or(name))?;
+            kernel.rename(link, lcp.as_deref().unwrap_or(name))?;
         }
         config.lcp = lcp;
         Ok(())
@@ -136,19 +137,19 @@ impl Loopbacks {
 
 /// Makes the device of a loopback.
 fn device(
-    opener: &Opener,
+    host: &dyn Host,
     config: &desired::Interface,
-    requests: &mut Requests,
+    kernel: &mut dyn Kernel,
 ) -> Result<(u32, Open), String> {
     let name = config.lcp.as_deref().unwrap_or(&config.name);
-    let tap = opener.tap(&tap::Config {
+    let tap = host.tap(&tap::Config {
         name: name.to_owned(),
         mac: Some(config.mac.unwrap_or_else(|| own_mac(&config.name)).0),
         mtu: Some(config.mtu.unwrap_or(MTU).into()),
         up: false,
     });
     let tap = tap.map_err(|e| e.to_string())?;
-    let link = requests.link_named(name).map_err(|e| e.to_string())?;
-    netdev::configure(requests, &link, config).map_err(|e| e.to_string())?;
+    let link = kernel.link_named(name).map_err(|e| e.to_string())?;
+    netdev::configure(kernel, &link, config).map_err(|e| e.to_string())?;
     Ok((link.index, tap))
 }

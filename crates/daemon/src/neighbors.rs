@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tracing::warn;
 
-use control::netlink::Requests;
+use control::netlink::Kernel;
 
 /// Neighbors in use are confirmed this often (the kernel's `base_reachable_time` is 30 s).
 const CONFIRM: Duration = Duration::from_secs(15);
@@ -18,7 +18,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(900);
 
 /// Asks the kernel, and knows what was asked when.
 pub struct Neighbors {
-    requests: Requests,
+    kernel: Box<dyn Kernel>,
     asked: HashMap<(u32, IpAddr), Instant>,
     confirmed: Option<Instant>,
     /// When a refusal of the kernel was last logged, and how many have not been since: a scan can
@@ -29,9 +29,9 @@ pub struct Neighbors {
 
 impl Neighbors {
     /// Nothing has been asked yet.
-    pub fn new(requests: Requests) -> Self {
+    pub fn new(kernel: Box<dyn Kernel>) -> Self {
         Self {
-            requests,
+            kernel,
             asked: HashMap::new(),
             confirmed: None,
             logged: None,
@@ -46,7 +46,7 @@ impl Neighbors {
             return;
         }
         self.asked.insert((link, address), now);
-        if let Err(e) = self.requests.use_neighbor(link, address) {
+        if let Err(e) = self.kernel.use_neighbor(link, address) {
             self.refused(now, address, &e);
         }
     }
@@ -66,7 +66,7 @@ impl Neighbors {
 
     /// Tells the kernel that a neighbor is in use; if it refuses, the next round says so again.
     pub fn confirm(&mut self, link: u32, address: IpAddr) {
-        let _ = self.requests.use_neighbor(link, address);
+        let _ = self.kernel.use_neighbor(link, address);
     }
 
     /// Whether it is time to confirm those in use; the next time is counted from then on.

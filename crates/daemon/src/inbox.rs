@@ -1,16 +1,56 @@
-//! What reaches the control thread.
+//! Messages to the control thread.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use super::Message;
+use control::facts::Batch;
+
+use crate::request::ControlRequest;
+
+/// A message to the control thread.
+pub enum Message {
+    /// News of the kernel.
+    Kernel(Batch),
+    /// Somebody asks.
+    Ask(Box<ControlRequest>),
+    /// The configuration file is to be read again.
+    Reload,
+    /// Stop in good order.
+    Stop,
+}
+
+/// A message that is taken between the steps of a change: packets wait for the news of the kernel,
+/// and who only looks waits for nobody.
+pub enum Urgent {
+    /// News of the kernel.
+    Kernel(Batch),
+    /// Somebody looks.
+    Ask(Box<ControlRequest>),
+}
+
+impl Message {
+    /// The same, if it is urgent.
+    fn urgent(self) -> Result<Urgent, Self> {
+        match self {
+            Message::Kernel(batch) => Ok(Urgent::Kernel(batch)),
+            Message::Ask(ask) if ask.only_looks() => Ok(Urgent::Ask(ask)),
+            other => Err(other),
+        }
+    }
+}
+
+impl From<Batch> for Message {
+    fn from(batch: Batch) -> Self {
+        Message::Kernel(batch)
+    }
+}
 
 /// Messages that may wait; then their senders do.
 const DEPTH: usize = 64;
 
 /// The messages for the control thread, in order. While it is busy with a long change it takes out of
-/// it first what [cannot wait](Message::is_urgent).
+/// it first what is [`Urgent`].
 pub struct Inbox {
     messages: Receiver<Message>,
     /// Those that others have overtaken.
@@ -42,10 +82,14 @@ impl Inbox {
 
     /// The urgent ones among the next messages, as many as may wait at once. It does not wait for
     /// any.
-    pub fn urgent(&mut self) -> Vec<Message> {
-        let next = self.messages.try_iter().take(DEPTH);
-        let (urgent, others): (Vec<_>, Vec<_>) = next.partition(Message::is_urgent);
-        self.overtaken.extend(others);
+    pub fn urgent(&mut self) -> Vec<Urgent> {
+        let mut urgent = Vec::new();
+        for message in self.messages.try_iter().take(DEPTH) {
+            match message.urgent() {
+                Ok(message) => urgent.push(message),
+                Err(other) => self.overtaken.push_back(other),
+            }
+        }
         urgent
     }
 

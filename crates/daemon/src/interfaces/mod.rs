@@ -20,7 +20,7 @@ use super::routing::Routing;
 use super::workers;
 use open::{Part, stands_for};
 
-pub use open::{OpenInterface, Opener, buffers, grace, may_have_devices, own_mac, processors};
+pub use open::{OpenInterface, Opener, buffers, own_mac};
 pub use slot::{Ids, Phase, Slot};
 
 /// How often to look for taps that must be made again.
@@ -39,25 +39,29 @@ pub struct Interfaces {
     started: bool,
     /// Ports were opened that do not take packets in yet.
     new_ports: bool,
+    room: Room,
+}
+
+/// Room for interfaces.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// Numbers of interfaces, those of host interfaces and 0 included.
+    pub interfaces: u32,
     /// Packet buffers for the rings of ports: of those of the start, and spare ones.
-    buffers: u32,
-    /// Interfaces that the router has room for, host interfaces and number 0 included.
-    capacity: u32,
+    pub buffers: u32,
 }
 
 impl Interfaces {
-    /// None is open yet; the router has room for `capacity` of them, and there are `buffers` packet
-    /// buffers for the rings of ports.
-    pub fn new(config: &Desired, capacity: u32, opener: Opener, entry: u16, buffers: u32) -> Self {
+    /// None is open yet.
+    pub fn new(config: &Desired, room: Room, opener: Opener, entry: u16) -> Self {
         Self {
-            slots: Slot::all(config, capacity),
-            capacity,
+            slots: Slot::all(config, room.interfaces),
             opener,
             entry,
             retry: Instant::now(),
             started: false,
             new_ports: false,
-            buffers,
+            room,
         }
     }
 
@@ -123,7 +127,7 @@ impl Interfaces {
     /// What the XDP program did with the packets of an interface; `None` where none is.
     pub fn program_counters(&self, slot: &Slot) -> Option<xdp::Counters> {
         slot.open().filter(|open| open.port.program().is_some())?;
-        self.opener.program_counters(slot.ids.port)
+        self.opener.host.program_counters(slot.ids.port)
     }
 
     /// Takes the XDP programs off: from then on the kernel gets every packet.

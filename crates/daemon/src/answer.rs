@@ -1,84 +1,45 @@
 //! Answers to operators: the commands of `control::cli`, carried out by the control thread between
 //! two batches of news. Those that only look it carries out between the steps of a change, too.
 
-use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::time::Duration;
+use std::time::Instant;
 
-use control::api::{Handler, Request};
-use control::cli::{Command, Verb};
-use control::history::{Transactions, Who};
+use control::cli::Verb;
+use control::history::Transactions;
 use router::show::{self, Clear};
 use router::state::HasRoutes;
 use router::{Family, Router, ip, neighbor};
 use tables::prefix::Prefix;
 
-use super::daemon::Daemon;
-use super::interfaces::{OpenInterface, Slot};
-use super::reply::{Reply, done, give};
-use super::{Message, facts, transaction};
+use crate::daemon::Daemon;
+use crate::inbox::Urgent;
+use crate::interfaces::{OpenInterface, Slot};
+use crate::reply::{Reply, done, give};
+use crate::request::ControlRequest;
+use crate::{facts, transaction};
 
 /// Routes that one answer to `show ip fib` lists at most; the client asks for the rest.
 const ROUTES: usize = 10_000;
-/// How long a client waits for the control thread.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How long it waits for what takes its time.
-const LONG_PATIENCE: Duration = Duration::from_secs(600);
-
-/// A command and where its answer goes.
-pub struct ControlRequest {
-    command: Command,
-    request: Request,
-    who: Who,
-    reply: SyncSender<Reply>,
+/// Carries a command out and sends the answer. Without `transactions`, in the middle of a change,
+/// only those that [look](ControlRequest::only_looks) have one.
+pub fn reply(
+    request: &ControlRequest,
+    daemon: &mut Daemon,
+    transactions: Option<&mut Transactions>,
+) {
+    // Whoever asked may have gone away.
+    let _ = request.reply.send(answer(daemon, transactions, request));
 }
 
-/// Hands commands to the control thread.
-pub struct ControlHandle {
-    sender: SyncSender<Message>,
-}
-
-impl ControlHandle {
-    /// One that sends to this channel.
-    pub fn new(sender: SyncSender<Message>) -> Arc<Self> {
-        Arc::new(ControlHandle { sender })
+/// Looks after what waits for nothing, however long a change takes: what the kernel has said by
+/// now, neighbors, and those who only look.
+pub fn look_between(daemon: &mut Daemon) {
+    for message in daemon.inbox.urgent() {
+        match message {
+            Urgent::Kernel(batch) => daemon.kernel(batch),
+            Urgent::Ask(ask) => reply(&ask, daemon, None),
+        }
     }
-}
-
-impl Handler for ControlHandle {
-    fn call(&self, command: &Command, request: &Request, who: &Who) -> Reply {
-        let (reply, answer) = sync_channel(1);
-        let ask = ControlRequest {
-            command: command.clone(),
-            request: request.clone(),
-            who: who.clone(),
-            reply,
-        };
-        self.sender
-            .send(Message::Ask(ask))
-            .map_err(|_| "the router is stopping".to_string())?;
-        let patience = match command.verb.is_long() {
-            true => LONG_PATIENCE,
-            false => PATIENCE,
-        };
-        answer
-            .recv_timeout(patience)
-            .map_err(|_| "the router is busy; try again".to_string())?
-    }
-}
-
-impl ControlRequest {
-    /// Whether it only looks at what the router is and does now.
-    pub fn only_looks(&self) -> bool {
-        !(self.command.spec.write || matches!(self.command.verb, Verb::Plan | Verb::History))
-    }
-
-    /// Carries the command out and sends the answer. `None`: in the middle of a change, where only
-    /// those that [only look](Self::only_looks) have one.
-    pub fn answer(self, daemon: &mut Daemon, transactions: Option<&mut Transactions>) {
-        // Whoever asked may have gone away.
-        let _ = self.reply.send(answer(daemon, transactions, &self));
-    }
+    daemon.look_after_neighbors(Instant::now());
 }
 
 fn answer(

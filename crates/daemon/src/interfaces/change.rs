@@ -11,20 +11,20 @@ use ::io::af_xdp;
 use control::config::MTU;
 use control::config::desired::{self, OpenPort};
 use control::netdev::{self, give_addresses};
-use control::netlink::Requests;
+use control::netlink::Kernel;
 use router::Mac;
 use tracing::warn;
 
 use super::open::{own_mac, queues, takes};
 use super::slot::{Ids, Phase, Slot};
 use super::{Interfaces, OpenInterface};
-use crate::run::routing::Routing;
-use crate::run::workers;
+use crate::routing::Routing;
+use crate::workers;
 
 impl Interfaces {
     /// Interfaces that there can be at most.
     pub fn most(&self) -> usize {
-        Ids::all(self.capacity).count()
+        Ids::all(self.room.interfaces).count()
     }
 
     /// Whether those of the start have been opened.
@@ -34,7 +34,7 @@ impl Interfaces {
 
     /// Whether network devices can come while the router runs.
     pub fn takes_devices(&self) -> bool {
-        self.opener.has_programs()
+        self.opener.host.has_programs()
     }
 
     /// The interface of a name.
@@ -48,7 +48,7 @@ impl Interfaces {
     /// There are too many.
     pub fn create(&mut self, name: &str, port: OpenPort) -> Result<(), String> {
         let taken = |ids: &Ids| self.slots.iter().any(|slot| slot.ids == *ids);
-        let free = Ids::all(self.capacity).find(|ids| !taken(ids));
+        let free = Ids::all(self.room.interfaces).find(|ids| !taken(ids));
         let ids = free.ok_or_else(|| format!("there can be {} at most", self.most()))?;
         let mut slot = Slot::new(desired::Interface::plain(name, port), ids);
         slot.is_new = true;
@@ -78,7 +78,7 @@ impl Interfaces {
         &mut self,
         name: &str,
         up: bool,
-        requests: &mut Requests,
+        kernel: &mut dyn Kernel,
         routing: &mut Routing,
     ) -> Result<(), String> {
         let Some(at) = self.slots.iter().position(|slot| slot.config.name == name) else {
@@ -90,7 +90,7 @@ impl Interfaces {
         let done = if is_new {
             self.open(at, routing).map_err(|e| e.to_string())
         } else {
-            slot.switch(before, requests).map_err(|e| e.to_string())
+            slot.switch(before, kernel).map_err(|e| e.to_string())
         };
         let slot = &mut self.slots[at];
         done.inspect_err(|_| (slot.config.up, slot.is_new) = (before, is_new))
@@ -212,9 +212,10 @@ impl Interfaces {
         let devices = all.iter().filter(|config| config.port.kind.is_device());
         let (new, others): (Vec<_>, Vec<_>) =
             devices.partition(|config| new.contains(&config.name.as_str()));
-        let queues = |config: &&desired::Interface| queues(config, self.opener.netns.as_deref());
+        let queues =
+            |config: &&desired::Interface| queues(config, |name| self.opener.host.queues(name));
         let held: u32 = others.iter().map(queues).sum();
-        let mut left = (self.buffers / af_xdp::Queue::HOLDS).saturating_sub(held);
+        let mut left = (self.room.buffers / af_xdp::Queue::HOLDS).saturating_sub(held);
         let too_long = others.iter().filter_map(|config| {
             let slot = self.slots.iter().find(|s| s.config.name == config.name)?;
             let why = takes(config, slot.open()?.port.long_packets()).err()?;
@@ -245,7 +246,7 @@ impl Interfaces {
     /// # Errors
     /// It takes none, and why.
     pub fn takes_ip6(&self, config: &desired::Interface, new: bool) -> io::Result<()> {
-        let netns = self.opener.netns.as_deref();
+        let mut kernel = self.opener.kernel()?;
         let slots = self.slots.iter().filter(|_| !new);
         let slot = slots
             .into_iter()
@@ -254,7 +255,7 @@ impl Interfaces {
             Some((slot, open)) => {
                 let mtu = match slot.config.mtu {
                     Some(_) => slot.usual_mtu(),
-                    None => Requests::open(netns)?.link_named(&open.netdev)?.mtu,
+                    None => kernel.link_named(&open.netdev)?.mtu,
                 };
                 Some((open.netdev.clone(), mtu))
             }
@@ -262,7 +263,7 @@ impl Interfaces {
         };
         found.map_or(Ok(()), |(name, own)| {
             let mtu = config.mtu.map_or(own, u32::from);
-            netdev::takes_ip6(netns, &name, mtu, config)
+            netdev::takes_ip6(&mut *kernel, &name, mtu, config)
         })
     }
 }
@@ -270,14 +271,14 @@ impl Interfaces {
 impl Slot {
     /// Its device becomes up or down, as is wanted, and is given the IPv6 addresses that the kernel
     /// has dropped meanwhile. If that fails it is as `before`.
-    fn switch(&self, before: bool, requests: &mut Requests) -> io::Result<()> {
+    fn switch(&self, before: bool, kernel: &mut dyn Kernel) -> io::Result<()> {
         let Some(link) = self.open().map(|open| open.ifindex) else {
             return Ok(());
         };
-        requests.set_up(link, self.config.up)?;
-        give_addresses(requests, link, &self.config).inspect_err(|_| {
+        kernel.set_up(link, self.config.up)?;
+        give_addresses(kernel, link, &self.config).inspect_err(|_| {
             // It was that way.
-            let _ = requests.set_up(link, before);
+            let _ = kernel.set_up(link, before);
         })
     }
 

@@ -7,14 +7,15 @@ use control::apply::Target;
 use control::config::desired::{self, OpenPort};
 use control::config::{Address, Config, Desired, MTU, State};
 use control::netdev::{give_addresses, is_known, takes_ip6};
-use control::netlink::{KernelAddress, Requests};
+use control::netlink::{Kernel, KernelAddress};
 use control::plan::{Action, Item, Kind, Object, Plan, Table};
 use router::change::Mac;
 
-use super::daemon::Daemon;
-use super::displaced::Displaced;
-use super::interfaces::own_mac;
-use super::static_routes::Place;
+use crate::answer;
+use crate::daemon::Daemon;
+use crate::displaced::Displaced;
+use crate::interfaces::own_mac;
+use crate::static_routes::Place;
 
 impl Target for Daemon {
     fn accepts(&mut self, to: &Config, plan: &Plan) -> Result<(), Vec<String>> {
@@ -56,7 +57,7 @@ impl Target for Daemon {
     }
 
     fn between(&mut self) {
-        self.look_between();
+        answer::look_between(self);
     }
 }
 
@@ -103,7 +104,7 @@ impl Daemon {
     }
 
     /// Which interfaces that change cannot have their IPv6 addresses, a line each.
-    fn refusals_of_ip6(&self, wanted: &Desired, plan: &Plan) -> Vec<String> {
+    fn refusals_of_ip6(&mut self, wanted: &Desired, plan: &Plan) -> Vec<String> {
         let changed = changed(plan);
         let changes = |config: &&desired::Interface| changed.contains(config.name.as_str());
         let new = new(plan);
@@ -115,11 +116,14 @@ impl Daemon {
                 self.interfaces.takes_ip6(config, is_new),
             )
         });
-        let netns = self.config.netns.as_deref();
         let loopbacks = wanted.loopbacks.iter().filter(changes).map(|config| {
             let name = config.lcp.as_ref().unwrap_or(&config.name);
             let mtu = config.mtu.unwrap_or(MTU).into();
-            ("loopback", config, takes_ip6(netns, name, mtu, config))
+            (
+                "loopback",
+                config,
+                takes_ip6(&mut *self.kernel, name, mtu, config),
+            )
         });
         let all = interfaces.chain(loopbacks);
         let refused = all.filter_map(|(word, config, takes)| {
@@ -167,7 +171,7 @@ impl Daemon {
             }
             Item::Lcp { of, name } => {
                 let lcp = there.then(|| name.clone());
-                said(self.loopbacks.rename(of, lcp.clone(), &mut self.requests))?;
+                said(self.loopbacks.rename(of, lcp.clone(), &mut *self.kernel))?;
                 self.interfaces.rename(of, lcp)
             }
             Item::Address { of, address, .. } if there => self.give_address(of, *address, taken),
@@ -183,7 +187,7 @@ impl Daemon {
                 if there {
                     self.set_route(place, via)
                 } else {
-                    self.statics.remove(place, &mut self.requests)
+                    self.static_routes.remove(place, &mut *self.kernel)
                 }
             }
             Item::Description {
@@ -240,7 +244,7 @@ impl Daemon {
             }
             Kind::Loopback {} => {
                 let config = desired::Interface::plain(name, OpenPort::NONE);
-                self.loopbacks.make(config, &mut self.requests)
+                self.loopbacks.make(config, &mut *self.kernel)
             }
             Kind::Bond { .. } | Kind::Vxlan { .. } | Kind::Tap { .. } | Kind::Sub { .. } => {
                 Err("not supported yet".into())
@@ -261,11 +265,11 @@ impl Daemon {
         } = address;
         let displaced = self.displaced.contains(&(name.to_owned(), address));
         let edit = |config: &mut desired::Interface| config.addresses.push(address);
-        self.edit(name, edit, |requests, link, _, _| {
+        self.edit(name, edit, |kernel, link, _, _| {
             let known = taken.is_some_and(|taken| taken.link == link && is_known(&taken, host));
             let given = match known {
-                true => requests.give_again(link, host, length),
-                false => requests.give_address(link, host, length),
+                true => kernel.give_again(link, host, length),
+                false => kernel.give_address(link, host, length),
             };
             match given {
                 // It is taken back, and was missing before, too.
@@ -279,8 +283,8 @@ impl Daemon {
     fn take_address(&mut self, name: &str, address: Address) -> Result<(), String> {
         let mut taken = None;
         let edit = |config: &mut desired::Interface| config.addresses.retain(|own| *own != address);
-        let done = self.edit(name, edit, |requests, link, _, _| {
-            taken = requests.take_address(link, address.address, address.length)?;
+        let done = self.edit(name, edit, |kernel, link, _, _| {
+            taken = kernel.take_address(link, address.address, address.length)?;
             Ok(())
         });
         self.taken = taken;
@@ -290,7 +294,7 @@ impl Daemon {
     fn set_route(&mut self, place: Place, via: &[control::config::Hop]) -> Result<(), String> {
         let links = self.links();
         let link = |name: &str| links.get(name).copied();
-        self.statics.set(place, via, &link, &mut self.requests)
+        self.static_routes.set(place, via, &link, &mut *self.kernel)
     }
 
     /// An interface is to have an Ethernet address; `None`: that of its device.
@@ -301,11 +305,11 @@ impl Daemon {
         self.edit(
             name,
             |config| config.mac = mac,
-            |requests, link, before, config| {
-                requests.set_mac(link, mac.unwrap_or(usual))?;
+            |kernel, link, before, config| {
+                kernel.set_mac(link, mac.unwrap_or(usual))?;
                 // Some drivers have to be down for it, which takes IPv6 addresses away.
-                give_addresses(requests, link, config).inspect_err(|_| {
-                    let _ = requests.set_mac(link, before.mac.unwrap_or(usual));
+                give_addresses(kernel, link, config).inspect_err(|_| {
+                    let _ = kernel.set_mac(link, before.mac.unwrap_or(usual));
                 })
             },
         )
@@ -322,23 +326,23 @@ impl Daemon {
         self.edit(
             name,
             |config| config.mtu = mtu,
-            |requests, link, _, _| {
+            |kernel, link, _, _| {
                 let mtu = mtu.map_or(usual, u32::from);
                 let Some(tap) = tap else {
-                    return requests.set_mtu(link, mtu);
+                    return kernel.set_mtu(link, mtu);
                 };
-                let tap = requests.link_named(&tap)?;
-                requests.set_mtu(tap.index, mtu)?;
-                requests.set_mtu(link, mtu).inspect_err(|_| {
-                    let _ = requests.set_mtu(tap.index, tap.mtu);
+                let tap = kernel.link_named(&tap)?;
+                kernel.set_mtu(tap.index, mtu)?;
+                kernel.set_mtu(link, mtu).inspect_err(|_| {
+                    let _ = kernel.set_mtu(tap.index, tap.mtu);
                 })
             },
         )
     }
 
     fn set_up(&mut self, name: &str, up: bool) -> Result<(), String> {
-        let (requests, routing) = (&mut self.requests, &mut self.routing);
-        self.interfaces.set_up(name, up, requests, routing)?;
+        let (kernel, routing) = (&mut *self.kernel, &mut self.routing);
+        self.interfaces.set_up(name, up, kernel, routing)?;
         // The kernel drops IPv6 addresses and routes of what goes down.
         self.look_soon();
         Ok(())
@@ -350,7 +354,12 @@ impl Daemon {
         &mut self,
         name: &str,
         edit: impl FnOnce(&mut desired::Interface),
-        act: impl FnOnce(&mut Requests, u32, &desired::Interface, &desired::Interface) -> io::Result<()>,
+        act: impl FnOnce(
+            &mut dyn Kernel,
+            u32,
+            &desired::Interface,
+            &desired::Interface,
+        ) -> io::Result<()>,
     ) -> Result<(), String> {
         let (config, link) = match (self.loopbacks.named(name), self.interfaces.named(name)) {
             (Some((config, link)), _) => (config, link),
@@ -363,7 +372,7 @@ impl Daemon {
         let before = config.clone();
         edit(config);
         let Some(link) = link else { return Ok(()) };
-        act(&mut self.requests, link, &before, config).map_err(|error| {
+        act(&mut *self.kernel, link, &before, config).map_err(|error| {
             *config = before;
             error.to_string()
         })

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use control::config::Desired;
 use control::machine::hardware::Hardware;
-use kernel::ethtool::Ethtool;
 
 use super::daemon::Daemon;
 use super::interfaces::{OpenInterface, Phase, Slot};
@@ -98,14 +97,13 @@ pub struct Rows {
 
 /// What is known of the interfaces' devices, or of one if `name` is given.
 pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
-    let mut ethtool = Ethtool::open(daemon.config.netns.as_deref()).ok();
     let wanted = |s: &&Slot| name.is_none_or(|n| n == s.config.name);
     let interfaces: Vec<Row> = daemon
         .interfaces
         .slots
         .iter()
         .filter(wanted)
-        .map(|s| row(daemon, s, ethtool.as_mut()))
+        .map(|s| row(daemon, s))
         .collect();
     match name {
         Some(name) if interfaces.is_empty() => Err(format!(
@@ -115,7 +113,7 @@ pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
     }
 }
 
-fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
+fn row(daemon: &Daemon, slot: &Slot) -> Row {
     let open = slot.open();
     let link = open.and_then(|open| daemon.routing.translator.link_named(&open.netdev));
     let program = daemon.interfaces.program_counters(slot);
@@ -140,10 +138,9 @@ fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
         passed_to_host: program.map(|p| p.passed),
         given_to_router: program.map(|p| p.redirected),
         counters,
-        hardware: match (ethtool, link) {
-            (Some(ethtool), Some(link)) => Hardware::of(link, ethtool),
-            _ => Hardware::default(),
-        },
+        hardware: link
+            .map(|link| daemon.host.hardware(link))
+            .unwrap_or_default(),
     }
 }
 

@@ -1,0 +1,52 @@
+//! The way from the control socket to the control thread.
+
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Duration;
+
+use control::api::{Handler, Request};
+use control::cli::Command;
+use control::history::Who;
+
+use crate::inbox::Message;
+use crate::reply::Reply;
+use crate::request::ControlRequest;
+
+/// How long a client waits for the control thread.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long it waits for what takes its time.
+const LONG_PATIENCE: Duration = Duration::from_secs(600);
+
+/// Hands commands to the control thread.
+pub struct ControlHandle {
+    sender: SyncSender<Message>,
+}
+
+impl ControlHandle {
+    /// One that sends to this channel.
+    pub fn new(sender: SyncSender<Message>) -> Arc<Self> {
+        Arc::new(ControlHandle { sender })
+    }
+}
+
+impl Handler for ControlHandle {
+    fn call(&self, command: &Command, request: &Request, who: &Who) -> Reply {
+        let (reply, answer) = sync_channel(1);
+        let ask = ControlRequest {
+            command: command.clone(),
+            request: request.clone(),
+            who: who.clone(),
+            reply,
+        };
+        self.sender
+            .send(Message::Ask(Box::new(ask)))
+            .map_err(|_| "the router is stopping".to_string())?;
+        let patience = match command.verb.is_long() {
+            true => LONG_PATIENCE,
+            false => PATIENCE,
+        };
+        answer
+            .recv_timeout(patience)
+            .map_err(|_| "the router is busy; try again".to_string())?
+    }
+}
