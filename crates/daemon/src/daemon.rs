@@ -36,6 +36,10 @@ const BUFFERS: u32 = 16_384;
 /// How long to let the kernel finish what it has begun before looking for what it has dropped.
 const SETTLE: Duration = Duration::from_millis(100);
 
+/// How long to wait before trying again what the kernel has refused to take back: it may have been
+/// short of memory for a moment.
+const AGAIN: Duration = Duration::from_secs(10);
+
 /// A machine, and what a daemon takes of it.
 pub(crate) struct Machine {
     pub host: Rc<dyn Host>,
@@ -198,7 +202,7 @@ impl Daemon {
         self.static_routes.start(&self.config.routes);
         self.sweep()
             .map_err(|e| format!("cannot remove what an earlier router has left: {e}"))?;
-        self.put_back();
+        self.put_back(Instant::now());
         Ok(())
     }
 
@@ -236,14 +240,13 @@ impl Daemon {
     /// # Errors
     /// A worker has ended. Its packets and ports are gone with it: our supervisor is to start us
     /// again.
-    pub fn tick(&mut self) -> Result<(), String> {
+    pub fn tick(&mut self, now: Instant) -> Result<(), String> {
         workers::all_alive(&mut self.routing.router.workers)?;
-        let now = Instant::now();
         self.interfaces.tick(now, &mut self.routing);
         self.serve_new_ports();
         self.look_after_neighbors(now);
         if self.look.is_some_and(|look| now >= look) {
-            self.put_back();
+            self.put_back(now);
         }
         self.routing.tick();
         Ok(())
@@ -301,22 +304,24 @@ impl Daemon {
 
     /// Gives the kernel again what it has dropped: IPv6 addresses and routes of a device that was
     /// down, routes by a device that was away.
-    fn put_back(&mut self) {
-        self.look = None;
+    fn put_back(&mut self, now: Instant) {
         let kernel = &mut *self.kernel;
-        if let Err(why) = self.loopbacks.renew(kernel) {
-            warn!("{why}");
-        }
+        let renewed = self
+            .loopbacks
+            .renew(kernel)
+            .inspect_err(|why| warn!("{why}"));
+        let mut all = renewed.is_ok();
         for slot in &self.interfaces.slots {
             if let Some(open) = slot.open() {
                 // One that is going away takes none; it gets them when it is there again. Of one
                 // that cannot have some there is a warning.
-                let _ = give_addresses(kernel, open.ifindex, &slot.config);
+                all &= give_addresses(kernel, open.ifindex, &slot.config).is_ok();
             }
         }
         let links = self.links();
         let link = |name: &str| links.get(name).copied();
-        self.static_routes.put_back(&link, &mut *self.kernel);
+        all &= self.static_routes.put_back(&link, &mut *self.kernel);
+        self.look = (!all).then(|| now + AGAIN);
     }
 
     /// Removes what routers that have ended have left in the namespace, unless another one lives there.
@@ -366,7 +371,7 @@ impl Daemon {
         self.interfaces.leave();
     }
 
-    fn halt(&mut self) {
+    pub(crate) fn halt(&mut self) {
         // The programs first: from then on the kernel gets every packet.
         self.interfaces.detach();
         let router = &mut self.routing.router;

@@ -27,6 +27,8 @@ mod serve;
 mod shortage;
 mod static_routes;
 mod target;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod warnings;
 mod workers;

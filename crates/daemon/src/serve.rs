@@ -47,13 +47,14 @@ pub fn serve(
                 answer::reply(&ask, daemon, Some(transactions));
             }
         }
-        if Instant::now() >= tick {
-            daemon.tick()?;
+        let now = Instant::now();
+        if now >= tick {
+            daemon.tick(now)?;
             // One that does not come up has only one thing to say: why.
             if *up {
                 daemon.look_at_settings(transactions.refused());
             }
-            transaction::tick(transactions, daemon, Instant::now());
+            transaction::tick(transactions, daemon, now);
             tick = Instant::now() + TICK;
         }
     }

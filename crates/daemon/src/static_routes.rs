@@ -127,18 +127,27 @@ impl StaticRoutes {
         removed.map_err(|e| e.to_string())
     }
 
-    /// Makes what is wanted and missing.
-    pub fn put_back(&mut self, link: &dyn Fn(&str) -> Option<u32>, kernel: &mut dyn Kernel) {
+    /// Makes what is wanted and missing. False: the kernel refuses some, or does not say what it has.
+    pub fn put_back(
+        &mut self,
+        link: &dyn Fn(&str) -> Option<u32>,
+        kernel: &mut dyn Kernel,
+    ) -> bool {
         if self.wanted.is_empty() {
-            return;
+            return true;
         }
         let own = match kernel.own_routes() {
             Ok(own) => own,
-            Err(error) => return warn!("cannot read the kernel's routes: {error}"),
+            Err(error) => {
+                warn!("cannot read the kernel's routes: {error}");
+                return false;
+            }
         };
+        let mut all = true;
         for (place, wanted) in &mut self.wanted {
             let route = resolve(place, &wanted.via, link);
             let made = route.and_then(|route| install(&route, Some(&own), kernel));
+            all &= !matches!(made, Err(Missing::Refused(_)));
             let why = made.err().map(|missing| match missing {
                 Missing::Yet(why) | Missing::Partly(why) | Missing::Refused(why) => why,
             });
@@ -149,6 +158,7 @@ impl StaticRoutes {
             }
             wanted.waits = why;
         }
+        all
     }
 
     /// Removes the routes of ours that are not wanted: a router that died has left them.

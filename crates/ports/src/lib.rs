@@ -12,6 +12,7 @@ mod pcap;
 
 use std::path::{Path, PathBuf};
 
+use graph::Port;
 use io::{memif, null, tap};
 use kernel::netns::within;
 
@@ -68,7 +69,12 @@ impl Opener {
     }
 }
 
+/// A port of these queues, in software.
+pub fn software<P: Port + 'static>(queues: Vec<P>) -> Open {
+    Open::new(Kind::Null, queues)
+}
+
 /// A port from which nothing comes, and which drops what it is given.
 pub fn null() -> Open {
-    Open::new(Kind::Null, vec![null::Null::new(Vec::new(), None)])
+    software(vec![null::Null::new(Vec::new(), None)])
 }

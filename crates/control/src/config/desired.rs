@@ -9,6 +9,7 @@ use router::change::Mac;
 use super::forms::{self, Address};
 use super::model::{self, Config, Control, Hop, Mode, Port, PortKind, State, Tables, Workers};
 use super::problem::{Findings, place};
+use super::view::AllInterfaces;
 use super::yaml::{Node, Step};
 
 /// What the router is to do.
@@ -210,10 +211,13 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
     if !refusing.findings.0.is_empty() {
         return Err(refusing.findings);
     }
+    let view = AllInterfaces::new(config);
+    let routes = config.routes.iter();
+    let routes = routes.filter_map(|of| route(&view, of));
     Ok(Desired {
         interfaces,
         loopbacks: config.loopbacks.iter().map(loopback).collect(),
-        routes: config.routes.iter().filter_map(route).collect(),
+        routes: routes.collect(),
         workers: config.workers.clone(),
         tables: config.tables,
         netns: config.netns.as_deref().map(forms::netns),
@@ -233,12 +237,16 @@ fn loopback((name, loopback): (&String, &model::Loopback)) -> Interface {
 }
 
 /// A route; `None` only in a configuration that is refused.
-fn route(route: &model::Route) -> Option<Route> {
+fn route(view: &AllInterfaces<'_>, route: &model::Route) -> Option<Route> {
     Some(Route {
         prefix: route.prefix?,
         table: route.table.unwrap_or(MAIN),
         metric: route.metric(),
-        via: route.via.clone(),
+        via: route
+            .via
+            .iter()
+            .map(|hop| view.resolved(route, hop))
+            .collect(),
     })
 }
 

@@ -7,7 +7,9 @@ use std::net::IpAddr;
 use router::change::Mac;
 
 use super::forms::Address;
-use super::model::{Attached, Config, Encapsulation, Interface, Loopback, State, SubInterface};
+use super::model::{
+    Attached, Config, Encapsulation, Hop, Interface, Loopback, Route, State, SubInterface,
+};
 
 /// What an interface is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -258,6 +260,20 @@ impl<'c> AllInterfaces<'c> {
     /// The one spelling of a name, whether such an interface is there or not.
     pub fn canonical(&self, name: &str) -> String {
         self.get(name).map_or(name, |entry| &entry.name).to_owned()
+    }
+
+    /// A next hop of a route with its interface: the one that is given, by its one name, or the one
+    /// on whose link its address is.
+    pub fn resolved(&self, route: &Route, hop: &Hop) -> Hop {
+        let named = hop.interface.as_ref().map(|name| self.canonical(name));
+        let link = || {
+            let link = self.link(route.vrf.as_deref(), hop.address?)?;
+            Some(link.to_owned())
+        };
+        Hop {
+            interface: named.or_else(link),
+            ..hop.clone()
+        }
     }
 
     /// Whether it is a member of a bridge.

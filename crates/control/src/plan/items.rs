@@ -2,7 +2,7 @@
 
 use crate::config::desired::{MAIN, OpenPort};
 use crate::config::{
-    AllInterfaces, AnyInterface, Config, Hop, InterfaceKind, Route, State, Tables, Workers,
+    AllInterfaces, AnyInterface, Config, InterfaceKind, Route, State, Tables, Workers,
 };
 
 use super::item::{Found, Item, Items, Key, Kind, Object, Table};
@@ -253,7 +253,7 @@ impl Building<'_> {
             let Some(prefix) = route.prefix else { continue };
             let (table, metric) = (self.table(route), route.metric());
             let object = Object::Route(table.clone(), prefix, metric);
-            let via = route.via.iter().map(|hop| self.resolved(route, hop));
+            let via = route.via.iter().map(|hop| self.view.resolved(route, hop));
             let unnamed = route.via.iter().enumerate();
             let unnamed = unnamed.filter(|(_, hop)| hop.interface.is_none());
             let item = Item::Route {
@@ -278,18 +278,6 @@ impl Building<'_> {
                 of.map_or(Table::Number(number), |(name, _)| Table::Vrf(name.clone()))
             }
             (None, None) => Table::Number(MAIN),
-        }
-    }
-
-    fn resolved(&self, route: &Route, hop: &Hop) -> Hop {
-        let named = hop.interface.as_ref().map(|name| self.view.canonical(name));
-        let link = || {
-            let link = self.view.link(route.vrf.as_deref(), hop.address?)?;
-            Some(link.to_owned())
-        };
-        Hop {
-            interface: named.or_else(link),
-            ..hop.clone()
         }
     }
 

@@ -1,0 +1,121 @@
+//! The daemon on a machine in memory.
+
+mod machine;
+mod transitions;
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use control::apply::{self, Failure, Target};
+use control::config::{Config, Desired};
+use control::plan::Plan;
+use graph::Pool;
+use graph::pool::STRIDE;
+use router::Setup;
+use tables::{Memory, Sizes};
+use tempfile::TempDir;
+
+use crate::daemon::Machine as Parts;
+use crate::inbox::Inbox;
+use crate::interfaces::Room;
+use crate::{Daemon, answer};
+use machine::Machine;
+
+/// A daemon, and the machine that it runs on.
+struct Lab {
+    machine: Machine,
+    daemon: Daemon,
+    /// What it was last made to be.
+    running: Config,
+    /// Time, which goes on when it is told to.
+    now: Instant,
+    _directory: TempDir,
+}
+
+impl Lab {
+    /// On a machine with these devices.
+    fn start(devices: &[&str], config: Config) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (sender, inbox) = Inbox::new();
+        let machine = Machine::new(devices, sender);
+        let sizes = Sizes {
+            interfaces: 64,
+            ..Sizes::default()
+        };
+        let parts = Parts {
+            host: Rc::new(machine.clone()),
+            setup: Setup {
+                pool: Pool::new(4096, STRIDE).expect("memory"),
+                memory: Memory::mapped(sizes).expect("memory"),
+                workers: 1,
+                grace: None,
+            },
+            cpus: vec![None],
+            room: Room {
+                interfaces: sizes.interfaces,
+                buffers: 1 << 20,
+            },
+            notes: directory.path().join("devices"),
+            locks: directory.path().join("namespaces"),
+        };
+        let desired = Desired::of(&config).expect("it can be done");
+        let daemon = Daemon::on(parts, desired, inbox).expect("a router");
+        let mut lab = Lab {
+            machine,
+            daemon,
+            running: config,
+            now: Instant::now(),
+            _directory: directory,
+        };
+        lab.look();
+        lab.daemon.comes_up().expect("everything can be opened");
+        lab.settle();
+        assert_eq!(lab.daemon.comes_up(), Ok(true));
+        lab
+    }
+
+    /// Hears what the kernel has to say.
+    fn look(&mut self) {
+        self.machine.tell();
+        answer::look_between(&mut self.daemon);
+    }
+
+    /// Until nothing is left to be done.
+    fn settle(&mut self) {
+        for _ in 0..3 {
+            self.now += Duration::from_secs(15);
+            self.look();
+            self.daemon.tick(self.now).expect("workers live");
+        }
+    }
+
+    /// What is in the kernel, and what the daemon says is in force.
+    fn state(&mut self) -> (BTreeSet<String>, Desired) {
+        let mut desired = self.daemon.in_force();
+        desired.interfaces.sort_by(|a, b| a.name.cmp(&b.name));
+        desired.loopbacks.sort_by(|a, b| a.name.cmp(&b.name));
+        for interface in desired.interfaces.iter_mut().chain(&mut desired.loopbacks) {
+            interface.addresses.sort_by_key(ToString::to_string);
+        }
+        (self.machine.state(), desired)
+    }
+
+    /// Makes it what a configuration says, if nothing fails.
+    fn become_this(&mut self, config: &Config) -> Result<(), Failure> {
+        let plan = Plan::new(&self.running, config);
+        assert_eq!(self.daemon.accepts(config, &plan), Ok(()));
+        let done = apply::apply(&mut self.daemon, &plan.steps);
+        if done.is_ok() {
+            self.running = config.clone();
+        }
+        self.settle();
+        done
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.daemon.halt();
+    }
+}

@@ -1,0 +1,95 @@
+//! From any configuration to any other, and back from wherever it fails.
+
+use super::*;
+
+/// The devices of the machine.
+const DEVICES: [&str; 3] = ["e0", "e1", "e2"];
+
+/// Configurations as unlike each other as they get, of those that the router can be.
+const CONFIGS: [&str; 25] = [
+    "{}",
+    "interfaces: { e0: {}, e1: {} }",
+    "interfaces: { e0: { mtu: 9000, lcp: a, addresses: [ 10.0.0.1/24 ] }, e1: { lcp: b } }",
+    // Names swapped; an address with another length.
+    "interfaces: { e0: { mtu: 1400, lcp: b, addresses: [ 10.0.0.1/25 ] }, e1: { lcp: a } }",
+    "interfaces: { e0: { addresses: [ 10.0.0.1/26, 2001:db8::1/48, 2001:db8:1::1/48 ] } }",
+    "interfaces: { e0: { addresses: [ 2001:db8::1/64, 2001:db8:1::1/64 ] } }",
+    // Names in a chain; an address on another interface.
+    "interfaces: { e0: { lcp: c }, e1: { lcp: b, addresses: [ 10.0.0.1/24 ] }, e2: { lcp: a } }",
+    "interfaces: { e0: { mac: 02:00:00:00:00:03, description: x }, e1: { state: down } }",
+    "interfaces: { e0: { mac: 02:00:00:00:00:04, mtu: 1300, state: down, addresses: [ 10.0.0.1/24 ] } }",
+    "interfaces: { e0: { state: down, addresses: [ 10.0.0.1/24, 2001:db8::1/64 ] }, e1: { addresses: [ 10.0.1.1/24 ] } }",
+    "interfaces: { e0: { addresses: [ 10.0.0.1/24, 2001:db8::1/64 ] }, e1: { addresses: [ 10.0.1.1/24 ] } }",
+    // One is a loopback, or another's name.
+    "loopbacks: { loop0: { addresses: [ 10.0.0.1/32 ] } }\ninterfaces: { e0: {} }",
+    "loopbacks: { loop0: { lcp: lo0, addresses: [ 10.0.0.1/32, 2001:db8::1/128 ] }, loop1: { mtu: 1400 } }\ninterfaces: { e0: { lcp: a } }",
+    "loopbacks: { loop1: { lcp: lo0, mac: 02:00:00:00:00:05 } }\ninterfaces: { e0: { lcp: loop0 } }",
+    "loopbacks: { loop0: { lcp: a } }\ninterfaces: { e0: { lcp: lo0 }, e1: { lcp: loop1 } }",
+    // Ports of other kinds.
+    "ports: { m: { memif: { socket: /run/parshall/m } } }\ninterfaces: { e0: {}, m: { lcp: m0, addresses: [ 10.0.2.1/24 ] } }",
+    "ports: { m: { memif: { socket: /run/parshall/m, id: 7 } } }\ninterfaces: { e0: {}, m: { mtu: 9000, addresses: [ 10.0.2.1/24 ] } }",
+    "ports: { m: { tap: {} } }\ninterfaces: { e0: { lcp: m0 }, m: { lcp: m1, addresses: [ 10.0.2.1/25 ] } }",
+    "ports: { m: { tap: { name: t0 } } }\ninterfaces: { e1: {}, m: { lcp: m1, mtu: 1400, addresses: [ 10.0.2.2/24, 2001:db8:2::1/64 ] } }",
+    "ports: { e0: { netdev: e2 } }\ninterfaces: { e0: { lcp: a }, e1: {} }",
+    "ports: { e0: { netdev: e0, mode: copy, queues: 1 } }\ninterfaces: { e0: { lcp: a, addresses: [ 10.0.0.1/24 ] }, e1: {} }",
+    // Routes: by one and by another, by several, without a way.
+    "interfaces: { e0: { addresses: [ 10.0.0.1/24 ] }, e1: { addresses: [ 10.0.1.1/24 ] } }\nroutes: [ { prefix: 0.0.0.0/0, via: 10.0.0.2 }, { prefix: 10.9.0.0/16, blackhole: yes } ]",
+    "interfaces: { e0: { addresses: [ 10.0.0.1/24 ] }, e1: { addresses: [ 10.0.1.1/24 ] } }\nroutes: [ { prefix: 0.0.0.0/0, via: [ 10.0.0.2, { address: 10.0.1.2, weight: 4 } ] }, { prefix: 10.8.0.0/16, via: 10.7.7.7 } ]",
+    "interfaces: { e0: { addresses: [ 10.0.1.1/24 ] }, e1: { addresses: [ 10.0.0.1/24, 2001:db8::1/64 ] } }\nroutes: [ { prefix: 0.0.0.0/0, via: 10.0.0.2, metric: 20 }, { prefix: 2001:db8:9::/48, via: 2001:db8::2 } ]",
+    "interfaces: { e0: { state: down, addresses: [ 10.0.0.1/24 ] }, e1: { mtu: 1400, addresses: [ 2001:db8::1/64 ] } }\nroutes: [ { prefix: 0.0.0.0/0, via: 10.0.0.2 }, { prefix: 2001:db8:9::/48, via: 2001:db8::2, table: 100 } ]",
+];
+
+fn configs() -> Vec<Config> {
+    let parsed = CONFIGS.iter().map(|text| Config::parse("test.yaml", text));
+    parsed
+        .map(|config| config.unwrap_or_else(|problems| panic!("{problems}")))
+        .collect()
+}
+
+#[test]
+fn every_change_leads_where_a_start_does_and_every_failure_back() {
+    let configs = configs();
+    let fresh = configs.iter().map(|config| {
+        let mut lab = Lab::start(&DEVICES, config.clone());
+        lab.state()
+    });
+    let fresh: Vec<_> = fresh.collect();
+    let mut failures = 0;
+    let mut lab = Lab::start(&DEVICES, configs[0].clone());
+    for (from, start) in configs.iter().zip(&fresh) {
+        for (to, end) in configs.iter().zip(&fresh) {
+            let change = || format!("{}\nto\n{}", from.dump(), to.dump());
+            for request in 0.. {
+                lab.machine.fail(None);
+                lab.become_this(from).expect("nothing fails");
+                same(&lab.state(), start, &change);
+                lab.machine.fail(Some(request));
+                let done = lab.become_this(to);
+                let failed = lab.machine.has_failed();
+                lab.machine.fail(None);
+                let how = || format!("{}, request {request}: {done:?}", change());
+                same(&lab.state(), if done.is_ok() { end } else { start }, &how);
+                if !failed {
+                    assert_eq!(done, Ok(()));
+                    break;
+                }
+                failures += 1;
+            }
+        }
+    }
+    println!("{failures} failures");
+    assert!(failures > 5000, "{failures}");
+}
+
+type State = (BTreeSet<String>, Desired);
+
+fn same(is: &State, should: &State, what: &dyn Fn() -> String) {
+    let more: Vec<_> = is.0.difference(&should.0).collect();
+    let less: Vec<_> = should.0.difference(&is.0).collect();
+    assert!(
+        more.is_empty() && less.is_empty(),
+        "{}\ntoo much: {more:#?}\ntoo little: {less:#?}",
+        what()
+    );
+    assert_eq!(is.1, should.1, "{}", what());
+}
