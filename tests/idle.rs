@@ -38,6 +38,24 @@ fn assert_idle(routers: &[&Router]) {
     }
 }
 
+/// Waits until each worker has fallen asleep again.
+fn fall_asleep(routers: &[&Router]) {
+    let sleeps = || -> Vec<u64> {
+        let threads = routers.iter().map(|router| router.show(&["threads"]));
+        let all = threads.flat_map(|shown| shown["threads"].as_array().expect("a list").clone());
+        all.map(|thread| thread["sleeps"].as_u64().expect("a number"))
+            .collect()
+    };
+    let before = sleeps();
+    let again = until(patience(), || {
+        sleeps()
+            .iter()
+            .zip(&before)
+            .all(|(now, before)| now > before)
+    });
+    assert!(again, "a worker stays awake: {before:?}, {:?}", sleeps());
+}
+
 /// Sends one packet and fails if it does not arrive.
 fn assert_first_arrives(left: &Raw, right: &Raw, round: u8) {
     right.drain(Duration::from_millis(1));
@@ -72,13 +90,11 @@ fn idle_router_sleeps_and_first_packet_is_not_lost() {
     let router = Router::start(&hosts.router, CONFIGURATION);
     assert!(forwards(&left, &right));
     assert_idle(&[&router]);
-    // Long enough for a worker to fall asleep again; if it has not, the packet arrives all the same.
-    let asleep = || std::thread::sleep(Duration::from_millis(100));
     for round in 0..5 {
+        fall_asleep(&[&router]);
         assert_first_arrives(&left, &right, round);
-        asleep();
+        fall_asleep(&[&router]);
         assert_first_of_ip6_arrives(&left, &right, round.into());
-        asleep();
     }
 }
 
@@ -139,7 +155,7 @@ fn idle_memif_sleeps_and_first_packet_is_not_lost() {
     assert!(forwards(&left, &right), "{}", second.process.log());
     assert_idle(&[&first, &second]);
     for round in 0..5 {
+        fall_asleep(&[&first, &second]);
         assert_first_arrives(&left, &right, round);
-        std::thread::sleep(Duration::from_millis(100));
     }
 }

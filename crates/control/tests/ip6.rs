@@ -11,6 +11,7 @@ use control::mirror::{Binding, Mirror, Translator};
 use router::change::{Path, Prefix, Route};
 use serde_json::Value;
 use tables::random::Random;
+use testbed::{patience, until};
 
 use support::{Follower, Memory, Netns};
 
@@ -27,6 +28,9 @@ fn two_interfaces(test: &str) -> Option<(Netns, Mirror, Follower)> {
         netns.ip(&format!("link set {name}-far up"));
         netns.ip(&format!("address add 2001:db8:{n}::1/64 dev {name} nodad"));
     }
+    // The kernel says up to a second later that a link has come up, and then the mirror dumps again.
+    let all_up = || netns.ip("link show").matches(" state UP ").count() == 2 * DEVICES.len();
+    assert!(until(patience(Duration::from_secs(20)), all_up));
     let (mirror, follower) = Follower::of_two(&netns);
     Some((netns, mirror, follower))
 }
@@ -233,8 +237,6 @@ fn random_changes_are_followed_and_packets_go_the_kernels_way() {
     };
     let mut random = Random::new(0x6970_3600);
     let dumps = || mirror.counters().dumps.load(Relaxed);
-    // The links have just come up: what that has set going is done first.
-    std::thread::sleep(Duration::from_millis(500));
     let before = dumps();
     for round in 0..20 {
         let kinds = if round < 10 { TOLD } else { ALL };

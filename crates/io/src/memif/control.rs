@@ -17,6 +17,8 @@ use super::endpoint::{Endpoint, Phase};
 use super::handshake::{self, Session};
 use super::link::{Link, LinkSlot};
 use super::message::Message;
+#[cfg(test)]
+use super::retry::Retry;
 use super::retry::{Arrivals, is_among};
 use super::socket::Listener;
 use super::{Config, Error, Queue, Role, Status};
@@ -145,6 +147,15 @@ impl Interface {
         let state = self.shared.lock();
         let endpoint = state.endpoints.iter().find(|e| e.key == self.key);
         endpoint.map(|e| e.status.clone()).unwrap_or_default()
+    }
+
+    /// A client's next attempt is `pause` away, if its server's socket does not appear before.
+    #[cfg(test)]
+    pub(super) fn rest(&self, pause: Duration) {
+        let mut state = self.shared.lock();
+        for endpoint in state.endpoints.iter_mut().filter(|e| e.key == self.key) {
+            endpoint.retry = Retry::new(Instant::now() + pause);
+        }
     }
 }
 

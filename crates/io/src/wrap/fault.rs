@@ -171,6 +171,7 @@ impl Port for Fault {
 
 #[cfg(test)]
 mod tests {
+    use ::testbed::{patience, until};
     use graph::Pool;
 
     use super::*;
@@ -190,10 +191,13 @@ mod tests {
             port.rx(&mut bufs, &mut frame);
             got.extend(bytes_of(&mut bufs, &mut frame));
         }
-        // Nothing more comes that the last ones could come behind.
-        std::thread::sleep(2 * WAIT);
-        port.rx(&mut bufs, &mut frame);
-        got.extend(bytes_of(&mut bufs, &mut frame));
+        // Nothing more comes that the last ones could come behind: they come by themselves.
+        let come = until(patience(Duration::from_secs(30)), || {
+            port.rx(&mut bufs, &mut frame);
+            got.extend(bytes_of(&mut bufs, &mut frame));
+            port.held.is_empty()
+        });
+        assert!(come, "{} packets are still held", port.held.len());
         port.drain(&mut bufs);
         assert_eq!(bufs.cached() as u32 + bufs.pool().available(), 1024);
         got

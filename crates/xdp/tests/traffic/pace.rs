@@ -133,7 +133,8 @@ fn nothing_is_left_of_an_earlier_schedule() {
         let sent = before.sent[0].packets;
         assert!(before.shortfall > 10_000, "{before:?}");
         live.start(Rate::Pps(1000)).expect("starts");
-        std::thread::sleep(Duration::from_millis(50));
+        let some = before.due + 20;
+        wait(&live, "it goes on", |live| live.due() >= some);
         let after = live.stop().expect("stops");
         assert!(
             after.sent[0].packets - sent <= after.due - before.due,
