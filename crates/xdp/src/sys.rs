@@ -143,20 +143,26 @@ struct ElemAttr {
     flags: u64,
 }
 
+impl ElemAttr {
+    /// An element of a map: where its key is, and its value, 0 if there is none to be moved.
+    fn new(map: BorrowedFd<'_>, key: &[u8], value: u64) -> Self {
+        Self {
+            map: map.as_raw_fd() as u32,
+            _pad: 0,
+            key: key.as_ptr() as u64,
+            value,
+            flags: 0,
+        }
+    }
+}
+
 /// Sets an element.
 ///
 /// # Safety
 /// `key` and `value` must be as long as the map's, times the number of CPUs for a per-CPU map's
 /// value.
 pub unsafe fn map_update(map: BorrowedFd<'_>, key: &[u8], value: &[u8]) -> io::Result<()> {
-    let (key, value) = (key.as_ptr() as u64, value.as_ptr() as u64);
-    let mut attr = ElemAttr {
-        map: map.as_raw_fd() as u32,
-        _pad: 0,
-        key,
-        value,
-        flags: 0,
-    };
+    let mut attr = ElemAttr::new(map, key, value.as_ptr() as u64);
     // SAFETY: the kernel reads the two buffers, whose lengths the caller vouches for.
     unsafe { bpf(cmd::MAP_UPDATE_ELEM, &mut attr) }.map(drop)
 }
@@ -166,14 +172,7 @@ pub unsafe fn map_update(map: BorrowedFd<'_>, key: &[u8], value: &[u8]) -> io::R
 /// # Safety
 /// As [`map_update`].
 pub unsafe fn map_lookup(map: BorrowedFd<'_>, key: &[u8], value: &mut [u8]) -> io::Result<()> {
-    let (key, value) = (key.as_ptr() as u64, value.as_mut_ptr() as u64);
-    let mut attr = ElemAttr {
-        map: map.as_raw_fd() as u32,
-        _pad: 0,
-        key,
-        value,
-        flags: 0,
-    };
+    let mut attr = ElemAttr::new(map, key, value.as_mut_ptr() as u64);
     // SAFETY: the kernel reads the key and writes the value, whose lengths the caller vouches for.
     unsafe { bpf(cmd::MAP_LOOKUP_ELEM, &mut attr) }.map(drop)
 }
@@ -183,13 +182,7 @@ pub unsafe fn map_lookup(map: BorrowedFd<'_>, key: &[u8], value: &mut [u8]) -> i
 /// # Safety
 /// `key` must be as long as the map's.
 pub unsafe fn map_delete(map: BorrowedFd<'_>, key: &[u8]) -> io::Result<()> {
-    let mut attr = ElemAttr {
-        map: map.as_raw_fd() as u32,
-        _pad: 0,
-        key: key.as_ptr() as u64,
-        value: 0,
-        flags: 0,
-    };
+    let mut attr = ElemAttr::new(map, key, 0);
     // SAFETY: the kernel reads the key, whose length the caller vouches for.
     unsafe { bpf(cmd::MAP_DELETE_ELEM, &mut attr) }.map(drop)
 }

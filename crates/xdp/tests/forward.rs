@@ -1,44 +1,29 @@
 //! The router's program forwards: which packets, what they look like afterwards, and what it
 //! counts.
 
+mod bench;
 mod net;
 mod shared;
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::{AsFd, OwnedFd};
 
 use tables::Memory;
-use tables::adjacency::{Adjacency, Slab};
+use tables::adjacency::Adjacency;
 use tables::entry::Entry;
 use tables::hash::flow5;
-use tables::interface::{self, Interface, Interfaces, Lane};
 use tables::ip4::Fib;
-use tables::nexthop::{Groups, Member};
 use tables::random::Random;
 use tables::special::Special;
 use testbed::Netns;
-use xdp::{Counters, DROPS, Device, Error, RouterPort, Verdict};
+use xdp::{Counters, DROPS, Device, Error, Verdict};
 
-use net::{LEFT_MAC, RIGHT_MAC, index, root, sum, udp, xsk};
-use shared::Tables;
+use bench::{IN, MTU, OUT};
+use net::{RIGHT_MAC, index, sum, udp};
 
-/// Interfaces: where packets come in, and where they go out.
-const IN: u16 = 7;
-const OUT: u16 = 9;
-const MTU: u16 = 1400;
 const SRC: [u8; 4] = [192, 0, 2, 1];
 
-/// A program between two interfaces, and the tables that it reads.
-struct Bench {
-    router: Tables,
-    port: RouterPort,
-    fib: Fib,
-    groups: Groups,
-    slab: Slab,
-    netns: Netns,
-    _socket: OwnedFd,
-}
+type Bench = bench::Bench<Fib>;
 
 impl Bench {
     /// With these destinations: 10.1.0.0/16 behind one neighbor, 10.2.0.0/16 behind twelve,
@@ -46,36 +31,8 @@ impl Bench {
     /// 10.5.0.0/16 behind an interface that no program sends by, 10.6.0.0/16 by a group whose
     /// members are gone.
     fn new(test: &str) -> Option<Self> {
-        if !root(test) {
-            return None;
-        }
-        let router = Tables::take();
-        let Memory {
-            ip4_first,
-            ip4_second,
-            nexthop_groups,
-            adjacencies,
-            ..
-        } = router.memory().clone();
-        let (port, socket) = (router.load(IN).expect("the program loads"), xsk());
-        port.register(0, socket.as_fd()).expect("registers");
-        let netns = Netns::create("forward").expect("root makes it");
-        // Any device that takes redirected frames does, for these go nowhere.
-        netns.ip("tuntap add out mode tap").expect("makes a tap");
-        netns.inside(|| {
-            let out = Device::here(index("out")).expect("is there");
-            router.set_egress(OUT, &out).expect("sends by it");
-        });
-        let mut bench = Self {
-            router,
-            port,
-            fib: Fib::new(ip4_first, ip4_second),
-            groups: Groups::new(nexthop_groups),
-            slab: Slab::new(adjacencies),
-            netns,
-            _socket: socket,
-        };
-        bench.lanes(true, true);
+        let fib = |memory: Memory| Fib::new(memory.ip4_first, memory.ip4_second);
+        let mut bench = Self::without_routes(test, fib)?;
         bench.route("10.1.0.0/16", &[neighbor(1, OUT)]);
         let many: Vec<_> = (1..13).map(|n| neighbor(n, OUT)).collect();
         bench.route("10.2.0.0/16", &many);
@@ -90,36 +47,9 @@ impl Bench {
         Some(bench)
     }
 
-    fn lanes(&self, forward: bool, send: bool) {
-        let mut interfaces = Interfaces::new(self.router.memory().interfaces.clone());
-        let lane = |forward, send| Lane {
-            forward,
-            send,
-            send_long: false,
-        };
-        let up = |mac, lane| Interface {
-            mac,
-            lane,
-            mode: interface::Mode::Routed,
-            ..Interface::default()
-        };
-        interfaces.set(IN, &up(RIGHT_MAC, lane(forward, false)));
-        interfaces.set(OUT, &up(LEFT_MAC, lane(false, send)));
-    }
-
     fn route(&mut self, prefix: &str, to: &[Adjacency]) {
-        let member = |a| Member {
-            adjacency: self.slab.alloc(a).expect("room"),
-            weight: 1,
-        };
-        let members: Vec<_> = to.iter().map(member).collect();
-        let group = self.groups.alloc(&members).expect("room");
-        let entry = Entry::new(group, to.len() > 1);
+        let entry = self.entry(to);
         self.fib.insert(prefix.parse().unwrap(), entry).unwrap();
-    }
-
-    fn run(&self, packet: &[u8]) -> (Verdict, Vec<u8>) {
-        self.port.run_once(packet).expect("the program runs")
     }
 
     fn counters(&self, interface: u16) -> Counters {

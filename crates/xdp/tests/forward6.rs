@@ -1,109 +1,45 @@
 //! The router's program forwards IPv6: by the same routes as the workers, the same ways, and only
 //! what needs nothing else.
 
+mod bench;
 mod net;
 mod shared;
 
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
-use std::os::fd::{AsFd, OwnedFd};
 
-use tables::adjacency::{Adjacency, Slab};
+use tables::adjacency::Adjacency;
 use tables::entry::Entry;
 use tables::hash::flow6;
-use tables::interface::{self, Interface, Interfaces, Lane};
 use tables::ip6::{Fib, Prefix};
-use tables::nexthop::{Groups, Member};
 use tables::random::Random;
 use tables::special::Special;
 use tables::synthetic;
-use testbed::Netns;
 use wire::craft::Packet;
 use wire::eth::Mac;
 use wire::ip;
-use xdp::{DROPS, Device, RouterPort, Verdict};
+use xdp::{DROPS, Verdict};
 
-use net::{LEFT_MAC, RIGHT_MAC, index, root, xsk};
-use shared::Tables;
+use bench::{IN, MTU, OUT};
+use net::{LEFT_MAC, RIGHT_MAC};
 
-/// Interfaces: where packets come in, and where they go out.
-const IN: u16 = 7;
-const OUT: u16 = 9;
-const MTU: u16 = 1400;
 /// Neighbors that routes lead to.
 const NEIGHBORS: u8 = 12;
 
-/// A program between two interfaces, and the tables that it reads.
-struct Bench {
-    router: Tables,
-    port: RouterPort,
-    fib: Fib,
-    groups: Groups,
-    slab: Slab,
-    _netns: Netns,
-    _socket: OwnedFd,
-}
+type Bench = bench::Bench<Fib>;
 
 impl Bench {
     /// Without a route.
     fn new(test: &str) -> Option<Self> {
-        if !root(test) {
-            return None;
-        }
-        let router = Tables::take();
-        let memory = router.memory().clone();
-        let (port, socket) = (router.load(IN).expect("the program loads"), xsk());
-        port.register(0, socket.as_fd()).expect("registers");
-        let netns = Netns::create("forward6").expect("root makes it");
-        // Any device that takes redirected frames does, for these go nowhere.
-        netns.ip("tuntap add out mode tap").expect("makes a tap");
-        netns.inside(|| {
-            let out = Device::here(index("out")).expect("is there");
-            router.set_egress(OUT, &out).expect("sends by it");
-        });
-        let mut interfaces = Interfaces::new(memory.interfaces);
-        let up = |mac, forward| Interface {
-            mac,
-            lane: Lane {
-                forward,
-                send: !forward,
-                send_long: false,
-            },
-            mode: interface::Mode::Routed,
-            ..Interface::default()
-        };
-        interfaces.set(IN, &up(RIGHT_MAC, true));
-        interfaces.set(OUT, &up(LEFT_MAC, false));
-        Some(Self {
-            router,
-            port,
-            fib: Fib::new(memory.ip6_first, memory.ip6_pages, memory.ip6_leaves),
-            groups: Groups::new(memory.nexthop_groups),
-            slab: Slab::new(memory.adjacencies),
-            _netns: netns,
-            _socket: socket,
+        Self::without_routes(test, |memory| {
+            Fib::new(memory.ip6_first, memory.ip6_pages, memory.ip6_leaves)
         })
-    }
-
-    /// An entry that leads to these neighbors.
-    fn entry(&mut self, neighbors: impl IntoIterator<Item = u8>) -> Entry {
-        let member = |n| Member {
-            adjacency: self.slab.alloc(&neighbor(n)).expect("room"),
-            weight: 1,
-        };
-        let members: Vec<_> = neighbors.into_iter().map(member).collect();
-        let group = self.groups.alloc(&members).expect("room");
-        Entry::new(group, members.len() > 1)
     }
 
     fn route(&mut self, prefix: Prefix, entry: Entry) {
         self.fib.insert(prefix, entry).expect("room");
         let retired = self.fib.retired();
         self.fib.reclaim(retired);
-    }
-
-    fn run(&self, packet: &[u8]) -> (Verdict, Vec<u8>) {
-        self.port.run_once(packet).expect("the program runs")
     }
 
     /// The neighbor that the program sends a packet to, with one hop less and else as it came.
@@ -148,7 +84,7 @@ fn destinations_are_found_as_workers_find_them() {
         return;
     };
     let entries: Vec<Entry> = (1..=NEIGHBORS)
-        .map(|n| bench.entry([n]))
+        .map(|n| bench.entry(&[neighbor(n)]))
         .chain([Entry::special(Special::Local)])
         .collect();
     let mut random = Random::new(0x6970_7636);
@@ -199,7 +135,7 @@ fn only_what_needs_nothing_else_is_forwarded() {
     let Some(mut bench) = Bench::new("only_what_needs_nothing_else_is_forwarded") else {
         return;
     };
-    let one = bench.entry([1]);
+    let one = bench.entry(&[neighbor(1)]);
     bench.route("2001:db8:1::/48".parse().unwrap(), one);
     let dst = 0x2001_0db8_0001 << 80 | 1;
     let empty = to(dst).frame();
@@ -253,7 +189,7 @@ fn drops_are_counted_by_reason() {
     let Some(mut bench) = Bench::new("drops_are_counted_by_reason") else {
         return;
     };
-    let one = bench.entry([1]);
+    let one = bench.entry(&[neighbor(1)]);
     bench.route("2001:db8:1::/48".parse().unwrap(), one);
     let blackhole = Entry::special(Special::Blackhole);
     bench.route("2001:db8:2::/48".parse().unwrap(), blackhole);
@@ -282,7 +218,8 @@ fn flows_take_the_ways_that_workers_give_them() {
     let Some(mut bench) = Bench::new("flows_take_the_ways_that_workers_give_them") else {
         return;
     };
-    let many = bench.entry(1..=NEIGHBORS);
+    let all: Vec<_> = (1..=NEIGHBORS).map(neighbor).collect();
+    let many = bench.entry(&all);
     bench.route("2001:db8:2::/48".parse().unwrap(), many);
     let (groups, adjacencies) = (bench.groups.reader(), bench.slab.reader());
     let mut random = Random::new(0x666c_6f77);
