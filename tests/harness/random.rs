@@ -3,8 +3,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A xorshift generator (Marsaglia, 2003: shifts 13, 7, 17).
-pub struct Random(u64);
+/// The generator of all tests, with a seed that can be given.
+pub struct Random(tables::random::Random);
 
 impl Random {
     /// A new one for the test `name`.
@@ -15,17 +15,14 @@ impl Random {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(1, |time| time.as_nanos() as u64);
-        let seed = given.unwrap_or(now).max(1);
+        let seed = given.unwrap_or(now);
         println!("{name}: PARSHALL_SEED={seed}");
-        Self(seed)
+        Self(tables::random::Random::new(seed))
     }
 
     /// The next 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+        self.0.bits()
     }
 
     /// A number below `end`.

@@ -173,7 +173,7 @@ pub enum Flows {
     One,
 }
 
-/// Version of IP.
+/// Version of IP, as results name it: whoever reads them needs no router, which has its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {

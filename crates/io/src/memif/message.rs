@@ -303,6 +303,8 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use tables::random::Random;
+
     use super::*;
 
     fn samples() -> Vec<Message> {
@@ -391,15 +393,10 @@ mod tests {
 
     #[test]
     fn any_bytes_decode_or_are_refused() {
-        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut random = Random::new(1);
         for round in 0..20_000u32 {
             let mut bytes = [0u8; SIZE];
-            for b in &mut bytes {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                *b = state as u8;
-            }
+            bytes.iter_mut().for_each(|b| *b = random.bits() as u8);
             bytes[0..2].copy_from_slice(&((round % 10) as u16).to_ne_bytes());
             if let Ok(message) = Message::decode(&bytes) {
                 assert_eq!(Message::decode(&message.encode()), Ok(message));

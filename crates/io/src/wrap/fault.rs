@@ -56,7 +56,7 @@ impl Fault {
         }
     }
 
-    /// xorshift64*
+    /// xorshift64* (Vigna, 2016). The tables' generator is not for ports.
     fn random(&mut self) -> u64 {
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;

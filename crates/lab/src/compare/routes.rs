@@ -35,7 +35,8 @@ pub fn prefixes(count: u32) -> Vec<String> {
     prefixes
 }
 
-/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014). A router's
+/// tables have one too, but what compares routers links no part of one.
 struct Random(u64);
 
 impl Random {

@@ -91,7 +91,7 @@ pub enum Action {
     Reflect,
 }
 
-/// Packets of which protocol.
+/// Packets of which protocol: either family of the router's, or both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {

@@ -204,7 +204,8 @@ pub enum Role {
     Client,
 }
 
-/// How AF_XDP moves packets.
+/// How AF_XDP moves packets. The ports have the same modes once more: a configuration is read and
+/// checked without them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {

@@ -1,5 +1,7 @@
 //! The rules of interfaces, sub-interfaces, loopbacks and addresses.
 
+use tables::random::Random;
+
 use super::*;
 
 /// RFC 8200 section 5: every link with IPv6 carries packets of 1280 bytes.
@@ -512,21 +514,17 @@ fn warnings_do_not_refuse() {
 /// The networks that overlap, found pair by pair.
 #[test]
 fn overlaps_are_those_of_every_pair() {
-    let mut seed = 7u32;
-    let mut random = || {
-        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        seed >> 8
-    };
+    let mut random = Random::new(7);
     for _ in 0..200 {
         let addresses: Vec<(u32, Address)> = (0..12)
             .map(|_| {
                 (
-                    random() % 5,
+                    random.below(5),
                     format!(
                         "10.{}.{}.1/{}",
-                        random() % 3,
-                        random() % 3,
-                        12 + random() % 14
+                        random.below(3),
+                        random.below(3),
+                        12 + random.below(14)
                     )
                     .parse()
                     .expect("one"),

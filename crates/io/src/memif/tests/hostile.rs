@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use kernel::event::EventFd;
+use tables::random::Random;
 
 use super::peer::*;
 use super::*;
@@ -11,22 +12,10 @@ use crate::memif::message::{AddRing, Message, SIZE};
 use crate::memif::region::Region;
 use crate::memif::ring::{COOKIE, NEXT, Slot};
 
-/// xorshift: random enough, and the same every time.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-}
-
 #[test]
 fn random_bytes_on_the_socket() {
     let (mut server, path) = server();
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     for round in 0..300u32 {
         let peer = Peer::new(&path);
         if round % 2 == 0 {
@@ -34,12 +23,12 @@ fn random_bytes_on_the_socket() {
         }
         for _ in 0..3 {
             let mut bytes = [0u8; SIZE];
-            bytes.iter_mut().for_each(|b| *b = random.next() as u8);
-            bytes[..2].copy_from_slice(&((random.next() % 10) as u16).to_ne_bytes());
+            bytes.iter_mut().for_each(|b| *b = random.bits() as u8);
+            bytes[..2].copy_from_slice(&((random.bits() % 10) as u16).to_ne_bytes());
             let fd = EventFd::new().expect("eventfd");
             let _ = peer.channel.send(
                 &bytes,
-                random.next().is_multiple_of(2).then_some(fd.as_fd()),
+                random.bits().is_multiple_of(2).then_some(fd.as_fd()),
             );
         }
         drop(peer);
@@ -200,7 +189,7 @@ fn wild_counters_are_faults() {
 
 #[test]
 fn wild_descriptors_never_reach_outside() {
-    let mut random = Random(99);
+    let mut random = Random::new(99);
     for _ in 0..40 {
         let (mut server, path) = server();
         let (_peer, _region, rings, _signal) = connect(&path);
@@ -211,23 +200,23 @@ fn wild_descriptors_never_reach_outside() {
                 let start = ring.head().load(Ordering::Relaxed);
                 for at in 0..8u16 {
                     // Mostly plausible, so that it gets far.
-                    let odd = random.next().is_multiple_of(40);
+                    let odd = random.bits().is_multiple_of(40);
                     let slot = Slot {
-                        flags: if random.next().is_multiple_of(4) {
+                        flags: if random.bits().is_multiple_of(4) {
                             NEXT
                         } else {
                             0
                         },
-                        region: if odd { random.next() as u16 } else { 0 },
+                        region: if odd { random.bits() as u16 } else { 0 },
                         length: if odd {
-                            random.next() as u32
+                            random.bits() as u32
                         } else {
-                            random.next() as u32 % 2049
+                            random.bits() as u32 % 2049
                         },
                         offset: if odd {
-                            random.next() as u32
+                            random.bits() as u32
                         } else {
-                            8192 + random.next() as u32 % 65536
+                            8192 + random.bits() as u32 % 65536
                         },
                     };
                     ring.write(start.wrapping_add(at), slot);
@@ -251,26 +240,26 @@ fn the_clients_own_rings_may_be_scribbled_on() {
     client.receive(0);
     // The server's mapping of the client's memory, as a hostile server has it.
     let link = server.queues[0].link().expect("a link");
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     for round in 0..2000u32 {
         for end in [&link.rx, &link.tx].into_iter().flatten() {
             let slot = Slot {
-                flags: random.next() as u16 & NEXT,
-                region: random.next() as u16,
-                length: random.next() as u32 % 4096,
-                offset: random.next() as u32,
+                flags: random.bits() as u16 & NEXT,
+                region: random.bits() as u16,
+                length: random.bits() as u32 % 4096,
+                offset: random.bits() as u32,
             };
-            end.ring.write(random.next() as u16, slot);
+            end.ring.write(random.bits() as u16, slot);
             end.ring
                 .flags()
-                .store(random.next() as u16, Ordering::Relaxed);
+                .store(random.bits() as u16, Ordering::Relaxed);
             if round % 50 == 49 {
                 end.ring
                     .tail()
-                    .store(random.next() as u16, Ordering::Release);
+                    .store(random.bits() as u16, Ordering::Release);
                 end.ring
                     .head()
-                    .store(random.next() as u16, Ordering::Release);
+                    .store(random.bits() as u16, Ordering::Release);
             }
         }
         client.send(0, &[packet(round, 60), packet(round, 5000)]);
