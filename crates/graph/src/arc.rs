@@ -16,8 +16,8 @@ pub struct FeatureArc {
     pub name: &'static str,
     /// Names of the nodes, at most [`FEATURES`]: the n-th stands for bit n of the mask.
     pub features: Vec<&'static str>,
-    /// What is behind the last feature: a node, the interface that [`Desc::tx_if`] names, or its
-    /// port.
+    /// End of the arc, behind its last feature: a node, the interface that [`Desc::tx_if`] names,
+    /// or its port.
     pub end: To,
     /// The features that a packet is to pass.
     pub mask: Mask,

@@ -15,6 +15,8 @@ impl Counter {
     #[inline(always)]
     pub fn add(&self, n: u64) {
         self.0.store(
+            // No `fetch_add`: with one writer nothing is lost, and a locked addition would cost
+            // more than all else that is done to count.
             self.0.load(Ordering::Relaxed).wrapping_add(n),
             Ordering::Relaxed,
         );

@@ -110,7 +110,7 @@ impl Desc {
         self.word = argument;
     }
 
-    /// Whether it has the flag.
+    /// True if the flag is set.
     #[inline(always)]
     pub const fn has(&self, flag: Flag) -> bool {
         self.flags & flag.0 != 0
@@ -122,7 +122,7 @@ impl Desc {
         self.flags |= flag.0;
     }
 
-    /// Whether it stands for no packet: a copy of [`Desc::VACANT`].
+    /// True for a copy of [`Desc::VACANT`], which stands for no packet.
     #[inline(always)]
     pub(crate) const fn is_vacant(&self) -> bool {
         self.buf == Desc::VACANT.buf
@@ -134,7 +134,7 @@ impl Desc {
         self.flags &= !flag.0;
     }
 
-    /// Whether the packet lies in several buffers.
+    /// True if the packet lies in several buffers.
     #[inline(always)]
     pub const fn is_chained(&self) -> bool {
         self.has(Flag::CHAINED)

@@ -1,6 +1,6 @@
 //! Edges: the ways out of a stage, declared as an enum by [`edges!`](crate::edges!).
 
-/// Where an edge leads.
+/// Destination of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum To {
     /// To the node of this name.
@@ -22,13 +22,13 @@ pub enum To {
 pub struct Edge {
     /// Name of the variant.
     pub name: &'static str,
-    /// Where it leads.
+    /// Destination.
     pub to: To,
-    /// What that means for the packet.
+    /// Class of the packets that take it.
     pub class: Class,
 }
 
-/// What becomes of the packets that take an edge, for whoever reads the counters.
+/// Fate of the packets that take an edge, for readers of the counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// They go on: the default.

@@ -56,7 +56,7 @@ impl<'a, E: Edges> Emit<'a, E> {
     /// Sends a packet along an edge.
     ///
     /// # Panics
-    /// When it is of another pool than the graph's.
+    /// Panics if it is of another pool than the graph's.
     #[inline]
     pub fn push(&mut self, edge: E, d: Desc) {
         self.out.push(edge.index(), d);
@@ -69,7 +69,7 @@ impl<'a, E: Edges> Emit<'a, E> {
     /// [`push`](Self::push).
     ///
     /// # Panics
-    /// When it is of another pool than the graph's, or there is no such worker.
+    /// Panics if it is of another pool than the graph's, or there is no such worker.
     #[inline]
     pub fn hand_over(&mut self, worker: usize, edge: E, d: Desc) {
         self.out.hand_over(worker, edge.index(), d);

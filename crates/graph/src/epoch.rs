@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::ring::Padded;
 use crate::sync::{AtomicPtr, AtomicU64, Ordering, fence};
 
-/// What a reader that holds nothing has seen: later than every generation.
+/// Generation that a reader has seen while it holds nothing: later than all others.
 const OFFLINE: u64 = u64::MAX;
 
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl<T: Send + Sync> Publisher<T> {
     /// A reader, for one more worker.
     ///
     /// # Panics
-    /// When there are as many readers already as [`Publisher::new`] was told.
+    /// Panics if there are as many readers already as [`Publisher::new`] was told.
     pub fn reader(&mut self) -> Reader<T> {
         assert!(
             self.readers < self.shared.seen.len(),
@@ -115,7 +115,7 @@ impl<T: Send + Sync> Publisher<T> {
         generation
     }
 
-    /// Whether every worker has begun a round since `generation` was marked, or sleeps.
+    /// True once every worker has begun a round since `generation` was marked, or sleeps.
     pub fn passed(&self, generation: u64) -> bool {
         fence(Ordering::SeqCst);
         self.shared
@@ -180,7 +180,7 @@ impl<T> Reader<T> {
         true
     }
 
-    /// Whether something was published that [`Reader::refresh`] has not taken over yet. It is the
+    /// True if something was published that [`Reader::refresh`] has not taken over yet. It is the
     /// sleeper's last look for work, see [`Waker`](crate::waker::Waker).
     pub fn is_stale(&self) -> bool {
         self.shared.generation.0.load(Ordering::SeqCst) != self.seen

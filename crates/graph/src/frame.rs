@@ -31,12 +31,12 @@ impl Frame {
     pub fn len(&self) -> usize {
         self.len
     }
-    /// Whether there are none.
+    /// True if the frame has no packets.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// How many more fit.
+    /// Number of packets that still fit.
     #[inline(always)]
     pub fn room(&self) -> usize {
         FRAME - self.len
@@ -128,7 +128,7 @@ impl Frame {
 #[derive(Debug)]
 pub struct Batch<'a> {
     packets: &'a [Desc],
-    /// How many of them have been given away.
+    /// Number of packets given away.
     taken: usize,
 }
 
@@ -138,7 +138,7 @@ impl Batch<'_> {
     pub fn len(&self) -> usize {
         self.packets.len() - self.taken
     }
-    /// Whether none is left.
+    /// True if no packet is left.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -15,7 +15,7 @@ pub enum Command {
     AddPort(Box<WorkerPort>),
     /// Give back the queues of this port.
     RemovePort(PortId),
-    /// Which worker sends what leaves by this port.
+    /// Sets which worker sends what leaves by this port.
     PlaceTx(PortId, TxPlacement),
     /// The packets of this interface leave by this port; 0: by none.
     Egress(u16, PortId),
@@ -77,7 +77,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Whether the worker has taken all commands: it obeys them before it takes another packet.
+    /// True once the worker has taken all commands: it obeys them before it takes another packet.
     pub fn has_obeyed(&self) -> bool {
         self.commands.is_empty()
     }
@@ -92,13 +92,13 @@ impl Handle {
         self.waker.wake();
     }
 
-    /// Whether its thread is running.
+    /// True while its thread runs.
     pub fn alive(&self) -> bool {
         self.thread.as_ref().is_some_and(|t| !t.is_finished())
     }
 
-    /// Why the thread has ended without [`stop`](Self::stop): the message of its panic. `None`
-    /// while it runs, and if it was never started.
+    /// Reason for the end of the thread without [`stop`](Self::stop): the message of its panic.
+    /// `None` while it runs, and if it was never started.
     pub fn death(&mut self) -> Option<String> {
         let thread = self.thread.take_if(|t| t.is_finished())?;
         let why = thread.join().err().map(|panic| {

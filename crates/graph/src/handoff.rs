@@ -11,7 +11,7 @@ use crate::ring::{Consumer, Producer};
 use crate::waker::Waker;
 use crate::{Buffers, Desc, FRAME, Frame};
 
-/// Where a packet goes on at the worker that it was handed to.
+/// Place where a packet goes on at the worker that it was handed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Destination {
     /// Out of its interface.
@@ -101,7 +101,7 @@ impl Handoff {
     /// frame of them. Gives it back if that is this worker.
     ///
     /// # Panics
-    /// When there is no such worker.
+    /// Panics if there is no such worker.
     pub(crate) fn hand_over(
         &mut self,
         worker: usize,
@@ -160,7 +160,7 @@ impl Handoff {
         }
     }
 
-    /// Whether nothing waits in the rings from other workers.
+    /// True if nothing waits in the rings from other workers.
     pub(crate) fn is_empty(&mut self) -> bool {
         self.inbound.iter_mut().all(|from| from.ring.is_empty())
     }

@@ -51,7 +51,7 @@ impl MemoryPort {
         self.packets().waiting.len()
     }
 
-    /// What the port has sent since the last call.
+    /// Takes the packets that the port has sent since the last call.
     pub fn take(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.packets().sent)
     }

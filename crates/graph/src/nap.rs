@@ -21,7 +21,7 @@ const MOST_PORTS: usize = 64;
 pub(crate) struct Watched {
     fds: [libc::pollfd; 1 + MOST_PORTS],
     count: usize,
-    /// Whether there is a port without a descriptor to wait on.
+    /// True if some port has no descriptor to wait on.
     blind: bool,
 }
 
@@ -61,9 +61,10 @@ impl Watched {
     /// Sleeps until one of them is ready, at most for [`NAP`].
     pub(crate) fn wait(&mut self, ports: &mut [WorkerPort]) {
         let fds = &mut self.fds[..self.count];
-        match self.blind {
-            true => _ = poll(fds, GLANCE),
-            false => nap(fds, ports),
+        if self.blind {
+            _ = poll(fds, GLANCE)
+        } else {
+            nap(fds, ports)
         }
     }
 }

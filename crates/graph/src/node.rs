@@ -56,7 +56,7 @@ pub trait Each<C>: Send {
         None
     }
 
-    /// Whether [`Each::poll`] is to be called.
+    /// True if [`Each::poll`] is to be called.
     fn polls(&self) -> bool {
         false
     }
@@ -112,7 +112,8 @@ impl<C, S: Stage<C>> Node<C> for Staged<C, S> {
         for begin in (0..packets.len()).step_by(batch) {
             let end = packets.len().min(begin + batch);
             if S::BATCH > 0 {
-                // SAFETY: the caller says that the packets are of this pool.
+                // SAFETY: they are of this pool, as the graph checks where packets come in:
+                // `Out::receive`, `Out::push`.
                 let mut batch = unsafe { Packets::known(pool, &mut packets[begin..end]) };
                 self.stage.prepare(cx, &mut batch);
             }
@@ -125,11 +126,11 @@ impl<C, S: Stage<C>> Node<C> for Staged<C, S> {
                 if S::HINT_AHEAD > 0
                     && let Some(d) = packets.get_mut(i + S::HINT_AHEAD)
                 {
-                    // SAFETY: the caller says that the packets are of this pool.
+                    // SAFETY: as for the batch.
                     let ahead = unsafe { Pkt::known(pool, d) };
                     self.stage.hint(cx, &ahead);
                 }
-                // SAFETY: the caller says that the packets are of this pool.
+                // SAFETY: of this pool by the contract of `frame`, which the graph keeps.
                 let mut packet = unsafe { Pkt::known(pool, &mut packets[i]) };
                 let next = self.stage.packet(cx, &mut packet).index();
                 nexts[i] = next;

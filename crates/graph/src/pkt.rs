@@ -25,7 +25,7 @@ impl<'a> Pkt<'a> {
     /// The packet that `d` owns.
     ///
     /// # Panics
-    /// When it is of another pool.
+    /// Panics if it is of another pool.
     #[inline(always)]
     pub fn new(pool: &'a Pool, d: &'a mut Desc) -> Self {
         pool.index(d);

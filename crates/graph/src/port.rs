@@ -17,7 +17,7 @@ pub struct PortCounters(Option<Arc<[PortCounter]>>);
 struct PortCounter {
     name: &'static str,
     value: AtomicU64,
-    /// What it was when it was cleared.
+    /// Value when it was last cleared.
     cleared: AtomicU64,
 }
 
@@ -112,7 +112,7 @@ pub trait Port: Send {
         true
     }
 
-    /// Whether the wake-up that [`Port::arm`] asks for may fail to come: a sleeping worker then
+    /// True if the wake-up that [`Port::arm`] asks for may fail to come: a sleeping worker then
     /// arms again every few milliseconds.
     fn forgets(&self) -> bool {
         false

@@ -45,7 +45,7 @@ impl Queues {
         Some(node)
     }
 
-    /// Whether no node has packets.
+    /// True if no node has packets.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.ready == 0

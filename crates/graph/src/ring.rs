@@ -29,6 +29,7 @@ unsafe impl<T: Send> Send for Shared<T> {}
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
+        // Relaxed: the drop of the last `Arc` comes after all that both ends have stored.
         let (mut head, tail) = (
             self.head.0.load(Ordering::Relaxed),
             self.tail.0.load(Ordering::Relaxed),
@@ -90,6 +91,8 @@ impl<T> Producer<T> {
     pub fn push(&mut self, value: T) -> Result<(), T> {
         let size = self.ring.slots.len();
         if self.tail.wrapping_sub(self.head) == size {
+            // The consumer's cache line is fetched only when the ring seems full. Acquire: the
+            // value has been moved out before its place is written again.
             self.head = self.ring.head.0.load(Ordering::Acquire);
             if self.tail.wrapping_sub(self.head) == size {
                 return Err(value);
@@ -99,11 +102,12 @@ impl<T> Producer<T> {
         // only after the store below.
         self.ring.slots[self.tail & (size - 1)].with_mut(|p| unsafe { (*p).write(value) });
         self.tail = self.tail.wrapping_add(1);
+        // Release: whoever sees the new tail sees the value.
         self.ring.tail.0.store(self.tail, Ordering::Release);
         Ok(())
     }
 
-    /// Whether the consumer has taken everything.
+    /// True if the consumer has taken everything.
     pub fn is_empty(&self) -> bool {
         self.ring.head.0.load(Ordering::Acquire) == self.tail
     }
@@ -112,6 +116,7 @@ impl<T> Producer<T> {
     /// how many it took.
     #[inline]
     pub fn fill(&mut self, values: impl Iterator<Item = T>) -> usize {
+        // One look at the consumer's cache line for all of them.
         self.head = self.ring.head.0.load(Ordering::Acquire);
         let room = self.ring.slots.len() - self.tail.wrapping_sub(self.head);
         // There is room for each: nobody else writes.
@@ -134,14 +139,17 @@ impl<T> Consumer<T> {
             unsafe { slot.assume_init_read() }
         });
         self.head = self.head.wrapping_add(1);
+        // Release: the value is out before the producer may write over it.
         self.ring.head.0.store(self.head, Ordering::Release);
         Some(value)
     }
 
-    /// Whether there is nothing to take.
+    /// True if there is nothing to take.
     #[inline]
     pub fn is_empty(&mut self) -> bool {
         if self.head == self.tail {
+            // The producer's cache line is fetched only when all that was known of is taken.
+            // Acquire: the values below its tail are seen.
             self.tail = self.ring.tail.0.load(Ordering::Acquire);
         }
         self.head == self.tail
@@ -178,6 +186,7 @@ impl FreeList {
         let size = count.next_power_of_two().max(2);
         let cells = (0..size)
             .map(|i| Cell {
+                // A cell with a number is to be read first, one without is to be written first.
                 turn: AtomicU32::new(if i < count { i + 1 } else { i }),
                 value: AtomicU32::new(first.wrapping_add(i)),
             })
@@ -189,7 +198,7 @@ impl FreeList {
         }
     }
 
-    /// How many it holds; roughly, while others work on it.
+    /// Number of indices that it holds; roughly, while others work on it.
     pub(crate) fn len(&self) -> u32 {
         self.give
             .0
@@ -209,9 +218,11 @@ impl FreeList {
                 .turn
                 .load(Ordering::Acquire)
                 .wrapping_sub(at.wrapping_add(1)) as i32;
+            // Nobody has given a number for this position yet: the list is empty.
             if ahead < 0 {
                 return;
             }
+            // Another thread has taken this position since `at` was loaded.
             if ahead > 0 {
                 at = self.take.0.load(Ordering::Relaxed);
                 continue;
@@ -225,6 +236,7 @@ impl FreeList {
                 Ok(_) => {
                     into.push(cell.value.load(Ordering::Relaxed));
                     cell.turn
+                        // To be written next one lap later.
                         .store(at.wrapping_add(mask + 1), Ordering::Release);
                     at = at.wrapping_add(1);
                     got += 1;
@@ -242,6 +254,8 @@ impl FreeList {
         while given < bufs.len() {
             let cell = &self.cells[(at & mask) as usize];
             if cell.turn.load(Ordering::Acquire) != at {
+                // Another thread gave here meanwhile, or the one that takes the number of a lap ago
+                // has not freed the cell yet: it is about to, so spinning is short.
                 at = self.give.0.load(Ordering::Relaxed);
                 crate::sync::spin_loop();
                 continue;

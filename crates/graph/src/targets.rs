@@ -4,7 +4,7 @@ use crate::arc::{FEATURES, FeatureArc, Mask};
 use crate::stage::StageInfo;
 use crate::{Desc, To};
 
-/// Why nodes and arcs do not make a graph.
+/// Reason why nodes and arcs do not make a graph.
 #[derive(Debug, PartialEq, Eq)]
 pub enum GraphError {
     /// An edge or an arc leads to a node or arc that does not exist.
@@ -51,7 +51,7 @@ impl std::fmt::Display for GraphError {
 }
 impl std::error::Error for GraphError {}
 
-/// Where an edge leads.
+/// Destination of an edge, with nodes by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
     Node(u16),
@@ -105,7 +105,7 @@ impl Targets {
         self.edges.len()
     }
 
-    /// Where an edge of a node leads.
+    /// Destination of an edge of a node.
     #[inline]
     pub(crate) fn of(&self, node: usize, edge: u8) -> Target {
         self.edges[node][edge as usize]
@@ -138,7 +138,7 @@ impl Targets {
         self.edges[node].iter().map(next).collect()
     }
 
-    /// Where a packet goes along arc `arc`, from feature `from` on.
+    /// Next destination of a packet along arc `arc`, from feature `from` on.
     pub(crate) fn next(&self, arc: u8, from: u8, d: &Desc) -> Target {
         let arc = &self.arcs[arc as usize];
         let behind = u32::MAX.checked_shl(from.into()).unwrap_or(0);
@@ -211,7 +211,7 @@ impl Resolver<'_> {
         Ok(targets.into_boxed_slice())
     }
 
-    /// Where an edge of stage `from` in node `of` leads.
+    /// Destination of an edge of stage `from` in node `of`.
     fn edge(&self, of: &'static str, from: &'static str, to: To) -> Result<Target, GraphError> {
         Ok(match to {
             To::Drop(_) => Target::Drop,

@@ -55,7 +55,7 @@ impl Timers {
     /// next tick if that has passed.
     ///
     /// # Panics
-    /// When there is no such entry.
+    /// Panics if there is no such entry.
     pub fn set(&mut self, entry: u32, at: u64) {
         self.clear(entry);
         let at = at.max(self.now + 1);
@@ -74,7 +74,7 @@ impl Timers {
     /// Stops the timer of an entry, if it is set.
     ///
     /// # Panics
-    /// When there is no such entry.
+    /// Panics if there is no such entry.
     pub fn clear(&mut self, entry: u32) {
         let found = &mut self.entries[entry as usize];
         let Entry { at, before, after } = *found;

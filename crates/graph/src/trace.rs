@@ -124,6 +124,7 @@ pub fn trace(node: u16, interface: u16, packets: u32) -> (Writer, Reader) {
 impl Reader {
     /// The records so far.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
+        // Acquire pairs with the Release in `push`: the records below `len` are seen whole.
         let len = self.0.len.load(Ordering::Acquire);
         // SAFETY: below len: written and final.
         self.0.places[..len].iter().map(|r| unsafe { &*r.get() })
@@ -132,10 +133,12 @@ impl Reader {
 
 impl Writer {
     fn push(&mut self, record: Record) {
+        // Relaxed: nobody else writes it.
         let len = self.records.len.load(Ordering::Relaxed);
         if let Some(place) = self.records.places.get(len) {
             // SAFETY: above len: ours alone, as there is one writer and it is borrowed mutably.
             unsafe { *place.get() = record };
+            // Release: the record goes before the length that admits it.
             self.records.len.store(len + 1, Ordering::Release);
         }
     }
@@ -146,7 +149,7 @@ impl Writer {
 pub(crate) struct Tracer {
     writer: Option<Writer>,
     begun: u32,
-    /// Whether any traced packet may be in the graph; without one, nobody looks at the packets of a
+    /// True if any traced packet may be in the graph; without one, nobody looks at the packets of a
     /// frame.
     pub(crate) active: bool,
 }

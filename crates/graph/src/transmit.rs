@@ -7,7 +7,7 @@ use crate::counters::{InterfaceCounters, WorkerCounters};
 use crate::trace::{Record, Tracer};
 use crate::{Buffers, Desc, Frame, Handoff, PortId, WorkerPort};
 
-/// Which worker sends what leaves by a port.
+/// Choice of the worker that sends what leaves by a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TxPlacement {
     /// None: the packets are lost.
@@ -18,7 +18,7 @@ pub enum TxPlacement {
     Worker(usize),
 }
 
-/// How far packets are on their way out of an interface.
+/// Progress of packets on their way out of an interface.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way {
     /// Before the node that its packets may have to pass.
@@ -27,12 +27,12 @@ pub(crate) enum Way {
     Port,
 }
 
-/// Where packets wait to leave.
+/// Number of a place where packets wait to leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exit(u16);
 
 impl Exit {
-    /// What waits here is lost.
+    /// No exit: packets that wait here are lost.
     const NONE: Exit = Exit(0);
     /// The node that packets pass before their port.
     const NODE: Exit = Exit(1);
@@ -125,7 +125,7 @@ impl Transmit {
         self.counters.clone()
     }
 
-    /// Where an interface's packets leave.
+    /// Exit of an interface's packets.
     #[inline]
     pub(crate) fn exit(&self, way: Way, interface: u16) -> Exit {
         let exits = match way {

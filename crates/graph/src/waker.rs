@@ -39,6 +39,8 @@ impl Waker {
 
     /// Wakes the worker if it sleeps or is about to. Publish the work first.
     pub fn wake(&self) {
+        // Pairs with the fence in `arm`: we see the sleeper, or it sees the work that was
+        // published. A store and a later load of another place stay in order by a full fence only.
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::SeqCst) {
             self.event.signal();
@@ -55,6 +57,8 @@ impl Waker {
     /// The sleep is over.
     pub fn disarm(&self) {
         self.asleep.store(false, Ordering::SeqCst);
+        // A wake-up that came between the two steps is cleared, too: its work was published before,
+        // and whoever sleeps next looks for work first.
         self.event.clear();
     }
 

@@ -15,11 +15,11 @@ use crate::{Frame, Graph, Handoff, WorkerPort};
 pub trait Context: Send {
     /// Takes over the latest snapshot. True if it is a new one.
     fn refresh(&mut self) -> bool;
-    /// Whether [`Context::refresh`] would find a new one.
+    /// True if [`Context::refresh`] would find a new one.
     fn is_stale(&self) -> bool;
     /// Runs `sleep` while this worker holds no snapshot.
     fn offline(&mut self, sleep: &mut dyn FnMut());
-    /// Whether an interface takes packets in. What its ports have waits until it first does; when
+    /// True if an interface takes packets in. What its ports have waits until it first does; when
     /// that changes, a new snapshot says so.
     fn is_up(&self, _interface: u16) -> bool {
         true
@@ -55,8 +55,8 @@ pub struct Worker<C> {
     next_poll: u64,
 }
 
-/// How long a worker polls without packets before it sleeps, so that short gaps in the traffic cost
-/// no system calls.
+/// Time that a worker polls without packets before it sleeps, so that short gaps in the traffic
+/// cost no system calls.
 const SPIN: Duration = Duration::from_micros(50);
 
 /// Rounds before the end in which packets may still come: a ring holds no more than so many frames.
@@ -100,8 +100,7 @@ impl<C: Context + 'static> Worker<C> {
     /// One round at TSC `now`: commands, the snapshot, packets from other workers, every port once.
     /// Returns how many packets came in, `None` after [`Command::Stop`].
     ///
-    /// What nodes do by the clock they do by `now`; only the cycles that are counted are those that
-    /// really pass.
+    /// Nodes take `now` for the time; only the cycles that are counted are those that really pass.
     #[inline]
     pub fn round(&mut self, now: u64) -> Option<usize> {
         if !self.commands.is_empty() && !self.obey() {
@@ -155,9 +154,10 @@ impl<C: Context + 'static> Worker<C> {
         let out = self.graph.out();
         let served = &mut out.transmit().queues()[port];
         served.serving = served.serving || self.cx.is_up(served.interface);
-        match served.serving {
-            true => out.receive(port, &mut self.frame),
-            false => 0,
+        if served.serving {
+            out.receive(port, &mut self.frame)
+        } else {
+            0
         }
     }
 

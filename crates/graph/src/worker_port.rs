@@ -13,9 +13,9 @@ pub struct WorkerPort {
     pub interface: u16,
     /// Index of the node that its packets enter.
     pub entry: u16,
-    /// Whether `flush` is due.
+    /// True if `flush` is due.
     pub(crate) outstanding: bool,
-    /// Whether it is received from: from when its interface is first up.
+    /// True once its interface has been up: only then is it received from.
     pub(crate) serving: bool,
 }
 

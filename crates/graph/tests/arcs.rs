@@ -18,8 +18,8 @@ edges! {
     }
 }
 
-/// Where the arc begins. Takes a packet's first byte for its mask, in place of what an interface
-/// asks for.
+/// Start of the arc. Takes a packet's first byte for its mask, in place of what an interface asks
+/// for.
 struct Enter;
 impl Stage<()> for Enter {
     const NAME: &'static str = "enter";

@@ -1,4 +1,4 @@
-//! What safe code can do to packets: lose them, and nothing else.
+//! Shows all that safe code can do to packets: lose them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -36,7 +36,7 @@ fn numbers(bufs: &mut Buffers, packets: impl Iterator<Item = Desc>) -> Vec<u8> {
         .collect()
 }
 
-/// What it panics with.
+/// Message of its panic.
 fn panics<R>(f: impl FnOnce() -> R) -> String {
     let panic = catch_unwind(AssertUnwindSafe(f)).err().expect("a panic");
     let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
@@ -236,9 +236,10 @@ fn packets_of_another_pool_do_not_get_between_the_nodes() {
         let served = WorkerPort::new(Box::new(Store(received.clone())), 1, 1, entry);
         assert!(handle.command(Command::AddPort(Box::new(served))).is_ok());
         let stranger = strangers.copy_in(&[0; 60]).unwrap();
-        match smuggled {
-            true => held.lock().unwrap().push(stranger),
-            false => received.lock().unwrap().push(stranger),
+        if smuggled {
+            held.lock().unwrap().push(stranger)
+        } else {
+            received.lock().unwrap().push(stranger)
         }
         let own = bufs.copy_in(&[0; 60]).unwrap();
         received.lock().unwrap().push(own);

@@ -83,9 +83,10 @@ impl Stage<()> for Reckoner {
 
     fn packet(&mut self, (): &(), p: &mut Pkt<'_>) -> Reckoned {
         let [number, batch] = *p.header::<[u8; 2]>(1);
-        match p.argument() == u32::from(number) << 8 | u32::from(batch) {
-            true => Reckoned::On,
-            false => Reckoned::Wrong,
+        if p.argument() == u32::from(number) << 8 | u32::from(batch) {
+            Reckoned::On
+        } else {
+            Reckoned::Wrong
         }
     }
 
@@ -237,9 +238,10 @@ fn a_stage_prepares_batches_of_packets_before_it_sees_them() {
         let reckoner = Reckoner {
             batches: batches.clone(),
         };
-        let nodes: Vec<Box<dyn Node<()>>> = match fused {
-            false => vec![node(reckoner), node(Copier)],
-            true => vec![node(Fused(reckoner, Copier))],
+        let nodes: Vec<Box<dyn Node<()>>> = if fused {
+            vec![node(Fused(reckoner, Copier))]
+        } else {
+            vec![node(reckoner), node(Copier)]
         };
         let mut lab = lab(nodes);
         lab.run((0..21).map(|_| vec![1, 0, 0]));

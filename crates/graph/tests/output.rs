@@ -101,7 +101,7 @@ impl Lab {
     }
 }
 
-/// What a port sent.
+/// Packets of a port that has sent none.
 const NOTHING: Vec<Vec<u8>> = Vec::new();
 
 fn packet(to: u8) -> Vec<u8> {

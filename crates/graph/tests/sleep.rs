@@ -17,13 +17,12 @@ use graph::{
     PortCounters, WorkerPort, cycles, edges,
 };
 
-/// What is published: a number. Going to sleep is replaced by what the control thread does
-/// meanwhile.
+/// Published value: a number. Going to sleep is replaced by what the control thread does meanwhile.
 struct Numbers {
     reader: Reader<u32>,
     publisher: Arc<Mutex<Publisher<u32>>>,
     sleeps: Arc<AtomicU32>,
-    /// Whether all interfaces are up.
+    /// True if all interfaces are up.
     up: Arc<AtomicBool>,
 }
 

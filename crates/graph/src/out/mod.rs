@@ -168,7 +168,7 @@ impl Out {
     /// Sends one packet along `edge` of the current node.
     ///
     /// # Panics
-    /// When it is of another pool than the graph's.
+    /// Panics if it is of another pool than the graph's.
     pub(crate) fn push(&mut self, edge: u8, d: Desc) {
         self.pool.index(&d);
         self.count(edge, 1);
@@ -212,7 +212,8 @@ impl Out {
     /// The originals in `run` must not be used again.
     #[inline]
     unsafe fn dispatch(&mut self, edge: u8, run: &[Desc]) {
-        // SAFETY: the caller does not use the originals again.
+        // SAFETY: nobody uses the originals again: a frame is cleared behind its last run, and
+        // `push` has the packet by value.
         unsafe { self.deliver(self.target(edge), edge, run) };
     }
 
@@ -282,7 +283,7 @@ impl Out {
     unsafe fn lose(&mut self, run: &[Desc]) {
         self.worker.queue_full.add(run.len() as u64);
         for d in run {
-            // SAFETY: the caller gave it up.
+            // SAFETY: `enqueue_run` was given it to use up, and the queue has not taken it.
             let d = unsafe { d.duplicate() };
             self.bufs.free(d);
         }
@@ -322,7 +323,7 @@ impl Out {
                 let node = self.current as u16;
                 self.tracer.dropped(&self.pool, node, edge, d);
             }
-            // SAFETY: the caller gave it up.
+            // SAFETY: `deliver` was given it to use up, and it goes nowhere else.
             let d = unsafe { d.duplicate() };
             self.bufs.free(d);
         }

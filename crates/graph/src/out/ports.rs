@@ -38,7 +38,7 @@ impl Out {
     /// Receives from queue `queue`, by way of `frame`, which is empty. Returns how many packets.
     ///
     /// # Panics
-    /// When the port gave packets of another pool.
+    /// Panics if the port gave packets of another pool.
     #[inline]
     pub(crate) fn receive(&mut self, queue: usize, frame: &mut Frame) -> usize {
         let start = crate::cycles::now();
@@ -77,7 +77,7 @@ impl Out {
     /// Takes at most [`FRAME`] packets from ring `ring` to where they go. Returns how many.
     ///
     /// # Panics
-    /// When the other worker has another pool.
+    /// Panics if the other worker has another pool.
     pub(crate) fn take_over(&mut self, ring: usize) -> usize {
         let mut moved = 0;
         while moved < FRAME

@@ -157,7 +157,7 @@ impl Buffers {
     /// traced under the same number. `None` when buffers are short.
     ///
     /// # Panics
-    /// When `d` is of another pool.
+    /// Panics if `d` is of another pool.
     pub fn copy(&mut self, d: &Desc) -> Option<Desc> {
         let mut copy = self.copy_buffer(d)?;
         if d.is_chained() {
@@ -194,7 +194,7 @@ impl Buffers {
     /// Appends `seg` (one buffer) to the packet `head`.
     ///
     /// # Panics
-    /// When the packet has 65,535 buffers already. (No port takes a packet of more than
+    /// Panics if the packet has 65,535 buffers already. (No port takes a packet of more than
     /// [`MAX_PACKET`] bytes.)
     pub fn chain(&mut self, head: &mut Desc, mut seg: Desc) {
         let pool = &self.pool;

@@ -13,7 +13,8 @@ pub enum Pages {
     Transparent,
 }
 
-/// Size of a huge page in bytes; [`map`] takes multiples of it.
+/// Size of a huge page in bytes, the smaller of the two that x86-64 has; [`map`] takes multiples of
+/// it.
 pub(super) const HUGE: usize = 2 << 20;
 
 /// Ends a mapping of `map`.

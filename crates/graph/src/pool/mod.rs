@@ -23,9 +23,11 @@ use chain::Meta;
 pub use map::Pages;
 use map::{HUGE, map, unmap};
 
-/// Default buffer distance in bytes: 33 cache lines.
+/// Default buffer distance in bytes: 33 cache lines, an odd number, so that the headers of all
+/// buffers spread over all sets of a cache.
 pub const STRIDE: usize = 2112;
-/// Buffer distance for a pool that is an AF_XDP umem with aligned chunks.
+/// Buffer distance for a pool that is an AF_XDP umem with aligned chunks: powers of two, of which
+/// the kernel takes none below this.
 pub const STRIDE_AF_XDP: usize = 2048;
 /// Offset of a received packet in its buffer, in bytes: the kernel's XDP_PACKET_HEADROOM.
 pub const DATA: u16 = 256;
@@ -45,7 +47,8 @@ pub struct Pool {
     stride: usize,
     /// Number of its first buffer: its place among the pools of the process, times `SLOT`.
     first: u32,
-    /// Where buffer number 0 would be, so that an address is this, plus number times stride.
+    /// Address that buffer number 0 would have, so that an address is this, plus number times
+    /// stride.
     origin: *mut u8,
     count: u32,
     pages: Pages,
@@ -56,7 +59,7 @@ pub struct Pool {
 /// no pool uses its last.
 const SLOT: u32 = 1 << 24;
 
-/// Which of the numbers `0..256 * SLOT` are in use, by pool.
+/// Ranges of [`SLOT`] buffer numbers that are in use, one range for each pool.
 static SLOTS: Mutex<[bool; 256]> = Mutex::new([false; 256]);
 
 /// Takes numbers for a new pool, and returns the first.
@@ -161,7 +164,7 @@ impl Pool {
         unsafe { Desc::new(self.first + index, off, len) }
     }
 
-    /// Whether packets are all of this pool, given their buffers' numbers combined by OR (`any`)
+    /// True if packets are all of this pool, given their buffers' numbers combined by OR (`any`)
     /// and by AND (`all`).
     #[inline(always)]
     pub(crate) fn owns(&self, any: u32, all: u32) -> bool {
