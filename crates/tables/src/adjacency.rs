@@ -116,7 +116,7 @@ pub struct Adjacency {
     pub header_len: u16,
     /// The next hop; `None`: the packet's destination itself.
     pub next_hop: Option<IpAddr>,
-    /// Where the router's own packets by this adjacency come from.
+    /// Source address of the router's own packets by this adjacency.
     pub source: Option<IpAddr>,
 }
 
@@ -190,7 +190,7 @@ impl Adjacency {
         u16::from_be_bytes([self.header[at], self.header[at + 1]])
     }
 
-    /// Where the EtherType stands.
+    /// Offset of the EtherType.
     const fn type_at(&self) -> usize {
         match self.header_len as usize {
             len @ UNTAGGED..=HEADER_MAX => len - 2,
@@ -437,7 +437,7 @@ impl Slab {
         self.ids.reclaim(retired);
     }
 
-    /// How many adjacencies there are.
+    /// Number of adjacencies: in all, free, retired.
     pub fn usage(&self) -> Usage {
         self.ids.usage()
     }
@@ -481,7 +481,7 @@ impl Reader {
         self.address(id, NEXT_HOP)
     }
 
-    /// Where the router's own packets come from.
+    /// Source address of the router's own packets.
     pub fn source(&self, id: AdjacencyId) -> Option<IpAddr> {
         self.address(id, SOURCE)
     }

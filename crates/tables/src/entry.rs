@@ -52,9 +52,10 @@ impl Entry {
     /// one: the entry's own, or that of an ordinary group that has lost all its members.
     #[inline]
     pub fn decision(self, adjacency: u32) -> Special {
-        let number = match self.is_special() {
-            true => self.group(),
-            false => adjacency,
+        let number = if self.is_special() {
+            self.group()
+        } else {
+            adjacency
         };
         Special::of(number).unwrap_or(Special::NoRoute)
     }

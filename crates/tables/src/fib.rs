@@ -1,4 +1,4 @@
-//! What the writer's sides of the tables of both families have in common.
+//! Common part of the writer's sides of both families' tables.
 
 use crate::entry::Entry;
 use crate::ids::{Full, Retired};
@@ -30,7 +30,7 @@ pub trait Fib {
     /// The routes.
     fn routes(&self) -> &Rib<Self::Address, Entry>;
 
-    /// What is no longer used since the last call; `None` if that is nothing.
+    /// Takes what is no longer used since the last call; `None` if that is nothing.
     fn retired(&mut self) -> Option<Self::Retired>;
 
     /// Makes usable again what no reader holds any more.

@@ -34,7 +34,7 @@ pub struct Retired<T> {
 }
 
 impl<T> Retired<T> {
-    /// How many there are.
+    /// Number of retired numbers.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
@@ -132,7 +132,7 @@ impl<T> Ids<T> {
     }
 }
 
-/// How full a table is, in numbers.
+/// Counts of a table's entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     /// All there are.

@@ -1,5 +1,5 @@
-//! How the lines of the tables are laid out: written down once, for the code here and for programs
-//! in C ([`header`]).
+//! Layout of the tables' lines: written down once, for the code here and for programs in C
+//! ([`header`]).
 
 use std::fmt::Write;
 

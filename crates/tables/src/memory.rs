@@ -6,7 +6,7 @@ use crate::ip4::{FIRST_WORDS, GROUP_WORDS};
 use crate::ip6;
 use crate::mem::{Cells, LINE};
 
-/// How large the tables are; each a power of two.
+/// Sizes of the tables; each a power of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     /// Second-level groups of the IPv4 FIB, 1 KiB each: one for each /24 that holds a longer

@@ -115,7 +115,7 @@ impl Groups {
         self.ids.reclaim(retired);
     }
 
-    /// How many groups there are.
+    /// Number of groups: in all, free, retired.
     pub fn usage(&self) -> Usage {
         self.ids.usage()
     }

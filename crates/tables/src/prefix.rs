@@ -24,7 +24,7 @@ pub trait Address:
     const BITS: u8;
     /// The lowest address.
     const ZERO: Self;
-    /// What a prefix is called in an error, and one for example.
+    /// Name of a prefix in an error, with an example.
     const PREFIX: &'static str;
 
     /// The network mask of a length of 0 to [`Address::BITS`].
@@ -117,7 +117,7 @@ impl<A: Address> Prefix<A> {
         self.len
     }
 
-    /// Whether `addr` is in it.
+    /// True if the prefix contains `addr`.
     #[inline]
     pub fn contains(self, addr: A) -> bool {
         addr & A::mask(self.len) == self.addr

@@ -74,7 +74,7 @@ pub(crate) const FIELDS: &[Field] = &[
     TAGS,
 ];
 
-/// How an interface's packets are taken in.
+/// Way in which an interface's packets are taken in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u16)]
 pub enum Mode {
@@ -130,7 +130,7 @@ pub struct Lane {
 pub struct Interface {
     /// Ethernet address.
     pub mac: [u8; 6],
-    /// How packets are taken in.
+    /// Way in which packets are taken in.
     pub mode: Mode,
     /// Largest IP packet in bytes.
     pub mtu: u16,
@@ -293,7 +293,7 @@ pub struct Hot<'a> {
 }
 
 impl Hot<'_> {
-    /// Whether the interface has this mode, no features on what comes in, and the address in the
+    /// True if the interface has this mode, no features on what comes in, and the address in the
     /// low 48 bits of `mac`, the first byte lowest; the other bits are ignored.
     #[inline(always)]
     pub fn is(self, mac: u64, mode: Mode) -> bool {
@@ -301,20 +301,20 @@ impl Hot<'_> {
         self.word(MAC) == mac as u32 && self.word(MODE) == MAC_END.put(end) | MODE.put(mode as u32)
     }
 
-    /// Whether the interface has this address, given as to [`is`](Self::is).
+    /// True if the interface has this address, given as to [`is`](Self::is).
     #[inline(always)]
     pub fn is_mac(self, mac: u64) -> bool {
         let end = MAC_END.of((mac >> 32) as u32);
         self.word(MAC) == mac as u32 && MAC_END.of(self.word(MAC_END)) == end
     }
 
-    /// How packets are taken in.
+    /// Way in which packets are taken in.
     #[inline(always)]
     pub fn mode(self) -> Mode {
         Mode::of(MODE.of(self.word(MODE)))
     }
 
-    /// Whether there are features on what comes in.
+    /// True if there are features on what comes in.
     #[inline(always)]
     pub fn is_featured(self) -> bool {
         FEATURED.of(self.word(FEATURED)) != 0

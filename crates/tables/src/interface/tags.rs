@@ -3,7 +3,7 @@
 /// The VLAN tags of a sub-interface's packets: none, one, or two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Tags {
-    /// How many, 0 to 2.
+    /// Number of tags, 0 to 2.
     pub count: u8,
     /// The outer one is of IEEE 802.1ad (a service tag), not of IEEE 802.1Q.
     pub service: bool,
@@ -55,7 +55,7 @@ impl Tags {
         4 * self.count as usize
     }
 
-    /// Whether there is none.
+    /// True if there is no tag.
     pub const fn is_empty(self) -> bool {
         self.count == 0
     }

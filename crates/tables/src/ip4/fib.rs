@@ -126,12 +126,14 @@ impl Fib {
     /// none is.
     fn group_of(&mut self, prefix: Prefix) -> Result<usize, Full> {
         let slot = first_slot(prefix);
+        // Relaxed: this is the one writer, and reads its own stores.
         let bits = self.first.at(slot).load(Relaxed);
         if self.first_depth[slot] == EXTENDED {
             return Ok((bits & !EXT) as usize);
         }
         let group = self.groups.alloc()? as usize;
         for at in group_slots(group) {
+            // Relaxed: no reader knows the group yet.
             self.second.at(at).store(bits, Relaxed);
         }
         self.second_depth[group_slots(group)].fill(self.first_depth[slot]);

@@ -137,7 +137,7 @@ impl Fib {
         Ok(())
     }
 
-    /// What takes the place of a slot that the first `depth` bits of the longer `prefix` lead to.
+    /// Replacement for a slot that the first `depth` bits of the longer `prefix` lead to.
     fn within(&mut self, slot: Slot, depth: u8, prefix: Prefix, owner: Slot) -> Result<Slot, Full> {
         match Node::of(slot.word) {
             None => {

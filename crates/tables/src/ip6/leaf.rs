@@ -40,7 +40,7 @@ fn range(line: &Line, bits: u32) -> usize {
     (behind | 1 << (RANGES - 1)).trailing_zeros() as usize
 }
 
-/// Which of eight numbers are above `bits`, the first lowest.
+/// Bits of those of eight numbers that are above `bits`, the first lowest.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse2")]
 #[inline]

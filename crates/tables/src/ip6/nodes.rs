@@ -10,10 +10,10 @@ use super::word::{FIRST_WORDS, MOST, PAGE_WORDS, RANGES, WORDS};
 use crate::ids::Ids;
 use crate::mem::{Cells, LINE};
 
-/// What a number of a page is a number of.
+/// Marks numbers as those of pages.
 #[derive(Debug)]
 pub struct Page;
-/// What a number of a leaf is a number of.
+/// Marks numbers as those of leaves.
 #[derive(Debug)]
 pub struct Leaf;
 
@@ -53,6 +53,7 @@ impl Nodes {
     /// A slot of the first level.
     pub fn first(&self, at: usize) -> Slot {
         Slot {
+            // Relaxed: this is the one writer, and reads its own stores.
             word: self.reader.first.at(at).load(Relaxed),
             len: self.first_len[at],
         }
@@ -101,7 +102,7 @@ impl Nodes {
         ranges
     }
 
-    /// How many ranges a leaf uses.
+    /// Number of ranges that a leaf uses.
     pub fn used(&self, leaf: u32) -> usize {
         self.leaf_used[leaf as usize].into()
     }
@@ -112,6 +113,8 @@ impl Nodes {
         self.leaf_used[leaf as usize] = ranges.len() as u8;
         for at in 1..RANGES {
             let start = ranges.get(at).map_or(u32::MAX, |range| range.start);
+            // Relaxed: no reader knows the leaf yet; the Release of the word that names it comes
+            // later.
             line[at - 1].store(start, Relaxed);
         }
         self.store(leaf, ranges);
@@ -129,6 +132,8 @@ impl Nodes {
 }
 
 fn publish(at: &AtomicU32, word: u32) {
+    // A store would take the line from the workers' caches, even one of the same word. Release: a
+    // node is filled before a word names it.
     if at.load(Relaxed) != word {
         at.store(word, Release);
     }

@@ -5,8 +5,8 @@ use super::Prefix;
 /// Bits of the address that a leaf looks at.
 pub(super) const WINDOW: u8 = 32;
 
-/// What stands at one place of the table: a word, and the length of the prefix that it comes from;
-/// of a node the least of those in and below it, so that shorter prefixes pass it by.
+/// Content of one place of the table: a word, and the length of the prefix that it comes from; of a
+/// node the least of those in and below it, so that shorter prefixes pass it by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
     pub word: u32,
@@ -97,7 +97,7 @@ impl Block {
             .collect()
     }
 
-    /// How many ranges there are once this block is one of them.
+    /// Number of ranges once this block is one of them.
     fn ranges_with(self, ranges: &[Range]) -> usize {
         let inside = |range: &&Range| self.first < range.start && range.start <= self.last();
         let begins = |start| {

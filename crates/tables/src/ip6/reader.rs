@@ -29,7 +29,7 @@ impl Destination for u128 {
     }
 }
 
-/// How far a look-up has come: a word of the table.
+/// Progress of a look-up: a word of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor(u32);
 

@@ -231,8 +231,8 @@ fn the_last_addresses_are_routes_too() {
     assert_eq!([last - 2, last - 1, last].map(found), [17, 16, 0]);
 }
 
-/// What the grace period is for: a look-up that holds a node's number while another prefix gets the
-/// node.
+/// Shows the need for the grace period: a look-up holds a node's number while another prefix gets
+/// the node.
 #[test]
 fn without_grace_a_lookup_gives_another_networks_entry() {
     for grace in [true, false] {

@@ -18,7 +18,7 @@ struct Block {
     share: u32,
 }
 
-/// Where /32s and /29s come from.
+/// Blocks that /32s and /29s are given out from.
 const BLOCKS: [Block; 8] = [
     Block {
         first: 0x2001_0200,
@@ -54,7 +54,7 @@ const BLOCKS: [Block; 8] = [
     },
 ];
 
-/// Where single /48s come from: the first 32 bits.
+/// First 32 bits of the blocks that single /48s are given out from.
 const INDEPENDENT: [u32; 3] = [0x2001_067c, 0x2620_0000, 0x2001_0df0];
 
 /// Most parts of its prefix that a holder announces.
@@ -92,7 +92,7 @@ struct World {
     random: Random,
     /// For each block, how many /32s are given out.
     given: [u32; BLOCKS.len()],
-    /// How many single /48s are given out.
+    /// Number of single /48s given out.
     independent: u32,
     seen: HashSet<Prefix>,
     routes: Vec<Prefix>,
@@ -146,9 +146,10 @@ impl World {
         let in_order = self.random.below(2) == 0;
         for number in 0..most.min(MOST_PARTS) {
             let len = self.part_len();
-            let number = match in_order {
-                true => u64::from(number),
-                false => self.random.bits(),
+            let number = if in_order {
+                u64::from(number)
+            } else {
+                self.random.bits()
             };
             let below = u128::from(number) & ((1 << (len - 32)) - 1);
             self.announce(holder | below << (128 - len), len);
