@@ -11,6 +11,7 @@ pub const REQUEST: u16 = 1;
 /// Operation: the sender has its address.
 pub const REPLY: u16 = 2;
 
+// Hardware type (IANA, "ARP Parameters").
 const ETHERNET: u16 = 1;
 
 /// The whole packet.
@@ -64,7 +65,7 @@ impl Header {
         )
     }
 
-    /// Whether it is about IPv4 addresses on Ethernet; if not, its fields mean something else.
+    /// True if it is about IPv4 addresses on Ethernet; if not, its fields mean something else.
     pub fn is_ip4_over_ethernet(&self) -> bool {
         let of = (
             self.hardware.get(),

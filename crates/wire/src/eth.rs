@@ -30,7 +30,7 @@ pub const LLDP: u16 = 0x88cc;
 /// tree.
 pub const MAX_LLC_LEN: u16 = 1500;
 
-/// Where the type is in a frame without tags.
+/// Offset of the type in a frame without tags.
 pub const ETHERTYPE_AT: usize = offset_of!(Header, ethertype);
 
 /// Least length of a frame without its checksum, in bytes; a shorter one is padded.

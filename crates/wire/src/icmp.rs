@@ -21,7 +21,7 @@ pub struct Header {
 
 view!(Header, 8);
 
-/// Where the checksum is in the header.
+/// Offset of the checksum in the header.
 pub const CHECKSUM_AT: usize = std::mem::offset_of!(Header, checksum);
 
 impl Header {

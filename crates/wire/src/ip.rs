@@ -45,7 +45,7 @@ pub const SCTP: u8 = 132;
 /// UDP-Lite (RFC 3828).
 pub const UDP_LITE: u8 = 136;
 
-/// Whether the protocol's header begins with a source and a destination port.
+/// True if the protocol's header begins with a source and a destination port.
 #[inline(always)]
 pub const fn has_ports(proto: u8) -> bool {
     matches!(proto, TCP | UDP | SCTP | UDP_LITE)

@@ -40,7 +40,7 @@ pub struct Header {
 
 view!(Header, 20);
 
-/// Where the fields are, for code that compares or changes single bytes of a packet.
+/// Offsets of the fields, for code that compares or changes single bytes of a packet.
 pub mod at {
     use std::mem::offset_of;
 
@@ -116,13 +116,13 @@ impl Header {
         self.fragment.get()
     }
 
-    /// Where in its packet this fragment lies, in bytes.
+    /// Offset of this fragment in its packet, in bytes.
     #[inline(always)]
     pub fn fragment_offset(&self) -> usize {
         usize::from(self.fragment() & FRAGMENT_OFFSET) * 8
     }
 
-    /// Whether it is a part of a packet: the transport header is missing, or some of the data.
+    /// True if it is a part of a packet: the transport header is missing, or some of the data.
     #[inline(always)]
     pub fn is_fragment(&self) -> bool {
         self.fragment() & (MORE_FRAGMENTS | FRAGMENT_OFFSET) != 0
@@ -156,7 +156,7 @@ impl Header {
         self.tos & 3
     }
 
-    /// Whether the checksum of these 20 bytes is right. For a header with options use
+    /// True if the checksum of these 20 bytes is right. For a header with options use
     /// [`checksum::of`] over all its bytes: 0 is right.
     #[inline(always)]
     pub fn checksum_ok(&self) -> bool {

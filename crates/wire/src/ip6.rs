@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::{ip, view};
 
-/// What every link can carry: the least MTU, in bytes (RFC 8200 section 5).
+/// Least MTU, in bytes: every link can carry it (RFC 8200 section 5).
 pub const MIN_MTU: u16 = 1280;
 /// The bits of the flow label.
 pub const FLOW_LABEL: u32 = 0x000f_ffff;
@@ -30,7 +30,7 @@ pub struct Header {
 
 view!(Header, 40);
 
-/// Where the fields are, for code that compares or changes single bytes of a packet.
+/// Offsets of the fields, for code that compares or changes single bytes of a packet.
 pub mod at {
     use std::mem::offset_of;
 
@@ -109,7 +109,7 @@ impl Header {
     }
 }
 
-/// What follows the extension headers of a packet.
+/// Upper-layer header and data of a packet, behind its extension headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpperLayer<'a> {
     /// The protocol, or an extension that cannot be read past: it is cut off, or encrypted.

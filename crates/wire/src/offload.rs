@@ -3,7 +3,7 @@
 use crate::checksum::{self, Address};
 use crate::{ip, ip4, ip6, tcp, udp};
 
-/// Whether the sender of a TCP or UDP packet left its checksum to hardware that never saw it: the
+/// True if the sender of a TCP or UDP packet left its checksum to hardware that never saw it: the
 /// field holds the sum of the pseudo-header alone (Linux, include/linux/skbuff.h:
 /// `CHECKSUM_PARTIAL`) and is not right by chance.
 ///

@@ -9,6 +9,7 @@ pub const ETHERNET: u32 = 1;
 /// More captured bytes than this (or than the file's own limit, if that is more) are a broken file.
 pub const MAX_LEN: u32 = 262_144;
 
+// The magic numbers of the two formats. The order of their bytes tells that of all numbers.
 const MICROS: u32 = 0xa1b2_c3d4;
 const NANOS: u32 = 0xa1b2_3c4d;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
@@ -16,7 +17,7 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// A captured packet.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Packet {
-    /// When, in nanoseconds since 1970.
+    /// Time of capture, in nanoseconds since 1970.
     pub nanos: u64,
     /// Length it had on the wire, in bytes; at least `bytes.len()` unless the file says otherwise.
     pub wire_len: u32,
@@ -24,7 +25,7 @@ pub struct Packet {
     pub bytes: Vec<u8>,
 }
 
-/// Why reading stops.
+/// Reason why reading stops.
 #[derive(Debug)]
 pub enum Error {
     /// Reading failed.
@@ -318,10 +319,7 @@ mod tests {
     proptest! {
         #[test]
         fn round_trip(packets: Vec<(u32, u32, Vec<u8>)>, micros: bool) {
-            let mut writer = match micros {
-                true => Writer::with_micros(Vec::new(), ETHERNET).unwrap(),
-                false => Writer::new(Vec::new(), ETHERNET).unwrap(),
-            };
+            let mut writer = if micros { Writer::with_micros(Vec::new(), ETHERNET).unwrap() } else { Writer::new(Vec::new(), ETHERNET).unwrap() };
             let packets: Vec<_> = packets.into_iter().map(|(nanos, wire_len, bytes)| {
                 Packet { nanos: u64::from(nanos) * 1_000, wire_len, bytes }
             }).collect();

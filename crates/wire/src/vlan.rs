@@ -8,7 +8,7 @@ use crate::eth;
 
 /// Bytes of a tag.
 pub const LEN: usize = size_of::<Tag>();
-/// Where the outer tag is in a frame.
+/// Offset of the outer tag in a frame.
 pub const AT: usize = eth::ETHERTYPE_AT;
 /// Bits of the control information that are the VLAN's identifier; above it are a bit that allows
 /// dropping and three bits of priority.
@@ -39,7 +39,7 @@ impl Tag {
         zerocopy::transmute!(self)
     }
 
-    /// Whether it is a tag: its type is [`eth::VLAN`] or [`eth::SERVICE_VLAN`].
+    /// True if it is a tag: its type is [`eth::VLAN`] or [`eth::SERVICE_VLAN`].
     #[inline(always)]
     pub const fn is_tag(&self) -> bool {
         matches!(self.tpid.get(), eth::VLAN | eth::SERVICE_VLAN)

@@ -1,4 +1,4 @@
-//! What IPv4 and IPv6 packets have in common as text: protocols, code points, transport headers.
+//! Text that IPv4 and IPv6 packets have in common: protocols, code points, transport headers.
 
 use std::fmt::{self, Display, Formatter};
 use std::net::{IpAddr, SocketAddr};
