@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::netlink::{Attributes, Builder, Family, text, u32_at};
 
+// Numbers of linux/ethtool_netlink.h: commands (`_GET`, `_SET`) and, behind each, its attributes.
 const HEADER: u16 = 1;
 const HEADER_DEV_INDEX: u16 = 1;
 
@@ -42,7 +43,7 @@ const BIT: u16 = 1;
 const BIT_NAME: u16 = 2;
 const BIT_VALUE: u16 = 3;
 
-/// How many a device has now, and how many it can have at most.
+/// Number that a device has now, and the most that it can have.
 pub type Count = (u32, u32);
 
 /// The state of a link that is up.
@@ -68,7 +69,7 @@ pub struct Counts {
 pub struct Feature {
     /// The kernel's name.
     pub name: String,
-    /// Whether it can be switched off.
+    /// True if it can be switched off.
     pub changeable: bool,
 }
 
@@ -275,9 +276,10 @@ mod tests {
     }
 
     fn bit_set(kind: u16, is_list: bool, bits: &[Vec<u8>]) -> Vec<u8> {
-        let mut set = match is_list {
-            true => attribute(1, &[]),
-            false => Vec::new(),
+        let mut set = if is_list {
+            attribute(1, &[])
+        } else {
+            Vec::new()
         };
         set.extend(attribute(2, &64u32.to_ne_bytes()));
         set.extend(attribute(0x8000 | 3, &bits.concat()));

@@ -1,4 +1,4 @@
-//! What we ask of Linux, asked in one place: [`netlink`] and [`ethtool`], network namespaces
+//! One place for all requests to Linux: [`netlink`] and [`ethtool`], network namespaces
 //! ([`netns`]), names of devices ([`netdev`]), processors ([`cpu`]), processes ([`process`]),
 //! memory ([`memory`]), event counters ([`event`]) and times ([`clock`]).
 //!

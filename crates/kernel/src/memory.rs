@@ -1,5 +1,5 @@
-//! How much memory there is to take: the machine's (proc_meminfo(5)), and that of the control
-//! groups that we are in (Documentation/admin-guide/cgroup-v2.rst of the kernel, "Memory").
+//! Memory that is free to take: the machine's (proc_meminfo(5)), and that of the control groups
+//! that we are in (Documentation/admin-guide/cgroup-v2.rst of the kernel, "Memory").
 
 use std::fs;
 use std::io;
@@ -45,8 +45,8 @@ fn of_machine(meminfo: &str) -> Option<Available> {
     })
 }
 
-/// What the strictest control group above us leaves; `None` if none has a limit. `own` is the text
-/// of /proc/self/cgroup, whose line `0::PATH` is that of version 2.
+/// Memory that the strictest control group above us leaves; `None` if none has a limit. `own` is
+/// the text of /proc/self/cgroup, whose line `0::PATH` is that of version 2.
 fn of_groups(root: &Path, own: &str) -> Option<u64> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let own = root.join(path);
@@ -54,7 +54,7 @@ fn of_groups(root: &Path, own: &str) -> Option<u64> {
     groups.filter_map(left).min()
 }
 
-/// What a control group leaves. File pages that nobody has used for a while make room.
+/// Memory that a control group leaves. File pages that nobody has used for a while make room.
 fn left(group: &Path) -> Option<u64> {
     let read = |file: &str| fs::read_to_string(group.join(file)).ok();
     let number = |file: &str| read(file)?.trim().parse::<u64>().ok();

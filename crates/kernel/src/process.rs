@@ -15,9 +15,10 @@ pub fn ends_with_starter(command: &mut Command) -> &mut Command {
     let tie = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // The starter may have ended before it was tied.
-        match getppid() == Some(starter) {
-            true => Ok(()),
-            false => Err(io::ErrorKind::NotFound.into()),
+        if getppid() == Some(starter) {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::NotFound.into())
         }
     };
     // SAFETY: two system calls, which may be made between fork and exec; nothing is allocated or

@@ -33,13 +33,13 @@ pub const RTM_NEWLINKPROP: u16 = 108;
 /// Removes alternative names of a link.
 pub const RTM_DELLINKPROP: u16 = 109;
 
-/// Who made an address (from Linux 5.18 on).
+/// Originator of an address (from Linux 5.18 on).
 pub const IFA_PROTO: u16 = 11;
 /// A route's next-hop object.
 pub const RTA_NH_ID: u16 = 30;
 /// Within RTA_METRICS.
 pub const RTAX_MTU: u16 = 2;
-/// Where a policy rule stands.
+/// Place of a policy rule among all.
 pub const FRA_PRIORITY: u16 = 6;
 
 /// A next-hop object's number.

@@ -14,10 +14,10 @@ use crate::netns::within;
 /// The kernel writes no datagram of a dump that is longer than this.
 const DATAGRAM: usize = 64 << 10;
 
-/// How long to wait for an answer, which the kernel should give at once.
+/// Time to wait for an answer, which the kernel should give at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How complete a dump is.
+/// Completeness of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dump {
     /// Everything was in it.
