@@ -11,7 +11,8 @@ use crate::ids::{Full, Ids, Retired, Usage};
 use crate::mem::{Cells, LINE};
 use crate::special::FIRST_FREE;
 
-/// Buckets of a group. Of more members than buckets only the heaviest get one.
+/// Buckets of a group: a cache line, so that the choice of a next hop loads one line. Of more
+/// members than buckets only the heaviest get one.
 pub const BUCKETS: usize = LINE;
 
 /// The number of a group. Below [`FIRST_FREE`]: all its buckets are the special adjacency of the
@@ -91,6 +92,7 @@ impl Groups {
         }
         let line = self.cells.line(group as usize);
         let buckets = line.iter().filter(|bucket| bucket.load(Relaxed) == old);
+        // Release: the new adjacency was written before a bucket names it.
         buckets.map(|bucket| bucket.store(new, Release)).count()
     }
 

@@ -319,7 +319,11 @@ mod tests {
     proptest! {
         #[test]
         fn round_trip(packets: Vec<(u32, u32, Vec<u8>)>, micros: bool) {
-            let mut writer = if micros { Writer::with_micros(Vec::new(), ETHERNET).unwrap() } else { Writer::new(Vec::new(), ETHERNET).unwrap() };
+            let mut writer = if micros {
+                Writer::with_micros(Vec::new(), ETHERNET).unwrap()
+            } else {
+                Writer::new(Vec::new(), ETHERNET).unwrap()
+            };
             let packets: Vec<_> = packets.into_iter().map(|(nanos, wire_len, bytes)| {
                 Packet { nanos: u64::from(nanos) * 1_000, wire_len, bytes }
             }).collect();

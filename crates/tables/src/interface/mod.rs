@@ -216,6 +216,8 @@ impl Interfaces {
         let old = self.reader().load(interface).place();
         let new = (to.parent != 0).then_some((to.parent, to.tags));
         if let Some(old) = old.filter(|_| old != new) {
+            // First out, last in: what a packet finds by its tags is never an interface half
+            // changed.
             self.subs.remove(old, interface);
         }
         let line = self.cells.line(usize::from(interface));
@@ -223,6 +225,8 @@ impl Interfaces {
         let others = (0..LINE).filter(|&word| word != MODE.word);
         for word in others.chain([MODE.word]) {
             if line[word].load(Relaxed) != words[word] {
+                // Release keeps the order above; words that stay are not stored, as that would take
+                // the line from the workers' caches.
                 line[word].store(words[word], Release);
             }
         }
@@ -376,6 +380,7 @@ impl Hot<'_> {
     /// The word that holds a field.
     #[inline(always)]
     fn word(self, field: Field) -> u32 {
+        // Relaxed: each field is right by itself, whichever of two configurations it is of.
         self.line[field.word].load(Relaxed)
     }
 }

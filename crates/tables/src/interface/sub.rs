@@ -41,6 +41,8 @@ impl Subs {
         let (home, hash) = hash(place);
         let words = self.lines(home).flat_map(|line| {
             let words = line.iter();
+            // Acquire: the sub-interface's own line, which is compared next, was written before the
+            // word.
             words.map(|word| word.load(Acquire))
         });
         let ours = move |word: &u32| word >> 16 == hash && *word as u16 != 0;
@@ -91,6 +93,7 @@ fn hash((parent, tags): Place) -> (u32, u32) {
     let bits = u64::from(tags.outer_bits()) << 16 | u64::from(tags.inner);
     let bits = bits << 2 | u64::from(tags.count) & 3;
     let key = bits << 16 | u64::from(parent);
+    // The multipliers of `hash`, for the same reasons.
     let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
     ((mixed >> 32) as u32, (mixed >> 16) as u32 & 0xffff)

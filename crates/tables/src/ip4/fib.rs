@@ -137,6 +137,7 @@ impl Fib {
             self.second.at(at).store(bits, Relaxed);
         }
         self.second_depth[group_slots(group)].fill(self.first_depth[slot]);
+        // Release: the group is filled before it is named.
         self.first.at(slot).store(EXT | group as u32, Release);
         self.first_depth[slot] = EXTENDED;
         Ok(group)
@@ -154,6 +155,7 @@ impl Fib {
                 .at(slot)
                 .store(self.second.at(at).load(Relaxed), Release);
             self.first_depth[slot] = self.second_depth[at];
+            // Not freed: a reader may be between its two loads.
             self.groups.retire(group as u32);
         }
     }
@@ -174,6 +176,7 @@ impl Fib {
                 self.paint_second(group_slots(group), len, entry, depth);
             } else if old <= len {
                 self.first_depth[slot] = depth;
+                // Release: what the entry names was written before.
                 self.first.at(slot).store(entry.bits(), Release);
             }
         }

@@ -27,6 +27,7 @@ impl Reader {
     /// A look-up in which something happens between its two loads.
     #[inline(always)]
     pub(super) fn lookup_interrupted(&self, dst: u32, between: impl FnOnce()) -> Entry {
+        // Acquire pairs with the writer's Release: the group that the word names is seen filled.
         let bits = self.first.at(first_index(dst)).load(Acquire);
         if bits & EXT == 0 {
             return Entry::from_bits(bits);

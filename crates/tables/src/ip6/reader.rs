@@ -74,6 +74,7 @@ impl Reader {
     #[inline(always)]
     pub fn begin(&self, dst: &impl Destination) -> Cursor {
         let bits = dst.bits(0);
+        // Acquire, here and for each node: the node that the word names is seen filled.
         let at = Cursor(self.first.at((bits >> 16) as usize).load(Acquire));
         match Node::of(at.0) {
             Some(Node::Page { byte: 2, index }) => {
