@@ -41,7 +41,7 @@ pub const IP6_OUT: &[&str] = &[];
 /// programs send, nor what the kernel sends by itself.
 pub const INTERFACE_OUT: &[&str] = &[];
 
-/// Where the features of IPv6 begin in a mask; as many are those of IPv4 at most.
+/// First bit of IPv6's features in a mask; as many are those of IPv4 at most.
 const IP6_SHIFT: u8 = 16;
 
 /// The `n`-th feature of [`IP4_IN`], from 0, as an interface's line has it.

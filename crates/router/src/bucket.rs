@@ -31,6 +31,7 @@ impl TokenBucket {
             let next = spent.max(least) + self.price;
             (next <= now).then_some(next)
         };
+        // Relaxed: the bucket guards no memory but its own word.
         self.spent.fetch_update(Relaxed, Relaxed, next).is_ok()
     }
 }
@@ -69,7 +70,8 @@ pub(crate) struct BySender {
 }
 
 impl BySender {
-    /// Senders share a bucket where their hashes agree in so many values.
+    /// Senders share a bucket where their hashes agree in so many values: the ten bits that `take`
+    /// keeps of a hash.
     const BUCKETS: usize = 1 << 10;
 
     /// Full buckets: tokens a second and at once, for each.

@@ -19,7 +19,7 @@ pub type InterfaceId = u16;
 /// 3.2) to jumbo frames.
 pub const MTUS: std::ops::RangeInclusive<u16> = 68..=9216;
 
-/// What an interface is to the packet path.
+/// Kind of an interface, as the packet path sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A routed interface whose packets enter `ethernet-input`.
@@ -74,7 +74,7 @@ pub struct Interface {
     pub id: InterfaceId,
     /// Name as configured; a host interface's is [`Kind::host_name`].
     pub name: String,
-    /// What it is.
+    /// Kind of the interface.
     pub kind: Kind,
     /// Ethernet address.
     pub mac: Mac,
@@ -82,7 +82,7 @@ pub struct Interface {
     pub mtu: u16,
     /// Administratively up and with carrier.
     pub up: bool,
-    /// Whether it takes packets in: until then they are the kernel's, or wait in its port. It sends
+    /// True if it takes packets in: until then they are the kernel's, or wait in its port. It sends
     /// in any case.
     pub serving: bool,
 }
@@ -102,7 +102,7 @@ pub struct Path {
     /// [`Family::least_mtu`](crate::Family::least_mtu) count as that, and the interface's own limit
     /// holds beside it. `None`: only that.
     pub mtu: Option<u16>,
-    /// Where the router's own packets along this path come from (RTA_PREFSRC); `None`: see
+    /// Source address of the router's own packets along this path (RTA_PREFSRC); `None`: see
     /// [`Change::AddressesSet`].
     pub source: Option<IpAddr>,
 }
@@ -116,8 +116,8 @@ pub struct Address {
     pub peer: IpAddr,
     /// Prefix length of the link, 0 to 32 or 128.
     pub length: u8,
-    /// Where the address is good; the lower, the wider (`RT_SCOPE_*`: 0 anywhere, 253 on its link,
-    /// 254 in the host).
+    /// Scope in which the address is good; the lower, the wider (`RT_SCOPE_*`: 0 anywhere, 253 on
+    /// its link, 254 in the host).
     pub scope: u8,
     /// Another IPv4 address of the same network came first (IFA_F_SECONDARY): never chosen as a
     /// source.
@@ -151,7 +151,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// What to do with packets of a prefix.
+/// Treatment of packets for a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Route {
     /// Forward along one path, or spread flows over several.
@@ -199,13 +199,13 @@ pub enum Change {
         interface: InterfaceId,
         /// The feature, such as [`ip4_in`](crate::arc::ip4_in)`(0)`.
         feature: Feature,
-        /// What it is to do there, such as the number of an access list, in words of the feature's
-        /// own; `None`: packets pass it no longer.
+        /// Argument that says what it is to do there, such as the number of an access list, in
+        /// words of the feature's own; `None`: packets pass it no longer.
         argument: Option<u32>,
     },
     /// An interface's packets pass no feature any more.
     FeaturesDelete(InterfaceId),
-    /// Where the router's own packets come from that leave by an interface without a suitable
+    /// Source address of the router's own packets that leave by an interface without a suitable
     /// address.
     SourceSet {
         /// Of IPv4 packets.
@@ -233,7 +233,7 @@ pub enum Change {
     RouteSet {
         /// Destination.
         prefix: Prefix,
-        /// What to do.
+        /// Route to set.
         route: Route,
     },
     /// No route for this prefix any more; a shorter one takes over.

@@ -1,8 +1,9 @@
-//! What was cleared of the counters.
+//! Counts that were cleared.
 
 use graph::counters::ExecutorCounts;
 
-/// What each `clear` command remembers, by executor; nothing was cleared where a list is empty.
+/// Counts that each `clear` command remembers, by executor; nothing was cleared where a list is
+/// empty.
 #[derive(Debug, Default)]
 pub(crate) struct Cleared {
     pub runtime: Vec<ExecutorCounts>,

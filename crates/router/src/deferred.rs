@@ -6,11 +6,11 @@ use std::ops::Bound;
 
 use crate::change::{Change, InterfaceId, Prefix};
 
-/// Most changes that one call tries again.
+/// Most changes that one call tries again, so that the next batch of the kernel's does not wait for
+/// all that a full table has kept.
 const AT_ONCE: usize = 1024;
 
-/// What a change is about; a later change of the same replaces it. They are tried again in this
-/// order.
+/// Subject of a change; a later change of the same replaces it. They are tried again in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     Interface(InterfaceId),
@@ -25,7 +25,7 @@ enum Key {
 #[derive(Debug, Default)]
 pub(crate) struct Deferred {
     changes: BTreeMap<Key, Change>,
-    /// Where the next call goes on.
+    /// Change that the next call goes on with.
     next: Option<Key>,
     /// Changes that may fit, as far as is known: 0 after all of them have failed since there was
     /// new room.
@@ -33,7 +33,7 @@ pub(crate) struct Deferred {
 }
 
 impl Deferred {
-    /// How many changes wait.
+    /// Number of changes that wait.
     pub(crate) fn len(&self) -> usize {
         self.changes.len()
     }

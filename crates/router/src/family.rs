@@ -162,7 +162,7 @@ impl Prefix {
         }
     }
 
-    /// Whether an address is in it.
+    /// True if the prefix contains an address.
     pub fn contains(self, address: IpAddr) -> bool {
         match (self, address) {
             (Self::V4(prefix), IpAddr::V4(address)) => prefix.contains(address.to_bits()),

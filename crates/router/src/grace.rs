@@ -36,7 +36,7 @@ impl Waiter {
         let _ = self.begin.send(());
     }
 
-    /// Whether the one that has begun is over. One that could not be waited for begins anew.
+    /// True if the one that has begun is over. One that could not be waited for begins anew.
     pub(crate) fn is_over(&self) -> bool {
         self.has_ended(self.over.try_recv().ok())
     }

@@ -14,7 +14,7 @@ pub const ENTRY: &str = "ethernet-input";
 pub struct Table {
     /// The nodes.
     pub nodes: Vec<Box<dyn Node<Cx>>>,
-    /// Which of them are features.
+    /// Arcs that name the features among them.
     pub arcs: Arcs,
 }
 

@@ -102,6 +102,8 @@ impl Router {
         let mut all_events = Vec::new();
         let mut idle = Vec::new();
         let mut outputs = Outputs::default();
+        // Sixteen frames: a worker that is held up for a few rounds loses nothing that is handed to
+        // it.
         for (waker, handoff) in wakers.iter().zip(Handoff::mesh(&wakers, 4096)) {
             let (events, consumer) = events();
             all_events.push(consumer);
@@ -146,7 +148,7 @@ impl Router {
         &self.pool
     }
 
-    /// When the router was made.
+    /// Time when the router was made.
     pub fn started(&self) -> Instant {
         self.started
     }
@@ -294,6 +296,8 @@ impl Router {
         let Some((generation, ..)) = &self.waiting else {
             return true;
         };
+        // A round takes microseconds. A worker that needs longer has lost its processor, and must
+        // not hold up the changes of all others: the numbers stay retired until the next try.
         let give_up = Instant::now() + Duration::from_millis(100);
         while !self.publisher.passed(*generation) {
             if Instant::now() >= give_up {

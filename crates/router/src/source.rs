@@ -21,7 +21,7 @@ const LINK: u8 = 253;
 pub struct Sources {
     /// By interface, in the kernel's order.
     pub(crate) addresses: BTreeMap<InterfaceId, Vec<Address>>,
-    /// Where an interface has none.
+    /// Address to use where an interface has none.
     pub(crate) ip4: Option<Ipv4Addr>,
     pub(crate) ip6: Option<Ipv6Addr>,
 }
@@ -53,9 +53,10 @@ impl Sources {
 
     /// The source for IPv6 packets by an interface to `destination`.
     pub(crate) fn ip6(&self, interface: InterfaceId, destination: Ipv6Addr) -> Option<Ipv6Addr> {
-        let widest = match destination.is_unicast_link_local() {
-            true => LINK,
-            false => UNIVERSE,
+        let widest = if destination.is_unicast_link_local() {
+            LINK
+        } else {
+            UNIVERSE
         };
         let all = self.usable(interface).filter_map(|a| match a.address {
             IpAddr::V6(address) if a.scope <= widest => Some((a, address)),
@@ -84,7 +85,7 @@ impl Sources {
     }
 }
 
-/// How many leading bits two addresses have in common.
+/// Number of leading bits that two addresses have in common.
 fn common(a: Ipv4Addr, b: Ipv4Addr) -> u32 {
     (a.to_bits() ^ b.to_bits()).leading_zeros()
 }

@@ -1,4 +1,4 @@
-//! Why the router answers a packet with an ICMP error, whichever its family.
+//! Reasons for which the router answers a packet with an ICMP error, whichever its family.
 
 use graph::Pkt;
 use wire::eth;
@@ -31,7 +31,7 @@ pub(crate) fn tell<N>(p: &mut Pkt<'_>, why: Error, next: N) -> N {
     next
 }
 
-/// Whether a frame is multicast or broadcast on its link: about such a packet there is no error.
+/// True if a frame is multicast or broadcast on its link: about such a packet there is no error.
 pub(crate) fn is_group(frame: &[u8]) -> bool {
     eth::Header::parse(frame).is_some_and(|(ethernet, _)| ethernet.dst.is_group())
 }

@@ -102,7 +102,7 @@ const fn message(error: Error) -> (u8, u8, u16) {
     }
 }
 
-/// Whether an error may be sent about the packet at all.
+/// True if an error may be sent about the packet at all.
 fn allowed(bytes: &[u8], l3: usize) -> bool {
     let Some((h, content)) = bytes.get(l3..).and_then(ip4::Header::parse) else {
         return false;
@@ -116,12 +116,12 @@ fn allowed(bytes: &[u8], l3: usize) -> bool {
     !is_group(bytes) && !later && !icmp && is_host(h.src()) && is_host(h.dst())
 }
 
-/// Whether an address may be a single host's: not multicast, limited broadcast, loopback or 0.
+/// True if an address may be a single host's: not multicast, limited broadcast, loopback or 0.
 fn is_host(address: u32) -> bool {
     address != 0 && address != u32::MAX && address >> 28 != 0xe && address >> 24 != 127
 }
 
-/// Who sent the packet.
+/// Source address of the packet.
 fn sender(pool: &Pool, d: &Desc) -> u32 {
     let packet = pool.bytes_of(d).get(d.l3 as usize..);
     let header = packet.and_then(ip4::Header::parse);

@@ -93,7 +93,7 @@ fn message(error: Error) -> icmp6::Header {
     }
 }
 
-/// Whether an error may be sent about the packet at all.
+/// True if an error may be sent about the packet at all.
 fn allowed(bytes: &[u8], l3: usize) -> bool {
     let Some((h, content)) = bytes.get(l3..).and_then(ip6::Header::parse) else {
         return false;
@@ -113,7 +113,7 @@ fn allowed(bytes: &[u8], l3: usize) -> bool {
     !is_group(bytes) && !icmp && !no_host && !Ipv6Addr::from(h.dst).is_multicast()
 }
 
-/// Who sent the packet.
+/// Source address of the packet.
 fn sender(pool: &Pool, d: &Desc) -> u128 {
     let packet = pool.bytes_of(d).get(d.l3 as usize..);
     let header = packet.and_then(ip6::Header::parse);

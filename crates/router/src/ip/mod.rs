@@ -1,3 +1,3 @@
-//! What IPv4 and IPv6 have in common.
+//! Common part of IPv4 and IPv6.
 
 pub mod show;

@@ -14,7 +14,7 @@ use crate::context::Cx;
 use crate::event::Event;
 use crate::icmp::Error;
 
-/// What the node of a family needs to know of its packets.
+/// Facts about its packets that the node of a family needs.
 pub trait Packets: Send + 'static {
     /// Name of the node.
     const NAME: &'static str;
@@ -29,11 +29,12 @@ pub trait Packets: Send + 'static {
     /// More new neighbors than are asked for.
     const LIMITED: Self::Next;
 
-    /// Where an IP packet of the family is to go.
+    /// Destination of an IP packet of the family.
     fn destination(packet: &[u8]) -> Option<IpAddr>;
 }
 
-/// Most neighbors that packets are held for, and most packets held for each.
+/// Most neighbors that packets are held for, and most packets held for each: 4,096 buffers in all,
+/// so that a scan of dead addresses leaves most of the pool to forwarding.
 const NEIGHBORS: usize = 256;
 const PACKETS: usize = 16;
 /// Milliseconds between two requests for a neighbor, and until its packets are given up. (The
@@ -71,13 +72,13 @@ impl Neighbor {
 
 struct Waiting {
     who: Neighbor,
-    /// Whether a route names it.
+    /// True if a route names it.
     gateway: bool,
-    /// When its first packet came, in milliseconds ([`Emit::tick`]).
+    /// Time when its first packet came, in milliseconds ([`Emit::tick`]).
     since: u64,
-    /// When it was last asked for, in milliseconds.
+    /// Time when it was last asked for, in milliseconds.
     asked: Option<u64>,
-    /// Whether a packet has come for it since its packets were last tried again.
+    /// True if a packet has come for it since its packets were last tried again.
     wanted: bool,
     packets: Vec<Desc>,
 }
@@ -176,9 +177,10 @@ impl<P: Packets> Resolver<P> {
 fn next_hop<P: Packets>(cx: &Cx, pool: &Pool, d: &Desc) -> Option<(Neighbor, bool)> {
     let adjacency = cx.adjacencies.load(d.adjacency());
     let gateway = adjacency.kind() == Kind::Incomplete;
-    let address = match gateway {
-        true => cx.adjacencies.next_hop(d.adjacency())?,
-        false => P::destination(pool.bytes_of(d).get(d.l3 as usize..)?)?,
+    let address = if gateway {
+        cx.adjacencies.next_hop(d.adjacency())?
+    } else {
+        P::destination(pool.bytes_of(d).get(d.l3 as usize..)?)?
     };
     let interface = adjacency.tx_if();
     Some((Neighbor { interface, address }, gateway))

@@ -8,7 +8,7 @@ use graph::stage::StageInfo;
 
 use crate::{InterfaceId, Router, worker_name};
 
-/// What can be cleared.
+/// Counters that can be cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clear {
     /// `clear runtime`.
@@ -70,7 +70,7 @@ pub(crate) fn executors(router: &Router) -> Vec<Executor<'_>> {
     workers.chain(others).collect()
 }
 
-/// What all executors have counted since `cleared`, or since their start if it does not have them.
+/// Counts of all executors since `cleared`, or since their start if it does not have them.
 pub(crate) fn since(router: &Router, cleared: &[ExecutorCounts]) -> Vec<ExecutorCounts> {
     let executors = executors(router).into_iter();
     let mut all: Vec<_> = executors.map(|e| e.counters.read()).collect();
@@ -80,7 +80,7 @@ pub(crate) fn since(router: &Router, cleared: &[ExecutorCounts]) -> Vec<Executor
     all
 }
 
-/// What one stage of a node has counted.
+/// Counts of one stage of a node.
 pub(crate) struct StageCounts<'a> {
     pub info: &'a StageInfo,
     /// Packets that came to it.
@@ -95,8 +95,8 @@ impl<'a> StageCounts<'a> {
     }
 }
 
-/// What each stage of a node has counted. The engine does not count the edge to the next stage of
-/// the same node: every packet took it that took no other.
+/// Counts of each stage of a node. The engine does not count the edge to the next stage of the same
+/// node: every packet took it that took no other.
 pub(crate) fn stages<'a>(node: &'a NodeCounters, counts: &NodeCounts) -> Vec<StageCounts<'a>> {
     let (mut packets, mut counted) = (counts.packets, counts.edges.iter().copied());
     let stages = node.stages.iter().enumerate();

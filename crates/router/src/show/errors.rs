@@ -12,7 +12,7 @@ use super::counts::{executors, since, stages};
 use super::text::{center, column, heading, name};
 use crate::Router;
 
-/// What was lost or answered, by node and reason.
+/// Packets that were lost or answered, by node and reason.
 #[derive(Debug, Clone, Serialize)]
 pub struct Errors {
     /// Sorted by node, then reason.
@@ -26,13 +26,13 @@ pub struct Error {
     pub count: u64,
     /// Node, `<interface>-tx`, worker or port.
     pub node: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// Whether a packet was lost.
+    /// Severity of the reason.
     pub severity: Severity,
 }
 
-/// Whether packets were lost.
+/// Severity of a reason: whether packets were lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -111,8 +111,8 @@ impl Found {
     }
 }
 
-/// Why packets take an edge: the reason that a drop gives; else the edge's name in words and the
-/// node that it leads to, `TtlExpired` as "ttl expired: to icmp4-error".
+/// Reason why packets take an edge: the one that a drop gives; else the edge's name in words and
+/// the node that it leads to, `TtlExpired` as "ttl expired: to icmp4-error".
 fn reason(edge: &Edge) -> String {
     let words = || {
         let letters = edge.name.char_indices().flat_map(|(i, letter)| {

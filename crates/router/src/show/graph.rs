@@ -51,7 +51,7 @@ pub struct Edge {
     pub packets: u64,
     /// The nodes that it may lead to, as [`Node::next`]; several along an arc of features.
     pub next: Vec<&'static str>,
-    /// Why packets end there.
+    /// Reason why packets end there.
     pub drop: Option<&'static str>,
 }
 

@@ -32,10 +32,10 @@ pub struct Interface {
     pub mac: Option<String>,
     /// Name of the interface whose packets to and from the host it carries.
     pub host_of: Option<String>,
-    /// Why its device is absent; null if it is there.
+    /// Reason why its device is absent; null if it is there.
     pub absent: Option<String>,
-    /// What it has counted; `tx_errors` are all packets that could not be sent here, also for want
-    /// of a port.
+    /// Counts of the interface; `tx_errors` are all packets that could not be sent here, also for
+    /// want of a port.
     #[serde(flatten, serialize_with = "by_name")]
     pub counts: InterfaceCounts,
 }
@@ -47,7 +47,7 @@ pub struct Absent {
     pub name: String,
     /// Our number.
     pub index: InterfaceId,
-    /// What is missing.
+    /// Part that is missing.
     pub why: String,
 }
 
@@ -89,7 +89,7 @@ pub fn interfaces(
     Ok(Interfaces { interfaces: found })
 }
 
-/// What all executors have counted of an interface.
+/// Counts of an interface, of all executors together.
 fn total(executors: &[ExecutorCounts], id: InterfaceId) -> InterfaceCounts {
     let mut total = InterfaceCounts::default();
     let counts = executors.iter();

@@ -36,7 +36,7 @@ pub struct Memory {
 /// One table.
 #[derive(Debug, Clone, Serialize, PartialEq, Eq)]
 pub struct Table {
-    /// What it holds.
+    /// Name of its content.
     pub name: &'static str,
     /// Bytes of one entry.
     pub entry_bytes: u64,

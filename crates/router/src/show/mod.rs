@@ -1,5 +1,5 @@
-//! What `show` commands print of the router as a whole. A feature's own commands are in its folder:
-//! [`neighbor::show`](crate::neighbor::show), [`ip::show`](crate::ip::show).
+//! Text that `show` commands print of the router as a whole. A feature's own commands are in its
+//! folder: [`neighbor::show`](crate::neighbor::show), [`ip::show`](crate::ip::show).
 //!
 //! They are serde structs, one file a command: `Display` is the text, the serialization the JSON.
 //! Columns are those of VPP where we have a value for them. A name longer than its column moves the

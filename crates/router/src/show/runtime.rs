@@ -50,7 +50,7 @@ pub struct Thread {
 pub struct Row {
     /// Node, `<interface>-rx` or `<interface>-tx`.
     pub name: String,
-    /// How it is run.
+    /// State of its work.
     pub state: RowState,
     /// Times it was called.
     pub calls: u64,
@@ -63,19 +63,19 @@ pub struct Row {
     pub vectors_per_call: f64,
 }
 
-/// How a node is run.
+/// State of a node's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RowState {
-    /// When packets come.
+    /// Runs when packets come.
     Active,
-    /// Every round.
+    /// Runs every round.
     Polling,
     /// Inside of the node that the row above names.
     Fused,
 }
 
-/// What each worker and node did.
+/// Work of each worker and node.
 pub fn runtime(router: &Router) -> Runtime {
     let counts = since(router, &router.cleared.runtime);
     let executors = executors(router);

@@ -24,7 +24,7 @@ pub struct Thread {
     pub name: String,
     /// Processor that it is pinned to.
     pub cpu: Option<usize>,
-    /// Whether it runs.
+    /// True while it runs.
     pub alive: bool,
     /// Rounds.
     pub loops: u64,

@@ -14,13 +14,13 @@ use super::text::name;
 use crate::ip::show::adjacency;
 use crate::{InterfaceId, Router, worker_name};
 
-/// Why no trace was started.
+/// Reason why no trace was started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
     /// Neither a node nor `<interface>-rx`.
     #[error("trace: unknown node `{name}`; nodes are {nodes}, and an interface's name with -rx")]
     Unknown {
-        /// What was asked for.
+        /// Name that was asked for.
         name: String,
         /// Names of the nodes.
         nodes: String,
@@ -82,7 +82,7 @@ impl Router {
     }
 }
 
-/// What was traced.
+/// Packets that were traced.
 #[derive(Debug, Clone, Serialize)]
 pub struct Trace {
     /// By worker.
@@ -116,9 +116,9 @@ pub struct Step {
     pub seconds: f64,
     /// Node, `<interface>-rx` or `<interface>-tx`.
     pub node: String,
-    /// What the node was given, line by line.
+    /// Content that the node was given, line by line.
     pub text: Vec<String>,
-    /// Why it ended here.
+    /// Reason why it ended here.
     pub dropped: Option<String>,
     /// Length of the packet in bytes.
     pub length: u32,
@@ -126,7 +126,7 @@ pub struct Step {
     pub bytes: String,
 }
 
-/// What has been traced since the last `trace add`.
+/// Packets that have been traced since the last `trace add`.
 pub fn trace(router: &Router) -> Trace {
     let workers = router.workers.iter().enumerate();
     Trace {
@@ -197,7 +197,7 @@ fn reason(worker: &Handle, node: u16, edge: u8) -> (String, String) {
     }
 }
 
-/// What a port or a node was given.
+/// Description of what a port or a node was given.
 fn describe(router: &Router, worker: &Handle, r: &Record) -> Vec<String> {
     let (mut lines, l3) = match r.node {
         Record::INTERFACE_RX => (vec![of_port(r, r.rx_if)], 0),
@@ -235,7 +235,7 @@ fn of_node(router: &Router, worker: &Handle, r: &Record) -> Vec<String> {
     fused.into_iter().chain(note).collect()
 }
 
-/// What the router knows of the numbers in a record.
+/// Names that the router knows for the numbers in a record.
 struct Known<'a>(&'a Router);
 
 impl Names for Known<'_> {

@@ -19,7 +19,7 @@ use crate::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac, Prefix, Rou
 use crate::family::{Family, Ip};
 use crate::snapshot::Snapshot;
 
-/// Why a batch of changes was refused; nothing of it was applied.
+/// Reason why a batch of changes was refused; nothing of it was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
     /// An interface number out of range.
@@ -57,7 +57,7 @@ pub enum Rejected {
 pub struct Neighbor {
     /// Its Ethernet address.
     pub mac: Mac,
-    /// When it was last set.
+    /// Time when it was last set.
     pub since: std::time::Instant,
 }
 
@@ -82,7 +82,7 @@ impl Alarms {
     }
 }
 
-/// What waits for the end of a grace period.
+/// Retired parts that wait for the end of a grace period.
 pub struct Garbage {
     ip4: Option<<ip4::Fib as Fib>::Retired>,
     ip6: Option<<ip6::Fib as Fib>::Retired>,
@@ -281,7 +281,7 @@ impl State {
         Snapshot::new(self.links.sources.clone())
     }
 
-    /// What is to be reclaimed after a grace period; `None` if there is nothing.
+    /// Takes what is to be reclaimed after a grace period; `None` if there is nothing.
     pub fn retired(&mut self) -> Option<Garbage> {
         let garbage = Garbage {
             ip4: Fib::retired(&mut self.ip4.fib),
@@ -305,7 +305,7 @@ impl State {
         }
     }
 
-    /// Whether an interface may have this number.
+    /// True if an interface may have this number.
     fn has(&self, interface: InterfaceId) -> bool {
         (1..self.interfaces.capacity()).contains(&usize::from(interface))
     }

@@ -22,7 +22,7 @@ use crate::family::Family;
 use crate::source::Sources;
 use crate::vlan::header;
 
-/// What adjacencies are made of.
+/// Parts that adjacencies are made of.
 #[derive(Default)]
 pub struct Links {
     pub(crate) interfaces: BTreeMap<InterfaceId, Interface>,
@@ -282,7 +282,7 @@ impl NextHops {
         .collect()
     }
 
-    /// What is to be reclaimed after a grace period; `None` if there is nothing.
+    /// Takes what is to be reclaimed after a grace period; `None` if there is nothing.
     pub fn retired(&mut self) -> Option<Garbage> {
         let garbage = Garbage(self.groups.retired(), self.slab.retired());
         (!garbage.0.is_empty() || !garbage.1.is_empty()).then_some(garbage)
@@ -318,7 +318,7 @@ fn vias(interface: InterfaceId, gateways: RangeInclusive<Option<IpAddr>>) -> Ran
     lowest..=highest
 }
 
-/// What a next hop's adjacency is to be.
+/// Adjacency that a next hop is to have.
 fn adjacency(links: &Links, via: Via) -> Adjacency {
     let Via {
         interface,

@@ -23,7 +23,7 @@ struct Host {
     beneath: Option<Entry>,
 }
 
-/// What the routes of both families share.
+/// Parts that the routes of both families share.
 pub struct Shared<'a> {
     pub(super) links: &'a Links,
     pub(super) nexthops: &'a mut NextHops,
@@ -65,7 +65,7 @@ impl<A: Ip> Routes<A> {
         }
     }
 
-    /// Whether the FIB's route of exactly this prefix is a neighbor's.
+    /// True if the FIB's route of exactly this prefix is a neighbor's.
     pub(crate) fn is_neighbor(&self, prefix: Prefix<A>) -> bool {
         self.hosts.contains_key(&prefix)
     }

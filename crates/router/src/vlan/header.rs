@@ -6,9 +6,10 @@ use wire::vlan::{self, Tag};
 
 /// The tags as they stand in a frame: the first [`Tags::len`] bytes.
 pub(super) fn encode(tags: Tags) -> [u8; 2 * vlan::LEN] {
-    let outer = match tags.service {
-        true => eth::SERVICE_VLAN,
-        false => eth::VLAN,
+    let outer = if tags.service {
+        eth::SERVICE_VLAN
+    } else {
+        eth::VLAN
     };
     let [a, b, c, d] = Tag::new(outer, tags.outer).to_bytes();
     let [e, f, g, h] = Tag::new(eth::VLAN, tags.inner).to_bytes();

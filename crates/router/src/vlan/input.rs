@@ -80,7 +80,7 @@ impl Stage<Cx> for Input {
     }
 }
 
-/// What becomes of a frame that is not routed.
+/// Fate of a frame that is not routed.
 fn host_or_none(ours: bool, destination: u64) -> Next {
     match ours || destination & GROUP != 0 {
         true => Next::Punt,

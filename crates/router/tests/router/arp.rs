@@ -67,7 +67,7 @@ fn scan(lab: &mut Lab, hosts: std::ops::Range<u32>) {
     lab.receive(1, hosts.map(|n| udp(0x3400_0000 + n).frame()));
 }
 
-/// Whether the kernel is asked for this neighbor when a packet comes for `destination`.
+/// True if the kernel is asked for this neighbor when a packet comes for `destination`.
 fn is_asked(lab: &mut Lab, destination: u32, interface: u16, neighbor: u32) -> bool {
     lab.router.events();
     lab.receive(1, [udp(destination).frame()]);

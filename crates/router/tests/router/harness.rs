@@ -161,7 +161,7 @@ pub fn unaddressed(id: u16) -> Change {
     }
 }
 
-/// What the kernel has when `10.0.id.1/24` is configured on an interface.
+/// Changes from the kernel when `10.0.id.1/24` is configured on an interface.
 pub fn connected(id: u16) -> Vec<Change> {
     let net = |host: u8| Prefix::host(ip(id as u8, host));
     vec![
@@ -246,7 +246,7 @@ impl Lab {
         Lab::sized(1, 64).wired()
     }
 
-    /// What [`Lab::new`] describes, and interface 4, the host interface of 1.
+    /// Interfaces that [`Lab::new`] describes, and interface 4, the host interface of 1.
     pub fn with_host() -> Self {
         Lab::new().add_host()
     }
@@ -335,7 +335,7 @@ impl Lab {
         self.run();
     }
 
-    /// What an interface has sent since the last call.
+    /// Packets that an interface has sent since the last call.
     pub fn sent(&self, id: u16) -> Vec<Vec<u8>> {
         self.cables[&id].take()
     }

@@ -130,7 +130,7 @@ fn errors_are_rationed_over_all_workers() {
     lab.check_buffers(0);
 }
 
-/// Where an error to `sender` comes from.
+/// Source address of an error to `sender`.
 fn source_of_error(lab: &mut Lab, sender: u32) -> Option<IpAddr> {
     lab.receive(1, vec![to_us(Packet::udp((sender, 1), (FAR, 2)))]);
     let sent = lab.sent(1);

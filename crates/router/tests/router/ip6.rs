@@ -16,7 +16,7 @@ fn gone6(interface: u16, address: &str) -> Change {
     }
 }
 
-/// What the kernel has when `2001:db8:ID::1/64` is configured on interfaces 1 to 3.
+/// A lab in which the kernel has `2001:db8:ID::1/64` configured on interfaces 1 to 3.
 pub fn lab() -> Lab {
     wired6(Lab::new())
 }

@@ -43,7 +43,7 @@ pub fn good() -> Packet {
     between(NEAR, FAR)
 }
 
-/// What interface `id` sends when it forwards a frame to its neighbor.
+/// Frame that interface `id` sends when it forwards one to its neighbor.
 fn forwarded(frame: &[u8], id: u16) -> Vec<u8> {
     let mut frame = frame.to_vec();
     frame[..6].copy_from_slice(&host_mac(id, 66).0);

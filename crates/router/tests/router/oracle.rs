@@ -13,7 +13,7 @@ use crate::harness::*;
 /// IPv6 routes that are always there.
 const RESERVED: usize = 3;
 
-/// What is wanted, as the changes said it.
+/// State that is wanted, as the changes said it.
 #[derive(Default)]
 struct Wanted {
     interfaces: BTreeMap<u16, Interface>,
@@ -21,7 +21,7 @@ struct Wanted {
     routes: BTreeMap<Prefix, Route>,
 }
 
-/// What becomes of a packet.
+/// Fate of a packet.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone)]
 enum Fate {
     Special(&'static str),
@@ -114,7 +114,7 @@ impl Wanted {
     }
 }
 
-/// What the tables say, read as a worker reads them.
+/// Fates that the tables give, read as a worker reads them.
 fn table(lab: &mut Lab, destination: IpAddr) -> BTreeSet<Fate> {
     let cx = lab.workers[0].context();
     let entry = match destination {

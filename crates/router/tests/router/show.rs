@@ -1,4 +1,4 @@
-//! What the printers print, whatever the counters hold.
+//! Checks the printers' text, whatever the counters hold.
 
 use router::ip::show::{Query, adjacencies, fib, fib_list};
 use router::neighbor::show::neighbors;
@@ -180,7 +180,7 @@ fn clearing_counts_from_zero() {
     assert_eq!(shown(&lab), (1, 60, 0));
 }
 
-/// What ports count themselves begins at 0 again when they are cleared, and not for others.
+/// Shows that ports' own counts begin at 0 again when they are cleared, and not for others.
 #[test]
 fn counters_of_ports_count_from_zero() {
     let lab = Lab::new();
@@ -259,7 +259,7 @@ fn an_interface_has_the_known_keys() {
     );
 }
 
-/// What else moves packets counts in the same rows, and may come late.
+/// Shows that what else moves packets counts in the same rows, and may come late.
 #[test]
 fn another_executor_counts_with_the_workers() {
     let mut lab = Lab::new();

@@ -1,5 +1,5 @@
-//! What must hold whatever a router receives, of either family: nothing leaks, and all that leaves is
-//! well-formed and was received.
+//! Rules that hold whatever a router receives, of either family: nothing leaks, and all that leaves
+//! is well-formed and was received.
 
 use std::collections::HashMap;
 
@@ -35,8 +35,8 @@ pub fn lab() -> Lab {
     lab
 }
 
-/// What stays the same on the way: IPv4 addresses, identification, protocol; IPv6 all but the hop
-/// limit. And the TTL or hop limit.
+/// Part that stays the same on the way: IPv4 addresses, identification, protocol; IPv6 all but the
+/// hop limit. And the TTL or hop limit.
 fn key(ip: &[u8]) -> Option<(Vec<u8>, u8)> {
     match ip.first()? >> 4 {
         6 => Some(([ip.get(..7)?, ip.get(8..40)?].concat(), ip[7])),

@@ -219,7 +219,7 @@ fn a_change_waits_for_nobody() {
     assert_eq!(lab.router.apply(both.to_vec()), Ok(0));
 }
 
-/// Who has been kept waiting in vain by one change is not by each of a batch.
+/// Shows that a batch of changes waits in vain once, not for each change.
 #[test]
 fn a_batch_waits_in_vain_once() {
     let tries = Arc::new(AtomicUsize::new(0));
@@ -252,7 +252,7 @@ fn a_long_grace_period_is_no_full_table() {
     assert_eq!(memory(&lab.router).fib_full, 0);
 }
 
-/// What could not be waited for may still be read.
+/// Shows that what could not be waited for may still be read.
 #[test]
 fn without_a_grace_period_nothing_is_used_again() {
     let works = Arc::new(AtomicBool::new(false));

@@ -32,7 +32,7 @@ pub struct Adjacency {
     pub interface: Option<String>,
     /// Next hop.
     pub next_hop: Option<IpAddr>,
-    /// Where the router's own packets by it come from.
+    /// Source address of the router's own packets by it.
     pub source: Option<IpAddr>,
     /// Largest IP packet in bytes.
     pub mtu: u16,

@@ -17,7 +17,7 @@ use crate::family::{Family, Ip};
 use crate::show::text::name;
 use crate::state::HasRoutes;
 
-/// What to look up.
+/// Address or prefix to look up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query<A> {
     /// The route of exactly this prefix.
@@ -69,7 +69,7 @@ pub struct Route {
     pub paths: Vec<Path>,
     /// Number of the next-hop group.
     pub group: u32,
-    /// Whether the flow hash chooses a bucket.
+    /// True if the flow hash chooses a bucket.
     pub multipath: bool,
     /// The group's buckets, runs of the same adjacency together.
     pub buckets: Vec<Buckets>,
@@ -89,7 +89,7 @@ pub struct Path {
     pub weight: u16,
     /// Largest IP packet that the route allows; none: the interface's limit alone.
     pub mtu: Option<u16>,
-    /// Where the router's own packets come from, if the route says it.
+    /// Source address of the router's own packets, if the route says it.
     pub source: Option<IpAddr>,
 }
 
@@ -137,7 +137,7 @@ fn route<A: HasRoutes>(router: &Router, prefix: Prefix<A>) -> Option<Route> {
     })
 }
 
-/// Where a route comes from and what it does.
+/// Origin of a route, and what it does.
 pub(super) fn origin<A: HasRoutes>(
     router: &Router,
     prefix: Prefix<A>,
