@@ -67,7 +67,7 @@ pub fn alone(waits: impl FnOnce(&str)) -> Result<Alone, Error> {
     Ok(Alone(file))
 }
 
-/// Who was [`Alone`] last, and perhaps is: its process and thread.
+/// Process and thread that were [`Alone`] last, and perhaps are.
 pub fn holder() -> String {
     let mut text = String::new();
     let read = File::open(LOCK).and_then(|mut file| file.read_to_string(&mut text));

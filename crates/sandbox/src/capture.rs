@@ -17,7 +17,7 @@ use crate::group::{Ended, end, kill_group};
 /// Default capacity of a pipe in bytes (pipe(7)).
 const PIPE: usize = 64 << 10;
 
-/// How a child ended, and what it printed.
+/// End of a child, and what it printed.
 #[derive(Debug)]
 pub(crate) struct Captured {
     /// Its exit status, or that it had to be killed.

@@ -46,7 +46,7 @@ fn directory_of(pid: u32) -> PathBuf {
 #[derive(Debug)]
 pub struct Registered(());
 
-/// How long to wait for our lock: another process may hold it for a moment to see whether we live.
+/// Time to wait for our lock: another process may hold it for a moment to see whether we live.
 const LOOKING: Duration = Duration::from_secs(5);
 
 /// The number of [`Registered`], and the lock that says that we live.

@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(run_with(&["cat"], "two\nlines").unwrap(), "two\nlines");
     }
 
-    /// Whether within 10 s the process is gone, or only waits to be reaped by the process that
+    /// True if within 10 s the process is gone, or only waits to be reaped by the process that
     /// inherited it.
     fn gone(pid: &str) -> bool {
         let stat = format!("/proc/{pid}/stat");

@@ -1,6 +1,6 @@
 use std::io;
 
-/// Why something in the sandbox, or in the laboratory, failed. Messages say what, where, and what to
+/// Failure of something in the sandbox, or in the laboratory. Messages say what, where, and what to
 /// do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -10,7 +10,7 @@ use crate::{patience, until};
 /// A process that was killed is gone within this time, or the kernel holds it.
 const DYING: Duration = Duration::from_secs(10);
 
-/// How a process that was killed has ended.
+/// Manner in which a process that was killed has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// As it should.
@@ -32,8 +32,9 @@ pub(crate) fn end(child: &mut Child) -> Ended {
     }
     // An error says that there is no such child.
     let ended = || !child.try_wait().is_ok_and(|status| status.is_none());
-    match until(patience(DYING), ended) {
-        true => Ended::Killed,
-        false => Ended::Left,
+    if until(patience(DYING), ended) {
+        Ended::Killed
+    } else {
+        Ended::Left
     }
 }

@@ -1,10 +1,10 @@
-//! How long things may take on a slow machine, and how to wait for them.
+//! Time limits that suit a slow machine, and ways to wait.
 
 use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a condition is checked while waiting.
+/// Time between two checks of a condition that is waited for.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Name of the environment variable with the factor, a whole number from 1 to 1000.
