@@ -13,7 +13,7 @@ pub struct Alone(
 );
 
 thread_local! {
-    /// What this thread has locked.
+    /// Lock that this thread holds.
     static HELD: RefCell<Weak<sandbox::Alone>> = const { RefCell::new(Weak::new()) };
 }
 

@@ -33,7 +33,7 @@ impl Directory {
         }
     }
 
-    /// Where it is.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }

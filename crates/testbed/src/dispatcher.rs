@@ -56,7 +56,7 @@ pub struct Full {
     holder: Option<u32>,
 }
 
-/// What keeps it full for as long as this process lives.
+/// Token that keeps it full for as long as this process lives.
 static FULL: Mutex<Option<Full>> = Mutex::new(None);
 
 /// Makes sure that it is full, and stays so as long as this process lives.

@@ -23,7 +23,7 @@ pub fn skip(test: &str, why: &str) {
     println!("SKIP {test}: {why}");
 }
 
-/// Whether the test runs as root, as one that makes namespaces must; says `SKIP test: why` if not.
+/// True if the test runs as root, as one that makes namespaces must; says `SKIP test: why` if not.
 /// As root nothing is skipped that the machine can have: what cannot be set up is a failed test.
 pub fn root(test: &str) -> bool {
     let root = cleanup::is_root();
@@ -60,7 +60,7 @@ pub fn root_with(test: &str, programs: &[&str]) -> bool {
     root
 }
 
-/// Whether this kernel is older than `since` and so lacks something (`what`); says `SKIP test: why`
+/// True if this kernel is older than `since` and so lacks something (`what`); says `SKIP test: why`
 /// then.
 pub fn lacks(test: &str, since: (u32, u32), what: &str) -> bool {
     let release = rustix::system::uname();
@@ -72,7 +72,7 @@ pub fn lacks(test: &str, since: (u32, u32), what: &str) -> bool {
     lacks
 }
 
-/// Whether a kernel of this name, as in `6.12.117+deb13-amd64`, is older than a version.
+/// True if a kernel of this name, as in `6.12.117+deb13-amd64`, is older than a version.
 fn is_before(release: &str, (major, minor): (u32, u32)) -> bool {
     let mut numbers = release
         .split(['.', '-', '+'])

@@ -64,7 +64,7 @@ impl Run {
         self.directory.path()
     }
 
-    /// What it has printed so far.
+    /// Output so far.
     fn output(&self) -> String {
         fs::read_to_string(self.path().join("output")).unwrap()
     }

@@ -1,8 +1,8 @@
 //! The things on the machine that tests could leave behind, counted before and after.
 //!
-//! What a living process holds belongs to somebody else: all processes of the tests are ended when
-//! it is counted. So does what carries the number of a living process in its name, as all that is
-//! made by tests does.
+//! Things that a living process holds belong to somebody else: all processes of the tests are ended
+//! when it is counted. So does what carries the number of a living process in its name, as all that
+//! is made by tests does.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ const TOLERANCE: u64 = 8 << 10;
 /// Between two counts while the kernel still frees things.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// What there is, each thing with whether a process held it.
+/// Things that are there, each with whether a process held it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Census {
     things: BTreeMap<String, bool>,
@@ -29,7 +29,7 @@ pub struct Census {
 }
 
 impl Census {
-    /// What there is, once the kernel has freed what was released before.
+    /// Counts what is there, once the kernel has freed what was released before.
     ///
     /// # Errors
     /// bpftool is missing; only root asks it.
@@ -64,8 +64,8 @@ impl Census {
         })
     }
 
-    /// What is more than before and what is gone, once the kernel has had time to free what was
-    /// used. Memory is compared only if the machine was ours `alone`.
+    /// Lists what is more than before and what is gone, once the kernel has had time to free what
+    /// was used. Memory is compared only if the machine was ours `alone`.
     ///
     /// # Errors
     /// As [`settled`](Self::settled).
@@ -99,7 +99,7 @@ impl Census {
     }
 }
 
-/// Whether the first number in the name of something that has one is that of a living process.
+/// True if the first number in the name of something that has one is that of a living process.
 fn of_the_living(thing: &str) -> bool {
     if !thing.starts_with("network ") && !thing.starts_with("pin ") {
         return false;

@@ -69,7 +69,7 @@ fn failure(words: &[&str], status: Option<WaitStatus>, limit: Duration, said: &s
     }
 }
 
-/// How a process ended, in words.
+/// End of a process, in words.
 pub fn how(status: WaitStatus) -> String {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => format!("exit code {code}"),

@@ -16,9 +16,10 @@ pub fn read(list: &Path, filters: &[String]) -> Result<Vec<Program>, String> {
         filters.is_empty() || filters.iter().any(|filter| program.name.contains(filter))
     };
     let programs: Vec<_> = programs.into_iter().filter(wanted).collect();
-    match programs.is_empty() {
-        true => Err(format!("{}: no such test program", list.display())),
-        false => Ok(programs),
+    if programs.is_empty() {
+        Err(format!("{}: no such test program", list.display()))
+    } else {
+        Ok(programs)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs test programs one after the other, each under a limit of its own, and ends with one line:
 //! `N passed, N failed, N skipped`. docs/testing.md says what else it does and why.
 //!
-//! Whatever becomes of a program, the run goes on and ends: its output goes to a file that is
+//! Every run goes on and ends, whatever becomes of a program: its output goes to a file that is
 //! followed, not through a pipe that an orphan could hold open; its orphans become children of this
 //! process, which ends them; what cannot be ended is named and not waited for.
 

@@ -1,4 +1,4 @@
-//! What a test program prints, and what it means.
+//! Output of a test program, and its meaning.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::File;
@@ -51,7 +51,7 @@ impl Follower {
         }
     }
 
-    /// Whether something else may be printed now.
+    /// True if something else may be printed now.
     pub fn is_at_line_start(&self) -> bool {
         self.line.is_empty()
     }

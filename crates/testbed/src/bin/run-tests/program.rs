@@ -97,7 +97,7 @@ impl Program {
         Ok((pid, read))
     }
 
-    /// Whether its end fits what it has said.
+    /// Checks that its end fits what it has said.
     fn judge(&self, results: &Results, status: WaitStatus, report: &mut Report) {
         let how = command::how(status);
         let fits = match status.exit_status() {
@@ -115,9 +115,10 @@ impl Program {
     /// Ends all that comes from it and is still there. After a program that ended by itself that is
     /// a failure.
     fn end_rest(&self, stopped: bool, report: &mut Report) {
-        let left = match stopped {
-            true => Vec::new(),
-            false => tasks::wait_for_all(sandbox::patience(GRACE)),
+        let left = if stopped {
+            Vec::new()
+        } else {
+            tasks::wait_for_all(sandbox::patience(GRACE))
         };
         if !left.is_empty() {
             let why = format!("it left processes behind: {}", names(&left));

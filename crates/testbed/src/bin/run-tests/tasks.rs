@@ -10,7 +10,7 @@ use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, set_child_subreaper, wait,
 };
 
-/// How often something is looked at while waiting.
+/// Time between two looks at something that is waited for.
 pub const TICK: Duration = Duration::from_millis(25);
 
 /// Becomes the parent of all orphans below this process, so that none escapes by starting another
@@ -20,8 +20,8 @@ pub fn adopt_orphans() {
 }
 
 thread_local! {
-    /// How those ended that nobody has asked about yet. Only the thread that starts processes takes
-    /// note of their ends.
+    /// Ends of processes that nobody has asked about yet. Only the thread that starts processes
+    /// takes note of their ends.
     static ENDED: RefCell<BTreeMap<u32, WaitStatus>> = const { RefCell::new(BTreeMap::new()) };
     /// Processes that are not to be ended: they and what comes from them are not among the
     /// [`descendants`].
@@ -36,7 +36,7 @@ fn reap() {
     }
 }
 
-/// How a child ended, if it did. Said once.
+/// Takes the end of a child, if it has ended. Said once.
 pub fn ended(pid: u32) -> Option<WaitStatus> {
     reap();
     ENDED.with_borrow_mut(|ended| ended.remove(&pid))
