@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use graph::{Batch, Buffers, Desc, Frame, Port};
 
-/// Where a [`Null`] leaves its packets when it is drained.
+/// Store where a [`Null`] leaves its packets when it is drained.
 pub type Collected = Arc<Mutex<Vec<Desc>>>;
 
 /// A ring of packets that go round: `rx` takes from the front, `tx` puts to the back. Descriptors

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use graph::{Batch, Buffers, Frame, Port, PortCounters};
 
-/// Where sent packets go, with the time since the port was made.
+/// Receiver of the sent packets, with the time since the port was made.
 pub type Sink = Box<dyn FnMut(&[u8], Duration) + Send>;
 
 const RX_NO_BUFFER: usize = 0;

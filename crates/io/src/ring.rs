@@ -25,7 +25,7 @@ impl Ring {
     /// Two ends with these names, `size` packets each way at most (rounded up to a power of two).
     ///
     /// # Errors
-    /// When the process has no more file descriptors.
+    /// The operating system's, if the process has no more file descriptors.
     pub fn pair(names: [&str; 2], size: usize) -> std::io::Result<(Self, Self)> {
         let (to_b, from_a) = ring(size);
         let (to_a, from_b) = ring(size);

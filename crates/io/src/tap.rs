@@ -34,7 +34,7 @@ pub struct Config {
     pub mac: Option<[u8; 6]>,
     /// Bytes of the largest packet above Ethernet; the kernel's 1500 if `None`.
     pub mtu: Option<u32>,
-    /// Whether to bring it up.
+    /// True to bring it up.
     pub up: bool,
 }
 

@@ -71,7 +71,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Why an interface cannot be opened.
+/// Reason why an interface cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No such interface in this network namespace.
@@ -107,7 +107,7 @@ pub enum Error {
         queue: u32,
         /// As asked for.
         mode: Mode,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// A system call failed.
@@ -115,9 +115,9 @@ pub enum Error {
     Os {
         /// Name.
         interface: String,
-        /// Which one.
+        /// Operation that failed.
         doing: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
 }
@@ -287,19 +287,19 @@ impl Interface {
         &self.name
     }
 
-    /// Whether the driver uses the packet memory itself, as the kernel reports it. If not, packets
+    /// True if the driver uses the packet memory itself, as the kernel reports it. If not, packets
     /// are copied; where, in the driver or on socket buffers, depends on how the program is
     /// attached.
     pub fn zero_copy(&self) -> bool {
         self.zero_copy
     }
 
-    /// Whether packets longer than a buffer can be sent and received.
+    /// True if packets longer than a buffer can be sent and received.
     pub fn long_packets(&self) -> bool {
         self.chains
     }
 
-    /// What was tried and refused before a mode worked: each with what the kernel said.
+    /// Modes that were tried and refused before one worked: each with the kernel's error.
     pub fn lacks(&self) -> &[String] {
         &self.lacks
     }
@@ -318,7 +318,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Whether the interface has vanished. Its queues are dead then; open it again when it is back.
+    /// True if the interface has vanished. Its queues are dead then; open it again when it is back.
     pub fn gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
@@ -343,7 +343,7 @@ impl Interface {
     }
 }
 
-/// Whether this kernel has packets longer than a buffer: Linux 6.6 and later. A driver may still
+/// True if this kernel has packets longer than a buffer: Linux 6.6 and later. A driver may still
 /// take none without a copy.
 pub fn has_long_packets() -> bool {
     /// An index that no interface has: a kernel that knows the flag goes on to look for it.

@@ -43,7 +43,7 @@ pub struct Queue {
     pool: Arc<Pool>,
     /// Buffers that the kernel has, by index.
     owned: Owned,
-    /// How many of them to receive into, and how many to send.
+    /// Number of them to receive into, and number to send.
     receiving: u32,
     sending: u32,
     /// The driver reads and writes the pool itself.
@@ -230,7 +230,7 @@ impl Queue {
     /// The kernel has buffers of one pool only.
     ///
     /// # Panics
-    /// When these are of another.
+    /// Panics if these are of another.
     #[inline(always)]
     fn check(&self, bufs: &Buffers) {
         let same = std::ptr::eq(bufs.pool(), &raw const *self.pool);
@@ -275,6 +275,7 @@ impl Queue {
     }
 
     fn is_gone(&self) -> bool {
+        // Relaxed: the flag stands for itself, and a worker that sees it late only fails once more.
         self.gone.load(Ordering::Relaxed)
     }
 

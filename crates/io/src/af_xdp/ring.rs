@@ -18,10 +18,10 @@ use rustix::net::xdp::XdpRingOffset;
 pub struct Cursor<T: Copy> {
     map: NonNull<u8>,
     bytes: usize,
-    /// Where the counters are in the mapping.
+    /// Offsets of the counters in the mapping.
     producer: usize,
     consumer: usize,
-    /// Where the kernel says whether it sleeps.
+    /// Offset of the flags, which tell whether the kernel sleeps.
     flags: usize,
     size: u32,
     /// Next entry that we write or read.
@@ -81,7 +81,7 @@ impl<T: Copy> Cursor<T> {
         unsafe { word.cast().as_ref() }
     }
 
-    /// Whether the kernel wants a system call to go on with what was submitted.
+    /// True if the kernel wants a system call to go on with what was submitted.
     ///
     /// It sets the flag, then looks at the producer once more: the fence keeps our store before our
     /// look at the flag, so that one of the two is seen.

@@ -83,7 +83,7 @@ pub fn bind_shared(fd: &OwnedFd, ifindex: u32, queue: u32, other: &OwnedFd) -> i
     Ok(net::bind(fd, &address)?)
 }
 
-/// Whether the kernel really uses the packet memory without copying.
+/// True if the kernel really uses the packet memory without copying.
 pub fn is_zero_copy(fd: &OwnedFd) -> io::Result<bool> {
     let options = sockopt::xdp_options(fd)?;
     Ok(options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY))

@@ -202,7 +202,7 @@ impl Shared {
 }
 
 impl State {
-    /// What to wait for, and how long at most.
+    /// Descriptors to wait for, and the longest time to wait.
     fn watch(&self) -> (Vec<libc::pollfd>, Option<Duration>) {
         let mut fds = Vec::new();
         let mut timed = self.resting || !self.retired.is_empty() || !self.strangers.is_empty();

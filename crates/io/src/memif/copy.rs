@@ -14,6 +14,8 @@ const BLOCKS: usize = 512;
 #[inline(always)]
 pub unsafe fn copy_packet(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
     match len {
+        // Blocks of a cache line, and of half of one: two loads that overlap are cheaper than a
+        // branch for each length.
         64..=BLOCKS => {
             let last = len - 64;
             let mut at = 0;
@@ -31,7 +33,8 @@ pub unsafe fn copy_packet(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
             // SAFETY: the last 32 of `len` bytes.
             unsafe { copy_block::<32>(from, to, len - 32) };
         }
-        // SAFETY: the caller vouches for `len` bytes at both, apart from each other.
+        // SAFETY: `len` bytes at both, apart from each other: `transfer` has checked them against
+        // the peer's region and the pool's buffer.
         _ => unsafe { to.copy_from_nonoverlapping(from, len) },
     }
 }
@@ -40,11 +43,11 @@ pub unsafe fn copy_packet(from: NonNull<u8>, to: NonNull<u8>, len: usize) {
 /// As [`copy_packet`], for `N` bytes from `at` on.
 #[inline(always)]
 unsafe fn copy_block<const N: usize>(from: NonNull<u8>, to: NonNull<u8>, at: usize) {
-    // SAFETY: the caller vouches for at + N bytes there.
+    // SAFETY: `copy_packet` takes only blocks that end within its `len` bytes.
     let from = unsafe { from.add(at) };
-    // SAFETY: the caller vouches for at + N bytes there.
+    // SAFETY: as for `from`.
     let to = unsafe { to.add(at) };
-    // SAFETY: the caller vouches for N bytes at both, apart from each other.
+    // SAFETY: N bytes at both, as above; a pool and a peer's region are separate mappings.
     unsafe { to.copy_from_nonoverlapping(from, N) };
 }
 

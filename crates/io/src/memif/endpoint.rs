@@ -21,15 +21,15 @@ pub struct Endpoint {
     pub config: Config,
     /// By queue.
     slots: Vec<Arc<LinkSlot>>,
-    /// How far its connection is.
+    /// Phase of its connection.
     pub phase: Phase,
-    /// When a client tries again.
+    /// Time of a client's next try.
     pub retry: Retry,
     /// As its handle reports it.
     pub status: Status,
 }
 
-/// How far a connection is.
+/// Phase of a connection.
 #[derive(Debug)]
 pub enum Phase {
     /// Not connected.
@@ -59,7 +59,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether it is there for the clients of this socket.
+    /// True if it is there for the clients of this socket.
     pub fn serves(&self, path: &str) -> bool {
         self.config.role == Role::Server && self.config.socket == path
     }

@@ -21,14 +21,16 @@ use super::ring::{self, Ring};
 use super::socket::Channel;
 use super::{Config, Role, lost};
 
-/// A handshake that takes longer is given up.
+/// A handshake that takes longer is given up: both ends are on one machine, where it takes
+/// milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Regions that a client may add. Ours adds one.
+/// Regions that a client may add. Ours adds one; a limit, since all connections share the places
+/// that [`super::lost`] watches.
 const MAX_REGIONS: u16 = 64;
 /// Our name for ourselves.
 const PROGRAM: &str = concat!("parshall ", env!("CARGO_PKG_VERSION"));
 
-/// Why a session ends, in words for the peer and the operator.
+/// Reason why a session ends, in words for the peer and the operator.
 pub type Reason = String;
 /// The peer said nothing more before [`PATIENCE`] was over.
 pub const TOO_SLOW: &str = "handshake took too long";
@@ -42,7 +44,7 @@ pub const CLOSED: &str = "closed the connection";
 pub struct Session {
     channel: Channel,
     role: Role,
-    /// When the handshake has to be done.
+    /// Time by which the handshake has to be done.
     pub deadline: Instant,
     /// The client's messages that wait for an acknowledgement of the one before.
     outbox: VecDeque<(Message, Option<OwnedFd>)>,
@@ -97,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Why it ends, with the peer's name.
+    /// Reason for the end, with the peer's name.
     pub fn blame(&self, reason: &str) -> String {
         let peer = match (self.peer.as_str(), self.role) {
             ("", Role::Server) => "a client",

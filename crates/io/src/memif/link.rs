@@ -40,15 +40,15 @@ pub struct Link {
 }
 
 impl Link {
-    /// Whether the peer's memory went away.
+    /// True if the peer's memory went away.
     pub fn is_lost(&self) -> bool {
         self.regions.iter().any(Region::is_lost)
     }
 }
 
-/// Where a worker finds its current link. The worker looks at `epoch` with one load a call and
-/// takes the lock only when that has changed, that is once a connect or disconnect. The lock orders
-/// the link; `epoch` and `faulty` are hints that arrive in time.
+/// Place where a worker finds its current link. The worker looks at `epoch` with one load a call
+/// and takes the lock only when that has changed, that is once a connect or disconnect. The lock
+/// orders the link; `epoch` and `faulty` are hints that arrive in time.
 #[derive(Debug)]
 pub struct LinkSlot {
     epoch: AtomicU32,
@@ -94,6 +94,7 @@ impl LinkSlot {
     /// The current link and its epoch; `None` if the control thread is just changing it.
     pub fn current(&self) -> Option<(u32, Option<Arc<Link>>)> {
         let place = self.link.try_lock().ok()?;
+        // Relaxed: the epoch changes under the lock that is held here.
         Some((self.epoch.load(Ordering::Relaxed), place.clone()))
     }
 
@@ -103,16 +104,17 @@ impl LinkSlot {
         self.control.signal();
     }
 
-    /// What a worker found wrong with the peer of the current link.
+    /// Fault that a worker found with the peer of the current link.
     pub fn complaint(&self) -> Option<&'static str> {
         if self.faulty.load(Ordering::Acquire) != self.epoch() {
             return None;
         }
         let place = self.link.lock().unwrap_or_else(|e| e.into_inner());
         let lost = place.as_ref().is_some_and(|link| link.is_lost());
-        Some(match lost {
-            true => lost::REASON,
-            false => "peer wrote invalid counters or descriptors",
+        Some(if lost {
+            lost::REASON
+        } else {
+            "peer wrote invalid counters or descriptors"
         })
     }
 }

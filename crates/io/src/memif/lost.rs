@@ -121,7 +121,7 @@ impl Watch {
         Ok(Self(place))
     }
 
-    /// Whether the memory went away and zeros have taken its place.
+    /// True if the memory went away and zeros have taken its place.
     pub fn is_lost(&self) -> bool {
         self.0.lost.load(Ordering::Acquire)
     }

@@ -16,6 +16,7 @@ pub const MODE_ETHERNET: u8 = 0;
 /// A ring that carries packets from the client to the server.
 const RING_CLIENT_TO_SERVER: u16 = 1;
 
+// Bytes of the messages' fields for names and, below, for the reason of a disconnect.
 const NAME: usize = 32;
 /// Bytes of a secret at most; the rest of its field is zeros.
 pub const SECRET: usize = 24;
@@ -45,7 +46,7 @@ pub struct Init {
     pub version: u16,
     /// Interface id on this socket.
     pub id: u32,
-    /// What the interface carries, see [`MODE_ETHERNET`].
+    /// Kind of packets that the interface carries, see [`MODE_ETHERNET`].
     pub mode: u8,
     /// Shared secret, zero padded; all zeros for none.
     pub secret: [u8; SECRET],
@@ -53,7 +54,7 @@ pub struct Init {
     pub name: String,
 }
 
-/// Where a ring lies in the client's regions; the ring's interrupt descriptor rides along.
+/// Place of a ring in the client's regions; the ring's interrupt descriptor rides along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddRing {
     /// The ring carries packets from the client to the server (else back).
@@ -101,7 +102,7 @@ pub enum Message {
     },
 }
 
-/// Why bytes are not a message.
+/// Reason why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// Not 128 bytes.

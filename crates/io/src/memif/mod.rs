@@ -43,7 +43,7 @@ pub use queue::Queue;
 /// Queue pairs of an interface at most.
 pub const QUEUES: u16 = 256;
 
-/// Which side of a connection we are.
+/// Our side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Listens ("master" in older texts).
@@ -152,7 +152,7 @@ pub struct Status {
     pub reason: String,
 }
 
-/// Why an interface cannot be added.
+/// Reason why an interface cannot be added.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A value out of range.

@@ -165,6 +165,7 @@ impl Port for Queue {
     fn disarm(&mut self) {
         self.wake.clear();
         if let Some(end) = self.live.as_ref().and_then(|l| l.link.rx.as_ref()) {
+            // Relaxed: a peer that sees this late signals once too often, which does no harm.
             end.ring.flags().store(NO_INTERRUPT, Ordering::Relaxed);
         }
     }

@@ -18,7 +18,7 @@ const REACH: u64 = 1 << 32;
 /// may be us.
 const MAX_NORMAL: u64 = 1 << 30;
 
-/// Why a client's region is refused.
+/// Reason why a client's region is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// It announced more than the file has.
@@ -126,7 +126,7 @@ impl Region {
         })
     }
 
-    /// Whether its memory went away: it reads as zeros since.
+    /// True if its memory went away: it reads as zeros since.
     pub fn is_lost(&self) -> bool {
         self.watch.is_lost()
     }
@@ -146,7 +146,7 @@ impl Region {
         Some(unsafe { self.mapping.base.add(offset as usize) })
     }
 
-    /// Where `offset` would lie; only good for a prefetch.
+    /// Address of `offset`, checked by nobody; only good for a prefetch.
     #[inline(always)]
     pub fn hint(&self, offset: u32) -> *const u8 {
         self.mapping.base.as_ptr().wrapping_add(offset as usize)
@@ -204,7 +204,7 @@ fn size(fd: &OwnedFd) -> io::Result<u64> {
     }
 }
 
-/// Whether a descriptor that came from the peer is an event counter, the one kind that may stand
+/// True if a descriptor that came from the peer is an event counter, the one kind that may stand
 /// for interrupts.
 pub fn is_eventfd(fd: BorrowedFd<'_>) -> bool {
     std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).is_ok_and(|name| {

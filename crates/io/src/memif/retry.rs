@@ -1,5 +1,5 @@
-//! When a client tries its server again: at once when the server's socket appears, else after
-//! longer and longer pauses.
+//! Times at which a client tries its server again: at once when the server's socket appears, else
+//! after longer and longer pauses.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -14,7 +14,7 @@ use rustix::io::Result;
 const SOON: Duration = Duration::from_millis(10);
 /// Pause after a connection has ended.
 const FIRST: Duration = Duration::from_millis(100);
-/// Longest pause.
+/// Longest pause: how late a server is found whose socket has no file to watch for.
 const LONGEST: Duration = Duration::from_secs(2);
 
 /// The next attempt, and the pause if it fails.
@@ -33,7 +33,7 @@ impl Retry {
         }
     }
 
-    /// Whether it is time.
+    /// True if it is time.
     pub fn is_due(&self, now: Instant) -> bool {
         now >= self.at
     }
@@ -82,9 +82,10 @@ impl Arrivals {
     pub fn watch(&self, socket: &str) {
         let directory = Path::new(socket).parent();
         if let Some(directory) = directory.filter(|_| !socket.starts_with('@')) {
-            let directory = match directory.as_os_str().is_empty() {
-                true => Path::new("."),
-                false => directory,
+            let directory = if directory.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                directory
             };
             let appears = WatchFlags::CREATE | WatchFlags::MOVED_TO;
             // Without the watch the pauses decide.
@@ -104,7 +105,7 @@ impl Arrivals {
     }
 }
 
-/// Whether a socket's file may be one of these.
+/// True if a socket's file may be one of these.
 pub fn is_among(socket: &str, names: &[Vec<u8>]) -> bool {
     let file = Path::new(socket).file_name();
     file.is_some_and(|file| names.iter().any(|name| name == file.as_encoded_bytes()))

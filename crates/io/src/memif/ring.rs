@@ -22,6 +22,8 @@ pub const NO_INTERRUPT: u16 = 1;
 /// Descriptor flag: the packet goes on in the next descriptor.
 pub const NEXT: u16 = 1;
 
+// The tail has a cache line of its own, since the head's is written by the other side; the
+// descriptors follow.
 const TAIL: usize = 64;
 const DESCRIPTORS: u32 = 128;
 
@@ -39,7 +41,7 @@ pub struct Slot {
     pub region: u16,
     /// Bytes of data, or of room.
     pub length: u32,
-    /// Where the buffer starts in its region.
+    /// Start of the buffer in its region.
     pub offset: u32,
 }
 

@@ -22,7 +22,7 @@ const MAX_FDS: usize = 4;
 /// Bytes of `sun_path`, less the zero at its end (unix(7)).
 const LONGEST_PATH: usize = 107;
 
-/// Clients that may wait to be accepted.
+/// Clients that may wait to be accepted: as many as are accepted in a turn. The others try again.
 const BACKLOG: i32 = 16;
 
 /// A socket that listens for memif clients. Its file goes when the listener is dropped.
@@ -54,7 +54,7 @@ impl Listener {
         })
     }
 
-    /// Where it listens.
+    /// Path that it listens at.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -142,7 +142,7 @@ impl AsRawFd for Channel {
     }
 }
 
-/// Which file is at a path now.
+/// Device and inode of the file that is at a path now.
 fn file_at(path: &str) -> Option<(u64, u64)> {
     if path.starts_with('@') {
         return None;

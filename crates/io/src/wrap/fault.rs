@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use graph::{Batch, Buffers, Desc, Frame, Port, PortCounters};
 
-/// Which packets suffer. A probability is from 0 (never) to 1 (always).
+/// Odds that a packet suffers. A probability is from 0 (never) to 1 (always).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Odds {
     /// Every packet whose number, counted from 1, is a multiple of this is lost; 0: none.
@@ -25,7 +25,7 @@ pub struct Odds {
     pub delay: f64,
 }
 
-/// How long packets that are held wait for others that they come behind.
+/// Time that held packets wait for others that they come behind.
 const WAIT: Duration = Duration::from_millis(1);
 
 /// The wrapper. The same seed makes the same faults for the same packets.
@@ -38,7 +38,7 @@ pub struct Fault {
     /// Received, and not yet looked at.
     fresh: Frame,
     held: VecDeque<Desc>,
-    /// When packets last came.
+    /// Time when packets last came.
     came: Instant,
 }
 
@@ -68,7 +68,7 @@ impl Fault {
         probability > 0.0 && ((self.random() >> 11) as f64 / (1u64 << 53) as f64) < probability
     }
 
-    /// What becomes of one packet; `None` if it does not come now.
+    /// Fate of one packet; `None` if it does not come now.
     fn suffer(&mut self, bufs: &mut Buffers, mut d: Desc) -> Option<Desc> {
         self.count += 1;
         let is_due = |every: u64| every > 0 && self.count.is_multiple_of(every);

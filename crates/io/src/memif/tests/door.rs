@@ -1,4 +1,4 @@
-//! Who is let in, on how many queues, and what is said of those who are not.
+//! Admission: the clients that are let in, on how many queues, and the reasons given to the others.
 
 use std::path::Path;
 

@@ -69,7 +69,7 @@ struct End {
     queues: Vec<Queue>,
     bufs: Buffers,
     _control: Control,
-    /// Where it listens or connects again, if nobody else keeps that.
+    /// Socket that listens or connects again, if nobody else keeps it.
     _socket: Option<Socket>,
 }
 

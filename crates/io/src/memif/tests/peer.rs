@@ -73,7 +73,7 @@ pub fn refused(answer: Option<Message>) -> bool {
     matches!(answer, None | Some(Message::Disconnect { .. }))
 }
 
-/// Where the hand-made client's rings lie: towards the server, back.
+/// Offsets of the hand-made client's rings: towards the server, back.
 pub const RINGS: [u32; 2] = [0, 4096];
 
 pub fn ring_message(to_server: bool) -> AddRing {

@@ -1,4 +1,4 @@
-//! How fast packets go through, two threads, one of them forwarding.
+//! Measures the rate at which packets go through, two threads, one of them forwarding.
 
 use std::sync::atomic::AtomicBool;
 
