@@ -55,7 +55,7 @@ pub enum Search {
     FlatOut,
 }
 
-/// What packets are sent.
+/// Packets that are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packets<'a> {
     /// Those of the built-in profile `bench`.

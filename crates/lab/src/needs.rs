@@ -1,9 +1,9 @@
-//! What the comparison needs of a machine's programs, checked before it begins.
+//! Programs of the machine that the comparison needs, checked before it begins.
 
 use sandbox::{Error, command, programs};
 
-/// What the comparison asks of the programs that it cannot do without: a command of each, whose
-/// success shows it.
+/// Commands, one of each program that the comparison cannot do without; the success of a command
+/// shows that its program is there.
 const NEEDS: &[&[&str]] = &[
     &["ip", "netns", "list"],
     &["ethtool", "--version"],

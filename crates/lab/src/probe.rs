@@ -1,4 +1,4 @@
-//! How far two processors are apart: a ping-pong on one shared cache line.
+//! Distance between two processors: a ping-pong on one shared cache line.
 //!
 //! Virtual processors move: the same two may share a cache now and none a minute later, and
 //! everything that crosses them (memif, AF_XDP with the application on another processor) changes
@@ -18,7 +18,8 @@ const FAR_CYCLES: f64 = 600.0;
 /// A measurement lasts this long.
 const DURATION: Duration = Duration::from_millis(3);
 
-/// Round trips between two looks at the clock.
+/// Round trips between two looks at the clock: together some ten microseconds, against which a look
+/// is nothing.
 const BATCH: u32 = 64;
 
 /// Cache-line round trip between two processors.
@@ -110,6 +111,7 @@ fn ask(line: &Line) -> Vec<f64> {
 /// Makes every odd value even.
 fn answer(line: &Line, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
+        // The flag is looked at seldom, so that the ping-pong has the line to itself.
         for _ in 0..1024 {
             let value = line.0.load(Ordering::Acquire);
             if value & 1 == 1 {

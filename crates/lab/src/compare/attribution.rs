@@ -14,7 +14,7 @@ use report::setup::Spread;
 use super::load::FlatOut;
 use crate::cpu::Time;
 
-/// What the generator alone costs, in processor seconds.
+/// Cost of the generator alone, in processor seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Alone {
     /// For each packet sent.

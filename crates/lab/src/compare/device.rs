@@ -12,7 +12,7 @@ use report::setup::{Dut, Io, Lane, Spread};
 use super::topology::Topology;
 use sandbox::{Error, Process, Spawn, cleanup, command, patience, veth};
 
-/// Whether the device has ports of this kind.
+/// True if the device has ports of this kind.
 pub fn has(dut: Dut, io: Io) -> bool {
     dut == Dut::Parshall || io == Io::Veth
 }

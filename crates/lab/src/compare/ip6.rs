@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::routes::{BLOCK, LONGEST};
 
-/// Where a frame has its addresses (RFC 8200 section 3).
+/// Offset of a frame's addresses (RFC 8200 section 3).
 const SOURCE: usize = 14 + 8;
 const DESTINATION: usize = 14 + 24;
 /// The hosts of both networks, by the last 32 bits of their addresses: those of the profile

@@ -20,7 +20,7 @@ const ENDING: Duration = Duration::from_secs(10);
 /// The output of `parshall loadtest --search ... --json -`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Outcome {
-    /// How packets were made.
+    /// Way in which packets were made.
     pub sender: Sender,
     /// The result of the search.
     pub search: Found,

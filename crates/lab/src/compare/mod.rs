@@ -35,15 +35,15 @@ pub struct Options {
     pub duts: Vec<Dut>,
     /// Kinds of ports, in this order.
     pub ios: Vec<Io>,
-    /// How thorough.
+    /// Depth of the comparison.
     pub depth: Depth,
-    /// How often everything is repeated; usually [`Depth::rounds`].
+    /// Number of rounds in which everything is repeated; usually [`Depth::rounds`].
     pub rounds: u32,
     /// The binary `parshall` to run; [`invocation::parshall`] is the running one.
     pub exe: PathBuf,
 }
 
-/// How far the comparison has come.
+/// Progress of the comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// The present measurement, in a few words.

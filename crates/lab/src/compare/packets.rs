@@ -9,7 +9,7 @@ use super::ip6;
 use crate::invocation::Packets;
 use sandbox::Error;
 
-/// What the load tester is to send; `file` is for a profile that is not built in.
+/// Packets that the load tester is to send; `file` is for a profile that is not built in.
 ///
 /// # Errors
 /// If the file cannot be written.

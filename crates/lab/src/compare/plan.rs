@@ -12,7 +12,7 @@ pub const IP6_SIZE: u32 = 66;
 /// Routes that destinations are spread over: somewhat more than the Internet has.
 const IP6_ROUTES: u32 = 250_000;
 
-/// How thorough the comparison is.
+/// Depth of the comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Depth {
     /// Under 40 s: 64 B many flows, one way.
@@ -60,7 +60,7 @@ impl Depth {
         }
     }
 
-    /// How often everything is repeated.
+    /// Number of rounds in which everything is repeated.
     pub fn rounds(self) -> u32 {
         if self == Self::Full { 5 } else { 1 }
     }

@@ -61,9 +61,9 @@ const SIDES: [Side; 2] = [
 #[derive(Debug)]
 pub struct Topology {
     io: Io,
-    /// Where the generator runs.
+    /// Namespace of the generator.
     pub generator: Netns,
-    /// Where the device runs.
+    /// Namespace of the device.
     pub device: Netns,
 }
 
