@@ -16,8 +16,8 @@ use crate::{Open, OpenError, Opener};
 
 /// The beginning of our XDP programs' names, as the kernel shows them.
 const PROGRAMS: &str = "parshall_";
-/// How long a predecessor that was killed may hold its sockets and programs: the kernel frees them
-/// a moment after its end.
+/// Time that a predecessor which was killed may hold its sockets and programs: the kernel frees
+/// them a moment after its end.
 const LETTING_GO: Duration = Duration::from_secs(2);
 /// Between two tries meanwhile.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -109,8 +109,8 @@ fn open(device: &Device<'_>, pool: &Arc<Pool>) -> Result<Opened, OpenError> {
     Ok((program, sockets, queues))
 }
 
-/// Where the program may run, best first. A copy-mode socket takes packets of a program in either
-/// place; on socket buffers it is what a driver without XDP has.
+/// Places where the program may run, best first. A copy-mode socket takes packets of a program in
+/// either place; on socket buffers it is what a driver without XDP has.
 fn program_modes(mode: Mode) -> &'static [xdp::Mode] {
     match mode {
         Mode::Auto => &[xdp::Mode::Native, xdp::Mode::Generic],
@@ -135,7 +135,7 @@ fn sampled(kind: Kind, queues: Vec<Queue>) -> Open {
     open
 }
 
-/// Whether a TCP or UDP checksum was left to hardware. A virtual link hands over what its transmit
+/// True if a TCP or UDP checksum was left to hardware. A virtual link hands over what its transmit
 /// offload was to finish; redirected, it stays as it is, and is lost at its end.
 fn is_unfinished(frame: &[u8]) -> bool {
     eth::Header::parse(frame).is_some_and(|(header, packet)| {

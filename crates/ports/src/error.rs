@@ -1,4 +1,4 @@
-//! Why a port cannot be opened.
+//! Reasons why a port cannot be opened.
 
 use std::io;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub enum OpenError {
     Tap {
         /// Its name.
         name: String,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// A capture file cannot be read or written.
@@ -36,7 +36,7 @@ pub enum OpenError {
     Pcap {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault in the file.
         source: wire::pcap::Error,
     },
 }

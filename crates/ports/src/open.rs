@@ -91,9 +91,10 @@ impl Open {
                 sockets,
                 program,
             } => {
-                let copy = match sockets.zero_copy() {
-                    true => "zero-copy",
-                    false => "copy",
+                let copy = if sockets.zero_copy() {
+                    "zero-copy"
+                } else {
+                    "copy"
                 };
                 let mode = match self.program() {
                     Some(mode) => format!("{mode} program"),
@@ -102,13 +103,15 @@ impl Open {
                 let attachment = program.as_ref().and_then(|program| program.attachment());
                 let lacks = attachment.map_or(&[][..], xdp::Attachment::lacks);
                 let lacks = [lacks, sockets.lacks()].concat();
-                let long = match sockets.long_packets() {
-                    true => ", multi-buffer",
-                    false => "",
+                let long = if sockets.long_packets() {
+                    ", multi-buffer"
+                } else {
+                    ""
                 };
-                let lacks = match lacks.is_empty() {
-                    true => String::new(),
-                    false => format!("; refused: {}", lacks.join(", ")),
+                let lacks = if lacks.is_empty() {
+                    String::new()
+                } else {
+                    format!("; refused: {}", lacks.join(", "))
                 };
                 format!("af_xdp on {device}, {copy}, {mode}, queues: {queues}{long}{lacks}")
             }
@@ -135,7 +138,7 @@ impl Open {
         }
     }
 
-    /// Whether packets pass that are longer than a buffer.
+    /// True if packets pass that are longer than a buffer.
     pub fn long_packets(&self) -> bool {
         match &self.kind {
             Kind::AfXdp { sockets, .. } => sockets.long_packets(),
@@ -143,7 +146,7 @@ impl Open {
         }
     }
 
-    /// Whether it is a tap that somebody has deleted.
+    /// True if it is a tap that somebody has deleted.
     pub fn is_deleted_tap(&self) -> bool {
         matches!(&self.kind, Kind::Tap(gone) if gone.load(Ordering::Acquire))
     }
@@ -163,7 +166,7 @@ impl Open {
         }
     }
 
-    /// Where the XDP program on its device runs, if there is one.
+    /// Place where the XDP program on its device runs, if there is one.
     pub fn program(&self) -> Option<xdp::Mode> {
         match &self.kind {
             Kind::AfXdp { program, .. } => Some(program.as_ref()?.attachment()?.mode()),
@@ -171,7 +174,7 @@ impl Open {
         }
     }
 
-    /// Whether packets have come whose TCP or UDP checksum the sender left to hardware.
+    /// True if packets have come whose TCP or UDP checksum the sender left to hardware.
     pub fn has_unfinished(&self) -> bool {
         let mut counters = self.counters.iter().flat_map(|(_, c)| c.iter());
         counters.any(|(name, n)| name == UNFINISHED && n > 0)
