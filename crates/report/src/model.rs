@@ -34,7 +34,7 @@ pub struct LabResult {
 pub struct Generator {
     /// Highest rate that the generator sent and its own receiver counted, in packets a second.
     pub ceiling_pps: f64,
-    /// How the ceiling was measured, in one sentence.
+    /// Method by which the ceiling was measured, in one sentence.
     #[serde(default)]
     pub method: String,
     /// The ceiling of each kind of port and sender used; `ceiling_pps` is the highest.
@@ -47,7 +47,7 @@ pub struct Generator {
 pub struct Ceiling {
     /// Kind of port.
     pub io: Io,
-    /// How packets were made.
+    /// Way in which packets were made.
     pub sender: Sender,
     /// Frame size.
     pub size: Size,
@@ -148,7 +148,7 @@ pub struct Run {
     /// Distance of the processors; null if only one took part.
     #[serde(default)]
     pub placement: Option<Placement>,
-    /// Whether generator and device shared a processor; null if nothing is known of the device's.
+    /// Tells if generator and device shared a processor; null if nothing is known of the device's.
     #[serde(default)]
     pub spread: Option<Spread>,
     /// Round, from 1.
@@ -158,16 +158,16 @@ pub struct Run {
     /// loss, in packets a second; null if not measured.
     #[serde(default)]
     pub saturation_pps: Option<f64>,
-    /// Whether the generator bounded the highest rate, so that the device may be faster.
+    /// True if the generator bounded the highest rate, so that the device may be faster.
     #[serde(default)]
     pub limited_by_generator: bool,
-    /// Why `valid` is false, or what to keep in mind; may be empty.
+    /// Reason why `valid` is false, or what to keep in mind; may be empty.
     #[serde(default)]
     pub why: String,
-    /// How processor time was attributed to the device.
+    /// Method by which processor time was attributed to the device.
     #[serde(default)]
     pub cpu_method: String,
-    /// How packets were made.
+    /// Way in which packets were made.
     #[serde(default)]
     pub sender: Word<Sender>,
     /// Every trial and ramp step, in the order in which they ran.
@@ -176,7 +176,7 @@ pub struct Run {
 }
 
 impl LabResult {
-    /// Whether the device was tested from outside: then it has a machine of its own, or may have.
+    /// True if the device was tested from outside: then it has a machine of its own, or may have.
     pub fn is_from_outside(&self) -> bool {
         let is_other = |run: &Run| matches!(run.dut, Word::Other(_));
         !self.runs.is_empty() && self.runs.iter().all(is_other)

@@ -162,7 +162,7 @@ impl fmt::Display for Direction {
     }
 }
 
-/// How many flows the load has.
+/// Number of flows of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flows {

@@ -42,7 +42,7 @@ fn summary(rows: &[Row<'_>]) -> Option<String> {
     Some(format!("{capital}{}.", &text[1..]))
 }
 
-/// What the page is about: a comparison, or the test of one device.
+/// Title of the page: a comparison, or the test of one device.
 pub(super) fn title(rows: &[Row<'_>]) -> String {
     let mut duts: Vec<String> = rows.iter().map(|r| r.device.dut.to_string()).collect();
     duts.sort();

@@ -50,8 +50,10 @@ fn facts(result: &LabResult) -> [(&'static str, String); 12] {
     );
     let methods: BTreeSet<&str> = result.runs.iter().map(|r| r.cpu_method.as_str()).collect();
     let methods = methods.into_iter().filter(|m| !m.is_empty()).map(escape);
-    let versions = m.versions.iter();
-    let versions = versions.map(|(name, version)| escape(&format!("{name} {version}")));
+    let versions = m
+        .versions
+        .iter()
+        .map(|(name, version)| escape(&format!("{name} {version}")));
     let command = format!("<code>{}</code>", escape(&m.command));
     [
         ("machine", escape(&m.product)),

@@ -72,9 +72,10 @@ fn percent(share: f64) -> String {
 
 /// The last section: what the words of a result mean, which has no more than `allowed` loss.
 fn method(result: &LabResult, allowed: &str) -> String {
-    let processors = match result.is_from_outside() {
-        true => "",
-        false => PROCESSORS,
+    let processors = if result.is_from_outside() {
+        ""
+    } else {
+        PROCESSORS
     };
     let method = METHOD.replace("{processors}", processors);
     method.replace("{allowed}", allowed)
