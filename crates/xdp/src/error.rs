@@ -15,7 +15,7 @@ pub enum Error {
     Object {
         /// The program's name.
         program: &'static str,
-        /// What is wrong with it.
+        /// Fault found in it.
         why: String,
     },
     /// The kernel's verifier refused a program.
@@ -23,7 +23,7 @@ pub enum Error {
     Verifier {
         /// The program's name.
         program: &'static str,
-        /// What bpf(2) said.
+        /// Error of bpf(2).
         source: io::Error,
         /// The end of the verifier's log.
         log: String,
@@ -37,7 +37,7 @@ pub enum Error {
         id: u32,
         /// The other program's name.
         name: String,
-        /// How to get rid of it.
+        /// Way to get rid of it.
         remedy: String,
     },
     /// The interface's driver cannot run XDP programs, or not with its present settings.
@@ -47,7 +47,7 @@ pub enum Error {
         interface: String,
         /// `native` or `generic`.
         mode: &'static str,
-        /// What bpf(2) said.
+        /// Error of bpf(2).
         source: io::Error,
     },
     /// There is no interface with this index in the calling thread's namespace.
@@ -58,7 +58,7 @@ pub enum Error {
     AnotherDevice {
         /// The index.
         ifindex: u32,
-        /// What tells them apart.
+        /// Difference between them.
         why: String,
     },
     /// The device takes no frames that a program redirects to it.
@@ -76,9 +76,9 @@ pub enum Error {
     /// Any other system call.
     #[error("{what}: {source}")]
     System {
-        /// What was being done.
+        /// Operation that failed.
         what: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
 }

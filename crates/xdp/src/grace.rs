@@ -39,7 +39,7 @@ impl Grace {
     /// from the tables before is read afterwards.
     ///
     /// # Errors
-    /// What the kernel says: then nothing was waited for.
+    /// Error of the kernel: then nothing was waited for.
     pub fn wait(&self) -> Result<(), Error> {
         let element = self.element.as_fd().as_raw_fd() as u32;
         let set = self.of_maps.set(0, element);

@@ -16,7 +16,7 @@ pub struct Attached {
     pub id: u32,
     /// The program's name, up to 15 bytes.
     pub name: String,
-    /// Where it runs.
+    /// Place where it runs.
     pub mode: Mode,
 }
 

@@ -1,5 +1,5 @@
-//! Whether structures that a program and we share are laid out alike: asked of the compiler that
-//! makes the programs.
+//! Checks that structures which a program and we share are laid out alike: asked of the compiler
+//! that makes the programs.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What runs in the kernel: XDP programs, loader, maps, map-backed memory.
+//! Code that runs in the kernel: XDP programs, with their loader, maps, and memory backed by maps.
 //!
 //! Four programs, their sources in `bpf/`, their objects built in:
 //! - [`Router`]: on each AF_XDP port, forwards packets, gives them to the router, or leaves them to

@@ -1,5 +1,5 @@
-//! What the kernel says of a link (rtnetlink, linux/if_link.h) and of what its driver can do with
-//! XDP (generic netlink family `netdev`, linux/netdev.h); a pair of veths. All in the calling
+//! Answers of the kernel about a link (rtnetlink, linux/if_link.h) and about its driver's abilities
+//! with XDP (generic netlink family `netdev`, linux/netdev.h); a pair of veths. All in the calling
 //! thread's network namespace.
 
 use std::io;
@@ -7,11 +7,13 @@ use std::io;
 use kernel::netlink::layout::{self, Header, LinkHeader};
 use kernel::netlink::{Attributes, Builder, Family, Socket, u32_at, u64_at};
 
+// Attributes within IFLA_XDP (linux/if_link.h).
 const XDP_ATTACHED: u16 = 2;
 const XDP_PROG_ID: u16 = 4;
 /// `XDP_ATTACHED_SKB`: in generic mode.
 const GENERIC: u8 = 2;
 
+// Command and attributes of linux/netdev.h.
 const NETDEV_CMD_DEV_GET: u8 = 1;
 const NETDEV_A_DEV_IFINDEX: u16 = 1;
 const NETDEV_A_DEV_XDP_FEATURES: u16 = 3;

@@ -56,7 +56,7 @@ pub enum LiveError {
     /// The plan or the interface is beyond live frames; AF_XDP may do it.
     #[error("live frames cannot do this: {why}")]
     DoesNotFit {
-        /// What does not fit.
+        /// Part that does not fit.
         why: String,
     },
     /// The program or the interface.
@@ -90,7 +90,7 @@ pub struct Live {
     burst: Duration,
     packets: Option<u64>,
     marks: Vec<Mark>,
-    /// Whether it has been started before.
+    /// True if it has been started before.
     started: AtomicBool,
 }
 
@@ -201,6 +201,7 @@ impl Live {
         }
         let due = self.due();
         self.state().limit(self.packets);
+        // Relaxed: `active` is a lock that every start holds.
         if self.started.swap(true, Relaxed) {
             self.state().new_run(&self.marks);
         }
@@ -265,14 +266,14 @@ impl Live {
         self.state().due.load(Relaxed)
     }
 
-    /// How far apart the schedule let packets go, of all runs: those of one look at the clock are 0
-    /// apart. The kernel hands them on to the interface in batches of up to 16. Without a schedule
-    /// nobody looks at the clock, and nothing is noted.
+    /// Gaps between packets as the schedule let them go, of all runs: those of one look at the
+    /// clock are 0 apart. The kernel hands them on to the interface in batches of up to 16. Without
+    /// a schedule nobody looks at the clock, and nothing is noted.
     pub fn gaps(&self) -> Gaps {
         self.state().gaps()
     }
 
-    /// Whether all of the plan's packets have been sent or given up since the last start; never if
+    /// True if all of the plan's packets have been sent or given up since the last start; never if
     /// it has no number of them.
     pub fn is_over(&self) -> bool {
         self.state().is_over()
@@ -284,16 +285,16 @@ impl Live {
         self.state().lost.load(Relaxed)
     }
 
-    /// Whether the kernel keeps the program in mind between runs. If not (no CAP_SYS_ADMIN, no
+    /// True if the kernel keeps the program in mind between runs. If not (no CAP_SYS_ADMIN, no
     /// veths) it patches its own code at each start and stop and every 0.1 s between.
     pub fn is_registered(&self) -> bool {
         self.run.registration.is_some()
     }
 
-    /// Whether the generator still runs.
+    /// Checks that the generator still runs.
     ///
     /// # Errors
-    /// What ended it.
+    /// Reason for its end.
     pub fn check(&self) -> Result<(), LiveError> {
         self.run.check()
     }

@@ -60,7 +60,7 @@ impl Map {
         }
     }
 
-    /// Whether there is anything at `key`.
+    /// True if there is anything at `key`.
     pub fn has(&self, key: u32) -> io::Result<bool> {
         assert_eq!(self.spec.value, 4, "the map holds 32-bit values");
         let mut value = [0; 4];

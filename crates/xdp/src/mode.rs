@@ -1,8 +1,8 @@
-//! Where an XDP program runs.
+//! Place where an XDP program runs.
 
 use std::fmt;
 
-/// Where an XDP program runs. How packets come to a socket is more: AF_XDP's modes say that.
+/// Place where an XDP program runs. How packets come to a socket is more: AF_XDP's modes say that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// In the driver, before the kernel has made a socket buffer.

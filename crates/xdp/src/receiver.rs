@@ -30,7 +30,7 @@ impl Receiver {
         })
     }
 
-    /// Where it is attached.
+    /// Attachment to the interface.
     pub fn attachment(&self) -> &Attachment {
         &self.attachment
     }

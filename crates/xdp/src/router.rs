@@ -24,8 +24,8 @@ const LINE_BYTES: u32 = sys::count(4 * LINE);
 /// Lines of the largest table: 4 GiB. Some kernels compute the place of a line in a map in 32 bits.
 const MOST: usize = 1 << 26;
 
-/// Why the programs drop packets: stage and edge of the graph that say the same. `enum drop` of
-/// router.bpf.c.
+/// Reasons for which the programs drop packets: stage and edge of the graph that say the same.
+/// `enum drop` of router.bpf.c.
 pub const DROPS: [(&str, &str); 5] = [
     ("ip4-input", "BadChecksum"),
     ("ip4-lookup", "Blackhole"),
@@ -116,6 +116,7 @@ impl Router {
         let program = Loaded::new(elf!("router"), "parshall_router", &shared)?;
         let variables = program.map(".bss").mapping()?;
         let number = &variables.view::<Variables>().interface;
+        // Relaxed: the program runs only after a later system call.
         number.store(u64::from(interface), Ordering::Relaxed);
         Ok(RouterPort {
             program,
@@ -150,7 +151,7 @@ impl Router {
         Ok(features)
     }
 
-    /// Whether the kernel still has a device to send by for an interface. Without one, programs
+    /// True if the kernel still has a device to send by for an interface. Without one, programs
     /// drop what is for it, as `Gone` of [`DROPS`].
     ///
     /// # Errors
@@ -167,7 +168,7 @@ impl Router {
     /// first, and wait for a grace period ([`Grace`](crate::Grace)).
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Error of the kernel.
     pub fn unset_egress(&self, interface: u16) -> Result<(), Error> {
         let unset = self.egress.unset(interface.into());
         unset.map_err(Error::doing("removing a device to send by"))
@@ -242,7 +243,7 @@ pub struct RouterPort {
 }
 
 impl RouterPort {
-    /// Where the program runs; None if it was only loaded.
+    /// Attachment to the interface; None if the program was only loaded.
     pub fn attachment(&self) -> Option<&Attachment> {
         self.attachment.as_ref()
     }
@@ -265,7 +266,7 @@ impl RouterPort {
         unset.map_err(Error::doing("removing an AF_XDP socket"))
     }
 
-    /// What the program does with a packet that arrives on queue 0, and the packet as it is
+    /// Verdict of the program on a packet that arrives on queue 0, and the packet as it is
     /// afterwards; it goes nowhere, but it is counted.
     ///
     /// # Errors
@@ -303,7 +304,7 @@ mod tests {
 
     use super::*;
 
-    /// What a configuration may ask for can be had with XDP programs.
+    /// Shows that XDP programs can have all that a configuration may ask for.
     #[test]
     fn the_most_routes_that_may_be_asked_for_fit_into_maps() {
         let fit = |routes| {

@@ -91,7 +91,7 @@ impl Sink {
         })
     }
 
-    /// Where it is attached.
+    /// Attachment to the interface.
     pub fn attachment(&self) -> &Attachment {
         &self.attachment
     }
@@ -100,7 +100,7 @@ impl Sink {
     /// without FCS.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Error of the kernel.
     pub fn counts(&self) -> Result<Vec<StreamCount>, Error> {
         (0..self.streams).map(|stream| self.count(stream)).collect()
     }
@@ -108,7 +108,7 @@ impl Sink {
     /// Packets that belong to no stream.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// Error of the kernel.
     pub fn other(&self) -> Result<u64, Error> {
         Ok(self.count(MAX_MATCHES)?.packets)
     }
@@ -120,6 +120,7 @@ impl Sink {
     }
 }
 
+// Every store is Relaxed: the program runs only once it is attached, by a later system call.
 fn fill(table: &Table, matches: &[Match]) {
     for (row, m) in table.rows.iter().zip(matches) {
         for (bounds, (min, max)) in [(&row.src, m.src), (&row.dst, m.dst)] {

@@ -142,7 +142,7 @@ impl Line {
         }
     }
 
-    /// What the drivers count: of the way in, and of the way out.
+    /// Counters of the drivers: of the way in, and of the way out.
     fn devices(&self) -> [DeviceCounters; 2] {
         self.router.inside(|| {
             ["in", "out"].map(|name| xdp::device_counters(index(name)).unwrap_or_default())
@@ -215,7 +215,7 @@ impl Line {
     }
 }
 
-/// What can happen to a device to send by.
+/// Events that befall a device to send by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     /// Its other end takes only shorter packets.

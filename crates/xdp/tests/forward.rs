@@ -56,7 +56,7 @@ impl Bench {
         self.router.counted(interface)
     }
 
-    /// Whether the program forwards the packet itself: counted so, and then changed as a router
+    /// True if the program forwards the packet itself: counted so, and then changed as a router
     /// changes it, else not at all.
     fn forwards(&self, packet: &[u8]) -> bool {
         let before = [self.counters(IN), self.counters(OUT)];

@@ -80,7 +80,7 @@ fn maps_are_defined_by_their_types() {
     }
 }
 
-/// Why the objects cannot be built as they were.
+/// Reason why the objects cannot be built as they were.
 fn missing(version: &str) -> Option<String> {
     let Ok(clang) = Command::new("clang").arg("--version").output() else {
         return Some("clang is not installed".to_owned());

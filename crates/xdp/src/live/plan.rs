@@ -29,7 +29,7 @@ pub(super) const WIDE: usize = 124;
 const IP4_LEN: usize = 20;
 const MARK: usize = 16;
 
-/// How fast to send.
+/// Rate to send at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// As fast as it goes; nothing is ever short.
@@ -38,20 +38,20 @@ pub enum Rate {
     Pps(u32),
 }
 
-/// What to send out of one interface.
+/// Packets to send out of one interface.
 #[derive(Clone, Debug)]
 pub struct LivePlan {
     /// The interface, in the calling thread's network namespace.
     pub ifindex: u32,
     /// Up to [`MAX_STREAMS`], interleaved evenly by their weights.
     pub streams: Vec<LiveStream>,
-    /// How many packets a start sends, 1 or more; None: until it is stopped.
+    /// Number of packets that a start sends, 1 or more; None: until it is stopped.
     pub packets: Option<u64>,
-    /// What the clock shows by which marks say the time, now, in nanoseconds; one clock for all
+    /// Reading of the clock by which marks say the time, now, in nanoseconds; one clock for all
     /// plans of a generator.
     pub now: u64,
-    /// How late a packet may go. What the generator could not send for longer than this (it was not
-    /// running) is given up and counted as shortfall. At least 64 packets are always allowed.
+    /// Longest delay of a packet. What the generator could not send for longer than this (it was
+    /// not running) is given up and counted as shortfall. At least 64 packets are always allowed.
     pub burst: Duration,
 }
 
@@ -81,7 +81,7 @@ pub struct Var {
     pub at: u16,
     /// Bytes: 1, 2 or 4.
     pub width: u8,
-    /// How it changes.
+    /// Kind of change.
     pub op: Op,
     /// The first frame's value (unless random).
     pub init: u32,
@@ -89,11 +89,11 @@ pub struct Var {
     pub min: u32,
     /// Greatest value.
     pub max: u32,
-    /// How far one step goes, 1 to max - min + 1; past the end it goes on from the other end.
+    /// Size of a step, 1 to max - min + 1; past the end it goes on from the other end.
     pub step: u32,
 }
 
-/// How a field changes.
+/// Kind of change of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Up by the step.
@@ -152,7 +152,7 @@ pub(super) fn longest(plans: &[LivePlan]) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// Where the bytes end in which this stream's frames differ from one another and from the longest
+/// End of the bytes in which this stream's frames differ from one another and from the longest
 /// frame.
 fn changes_end(stream: &LiveStream, longest: &[u8]) -> usize {
     let vars = stream

@@ -21,7 +21,8 @@ use crate::link::make_veth;
 use crate::mode::Mode;
 use crate::object::Loaded;
 
-/// The device's index; it shares its namespace with a loopback interface and its peer only.
+/// The device's index: the kernel gives the two others of its namespace, a loopback interface and
+/// its peer, numbers from 1 on.
 const IDLE: u32 = 1000;
 
 /// A program attached to an idle device, in a network namespace that has no name and goes with

@@ -57,7 +57,8 @@ pub(super) struct StreamState {
 
 /// Bits of a gap that its bucket keeps behind the leading one: an error of at most 1 in 8.
 pub const GAP_BITS: u32 = 3;
-/// Buckets that gaps fall into.
+/// Buckets that gaps fall into: 496 for all numbers of 64 bits, rounded up to a power of two, as
+/// the program masks the index for the verifier.
 const GAP_BUCKETS: usize = 512;
 
 /// `struct gaps` in live.bpf.c.
@@ -69,10 +70,10 @@ struct GapState {
     bucket: [AtomicU64; GAP_BUCKETS],
 }
 
-/// How far apart packets of live frames went.
+/// Gaps between packets of live frames.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// How many gaps fell into each bucket: below 2^([`GAP_BITS`] + 1) nanoseconds one each, above
+    /// Number of gaps in each bucket: below 2^([`GAP_BITS`] + 1) nanoseconds one each, above
     /// 2^[`GAP_BITS`] for each power of two.
     pub buckets: Vec<u64>,
     /// All together, nanoseconds.
@@ -91,7 +92,7 @@ pub(super) struct WayState {
     pub due: AtomicU64,
     pub lost: AtomicU64,
     _credit: AtomicU64,
-    /// When the program last looked at the clock; 0: it takes the next look as the start.
+    /// Time of the program's last look at the clock; 0: it takes the next look as the start.
     last: AtomicU64,
     _rest: AtomicU64,
     stopped: AtomicU64,
@@ -213,7 +214,7 @@ impl WayState {
         self.end.store(end, Relaxed);
     }
 
-    /// Whether all packets up to the limit have been sent or given up.
+    /// True if all packets up to the limit have been sent or given up.
     pub fn is_over(&self) -> bool {
         let end = self.end.load(Relaxed);
         end > 0 && self.sent() + self.lost.load(Relaxed) >= end
@@ -225,17 +226,17 @@ impl WayState {
         self.rate.store(STOPPED | number, Release);
     }
 
-    /// Whether the program has seen the last stop; its counters stand then.
+    /// True if the program has seen the last stop; its counters stand then.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Acquire) == self.rate.load(Relaxed)
     }
 
-    /// Whether the program sends or waits for its time, if nothing but `due` was due before.
+    /// True if the program sends or waits for its time, if nothing but `due` was due before.
     pub fn is_running(&self, due: u64) -> bool {
         self.last.load(Relaxed) != 0 || self.due.load(Relaxed) != due
     }
 
-    /// How far apart packets went so far.
+    /// Gaps between packets so far.
     pub fn gaps(&self) -> Gaps {
         let GapState {
             sum,

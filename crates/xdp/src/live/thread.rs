@@ -117,7 +117,7 @@ impl Generator {
         })
     }
 
-    /// What ended the run, if it was not us.
+    /// Error that ended the run, if it was not us.
     pub fn failure(&self) -> Option<io::Error> {
         let phase = self.gate.lock();
         let failure = phase.failure.as_ref()?;

@@ -23,7 +23,7 @@ static ONLY: Mutex<Option<Router>> = Mutex::new(None);
 
 /// The router of a test, whose tables are empty at first and whose counters count from then on.
 ///
-/// Whoever has it is [`alone`]: to run a program once is an attachment too, to the kernel.
+/// The holder is [`alone`]: to run a program once is an attachment too, to the kernel.
 pub struct Tables {
     router: MutexGuard<'static, Option<Router>>,
     before: Vec<Counters>,
@@ -47,7 +47,8 @@ impl Tables {
         }
     }
 
-    /// What the programs have done with the packets of an interface since the test took the tables.
+    /// Counters of what the programs have done with an interface's packets since the test took the
+    /// tables.
     pub fn counted(&self, interface: u16) -> Counters {
         let (now, before) = (
             self.counters(interface),

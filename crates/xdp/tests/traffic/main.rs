@@ -86,7 +86,7 @@ fn address(at: u16, op: Op, min: u32, max: u32, step: u32) -> Var {
     }
 }
 
-/// What the sink has when it has as many packets as were sent, or does not get them.
+/// Counts of the sink once it has as many packets as were sent, or does not get them.
 fn settled(sink: &Sink, sent: u64) -> Vec<StreamCount> {
     let counts = || sink.counts().expect("counts");
     until(limit(), || {
@@ -304,7 +304,7 @@ impl Expected {
     }
 }
 
-/// What no stream claims reaches the kernel.
+/// Shows that packets which no stream claims reach the kernel.
 #[test]
 fn the_rest_passes() {
     let Some((_alone, pair)) = alone_with_pair("rest") else {

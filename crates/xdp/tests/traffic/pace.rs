@@ -1,4 +1,4 @@
-//! When packets go: rates, gaps, numbers of packets, stops.
+//! Times at which packets go: rates, gaps, numbers of packets, stops.
 
 use std::time::{Duration, Instant};
 
@@ -113,7 +113,8 @@ fn a_number_of_packets_is_exact() {
     assert_eq!(settled(&sink, 8000), sent);
 }
 
-/// What an overloaded generator could not send is not sent when it starts again.
+/// Shows that packets which an overloaded generator could not send are not sent when it starts
+/// again.
 #[test]
 fn nothing_is_left_of_an_earlier_schedule() {
     let Some((_alone, pair)) = alone_with_pair("leftover") else {
@@ -207,7 +208,8 @@ fn two_ways_take_turns() {
     }
 }
 
-/// How long a start and a stop take beside traffic: printed, never judged. Run as `ceiling`.
+/// Measures the time that a start and a stop take beside traffic: printed, never judged. Run as
+/// `ceiling`.
 #[test]
 #[ignore = "a measurement"]
 fn start_and_stop() {
@@ -241,8 +243,8 @@ fn start_and_stop() {
     });
 }
 
-/// How fast it goes: printed, never judged. `cargo test -p xdp --release -- --ignored --nocapture
-/// ceiling`.
+/// Measures the highest rate: printed, never judged. `cargo test -p xdp --release -- --ignored
+/// --nocapture ceiling`.
 #[test]
 #[ignore = "a measurement"]
 fn ceiling() {
