@@ -1,4 +1,4 @@
-//! Who wants ports opened.
+//! Caller that wants ports opened.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use crate::Spec;
 
-/// Who wants ports opened: it may give up meanwhile, and hears of what happens.
+/// Caller that wants ports opened: it may give up meanwhile, and hears of what happens.
 pub trait Caller {
-    /// Whether to give up.
+    /// True to give up.
     fn is_interrupted(&self) -> bool;
 
     /// A socket exists because of us; it goes when its port is closed.
@@ -26,7 +26,7 @@ impl Caller for AtomicBool {
     }
 }
 
-/// What is otherwise than the caller may expect, though ports open.
+/// Difference from what the caller may expect, though ports open.
 #[derive(Debug, Clone)]
 pub enum Notice {
     /// Other ports stand in for those that were asked for.
@@ -47,14 +47,14 @@ impl fmt::Display for Notice {
     }
 }
 
-/// What sends or receives instead of the ports that were asked for.
+/// Ports that send or receive instead of those that were asked for.
 #[derive(Debug, Clone, Serialize)]
 pub struct Fallback {
     /// The ports that were asked for.
     pub asked: Vec<String>,
     /// The ports in their places.
     pub used: Vec<String>,
-    /// What the first ones cannot do.
+    /// Task that the first ones cannot do.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! Why a session cannot do what it is asked to.
+//! Reasons why a session cannot do what it is asked to.
 
 use std::io;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use xdp::LiveError;
 
 use crate::spec::{FORMS, Spec};
 
-/// What is wrong, where, and what to do about it.
+/// Error that says what is wrong, where, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no such interface.
@@ -21,7 +21,7 @@ pub enum Error {
     Interface {
         /// Its name.
         name: String,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// The interface is down.
@@ -43,7 +43,7 @@ pub enum Error {
         stream: String,
         /// The port that is to receive it.
         port: Spec,
-        /// Whether the stream has a mark.
+        /// True if the stream has a mark.
         marked: bool,
     },
     /// A port is given for two directions that need one each.
@@ -59,7 +59,7 @@ pub enum Error {
     Live {
         /// The ports that it was to serve.
         ports: String,
-        /// Why.
+        /// Reason.
         source: LiveError,
     },
     /// The XDP program that counts cannot be on the interface.
@@ -71,9 +71,9 @@ pub enum Error {
     /// There is no memory for packets.
     #[error("no packet memory ({mebibytes} MiB): {source}")]
     Memory {
-        /// How much was asked for, in MiB.
+        /// Memory that was asked for, in MiB.
         mebibytes: u64,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// A thread cannot be started.
@@ -104,7 +104,7 @@ pub enum Error {
     Open {
         /// The port.
         port: Spec,
-        /// Why.
+        /// Reason.
         source: OpenError,
     },
     /// Nobody came to the other side of a memif.
@@ -113,9 +113,9 @@ pub enum Error {
         .within.as_secs()
     )]
     NoConnection {
-        /// How long it was waited for.
+        /// Time that it was waited for.
         within: Duration,
-        /// Why there is none.
+        /// Reason why there is none.
         reason: String,
     },
     /// The other side of a memif has fewer queues than cores that are to send.
@@ -135,7 +135,7 @@ pub enum Error {
     NoPort {
         /// The number.
         port: usize,
-        /// How many there are.
+        /// Number of ports.
         ports: usize,
     },
     /// A session is to have a port twice.
@@ -149,15 +149,15 @@ pub enum Error {
     Acquired {
         /// The port.
         port: usize,
-        /// Who has it.
+        /// Name of its owner.
         owner: String,
     },
-    /// Who asks has not acquired the port.
+    /// The one who asks has not acquired the port.
     #[error("port {port} is not {owner}'s; acquire it first")]
     NotAcquired {
         /// The port.
         port: usize,
-        /// Who asks.
+        /// Name of the one who asks.
         owner: String,
     },
     /// The port sends or pauses, and would have to be stopped.
@@ -182,7 +182,7 @@ pub enum Error {
     Rate {
         /// The port.
         port: usize,
-        /// Why not.
+        /// Reason.
         source: RateError,
     },
     /// The thread that serves the port has ended.
@@ -190,7 +190,7 @@ pub enum Error {
     Device {
         /// The port.
         port: usize,
-        /// What failed.
+        /// Failure of the device.
         source: Failure,
     },
     /// The caller gave up.
@@ -198,7 +198,7 @@ pub enum Error {
     Interrupted,
 }
 
-/// How a stream can be sent whose packets `port` does not know.
+/// Advice on how to send a stream whose packets `port` does not know.
 fn by_other_means(port: &Spec, marked: bool) -> String {
     match (port, marked) {
         (Spec::Sink(name), true) => format!("af_xdp:{name} knows them by their marks"),

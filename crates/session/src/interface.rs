@@ -1,4 +1,4 @@
-//! What a session wants to know about a network interface: address and line rate.
+//! Facts about a network interface that a session needs: address and line rate.
 
 use std::io;
 
@@ -42,11 +42,13 @@ impl Interface {
             name: name.to_owned(),
             source,
         };
-        let interface = ask(name).map_err(failed)?;
-        let interface = interface.ok_or_else(|| Error::NoInterface(name.to_owned()))?;
-        match interface.is_up {
-            true => Ok(interface),
-            false => Err(Error::Down(name.to_owned())),
+        let interface = ask(name)
+            .map_err(failed)?
+            .ok_or_else(|| Error::NoInterface(name.to_owned()))?;
+        if interface.is_up {
+            Ok(interface)
+        } else {
+            Err(Error::Down(name.to_owned()))
         }
     }
 
@@ -63,8 +65,9 @@ impl Interface {
 
 /// Asks the kernel for one link. Other names are as good as the first: it looks both up alike.
 fn ask(name: &str) -> io::Result<Option<Interface>> {
-    let request = LinkHeader::named(0).message(libc::RTM_GETLINK);
-    let request = request.string(libc::IFLA_ALT_IFNAME, name);
+    let request = LinkHeader::named(0)
+        .message(libc::RTM_GETLINK)
+        .string(libc::IFLA_ALT_IFNAME, name);
     let mut found = None;
     let asked = Socket::route(None)?.ask(request, |message| found = link(message.payload));
     match asked {
@@ -73,7 +76,7 @@ fn ask(name: &str) -> io::Result<Option<Interface>> {
     }
 }
 
-/// What RTM_NEWLINK says.
+/// Interface that an RTM_NEWLINK message describes.
 fn link(payload: &[u8]) -> Option<Interface> {
     let (header, attributes): (LinkHeader, Attributes<'_>) = read(payload)?;
     let find = |kind| attributes.clone().find(kind);

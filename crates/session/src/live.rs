@@ -22,7 +22,7 @@ pub struct Generator {
     live: Live,
     /// The rate that no other one changes, if it has one.
     own_rate: Option<Pps>,
-    /// What was sent as a warm-up.
+    /// Counts of what was sent as a warm-up.
     before: Vec<Count>,
 }
 
@@ -63,7 +63,7 @@ impl Generator {
             .collect())
     }
 
-    /// Whether the kernel keeps the program between two runs.
+    /// True if the kernel keeps the program between two runs.
     pub fn is_registered(&self) -> bool {
         self.live.is_registered()
     }
@@ -167,7 +167,7 @@ impl Transmitter for Generator {
     }
 }
 
-/// Whether the program sends at `rate`, give or take a thousandth.
+/// True if the program sends at `rate`, give or take a thousandth.
 fn is_exact(rate: Pps) -> bool {
     let off = (nearest(rate).0 - rate.0).abs();
     !rate.is_limited() || off <= 1e-3 * rate.0
@@ -175,16 +175,18 @@ fn is_exact(rate: Pps) -> bool {
 
 /// The program's rate is a whole number of packets a second, and 0 only if it is to pause.
 fn nearest(rate: Pps) -> Pps {
-    match rate.is_limited() && rate.0 > 0.0 {
-        true => Pps(rate.0.round().clamp(1.0, HIGHEST.0)),
-        false => rate,
+    if rate.is_limited() && rate.0 > 0.0 {
+        Pps(rate.0.round().clamp(1.0, HIGHEST.0))
+    } else {
+        rate
     }
 }
 
 fn whole(rate: Pps) -> Rate {
-    match rate.is_limited() {
-        true => Rate::Pps(nearest(rate).0 as u32),
-        false => Rate::Unpaced,
+    if rate.is_limited() {
+        Rate::Pps(nearest(rate).0 as u32)
+    } else {
+        Rate::Unpaced
     }
 }
 
@@ -198,7 +200,7 @@ fn with_fcs(count: StreamCount) -> Count {
 /// Counts packets in the XDP program of an interface.
 pub struct Counter {
     sink: Sink,
-    /// What was received as a warm-up.
+    /// Counts of what was received as a warm-up.
     before: Vec<Count>,
 }
 

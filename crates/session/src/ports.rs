@@ -12,7 +12,7 @@ use crate::live;
 use crate::software::{Served, Software, Threads, place, serve};
 use crate::{Error, Spec};
 
-/// What a port is to send.
+/// Port that is to send, with its streams.
 #[derive(Debug, Clone, Copy)]
 pub struct Sending<'a> {
     /// The port.
@@ -28,9 +28,9 @@ pub type Way<'a> = (Sending<'a>, &'a Spec);
 pub struct TestPorts {
     /// The directions of a load test, in order.
     pub paths: Vec<Path>,
-    /// How packets are made.
+    /// Way in which packets are made.
     pub sender: Sender,
-    /// Which ports other ones stand in for, and why, if so.
+    /// Ports that other ones stand in for, and the reason, if so.
     pub fallback: Option<Fallback>,
     _served: Served,
 }
@@ -45,7 +45,7 @@ impl TestPorts {
         }
     }
 
-    /// Whether another port stands in for this one.
+    /// True if another port stands in for this one.
     pub fn is_replaced(&self, port: &Spec) -> bool {
         let asked = self.fallback.iter().flat_map(|fallback| &fallback.asked);
         asked.into_iter().any(|asked| *asked == port.to_string())
@@ -123,7 +123,7 @@ pub fn open_sender(
     Ok((transmitter, ports))
 }
 
-/// What stands in for what so far, and who is told.
+/// Fallbacks so far, and the caller that is told.
 type Told<'a> = (&'a mut Option<Fallback>, &'a dyn Caller);
 
 type Senders = (Vec<Box<dyn Transmitter>>, Served, Sender);
@@ -167,8 +167,10 @@ fn receiver(
 ) -> Result<Side<live::Counter>, Error> {
     match rx {
         Spec::Sink(name) => {
-            let matches = streams.iter().map(|(stream, _)| known(rx, stream));
-            let matches = matches.collect::<Result<Vec<_>, _>>()?;
+            let matches = streams
+                .iter()
+                .map(|(stream, _)| known(rx, stream))
+                .collect::<Result<Vec<_>, _>>()?;
             let interface = Interface::open(name)?;
             match live::Counter::open(interface.index, &matches) {
                 Ok(counter) => Ok(Side::Kernel(counter)),
@@ -188,7 +190,7 @@ fn receiver(
     }
 }
 
-/// What tells the packets of a stream by their headers; `rx` is for the message.
+/// Match that tells the packets of a stream by their headers; `rx` is for the message.
 fn known(rx: &Spec, stream: &Stream) -> Result<Match, Error> {
     Match::of(stream).ok_or_else(|| Error::Unrecognizable {
         stream: stream.name.clone(),
@@ -255,7 +257,7 @@ fn live_generators(
     })
 }
 
-/// Whether AF_XDP may do what live frames do not: the plan is beyond them, or this kernel refuses
+/// True if AF_XDP may do what live frames do not: the plan is beyond them, or this kernel refuses
 /// their program.
 fn is_replaceable(error: &LiveError) -> bool {
     matches!(

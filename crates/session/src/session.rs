@@ -31,9 +31,9 @@ pub struct Member<P> {
 
 /// Ports, numbered from 0 on in the order they were given, with their owners and streams.
 ///
-/// Whoever has [acquired](Self::acquire) a port gives it [streams](Self::set_streams) and starts
-/// it. All of it is allowed while other ports send: they are not disturbed. Dropping the session
-/// stops all ports and closes them.
+/// An owner who has [acquired](Self::acquire) a port gives it [streams](Self::set_streams) and
+/// starts it. All of it is allowed while other ports send: they are not disturbed. Dropping the
+/// session stops all ports and closes them.
 pub struct Session {
     ports: Vec<Port>,
     served: Served,
@@ -52,7 +52,8 @@ struct Port {
     tx: Cores,
     /// Counts what comes by this port.
     rx: Queues,
-    /// What streams before these have sent, and what had come until its streams were replaced.
+    /// Counts of what streams before these have sent, and of what had come until its streams were
+    /// replaced.
     sent_before: Count,
     received_before: Count,
 }
@@ -172,9 +173,10 @@ impl Session {
         let this = &mut self.ports[port];
         this.sent_before = this.sent();
         this.tx = tx;
-        this.state = match streams.is_empty() {
-            true => State::Idle,
-            false => State::Ready,
+        this.state = if streams.is_empty() {
+            State::Idle
+        } else {
+            State::Ready
         };
         this.streams = streams;
         Ok(())
@@ -249,14 +251,15 @@ impl Session {
     /// There is no such port, or it is not the owner's; a thread has ended.
     pub fn stop(&mut self, port: usize, owner: &str) -> Result<(), Error> {
         let this = self.owned(port, owner)?;
-        match this.streams.is_empty() {
-            true => Ok(()),
-            false => this.change(port, State::Ready, Cores::stop),
+        if this.streams.is_empty() {
+            Ok(())
+        } else {
+            this.change(port, State::Ready, Cores::stop)
         }
     }
 
-    /// What every port has sent and received since the session was opened, and every stream since
-    /// it was set. Threads count on meanwhile: only what is stopped adds up.
+    /// Counts of every port since the session was opened, and of every stream since it was set.
+    /// Threads count on meanwhile: only what is stopped adds up.
     pub fn statistics(&self) -> Statistics {
         let streams = self.ports.iter().enumerate().flat_map(|(number, port)| {
             let there = &self.ports[port.receiver].rx;

@@ -25,15 +25,15 @@ use crate::{Caller, Error, Spec};
 /// Packet buffers for what the threads hold themselves, in caches and frames, and for packets under
 /// way in a memif. What the rings of AF_XDP sockets hold comes on top.
 const BUFFERS: u32 = 1 << 13;
-/// How long to wait for the other side of a memif.
+/// Time to wait for the other side of a memif.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A port in software and what it is for.
 pub struct Software {
     spec: Spec,
-    /// What it sends, if it is to send.
+    /// Streams to send, if it is to send.
     pub send: Option<Vec<(Stream, Pps)>>,
-    /// What is to come back by it, if it is to receive.
+    /// Streams that are to come back by it, if it is to receive.
     pub expect: Option<Vec<Stream>>,
 }
 
@@ -63,7 +63,7 @@ pub struct Threads<'a> {
     pub cpus: &'a [usize],
 }
 
-/// Where a port is among those in software; the same one for the same specification.
+/// Index of a port among those in software; the same one for the same specification.
 pub fn place(spec: &Spec, software: &mut Vec<Software>) -> usize {
     if let Some(known) = software.iter().position(|s| s.spec == *spec) {
         return known;
@@ -89,15 +89,15 @@ pub struct Served {
 /// A port that threads serve.
 #[derive(Default)]
 struct Serving {
-    /// What sends, by core, until it is handed out.
+    /// Generators, by core, until they are handed out.
     generators: Vec<Generator>,
-    /// What counts, by queue, until it is handed out.
+    /// Counters, by queue, until they are handed out.
     counters: Vec<Counters>,
     /// Its queues; those that send come first.
     queues: Vec<Queue>,
 }
 
-/// Who serves a queue.
+/// Owner of a queue's work.
 struct Queue {
     /// Place of the thread among the testers.
     tester: usize,
@@ -107,24 +107,25 @@ struct Queue {
 }
 
 impl Served {
-    /// What sends by the port at a place; handed out once.
+    /// Transmitter of the port at a place; handed out once.
     ///
     /// # Errors
     /// The port does not send.
     pub fn transmitter(&mut self, place: usize) -> Result<Box<dyn Transmitter>, Error> {
         let cores = mem::take(&mut self.ports[place].generators);
-        match cores.is_empty() {
-            true => Err(Error::NoSender),
-            false => Ok(Box::new(Cores(cores))),
+        if cores.is_empty() {
+            Err(Error::NoSender)
+        } else {
+            Ok(Box::new(Cores(cores)))
         }
     }
 
-    /// What counts the packets of the port at a place; handed out once.
+    /// Receiver of the port at a place; handed out once.
     pub fn receiver(&mut self, place: usize) -> Box<dyn Receiver> {
         Box::new(Queues(mem::take(&mut self.ports[place].counters)))
     }
 
-    /// What sends by the port at a place, and what counts its packets; handed out once.
+    /// Generators and counters of the port at a place; handed out once.
     pub fn take(&mut self, place: usize) -> (Cores, Queues) {
         let port = &mut self.ports[place];
         let (generators, counters) = (&mut port.generators, &mut port.counters);
@@ -204,8 +205,10 @@ impl Receiver for Queues {
         let queues: Vec<Vec<Option<Flow>>> = self.0.iter().map(Receiver::flows).collect();
         let streams = queues.first().map_or(0, Vec::len);
         let of = |stream: usize| {
-            let flows = queues.iter().filter_map(|q| q.get(stream)?.clone());
-            let mut flows = flows.filter(|flow| flow.latency.measured > 0);
+            let mut flows = queues
+                .iter()
+                .filter_map(|q| q.get(stream)?.clone())
+                .filter(|flow| flow.latency.measured > 0);
             flows.next().filter(|_| flows.next().is_none())
         };
         (0..streams).map(of).collect()

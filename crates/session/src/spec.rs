@@ -41,7 +41,7 @@ impl Spec {
         }
     }
 
-    /// How its packets are made; None if it only receives.
+    /// Way in which its packets are made; None if it only receives.
     pub fn sender(&self) -> Option<Sender> {
         match self {
             Spec::Live(_) => Some(Sender::Live),
@@ -52,7 +52,7 @@ impl Spec {
         }
     }
 
-    /// Which clock says when a packet came; None: the port only counts.
+    /// Clock that says when a packet came; None: the port only counts.
     pub fn timestamps(&self) -> Option<&'static str> {
         match self {
             Spec::Live(_) | Spec::Sink(_) => None,

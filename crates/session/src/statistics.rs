@@ -1,4 +1,4 @@
-//! What a session has counted.
+//! Counts of a session.
 
 use loadgen::device::{Count, Receiver, Transmitter};
 use loadgen::model::stream::Stream;
@@ -7,7 +7,7 @@ use loadgen::receive::flow::Flow;
 use loadgen::receive::{Knows, together};
 use serde::Serialize;
 
-/// What a port is doing.
+/// State of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -22,7 +22,7 @@ pub enum State {
 }
 
 impl State {
-    /// Whether a start would come too early.
+    /// True if a start would come too early.
     pub fn runs(self) -> bool {
         matches!(self, State::Sending | State::Paused)
     }
@@ -42,15 +42,15 @@ pub struct Statistics {
 pub struct PortStatistics {
     /// Its name.
     pub name: String,
-    /// Who has acquired it.
+    /// Owner that has acquired it.
     pub owner: Option<String>,
-    /// What it is doing.
+    /// State.
     pub state: State,
     /// Packets that it took to send.
     pub sent: Count,
     /// Everything that came by it.
     pub received: Count,
-    /// How many attempts found it full, since its streams were set.
+    /// Number of attempts that found it full, since its streams were set.
     pub queue_full: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct StreamStatistics {
     pub sent: Count,
     /// Packets that came back by the port's receiver.
     pub received: Count,
-    /// What was measured of those that measure latency; None before the first packet came.
+    /// Measurements of those that measure latency; None before the first packet came.
     pub flow: Option<Flow>,
 }
 

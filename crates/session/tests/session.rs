@@ -19,7 +19,7 @@ const BOB: &str = "bob";
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Whoever serves several clients may keep it in a thread of its own.
+/// Checks that a server of several clients can keep it in a thread of its own.
 const _: fn() = || {
     fn is_send<T: Send>() {}
     is_send::<Session>();
@@ -267,9 +267,10 @@ fn what_comes_at_the_wrong_time_is_refused() {
     assert!(matches!(session.pause(0, ANN), Err(Error::NotRunning(0))));
     assert!(matches!(session.resume(0, ANN), Err(Error::NotPaused(0))));
     for pauses in [false, true] {
-        match pauses {
-            false => start(&mut session).expect("ready"),
-            true => session.pause(0, ANN).expect("it sends"),
+        if pauses {
+            session.pause(0, ANN).expect("it sends")
+        } else {
+            start(&mut session).expect("ready")
         }
         assert!(matches!(start(&mut session), Err(Error::Running(0))));
         let refused = session.set_streams(0, ANN, Vec::new());
