@@ -23,7 +23,8 @@ impl Nanos {
     }
 }
 
-/// How often to look whether a measurement is to end early.
+/// Time between two looks whether a measurement is to end early: nobody who interrupts it notices
+/// so short a wait.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A source of time.
@@ -33,7 +34,7 @@ pub trait Clock {
     /// Waits for `duration` or longer.
     fn sleep(&self, duration: Duration);
 
-    /// Whether the measurement is to end early. To sleep goes on all the same.
+    /// True if the measurement is to end early. To sleep goes on all the same.
     fn is_interrupted(&self) -> bool {
         false
     }
@@ -50,8 +51,8 @@ pub trait Clock {
 #[derive(Debug, Clone, Copy)]
 pub struct Monotonic(Instant);
 
-/// When the first clock was made: all show the same time, so that one thread can read what another
-/// has stamped.
+/// Time when the first clock was made: all show the same time, so that one thread can read what
+/// another has stamped.
 static START: OnceLock<Instant> = OnceLock::new();
 
 impl Monotonic {

@@ -10,7 +10,7 @@ use crate::histogram::Times;
 use crate::model::units::Pps;
 use crate::receive::flow::Flow;
 
-/// How packets are made and sent.
+/// Way in which packets are made and sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sender {
@@ -49,7 +49,7 @@ impl Count {
     }
 }
 
-/// What was counted since `before`, which has nothing or as much as `now`.
+/// Counts since `before`, which has nothing or as much as `now`.
 pub fn since(now: Vec<Count>, before: &[Count]) -> Vec<Count> {
     let before = before
         .iter()
@@ -68,20 +68,20 @@ impl std::iter::Sum for Count {
     }
 }
 
-/// How well a schedule was kept.
+/// Measure of how well a schedule was kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Pacing {
-    /// How far apart packets left, of all runs: a time for each packet but the first of a run. Those
-    /// that were handed over together are 0 apart. Nothing where nobody looks.
+    /// Gaps between packets that left, of all runs: a time for each packet but the first of a run.
+    /// Those that were handed over together are 0 apart. Nothing where nobody looks.
     pub gaps: Times,
-    /// What only software knows; None for live frames, which the kernel sends.
+    /// Delay, which only software knows; None for live frames, which the kernel sends.
     pub delay: Option<Delay>,
 }
 
-/// How long packets waited for their port.
+/// Time that packets waited for their port.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Delay {
-    /// How long after it was due each packet was taken by the port, of all runs. Packets that are
+    /// Time from when each packet was due until the port took it, of all runs. Packets that are
     /// sent without a limit are not due at any time.
     pub late: Times,
     /// Time from when the first packet of the latest run was due to when its last one left: n
@@ -100,7 +100,7 @@ impl Delay {
     }
 }
 
-/// Why a device of the load tester failed, in one line.
+/// Failure of a device of the load tester, in one line.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Sends the streams of one port. Counts only ever grow, and go on growing when it is started
@@ -127,12 +127,12 @@ pub trait Transmitter: Send {
     /// Packets that the port took, for each stream.
     fn sent(&self) -> Vec<Count>;
 
-    /// How many attempts found the port full.
+    /// Number of attempts that found the port full.
     fn queue_full(&self) -> u64 {
         0
     }
 
-    /// How well the schedule was kept, as far as somebody looks.
+    /// Measure of how well the schedule was kept, as far as somebody looks.
     fn pacing(&self) -> Pacing {
         Pacing::default()
     }
@@ -141,7 +141,7 @@ pub trait Transmitter: Send {
     /// is stopped.
     fn start_over(&mut self) {}
 
-    /// Whether everything has been sent: only a profile of bursts comes to an end.
+    /// True if everything has been sent: only a profile of bursts comes to an end.
     fn is_over(&self) -> bool {
         false
     }
@@ -158,7 +158,7 @@ pub trait Receiver: Send {
     /// Packets that came back, for each stream expected here.
     fn counts(&self) -> Vec<Count>;
 
-    /// What was measured of each stream that measures latency; nothing where nobody looks.
+    /// Measurements of each stream that measures latency; nothing where nobody looks.
     fn flows(&self) -> Vec<Option<Flow>> {
         Vec::new()
     }

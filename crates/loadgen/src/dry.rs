@@ -1,4 +1,4 @@
-//! What a profile would send, and when, without a port.
+//! Packets that a profile would send, and their times, without a port.
 
 use crate::clock::Nanos;
 use crate::model::divide::divide;
@@ -16,7 +16,7 @@ pub const SEED: u32 = 1;
 /// The packets of a port in their order, from time 0 on.
 pub struct Dry(Vec<Core>);
 
-/// What one core sends.
+/// Packets of one core.
 struct Core {
     schedule: Schedule,
     sources: Vec<Fields>,

@@ -1,4 +1,4 @@
-//! How lengths of time are spread: a histogram in nanoseconds that one thread fills and any may
+//! Distribution of lengths of time: a histogram in nanoseconds that one thread fills and any may
 //! read.
 
 use graph::counters::Counter;
@@ -23,7 +23,7 @@ pub struct Histogram {
 /// between live frames 13 %.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Times {
-    /// How many were measured.
+    /// Number of times measured.
     pub measured: u64,
     /// The smallest.
     pub min: u64,

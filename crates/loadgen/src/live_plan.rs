@@ -17,7 +17,7 @@ use crate::model::units::Pps;
 use crate::source::fields::Fields;
 use crate::source::mark::{TRAILER, counters_of};
 
-/// What the kernel's generator sends by one port.
+/// Packets that the kernel's generator sends by one port.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LivePlan {
     /// The streams.
@@ -33,7 +33,7 @@ pub struct LivePlan {
 pub struct LiveStream {
     /// The first frame, padded to 60 bytes, without frame check sequence.
     pub frame: Vec<u8>,
-    /// How many of its frames are sent, relative to the other streams; 1 or more.
+    /// Number of its frames sent, relative to the other streams; 1 or more.
     pub weight: u32,
     /// The fields that change from frame to frame, applied in this order.
     pub fields: Vec<LiveField>,
@@ -52,7 +52,7 @@ pub struct LiveField {
     pub at: u16,
     /// Width in bytes.
     pub width: u8,
-    /// How it changes.
+    /// Kind of change.
     pub op: Op,
     /// Value in the first frame, from `min` to `max`; ignored if random.
     pub init: u32,
@@ -136,8 +136,10 @@ fn weights(rates: &[f64], largest: u32) -> Result<Vec<u32>, String> {
             let parts = parts / greatest_common_divisor(parts, *q) * q;
             (parts <= largest).then_some(parts)
         })?;
-        let weights = ratios.iter().map(|(p, q)| p.checked_mul(parts / q));
-        let weights = weights.collect::<Option<Vec<u32>>>()?;
+        let weights = ratios
+            .iter()
+            .map(|(p, q)| p.checked_mul(parts / q))
+            .collect::<Option<Vec<u32>>>()?;
         weights.iter().all(|w| *w <= largest).then_some(weights)
     });
     weights.ok_or_else(|| {
@@ -220,8 +222,11 @@ fn live_stream(stream: &Stream, weight: u32, counter: u16) -> Result<LiveStream,
         return Err("a write of single bits of a field that changes otherwise".to_owned());
     }
     let trailer = frame.len().saturating_sub(TRAILER);
-    let mark_at = stream.is_fixed().then_some(trailer);
-    let mark_at = mark_at.map(u16::try_from).transpose();
+    let mark_at = stream
+        .is_fixed()
+        .then_some(trailer)
+        .map(u16::try_from)
+        .transpose();
     Ok(LiveStream {
         mark_at: mark_at.map_err(|_| "a time too far into the frame")?,
         frame,
@@ -355,7 +360,7 @@ fn masked(stream: &Stream, step: &Step, frame: &[u8]) -> Result<LiveField, Strin
     })
 }
 
-/// Whether two of the fields have a byte in common.
+/// True if two of the fields have a byte in common.
 fn overlap(fields: &[LiveField]) -> bool {
     let end = |field: &LiveField| field.at + u16::from(field.width);
     fields.iter().enumerate().any(|(i, a)| {

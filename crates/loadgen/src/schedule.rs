@@ -1,4 +1,4 @@
-//! When packets are due, and of which stream.
+//! Times at which packets are due, and of which stream.
 //!
 //! Each stream has its own pace, as a T-Rex profile gives it: continuous, or in bursts after which
 //! another stream starts. All active streams stand in a heap by the time of their next packet; the
@@ -74,21 +74,21 @@ struct Run {
     action_count: u32,
     self_start: bool,
     dummy: bool,
-    /// Whether it or what follows it sends anything.
+    /// True if it or what follows it sends anything.
     sends: bool,
     is_fixed: bool,
-    /// Which of its packets are sent here.
+    /// Part of its packets that is sent here.
     share: Share,
     /// Time from packet to packet of the whole stream at the present rate, and of those sent here.
     gap: Fixed,
     stride: Fixed,
     active: bool,
-    /// Whether the time to its next packet is one that no rate changes.
+    /// True if the time to its next packet is one that no rate changes.
     waits: bool,
     /// Packets left in this burst, and bursts left after it.
     packets: u64,
     bursts: u64,
-    /// How many times it still starts the next stream.
+    /// Number of times that it still starts the next stream.
     actions: u32,
 }
 
@@ -164,6 +164,7 @@ impl Run {
     #[inline(always)]
     fn step(&mut self, at: Fixed) -> Option<Fixed> {
         self.waits = false;
+        // Continuous: never counted down.
         if self.packets == u64::MAX {
             return Some((at + self.stride).min(FAR));
         }
@@ -274,13 +275,13 @@ impl Schedule {
         self.due = moved.collect();
     }
 
-    /// Whether no packet will ever be due again.
+    /// True if no packet will ever be due again.
     pub fn is_over(&self) -> bool {
         let mut due = self.due.iter();
         !due.any(|Reverse((_, index))| self.runs[*index].sends)
     }
 
-    /// Whether something is due at `until` or before, if only the slot of a dummy.
+    /// True if something is due at `until` or before, if only the slot of a dummy.
     pub fn is_due(&self, until: Nanos) -> bool {
         let first = self.due.peek();
         first.is_some_and(|Reverse((at, _))| Nanos(nanos(*at)) <= until)

@@ -1,6 +1,6 @@
 //! The thread that serves the load tester's ports: it sends on them and counts what they receive.
 //!
-//! What an endpoint sends or expects is replaced while the thread goes on: the new one is made by
+//! Senders and sinks of an endpoint are replaced while the thread goes on: the new one is made by
 //! whoever controls it, goes in by a ring, and the old one comes back to be dropped there. So the
 //! thread takes no lock and no memory.
 
@@ -33,13 +33,13 @@ pub struct Endpoint {
 
 /// Rounds without a packet before the thread starts to sleep between rounds.
 const PATIENCE: u32 = 2000;
-/// How long it sleeps between rounds.
+/// Time that it sleeps between rounds.
 const NAP: Duration = Duration::from_micros(50);
 
-/// How often to look whether the thread has obeyed.
+/// Time between two looks whether the thread has obeyed.
 const LOOK: Duration = Duration::from_micros(20);
 
-/// What takes the place of what an endpoint, by its place, has; and what it had.
+/// New sender or sink for an endpoint, by its place; and, on its way back, the old one.
 enum Work {
     Send(usize, Box<Sender>),
     Expect(usize, Box<Sink>),
@@ -143,13 +143,14 @@ impl Tester {
     }
 }
 
-/// Where random numbers of streams without a seed begin.
+/// Start of the random numbers of streams without a seed.
 fn entropy() -> u32 {
     graph::cycles::now() as u32
 }
 
 impl Drop for Tester {
     fn drop(&mut self) {
+        // Relaxed: the flag stands for itself, and the join orders what the thread has done.
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             // A panic there has been printed already.

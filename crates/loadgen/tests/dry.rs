@@ -1,4 +1,4 @@
-//! What compiled profiles send, and when: computed by hand, and read back by another parser.
+//! Packets and times of compiled profiles: computed by hand, and read back by another parser.
 
 use std::path::Path;
 use std::time::Duration;
@@ -234,7 +234,7 @@ for packet in rdpcap(sys.argv[1]):
     print(len(packet) + 4, network.src, network.dst, udp.sport, udp.dport)
 ";
 
-/// What scapy reads of a built-in profile's first packets.
+/// Lines that scapy reads of a built-in profile's first packets.
 fn read_by_scapy(profile: &str, settings: &str, way: Way, count: usize) -> Vec<String> {
     let streams = profile::open(profile, way, &Tunables::parse(settings).unwrap()).unwrap();
     let rates = streams.into_iter().map(|s| {
@@ -349,8 +349,8 @@ fn bursts_and_chains_keep_their_times_on_several_cores() {
     }
 }
 
-/// What has no seed is written down as others can repeat it: as with the seed 1, on one core and
-/// divided.
+/// Shows that what has no seed is written down as others can repeat it: as with the seed 1, on one
+/// core and divided.
 #[test]
 fn a_stream_without_a_seed_has_the_seed_that_is_said() {
     let without = streams("bench@vm-random");

@@ -31,7 +31,7 @@ fn streams(settings: &str) -> Vec<(Stream, Pps)> {
     streams.into_iter().zip(rates).collect()
 }
 
-/// What came of two trials, of which the first was a warm-up.
+/// Outcome of two trials, of which the first was a warm-up.
 struct Result {
     /// Packets of the warm-up.
     warm_up: u64,
@@ -41,7 +41,7 @@ struct Result {
 }
 
 impl Result {
-    /// How many packets of the second trial were `every`th ones.
+    /// Number of packets of the second trial that were `every`th ones.
     fn every(&self, every: u64) -> u64 {
         (self.warm_up + self.sent) / every - self.warm_up / every
     }

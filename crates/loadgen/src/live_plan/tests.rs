@@ -117,7 +117,7 @@ fn bits(variable: Variable, template: u16, mask: u32, shift: i8, add: i32) -> St
 }
 
 proptest! {
-    /// Where single bits can be written at all, they take the values that they take in
+    /// Checks that single bits, where they can be written at all, take the values that they take in
     /// software.
     #[test]
     fn bits_are_written_as_in_software(
@@ -156,8 +156,8 @@ fn sum(variable: Variable, add: i64) -> Stream {
 }
 
 proptest! {
-    /// Whatever is added to a variable, it is written as in software, or by software; the range
-    /// that is written is one of the field.
+    /// Checks that a variable, whatever is added to it, is written as in software, or by software;
+    /// the range that is written is one of the field.
     #[test]
     fn sums_are_written_as_in_software(
         is_inc: bool, size in proptest::sample::select(vec![1u8, 2, 4]), is_whole: bool,

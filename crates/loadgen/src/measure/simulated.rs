@@ -36,7 +36,7 @@ pub(crate) struct Device {
     pub slow: Duration,
     /// The generator's rates are multiples of this; 0: any.
     pub grain: f64,
-    /// When the clock is interrupted.
+    /// Time at which the clock is interrupted.
     pub interrupted: Duration,
     /// The generator fails to start.
     pub broken: bool,
@@ -191,9 +191,10 @@ impl Line {
         if self.rate > 0.0 {
             self.pace = if held_up { 0.99 * self.rate } else { self.rate };
         }
-        let late = match self.rate > 0.5 * device.capacity {
-            true => self.rate * device.late.as_secs_f64(),
-            false => 0.0,
+        let late = if self.rate > 0.5 * device.capacity {
+            self.rate * device.late.as_secs_f64()
+        } else {
+            0.0
         };
         let wanted = self.owed + seconds * self.rate;
         let sent = (wanted - late).clamp(0.0, seconds * self.pace.min(ceiling));
@@ -303,9 +304,10 @@ impl Transmitter for Half {
 
     fn nearest(&self, rate: Pps) -> Pps {
         let grain = self.world.device.grain;
-        match grain > 0.0 && rate.0 > 0.0 && rate.is_limited() {
-            true => Pps((rate.0 / grain).round().max(1.0) * grain),
-            false => rate,
+        if grain > 0.0 && rate.0 > 0.0 && rate.is_limited() {
+            Pps((rate.0 / grain).round().max(1.0) * grain)
+        } else {
+            rate
         }
     }
 

@@ -1,4 +1,4 @@
-//! Whether a device keeps up while packets are sent to it at one rate.
+//! Test of whether a device keeps up while packets are sent to it at one rate.
 //!
 //! One that does gives back as much as it gets from when the first packets are back, however long
 //! they take. In one that does not, more and more packets wait. If its buffers are deep nothing is
@@ -20,7 +20,7 @@ const BATCH: f64 = 16.0;
 /// Interval of looking for the first packets.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Whether this is more packets than counters may be wrong by at `pps`.
+/// True if this is more packets than counters may be wrong by at `pps`.
 pub(crate) fn is_told(packets: f64, pps: f64) -> bool {
     packets > BATCH + RESOLUTION * pps
 }
@@ -28,13 +28,10 @@ pub(crate) fn is_told(packets: f64, pps: f64) -> bool {
 /// Of `more` packets in a device than there should be at `pps`, those that it held; none if that is
 /// no more than can be told.
 pub(crate) fn held(more: f64, pps: f64) -> u64 {
-    match is_told(more, pps) {
-        true => more as u64,
-        false => 0,
-    }
+    if is_told(more, pps) { more as u64 } else { 0 }
 }
 
-/// What a direction did since its first packets were back.
+/// Work of a direction since its first packets were back.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Way {
     /// Packets a second that were sent.
@@ -51,7 +48,7 @@ pub(crate) struct Way {
 pub(crate) struct Steady {
     before: Vec<Reading>,
     early: Vec<Option<(Nanos, Reading)>>,
-    /// When to look next.
+    /// Time of the next look.
     next: Nanos,
 }
 
@@ -65,7 +62,7 @@ impl Steady {
         }
     }
 
-    /// When to look next; None if nothing is left to see.
+    /// Time of the next look; None if nothing is left to see.
     pub fn next(&self) -> Option<Nanos> {
         self.early.iter().any(Option::is_none).then_some(self.next)
     }
@@ -93,11 +90,14 @@ impl Steady {
         }
     }
 
-    /// What each direction did until sending ended, at `end` with the counters `at_end`; `now` are
+    /// Work of each direction until sending ended, at `end` with the counters `at_end`; `now` are
     /// those when all packets were back.
     pub fn ways(&self, end: Nanos, at_end: &[Reading], now: &[Reading]) -> Vec<Way> {
-        let ways = self.before.iter().zip(&self.early);
-        let ways = ways.zip(at_end.iter().zip(now));
+        let ways = self
+            .before
+            .iter()
+            .zip(&self.early)
+            .zip(at_end.iter().zip(now));
         ways.map(|((before, early), (at_end, now))| {
             let drained = now.drained_since(at_end) as f64;
             let Some((then, early)) = early else {
@@ -110,9 +110,12 @@ impl Steady {
                 };
             };
             let seconds = end.since(*then).as_secs_f64();
-            let per_second = |packets: u64| match seconds > 0.0 {
-                true => packets as f64 / seconds,
-                false => 0.0,
+            let per_second = |packets: u64| {
+                if seconds > 0.0 {
+                    packets as f64 / seconds
+                } else {
+                    0.0
+                }
             };
             let (at_first, steady) = (early.since(before), at_end.since(early));
             let sent = per_second(steady.sent.packets);

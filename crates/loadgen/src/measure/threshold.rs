@@ -73,6 +73,7 @@ impl Threshold {
 
     /// Scales the sum to 1. What has become impossible stays so.
     fn scale(&mut self) {
+        // Rounding alone is as large: a share below it says nothing any more.
         const NEVER: f64 = 1e-15;
         let sum: f64 = self.share.iter().flatten().sum();
         for share in self.share.iter_mut().flatten() {
@@ -112,6 +113,7 @@ impl Threshold {
 /// Probability of a value below `x` in the logistic distribution of standard deviation 1, which is
 /// close to the normal one.
 fn logistic(x: f64) -> f64 {
+    // From here on it is 0 or 1 to the last bit, and far out `exp` would overflow.
     const FLAT: f64 = 20.0;
     match x {
         x if x < -FLAT => 0.0,

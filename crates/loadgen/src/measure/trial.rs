@@ -34,11 +34,11 @@ pub struct Trial {
     /// Packets that each direction of the device held: those that it had more when sending ended
     /// than when the first were back. They came back later.
     pub held: Vec<u64>,
-    /// Whether the generator sent what was offered; only then is loss the device's.
+    /// True if the generator sent what was offered; only then is loss the device's.
     pub valid: bool,
-    /// Why it is not valid; empty if it is.
+    /// Reason why it is not valid; empty if it is.
     pub why: String,
-    /// Whether it ended early because somebody asked for that.
+    /// True if it ended early because somebody asked for that.
     pub interrupted: bool,
 }
 
@@ -76,9 +76,10 @@ impl Trial {
         let results = self.ways.iter().zip(ways);
         let back = results.map(|(result, way)| {
             let is_behind = way.held > 0 || steady::is_told(result.lost() as f64, way.sent);
-            match flat_out || is_behind {
-                true => way.back,
-                false => self.per_second(result.received.packets).0,
+            if flat_out || is_behind {
+                way.back
+            } else {
+                self.per_second(result.received.packets).0
             }
         });
         self.forwarded = Pps(back.sum());
@@ -114,7 +115,7 @@ impl Trial {
         loss(self.sent(), self.received())
     }
 
-    /// Whether the device forwards this rate: the trial is valid, and no direction lost or held
+    /// True if the device forwards this rate: the trial is valid, and no direction lost or held
     /// more than the share `allowed`.
     pub fn passes(&self, allowed: f64) -> bool {
         let mut ways = self.ways.iter().zip(&self.held);
@@ -123,7 +124,7 @@ impl Trial {
                 .all(|(way, held)| (way.lost() + held) as f64 <= allowed * way.sent.packets as f64)
     }
 
-    /// Why the device does not forward this rate, where it does not pass.
+    /// Reason why the device does not forward this rate, where it does not pass.
     pub fn failure(&self) -> String {
         if !self.valid {
             return self.why.clone();
@@ -209,6 +210,7 @@ pub fn run(
 /// Time of sending by the schedule: on a busy processor a generator may start well before we
 /// notice. None without a schedule, or with too few packets to measure the time by.
 fn scheduled(rate: Pps, ways: &[WayResult]) -> Option<f64> {
+    // With one packet more or less the time is still good to a ten-thousandth.
     const ENOUGH: u64 = 10_000;
     let least = ways.iter().map(|way| way.offered).min()?;
     let all: u64 = ways.iter().map(|way| way.offered).sum();

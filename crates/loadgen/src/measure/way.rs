@@ -31,7 +31,7 @@ impl WayResult {
         loss(self.sent.packets, self.received.packets)
     }
 
-    /// Why this says nothing about the device, if so.
+    /// Reason why this says nothing about the device, if so.
     pub(crate) fn objection(&self) -> Option<String> {
         let (offered, sent, received) = (self.offered, self.sent.packets, self.received.packets);
         let missing = offered.saturating_sub(sent);

@@ -6,9 +6,9 @@
 //! draw from a generator of the core's own, and a variable that is not to be divided goes through
 //! its whole range on every core.
 //!
-//! What cannot be divided is on one core: a stream that the profile binds to one, that measures
-//! latency (its sequence numbers are one sequence), that has a burst or a list of flows shorter
-//! than the number of cores; and with it all streams that start it or that it starts.
+//! Some streams cannot be divided and are on one core: a stream that the profile binds to one, that
+//! measures latency (its sequence numbers are one sequence), that has a burst or a list of flows
+//! shorter than the number of cores; and with it all streams that start it or that it starts.
 
 use crate::model::fields::{Op, Variable};
 use crate::model::share::Share;
@@ -62,7 +62,7 @@ fn is_divisible(stream: &Stream, cores: u32) -> bool {
     enough && !stream.is_fixed() && stream.variables.iter().all(|v| reaches(v, cores))
 }
 
-/// Whether `cores` steps of a variable lead around its range once at most, which is all that those
+/// True if `cores` steps of a variable lead around its range once at most, which is all that those
 /// that depend on it can follow.
 fn reaches(variable: &Variable, cores: u32) -> bool {
     let cores = u128::from(cores);

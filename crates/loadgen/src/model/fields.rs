@@ -1,4 +1,4 @@
-//! What varies in a stream's packets: variables, and the steps that write them.
+//! Variables in a stream's packets, and the steps that write them.
 //!
 //! The terms and the sequences of values are those of a compiled T-Rex profile.
 //! [`crate::source::fields`] executes them.
@@ -6,7 +6,7 @@
 /// Most variables of a stream.
 pub const MAX_VARIABLES: usize = 32;
 
-/// How a variable changes.
+/// Kind of change of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     /// Upwards by the step.
@@ -24,7 +24,7 @@ pub struct Variable {
     pub name: String,
     /// Width in bytes: 1, 2, 4 or 8.
     pub size: u8,
-    /// How it changes.
+    /// Kind of change.
     pub op: Op,
     /// Value in the first packet; ignored if random.
     pub init: u64,
@@ -44,7 +44,7 @@ pub struct Variable {
     /// The variable that steps only when this one wraps or starts again, and with every value of a
     /// random one that never does. If this one is not random and starts again, that one does too.
     pub next: Option<usize>,
-    /// Whether each core takes only its share of the values; if not, every core goes through all.
+    /// True if each core takes only its share of the values; if not, every core goes through all.
     pub is_shared: bool,
 }
 
@@ -59,7 +59,7 @@ pub enum Step {
         offset: usize,
         /// Added to the variable, modulo its width.
         add: i64,
-        /// Whether in network byte order; if not, little-endian.
+        /// True for network byte order; if not, little-endian.
         big_endian: bool,
     },
     /// Replaces some bits of a field by those of a variable: adds the constant, shifts, and keeps
@@ -77,7 +77,7 @@ pub enum Step {
         shift: i8,
         /// Added to the variable, modulo 2^32.
         add: i32,
-        /// Whether the field is in network byte order; if not, little-endian.
+        /// True if the field is in network byte order; if not, little-endian.
         big_endian: bool,
     },
     /// Cuts the frame to the length that the variable says, no shorter than the smallest frame.

@@ -1,4 +1,4 @@
-//! What a profile offers: the sum of its streams' rates, at the moment when that is highest.
+//! Offered load of a profile: the sum of its streams' rates, at the moment when that is highest.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -16,7 +16,7 @@ pub struct Load {
     pub base: Pps,
     /// Highest sum of those rates that no rate of the port scales.
     pub fixed: Pps,
-    /// Whether a rate of the port changes anything: some stream has a pace that follows it.
+    /// True if a rate of the port changes anything: some stream has a pace that follows it.
     pub is_scalable: bool,
     /// Mean frame size in bytes, weighted by rate, with frame check sequence, when most is on the
     /// wire at multiplier 1.
@@ -30,7 +30,7 @@ const LONGEST_LOOK: usize = 10_000;
 /// A time in nanoseconds, and the stream whose burst begins (or ends) then.
 type Change = (u64, usize, bool);
 
-/// What is sent in a second.
+/// Packets and bytes sent in a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd)]
 struct Flow {
     pps: f64,
@@ -59,7 +59,7 @@ impl Flow {
     }
 }
 
-/// What the streams that are active at one time send at multiplier 1: those that keep their rate,
+/// Rates at multiplier 1 of the streams that are active at one time: those that keep their rate,
 /// and those that follow the port's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd)]
 struct Moment {
@@ -71,9 +71,10 @@ impl Moment {
     fn of<'a>(active: impl Iterator<Item = &'a (Stream, Pps)>) -> Self {
         let mut moment = Self::default();
         for (stream, pps) in active.filter(|(stream, _)| !stream.dummy) {
-            let part = match stream.is_fixed() {
-                true => &mut moment.fixed,
-                false => &mut moment.scaled,
+            let part = if stream.is_fixed() {
+                &mut moment.fixed
+            } else {
+                &mut moment.scaled
             };
             part.add(pps.0, stream.size());
         }
@@ -119,8 +120,8 @@ impl Load {
         Pps(self.most(factor, Flow::packets))
     }
 
-    /// What the streams' own rates have to be multiplied by so that they come to `rate`; infinite
-    /// for a rate without a limit.
+    /// Factor by which the streams' own rates have to be multiplied so that they come to `rate`;
+    /// infinite for a rate without a limit.
     pub fn factor(&self, rate: Pps) -> f64 {
         self.factor_to(rate.0, Flow::packets)
     }
@@ -161,9 +162,10 @@ impl Load {
 
     fn pps_to(&self, wanted: f64, unit: Unit) -> Pps {
         let fixed = self.most(0.0, unit);
-        match self.scales() && wanted >= fixed {
-            true => self.pps(self.factor_to(wanted, unit)),
-            false => Pps(self.fixed.0 * wanted / fixed),
+        if self.scales() && wanted >= fixed {
+            self.pps(self.factor_to(wanted, unit))
+        } else {
+            Pps(self.fixed.0 * wanted / fixed)
         }
     }
 }
@@ -388,9 +390,10 @@ mod tests {
                     let (mut stream, pps) = stream(Mode::SingleBurst { packets }, isg, pps);
                     stream.packet = vec![0; len];
                     stream.self_start = i == 0;
-                    (stream.next, stream.action_count) = match i == last {
-                        true => (Some(0), rounds + 1),
-                        false => (Some(i + 1), 0),
+                    (stream.next, stream.action_count) = if i == last {
+                        (Some(0), rounds + 1)
+                    } else {
+                        (Some(i + 1), 0)
                     };
                     (stream, pps)
                 });

@@ -23,7 +23,7 @@ pub enum Rate {
     Percent(f64),
 }
 
-/// Why a rate cannot be used.
+/// Reason why a rate cannot be used.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum RateError {
     /// The text is not a rate.
@@ -52,7 +52,7 @@ pub enum RateError {
     TooHigh {
         /// The rate as given.
         rate: Rate,
-        /// What it comes to.
+        /// Rate that it comes to.
         pps: Pps,
     },
     /// Nothing in the profile follows the rate.
@@ -69,7 +69,7 @@ pub enum RateError {
     BelowFixed {
         /// The rate as given.
         rate: Rate,
-        /// What keeps its own rate.
+        /// Rate of the streams that keep their own.
         fixed: Pps,
     },
 }

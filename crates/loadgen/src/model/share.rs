@@ -18,7 +18,7 @@ impl Share {
         seed.wrapping_mul((self.core + 1).wrapping_mul(514_229))
     }
 
-    /// How many of `packets` it has.
+    /// Number of `packets` that it has.
     pub fn of(self, packets: u64) -> u64 {
         let (core, cores) = (u64::from(self.core), u64::from(self.cores));
         packets / cores + u64::from(core < packets % cores)

@@ -21,23 +21,23 @@ pub struct Stream {
     pub name: String,
     /// The packet without frame check sequence, as the profile has it; see [`Stream::frame`].
     pub packet: Vec<u8>,
-    /// How often it is sent, at multiplier 1.
+    /// Rate at which it is sent, at multiplier 1.
     pub rate: StreamRate,
-    /// How many packets are sent, and in which bursts.
+    /// Number of packets that are sent, and their bursts.
     pub mode: Mode,
     /// Time from the start to the first packet, in microseconds (T-Rex: inter-stream gap). If
     /// another stream starts this one, from that one's last packet.
     pub isg: f64,
-    /// Whether it starts with the profile. If not, another stream starts it.
+    /// True if it starts with the profile. If not, another stream starts it.
     pub self_start: bool,
     /// The stream that starts when the last burst of this one is over, as an index into the
     /// profile.
     pub next: Option<usize>,
-    /// How many times this one starts the next; 0: always.
+    /// Number of times that this one starts the next; 0: always.
     pub action_count: u32,
     /// Takes its time but sends nothing.
     pub dummy: bool,
-    /// Which of the template's Ethernet addresses are kept; the port's own replace the others.
+    /// Ethernet addresses of the template that are kept; the port's own replace the others.
     pub macs: Macs,
     /// Variables, in the order in which they step.
     pub variables: Vec<Variable>,
@@ -47,14 +47,14 @@ pub struct Stream {
     pub random_seed: u32,
     /// Number of packets after which they repeat; 0: never.
     pub cache: u32,
-    /// How its packets are marked, if they are.
+    /// Marking of its packets, if they are marked.
     pub mark: Option<Mark>,
     /// Identification of the first counter, where packets are marked without latency; the same for
     /// all streams of a port.
     pub id_base: u16,
     /// The core that sends it where there are several; None: all of them.
     pub core: Option<u32>,
-    /// Which of its packets are sent here; None: none. Rate and bursts are those of all packets.
+    /// Part of its packets that is sent here; None: none. Rate and bursts are those of all packets.
     pub share: Option<Share>,
 }
 
@@ -71,7 +71,7 @@ pub enum StreamRate {
     Percent(f64),
 }
 
-/// Which Ethernet addresses of the template are kept.
+/// Ethernet addresses of the template that are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Macs {
     /// The source address is the template's, not the port's.
@@ -80,7 +80,7 @@ pub struct Macs {
     pub keep_destination: bool,
 }
 
-/// When a stream sends, in packets of its rate.
+/// Pattern of a stream's sending, in packets of its rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mode {
     /// Without an end.
@@ -101,12 +101,12 @@ pub enum Mode {
     },
 }
 
-/// How the packets of a stream are marked for the receiver.
+/// Marking of a stream's packets for the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     /// Number of the packet group, given by the user.
     pub group: u32,
-    /// Whether packets also carry a sequence number and their time of sending.
+    /// True if packets also carry a sequence number and their time of sending.
     pub latency: bool,
 }
 
@@ -182,7 +182,7 @@ impl Stream {
         self.trim().map_or(self.frame_len() as f64, Variable::mean) + FCS as f64
     }
 
-    /// Whether the rate of the port leaves this stream's own rate as it is: T-Rex does not scale
+    /// True if the rate of the port leaves this stream's own rate as it is: T-Rex does not scale
     /// streams that measure latency.
     pub fn is_fixed(&self) -> bool {
         self.mark.is_some_and(|mark| mark.latency)
@@ -200,8 +200,9 @@ impl Stream {
         self.next
     }
 
-    /// Whether its pace follows the rate of the port. What is fixed does not, nor does a burst of one
-    /// packet, which is over before there is a pace: only gaps, which no rate changes, are left.
+    /// True if its pace follows the rate of the port. What is fixed does not, nor does a burst of
+    /// one packet, which is over before there is a pace: only gaps, which no rate changes, are
+    /// left.
     pub fn is_scalable(&self) -> bool {
         let has_pace = match self.mode {
             Mode::Continuous => true,
@@ -210,12 +211,12 @@ impl Stream {
         has_pace && !self.dummy && !self.is_fixed()
     }
 
-    /// Whether it sends at one rate from beginning to end.
+    /// True if it sends at one rate from beginning to end.
     pub fn is_steady(&self) -> bool {
         self.mode == Mode::Continuous && self.self_start
     }
 
-    /// Whether `step` names a variable of the stream and lies within its frame.
+    /// True if `step` names a variable of the stream and lies within its frame.
     pub fn contains(&self, step: &Step) -> bool {
         let within = |offset: usize, len: usize| {
             offset
@@ -253,8 +254,8 @@ impl Stream {
         }
     }
 
-    /// Where T-Rex's random number generator starts, each core at another place. `entropy` is the
-    /// seed if the profile asks for a different sequence every time.
+    /// Start of T-Rex's random number generator, each core at another place. `entropy` is the seed
+    /// if the profile asks for a different sequence every time.
     pub fn seed(&self, entropy: u32) -> u32 {
         let seed = match self.random_seed {
             0 => entropy,
@@ -263,7 +264,7 @@ impl Stream {
         self.share.unwrap_or(Share::WHOLE).seed(seed)
     }
 
-    /// Whether its packets differ from run to run: it draws random numbers and has no seed.
+    /// True if its packets differ from run to run: it draws random numbers and has no seed.
     pub fn is_unseeded(&self) -> bool {
         let draws = |v: &Variable| v.op == Op::Random && v.seed.is_none();
         self.random_seed == 0 && self.variables.iter().any(draws)

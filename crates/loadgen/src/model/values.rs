@@ -1,4 +1,4 @@
-//! What the steps of a stream write into its packets.
+//! Values that the steps of a stream write into its packets.
 
 use std::ops::Range;
 
@@ -32,7 +32,7 @@ impl Stream {
         })
     }
 
-    /// Whether a step writes into these bytes of the frame, checksums aside.
+    /// True if a step writes into these bytes of the frame, checksums aside.
     pub(crate) fn writes(&self, bytes: Range<usize>) -> bool {
         self.writers(bytes).next().is_some()
     }

@@ -31,7 +31,7 @@ pub struct Match {
     pub ports: Option<u32>,
 }
 
-/// What of a packet is compared with matches.
+/// Part of a packet that is compared with matches.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key {
     version: Version,
@@ -39,7 +39,7 @@ pub(super) struct Key {
     protocol: u8,
     source: u128,
     destination: u128,
-    /// What follows the header, if that is so long.
+    /// Bytes that follow the header, if there are so many.
     ports: u32,
 }
 
@@ -88,7 +88,7 @@ fn ports(transport: &[u8]) -> u32 {
     ports.map_or(0, u32::from_be_bytes)
 }
 
-/// Where the fields are in an Ethernet frame, in bytes.
+/// Offsets of the fields in an Ethernet frame, in bytes.
 struct Offsets {
     length: usize,
     protocol: usize,
@@ -161,7 +161,7 @@ impl Match {
         })
     }
 
-    /// Whether there is a packet that belongs to both streams.
+    /// True if there is a packet that belongs to both streams.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         let meet = |a: (u128, u128), b: (u128, u128)| a.0 <= b.1 && b.0 <= a.1;
         (self.version, self.length, self.protocol) == (other.version, other.length, other.protocol)
@@ -170,7 +170,7 @@ impl Match {
             && (self.ports.is_none() || other.ports.is_none() || self.ports == other.ports)
     }
 
-    /// Whether a packet belongs to this stream.
+    /// True if a packet belongs to this stream.
     #[inline]
     pub(super) fn matches(&self, packet: &Key) -> bool {
         let within = |value: u128, (first, last): (u128, u128)| first <= value && value <= last;

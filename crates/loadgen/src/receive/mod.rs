@@ -54,7 +54,7 @@ pub struct Counters {
     other: Arc<Received>,
     /// Asks the receiver to forget the flows, and says that it has not yet.
     forget: Arc<AtomicBool>,
-    /// What was received as a warm-up.
+    /// Counts of the warm-up.
     before: Vec<Count>,
 }
 
@@ -75,6 +75,7 @@ impl Receiver for Counters {
 
     fn start_over(&mut self) {
         self.before = self.all_counts();
+        // Relaxed: the flag asks, and every counter stands for itself.
         self.forget.store(true, Ordering::Relaxed);
         let until = Instant::now() + PATIENCE;
         while self.forget.load(Ordering::Relaxed) && Instant::now() < until {
@@ -196,7 +197,8 @@ struct Marks {
     streams: [Vec<usize>; 2],
     /// Identification of the first counter without latency.
     base: u16,
-    /// Whether each stream's packets are IP; those that are not are known by their trailer alone.
+    /// Tells for each stream if its packets are IP; those that are not are known by their trailer
+    /// alone.
     are_ip: Vec<bool>,
 }
 

@@ -3,7 +3,7 @@
 use super::Match;
 use crate::model::stream::Stream;
 
-/// How a receiver knows the stream of a packet.
+/// Means by which a receiver knows the stream of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Knows {
     /// By its mark if the stream has one, otherwise by its headers.

@@ -13,7 +13,7 @@ use crate::device::{Count, Delay, Failure, Pacing, Transmitter, since};
 use crate::histogram::Histogram;
 use crate::model::units::Pps;
 
-/// The rate of one that is to go on later where it stopped.
+/// The rate of one that is to go on later where it stopped: none that is sent at is negative.
 pub(super) const PAUSED: f64 = -1.0;
 
 /// State shared by the controller and the sending thread.
@@ -29,16 +29,16 @@ pub(super) struct Shared {
     /// By stream.
     pub sent: Box<[Sent]>,
     pub queue_full: Counter,
-    /// How long after they were due packets left.
+    /// Delay of packets: when they left, after they were due.
     pub late: Histogram,
-    /// How far apart packets left.
+    /// Gaps between packets that left.
     pub gaps: Histogram,
-    /// When the first packet of the latest run was due and the last one left, in nanoseconds, and
-    /// how many did.
+    /// Times when the first packet of the latest run was due and the last one left, in nanoseconds,
+    /// and the number that did.
     pub first: Counter,
     pub last: Counter,
     pub run: Counter,
-    /// Whether the profile has come to its end.
+    /// True if the profile has come to its end.
     pub over: AtomicBool,
     pub alive: AtomicBool,
 }
@@ -64,7 +64,7 @@ impl Shared {
     }
 }
 
-/// What the port took of a stream.
+/// Counts of what the port took of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     packets: Counter,
@@ -83,7 +83,7 @@ impl Sent {
 #[derive(Debug)]
 pub struct Generator {
     shared: Arc<Shared>,
-    /// What was sent as a warm-up.
+    /// Counts of the warm-up.
     before: Vec<Count>,
 }
 
@@ -107,7 +107,7 @@ impl Generator {
         Ok(())
     }
 
-    /// What was sent of each stream, the warm-up too.
+    /// Counts of each stream, the warm-up too.
     fn all_sent(&self) -> Vec<Count> {
         let counters = self.shared.sent.iter();
         let counts = counters.map(|sent| Count {
@@ -174,8 +174,8 @@ impl Transmitter for Generator {
     }
 }
 
-/// How well generators kept a schedule that they share. Gaps are each one's own: where two send
-/// between each other's packets, nobody looks.
+/// Measure of how well generators kept a schedule that they share. Gaps are each one's own: where
+/// two send between each other's packets, nobody looks.
 fn pacing(generators: &[Generator]) -> Pacing {
     let shared = || generators.iter().map(|generator| &*generator.shared);
     let sending = || shared().filter(|shared| shared.run.get() > 0);

@@ -26,8 +26,8 @@ mod tests;
 /// Packets built and offered to the port at a time.
 const BURST: usize = 128;
 
-/// How far a schedule catches up after the thread was held up, and how long a stop waits for the
-/// last packets.
+/// Time that a schedule catches up after the thread was held up, and that a stop waits for the last
+/// packets.
 pub const BACKLOG: Duration = Duration::from_millis(20);
 /// Smallest backlog in packets, so that slow rates lose none to a late wake-up.
 const LEAST_BACKLOG: f64 = 64.0;
@@ -38,7 +38,7 @@ enum State {
     Stopped,
     /// On schedule.
     Paced,
-    /// Whatever is next, as fast as the port takes it.
+    /// Sends whatever is next, as fast as the port takes it.
     Unlimited,
     /// Sending what was due by the first time, but no later than the second.
     Stopping(Nanos, Nanos),
@@ -48,7 +48,7 @@ enum State {
 struct Built {
     stream: usize,
     len: usize,
-    /// When it is due; None if it is sent as soon as the port takes it.
+    /// Time when it is due; None if it is sent as soon as the port takes it.
     due: Option<Nanos>,
 }
 
@@ -64,11 +64,11 @@ pub struct Sender {
     /// Packets that were due, of all runs.
     scheduled: u64,
     backlog: Duration,
-    /// When the run ends.
+    /// End of the run.
     end: Nanos,
-    /// Whether it has ended by itself, though a rate is still wanted.
+    /// True if it has ended by itself, though a rate is still wanted.
     ended: bool,
-    /// What is left of a run that pauses.
+    /// Time left of a run that pauses.
     paused: Option<Duration>,
     seen: u64,
     /// Room for a frame that does not fit into a buffer.
@@ -103,13 +103,14 @@ impl Sender {
         (sender, Generator::new(shared))
     }
 
-    /// Whether it is sending or about to.
+    /// True if it is sending or about to.
     pub fn is_active(&self) -> bool {
+        // Relaxed: only a hint whether to sleep; `poll` looks with Acquire.
         self.shared.wanted.load(Relaxed) != self.seen
             || (self.state != State::Stopped && !self.is_done())
     }
 
-    /// Whether there is nothing left to send.
+    /// True if there is nothing left to send.
     fn is_done(&self) -> bool {
         self.schedule.is_over() && self.pending.is_empty()
     }
@@ -169,6 +170,7 @@ impl Sender {
     /// Sends what was due by `until`, and then no more. What ends already ends when it was to.
     fn wind_up(&mut self, now: Nanos, until: Nanos) {
         let until = match self.state {
+            // Nothing is due at any time: what is built is sent, and no more is built.
             State::Unlimited => Nanos(0),
             State::Stopping(until, _) => until,
             State::Paced | State::Stopped => until,
@@ -179,9 +181,10 @@ impl Sender {
     /// Sends at `rate` from now on.
     fn pace(&mut self, now: Nanos, rate: Pps) {
         let factor = self.load.as_ref().map_or(0.0, |load| load.factor(rate));
-        let next = match factor.is_finite() {
-            true => State::Paced,
-            false => State::Unlimited,
+        let next = if factor.is_finite() {
+            State::Paced
+        } else {
+            State::Unlimited
         };
         match self.state {
             State::Stopped => {
@@ -205,6 +208,7 @@ impl Sender {
 
     /// Starts the profile from its beginning, or goes on after a pause.
     fn begin(&mut self, now: Nanos, factor: f64) {
+        // Relaxed: it was stored before the rate, which `poll` has loaded with Acquire.
         let length = Duration::from_nanos(self.shared.length.load(Relaxed));
         let left = self.paused.take();
         self.end = now.after(left.unwrap_or(length));
@@ -296,6 +300,7 @@ impl Sender {
     /// Ends a run, and frees packets that were built but not sent.
     fn finish(&mut self, bufs: &mut Buffers) {
         if let State::Stopping(until, _) = self.state {
+            // Plus 1, since those due at `until` were still to be sent.
             self.give_up(Nanos(until.0.saturating_add(1)));
         }
         self.pending.drain().for_each(|desc| bufs.free(desc));

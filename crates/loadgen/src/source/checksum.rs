@@ -45,7 +45,7 @@ pub fn transport(packet: &mut [u8], network: usize, transport: usize, protocol: 
     segment[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Where the IP packet at `network` ends by its own length, and the sum of its addresses.
+/// End of the IP packet at `network` by its own length, and the sum of its addresses.
 fn extent(packet: &[u8], network: usize) -> Option<(usize, Sum)> {
     let bytes = packet.get(network..)?;
     let (length, addresses) = match bytes.first()? >> 4 {

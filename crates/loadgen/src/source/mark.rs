@@ -17,6 +17,7 @@ pub const LATENCIES: u16 = 128;
 /// Bytes of the trailer.
 pub const TRAILER: usize = 16;
 
+// First byte of the trailer, as in T-Rex's.
 const MAGIC: u8 = 0xab;
 /// Sequence numbers begin just below their wrap.
 pub const FIRST_SEQUENCE: u32 = u32::MAX - 1;
@@ -29,11 +30,11 @@ const MARKED_IP6: u8 = 1;
 pub struct Trailer {
     /// Number of the run, so that packets of the run before are not taken for lost ones.
     pub run: u8,
-    /// Which counter.
+    /// Number of the counter.
     pub counter: u16,
     /// Rises by 1 from packet to packet.
     pub sequence: u32,
-    /// When it was sent, in nanoseconds of the sender's clock.
+    /// Time of sending, in nanoseconds of the sender's clock.
     pub nanos: u64,
 }
 
@@ -153,8 +154,8 @@ fn numbers(stream: &Stream) -> Option<(u16, u16)> {
     }
 }
 
-/// What a stream's packets are known by as such with a mark, the field that one of its steps writes;
-/// None if they write none of them, or if its packets are not IP.
+/// Name of the field that a stream's packets with a mark are known by and that one of its steps
+/// writes; None if they write none of them, or if its packets are not IP.
 pub fn overwritten(stream: &Stream) -> Option<&'static str> {
     let (at, version) = network(&stream.frame())?;
     // Each VLAN tag has an EtherType.

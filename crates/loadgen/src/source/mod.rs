@@ -1,4 +1,4 @@
-//! Where packets come from.
+//! Sources of packets.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 mod checksum;

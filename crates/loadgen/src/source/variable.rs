@@ -11,12 +11,12 @@ pub struct Running {
     pub value: u64,
     /// The variable that moves when this one wraps.
     pub next: Option<usize>,
-    /// Whether it moves by itself, not because another one wraps.
+    /// True if it moves by itself, not because another one wraps.
     pub leads: bool,
     op: Op,
     /// Width in bytes, which decides how many random bits are drawn.
     size: u8,
-    /// Whether it has neither list nor limit nor generator of its own.
+    /// True if it has neither list nor limit nor generator of its own.
     is_plain: bool,
     /// Its value, or its place in the list.
     at: u64,
@@ -31,7 +31,7 @@ pub struct Running {
     own: Random,
 }
 
-/// What a step does to the variable that depends on this one.
+/// Effect of a step on the variable that depends on this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// It stays.
@@ -154,7 +154,7 @@ impl Running {
         false
     }
 
-    /// How far a step leads beyond the first value after the wrap.
+    /// Distance that a step leads beyond the first value after the wrap.
     fn over(&self, left: u64) -> u64 {
         let over = self.step - left - 1;
         (self.max - self.min)

@@ -66,7 +66,7 @@ pub struct Ramp {
     pub whole: Trial,
     /// Packets of each direction that came back after the last one was sent.
     drained: Vec<u64>,
-    /// Whether all was sent at one rate.
+    /// True if all was sent at one rate.
     pub is_constant: bool,
 }
 
@@ -119,7 +119,7 @@ impl Plan {
             .mul_f64(f64::from(index) / f64::from(self.steps.max(1)))
     }
 
-    /// Whether there is one rate from the start to the end, after the warm-up.
+    /// True if there is one rate from the start to the end, after the warm-up.
     fn is_constant(&self) -> bool {
         self.ramp.is_zero() || self.steps <= 1 || self.floor >= self.target
     }

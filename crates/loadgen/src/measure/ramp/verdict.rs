@@ -1,13 +1,13 @@
 //! The highest rate that a ramp shows.
 //!
-//! When the rate rises, more packets are in the device than before, and a sample that compares what
-//! was sent with what came back would call those lost. How long they are in it is not known, but
+//! A rising rate means more packets in the device than before, and a sample that compares what was
+//! sent with what came back would call those lost. How long they are in it is not known, but
 //! bounded by what came back after the last packet was sent, and by what any sample misses. With
 //! that a sample passes if the device lost little in it, and in all before it together, where what
 //! is in flight hardly matters. Where the bounds leave both open, a sample says nothing.
 //!
-//! What came back only after sending ended, beyond what is in flight, the device held: it did not
-//! keep up, and a sample that misses it fails as if it were lost.
+//! Packets that came back only after sending ended, beyond what is in flight, the device held: it
+//! did not keep up, and a sample that misses them fails as if they were lost.
 
 use super::{Ramp, Sample, WaySample};
 use crate::measure::steady;
@@ -29,7 +29,7 @@ pub struct Highest {
 /// counters are not read at one moment.
 const RESOLUTION: f64 = 0.001;
 
-/// What a sample says of its rate.
+/// Verdict of a sample on its rate.
 struct Verdict {
     pps: f64,
     /// Share lost by the direction that lost most.
@@ -42,7 +42,7 @@ impl Ramp {
     /// samples together and not by the luckiest.
     ///
     /// # Errors
-    /// Why there is no such rate.
+    /// Reason why there is no such rate.
     pub fn max_rate(&self, allowed: f64) -> Result<Highest, String> {
         if !self.whole.valid {
             return Err(self.whole.why.clone());
@@ -63,16 +63,19 @@ impl Ramp {
         let lowest = rates().fold(f64::INFINITY, f64::min);
         let highest = rates().fold(0.0, f64::max);
         let passed = || verdicts.iter().filter(|verdict| verdict.passes);
-        let most = passed().map(|verdict| verdict.pps).reduce(f64::max);
-        let most = most.ok_or("no sample shows that so little was lost")?;
+        let most = passed()
+            .map(|verdict| verdict.pps)
+            .reduce(f64::max)
+            .ok_or("no sample shows that so little was lost")?;
         // The ramp says nothing about rates beyond its ends.
         let mut threshold = Threshold::between(lowest * 0.9, highest * 1.1);
         for verdict in &verdicts {
             threshold.learn(verdict.pps, verdict.passes);
         }
-        let max_pps = match verdicts.iter().all(|verdict| verdict.passes) {
-            true => most,
-            false => threshold.median().min(most),
+        let max_pps = if verdicts.iter().all(|verdict| verdict.passes) {
+            most
+        } else {
+            threshold.median().min(most)
         };
         if max_pps < lowest {
             return Err("more was lost in most samples, whatever the rate".to_owned());
@@ -108,7 +111,7 @@ impl Ramp {
         sample.sent_pps().min(self.whole.offered_pps().0)
     }
 
-    /// What the samples say, without those that say nothing.
+    /// Verdicts of the samples, without those that say nothing.
     fn verdicts(&self, allowed: f64) -> Vec<Verdict> {
         let ways = 0..self.whole.ways.len();
         let in_flight: Vec<f64> = ways.clone().map(|way| self.in_flight(way)).collect();
@@ -204,9 +207,10 @@ impl Ramp {
     /// Rate at which a direction was sent when sending ended.
     fn last_rate(&self, way: usize) -> f64 {
         let last = self.samples.last();
-        match self.whole.interrupted {
-            true => last.map_or(0.0, |sample| sample.ways[way].tx_pps),
-            false => self.whole.rate.0,
+        if self.whole.interrupted {
+            last.map_or(0.0, |sample| sample.ways[way].tx_pps)
+        } else {
+            self.whole.rate.0
         }
     }
 

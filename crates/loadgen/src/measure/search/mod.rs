@@ -29,7 +29,7 @@ mod verdicts;
 /// Shortest trial of a search.
 pub const SHORTEST: Duration = Duration::from_secs(1);
 
-/// How many times longer a confirming trial is than a searching one.
+/// Length of a confirming trial, in lengths of a searching one.
 const LONGER: u32 = 3;
 
 /// The goal of a search, and its limits.
@@ -112,7 +112,7 @@ pub enum Event {
         forwarded_pps: f64,
         /// Time of sending in seconds.
         seconds: f64,
-        /// Whether the generator sent what was offered.
+        /// True if the generator sent what was offered.
         valid: bool,
     },
 }
@@ -120,9 +120,9 @@ pub enum Event {
 /// The result of a search. Rates are totals of all directions, in packets a second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Found {
-    /// Whether a rate was found.
+    /// True if a rate was found.
     pub valid: bool,
-    /// Why none was found, or what bounds the rate.
+    /// Reason why none was found, or what bounds the rate.
     pub why: String,
     /// The rate at which as many trials pass as fail, but no higher than the highest that passed; to
     /// pass, no direction may lose or hold more than allowed. For a device that behaves the same in
@@ -131,7 +131,7 @@ pub struct Found {
     /// The rate lies between these two with a confidence of 95 %.
     #[serde(default)]
     pub interval_pps: Option<(f64, f64)>,
-    /// Whether a trial three times as long as the others passed within the interval.
+    /// True if a trial three times as long as the others passed within the interval.
     #[serde(default)]
     pub confirmed: bool,
     /// `max_pps` on the wire, in bits a second.
@@ -146,7 +146,7 @@ pub struct Found {
     /// `max_pps` is bounded not by loss but by the generator, or by a device that takes the
     /// generator's processor.
     pub limited_by_generator: bool,
-    /// Whether the search was ended early.
+    /// True if the search was ended early.
     #[serde(default)]
     pub interrupted: bool,
     /// All trials in order; the first is flat out, or as fast as allowed.

@@ -274,8 +274,8 @@ fn a_ramp_comes_first_if_there_is_time() {
     assert!(short.trials[1].offered_pps > 0.9e6, "no ramp: {short:?}");
 }
 
-/// How far searches of `seconds` are off on such devices: the relative errors in ascending order,
-/// and the share of searches whose interval holds the true rate.
+/// Errors of searches of `seconds` on such devices: the relative errors in ascending order, and the
+/// share of searches whose interval holds the true rate.
 fn errors(device: Device, seconds: u64, searches: u64) -> (Vec<f64>, f64) {
     let truth = device.capacity / (1.0 - goal(0).loss);
     let found = (0..searches).map(|seed| {
@@ -385,7 +385,7 @@ fn no_trial_is_below_what_keeps_its_own_rate() {
     }
 }
 
-/// What a trial is said to offer is what its generator sends, however coarse its rates are.
+/// Shows that a trial is said to offer what its generator sends, however coarse its rates are.
 #[test]
 fn a_trial_offers_what_its_generator_sends() {
     let grain = 700.0;
@@ -413,7 +413,8 @@ fn a_trial_offers_what_its_generator_sends() {
     assert!(found.trials.iter().all(|trial| trial.valid), "{found:?}");
 }
 
-/// What may be sent is never exceeded, in warm-up and trials that would be flat out neither.
+/// Shows that what may be sent is never exceeded, in warm-up and trials that would be flat out
+/// neither.
 #[test]
 fn a_ceiling_is_kept() {
     let ceiling = Pps(5e5);
@@ -440,7 +441,8 @@ fn a_ceiling_is_kept() {
     }
 }
 
-/// Whenever it is interrupted, a search ends at once, and has the result of the trials before.
+/// Shows that a search, whenever it is interrupted, ends at once, and has the result of the trials
+/// before.
 #[test]
 fn an_interrupted_search_keeps_what_it_knows() {
     for millis in [0, 500, 1300, 1600, 4000, 9000] {

@@ -21,7 +21,7 @@ const SETTLING: Duration = Duration::from_millis(100);
 const SIDES: [f64; 2] = [0.2, 0.8];
 /// The same of confirming trials: the first at the median, the next below it.
 const CONFIRM_AT: [f64; 2] = [0.5, 0.25];
-/// How far the threshold may be from the rates seen flat out, as a factor.
+/// Farthest that the threshold may be from the rates seen flat out, as a factor.
 const FAR: f64 = 16.0;
 /// A generator that sent this share of the offer may have been held up for a moment; one that sent
 /// less cannot send the rate.
@@ -35,7 +35,7 @@ pub struct Search<'a> {
     threshold: Threshold,
     /// Highest rate to offer: the generator's ceiling or the limit.
     top: f64,
-    /// Whether the ceiling has been measured again and was no higher.
+    /// True if the ceiling has been measured again and was no higher.
     top_is_sure: bool,
     verdicts: Vec<Verdict>,
     /// A trial to be made again, because the generator did not send what was offered.
@@ -111,8 +111,11 @@ impl<'a> Search<'a> {
         } else {
             (short, SIDES[paced % SIDES.len()])
         };
-        let rate = self.threshold.quantile(place);
-        let rate = rate.min(self.top).max(self.goal.floor.0);
+        let rate = self
+            .threshold
+            .quantile(place)
+            .min(self.top)
+            .max(self.goal.floor.0);
         (paced == 0 || left >= length).then_some((Pps(rate), length))
     }
 
@@ -146,7 +149,7 @@ impl<'a> Search<'a> {
         });
     }
 
-    /// Whether the device has forwarded the most that the generator is known to send.
+    /// True if the device has forwarded the most that the generator is known to send.
     pub fn has_passed_at_the_top(&self) -> bool {
         let last = self.verdicts.last().filter(|v| v.passed);
         let at_the_top = last.is_some_and(|v| v.trial.rate.0 >= self.top * (1.0 - self.goal.width));
@@ -220,12 +223,12 @@ impl<'a> Search<'a> {
             l1_bps: best.trial.l1().0 * sum(rate) / best.trial.sent_pps().0,
             loss: best.trial.loss(),
             limited_by_generator,
-            why: match limited_by_generator {
-                true => "the generator, or a device that shares its processor, sent no more",
-                false if self.is_at_the_top(rate) && self.top >= self.goal.ceiling.0 => {
-                    "no more may be sent"
-                }
-                false => "",
+            why: if limited_by_generator {
+                "the generator, or a device that shares its processor, sent no more"
+            } else if self.is_at_the_top(rate) && self.top >= self.goal.ceiling.0 {
+                "no more may be sent"
+            } else {
+                ""
             }
             .to_owned(),
             ..found
@@ -245,12 +248,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether the device forwards all that can be sent, and `rate` is about that.
+    /// True if the device forwards all that can be sent, and `rate` is about that.
     fn is_at_the_top(&self, rate: f64) -> bool {
         rate * (1.0 + 3.0 * self.goal.width) >= self.top && self.threshold.median() >= self.top
     }
 
-    /// Whether the generator bounds the result: it could not offer the device more than `rate`.
+    /// True if the generator bounds the result: it could not offer the device more than `rate`.
     fn generator_bounds(&self, rate: f64) -> bool {
         let near = 1.0 + 3.0 * self.goal.width;
         if self.is_at_the_top(rate) {

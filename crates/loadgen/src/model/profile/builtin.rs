@@ -101,9 +101,10 @@ fn bench(way: Way, tunables: &Tunables) -> Result<Vec<Stream>, String> {
     let vm = tunables.get("vm").unwrap_or("none");
     let stream = |size: usize, pps, isg| {
         let (ports, len) = ((1025, 12), size - FCS);
-        let packet = match layout.is_6 {
-            true => udp6_frame(BENCH6, from.0, to.0, ports, len),
-            false => udp_frame(from.0, to.0, ports, false, len),
+        let packet = if layout.is_6 {
+            udp6_frame(BENCH6, from.0, to.0, ports, len)
+        } else {
+            udp_frame(from.0, to.0, ports, false, len)
         };
         let stream = continuous(packet, pps, isg);
         let stream = vary(Stream { mark, ..stream }, vm, layout, from, to)?;
@@ -154,7 +155,7 @@ fn layout(tunables: &Tunables) -> Result<Layout, String> {
     }
 }
 
-/// How packets are marked for flow statistics.
+/// Mark of packets for flow statistics.
 fn mark(way: Way, tunables: &Tunables) -> Result<Option<Mark>, String> {
     let group = tunables.get("pg_id").unwrap_or("7");
     let group: u32 = group
@@ -246,7 +247,7 @@ fn continuous(packet: Vec<u8>, pps: f64, isg: f64) -> Stream {
 const BENCH6: [u16; 6] = [0x2001, 0xdb8, 0, 0, 0, 0];
 const IMIX6: [u16; 6] = [0xff80, 0, 0, 0, 0, 0];
 
-/// Where the fields of a UDP packet are that vary.
+/// Offsets of the fields of a UDP packet that vary.
 #[derive(Clone, Copy)]
 struct Layout {
     is_6: bool,
@@ -408,7 +409,7 @@ fn udp6_frame(
     frame(eth::IP6, &packet)
 }
 
-/// What fills a frame of `len` bytes behind its headers.
+/// Content of a frame of `len` bytes behind its headers.
 fn payload(len: usize, layout: Layout) -> Vec<u8> {
     vec![b'x'; len.saturating_sub(layout.headers())]
 }

@@ -18,13 +18,13 @@ const KNOWN: &[&str] = &[
     "dst_mac_pcap",
 ];
 
-/// How a capture is played.
+/// Way in which a capture is played.
 struct Play {
     /// Time from packet to packet in microseconds; None: as captured.
     ipg: Option<f64>,
-    /// How much faster than captured.
+    /// Speed, relative to the captured one.
     speedup: f64,
-    /// How often it is played; 0: for ever.
+    /// Number of times it is played; 0: for ever.
     rounds: u32,
     macs: Macs,
 }
@@ -41,8 +41,11 @@ impl Play {
             let Some(text) = tunables.get(name) else {
                 return Ok(None);
             };
-            let value = text.parse().ok().filter(|v| *v > 0.0 && *v < 1e12);
-            let value = value.ok_or_else(|| format!("{name}={text}: expected a number above 0"))?;
+            let value = text
+                .parse()
+                .ok()
+                .filter(|v| *v > 0.0 && *v < 1e12)
+                .ok_or_else(|| format!("{name}={text}: expected a number above 0"))?;
             Ok(Some(value))
         };
         let flag = |name: &str| match tunables.get(name).map(str::to_ascii_lowercase).as_deref() {
@@ -68,7 +71,7 @@ impl Play {
 /// The packets of a file as a chain of streams.
 ///
 /// # Errors
-/// What is wrong with the file, its packets or the settings.
+/// Fault in the file, its packets or the settings.
 pub(super) fn read(file: impl BufRead, tunables: &Tunables) -> Result<Vec<Stream>, String> {
     let play = Play::new(tunables)?;
     let reader = Reader::new(file).map_err(|e| e.to_string())?;
@@ -79,8 +82,9 @@ pub(super) fn read(file: impl BufRead, tunables: &Tunables) -> Result<Vec<Stream
         ));
     }
     // A pipe may have no end.
-    let packets = reader.take(MAX_PACKETS + 1);
-    let packets = packets.collect::<Result<Vec<_>, pcap::Error>>();
+    let packets = reader
+        .take(MAX_PACKETS + 1)
+        .collect::<Result<Vec<_>, pcap::Error>>();
     streams(packets.map_err(|e| e.to_string())?, &play)
 }
 

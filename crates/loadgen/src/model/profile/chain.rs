@@ -65,7 +65,7 @@ pub(super) const MAX_PACKETS: usize = 65_536;
 /// Most packets that a chain sends at once: as many as the longest capture has, whose packets may
 /// all have one time.
 const AT_ONCE: u64 = MAX_PACKETS as u64;
-/// What is closer together is at once, in microseconds. No line carries that many in that time.
+/// Gap below which packets are at once, in microseconds. No line carries that many in that time.
 const ONCE: f64 = 1.0;
 
 /// Refuses streams that would send more than that at once, one alone or one after the other: if they

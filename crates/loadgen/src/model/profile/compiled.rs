@@ -229,11 +229,12 @@ fn mode(raw: &RawMode) -> Result<Mode, String> {
 }
 
 fn gap(name: &str, value: f64) -> Result<f64, String> {
-    match (0.0..=MAX_GAP).contains(&value) {
-        true => Ok(value),
-        false => Err(format!(
+    if (0.0..=MAX_GAP).contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!(
             "{name} {value:e} is not a time in microseconds, from 0 to {MAX_GAP:e}"
-        )),
+        ))
     }
 }
 

@@ -28,8 +28,11 @@ pub(super) fn add(stream: &mut Stream, instructions: Vec<Value>) -> Result<(), S
     // The names of the variables that depend on others, by these.
     let mut nexts = Vec::new();
     for (i, value) in instructions.into_iter().enumerate() {
-        let kind = value.get("type").and_then(Value::as_str);
-        let kind = kind.unwrap_or("no type").to_owned();
+        let kind = value
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or("no type")
+            .to_owned();
         instruction(stream, &kind, value, &mut nexts)
             .map_err(|why| format!("instruction {i} ({kind}): {why}"))?;
     }
@@ -224,9 +227,10 @@ fn tuple(stream: &mut Stream, raw: RawTuple) -> Result<(), String> {
     /// Lowest port of an unlimited number of flows.
     const LOWEST: u16 = 1025;
     let is_unlimited = raw.flags & 1 != 0;
-    let (ports, limit) = match is_unlimited {
-        true => ((LOWEST, u16::MAX), 0),
-        false => ((raw.port_min, raw.port_max), raw.limit_flows),
+    let (ports, limit) = if is_unlimited {
+        ((LOWEST, u16::MAX), 0)
+    } else {
+        ((raw.port_min, raw.port_max), raw.limit_flows)
     };
     if raw.ip_min > raw.ip_max || ports.0 > ports.1 {
         return Err("a range whose end is before its start".to_owned());
@@ -301,8 +305,10 @@ fn transport(stream: &Stream, raw: &RawLayers) -> Result<Step, String> {
         return Err(format!("l3_len {} is less than {}", raw.l3_len, ip4::LEN));
     }
     let frame = stream.frame();
-    let header = frame.get(raw.l2_len..).filter(|h| h.len() >= ip4::LEN);
-    let header = header.ok_or("no IP packet at l2_len")?;
+    let header = frame
+        .get(raw.l2_len..)
+        .filter(|h| h.len() >= ip4::LEN)
+        .ok_or("no IP packet at l2_len")?;
     let asked = match raw.l4_type {
         L4_UDP => Some(ip::UDP),
         L4_TCP => Some(ip::TCP),
@@ -334,8 +340,11 @@ fn transport(stream: &Stream, raw: &RawLayers) -> Result<Step, String> {
 
 /// Lets `next` depend on `variable`.
 fn link(stream: &mut Stream, variable: usize, next: &str) -> Result<(), String> {
-    let place = stream.variables.iter().position(|v| v.name == next);
-    let place = place.ok_or_else(|| format!("next_var `{next}`: no such variable"))?;
+    let place = stream
+        .variables
+        .iter()
+        .position(|v| v.name == next)
+        .ok_or_else(|| format!("next_var `{next}`: no such variable"))?;
     if stream.variables.iter().any(|v| v.next == Some(place)) {
         return Err(format!(
             "next_var `{next}` depends on another variable already"

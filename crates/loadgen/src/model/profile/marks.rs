@@ -1,4 +1,4 @@
-//! Whether the marks of a profile's streams fit.
+//! Checks that the marks of a profile's streams fit.
 
 use wire::{eth, ip4, ip6};
 
@@ -41,8 +41,10 @@ pub(super) fn check(streams: &[Stream]) -> Result<(), String> {
     }
     let counters = counters_of(streams);
     let most = |latency: bool| {
-        let marked = streams.iter().zip(&counters);
-        let marked = marked.filter(|(s, _)| s.mark.is_some_and(|m| m.latency == latency));
+        let marked = streams
+            .iter()
+            .zip(&counters)
+            .filter(|(s, _)| s.mark.is_some_and(|m| m.latency == latency));
         marked.map(|(_, c)| c + 1).max().unwrap_or(0)
     };
     if most(false) > COUNTERS || most(true) > LATENCIES {
@@ -110,7 +112,7 @@ mod tests {
         }
     }
 
-    /// What is not IP has no place for a mark, but has one for a trailer.
+    /// Shows that a packet which is not IP has no place for a mark, but has one for a trailer.
     #[test]
     fn what_is_not_ip_can_measure_latency_only() {
         let mut frame = vec![0; 60];
@@ -123,7 +125,7 @@ mod tests {
         assert!(why.contains("counted by rule_type latency"), "{why}");
     }
 
-    /// What a receiver knows a packet by stays as it is.
+    /// Shows that the fields a receiver knows a packet by stay as they are.
     #[test]
     fn a_mark_that_is_overwritten_is_refused() {
         let frame = Packet::udp((1, 1), (2, 2)).frame_len(100);

@@ -36,7 +36,7 @@ pub enum Way {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tunables(Vec<(String, String)>);
 
-/// Why a profile cannot be opened.
+/// Reason why a profile cannot be opened.
 #[derive(Debug, Error)]
 pub enum ProfileError {
     /// Neither a built-in name nor a file.
@@ -55,7 +55,7 @@ pub enum ProfileError {
     Wrong {
         /// The file or profile.
         name: String,
-        /// Where it is wrong, and why.
+        /// Place where it is wrong, and the reason.
         why: String,
     },
     /// A setting that the profile does not have, or a wrong value.
@@ -132,7 +132,7 @@ impl Tunables {
 
 /// Bytes of a compiled profile's file at most.
 const LARGEST: u64 = 64 << 20;
-/// What separates settings.
+/// Characters that separate settings.
 const SEPARATORS: [char; 3] = [',', ' ', '\t'];
 
 /// The first word of `text` without the separators before it, and the rest. Separators between the
@@ -246,14 +246,15 @@ fn unread(path: &Path, error: std::io::Error) -> ProfileError {
 /// # Errors
 /// [`ProfileError::Wrong`] with the stream, the instruction, and what is wrong or not supported.
 pub fn parse(name: &str, text: &str) -> Result<Vec<Stream>, ProfileError> {
-    let value = match name.ends_with(".yaml") || name.ends_with(".yml") {
-        true => serde_saphyr::from_str(text).map_err(|e| {
+    let value = if name.ends_with(".yaml") || name.ends_with(".yml") {
+        serde_saphyr::from_str(text).map_err(|e| {
             let text = e.to_string();
             let first = text.lines().next().unwrap_or("").to_owned();
             wrong(name, format!("not a YAML list of streams: {first}"))
-        })?,
-        false => serde_json::from_str(text)
-            .map_err(|e| wrong(name, format!("not a JSON array of streams: {e}")))?,
+        })?
+    } else {
+        serde_json::from_str(text)
+            .map_err(|e| wrong(name, format!("not a JSON array of streams: {e}")))?
     };
     compiled::parse(value).map_err(|why| wrong(name, why))
 }

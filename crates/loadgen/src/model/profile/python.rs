@@ -11,7 +11,7 @@ use super::{ProfileError, Tunables, Way};
 #[cfg(test)]
 mod tests;
 
-/// How long a profile may take, in seconds. A large one takes a few.
+/// Time that a profile may take, in seconds. A large one takes a few.
 const LIMIT: u32 = 120;
 
 /// The signal of an alarm that nobody handles: the time is over.
@@ -55,7 +55,7 @@ profile = STLProfile.load_py(path, direction=direction, port_id=direction, **set
 print(json.dumps([stream.to_json() for stream in profile.get_streams()]))
 "#;
 
-/// Where the library is below the directory of a T-Rex release or of its sources.
+/// Places of the library below the directory of a T-Rex release or of its sources.
 const LIBRARIES: [(&str, &str); 3] = [
     ("automation/trex_control_plane/interactive", "external_libs"),
     (
@@ -117,8 +117,8 @@ fn command(file: &Path, way: Way, tunables: &Tunables, limit: u32) -> Command {
     python
 }
 
-/// Where Python looks for modules: in the library, then in the user's own `places`. An empty place
-/// would be the current directory.
+/// Sets where Python looks for modules: in the library, then in the user's own `places`. An empty
+/// place would be the current directory.
 fn add_library(
     python: &mut Command,
     library: Option<&Path>,
@@ -174,7 +174,7 @@ fn run_as(python: &mut Command, user: u32, group: u32) {
     python.uid(user).gid(group).env_remove("HOME");
 }
 
-/// What the program printed last, since a profile may print something of its own first.
+/// Takes what the program printed last, since a profile may print something of its own first.
 fn printed(output: &Output) -> Result<String, String> {
     let last = |text: &[u8]| {
         let text = String::from_utf8_lossy(text);

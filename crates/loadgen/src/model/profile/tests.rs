@@ -127,7 +127,7 @@ fn sizes_count_the_frame_check_sequence() {
     );
 }
 
-/// What separates settings separates none within a value in quotes.
+/// Shows that a separator of settings separates none within a value in quotes.
 #[test]
 fn a_value_in_quotes_is_one() {
     for (text, settings) in [

@@ -29,11 +29,11 @@ pub struct Fields {
     /// The variable that says the length of frames.
     trim: Option<usize>,
     random: Random,
-    /// Whether the next packet is the first.
+    /// True if the next packet is the first.
     is_new: bool,
     cache: Option<Cache>,
     trailer: Option<Trailer>,
-    /// What comes after everything else.
+    /// Checksums to compute after everything else.
     last: Vec<Transport>,
 }
 

@@ -38,7 +38,7 @@ pub(super) enum Compiled {
     Icmp6(Transport),
 }
 
-/// Where a segment is whose checksum is computed.
+/// Place of a segment whose checksum is computed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Transport {
     pub network: usize,

@@ -29,7 +29,7 @@ fn plan(ramp: u64, steps: u32, hold: u64) -> Plan {
     }
 }
 
-/// What is lost from the first packet on is not in flight, however few samples there are.
+/// Shows that packets lost from the first on are not in flight, however few samples there are.
 #[test]
 fn loss_from_the_first_packet_on_is_loss() {
     for background in [0.0, 0.002, 0.07, 0.53, 0.99] {

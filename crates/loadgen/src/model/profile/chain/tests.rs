@@ -76,7 +76,7 @@ fn no_more_than_so_much_is_sent_at_once() {
     assert!(one(1 << 40, 1e-9, 0.0).is_err());
 }
 
-/// What nothing starts is never sent.
+/// Shows that a stream which nothing starts is never sent.
 #[test]
 fn a_chain_that_nothing_starts_is_not_refused() {
     let around = stream("a", ONE, 0.0, Some(0), 0);

@@ -123,7 +123,7 @@ fn a_profile_that_never_ends_is_ended() {
     assert!(error.contains("takes too long"), "{error}");
 }
 
-/// What sudo's variables are, in this order: user, group.
+/// Environment with sudo's variables, in this order: user, group.
 fn sudo(ids: [Option<&'static str>; 2]) -> impl Fn(&str) -> Option<OsString> {
     move |name| match name {
         "SUDO_UID" => ids[0].map(Into::into),

@@ -88,7 +88,7 @@ fn icmp6() {
     );
 }
 
-/// Whatever was written before it counts, wherever the instruction stands.
+/// Shows that whatever was written before it counts, wherever the instruction stands.
 #[test]
 fn transport_comes_last() {
     let frame = Packet::udp((1, 1025), (2, 12)).payload(&[1; 30]).frame();

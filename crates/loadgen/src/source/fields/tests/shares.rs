@@ -1,4 +1,4 @@
-//! What each core sends of a sequence that several share, computed by hand.
+//! Packets of each core in a sequence that several share, computed by hand.
 
 use super::sequences::values_of;
 use super::*;
