@@ -116,7 +116,7 @@ impl Frame {
         // SAFETY: n fits behind len.
         let end = unsafe { self.descs.as_mut_ptr().add(self.len) };
         // SAFETY: n places from there are the frame's and hold nobody's packets, so that the two do
-        // not overlap; Desc has no drop; the caller gives the originals up.
+        // not overlap; Desc has no drop, and the queues' contracts give the originals up.
         unsafe { std::ptr::copy_nonoverlapping(run.as_ptr(), end, n) };
         self.len += n;
         n

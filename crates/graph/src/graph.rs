@@ -48,9 +48,11 @@ impl<C> Graph<C> {
         let names: Vec<_> = stages.iter().map(|s| s[0].name).collect();
         let targets = Targets::new(&stages, arcs)?;
         let next = (0..names.len()).map(|node| targets.nodes_behind(node, &names));
-        let counters = stages.into_iter().zip(next);
-        let counters = counters.map(|(stages, next)| NodeCounters::new(stages, next));
-        let counters = counters.collect();
+        let counters = stages
+            .into_iter()
+            .zip(next)
+            .map(|(stages, next)| NodeCounters::new(stages, next))
+            .collect();
         let pollers = (0..nodes.len()).filter(|i| nodes[*i].polls()).collect();
         Ok(Graph {
             nodes,

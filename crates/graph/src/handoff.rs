@@ -57,6 +57,7 @@ impl Handoff {
     pub fn mesh(wakers: &[Arc<Waker>], size: usize) -> Vec<Handoff> {
         let mut all: Vec<Handoff> = wakers.iter().map(|_| Handoff::default()).collect();
         for from in 0..wakers.len() {
+            // Here, so that the worker itself never allocates.
             all[from].waiting.reserve(wakers.len());
             for (to, waker) in wakers.iter().enumerate() {
                 if from == to {
@@ -118,6 +119,7 @@ impl Handoff {
         let Some(Some(to)) = self.outbound.get_mut(worker) else {
             return Err(d);
         };
+        // All packets of a frame have one destination, which goes through the ring once.
         if to.packets.room() == 0 || to.node != node {
             to.flush(bufs, counters);
         }
@@ -150,6 +152,7 @@ impl Handoff {
         let from = &mut self.inbound[ring];
         loop {
             let d = from.ring.pop()?;
+            // A vacant descriptor is no packet: it says where those behind it go.
             if !d.is_vacant() {
                 return Some((from.destination, d));
             }

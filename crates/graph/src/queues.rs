@@ -72,14 +72,12 @@ impl Queues {
     #[inline]
     pub(crate) unsafe fn append(&mut self, to: u16, run: &[Desc]) -> usize {
         self.ready |= 1 << to;
-        // SAFETY: the caller owns the packets, and gives up the originals of those whose number
-        // this returns.
+        // SAFETY: `Out::enqueue_run` owns the packets, and uses none again that this takes.
         let n = unsafe { self.pending[to as usize].append(run) };
         if n == run.len() {
             return n;
         }
-        // SAFETY: the caller owns the packets; these were not appended, so their originals are
-        // still good.
+        // SAFETY: as above; these were not appended, so their originals are still good.
         n + unsafe { self.spill(to, &run[n..]) }
     }
 
@@ -93,15 +91,13 @@ impl Queues {
         let mut taken = 0;
         // Nodes that make packets push them one by one: fill the last frame before taking another.
         if let Some((_, frame)) = self.spilled.iter_mut().rev().find(|(t, _)| *t == to) {
-            // SAFETY: the caller owns the packets, and gives up the originals of those whose number
-            // this returns.
+            // SAFETY: as in `append`, whose caller's packets these are.
             taken = unsafe { frame.append(run) };
         }
         if taken < run.len()
             && let Some(mut frame) = self.spare.pop()
         {
-            // SAFETY: the caller owns the packets; these were not appended, so their originals are
-            // still good.
+            // SAFETY: as above; these were not appended, so their originals are still good.
             taken += unsafe { frame.append(&run[taken..]) };
             self.spilled.push((to, frame));
         }

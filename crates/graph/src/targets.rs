@@ -220,8 +220,11 @@ impl Resolver<'_> {
             To::Node(to) if to == of => return Err(GraphError::ToItself(to)),
             To::Node(to) => Target::Node(node(from, to, self.names)?),
             To::Arc(to) => {
-                let arc = self.arcs.iter().position(|arc| arc.name == to);
-                let arc = arc.ok_or(GraphError::NoSuchNode { from, to })?;
+                let arc = self
+                    .arcs
+                    .iter()
+                    .position(|arc| arc.name == to)
+                    .ok_or(GraphError::NoSuchNode { from, to })?;
                 let features = &self.arcs[arc].features;
                 let own = features.iter().position(|name| *name == of);
                 Target::Arc {

@@ -167,8 +167,7 @@ impl Transmit {
         if waiting.is_empty() {
             self.outgoing.push(exit);
         }
-        // SAFETY: the caller owns the packets, and gives up the originals of those whose number
-        // this returns.
+        // SAFETY: `Out::leave_run` owns the packets, and goes on behind those that this has taken.
         unsafe { waiting.append(&run[..same]) }
     }
 

@@ -108,6 +108,7 @@ impl<C: Context + 'static> Worker<C> {
             return None;
         }
         self.graph.out().begin(now);
+        // At once after a new snapshot, which may be what a node waits for; else once a tick.
         if self.cx.refresh() || now >= self.next_poll {
             self.next_poll = now + self.graph.out().millisecond();
             self.poll();
@@ -126,6 +127,8 @@ impl<C: Context + 'static> Worker<C> {
     fn move_packets(&mut self) -> usize {
         let mut moved = self.take_over();
         for port in 0..self.graph.out().transmit().queues().len() {
+            // Through the graph before the next port is asked: the headers are still in cache, and
+            // one frame is enough for all ports.
             let n = self.receive(port);
             if n > 0 {
                 self.graph.run(&self.cx);

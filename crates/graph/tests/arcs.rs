@@ -52,9 +52,10 @@ impl<const N: u8> Stage<()> for Feature<N> {
         let digits = p.header_mut::<[u8; 4]>(4);
         let at = usize::from(digits[0]);
         (digits[0], digits[at + 1]) = (digits[0] + 1, b'0' + N);
-        match N == 1 && p.header::<[u8; 1]>(1) == b"x" {
-            true => Passed::Filtered,
-            false => Passed::On,
+        if N == 1 && p.header::<[u8; 1]>(1) == b"x" {
+            Passed::Filtered
+        } else {
+            Passed::On
         }
     }
 }

@@ -101,8 +101,10 @@ impl Ethtool {
     pub fn link_mode(&mut self, device: u32) -> io::Result<LinkMode> {
         self.get(device, LINKMODES_GET, |answer| {
             let known = |&speed: &u32| speed != u32::MAX && speed != 0;
-            let duplex = answer.clone().find(LINKMODES_DUPLEX);
-            let duplex = duplex.and_then(|value| value.first().copied());
+            let duplex = answer
+                .clone()
+                .find(LINKMODES_DUPLEX)
+                .and_then(|value| value.first().copied());
             LinkMode {
                 speed: number(&answer, LINKMODES_SPEED).filter(known),
                 // Beyond 1: not known.
@@ -128,8 +130,8 @@ impl Ethtool {
     /// The kernel's error.
     pub fn queues(&mut self, device: u32) -> io::Result<Counts> {
         self.get(device, CHANNELS_GET, |answer| {
-            let both = count(&answer, CHANNELS_COMBINED_COUNT, CHANNELS_COMBINED_MAX);
-            let both = both.unwrap_or((0, 0));
+            let both =
+                count(&answer, CHANNELS_COMBINED_COUNT, CHANNELS_COMBINED_MAX).unwrap_or((0, 0));
             let with_both = |now, most| {
                 let (now, most) = count(&answer, now, most).unwrap_or((0, 0));
                 Some((now + both.0, most.max(both.1))).filter(|&(now, _)| now > 0)
@@ -324,8 +326,8 @@ mod tests {
     fn what_is_set_is_in_the_mask() {
         let names = ["a", "b"].map(str::to_owned);
         for on in [true, false] {
-            let request = Builder::new(1, &[0; 4]);
-            let request = request.nested(FEATURES_WANTED, |set| set_request(set, &names, on));
+            let request = Builder::new(1, &[0; 4])
+                .nested(FEATURES_WANTED, |set| set_request(set, &names, on));
             let bytes = request.finish(0);
             let answer = Attributes(&bytes[20..]);
             let expected = names.clone().map(|name| (name, on));

@@ -19,8 +19,8 @@ pub struct Available {
 /// # Errors
 /// /proc is not mounted; InvalidData: the kernel is older than 3.14 and does not say.
 pub fn available() -> io::Result<Available> {
-    let machine = of_machine(&fs::read_to_string("/proc/meminfo")?);
-    let machine = machine.ok_or(io::ErrorKind::InvalidData)?;
+    let machine =
+        of_machine(&fs::read_to_string("/proc/meminfo")?).ok_or(io::ErrorKind::InvalidData)?;
     let group = fs::read_to_string("/proc/self/cgroup");
     let group = group
         .ok()

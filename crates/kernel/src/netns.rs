@@ -119,8 +119,9 @@ pub fn all() -> io::Result<BTreeMap<u64, PathBuf>> {
     for process in list("/proc".into()).map(|entry| entry.path()) {
         // The first one may hide from everybody, and is where the machine began. Others that cannot
         // be read have ended, or are no processes.
-        let denied = fs::read_link(process.join("ns/net")).err();
-        let denied = denied.filter(|error| error.kind() == io::ErrorKind::PermissionDenied);
+        let denied = fs::read_link(process.join("ns/net"))
+            .err()
+            .filter(|error| error.kind() == io::ErrorKind::PermissionDenied);
         if let Some(denied) = denied.filter(|_| !process.ends_with("1")) {
             return Err(denied);
         }

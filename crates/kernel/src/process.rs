@@ -38,8 +38,9 @@ mod tests {
     fn it_ends_with_the_thread_that_started_it() {
         let start = || {
             let mut command = Command::new("sleep");
-            let child = ends_with_starter(command.arg("60")).spawn();
-            let mut child = child.expect("is started");
+            let mut child = ends_with_starter(command.arg("60"))
+                .spawn()
+                .expect("is started");
             assert!(child.try_wait().expect("is ours").is_none());
             child
         };
@@ -61,8 +62,9 @@ mod tests {
     #[test]
     fn it_lives_as_long_as_its_starter() {
         let mut command = Command::new("sleep");
-        let child = ends_with_starter(command.arg("60")).spawn();
-        let mut child = child.expect("is started");
+        let mut child = ends_with_starter(command.arg("60"))
+            .spawn()
+            .expect("is started");
         thread::sleep(Duration::from_millis(50));
         assert!(child.try_wait().expect("is ours").is_none());
         let name = fs::read_to_string(format!("/proc/{}/comm", child.id()));

@@ -177,12 +177,12 @@ impl Router {
             let applied = self.state.apply(change).or_else(|f| {
                 // Whoever keeps one change waiting in vain would keep each.
                 in_time = in_time && self.reclaim_now();
-                match in_time {
-                    true => {
-                        self.state.alarms = alarms;
-                        self.state.apply(change)
-                    }
-                    false => Err(f),
+                if in_time {
+                    // The first try has counted a full table that is not full.
+                    self.state.alarms = alarms;
+                    self.state.apply(change)
+                } else {
+                    Err(f)
                 }
             });
             self.deferred.settle(change, applied.is_ok());

@@ -72,8 +72,9 @@ pub fn register() -> Result<Registered, Error> {
             }
             !held
         });
-        let lock = taken.and_then(|lock| lock.ok_or_else(other));
-        let lock = lock.map_err(|e| Error::file(lock_of(pid), e))?;
+        let lock = taken
+            .and_then(|lock| lock.ok_or_else(other))
+            .map_err(|e| Error::file(lock_of(pid), e))?;
         fs::create_dir_all(&directory).map_err(|e| Error::file(&directory, e))?;
         *held = Some(lock);
         static FIRST: Once = Once::new();
@@ -290,8 +291,11 @@ mod tests {
     fn make() -> ! {
         let netns = crate::Netns::create("made").unwrap();
         fs::write(directory().join("file"), "").unwrap();
-        let child = crate::Spawn::new("sleep").args(["1000"]).inside(&netns);
-        let child = child.start().unwrap();
+        let child = crate::Spawn::new("sleep")
+            .args(["1000"])
+            .inside(&netns)
+            .start()
+            .unwrap();
         println!("made {} {}", netns.name(), child.pid());
         loop {
             std::thread::park();

@@ -36,8 +36,10 @@ pub fn run_within(limit: Duration, argv: &[&str], input: &str) -> Result<String,
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let text = String::from_utf8_lossy(&output.stderr);
-    let message = text.lines().find(|line| !line.trim().is_empty());
-    let message = message.map_or_else(|| output.status.to_string(), str::to_owned);
+    let message = text
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .map_or_else(|| output.status.to_string(), str::to_owned);
     Err(Error::Failed {
         command: argv.join(" "),
         message,

@@ -27,7 +27,7 @@ pub enum Error {
     Timeout {
         /// The event that did not happen.
         what: String,
-        /// How long it was given.
+        /// Time that it was given.
         seconds: u64,
         /// The end of its log.
         log: String,

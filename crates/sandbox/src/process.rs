@@ -144,8 +144,8 @@ impl Spawn {
     ) -> Result<Output, Error> {
         let limit = patience(limit);
         let mut child = self.spawn(Stdio::piped(), stdout.into(), stderr.into())?;
-        let captured = capture::capture(&mut child, self.input.as_bytes(), limit);
-        let captured = captured.map_err(|e| Error::file(&self.program, e))?;
+        let captured = capture::capture(&mut child, self.input.as_bytes(), limit)
+            .map_err(|e| Error::file(&self.program, e))?;
         captured.output().map_err(|late| {
             let command = self.argv.join(" ");
             let what = match late.status {
@@ -300,8 +300,11 @@ impl Process {
 
 /// The last three lines that are not empty.
 fn last_lines(text: &str) -> String {
-    let lines = text.lines().rev();
-    let lines = lines.filter(|line| !line.trim().is_empty()).take(3);
+    let lines = text
+        .lines()
+        .rev()
+        .filter(|line| !line.trim().is_empty())
+        .take(3);
     let lines: Vec<&str> = lines.collect();
     lines.into_iter().rev().collect::<Vec<_>>().join(" | ")
 }

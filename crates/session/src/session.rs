@@ -280,12 +280,13 @@ impl Session {
 
     fn owned(&mut self, port: usize, owner: &str) -> Result<&mut Port, Error> {
         let this = self.get(port)?;
-        match this.owner.as_deref() == Some(owner) {
-            true => Ok(this),
-            false => Err(Error::NotAcquired {
+        if this.owner.as_deref() == Some(owner) {
+            Ok(this)
+        } else {
+            Err(Error::NotAcquired {
                 port,
                 owner: owner.to_owned(),
-            }),
+            })
         }
     }
 }

@@ -255,6 +255,7 @@ pub fn serve(
     let mut threads: Vec<Vec<Line>> = (0..=senders).map(|_| Vec::new()).collect();
     for (place, port) in software.into_iter().enumerate() {
         let sends = port.send.is_some();
+        // Counting on a processor of its own takes no time from sending.
         let apart = cpus.len() > senders && !sends;
         let endpoints = endpoints(port, cores, &pool, &mut served, caller)?;
         for (queue, endpoint) in endpoints.into_iter().enumerate() {
@@ -387,6 +388,7 @@ fn connected(open: &[(Open, u32)], caller: &dyn Caller) -> Result<(), Error> {
         if caller.is_interrupted() {
             return Err(Error::Interrupted);
         }
+        // The control thread of memifs connects meanwhile.
         std::thread::sleep(Duration::from_millis(10));
     }
     let few = memifs().find(|(status, queues)| u32::from(status.rings.1) < *queues);

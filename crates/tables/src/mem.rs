@@ -165,6 +165,7 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     fn anonymous(bytes: usize) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // Tables are large and mostly never written: no memory is set aside for them.
         // Miri knows neither of what is left out.
         let sparse = if cfg!(miri) { 0 } else { libc::MAP_NORESERVE };
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | sparse;

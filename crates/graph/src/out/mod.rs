@@ -222,15 +222,15 @@ impl Out {
     #[inline]
     unsafe fn deliver(&mut self, target: Target, edge: u8, run: &[Desc]) {
         match target {
-            // SAFETY: the caller does not use the originals again.
+            // SAFETY: each run goes one way, and `dispatch` was given it to use up. So in all arms.
             Target::Node(node) => unsafe { self.enqueue_run(node, run) },
-            // SAFETY: the caller does not use the originals again.
+            // SAFETY: as above.
             Target::Arc { arc, from } => unsafe { self.arc_run(arc, from, edge, run) },
-            // SAFETY: the caller does not use the originals again.
+            // SAFETY: as above.
             Target::Interface => unsafe { self.leave_run(Way::Interface, run) },
-            // SAFETY: the caller does not use the originals again.
+            // SAFETY: as above.
             Target::Port => unsafe { self.leave_run(Way::Port, run) },
-            // SAFETY: the caller does not use the originals again.
+            // SAFETY: as above.
             Target::Drop => unsafe { self.drop_run(edge, run) },
         }
     }
@@ -246,7 +246,7 @@ impl Out {
             let target = self.targets.next(arc, from, first);
             let goes_along = |d: &&Desc| self.targets.next(arc, from, d) == target;
             let n = 1 + others.iter().take_while(goes_along).count();
-            // SAFETY: the caller does not use the originals again; each packet is in one run.
+            // SAFETY: `deliver` was given `run` to use up, and each packet is in one part of it.
             unsafe { self.deliver(target, edge, &rest[..n]) };
             rest = &rest[n..];
         }
@@ -266,11 +266,11 @@ impl Out {
     /// The originals in `run` must not be used again.
     #[inline]
     unsafe fn enqueue_run(&mut self, to: u16, run: &[Desc]) {
-        // SAFETY: the caller owns the packets and does not use the originals again; those that were
-        // not taken are lost below.
+        // SAFETY: `deliver` and `enqueue` give up all originals; those that the queue does not take
+        // are lost below, so each has one end.
         let n = unsafe { self.queues.append(to, run) };
         if n < run.len() {
-            // SAFETY: the caller does not use the originals again; these were not taken.
+            // SAFETY: given up as above, and not taken by the queue.
             unsafe { self.lose(&run[n..]) };
         }
     }
@@ -304,7 +304,7 @@ impl Out {
     unsafe fn leave_run(&mut self, way: Way, run: &[Desc]) {
         let mut rest = run;
         while let Some(first) = rest.first() {
-            // SAFETY: the caller does not use the originals again; what was taken is not in the
+            // SAFETY: `deliver` and `leave` give up all originals; what was taken is not in the
             // rest.
             match unsafe { self.transmit.append(way, rest) } {
                 0 => self.send(self.transmit.exit(way, first.tx_if())),

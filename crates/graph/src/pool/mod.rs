@@ -160,7 +160,8 @@ impl Pool {
     #[inline(always)]
     pub unsafe fn packet(&self, index: u32, off: u16, len: u16) -> Desc {
         debug_assert!(index < self.count);
-        // SAFETY: the caller owns the buffer, and offset and length are within what Desc asks for.
+        // SAFETY: the buffer is a ring's of the port that calls this, which no longer counts it as
+        // its own; offset and length are within what Desc asks for.
         unsafe { Desc::new(self.first + index, off, len) }
     }
 

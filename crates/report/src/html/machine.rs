@@ -8,12 +8,13 @@ use crate::model::{Ceiling, LabResult, Machine};
 
 /// The machine table, the ports' modes and the generator's ceiling.
 pub(super) fn section(result: &LabResult) -> String {
-    let (title, caption) = match result.is_from_outside() {
-        true => (
+    let (title, caption) = if result.is_from_outside() {
+        (
             "The load tester's machine",
             "Where and how it was measured; nothing is known of the device's machine",
-        ),
-        false => ("Machine", "Where and how it was measured"),
+        )
+    } else {
+        ("Machine", "Where and how it was measured")
     };
     let mut out = format!(
         "<section id=\"machine\">\n<h2>{title}</h2>\n<div class=\"wide\"><table>\n<caption>{caption}</caption>\n<tbody>\n",

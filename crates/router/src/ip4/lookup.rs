@@ -35,6 +35,8 @@ impl Stage<Cx> for Lookup {
     const NAME: &'static str = "ip4-lookup";
     type Next = Next;
     const THRU: Next = Next::Rewrite;
+    // The header is in cache here, only the table's line may not be. On a model of this engine the
+    // hint costs 1 to 2 cycles a packet with the table in cache, and saves 50 to 95 without.
     const HINT_AHEAD: usize = 12;
 
     #[inline(always)]

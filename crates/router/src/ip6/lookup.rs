@@ -47,6 +47,8 @@ impl Stage<Cx> for Lookup {
     const NAME: &'static str = "ip6-lookup";
     type Next = Next;
     const THRU: Next = Next::Rewrite;
+    // One by one a look-up takes 35 ns, 32 at once with their loads prefetched 22 ns each
+    // (docs/adr/0010).
     const BATCH: usize = 32;
 
     /// Leaves each packet's entry in its word.

@@ -203,6 +203,7 @@ impl<P: Packets> Each<Cx> for Resolver<P> {
     }
     fn poll(&mut self, cx: &Cx, out: &mut Emit<'_, P::Next>) {
         let changed = std::mem::replace(&mut self.seen, cx.changes) != cx.changes;
+        // From the end: `forget` moves the last one into the gap.
         for i in (0..self.waiting.len()).rev() {
             let waiting = &mut self.waiting[i];
             if out.tick().saturating_sub(waiting.since) > GIVE_UP_MS {

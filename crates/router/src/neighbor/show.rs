@@ -31,8 +31,12 @@ pub struct Neighbor {
 
 /// The neighbors of a family, or of both, that are resolved.
 pub fn neighbors(router: &Router, family: Option<Family>) -> Neighbors {
-    let all = router.state.links.neighbors.iter();
-    let all = all.filter(|((address, _), _)| family.is_none_or(|of| of == Family::of(*address)));
+    let all = router
+        .state
+        .links
+        .neighbors
+        .iter()
+        .filter(|((address, _), _)| family.is_none_or(|of| of == Family::of(*address)));
     Neighbors {
         neighbors: all
             .map(|(&(address, interface), n)| Neighbor {

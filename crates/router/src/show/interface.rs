@@ -73,8 +73,10 @@ pub fn interfaces(
     let counts = since(router, &router.cleared.interface);
     let known = &router.state.links.interfaces;
     let is_asked = |its: &str| name.is_none_or(|name| name == its);
-    let there = known.values().filter(|i| is_asked(&i.name));
-    let there = there.map(|i| interface(router, i, total(&counts, i.id)));
+    let there = known
+        .values()
+        .filter(|i| is_asked(&i.name))
+        .map(|i| interface(router, i, total(&counts, i.id)));
     let absent = absent
         .iter()
         .filter(|i| is_asked(&i.name) && !known.contains_key(&i.index));

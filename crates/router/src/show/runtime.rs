@@ -121,8 +121,12 @@ fn thread(router: &Router, id: usize, executor: &Executor<'_>, counts: &Executor
 
 /// The rows of nodes and ports that were called.
 fn rows(router: &Router, executor: &Executor<'_>, counts: &ExecutorCounts) -> Vec<Row> {
-    let nodes = executor.counters.nodes.iter().zip(&counts.nodes);
-    let nodes = nodes.map(|((_, node), counts)| stage_rows(node, counts));
+    let nodes = executor
+        .counters
+        .nodes
+        .iter()
+        .zip(&counts.nodes)
+        .map(|((_, node), counts)| stage_rows(node, counts));
     let ports = counts.interfaces.iter().enumerate();
     let ports = ports.flat_map(|(i, c)| {
         let direction = |direction, state, calls, packets, clocks| {

@@ -359,6 +359,7 @@ impl State {
 
     fn neighbor_delete(&mut self, interface: InterfaceId, address: IpAddr) -> Result<(), Full> {
         self.links.neighbors.remove(&(address, interface));
+        // The route first, so that no packet is led along a way that is gone.
         self.host_route(address)?;
         self.nexthops.refresh(&self.links, interface, Some(address))
     }

@@ -35,8 +35,10 @@ pub struct Links {
 impl Links {
     /// The features of an interface.
     pub(crate) fn features(&self, interface: InterfaceId) -> Features {
-        let own = self.features.range((interface, FIRST_FEATURE)..);
-        let own = own.take_while(|((of, _), _)| *of == interface);
+        let own = self
+            .features
+            .range((interface, FIRST_FEATURE)..)
+            .take_while(|((of, _), _)| *of == interface);
         own.map(|((_, feature), _)| *feature).collect()
     }
 }
@@ -128,6 +130,7 @@ impl NextHops {
         if let Some(list) = self.lists.get_mut(&group) {
             list.routes += 1;
         }
+        // Along one path workers need not hash the flow.
         Ok(Entry::new(group, paths.len() > 1))
     }
 

@@ -175,8 +175,8 @@ fn traffic(lab: &mut Lab) -> Vec<Vec<Vec<u8>>> {
         lab.receive(4, [udp(addr(1, 2)).payload(&[1; 18]).frame()]);
     }
     // And back.
-    let back = wire::craft::Packet::udp((FAR, 12), (addr(1, 2), 1025));
-    let back = back.macs(host_mac(2, 2), own_mac(2));
+    let back =
+        wire::craft::Packet::udp((FAR, 12), (addr(1, 2), 1025)).macs(host_mac(2, 2), own_mac(2));
     lab.receive(2, (0..300).map(|n| back.clone().id(n).frame()));
     lab.check_buffers(0);
     let interfaces = lab.cables.keys().copied().collect::<Vec<_>>();

@@ -98,8 +98,10 @@ fn errors_are_rationed() {
 fn fragmentation_needed_is_rationed_by_sender() {
     let mut lab = Lab::new();
     let long = |host: u32| {
-        let packet = Packet::udp((addr(1, 0) | host, 1025), (FAR, 12)).fragment(0x4000);
-        let packet = packet.macs(host_mac(1, 2), own_mac(1)).frame_len(1515);
+        let packet = Packet::udp((addr(1, 0) | host, 1025), (FAR, 12))
+            .fragment(0x4000)
+            .macs(host_mac(1, 2), own_mac(1))
+            .frame_len(1515);
         packet.frame()
     };
     lab.receive(1, vec![long(2); 2000]);

@@ -269,8 +269,9 @@ fn no_error_about_errors_and_what_has_no_one_sender() {
     // Behind an extension, and where the type is missing.
     let option = icmp(1).extension(ip::DESTINATION_OPTIONS, &[0, 1, 4, 0, 0, 0, 0]);
     lab.takes(option.frame(), "icmp6-error", "NotAllowed");
-    let typeless = Packet::raw6(address(NEAR), address(FAR), ip::ICMP6);
-    let typeless = typeless.macs(host_mac(1, 2), own_mac(1)).ttl(1);
+    let typeless = Packet::raw6(address(NEAR), address(FAR), ip::ICMP6)
+        .macs(host_mac(1, 2), own_mac(1))
+        .ttl(1);
     lab.takes(typeless.frame(), "icmp6-error", "NotAllowed");
     // A later fragment is not known to be one.
     let later = icmp(1).extension(ip::FRAGMENT, &[0, 5, 1, 0, 0, 0, 9]);

@@ -100,8 +100,9 @@ fn ip6(ip: &[u8]) -> (usize, bool) {
     let error = header.next_header == wire::ip::ICMP6 && header.hop_limit == 64 && length >= 48;
     let message = content.get(..length).unwrap_or_default();
     let proto = wire::ip::ICMP6;
-    let sum = wire::checksum::pseudo_header(header.src, header.dst, proto, length).with(message);
-    let sum = sum.checksum();
+    let sum = wire::checksum::pseudo_header(header.src, header.dst, proto, length)
+        .with(message)
+        .checksum();
     (
         40 + length,
         error && (1..=3).contains(&message[0]) && sum == 0,

@@ -247,8 +247,9 @@ fn a_dhcp_answer_is_the_hosts_until_there_is_an_address() {
     lab.apply(vec![unaddressed(11)]);
     let mut payload = [0; 240];
     payload[28..34].copy_from_slice(&own_mac(11).0);
-    let offer = wire::craft::Packet::udp((addr(11, 2), 67), (addr(11, 9), 68));
-    let offer = offer.macs(host_mac(11, 2), own_mac(11)).payload(&payload);
+    let offer = wire::craft::Packet::udp((addr(11, 2), 67), (addr(11, 9), 68))
+        .macs(host_mac(11, 2), own_mac(11))
+        .payload(&payload);
     let frame = tagged(&offer.frame(), 11);
     lab.receive(1, [frame.clone()]);
     assert_eq!(lab.sent(4), std::slice::from_ref(&frame));

@@ -88,8 +88,9 @@ mod tests {
 
     #[test]
     fn every_feature_has_a_bit_and_a_word_of_its_own() {
-        let all = Mask::ALL.into_iter();
-        let all = all.flat_map(|mask| (0..BITS).map(move |bit| Feature::new(mask, bit)));
+        let all = Mask::ALL
+            .into_iter()
+            .flat_map(|mask| (0..BITS).map(move |bit| Feature::new(mask, bit)));
         for (index, feature) in all.enumerate() {
             assert_eq!(feature.index(), index);
             assert!(index < Feature::WORDS);

@@ -65,6 +65,7 @@ impl Fib {
     /// [`Full`]: a new prefix longer than /16 may need more nodes than are free. Nothing has
     /// changed.
     pub fn insert(&mut self, prefix: Prefix, entry: Entry) -> Result<Option<Entry>, Full> {
+        // Shorter prefixes fill words of the first level, and a known one has its nodes.
         if prefix.len() > 16 && self.routes.get(prefix).is_none() && !self.has_spare() {
             return Err(Full);
         }
@@ -195,6 +196,7 @@ impl Fib {
             let at = split(&mut ranges, start, start);
             ranges[at.start].slot = self.within(ranges[at.start].slot, end, prefix, owner)?;
         } else {
+            // A prefix that ends with the window is one number: there is no shift by 32.
             let host = u32::MAX.checked_shr(u32::from(prefix.len() - depth));
             for at in split(&mut ranges, start, start | host.unwrap_or(0)) {
                 ranges[at].slot = self.cover_slot(ranges[at].slot, prefix.len(), owner);

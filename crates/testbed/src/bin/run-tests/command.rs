@@ -25,8 +25,9 @@ pub fn start(words: &[&str], prepare: impl FnOnce(&mut Command)) -> Result<u32, 
         .stdin(Stdio::null())
         .process_group(0);
     prepare(&mut command);
-    let child = ends_with_starter(&mut command).spawn();
-    let child = child.map_err(|e| format!("{}: {e}", words[0]))?;
+    let child = ends_with_starter(&mut command)
+        .spawn()
+        .map_err(|e| format!("{}: {e}", words[0]))?;
     Ok(child.id())
 }
 

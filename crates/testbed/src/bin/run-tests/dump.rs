@@ -65,8 +65,11 @@ fn tasks_of(pid: u32) -> String {
 /// Network namespaces that have a name or a process that comes from here, each with its processes.
 fn namespaces() -> String {
     let inode = |path: String| fs::metadata(path).ok().map(|metadata| metadata.ino());
-    let named = fs::read_dir("/run/netns").into_iter().flatten().flatten();
-    let named = named.filter_map(|entry| entry.file_name().into_string().ok());
+    let named = fs::read_dir("/run/netns")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
     let all: Vec<(u32, Option<u64>)> = tasks::numbers()
         .into_iter()
         .map(|pid| (pid, inode(format!("/proc/{pid}/ns/net"))))
