@@ -84,6 +84,7 @@ impl Tap {
 
     /// Writes one packet.
     fn write(&mut self, bufs: &Buffers, d: &Desc) -> io::Result<()> {
+        // More parts than the longest packet has buffers, and on the stack.
         let mut parts = [libc::iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,

@@ -134,6 +134,7 @@ impl Queue {
         let (buf, off) = (entry.addr / stride, (entry.addr % stride) as u16);
         let end = u64::from(off) + u64::from(entry.len);
         let fits = self.pool.offsets().contains(&off) && end <= stride;
+        // No buffer has the last number, so that what is too large is refused below.
         let buf = u32::try_from(buf).unwrap_or(u32::MAX);
         if !fits || !self.owned.remove(buf) {
             self.counters.add(RX_BAD, 1);
@@ -190,6 +191,7 @@ impl Queue {
     /// Puts the next packet on the transmit ring; false if there is none, or no room for it.
     #[inline(always)]
     fn put(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) -> bool {
+        // Only looked at: what is taken off the batch has to be sent or freed.
         let (Some(rings), Some(next)) = (&mut self.rings, batch.peek()) else {
             return false;
         };

@@ -46,6 +46,7 @@ pub fn register(fd: &OwnedFd, pool: &Pool) -> io::Result<()> {
         addr: pool.base().as_ptr() as u64,
         len: u64::from(pool.count()) * pool.stride() as u64,
         chunk_size: u32::try_from(pool.stride()).map_err(io::Error::other)?,
+        // The kernel leaves 256 bytes of its own before each packet, which is all that we need.
         headroom: 0,
         flags: XdpUmemRegFlags::empty(),
         tx_metadata_len: 0,
@@ -96,12 +97,14 @@ pub fn statistics(fd: &OwnedFd) -> io::Result<XdpStatistics> {
 
 /// Makes the kernel look at the transmit ring.
 pub fn kick_tx(fd: &OwnedFd) -> io::Result<()> {
+    // No data goes this way: the call only wakes the kernel.
     net::send(fd, &[], SendFlags::DONTWAIT)?;
     Ok(())
 }
 
 /// Makes the kernel look at the fill ring.
 pub fn kick_rx(fd: &OwnedFd) -> io::Result<()> {
+    // As above: what comes is in the ring.
     net::recv(fd, &mut [0; 0], RecvFlags::DONTWAIT)?;
     Ok(())
 }

@@ -207,6 +207,7 @@ impl State {
         let mut fds = Vec::new();
         let mut timed = self.resting || !self.retired.is_empty() || !self.strangers.is_empty();
         let (now, mut retry) = (Instant::now(), None);
+        // A listener that cannot be accepted from for now would wake us without end.
         if !self.resting {
             fds.extend(self.listeners.iter().map(|l| pollfd(l, libc::POLLIN)));
         }
@@ -239,6 +240,7 @@ impl State {
             }
             endpoint.turn(now, arrivals, &mut self.retired);
         }
+        // The last one to hold a link unmaps memory, which takes long: that is never a worker.
         self.retired.retain(|link| Arc::strong_count(link) > 1);
     }
 
@@ -265,6 +267,7 @@ impl State {
                     .filter(|(_, (p, _))| p == path)
                     .map(|(i, _)| i)
                     .collect();
+                // They are in order of arrival, so that the first is the oldest.
                 if here.len() == MAX_STRANGERS {
                     let (_, oldest) = self.strangers.remove(here[0]);
                     refuse(&mut self.endpoints, path, None, &oldest, "too many clients");

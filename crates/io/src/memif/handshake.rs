@@ -178,6 +178,7 @@ impl Session {
                 self.send(&Message::Connected(config.name.clone()))
                     .map(|()| true)
             }
+            // One greeting: memory is made for it.
             (Role::Client, Message::Hello(hello)) if self.regions.is_empty() => {
                 self.prepare(config, hello)?;
                 self.send_next().map(|()| false)
@@ -256,6 +257,7 @@ impl Session {
                 .ring(&offer.ring)
                 .ok_or("ring is not within its region")?;
             let cookie = ring.cookie().load(Ordering::Relaxed);
+            // Memory that went away reads as zeros: that is another fault than a wrong cookie.
             if self.regions.iter().any(Region::is_lost) {
                 return Err(lost::REASON.to_owned());
             }
@@ -316,6 +318,7 @@ impl Session {
                     .map_err(|e| e.to_string())?;
             }
         }
+        // Buffers begin on a cache line.
         let mut buffers = offset.next_multiple_of(64);
         for offer in self.rings.iter_mut().flatten().flatten() {
             offer.buffers = buffers;
