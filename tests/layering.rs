@@ -16,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "control", "daemon", "kernel", "lab", "loadgen", "report", "sandbox", "session",
+            "control", "daemon", "kernel", "lab", "loadgen", "report", "sandbox", "session", "trex",
             "ports", "router", "io", "xdp", "graph", "tables", "wire",
         ],
     ),
@@ -38,6 +38,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "session",
         &["loadgen", "ports", "io", "xdp", "graph", "kernel", "wire"],
     ),
+    ("trex", &["session", "loadgen", "kernel", "wire"]),
     ("loadgen", &["graph", "wire"]),
     // `wire` for capture files, and for checksums that nobody has finished.
     ("ports", &["io", "xdp", "graph", "kernel", "wire"]),
