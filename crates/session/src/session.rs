@@ -266,9 +266,15 @@ impl Session {
             statistics::of_streams(number, &port.streams, &port.tx, there)
         });
         Statistics {
-            ports: self.ports.iter().map(Port::statistics).collect(),
+            ports: self.port_statistics(),
             streams: streams.collect(),
         }
+    }
+
+    /// The ports' part of [`statistics`](Self::statistics), which takes little time however many
+    /// streams there are.
+    pub fn port_statistics(&self) -> Vec<PortStatistics> {
+        self.ports.iter().map(Port::statistics).collect()
     }
 
     fn get(&mut self, port: usize) -> Result<&mut Port, Error> {

@@ -3,4 +3,5 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
+pub mod rpc;
 pub mod zmtp;
