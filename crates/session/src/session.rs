@@ -277,6 +277,11 @@ impl Session {
         self.ports.iter().map(Port::statistics).collect()
     }
 
+    /// What a port is doing; None if there is no such port.
+    pub fn state(&self, port: usize) -> Option<State> {
+        self.ports.get(port).map(Port::state)
+    }
+
     fn get(&mut self, port: usize) -> Result<&mut Port, Error> {
         let ports = self.ports.len();
         self.ports

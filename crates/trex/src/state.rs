@@ -1,0 +1,219 @@
+//! What the server knows: the session, and beside it what T-Rex's clients ask about.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::Instant;
+
+use loadgen::model::load::Load;
+use loadgen::model::profile;
+use loadgen::model::stream::{Stream, base_rates};
+use loadgen::model::units::{Bits, Pps};
+use serde_json::{Value, json};
+use session::{Session, State as Activity};
+use wire::eth::Mac;
+
+use crate::events::{Event, Sessions};
+use crate::rates::Rates;
+use crate::rpc::Refusal;
+
+/// Streams of a port at most, and bytes of their text.
+pub const MAX_STREAMS: usize = 4096;
+pub const MAX_TEXT: usize = 16 << 20;
+
+/// What clients are told of a port of the session.
+#[derive(Debug, Clone)]
+pub struct PortFacts {
+    /// Its kind, in place of a driver.
+    pub driver: String,
+    /// What it is, for people.
+    pub description: String,
+    /// Number of the port that receives what this one sends.
+    pub receiver: usize,
+    /// Line rate on layer 1.
+    pub line: Option<Bits>,
+    /// Its Ethernet address.
+    pub mac: Mac,
+    /// Whether it takes every packet, whatever its destination, without being told to.
+    pub takes_all: bool,
+}
+
+/// All that there is, behind one lock.
+pub struct State {
+    pub session: Session,
+    pub ports: Vec<Port>,
+    pub sessions: Sessions,
+    pub rates: Rates,
+    /// What `api_sync_v2` gives, and every other request has to have.
+    pub api_handler: String,
+    pub begun: Instant,
+}
+
+/// A port as clients see it.
+pub struct Port {
+    pub facts: PortFacts,
+    pub owner: Option<Owner>,
+    /// The streams' objects as JSON, by number.
+    pub streams: BTreeMap<u32, String>,
+    /// What the session has of them; None if they have changed since.
+    pub set: Option<Profile>,
+    /// Whether it runs, as far as clients have been told.
+    pub runs: bool,
+    /// Destination of packets whose profile names none.
+    pub destination: Mac,
+    /// Counts the sets of streams: with each, counters of groups begin at 0.
+    pub version: u64,
+}
+
+/// Streams as the session has them.
+pub struct Profile {
+    pub streams: Vec<(Stream, Pps)>,
+    pub load: Load,
+    /// The rate of the latest start or update.
+    pub rate: Pps,
+}
+
+/// Who has acquired a port.
+#[derive(Debug, Clone)]
+pub struct Owner {
+    pub user: String,
+    pub session_id: u64,
+    /// What proves it.
+    pub handler: String,
+}
+
+impl State {
+    pub fn new(session: Session, facts: Vec<PortFacts>, sessions: Sessions) -> Self {
+        let macs: Vec<Mac> = facts.iter().map(|facts| facts.mac).collect();
+        let port = |facts: PortFacts| Port {
+            destination: macs.get(facts.receiver).copied().unwrap_or(facts.mac),
+            facts,
+            owner: None,
+            streams: BTreeMap::new(),
+            set: None,
+            runs: false,
+            version: 0,
+        };
+        Self {
+            rates: Rates::new(facts.len()),
+            ports: facts.into_iter().map(port).collect(),
+            session,
+            sessions,
+            api_handler: handler(),
+            begun: Instant::now(),
+        }
+    }
+
+    /// What a port of the session is doing.
+    pub fn activity(&self, port: usize) -> Activity {
+        self.session.state(port).unwrap_or(Activity::Idle)
+    }
+
+    /// The key of a port's owner with the session.
+    pub fn key(&self, port: usize) -> String {
+        let owner = self.ports[port].owner.as_ref();
+        owner.map(|owner| owner.handler.clone()).unwrap_or_default()
+    }
+
+    /// Gives the session a port's streams, if it does not have them.
+    pub fn set(&mut self, port: usize) -> Result<&mut Profile, Refusal> {
+        if self.ports[port].set.is_none() {
+            let streams = self.ports[port].compile(port)?;
+            let line = self.ports[port].facts.line;
+            let rates = base_rates(&streams, line);
+            let rates = rates.ok_or(session::Error::NoLine(port))?;
+            let plain = streams.clone();
+            let streams: Vec<_> = streams.into_iter().zip(rates).collect();
+            let load = Load::of(&streams).ok_or(session::Error::NoStreams(port))?;
+            let key = self.key(port);
+            self.session.set_streams(port, &key, plain)?;
+            let this = &mut self.ports[port];
+            this.version += 1;
+            this.set = Some(Profile {
+                streams,
+                load,
+                rate: Pps(0.0),
+            });
+        }
+        let set = self.ports[port].set.as_mut();
+        set.ok_or(session::Error::NoStreams(port).into())
+    }
+
+    /// Tells clients of ports that have sent everything.
+    pub fn watch(&mut self) {
+        for port in 0..self.ports.len() {
+            if self.ports[port].runs && !self.activity(port).runs() {
+                self.ports[port].runs = false;
+                self.tell_of_port(Event::JobDone, port);
+                self.tell_of_port(Event::ProfileFinished, port);
+            }
+        }
+        let Self {
+            rates,
+            session,
+            ports,
+            ..
+        } = self;
+        rates.sample(Instant::now(), session, ports);
+    }
+
+    pub fn tell_of_port(&mut self, event: Event, port: usize) {
+        let data = match event.is_of_profile() {
+            true => json!({"port_id": port, "profile_id": PROFILE}),
+            false => json!({"port_id": port}),
+        };
+        self.sessions.tell(event, &data);
+    }
+}
+
+/// The one profile of a port.
+pub const PROFILE: &str = "_";
+
+impl Port {
+    /// Its streams in the load tester's terms, addressed.
+    fn compile(&self, number: usize) -> Result<Vec<Stream>, Refusal> {
+        if self.streams.is_empty() {
+            return Err(session::Error::NoStreams(number).into());
+        }
+        let all: Vec<&str> = self.streams.values().map(String::as_str).collect();
+        let mut streams = compile(&format!("of port {number}"), &all)?;
+        let source = self.facts.mac.0;
+        let destination = self.destination.0;
+        streams
+            .iter_mut()
+            .for_each(|stream| stream.address(source, destination));
+        Ok(streams)
+    }
+
+    /// Bytes of its streams' text.
+    pub fn text(&self) -> usize {
+        self.streams.values().map(String::len).sum()
+    }
+}
+
+/// Reads the texts of streams.
+pub fn compile(name: &str, streams: &[&str]) -> Result<Vec<Stream>, Refusal> {
+    let text = format!("[{}]", streams.join(","));
+    profile::parse(name, &text).map_err(|why| Refusal::Failed(why.to_string()))
+}
+
+/// A stream by itself: whatever starts it and whatever it starts.
+pub fn alone(stream: &Value) -> Value {
+    let mut stream = stream.clone();
+    stream["next_stream_id"] = json!(-1);
+    stream["next"] = Value::Null;
+    stream["self_start"] = json!(true);
+    stream["enabled"] = json!(true);
+    stream
+}
+
+/// Eight letters that nobody guesses.
+pub fn handler() -> String {
+    let mut random = RandomState::new().build_hasher().finish();
+    let mut letter = || {
+        let letters = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        let place = random % letters.len() as u64;
+        random /= letters.len() as u64;
+        char::from(letters[usize::try_from(place).unwrap_or(0)])
+    };
+    (0..8).map(|_| letter()).collect()
+}
