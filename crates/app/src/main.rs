@@ -10,6 +10,7 @@ mod laboratory;
 mod load;
 mod output;
 mod run;
+mod trex;
 
 use std::process::ExitCode;
 
@@ -64,6 +65,7 @@ enum Command {
     Schema,
     Loadtest(Box<load::Loadtest>),
     Send(Box<load::Send>),
+    TrexServer(trex::TrexServer),
     Lab(laboratory::Lab),
     /// Remove what killed predecessors left: processes, namespaces, settings of devices, addresses,
     /// routes, sockets
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Command::Schema => configuration::schema(),
         Command::Loadtest(test) => test.run(),
         Command::Send(send) => send.run(),
+        Command::TrexServer(server) => server.run(),
         Command::Lab(lab) => lab.run(),
         Command::Cleanup => cleanup::run(),
         Command::Bench(bench) => bench.run(),

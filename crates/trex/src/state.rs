@@ -33,6 +33,8 @@ pub struct PortFacts {
     pub line: Option<Bits>,
     /// Its Ethernet address.
     pub mac: Mac,
+    /// Destination of its packets, until a client sets another one, where a profile keeps none.
+    pub destination: Mac,
     /// Whether it takes every packet, whatever its destination, without being told to.
     pub takes_all: bool,
 }
@@ -83,9 +85,8 @@ pub struct Owner {
 
 impl State {
     pub fn new(session: Session, facts: Vec<PortFacts>, sessions: Sessions) -> Self {
-        let macs: Vec<Mac> = facts.iter().map(|facts| facts.mac).collect();
         let port = |facts: PortFacts| Port {
-            destination: macs.get(facts.receiver).copied().unwrap_or(facts.mac),
+            destination: facts.destination,
             facts,
             owner: None,
             streams: BTreeMap::new(),

@@ -15,6 +15,7 @@ mod streams;
 mod text;
 mod traffic;
 
+pub use interrupt::Interrupt;
 pub use loadtest::Loadtest;
 pub use send::Send;
-pub use traffic::duration;
+pub use traffic::{duration, line_rate};

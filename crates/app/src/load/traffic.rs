@@ -360,7 +360,7 @@ fn with_advice(error: &RateError) -> String {
 }
 
 /// A line rate such as `10gbps`.
-fn line_rate(text: &str) -> Result<Bits, String> {
+pub fn line_rate(text: &str) -> Result<Bits, String> {
     match text.parse::<Rate>() {
         Ok(Rate::L1(bits) | Rate::L2(bits)) => Ok(bits),
         _ => Err("expected bits a second, for example 10gbps".to_owned()),

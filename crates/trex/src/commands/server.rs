@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use loadgen::source::mark::COUNTERS;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -84,7 +85,7 @@ fn port_info(state: &State, port: usize) -> Value {
         "hw_mac": facts.mac.to_string(),
         "stack": "none",
         "description": facts.description,
-        "rx": {"caps": ["flow_stats", "latency"], "counters": 127},
+        "rx": {"caps": ["flow_stats", "latency"], "counters": COUNTERS},
         "is_fc_supported": false,
         "is_led_supported": false,
         "is_link_supported": false,

@@ -41,6 +41,7 @@ pub fn server() -> (Server, Arc<Pool>) {
         receiver: usize::from(number ^ 1),
         line,
         mac: Mac([2, 0, 0, 0, 0, number]),
+        destination: Mac([2, 0, 0, 0, 0, number ^ 1]),
         takes_all: true,
     });
     let addresses = Addresses {
