@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 use loadgen::device::Count;
 use session::Session;
 
-use crate::state::Port;
-
 /// Time between two samples at least.
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -42,8 +40,8 @@ impl Rates {
         }
     }
 
-    /// Takes a sample, if it is time to.
-    pub fn sample(&mut self, now: Instant, session: &Session, ports: &[Port]) {
+    /// Takes a sample, if it is time to; of groups only where there are some.
+    pub fn sample(&mut self, now: Instant, session: &Session, has_groups: bool) {
         let time = now.saturating_duration_since(self.sampled);
         if time < EVERY {
             return;
@@ -53,11 +51,7 @@ impl Rates {
             rate.add(port.sent, port.received, time);
         }
         let mut groups = BTreeMap::new();
-        let sets = ports.iter().filter_map(|port| port.set.as_ref());
-        if sets
-            .flat_map(|set| &set.streams)
-            .any(|(s, _)| s.mark.is_some())
-        {
+        if has_groups {
             for row in session.statistics().streams {
                 let Some(group) = row.group else { continue };
                 let known = self.groups.get(&(row.port, group)).copied();

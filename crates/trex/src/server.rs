@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kernel::event::{EventFd, poll, pollfd};
 use session::Session;
@@ -52,7 +52,8 @@ impl Server {
         let state = Arc::new(Mutex::new(State::new(session, facts, sessions)));
         let asked = state.clone();
         let answer = move |message: &[u8]| {
-            rpc::answer(message, &mut |method, params| {
+            let until = Instant::now() + limits.patience;
+            rpc::answer(message, until, &mut |method, params| {
                 commands::run(&mut lock(&asked), method, params)
             })
         };

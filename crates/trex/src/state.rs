@@ -148,13 +148,10 @@ impl State {
                 self.tell_of_port(Event::ProfileFinished, port);
             }
         }
-        let Self {
-            rates,
-            session,
-            ports,
-            ..
-        } = self;
-        rates.sample(Instant::now(), session, ports);
+        let sets = self.ports.iter().filter_map(|port| port.set.as_ref());
+        let mut streams = sets.flat_map(|set| &set.streams);
+        let has_groups = streams.any(|(stream, _)| stream.mark.is_some());
+        self.rates.sample(Instant::now(), &self.session, has_groups);
     }
 
     pub fn tell_of_port(&mut self, event: Event, port: usize) {

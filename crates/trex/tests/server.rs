@@ -322,115 +322,11 @@ fn a_second_owner_takes_by_force_only() {
     ann.acquire(0, "ann", false).expect("nobody has it");
 }
 
-#[test]
-fn what_is_wrong_is_refused() {
-    let (server, _pool) = server();
-    let mut rpc = Rpc::with_ports(&server);
-    let other_name = json!({"name": "ASTF", "major": 2, "minor": 0});
-    assert!(rpc.refused("api_sync_v2", other_name).starts_with("-32000"));
-    let newer = json!({"name": "STL", "major": 5, "minor": 2});
-    assert!(rpc.refused("api_sync_v2", newer).contains("5.2"));
-    let add_of = |number: Value, stream: Value| {
-        (
-            "add_stream",
-            json!({"port_id": 0, "stream_id": number, "stream": stream}),
-        )
-    };
-    let with = |name: &str, value: Value| {
-        let mut changed = continuous();
-        changed[name] = value;
-        changed
-    };
-    let start_of = |name: &str, value: Value| {
-        let mut params = json!({"port_id": 1, "mul": {"type": "raw", "op": "abs", "value": 1.0}});
-        params[name] = value;
-        ("start_traffic", params)
-    };
-    add(&mut rpc, 0, 5, &continuous());
-    add(&mut rpc, 1, 5, &continuous());
-    for ((method, params), code) in [
-        (("fly", json!({})), -32_601),
-        (("push_remote", json!({"port_id": 0})), -32_601),
-        (("get_port_stats", json!({})), -32_602),
-        (("get_port_stats", json!({"port_id": 2})), -32_602),
-        (("get_port_stats", json!({"port_id": -1})), -32_602),
-        (("get_port_stats", json!({"port_id": "0"})), -32_602),
-        (
-            ("get_port_status", json!({"port_id": 0, "profile_id": "x"})),
-            -32_602,
-        ),
-        (("acquire", json!({"port_id": 0})), -32_602),
-        (("acquire", json!({"port_id": 0, "user": ""})), -32_602),
-        (
-            ("acquire", json!({"port_id": 0, "user": "x".repeat(65)})),
-            -32_602,
-        ),
-        (("get_async_events", json!({})), -32_602),
-        (("get_async_events", json!({"session_id": -1})), -32_602),
-        (("get_pgid_stats", json!({"pgids": "all"})), -32_602),
-        (("get_pgid_stats", json!({"pgids": [-1]})), -32_602),
-        (("service", json!({"port_id": 0, "enabled": true})), -32_000),
-        (
-            (
-                "set_rx_feature",
-                json!({"port_id": 0, "type": "queue", "enabled": true}),
-            ),
-            -32_000,
-        ),
-        (
-            (
-                "set_port_attr",
-                json!({"port_id": 0, "attr": {"link_status": {"up": true}}}),
-            ),
-            -32_000,
-        ),
-        (("set_port_attr", json!({"port_id": 0, "attr": 7})), -32_602),
-        (("set_l2", json!({"port_id": 0, "dst_mac": "x"})), -32_602),
-        (("capture", json!({"command": "start"})), -32_000),
-        (add_of(json!(5), continuous()), -32_000),
-        (add_of(json!(-1), continuous()), -32_602),
-        (add_of(json!(6), json!([])), -32_602),
-        (add_of(json!(6), json!({})), -32_000),
-        (add_of(json!(6), with("start_paused", json!(true))), -32_000),
-        (
-            add_of(json!(6), with("packet", json!({"binary": "@"}))),
-            -32_000,
-        ),
-        (add_of(json!(6), with("isg", json!(-1.0))), -32_000),
-        (add_of(json!(6), marked(1, "tpg")), -32_000),
-        (
-            add_of(json!(6), stream(json!({"type": "later"}), Value::Null)),
-            -32_000,
-        ),
-        (
-            ("remove_stream", json!({"port_id": 0, "stream_id": 6})),
-            -32_000,
-        ),
-        (
-            ("get_stream", json!({"port_id": 0, "stream_id": 6})),
-            -32_000,
-        ),
-        (start_of("mul", Value::Null), -32_602),
-        (start_of("mul", mul("max", "abs", 1.0)), -32_602),
-        (start_of("mul", mul("raw", "add", 1.0)), -32_602),
-        (start_of("mul", mul("raw", "abs", 0.0)), -32_602),
-        (start_of("mul", mul("raw", "abs", -1.0)), -32_602),
-        (start_of("mul", mul("percentage", "abs", 101.0)), -32_000),
-        (start_of("duration", json!(0)), -32_602),
-        (start_of("duration", json!(-2)), -32_602),
-        (start_of("duration", json!(1e300)), -32_602),
-        (start_of("core_mask", json!("all")), -32_602),
-        (start_of("start_at_ts", json!(17.5)), -32_000),
-        (("pause_traffic", json!({"port_id": 1})), -32_000),
-        (("resume_traffic", json!({"port_id": 1})), -32_000),
-        (
-            (
-                "update_traffic",
-                json!({"port_id": 1, "mul": mul("raw", "abs", 1.0)}),
-            ),
-            -32_000,
-        ),
-    ] {
+/// What is asked, and the code that it is refused with.
+type Wrong = (&'static str, Value, i32);
+
+fn check_refused(rpc: &mut Rpc, wrong: Vec<Wrong>) {
+    for (method, params, code) in wrong {
         let asked = params.to_string();
         let why = rpc.refused(method, params);
         assert!(
@@ -438,14 +334,63 @@ fn what_is_wrong_is_refused() {
             "{method} {asked}: {why}"
         );
     }
-    assert_eq!(
-        (rpc.state(0), rpc.state(1)),
-        ("STREAMS".into(), "STREAMS".into())
-    );
-    assert_eq!(
-        rpc.call("get_stream_list", json!({"port_id": 0})),
-        json!([5])
-    );
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let (server, _pool) = server();
+    let mut rpc = Rpc::with_ports(&server);
+    let newer = json!({"name": "STL", "major": 5, "minor": 2});
+    assert!(rpc.refused("api_sync_v2", newer).contains("5.2"));
+    let wrong = vec![
+        (
+            "api_sync_v2",
+            json!({"name": "ASTF", "major": 2, "minor": 0}),
+            -32_000,
+        ),
+        (
+            "api_sync_v2",
+            json!({"name": "STL", "major": "5", "minor": 0}),
+            -32_602,
+        ),
+        ("fly", json!({}), -32_601),
+        ("push_remote", json!({"port_id": 0}), -32_601),
+        ("get_port_stats", json!({}), -32_602),
+        ("get_port_stats", json!({"port_id": 2}), -32_602),
+        ("get_port_stats", json!({"port_id": -1}), -32_602),
+        ("get_port_stats", json!({"port_id": "0"}), -32_602),
+        (
+            "get_port_status",
+            json!({"port_id": 0, "profile_id": "x"}),
+            -32_602,
+        ),
+        ("acquire", json!({"port_id": 0}), -32_602),
+        ("acquire", json!({"port_id": 0, "user": ""}), -32_602),
+        (
+            "acquire",
+            json!({"port_id": 0, "user": "x".repeat(65)}),
+            -32_602,
+        ),
+        ("get_async_events", json!({}), -32_602),
+        ("get_async_events", json!({"session_id": -1}), -32_602),
+        ("get_pgid_stats", json!({"pgids": "all"}), -32_602),
+        ("get_pgid_stats", json!({"pgids": [-1]}), -32_602),
+        ("service", json!({"port_id": 0, "enabled": true}), -32_000),
+        (
+            "set_rx_feature",
+            json!({"port_id": 0, "type": "queue", "enabled": true}),
+            -32_000,
+        ),
+        (
+            "set_port_attr",
+            json!({"port_id": 0, "attr": {"link_status": {"up": true}}}),
+            -32_000,
+        ),
+        ("set_port_attr", json!({"port_id": 0, "attr": 7}), -32_602),
+        ("set_l2", json!({"port_id": 0, "dst_mac": "x"}), -32_602),
+        ("capture", json!({"command": "start"}), -32_000),
+    ];
+    check_refused(&mut rpc, wrong);
     for api in ["", "abcdefgh"] {
         rpc.api = api.to_owned();
         assert!(
@@ -454,6 +399,84 @@ fn what_is_wrong_is_refused() {
         );
     }
     rpc.call("ping", json!({}));
+}
+
+#[test]
+fn wrong_streams_are_refused() {
+    let (server, _pool) = server();
+    let mut rpc = Rpc::with_ports(&server);
+    add(&mut rpc, 0, 5, &continuous());
+    let with = |name: &str, value: Value| {
+        let mut changed = continuous();
+        changed[name] = value;
+        changed
+    };
+    let late = stream(json!({"type": "later"}), Value::Null);
+    let mut wrong: Vec<Wrong> = [
+        (json!(5), continuous(), -32_000),
+        (json!(-1), continuous(), -32_602),
+        (json!(6), json!([]), -32_602),
+        (json!(6), json!({}), -32_000),
+        (json!(6), with("start_paused", json!(true)), -32_000),
+        (json!(6), with("packet", json!({"binary": "@"})), -32_000),
+        (json!(6), with("isg", json!(-1.0)), -32_000),
+        (json!(6), marked(1, "tpg"), -32_000),
+        (json!(6), late, -32_000),
+    ]
+    .map(|(number, stream, code)| {
+        let params = json!({"port_id": 0, "stream_id": number, "stream": stream});
+        ("add_stream", params, code)
+    })
+    .into();
+    for method in ["remove_stream", "get_stream"] {
+        wrong.push((method, json!({"port_id": 0, "stream_id": 6}), -32_000));
+    }
+    check_refused(&mut rpc, wrong);
+    assert_eq!(
+        rpc.call("get_stream_list", json!({"port_id": 0})),
+        json!([5])
+    );
+    // What is wrong only with several shows when they start.
+    add(&mut rpc, 0, 6, &with("next_stream_id", json!(7)));
+    let start = json!({"port_id": 0, "mul": mul("raw", "abs", 1.0)});
+    check_refused(&mut rpc, vec![("start_traffic", start, -32_000)]);
+    assert_eq!(rpc.state(0), "STREAMS");
+}
+
+#[test]
+fn wrong_rates_are_refused() {
+    let (server, _pool) = server();
+    let mut rpc = Rpc::with_ports(&server);
+    let start = json!({"port_id": 1, "mul": mul("raw", "abs", 1.0)});
+    check_refused(&mut rpc, vec![("start_traffic", start.clone(), -32_000)]);
+    add(&mut rpc, 1, 5, &continuous());
+    let mut wrong: Vec<Wrong> = [
+        ("mul", Value::Null, -32_602),
+        ("mul", mul("max", "abs", 1.0), -32_602),
+        ("mul", mul("raw", "add", 1.0), -32_602),
+        ("mul", mul("raw", "abs", 0.0), -32_602),
+        ("mul", mul("raw", "abs", -1.0), -32_602),
+        ("mul", mul("percentage", "abs", 101.0), -32_000),
+        ("duration", json!(0), -32_602),
+        ("duration", json!(-2), -32_602),
+        ("duration", json!(1e300), -32_602),
+        ("core_mask", json!("all"), -32_602),
+        ("start_at_ts", json!(17.5), -32_000),
+    ]
+    .map(|(name, value, code)| {
+        let mut params = start.clone();
+        params[name] = value;
+        ("start_traffic", params, code)
+    })
+    .into();
+    let update = json!({"port_id": 1, "mul": mul("raw", "abs", 1.0)});
+    wrong.extend([
+        ("pause_traffic", json!({"port_id": 1}), -32_000),
+        ("resume_traffic", json!({"port_id": 1}), -32_000),
+        ("update_traffic", update, -32_000),
+    ]);
+    check_refused(&mut rpc, wrong);
+    assert_eq!(rpc.state(1), "STREAMS");
 }
 
 #[test]
@@ -492,4 +515,44 @@ fn what_runs_is_not_changed() {
     let kinds: Vec<u64> = rpc.events().into_iter().map(|(_, kind)| kind).collect();
     assert_eq!(kinds, [1, 11, 0, 10]);
     goes_on(&mut rpc);
+}
+
+/// As many streams as a port may have, in batches as clients make them.
+#[test]
+fn a_port_has_so_many_streams() {
+    let (server, _pool) = server();
+    let mut rpc = Rpc::with_ports(&server);
+    let request = |rpc: &Rpc, number: u32| {
+        json!({"jsonrpc": "2.0", "id": number, "method": "add_stream", "params": {
+            "api_h": rpc.api, "handler": rpc.handlers[0], "port_id": 0, "stream_id": number,
+            "stream": continuous(),
+        }})
+    };
+    let numbers: Vec<u32> = (0..4097).collect();
+    let mut refused = Vec::new();
+    for part in numbers.chunks(700) {
+        let batch = Value::Array(part.iter().map(|number| request(&rpc, *number)).collect());
+        let answer = rpc.client.ask(&pack(batch.to_string().as_bytes()));
+        let answers: Vec<Value> = serde_json::from_slice(&unpack(&answer)).expect("JSON");
+        assert_eq!(answers.len(), part.len());
+        refused.extend(
+            answers
+                .into_iter()
+                .filter(|answer| answer.get("error").is_some()),
+        );
+    }
+    assert_eq!(refused.len(), 1, "{:?}", refused.first());
+    let why = refused[0]["error"]["specific_err"]
+        .as_str()
+        .expect("a text");
+    assert!(why.contains("4096 streams at most"), "{why}");
+    rpc.call("stop_traffic", json!({"port_id": 0}));
+    start(&mut rpc, 0, mul("pps", "abs", 5000.0));
+    goes_on(&mut rpc);
+    let all = rpc.call("get_all_streams", json!({"port_id": 0}));
+    assert_eq!(
+        all["profiles"]["_"].as_object().map(|all| all.len()),
+        Some(4096)
+    );
+    rpc.call("get_pgid_stats", json!({"pgids": [1]}));
 }

@@ -3,6 +3,8 @@
 mod pack;
 mod refusal;
 
+use std::time::Instant;
+
 use serde_json::{Map, Value, json};
 
 pub use refusal::Refusal;
@@ -17,8 +19,10 @@ pub const REQUEST: usize = 999_999;
 const ANSWER: usize = 32 << 20;
 
 /// Answers a message: calls `call` with method and parameters of each request in it, in order.
+/// Those that have not had their turn by `until` are refused.
 pub fn answer(
     message: &[u8],
+    until: Instant,
     call: &mut dyn FnMut(&str, &Params) -> Result<Value, Refusal>,
 ) -> Vec<u8> {
     let (request, is_packed) = match pack::unpack(message, REQUEST) {
@@ -29,7 +33,7 @@ pub fn answer(
     };
     let answer = match request.and_then(|request| read(&request)) {
         Err(refusal) => said(Value::Null, Err(refusal)).to_string(),
-        Ok(Value::Array(requests)) if !requests.is_empty() => batch(&requests, call),
+        Ok(Value::Array(requests)) if !requests.is_empty() => batch(&requests, until, call),
         Ok(request) => one(&request, call).to_string(),
     };
     match is_packed {
@@ -45,17 +49,14 @@ fn read(request: &[u8]) -> Result<Value, Refusal> {
 /// Answers several requests; a single one is answered without a list around it.
 fn batch(
     requests: &[Value],
+    until: Instant,
     call: &mut dyn FnMut(&str, &Params) -> Result<Value, Refusal>,
 ) -> String {
     let (mut answers, mut length) = (Vec::new(), 0);
     for request in requests {
-        let answer = match length < ANSWER {
+        let answer = match length < ANSWER && Instant::now() < until {
             true => one(request, call),
-            false => {
-                let why =
-                    format!("the answers before it have {ANSWER} bytes; ask for less at once");
-                said(id(request), Err(Refusal::Failed(why)))
-            }
+            false => said(id(request), Err(Refusal::too_much())),
         };
         let answer = answer.to_string();
         length += answer.len();

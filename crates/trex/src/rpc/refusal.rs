@@ -34,6 +34,12 @@ impl Refusal {
         Self::Invalid(format!("it has more than {most} bytes"))
     }
 
+    /// A request among more than are answered at once.
+    pub fn too_much() -> Self {
+        let why = "too much is asked at once; ask in smaller parts";
+        Self::Failed(why.to_owned())
+    }
+
     /// The code in the answer.
     pub fn code(&self) -> i32 {
         match self {

@@ -1,8 +1,10 @@
+use std::time::Duration;
+
 use super::*;
 
 /// Answers plain text. `echo` gives its parameters back, `large` a mebibyte, others are refused.
 fn asked(request: &str) -> Value {
-    let answer = answer(request.as_bytes(), &mut call);
+    let answer = answer(request.as_bytes(), later(), &mut call);
     serde_json::from_slice(&answer).unwrap()
 }
 
@@ -12,6 +14,11 @@ fn call(method: &str, params: &Params) -> Result<Value, Refusal> {
         "large" => Ok("x".repeat(1 << 20).into()),
         other => Err(Refusal::NoMethod(other.to_owned())),
     }
+}
+
+/// When no test is still running.
+fn later() -> Instant {
+    Instant::now() + Duration::from_secs(3600)
 }
 
 fn code(answer: &Value) -> i64 {
@@ -78,7 +85,7 @@ fn an_answer_has_a_largest_size() {
     let request = json!({"jsonrpc": "2.0", "id": 5, "method": "large"});
     let many = Value::Array(vec![request; 5000]).to_string();
     assert!(many.len() < REQUEST);
-    let answer = answer(many.as_bytes(), &mut call);
+    let answer = answer(many.as_bytes(), later(), &mut call);
     assert!(answer.len() < ANSWER + (4 << 20), "{}", answer.len());
     let answers: Vec<Value> = serde_json::from_slice(&answer).unwrap();
     assert_eq!(answers.len(), 5000);
@@ -89,7 +96,7 @@ fn an_answer_has_a_largest_size() {
 #[test]
 fn what_is_asked_packed_is_answered_packed() {
     let request = br#"{"jsonrpc":"2.0","id":1,"method":"echo","params":{"x":"yyyyyyyyyyyy"}}"#;
-    let answer = answer(&pack::pack(request), &mut call);
+    let answer = answer(&pack::pack(request), later(), &mut call);
     let answer = pack::unpack(&answer, REQUEST).unwrap().unwrap();
     let answer: Value = serde_json::from_slice(&answer).unwrap();
     assert_eq!(answer["result"]["x"], "yyyyyyyyyyyy");
@@ -117,7 +124,7 @@ fn bombs_and_lies_are_refused() {
         (whole[..8].to_vec(), -32_700),
         (whole[..7].to_vec(), -32_700),
     ] {
-        let answered = answer(&message, &mut call);
+        let answered = answer(&message, later(), &mut call);
         let answered = match pack::unpack(&answered, REQUEST) {
             Ok(Some(unpacked)) => unpacked,
             _ => answered,
@@ -125,4 +132,18 @@ fn bombs_and_lies_are_refused() {
         let answered: Value = serde_json::from_slice(&answered).unwrap();
         assert_eq!(code(&answered), expected, "{:x?}", &message[..7]);
     }
+}
+
+#[test]
+fn a_batch_has_its_time() {
+    let request = json!({"jsonrpc": "2.0", "id": 5, "method": "echo"});
+    let many = Value::Array(vec![request; 3]).to_string();
+    let mut calls = 0;
+    let answer = answer(many.as_bytes(), Instant::now(), &mut |_, _| {
+        calls += 1;
+        Ok(Value::Null)
+    });
+    let answers: Vec<Value> = serde_json::from_slice(&answer).unwrap();
+    assert_eq!(answers.iter().map(code).collect::<Vec<_>>(), [-32_000; 3]);
+    assert_eq!(calls, 0);
 }
