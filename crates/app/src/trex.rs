@@ -146,3 +146,60 @@ fn mac((number, spec): (usize, &Spec)) -> Result<Mac, session::Error> {
     let last = u8::try_from(number).unwrap_or(u8::MAX);
     Ok(own.unwrap_or(Mac([0x02, 0x70, 0x73, 0, 0xfe, last])))
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        server: TrexServer,
+    }
+
+    fn server(words: &str) -> TrexServer {
+        let words = ["parshall"].into_iter().chain(words.split(' '));
+        Cli::try_parse_from(words).expect("a command line").server
+    }
+
+    #[test]
+    fn ports_come_in_pairs() {
+        let ports = |words: &str| server(words).ports().map_err(|e| e.to_string());
+        let (facts, members) =
+            ports("--port memif:@a --port memif:@b --speed 10gbps").expect("two");
+        assert_eq!([facts[0].receiver, members[1].receiver], [1, 0]);
+        assert_eq!(
+            (facts[0].destination, facts[1].line),
+            (facts[1].mac, Some(Bits(1e10)))
+        );
+        let (facts, _) = ports("--port memif:@a --dst-mac 02:00:00:00:00:07").expect("one");
+        assert_eq!((facts[0].receiver, facts[0].line), (0, None));
+        assert_eq!(facts[0].destination, Mac([2, 0, 0, 0, 0, 7]));
+        for (words, what) in [
+            (
+                "--port memif:@a --port memif:@b --port memif:@c",
+                "come in pairs",
+            ),
+            (
+                "--port memif:@a --speed 1gbps --speed 2gbps",
+                "--speed once",
+            ),
+            (
+                "--port memif:@a --port memif:@b --dst-mac 02:00:00:00:00:07",
+                "--dst-mac once",
+            ),
+            ("--port af_xdp:no-such-device", "no-such-device"),
+        ] {
+            let why = ports(words).map(drop).expect_err("refused");
+            assert!(why.contains(what), "{words}: {why}");
+        }
+    }
+
+    #[test]
+    fn it_listens_on_loopback_unless_told_otherwise() {
+        assert!(server("--port memif:@a").listen.is_loopback());
+        assert!(!server("--port memif:@a --listen ::").listen.is_loopback());
+    }
+}
