@@ -49,6 +49,9 @@ pub struct TrexServer {
     cpu: Vec<usize>,
 }
 
+/// Ports as clients see them, and as they are opened.
+type Ports = (Vec<PortFacts>, Vec<Member<Spec>>);
+
 /// How often to check for the end.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -89,8 +92,8 @@ impl TrexServer {
         Ok(())
     }
 
-    /// The ports, as clients see them and as they are opened.
-    fn ports(&self) -> Result<(Vec<PortFacts>, Vec<Member<Spec>>), Box<dyn std::error::Error>> {
+    /// The ports that are asked for.
+    fn ports(&self) -> Result<Ports, Box<dyn std::error::Error>> {
         let count = self.ports.len();
         if count > 1 && !count.is_multiple_of(2) {
             return Err(format!("{count} ports; they come in pairs: give one more --port").into());
