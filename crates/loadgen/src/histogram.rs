@@ -1,6 +1,8 @@
 //! Distribution of lengths of time: a histogram in nanoseconds that one thread fills and any may
 //! read.
 
+use std::collections::BTreeMap;
+
 use graph::counters::Counter;
 use serde::Serialize;
 
@@ -68,6 +70,14 @@ fn upper(bucket: usize, precision: u32) -> u64 {
     (mantissa << spare) | ((1u64 << spare) - 1)
 }
 
+/// A number with all digits but the first set to 0; 0 if that is all there is.
+fn one_digit(number: u64) -> u64 {
+    match number.checked_ilog10() {
+        None | Some(0) => 0,
+        Some(digits) => number - number % 10_u64.pow(digits),
+    }
+}
+
 impl Histogram {
     /// Adds a time in nanoseconds; only the owner calls this.
     #[inline]
@@ -98,6 +108,20 @@ impl Histogram {
     /// The state now.
     pub fn read(&self) -> Times {
         Self::together([self])
+    }
+
+    /// How many times there are, by their length in microseconds to one digit, rounded down: 20 is
+    /// from 20 to below 30, and 300 from 300 to below 400. Those below 10 are 0. A time within 1 %
+    /// of an end may be on either side.
+    pub fn by_micros(&self) -> BTreeMap<u64, u64> {
+        let mut found = BTreeMap::new();
+        let counts = self.buckets.iter().map(Counter::get).enumerate();
+        for (bucket, count) in counts.filter(|(_, count)| *count > 0) {
+            *found
+                .entry(one_digit(upper(bucket, PRECISION) / 1000))
+                .or_default() += count;
+        }
+        found
     }
 
     /// The state now of several as if they were one.
@@ -175,6 +199,27 @@ mod tests {
                 "{found} {exact}"
             );
         }
+    }
+
+    #[test]
+    fn times_are_counted_by_one_digit() {
+        let times = Histogram::default();
+        for micros in [0, 1, 9, 10, 19, 20, 27, 98, 100, 250, 290, 1900, 2_000_000] {
+            times.add(1000 * micros);
+        }
+        let expected = [
+            (0, 3),
+            (10, 2),
+            (20, 2),
+            (90, 1),
+            (100, 1),
+            (200, 2),
+            (1000, 1),
+        ];
+        let expected = expected.into_iter().chain([(2_000_000, 1)]);
+        assert_eq!(times.by_micros(), expected.collect());
+        assert_eq!(one_digit(u64::MAX), 10_u64.pow(19));
+        assert!(Histogram::default().by_micros().is_empty());
     }
 
     proptest! {

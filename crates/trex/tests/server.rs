@@ -210,6 +210,12 @@ fn groups_and_latency_are_counted() {
         json!({"drp": 0, "ooo": 0, "dup": 0, "sth": 0, "stl": 0})
     );
     assert!(measured["lat"]["total_max"].as_f64() >= measured["lat"]["average"].as_f64());
+    let counts = measured["lat"]["histogram"]
+        .as_object()
+        .expect("counts")
+        .values();
+    let counted: u64 = counts.filter_map(Value::as_u64).sum();
+    assert_eq!(Some(counted), stats["flow_stats"]["9"]["rp"]["1"].as_u64());
     assert!(stats["latency"].get("7").is_none());
     let version = stats["ver_id"]["7"].as_u64();
     // With other streams counters begin anew, and clients see it by the version.

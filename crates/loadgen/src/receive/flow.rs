@@ -1,6 +1,8 @@
 //! Measurements of a stream whose packets carry a sequence number and their time of sending: what
 //! is missing, what came late or twice, and how long they took.
 
+use std::collections::BTreeMap;
+
 use graph::counters::Counter;
 use serde::Serialize;
 
@@ -40,6 +42,9 @@ pub struct Flow {
     pub latency: Times,
     /// Mean change from packet to packet, smoothed (RFC 3550 section 6.4.1).
     pub jitter: u64,
+    /// How many packets took how long, see [`Histogram::by_micros`].
+    #[serde(skip)]
+    pub by_micros: BTreeMap<u64, u64>,
 }
 
 impl Flow {
@@ -88,6 +93,7 @@ impl FlowCounters {
             old: self.old.get(),
             latency: self.latency.read(),
             jitter: self.jitter.get() / 16,
+            by_micros: self.latency.by_micros(),
         }
     }
 }

@@ -198,7 +198,7 @@ fn latency(row: &StreamStatistics) -> Value {
             "total_max": micros(times.max),
             "last_max": micros(times.max),
             "jit": micros(flow.jitter),
-            "histogram": {},
+            "histogram": flow.by_micros,
         },
         "er": {
             "drp": flow.missing,
