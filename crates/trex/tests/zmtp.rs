@@ -19,6 +19,15 @@ fn server(limits: Limits) -> Listener {
     Listener::start(ANY, limits, replier(Arc::new(backwards))).expect("a port")
 }
 
+/// For who is not cut off by time.
+fn patient() -> Limits {
+    Limits {
+        patience: Duration::from_secs(3600),
+        idle: Duration::from_secs(3600),
+        ..Limits::default()
+    }
+}
+
 /// For who is cut off by time.
 fn hasty() -> Limits {
     Limits {
@@ -52,7 +61,7 @@ fn requests_have_answers() {
 
 #[test]
 fn peers_of_another_kind_are_sent_away() {
-    let server = server(Limits::default());
+    let server = server(patient());
     let mut old = greeting(b"NULL");
     old[10] = 2;
     let mut other = greeting(b"NULL");
@@ -83,7 +92,7 @@ fn peers_of_another_kind_are_sent_away() {
 fn what_is_announced_must_fit() {
     let limits = Limits {
         message: 1000,
-        ..Limits::default()
+        ..patient()
     };
     let server = server(limits);
     let mut fits = Client::greeted(server.address(), "REQ");
@@ -158,7 +167,7 @@ fn who_does_not_read_is_dropped() {
 fn there_are_so_many_connections() {
     let limits = Limits {
         connections: 2,
-        ..Limits::default()
+        ..patient()
     };
     let server = server(limits);
     let connect = || Client::greeted(server.address(), "REQ");
@@ -177,7 +186,7 @@ fn there_are_so_many_connections() {
 #[test]
 fn subscribers_are_woken() {
     let voice = Publisher::new(b"{}");
-    let server = Listener::start(ANY, Limits::default(), publisher(voice.clone())).expect("a port");
+    let server = Listener::start(ANY, patient(), publisher(voice.clone())).expect("a port");
     let subscribe = |frames: &[u8]| {
         let mut client = Client::greeted(server.address(), "SUB");
         client.write(frames);
