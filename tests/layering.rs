@@ -16,8 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "app",
         &[
-            "control", "daemon", "kernel", "lab", "loadgen", "report", "sandbox", "session", "trex",
-            "ports", "router", "io", "xdp", "graph", "tables", "wire",
+            "control", "daemon", "kernel", "lab", "loadgen", "report", "sandbox", "session",
+            "trex", "ports", "router", "io", "xdp", "graph", "tables", "wire",
         ],
     ),
     (
