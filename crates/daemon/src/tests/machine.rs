@@ -39,6 +39,8 @@ pub struct Machine {
 #[derive(Default)]
 struct World {
     links: BTreeMap<u32, Link>,
+    /// The last index that was given: none is given twice.
+    last: u32,
     addresses: Vec<KernelAddress>,
     routes: Vec<StaticRoute>,
     /// News that nobody has been told.
@@ -135,7 +137,8 @@ impl Machine {
 
 impl World {
     fn add(&mut self, name: &str, mac: Mac, mtu: u32) -> u32 {
-        let index = self.links.keys().max().map_or(2, |last| last + 1);
+        self.last += 1;
+        let index = self.last;
         let link = Link {
             index,
             name: name.to_owned(),

@@ -28,7 +28,7 @@ const CONFIGS: [&str; 25] = [
     // Ports of other kinds.
     "ports: { m: { memif: { socket: /run/parshall/m } } }\ninterfaces: { e0: {}, m: { lcp: m0, addresses: [ 10.0.2.1/24 ] } }",
     "ports: { m: { memif: { socket: /run/parshall/m, id: 7 } } }\ninterfaces: { e0: {}, m: { mtu: 9000, addresses: [ 10.0.2.1/24 ] } }",
-    "ports: { m: { tap: {} } }\ninterfaces: { e0: { lcp: m0 }, m: { lcp: m1, addresses: [ 10.0.2.1/25 ] } }",
+    "ports: { m: { tap: { name: t0 } } }\ninterfaces: { e0: { lcp: m0 }, m: { lcp: m1, addresses: [ 10.0.2.1/25 ] } }",
     "ports: { m: { tap: { name: t0 } } }\ninterfaces: { e1: {}, m: { lcp: m1, mtu: 1400, addresses: [ 10.0.2.2/24, 2001:db8:2::1/64 ] } }",
     "ports: { e0: { netdev: e2 } }\ninterfaces: { e0: { lcp: a }, e1: {} }",
     "ports: { e0: { netdev: e0, mode: copy, queues: 1 } }\ninterfaces: { e0: { lcp: a, addresses: [ 10.0.0.1/24 ] }, e1: {} }",
