@@ -237,6 +237,8 @@ fn random_changes_are_followed_and_packets_go_the_kernels_way() {
     };
     let mut random = Random::new(0x6970_3600);
     let dumps = || mirror.counters().dumps.load(Relaxed);
+    // The first dump is counted a moment after all of it has been sent.
+    assert!(until(patience(Duration::from_secs(20)), || dumps() > 0));
     let before = dumps();
     for round in 0..20 {
         let kinds = if round < 10 { TOLD } else { ALL };
