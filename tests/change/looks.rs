@@ -10,7 +10,7 @@ const MANY: usize = 40;
 /// The loopbacks in force.
 fn loopbacks(router: &Router) -> usize {
     let shown = router.show(&["config"]);
-    shown["loopbacks"].as_array().map_or(0, Vec::len)
+    shown["loopbacks"].as_object().map_or(0, |all| all.len())
 }
 
 /// They are answered between its steps; other commands when it is made.
@@ -30,13 +30,15 @@ fn who_only_looks_is_answered_in_the_middle_of_a_change() {
     assert_eq!(loopbacks(&router), MANY);
     let between = thread::scope(|scope| {
         let made = scope.spawn(|| change(&router, few).expect("it can"));
-        let mut between = 0;
+        let mut looks = 0;
         while !made.is_finished() {
             let there = loopbacks(&router);
-            between += usize::from(0 < there && there < MANY);
+            assert!([0, MANY].contains(&there), "{there}");
+            looks += usize::from(there == MANY);
         }
-        between
+        looks
     });
-    assert!(between > 1, "{}", router.process.log());
+    // One may have come before it, and one waits for it in any case.
+    assert!(between > 3, "{}", router.process.log());
     assert_eq!(loopbacks(&router), 0);
 }

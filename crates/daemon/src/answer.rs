@@ -3,7 +3,9 @@
 
 use std::time::Instant;
 
+use control::api::Output;
 use control::cli::Verb;
+use control::config::Config;
 use control::history::Transactions;
 use router::show::{self, Clear};
 use router::state::HasRoutes;
@@ -19,34 +21,43 @@ use crate::{facts, transaction};
 
 /// Routes that one answer to `show ip fib` lists at most; the client asks for the rest.
 const ROUTES: usize = 10_000;
-/// Carries a command out and sends the answer. Without `transactions`, in the middle of a change,
-/// only those that [look](ControlRequest::only_looks) have one.
-pub fn reply(
-    request: &ControlRequest,
-    daemon: &mut Daemon,
-    transactions: Option<&mut Transactions>,
-) {
+/// The configuration in force, and what may change it.
+pub enum Running<'t> {
+    /// Nothing does at the moment.
+    Settled(&'t mut Transactions),
+    /// A change is being made: it is in force until that is done.
+    Changing(&'t Config),
+}
+
+impl Running<'_> {
+    fn config(&self) -> &Config {
+        match self {
+            Running::Settled(transactions) => transactions.running(),
+            Running::Changing(config) => config,
+        }
+    }
+}
+
+/// Carries a command out and sends the answer. In the middle of a change only those that
+/// [look](ControlRequest::only_looks) have one.
+pub fn reply(request: &ControlRequest, daemon: &mut Daemon, running: Running<'_>) {
     // Whoever asked may have gone away.
-    let _ = request.reply.send(answer(daemon, transactions, request));
+    let _ = request.reply.send(answer(daemon, running, request));
 }
 
 /// Looks after what waits for nothing, however long a change takes: what the kernel has said by
 /// now, neighbors, and those who only look.
-pub fn look_between(daemon: &mut Daemon) {
+pub fn look_between(daemon: &mut Daemon, running: &Config) {
     for message in daemon.inbox.urgent() {
         match message {
             Urgent::Kernel(batch) => daemon.kernel(batch),
-            Urgent::Ask(ask) => reply(&ask, daemon, None),
+            Urgent::Ask(ask) => reply(&ask, daemon, Running::Changing(running)),
         }
     }
     daemon.look_after_neighbors(Instant::now());
 }
 
-fn answer(
-    daemon: &mut Daemon,
-    transactions: Option<&mut Transactions>,
-    ask: &ControlRequest,
-) -> Reply {
+fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Reply {
     let (command, json) = (&ask.command, ask.request.json);
     let first = command.argument(0);
     let router = &mut daemon.routing.router;
@@ -80,7 +91,10 @@ fn answer(
         Verb::ShowPci => give(&facts::or_say(control::machine::pci::Bus::read())?, json),
         Verb::ShowWarnings => give(&daemon.warnings.and(daemon.waiting()), json),
         Verb::ShowVersion => give(&facts::Version::default(), json),
-        Verb::ShowConfig => give(&facts::InForce(&daemon.in_force()), json),
+        Verb::ShowConfig => Ok(match json {
+            true => Output::Json(running.config().shown()),
+            false => Output::Text(running.config().text()),
+        }),
         Verb::TraceAdd => {
             let packets = command
                 .argument(1)
@@ -99,7 +113,9 @@ fn answer(
             done(json)
         }
         Verb::Plan | Verb::Apply | Verb::Confirm | Verb::Rollback | Verb::History | Verb::Dump => {
-            let transactions = transactions.ok_or("a change is being made; try again")?;
+            let Running::Settled(transactions) = running else {
+                return Err("a change is being made; try again".to_owned());
+            };
             transaction::answer(transactions, daemon, command, &ask.request, &ask.who)
         }
     }

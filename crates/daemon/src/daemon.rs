@@ -68,9 +68,6 @@ pub struct Daemon {
     pub static_routes: StaticRoutes,
     /// What the kernel is asked to change.
     pub kernel: Box<dyn Kernel>,
-    /// The configuration of the start: of interfaces, loopbacks and routes, which change while the
-    /// router runs, see [`in_force`](Self::in_force).
-    pub config: Desired,
     neighbors: Neighbors,
     /// When to look for addresses and routes that the kernel has dropped.
     look: Option<Instant>,
@@ -160,8 +157,8 @@ impl Daemon {
             routing: Routing::new(router),
             awaited: None,
             interfaces: Interfaces::new(&config, room, opener, entry),
-            loopbacks: Loopbacks::new(host.clone()),
-            static_routes: StaticRoutes::default(),
+            loopbacks: Loopbacks::new(&config.loopbacks, host.clone()),
+            static_routes: StaticRoutes::new(&config.routes),
             kernel: kernel()?,
             neighbors: Neighbors::new(kernel()?),
             look: None,
@@ -171,7 +168,6 @@ impl Daemon {
             displaced: HashSet::new(),
             taken: None,
             lock: NamespaceLock::of(netns, &machine.locks)?,
-            config,
             host,
         })
     }
@@ -196,10 +192,8 @@ impl Daemon {
     /// # Errors
     /// The first that cannot be made or opened, and why.
     fn open_all(&mut self) -> Result<(), String> {
-        self.loopbacks
-            .start(&self.config.loopbacks, &mut *self.kernel)?;
+        self.loopbacks.open_all(&mut *self.kernel)?;
         self.interfaces.open_all(&mut self.routing)?;
-        self.static_routes.start(&self.config.routes);
         self.sweep()
             .map_err(|e| format!("cannot remove what an earlier router has left: {e}"))?;
         self.put_back(Instant::now());
@@ -262,7 +256,7 @@ impl Daemon {
         let mut found = self.host.warnings();
         let slots = self.interfaces.slots.iter();
         found.extend(slots.filter_map(|slot| slot.wrong_mtu(&self.routing)));
-        let missing = self.displaced(&self.in_force());
+        let missing = self.missing();
         found.extend(missing.iter().map(ToString::to_string));
         found.extend(refused.into_iter().flat_map(str::lines).map(str::to_owned));
         self.warnings.become_these(found, now);
@@ -273,18 +267,6 @@ impl Daemon {
         let absent = self.interfaces.absent().into_iter();
         let absent = absent.map(|i| format!("interface {}: absent: {}", i.name, i.why));
         absent.chain(self.static_routes.waiting()).collect()
-    }
-
-    /// The configuration that is in force.
-    pub fn in_force(&self) -> Desired {
-        let slots = self.interfaces.slots.iter();
-        let loopbacks = self.loopbacks.all();
-        Desired {
-            interfaces: slots.map(|slot| slot.config.clone()).collect(),
-            loopbacks: loopbacks.map(|(config, _)| config.clone()).collect(),
-            routes: self.static_routes.all().collect(),
-            ..self.config.clone()
-        }
     }
 
     /// The kernel's indexes of the devices of interfaces and loopbacks, by name of these.

@@ -1,12 +1,15 @@
 //! IPv6 addresses that interfaces are to have and cannot, since somebody else has given them to their
 //! devices with another prefix length.
 
+use std::collections::HashMap;
 use std::fmt;
 
-use control::config::{Address, Desired};
+use control::config::Address;
+use control::config::desired::Interface;
 use control::netdev;
+use control::netlink::Kernel;
 
-use super::daemon::Daemon;
+use crate::daemon::Daemon;
 
 /// Such an address.
 pub struct Displaced {
@@ -33,19 +36,30 @@ impl fmt::Display for Displaced {
 }
 
 impl Daemon {
-    /// Those of a configuration; none if the kernel does not say what there is.
-    pub fn displaced(&mut self, wanted: &Desired) -> Vec<Displaced> {
-        let there = self.kernel.ip6_addresses().unwrap_or_default();
+    /// Those of the configuration in force; none if the kernel does not say what there is.
+    pub fn missing(&mut self) -> Vec<Displaced> {
         let links = self.links();
-        let all = wanted.interfaces.iter().chain(&wanted.loopbacks);
-        let linked = all.filter_map(|config| Some((config, *links.get(&config.name)?)));
-        let displaced = linked.flat_map(|(config, link)| {
-            netdev::displaced(&there, link, config).map(|(address, why)| Displaced {
-                interface: config.name.clone(),
-                address: *address,
-                why,
-            })
-        });
-        displaced.collect()
+        let slots = self.interfaces.slots.iter().map(|slot| &slot.config);
+        let loopbacks = self.loopbacks.all().map(|(config, _)| config);
+        displaced(&mut *self.kernel, &links, slots.chain(loopbacks))
     }
+}
+
+/// Those of some interfaces, by the kernel's indexes of their devices; none if the kernel does not
+/// say what there is.
+pub fn displaced<'c>(
+    kernel: &mut dyn Kernel,
+    links: &HashMap<String, u32>,
+    interfaces: impl Iterator<Item = &'c Interface>,
+) -> Vec<Displaced> {
+    let there = kernel.ip6_addresses().unwrap_or_default();
+    let linked = interfaces.filter_map(|config| Some((config, *links.get(&config.name)?)));
+    let displaced = linked.flat_map(|(config, link)| {
+        netdev::displaced(&there, link, config).map(|(address, why)| Displaced {
+            interface: config.name.clone(),
+            address: *address,
+            why,
+        })
+    });
+    displaced.collect()
 }

@@ -5,7 +5,6 @@ use std::fmt;
 
 use serde::Serialize;
 
-use control::config::Desired;
 use control::machine::hardware::Hardware;
 
 use super::daemon::Daemon;
@@ -47,18 +46,6 @@ impl fmt::Display for Version {
             std::env::consts::ARCH,
             self.kernel
         )
-    }
-}
-
-/// `show config`.
-#[derive(Serialize)]
-#[serde(transparent)]
-pub struct InForce<'a>(pub &'a Desired);
-
-impl fmt::Display for InForce<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = serde_saphyr::to_string(self.0).map_err(|_| fmt::Error)?;
-        f.write_str(&text)
     }
 }
 

@@ -34,26 +34,27 @@ impl Loopback {
 }
 
 impl Loopbacks {
-    /// None yet; their devices will be on this machine.
-    pub fn new(host: Rc<dyn Host>) -> Self {
+    /// Those of a configuration; their devices will be on this machine.
+    pub fn new(wanted: &[desired::Interface], host: Rc<dyn Host>) -> Self {
+        let all = wanted.iter().map(|config| Loopback {
+            config: config.clone(),
+            device: None,
+        });
         Loopbacks {
+            all: all.collect(),
             host,
-            all: Vec::new(),
         }
     }
 
-    /// Makes those of a configuration.
+    /// Makes their devices.
     ///
     /// # Errors
     /// The first that cannot be made, and why.
-    pub fn start(
-        &mut self,
-        wanted: &[desired::Interface],
-        kernel: &mut dyn Kernel,
-    ) -> Result<(), String> {
-        for config in wanted {
-            let made = self.make(config.clone(), kernel);
-            made.map_err(|why| format!("loopback {}: {why}", config.name))?;
+    pub fn open_all(&mut self, kernel: &mut dyn Kernel) -> Result<(), String> {
+        for one in &mut self.all {
+            let made = device(&*self.host, &one.config, kernel);
+            let name = &one.config.name;
+            one.device = Some(made.map_err(|why| format!("loopback {name}: {why}"))?);
         }
         Ok(())
     }

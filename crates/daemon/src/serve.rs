@@ -8,9 +8,10 @@ use tracing::{error, info};
 
 use control::history::Transactions;
 
+use crate::answer::{self, Running};
 use crate::daemon::Daemon;
 use crate::inbox::Message;
-use crate::{answer, transaction};
+use crate::transaction;
 
 /// Longest wait for news before workers are looked after.
 const TICK: Duration = Duration::from_millis(10);
@@ -32,7 +33,7 @@ pub fn serve(
         match daemon.inbox.next(left) {
             Ok(Message::Kernel(batch)) => daemon.kernel(batch),
             Ok(Message::Ask(ask)) if !*up => early.push(ask),
-            Ok(Message::Ask(ask)) => answer::reply(&ask, daemon, Some(transactions)),
+            Ok(Message::Ask(ask)) => answer::reply(&ask, daemon, Running::Settled(transactions)),
             Ok(Message::Reload) => transaction::reload(transactions, daemon),
             Ok(Message::Stop) => return Ok(()),
             Err(RecvTimeoutError::Timeout) => {}
@@ -44,7 +45,7 @@ pub fn serve(
             transaction::started(transactions);
             ready();
             for ask in early.drain(..) {
-                answer::reply(&ask, daemon, Some(transactions));
+                answer::reply(&ask, daemon, Running::Settled(transactions));
             }
         }
         let now = Instant::now();

@@ -17,7 +17,6 @@ use router::change::Prefix;
 pub type Place = (u32, Address, Option<u32>);
 
 /// The static routes that are wanted.
-#[derive(Default)]
 pub struct StaticRoutes {
     wanted: BTreeMap<Place, Wanted>,
 }
@@ -39,16 +38,20 @@ enum Missing {
 }
 
 impl StaticRoutes {
-    /// Wants all of these; [`put_back`](Self::put_back) makes them.
-    pub fn start(&mut self, routes: &[desired::Route]) {
-        for route in routes {
+    /// Those of a configuration; [`put_back`](Self::put_back) makes them.
+    pub fn new(routes: &[desired::Route]) -> Self {
+        let wanted = routes.iter().map(|route| {
             let place = (route.table, route.prefix, route.metric);
             let via = route.via.clone();
-            self.wanted.insert(place, Wanted { via, waits: None });
+            (place, Wanted { via, waits: None })
+        });
+        Self {
+            wanted: wanted.collect(),
         }
     }
 
     /// All that are wanted.
+    #[cfg(test)]
     pub fn all(&self) -> impl Iterator<Item = desired::Route> {
         self.wanted.iter().map(|(place, wanted)| desired::Route {
             table: place.0,

@@ -13,7 +13,7 @@ use router::change::Mac;
 
 use crate::answer;
 use crate::daemon::Daemon;
-use crate::displaced::Displaced;
+use crate::displaced::{Displaced, displaced};
 use crate::interfaces::own_mac;
 use crate::static_routes::Place;
 
@@ -56,8 +56,8 @@ impl Target for Daemon {
         done.map_err(|why| format!("{}: {why}", action.item().object()))
     }
 
-    fn between(&mut self) {
-        answer::look_between(self);
+    fn between(&mut self, running: &Config) {
+        answer::look_between(self, running);
     }
 }
 
@@ -136,14 +136,18 @@ impl Daemon {
     /// Which interfaces that change cannot have an IPv6 address, since somebody else has given it to
     /// them with another prefix length: a line each.
     fn refusals_of_addresses(&mut self, wanted: &Desired, plan: &Plan) -> Vec<String> {
-        let in_force = self.in_force();
-        let missing = self.displaced(&in_force);
+        let missing = self.missing();
         let of_now = missing
             .into_iter()
             .map(|missing| (missing.interface, missing.address));
         self.displaced = of_now.collect();
-        let changed = changed(plan);
-        let missing = self.displaced(wanted).into_iter();
+        let (changed, links) = (changed(plan), self.links());
+        let missing = displaced(
+            &mut *self.kernel,
+            &links,
+            wanted.interfaces.iter().chain(&wanted.loopbacks),
+        )
+        .into_iter();
         let missing = missing.filter(|missing| changed.contains(missing.interface.as_str()));
         let line = |Displaced {
                         interface,

@@ -23,8 +23,8 @@ pub trait Target {
     fn apply(&mut self, action: &Action) -> Result<(), String>;
 
     /// Looks after what cannot wait until all is done. What was applied is whole, and the rest is
-    /// still to come.
-    fn between(&mut self);
+    /// still to come: `running` is in force until then.
+    fn between(&mut self, running: &Config);
 }
 
 /// Why a plan was not carried out.
@@ -55,15 +55,15 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Takes the steps of a plan one by one. If one fails, those before it are taken back, the last one
-/// first. After each step the target looks after [what cannot wait](Target::between).
+/// Takes the steps of a plan one by one, from the configuration `running` on. If one fails, those
+/// before it are taken back, the last one first. After each step the target looks after [what cannot wait](Target::between).
 ///
 /// # Errors
 /// The step that failed, and what could not be taken back.
-pub fn apply(target: &mut dyn Target, steps: &[Step]) -> Result<(), Failure> {
+pub fn apply(target: &mut dyn Target, running: &Config, steps: &[Step]) -> Result<(), Failure> {
     let mut take = |action: &Action| {
         let done = target.apply(action);
-        target.between();
+        target.between(running);
         done
     };
     for (done, step) in steps.iter().enumerate() {

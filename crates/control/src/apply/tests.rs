@@ -47,7 +47,7 @@ impl Target for Faulty {
         Ok(())
     }
 
-    fn between(&mut self) {
+    fn between(&mut self, _: &Config) {
         self.looked += 1;
     }
 }
@@ -62,7 +62,7 @@ fn a_failure_at_any_step_leaves_what_was_before() {
             let plan = Plan::new(from, to);
             for good in 0..=plan.steps.len() {
                 let mut target = Faulty::new(Machine(items(from)), good, false);
-                let outcome = apply(&mut target, &plan.steps);
+                let outcome = apply(&mut target, from, &plan.steps);
                 assert_eq!(target.looked, target.tried);
                 let Some(step) = plan.steps.get(good) else {
                     assert_eq!(outcome, Ok(()));
@@ -83,13 +83,14 @@ fn a_failure_at_any_step_leaves_what_was_before() {
 #[test]
 fn what_cannot_be_taken_back_is_said() {
     let config = |text| Config::parse("x", text).expect("valid");
+    let from = config("interfaces: { e0: {} }");
     let plan = Plan::new(
-        &config("interfaces: { e0: {} }"),
+        &from,
         &config("interfaces: { e0: { mtu: 9000, addresses: [ 10.0.0.1/24 ] } }"),
     );
-    let machine = Machine(items(&config("interfaces: { e0: {} }")));
+    let machine = Machine(items(&from));
     let mut target = Faulty::new(machine, 1, true);
-    let failure = apply(&mut target, &plan.steps).expect_err("it fails");
+    let failure = apply(&mut target, &from, &plan.steps).expect_err("it fails");
     let wanted = "cannot create interface e0 address 10.0.0.1/24: no memory; and what \
                   was done before cannot be taken back wholly: set interface e0 mtu: 9000 stays \
                   done: no memory; restart the router, which then does \
@@ -114,7 +115,7 @@ proptest! {
         let plan = Plan::new(&from, &to);
         let machine = Machine(items(&from));
         let mut target = Faulty::new(machine, good, false);
-        let done = apply(&mut target, &plan.steps).is_ok();
+        let done = apply(&mut target, &from, &plan.steps).is_ok();
         prop_assert_eq!(done, good >= plan.steps.len());
         prop_assert_eq!(target.machine.0, items(if done { &to } else { &from }));
     }

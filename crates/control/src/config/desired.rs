@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
-
 use router::change::Mac;
 
 use super::forms::{self, Address};
@@ -13,7 +11,7 @@ use super::view::AllInterfaces;
 use super::yaml::{Node, Step};
 
 /// What the router is to do.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Desired {
     /// The interfaces in the order of the file; those named only in `ports` come last.
     pub interfaces: Vec<Interface>,
@@ -33,14 +31,13 @@ pub struct Desired {
 }
 
 /// An interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
     /// Its name.
     pub name: String,
     /// Words for people.
     pub description: Option<String>,
     /// Ethernet address to set; `None`: as it is.
-    #[serde(with = "crate::mac")]
     pub mac: Option<Mac>,
     /// Name of the kernel's device for it; `None`: as it is.
     pub lcp: Option<String>,
@@ -55,7 +52,7 @@ pub struct Interface {
 }
 
 /// A static route.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     /// Where packets go.
     pub prefix: Address,
@@ -74,7 +71,7 @@ pub const IP6_MTU: u16 = 1280;
 pub const MAIN: u32 = libc::RT_TABLE_MAIN as u32;
 
 /// What carries the packets of an interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenPort {
     /// Which device or file.
     pub kind: PortKind,

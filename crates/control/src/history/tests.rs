@@ -54,7 +54,7 @@ impl Target for Model {
         Ok(())
     }
 
-    fn between(&mut self) {}
+    fn between(&mut self, _: &Config) {}
 }
 
 /// A machine with a disk, on which a router is started, ended and started again.

@@ -252,7 +252,8 @@ impl Transactions {
 
     /// Takes the steps of a plan, and remembers if that left something between before and after.
     fn carry_out(&mut self, target: &mut dyn Target, steps: &[Step]) -> Result<(), Failure> {
-        apply(target, steps).inspect_err(|failure| self.torn |= !failure.stuck.is_empty())
+        apply(target, &self.running, steps)
+            .inspect_err(|failure| self.torn |= !failure.stuck.is_empty())
     }
 
     /// Has what was done survive a restart, or takes it back.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use control::apply::{self, Failure, Target};
-use control::config::{Config, Desired};
+use control::config::{Config, Desired, desired};
 use control::plan::Plan;
 use graph::Pool;
 use graph::pool::STRIDE;
@@ -21,6 +21,14 @@ use crate::inbox::Inbox;
 use crate::interfaces::Room;
 use crate::{Daemon, answer};
 use machine::Machine;
+
+/// The kernel, and what a daemon wants of it.
+#[derive(Debug, PartialEq, Eq)]
+struct State {
+    kernel: BTreeSet<String>,
+    interfaces: Vec<desired::Interface>,
+    routes: Vec<desired::Route>,
+}
 
 /// A daemon, and the machine that it runs on.
 struct Lab {
@@ -82,7 +90,7 @@ impl Lab {
     /// Hears what the kernel has to say.
     fn look(&mut self) {
         self.machine.tell();
-        answer::look_between(&mut self.daemon);
+        answer::look_between(&mut self.daemon, &self.running);
     }
 
     /// Until nothing is left to be done.
@@ -94,22 +102,27 @@ impl Lab {
         }
     }
 
-    /// What is in the kernel, and what the daemon says is in force.
-    fn state(&mut self) -> (BTreeSet<String>, Desired) {
-        let mut desired = self.daemon.in_force();
-        desired.interfaces.sort_by(|a, b| a.name.cmp(&b.name));
-        desired.loopbacks.sort_by(|a, b| a.name.cmp(&b.name));
-        for interface in desired.interfaces.iter_mut().chain(&mut desired.loopbacks) {
+    /// What is in the kernel, and what the daemon wants of it.
+    fn state(&mut self) -> State {
+        let slots = self.daemon.interfaces.slots.iter().map(|slot| &slot.config);
+        let loopbacks = self.daemon.loopbacks.all().map(|(config, _)| config);
+        let mut interfaces: Vec<_> = slots.chain(loopbacks).cloned().collect();
+        interfaces.sort_by(|a, b| a.name.cmp(&b.name));
+        for interface in &mut interfaces {
             interface.addresses.sort_by_key(ToString::to_string);
         }
-        (self.machine.state(), desired)
+        State {
+            kernel: self.machine.state(),
+            interfaces,
+            routes: self.daemon.static_routes.all().collect(),
+        }
     }
 
     /// Makes it what a configuration says, if nothing fails.
     fn become_this(&mut self, config: &Config) -> Result<(), Failure> {
         let plan = Plan::new(&self.running, config);
         assert_eq!(self.daemon.accepts(config, &plan), Ok(()));
-        let done = apply::apply(&mut self.daemon, &plan.steps);
+        let done = apply::apply(&mut self.daemon, &self.running, &plan.steps);
         if done.is_ok() {
             self.running = config.clone();
         }

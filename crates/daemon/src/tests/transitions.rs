@@ -81,15 +81,13 @@ fn every_change_leads_where_a_start_does_and_every_failure_back() {
     assert!(failures > 5000, "{failures}");
 }
 
-type State = (BTreeSet<String>, Desired);
-
 fn same(is: &State, should: &State, what: &dyn Fn() -> String) {
-    let more: Vec<_> = is.0.difference(&should.0).collect();
-    let less: Vec<_> = should.0.difference(&is.0).collect();
+    let more: Vec<_> = is.kernel.difference(&should.kernel).collect();
+    let less: Vec<_> = should.kernel.difference(&is.kernel).collect();
     assert!(
         more.is_empty() && less.is_empty(),
         "{}\ntoo much: {more:#?}\ntoo little: {less:#?}",
         what()
     );
-    assert_eq!(is.1, should.1, "{}", what());
+    assert_eq!(is, should, "{}", what());
 }
