@@ -175,7 +175,7 @@ impl Daemon {
     /// Opens everything once the kernel's tables have been seen. Whether packets are forwarded.
     ///
     /// # Errors
-    /// As [`open_all`](Self::open_all).
+    /// The first device or port that cannot be made or opened, and why.
     pub fn comes_up(&mut self) -> Result<bool, String> {
         if !self.interfaces.are_open() && self.routing.translator.synced() {
             let seconds = self.routing.router.started().elapsed().as_secs_f64();

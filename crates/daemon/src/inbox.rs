@@ -50,7 +50,7 @@ impl From<Batch> for Message {
 const DEPTH: usize = 64;
 
 /// The messages for the control thread, in order. While it is busy with a long change it takes out of
-/// it first what is [`Urgent`].
+/// it first what is urgent.
 pub struct Inbox {
     messages: Receiver<Message>,
     /// Those that others have overtaken.

@@ -46,7 +46,7 @@ pub enum LinkNews {
 
 /// Knows everything the kernel has said and yields what it means to the router.
 ///
-/// [`Translator::own`] and [`Translator::unbind`] say which interfaces are ours, at any time;
+/// [`Translator::bind`] and [`Translator::unbind`] say which interfaces are ours, at any time;
 /// routes are translated anew then.
 #[derive(Debug, Default)]
 pub struct Translator {
