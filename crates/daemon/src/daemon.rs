@@ -41,7 +41,7 @@ const SETTLE: Duration = Duration::from_millis(100);
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// A machine, and what a daemon takes of it.
-pub(crate) struct Machine {
+pub(crate) struct Parts {
     pub host: Rc<dyn Host>,
     /// Of the router.
     pub setup: Setup,
@@ -125,7 +125,7 @@ impl Daemon {
             workers: cpus.len(),
             grace: host.grace()?,
         };
-        let machine = Machine {
+        let parts = Parts {
             host: Rc::new(host),
             setup,
             cpus,
@@ -136,23 +136,19 @@ impl Daemon {
             notes: netdev::NOTES.into(),
             locks: LOCKS.into(),
         };
-        Self::on(machine, config, inbox)
+        Self::on(parts, config, inbox)
     }
 
     /// Starts router and workers on a machine.
     ///
     /// # Errors
     /// A worker cannot be started; the namespace cannot be entered.
-    pub(crate) fn on(
-        machine: Machine,
-        config: Desired,
-        inbox: Inbox,
-    ) -> Result<Self, Box<dyn Error>> {
-        let Machine { host, room, .. } = machine;
+    pub(crate) fn on(parts: Parts, config: Desired, inbox: Inbox) -> Result<Self, Box<dyn Error>> {
+        let Parts { host, room, .. } = parts;
         let netns = config.netns.as_deref();
         let kernel = || (host.namespaces())(netns);
-        let (router, entry) = start_router(machine.setup, &machine.cpus)?;
-        let opener = Opener::new(&config, host.clone(), &machine.notes);
+        let (router, entry) = start_router(parts.setup, &parts.cpus)?;
+        let opener = Opener::new(&config, host.clone(), &parts.notes);
         Ok(Daemon {
             routing: Routing::new(router),
             awaited: None,
@@ -167,7 +163,7 @@ impl Daemon {
             faults: Faults::default(),
             displaced: HashSet::new(),
             taken: None,
-            lock: NamespaceLock::of(netns, &machine.locks)?,
+            lock: NamespaceLock::of(netns, &parts.locks)?,
             host,
         })
     }
@@ -192,7 +188,7 @@ impl Daemon {
     /// # Errors
     /// The first that cannot be made or opened, and why.
     fn open_all(&mut self) -> Result<(), String> {
-        self.loopbacks.open_all(&mut *self.kernel)?;
+        self.loopbacks.renew(&mut *self.kernel)?;
         self.interfaces.open_all(&mut self.routing)?;
         self.sweep()
             .map_err(|e| format!("cannot remove what an earlier router has left: {e}"))?;
@@ -281,7 +277,8 @@ impl Daemon {
 
     /// Soon looks for addresses and routes that the kernel has dropped.
     pub fn look_soon(&mut self) {
-        self.look.get_or_insert_with(|| Instant::now() + SETTLE);
+        let soon = Instant::now() + SETTLE;
+        self.look = Some(self.look.map_or(soon, |look| look.min(soon)));
     }
 
     /// Gives the kernel again what it has dropped: IPv6 addresses and routes of a device that was

@@ -7,7 +7,7 @@ use std::fmt;
 use control::config::Address;
 use control::config::desired::Interface;
 use control::netdev;
-use control::netlink::Kernel;
+use control::netlink::KernelAddress;
 
 use crate::daemon::Daemon;
 
@@ -36,30 +36,31 @@ impl fmt::Display for Displaced {
 }
 
 impl Daemon {
+    /// What is wanted of each interface and loopback.
+    pub fn wanted(&self) -> impl Iterator<Item = &Interface> {
+        let slots = self.interfaces.slots.iter().map(|slot| &slot.config);
+        slots.chain(self.loopbacks.all().map(|(config, _)| config))
+    }
+
     /// Those of the configuration in force; none if the kernel does not say what there is.
     pub fn missing(&mut self) -> Vec<Displaced> {
-        let links = self.links();
-        let slots = self.interfaces.slots.iter().map(|slot| &slot.config);
-        let loopbacks = self.loopbacks.all().map(|(config, _)| config);
-        displaced(&mut *self.kernel, &links, slots.chain(loopbacks))
+        let there = self.kernel.ip6_addresses().unwrap_or_default();
+        displaced(&there, &self.links(), self.wanted()).collect()
     }
 }
 
-/// Those of some interfaces, by the kernel's indexes of their devices; none if the kernel does not
-/// say what there is.
+/// Those of some interfaces, by the IPv6 addresses of all devices and the kernel's indexes of theirs.
 pub fn displaced<'c>(
-    kernel: &mut dyn Kernel,
+    there: &[KernelAddress],
     links: &HashMap<String, u32>,
     interfaces: impl Iterator<Item = &'c Interface>,
-) -> Vec<Displaced> {
-    let there = kernel.ip6_addresses().unwrap_or_default();
+) -> impl Iterator<Item = Displaced> {
     let linked = interfaces.filter_map(|config| Some((config, *links.get(&config.name)?)));
-    let displaced = linked.flat_map(|(config, link)| {
-        netdev::displaced(&there, link, config).map(|(address, why)| Displaced {
+    linked.flat_map(|(config, link)| {
+        netdev::displaced(there, link, config).map(|(address, why)| Displaced {
             interface: config.name.clone(),
             address: *address,
             why,
         })
-    });
-    displaced.collect()
+    })
 }

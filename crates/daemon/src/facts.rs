@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use control::machine::hardware::Hardware;
+use kernel::ethtool::Ethtool;
 
 use super::daemon::Daemon;
 use super::interfaces::{OpenInterface, Phase, Slot};
@@ -85,12 +86,13 @@ pub struct Rows {
 /// What is known of the interfaces' devices, or of one if `name` is given.
 pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
     let wanted = |s: &&Slot| name.is_none_or(|n| n == s.config.name);
+    let mut ethtool = daemon.host.ethtool();
     let interfaces: Vec<Row> = daemon
         .interfaces
         .slots
         .iter()
         .filter(wanted)
-        .map(|s| row(daemon, s))
+        .map(|s| row(daemon, s, ethtool.as_mut()))
         .collect();
     match name {
         Some(name) if interfaces.is_empty() => Err(format!(
@@ -100,7 +102,7 @@ pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
     }
 }
 
-fn row(daemon: &Daemon, slot: &Slot) -> Row {
+fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
     let open = slot.open();
     let link = open.and_then(|open| daemon.routing.translator.link_named(&open.netdev));
     let program = daemon.interfaces.program_counters(slot);
@@ -125,9 +127,10 @@ fn row(daemon: &Daemon, slot: &Slot) -> Row {
         passed_to_host: program.map(|p| p.passed),
         given_to_router: program.map(|p| p.redirected),
         counters,
-        hardware: link
-            .map(|link| daemon.host.hardware(link))
-            .unwrap_or_default(),
+        hardware: match (ethtool, link) {
+            (Some(ethtool), Some(link)) => Hardware::of(link, ethtool),
+            _ => Hardware::default(),
+        },
     }
 }
 

@@ -9,8 +9,6 @@ use std::sync::mpsc::SyncSender;
 
 use ::io::{af_xdp, memif, tap};
 use control::config::Desired;
-use control::facts::Link;
-use control::machine::hardware::Hardware;
 use control::mirror::{Mirror, Options};
 use control::netlink::{self, Namespaces};
 use graph::Pool;
@@ -63,8 +61,8 @@ pub trait Host {
     fn memif(&self, config: memif::Config) -> Result<Open, OpenError>;
     /// Packets that the XDP program has seen on an interface; `None`: it has none.
     fn program_counters(&self, interface: InterfaceId) -> Option<xdp::Counters>;
-    /// A device's driver, speed, rings and offloads.
-    fn hardware(&self, link: &Link) -> Hardware;
+    /// What says devices' speed, rings and offloads; `None`: nothing does.
+    fn ethtool(&self) -> Option<Ethtool>;
 }
 
 /// A network device, and how it is opened.
@@ -198,11 +196,8 @@ impl Host for Linux {
         self.programs.as_ref()?.counters(interface).ok()
     }
 
-    fn hardware(&self, link: &Link) -> Hardware {
-        match Ethtool::open(self.netns.as_deref()) {
-            Ok(mut ethtool) => Hardware::of(link, &mut ethtool),
-            Err(_) => Hardware::default(),
-        }
+    fn ethtool(&self) -> Option<Ethtool> {
+        Ethtool::open(self.netns.as_deref()).ok()
     }
 }
 

@@ -46,19 +46,6 @@ impl Loopbacks {
         }
     }
 
-    /// Makes their devices.
-    ///
-    /// # Errors
-    /// The first that cannot be made, and why.
-    pub fn open_all(&mut self, kernel: &mut dyn Kernel) -> Result<(), String> {
-        for one in &mut self.all {
-            let made = device(&*self.host, &one.config, kernel);
-            let name = &one.config.name;
-            one.device = Some(made.map_err(|why| format!("loopback {name}: {why}"))?);
-        }
-        Ok(())
-    }
-
     /// Makes one.
     ///
     /// # Errors
@@ -86,7 +73,7 @@ impl Loopbacks {
         self.all.iter().map(|one| (&one.config, one.link()))
     }
 
-    /// Makes those again that somebody has deleted.
+    /// Makes those that are not there: at the start, or since somebody has deleted them.
     ///
     /// # Errors
     /// The first that cannot be made, and why.
@@ -104,7 +91,9 @@ impl Loopbacks {
             one.device = None;
             match device(&*self.host, &one.config, kernel) {
                 Ok(device) => one.device = Some(device),
-                Err(why) => made = Err(format!("loopback {}: {why}", one.config.name)),
+                Err(why) => {
+                    made = made.and(Err(format!("loopback {}: {why}", one.config.name)));
+                }
             }
         }
         made

@@ -22,10 +22,10 @@ impl Target for Daemon {
         if !self.interfaces.are_open() {
             return Err(vec!["the router is still starting; try again".into()]);
         }
-        let mut refused = Desired::of(to).err().unwrap_or_default();
-        if let Ok(wanted) = Desired::of(to) {
-            refused.extend(self.refusals(&wanted, plan));
-        }
+        let mut refused = match Desired::of(to) {
+            Ok(wanted) => self.refusals(&wanted, plan),
+            Err(refused) => refused,
+        };
         let items = plan.steps.iter().map(|step| step.action.item());
         refused.extend(items.filter(|item| item.is_for_start()).map(|item| {
             let setting = item.object();
@@ -108,46 +108,36 @@ impl Daemon {
         let changed = changed(plan);
         let changes = |config: &&desired::Interface| changed.contains(config.name.as_str());
         let new = new(plan);
-        let interfaces = wanted.interfaces.iter().filter(changes).map(|config| {
+        let mut refused = Vec::new();
+        let mut refuse = |word, config: &desired::Interface, takes: io::Result<()>| {
+            if let Err(why) = takes {
+                refused.push(format!("{word} {}: {why}", config.name));
+            }
+        };
+        let kernel = &mut *self.kernel;
+        for config in wanted.interfaces.iter().filter(changes) {
             let is_new = new.contains(&config.name.as_str());
-            (
-                "interface",
-                config,
-                self.interfaces.takes_ip6(config, is_new),
-            )
-        });
-        let loopbacks = wanted.loopbacks.iter().filter(changes).map(|config| {
+            let takes = self.interfaces.takes_ip6(kernel, config, is_new);
+            refuse("interface", config, takes);
+        }
+        for config in wanted.loopbacks.iter().filter(changes) {
             let name = config.lcp.as_ref().unwrap_or(&config.name);
             let mtu = config.mtu.unwrap_or(MTU).into();
-            (
-                "loopback",
-                config,
-                takes_ip6(&mut *self.kernel, name, mtu, config),
-            )
-        });
-        let all = interfaces.chain(loopbacks);
-        let refused = all.filter_map(|(word, config, takes)| {
-            let why = takes.err()?;
-            Some(format!("{word} {}: {why}", config.name))
-        });
-        refused.collect()
+            refuse("loopback", config, takes_ip6(kernel, name, mtu, config));
+        }
+        refused
     }
 
     /// Which interfaces that change cannot have an IPv6 address, since somebody else has given it to
     /// them with another prefix length: a line each.
     fn refusals_of_addresses(&mut self, wanted: &Desired, plan: &Plan) -> Vec<String> {
-        let missing = self.missing();
-        let of_now = missing
-            .into_iter()
-            .map(|missing| (missing.interface, missing.address));
-        self.displaced = of_now.collect();
+        let there = self.kernel.ip6_addresses().unwrap_or_default();
         let (changed, links) = (changed(plan), self.links());
-        let missing = displaced(
-            &mut *self.kernel,
-            &links,
-            wanted.interfaces.iter().chain(&wanted.loopbacks),
-        )
-        .into_iter();
+        let of_now = displaced(&there, &links, self.wanted());
+        let of_now = of_now.map(|missing| (missing.interface, missing.address));
+        self.displaced = of_now.collect();
+        let wanted = wanted.interfaces.iter().chain(&wanted.loopbacks);
+        let missing = displaced(&there, &links, wanted);
         let missing = missing.filter(|missing| changed.contains(missing.interface.as_str()));
         let line = |Displaced {
                         interface,

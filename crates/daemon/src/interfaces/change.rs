@@ -245,8 +245,12 @@ impl Interfaces {
     ///
     /// # Errors
     /// It takes none, and why.
-    pub fn takes_ip6(&self, config: &desired::Interface, new: bool) -> io::Result<()> {
-        let mut kernel = self.opener.kernel()?;
+    pub fn takes_ip6(
+        &self,
+        kernel: &mut dyn Kernel,
+        config: &desired::Interface,
+        new: bool,
+    ) -> io::Result<()> {
         let slots = self.slots.iter().filter(|_| !new);
         let slot = slots
             .into_iter()
@@ -263,7 +267,7 @@ impl Interfaces {
         };
         found.map_or(Ok(()), |(name, own)| {
             let mtu = config.mtu.map_or(own, u32::from);
-            netdev::takes_ip6(&mut *kernel, &name, mtu, config)
+            netdev::takes_ip6(kernel, &name, mtu, config)
         })
     }
 }

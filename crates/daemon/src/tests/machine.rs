@@ -13,11 +13,11 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::io::{memif, null::Null, tap};
+use control::config;
 use control::facts::{Batch, Event, Gateway, Link, Section};
-use control::machine::hardware::Hardware;
 use control::netlink::{Kernel, KernelAddress, Namespaces, StaticRoute};
 use graph::{Buffers, Frame, Pool, Port};
-use kernel::ethtool::Feature;
+use kernel::ethtool::{Ethtool, Feature};
 use ports::{Open, OpenError};
 use router::change::Address;
 use router::{InterfaceId, Mac};
@@ -214,7 +214,11 @@ impl World {
         let mut ways = self.addresses.iter().filter(|its| {
             let up = self.links.get(&its.link).is_some_and(|link| link.admin_up);
             let asked = link == 0 || its.link == link;
-            up && asked && in_network(gateway, its.address, its.length)
+            let network = config::Address {
+                address: its.address,
+                length: its.length,
+            };
+            up && asked && network.contains(gateway)
         });
         ways.next().map(|its| its.link)
     }
@@ -247,17 +251,6 @@ fn told(its: &KernelAddress) -> Address {
         secondary: false,
         deprecated: false,
         tentative: false,
-    }
-}
-
-fn in_network(one: IpAddr, other: IpAddr, length: u8) -> bool {
-    let high = |bits: u128, size: u32| bits.checked_shr(size - u32::from(length)).unwrap_or(0);
-    match (one, other) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => {
-            high(u32::from(a).into(), 32) == high(u32::from(b).into(), 32)
-        }
-        (IpAddr::V6(a), IpAddr::V6(b)) => high(a.into(), 128) == high(b.into(), 128),
-        _ => false,
     }
 }
 
@@ -518,8 +511,8 @@ impl Host for Machine {
         None
     }
 
-    fn hardware(&self, _: &Link) -> Hardware {
-        Hardware::default()
+    fn ethtool(&self) -> Option<Ethtool> {
+        None
     }
 }
 

@@ -1,6 +1,7 @@
 //! The daemon on a machine in memory.
 
 mod machine;
+mod put_back;
 mod transitions;
 
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use router::Setup;
 use tables::{Memory, Sizes};
 use tempfile::TempDir;
 
-use crate::daemon::Machine as Parts;
+use crate::daemon::Parts;
 use crate::inbox::Inbox;
 use crate::interfaces::Room;
 use crate::{Daemon, answer};
@@ -104,9 +105,7 @@ impl Lab {
 
     /// What is in the kernel, and what the daemon wants of it.
     fn state(&mut self) -> State {
-        let slots = self.daemon.interfaces.slots.iter().map(|slot| &slot.config);
-        let loopbacks = self.daemon.loopbacks.all().map(|(config, _)| config);
-        let mut interfaces: Vec<_> = slots.chain(loopbacks).cloned().collect();
+        let mut interfaces: Vec<_> = self.daemon.wanted().cloned().collect();
         interfaces.sort_by(|a, b| a.name.cmp(&b.name));
         for interface in &mut interfaces {
             interface.addresses.sort_by_key(ToString::to_string);

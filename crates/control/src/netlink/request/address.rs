@@ -46,18 +46,8 @@ impl From<decode::Held> for KernelAddress {
 }
 
 impl Requests {
-    /// The addresses that somebody has given a device, with their prefix lengths. Those that the
-    /// kernel makes by itself, link-local and autoconfigured ones, are not among them.
-    ///
-    /// # Errors
-    /// What the kernel reports.
-    pub fn addresses(&mut self, link: u32) -> io::Result<Vec<(IpAddr, u8)>> {
-        let all = self.all_addresses()?.into_iter();
-        let own = all.filter(|given| given.link == link);
-        Ok(own.map(|given| (given.address, given.length)).collect())
-    }
-
-    /// The same of all devices, and whose they are.
+    /// The addresses that somebody has given devices, and whose they are. Those that the kernel makes
+    /// by itself, link-local and autoconfigured ones, are not among them.
     ///
     /// # Errors
     /// What the kernel reports.
