@@ -305,6 +305,8 @@ fn the_docs_name_files_that_are_there() {
         "docs/architecture.md",
         "docs/add-a-node.md",
         "docs/add-a-plan-item.md",
+        "docs/add-a-command.md",
+        "docs/add-an-interface-kind.md",
         "docs/testing.md",
         "docs/lab.md",
         "docs/json.md",
@@ -318,25 +320,55 @@ fn the_docs_name_files_that_are_there() {
     assert!(count > 40, "{count} paths only");
 }
 
+/// Pages that follow something through the code, and the files that their pieces are from.
+const PAGES: [(&str, usize, &[&str]); 3] = [
+    (
+        "docs/add-a-plan-item.md",
+        5,
+        &[
+            "crates/control/src/plan/item.rs",
+            "crates/control/src/plan/items.rs",
+            "crates/control/src/plan/rules.rs",
+            "crates/daemon/src/target.rs",
+        ],
+    ),
+    (
+        "docs/add-a-command.md",
+        3,
+        &[
+            "crates/control/src/cli/commands.rs",
+            "crates/daemon/src/answer.rs",
+            "crates/daemon/src/warnings.rs",
+        ],
+    ),
+    (
+        "docs/add-an-interface-kind.md",
+        4,
+        &[
+            "crates/control/src/config/desired.rs",
+            "crates/daemon/src/interfaces/device.rs",
+            "crates/daemon/src/interfaces/loopback.rs",
+            "crates/daemon/src/target.rs",
+        ],
+    ),
+];
+
 #[test]
-fn the_page_on_plan_items_shows_the_code_as_it_is() {
+fn pages_that_follow_the_code_show_it_as_it_is() {
     let read = |path: &str| fs::read_to_string(root().join(path)).expect(path);
-    let page = read("docs/add-a-plan-item.md");
-    let files = [
-        "crates/control/src/plan/item.rs",
-        "crates/control/src/plan/items.rs",
-        "crates/control/src/plan/rules.rs",
-        "crates/daemon/src/target.rs",
-    ];
-    let code = files.map(read);
-    let blocks = page.split("```rust\n").skip(1);
-    let blocks: Vec<&str> = blocks.filter_map(|rest| rest.split("```").next()).collect();
-    assert!(blocks.len() >= 5, "{} pieces of code only", blocks.len());
-    for block in blocks {
-        let is_there = code.iter().any(|file| file.contains(block));
+    for (page, pieces, files) in PAGES {
+        let text = read(page);
+        let code: Vec<_> = files.iter().copied().map(read).collect();
+        let blocks = text.split("```rust\n").skip(1);
+        let blocks: Vec<&str> = blocks.filter_map(|rest| rest.split("```").next()).collect();
         assert!(
-            is_there,
-            "docs/add-a-plan-item.md is not the code:\n{block}"
+            blocks.len() >= pieces,
+            "{page}: {} pieces of code only",
+            blocks.len()
         );
+        for block in blocks {
+            let is_there = code.iter().any(|file| file.contains(block));
+            assert!(is_there, "{page} is not the code:\n{block}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The control thread's state: the router and what the kernel says, the interfaces, the neighbors.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use ::io::af_xdp::Queue;
-use control::config::{Address, Desired};
+use control::config::Desired;
 use control::facts::{Batch, Event};
 use control::netdev::{self, LOCKS, NamespaceLock, give_addresses};
-use control::netlink::{Kernel, KernelAddress};
+use control::netlink::Kernel;
 use graph::Pool;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
 use router::{Router, Setup};
@@ -22,13 +22,12 @@ use router::{Router, Setup};
 use crate::faults::Faults;
 use crate::host::{self, Host, Linux};
 use crate::inbox::{Inbox, Message};
-use crate::interfaces::{self, Ids, Interfaces, Opener, Room};
-use crate::loopbacks::Loopbacks;
+use crate::interfaces::{self, Interfaces, Opener, Room};
 use crate::neighbors::Neighbors;
 use crate::routing::Routing;
 use crate::static_routes::StaticRoutes;
 use crate::warnings::Warnings;
-use crate::{memory, workers};
+use crate::{displaced, memory, workers};
 
 /// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the
 /// rings of ports come on top.
@@ -62,8 +61,6 @@ pub struct Daemon {
     pub routing: Routing,
     /// The interfaces.
     pub interfaces: Interfaces,
-    /// The loopbacks.
-    pub loopbacks: Loopbacks,
     /// The static routes.
     pub static_routes: StaticRoutes,
     /// What the kernel is asked to change.
@@ -77,10 +74,8 @@ pub struct Daemon {
     pub inbox: Inbox,
     /// What is to go wrong with changes.
     pub faults: Faults,
-    /// Addresses that were missing before the change, by name of the interface.
-    pub displaced: HashSet<(String, Address)>,
-    /// The address that the last step of a change has taken from a device.
-    pub taken: Option<KernelAddress>,
+    /// Addresses that the change in progress has to remember.
+    pub memory: displaced::Memory,
     lock: NamespaceLock,
     /// What the mirror is to answer before new ports take packets in.
     awaited: Option<u64>,
@@ -98,11 +93,8 @@ impl Daemon {
     ) -> Result<Self, Box<dyn Error>> {
         let available = kernel::memory::available().ok();
         let sizes = memory::sizes(available, config.tables);
-        let most = Ids::all(sizes.interfaces).count();
-        if config.interfaces.len() > most {
-            let found = config.interfaces.len();
-            return Err(format!("run: {found} interfaces; there can be {most} at most").into());
-        }
+        let room = interfaces::fit(&config, sizes.interfaces as usize - 1);
+        room.map_err(|why| format!("run: {why}"))?;
         let netns = config.netns.as_deref();
         let cpus = workers::cpus(&config.workers, &kernel::cpu::usable());
         let mut for_ports = interfaces::buffers(&config, |device| host::queues(netns, device));
@@ -130,7 +122,7 @@ impl Daemon {
             setup,
             cpus,
             room: Room {
-                interfaces: sizes.interfaces,
+                interfaces: sizes.interfaces as usize - 1,
                 buffers: for_ports,
             },
             notes: netdev::NOTES.into(),
@@ -147,13 +139,12 @@ impl Daemon {
         let Parts { host, room, .. } = parts;
         let netns = config.netns.as_deref();
         let kernel = || (host.namespaces())(netns);
-        let (router, entry) = start_router(parts.setup, &parts.cpus)?;
+        let (mut router, entry) = start_router(parts.setup, &parts.cpus)?;
         let opener = Opener::new(&config, host.clone(), &parts.notes);
         Ok(Daemon {
+            interfaces: Interfaces::new(&config, room, opener, entry, &mut router),
             routing: Routing::new(router),
             awaited: None,
-            interfaces: Interfaces::new(&config, room, opener, entry),
-            loopbacks: Loopbacks::new(&config.loopbacks, host.clone()),
             static_routes: StaticRoutes::new(&config.routes),
             kernel: kernel()?,
             neighbors: Neighbors::new(kernel()?),
@@ -161,8 +152,7 @@ impl Daemon {
             warnings: Warnings::default(),
             inbox,
             faults: Faults::default(),
-            displaced: HashSet::new(),
-            taken: None,
+            memory: displaced::Memory::default(),
             lock: NamespaceLock::of(netns, &parts.locks)?,
             host,
         })
@@ -182,13 +172,12 @@ impl Daemon {
         Ok(self.interfaces.are_open() && self.awaited.is_none())
     }
 
-    /// Makes the loopbacks, opens every port whose device is there, and makes the static routes,
-    /// once the kernel's tables have been seen.
+    /// Opens every interface whose device is there, and makes the static routes, once the kernel's
+    /// tables have been seen.
     ///
     /// # Errors
     /// The first that cannot be made or opened, and why.
     fn open_all(&mut self) -> Result<(), String> {
-        self.loopbacks.renew(&mut *self.kernel)?;
         self.interfaces.open_all(&mut self.routing)?;
         self.sweep()
             .map_err(|e| format!("cannot remove what an earlier router has left: {e}"))?;
@@ -265,14 +254,11 @@ impl Daemon {
         absent.chain(self.static_routes.waiting()).collect()
     }
 
-    /// The kernel's indexes of the devices of interfaces and loopbacks, by name of these.
+    /// The ifindex of each interface's device that is there, by name of the interface.
     pub fn links(&self) -> HashMap<String, u32> {
         let slots = self.interfaces.slots.iter();
         let open = slots.filter_map(|s| Some((s.config.name.clone(), s.open()?.ifindex)));
-        let mut links: HashMap<_, _> = open.collect();
-        let loopbacks = self.loopbacks.all();
-        links.extend(loopbacks.filter_map(|(config, link)| Some((config.name.clone(), link?))));
-        links
+        open.collect()
     }
 
     /// Soon looks for addresses and routes that the kernel has dropped.
@@ -285,11 +271,7 @@ impl Daemon {
     /// down, routes by a device that was away.
     fn put_back(&mut self, now: Instant) {
         let kernel = &mut *self.kernel;
-        let renewed = self
-            .loopbacks
-            .renew(kernel)
-            .inspect_err(|why| warn!("{why}"));
-        let mut all = renewed.is_ok();
+        let mut all = true;
         for slot in &self.interfaces.slots {
             if let Some(open) = slot.open() {
                 // One that is going away takes none; it gets them when it is there again. Of one

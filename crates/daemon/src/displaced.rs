@@ -1,7 +1,7 @@
 //! IPv6 addresses that interfaces are to have and cannot, since somebody else has given them to their
 //! devices with another prefix length.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use control::config::Address;
@@ -21,6 +21,15 @@ pub struct Displaced {
     pub why: String,
 }
 
+/// Addresses that a change knows more about than the configurations say.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// Those that were missing before it, by name of the interface.
+    pub missing: HashSet<(String, Address)>,
+    /// The one that the last step has taken from a device.
+    pub taken: Option<KernelAddress>,
+}
+
 impl fmt::Display for Displaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Displaced {
@@ -36,10 +45,9 @@ impl fmt::Display for Displaced {
 }
 
 impl Daemon {
-    /// What is wanted of each interface and loopback.
+    /// The configuration of each interface.
     pub fn wanted(&self) -> impl Iterator<Item = &Interface> {
-        let slots = self.interfaces.slots.iter().map(|slot| &slot.config);
-        slots.chain(self.loopbacks.all().map(|(config, _)| config))
+        self.interfaces.slots.iter().map(|slot| &slot.config)
     }
 
     /// Those of the configuration in force; none if the kernel does not say what there is.

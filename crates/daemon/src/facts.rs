@@ -10,6 +10,7 @@ use kernel::ethtool::Ethtool;
 
 use super::daemon::Daemon;
 use super::interfaces::{OpenInterface, Phase, Slot};
+use ports::Open;
 
 /// `show version`.
 #[derive(Serialize)]
@@ -86,11 +87,14 @@ pub struct Rows {
 /// What is known of the interfaces' devices, or of one if `name` is given.
 pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
     let wanted = |s: &&Slot| name.is_none_or(|n| n == s.config.name);
+    // A loopback has no hardware.
+    let has_port = |s: &&Slot| s.config.port().is_some();
     let mut ethtool = daemon.host.ethtool();
     let interfaces: Vec<Row> = daemon
         .interfaces
         .slots
         .iter()
+        .filter(has_port)
         .filter(wanted)
         .map(|s| row(daemon, s, ethtool.as_mut()))
         .collect();
@@ -120,7 +124,7 @@ fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
             Phase::Waiting(why) => format!("waiting: {why}"),
             Phase::Open(open) => open.describe(),
         },
-        mode: open.map(|open| open.port.mode()),
+        mode: slot.port().map(Open::mode),
         lane: open.map(|_| "userspace"),
         mac: link.and_then(|l| l.mac).map(|mac| mac.to_string()),
         mtu: link.map(|l| l.mtu),

@@ -17,7 +17,6 @@ mod handle;
 mod host;
 mod inbox;
 mod interfaces;
-mod loopbacks;
 mod memory;
 mod neighbors;
 mod reply;

@@ -11,6 +11,7 @@ use router::state::Rejected;
 use router::{Change, InterfaceId, Router};
 
 use super::shortage::Shortage;
+use super::workers;
 
 /// A router, and what the kernel has said.
 pub struct Routing {
@@ -67,10 +68,14 @@ impl Routing {
         Ok(())
     }
 
-    /// These numbers may be another interface's from now on, which has features of its own.
-    pub fn release(&mut self, ids: [InterfaceId; 2]) {
-        if let Err(error) = self.configure(ids.map(Change::FeaturesDelete).into()) {
-            warn!("features of {ids:?}: {error}");
+    /// These numbers may be another interface's from now on, which has features and a port of its
+    /// own.
+    pub fn release(&mut self, ids: impl Iterator<Item = InterfaceId>) {
+        for id in ids {
+            workers::forget(&mut self.router.workers, id);
+            if let Err(error) = self.router.release(id) {
+                warn!("{error}");
+            }
         }
     }
 

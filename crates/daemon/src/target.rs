@@ -6,14 +6,14 @@ use std::io;
 use control::apply::Target;
 use control::config::desired::{self, OpenPort};
 use control::config::{Address, Config, Desired, MTU, State};
-use control::netdev::{give_addresses, is_known, takes_ip6};
+use control::netdev::{give_addresses, is_known};
 use control::netlink::{Kernel, KernelAddress};
 use control::plan::{Action, Item, Kind, Object, Plan, Table};
 use router::change::Mac;
 
 use crate::answer;
 use crate::daemon::Daemon;
-use crate::displaced::{Displaced, displaced};
+use crate::displaced::{Displaced, Memory, displaced};
 use crate::interfaces::own_mac;
 use crate::static_routes::Place;
 
@@ -39,7 +39,7 @@ impl Target for Daemon {
 
     fn apply(&mut self, action: &Action) -> Result<(), String> {
         self.faults.before_step()?;
-        let taken = self.taken.take();
+        let taken = self.memory.taken.take();
         let done = match action {
             Action::Create { item, attributes } => self.set(item, true, taken).and_then(|()| {
                 // What comes back comes back with its attributes; the last one, the state, opens it.
@@ -85,11 +85,8 @@ impl Daemon {
     fn refusals(&mut self, wanted: &Desired, plan: &Plan) -> Vec<String> {
         let mut refused = self.refusals_of_ip6(wanted, plan);
         refused.extend(self.refusals_of_addresses(wanted, plan));
-        let (found, most) = (wanted.interfaces.len(), self.interfaces.most());
-        if found > most {
-            refused.push(format!("{found} interfaces; there can be {most} at most"));
-        }
-        let devices = wanted.interfaces.iter().filter(|i| i.port.kind.is_device());
+        refused.extend(self.interfaces.fit(wanted).err());
+        let devices = wanted.interfaces.iter().filter(|i| i.netdev().is_some());
         if !self.interfaces.takes_devices() {
             refused.extend(devices.map(|interface| {
                 format!(
@@ -109,21 +106,12 @@ impl Daemon {
         let changes = |config: &&desired::Interface| changed.contains(config.name.as_str());
         let new = new(plan);
         let mut refused = Vec::new();
-        let mut refuse = |word, config: &desired::Interface, takes: io::Result<()>| {
-            if let Err(why) = takes {
-                refused.push(format!("{word} {}: {why}", config.name));
-            }
-        };
         let kernel = &mut *self.kernel;
         for config in wanted.interfaces.iter().filter(changes) {
             let is_new = new.contains(&config.name.as_str());
-            let takes = self.interfaces.takes_ip6(kernel, config, is_new);
-            refuse("interface", config, takes);
-        }
-        for config in wanted.loopbacks.iter().filter(changes) {
-            let name = config.lcp.as_ref().unwrap_or(&config.name);
-            let mtu = config.mtu.unwrap_or(MTU).into();
-            refuse("loopback", config, takes_ip6(kernel, name, mtu, config));
+            if let Err(why) = self.interfaces.takes_ip6(kernel, config, is_new) {
+                refused.push(format!("interface {}: {why}", config.name));
+            }
         }
         refused
     }
@@ -135,9 +123,11 @@ impl Daemon {
         let (changed, links) = (changed(plan), self.links());
         let of_now = displaced(&there, &links, self.wanted());
         let of_now = of_now.map(|missing| (missing.interface, missing.address));
-        self.displaced = of_now.collect();
-        let wanted = wanted.interfaces.iter().chain(&wanted.loopbacks);
-        let missing = displaced(&there, &links, wanted);
+        self.memory = Memory {
+            missing: of_now.collect(),
+            taken: None,
+        };
+        let missing = displaced(&there, &links, wanted.interfaces.iter());
         let missing = missing.filter(|missing| changed.contains(missing.interface.as_str()));
         let line = |Displaced {
                         interface,
@@ -159,15 +149,8 @@ impl Daemon {
     ) -> Result<(), String> {
         match item {
             Item::Interface { name, kind } if there => self.make(name, kind),
-            Item::Interface { name, .. } => {
-                self.loopbacks.remove(name);
-                self.interfaces.remove(name, &mut self.routing)
-            }
-            Item::Lcp { of, name } => {
-                let lcp = there.then(|| name.clone());
-                said(self.loopbacks.rename(of, lcp.clone(), &mut *self.kernel))?;
-                self.interfaces.rename(of, lcp)
-            }
+            Item::Interface { name, .. } => self.interfaces.remove(name, &mut self.routing),
+            Item::Lcp { of, name } => self.interfaces.rename(of, there.then(|| name.clone())),
             Item::Address { of, address, .. } if there => self.give_address(of, *address, taken),
             Item::Address { of, address, .. } => self.take_address(of, *address),
             Item::Route {
@@ -228,21 +211,17 @@ impl Daemon {
     }
 
     fn make(&mut self, name: &str, kind: &Kind) -> Result<(), String> {
-        match kind {
-            Kind::Port { port } => {
-                let port = OpenPort::of(name, port.as_deref());
-                match self.interfaces.named(name) {
-                    Some(_) => self.interfaces.set_port(name, port, &mut self.routing),
-                    None => self.interfaces.create(name, port),
-                }
-            }
-            Kind::Loopback {} => {
-                let config = desired::Interface::plain(name, OpenPort::NONE);
-                self.loopbacks.make(config, &mut *self.kernel)
-            }
+        let kind = match kind {
+            Kind::Port { port } => desired::Kind::Port(OpenPort::of(name, port.as_deref())),
+            Kind::Loopback {} => desired::Kind::Loopback,
             Kind::Bond { .. } | Kind::Vxlan { .. } | Kind::Tap { .. } | Kind::Sub { .. } => {
-                Err("not supported yet".into())
+                return Err("not supported yet".into());
             }
+        };
+        if self.interfaces.named(name).is_some() {
+            self.interfaces.set_kind(name, kind, &mut self.routing)
+        } else {
+            self.interfaces.create(name, kind, &mut self.routing)
         }
     }
 
@@ -257,7 +236,7 @@ impl Daemon {
             address: host,
             length,
         } = address;
-        let displaced = self.displaced.contains(&(name.to_owned(), address));
+        let displaced = self.memory.missing.contains(&(name.to_owned(), address));
         let edit = |config: &mut desired::Interface| config.addresses.push(address);
         self.edit(name, edit, |kernel, link, _, _| {
             let known = taken.is_some_and(|taken| taken.link == link && is_known(&taken, host));
@@ -281,7 +260,7 @@ impl Daemon {
             taken = kernel.take_address(link, address.address, address.length)?;
             Ok(())
         });
-        self.taken = taken;
+        self.memory.taken = taken;
         done
     }
 
@@ -355,14 +334,10 @@ impl Daemon {
             &desired::Interface,
         ) -> io::Result<()>,
     ) -> Result<(), String> {
-        let (config, link) = match (self.loopbacks.named(name), self.interfaces.named(name)) {
-            (Some((config, link)), _) => (config, link),
-            (None, Some(slot)) => {
-                let link = slot.open().map(|open| open.ifindex);
-                (&mut slot.config, link)
-            }
-            (None, None) => return Err("there is no such interface".into()),
-        };
+        let slot = self.interfaces.named(name);
+        let slot = slot.ok_or("there is no such interface")?;
+        let link = slot.open().map(|open| open.ifindex);
+        let config = &mut slot.config;
         let before = config.clone();
         edit(config);
         let Some(link) = link else { return Ok(()) };
@@ -371,8 +346,4 @@ impl Daemon {
             error.to_string()
         })
     }
-}
-
-fn said(done: io::Result<()>) -> Result<(), String> {
-    done.map_err(|error| error.to_string())
 }

@@ -91,6 +91,13 @@ pub fn take_back(router: &mut Router, (interface, mut count): (InterfaceId, usiz
     }
 }
 
+/// The packets of an interface leave by no port any more.
+pub fn forget(workers: &mut [Handle], interface: InterfaceId) {
+    for worker in workers {
+        send(worker, Command::Egress(interface, 0));
+    }
+}
+
 /// Sends a command, waiting for room: a worker takes all of them once a loop.
 fn send(worker: &mut Handle, mut command: Command) {
     while let Err(back) = worker.command(command) {

@@ -206,6 +206,30 @@ impl Router {
         Ok(full)
     }
 
+    /// A number for a new interface, which no packet on its way carries any more; `None`: all are
+    /// taken. The caller gives it back by [`Router::release`].
+    ///
+    /// Only a caller that asks for all its numbers may rely on them: [`Router::apply`] takes any.
+    pub fn allocate(&mut self) -> Option<InterfaceId> {
+        let first = self.state.interfaces.alloc().ok();
+        first.or_else(|| {
+            self.reclaim_now();
+            self.state.interfaces.alloc().ok()
+        })
+    }
+
+    /// The interface of this number is no more: it loses its features, and another one may have
+    /// the number after a grace period.
+    ///
+    /// # Errors
+    /// [`Rejected`]: there is no such number.
+    pub fn release(&mut self, interface: InterfaceId) -> Result<(), Rejected> {
+        let none = [Change::InterfaceDelete, Change::FeaturesDelete].map(|of| of(interface));
+        self.apply(none.into())?;
+        self.state.interfaces.retire(interface);
+        Ok(())
+    }
+
     /// The events that workers have sent since the last call, worker by worker.
     pub fn events(&mut self) -> Vec<Event> {
         self.events

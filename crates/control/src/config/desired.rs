@@ -13,10 +13,9 @@ use super::yaml::{Node, Step};
 /// What the router is to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Desired {
-    /// The interfaces in the order of the file; those named only in `ports` come last.
+    /// Interfaces of every kind: loopbacks, then those of `interfaces`, then those that only `ports`
+    /// names, each in the order of the file.
     pub interfaces: Vec<Interface>,
-    /// Interfaces without a port (theirs is [`PortKind::Null`]): there for their addresses.
-    pub loopbacks: Vec<Interface>,
     /// Static routes, for the kernel to have.
     pub routes: Vec<Route>,
     /// Who does the work.
@@ -47,8 +46,17 @@ pub struct Interface {
     pub addresses: Vec<Address>,
     /// Administratively up.
     pub up: bool,
-    /// What carries its packets.
-    pub port: OpenPort,
+    /// Its kind.
+    pub kind: Kind,
+}
+
+/// A kind of interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// Packets come and go by a port.
+    Port(OpenPort),
+    /// No packets come or go: it is there for its addresses.
+    Loopback,
 }
 
 /// A static route.
@@ -82,8 +90,8 @@ pub struct OpenPort {
 }
 
 impl Interface {
-    /// An interface of which only the port is given.
-    pub fn plain(name: &str, port: OpenPort) -> Self {
+    /// An interface of which only the kind is given.
+    pub fn plain(name: &str, kind: Kind) -> Self {
         Interface {
             name: name.to_owned(),
             description: None,
@@ -92,8 +100,21 @@ impl Interface {
             mtu: None,
             addresses: Vec::new(),
             up: true,
-            port,
+            kind,
         }
+    }
+
+    /// Its port; `None`: it has none.
+    pub fn port(&self) -> Option<&OpenPort> {
+        match &self.kind {
+            Kind::Port(port) => Some(port),
+            Kind::Loopback => None,
+        }
+    }
+
+    /// Its port, if that is a network device.
+    pub fn netdev(&self) -> Option<&OpenPort> {
+        self.port().filter(|port| port.kind.is_device())
     }
 
     /// The first of its IPv6 addresses.
@@ -134,21 +155,15 @@ impl OpenPort {
             _ => None,
         }
     }
-
-    /// That of a loopback: none.
-    pub const NONE: OpenPort = OpenPort {
-        kind: PortKind::Null,
-        queues: None,
-        mode: Mode::Auto,
-    };
 }
 
 impl Desired {
     /// Whether a router that starts with it has network devices, or may get some. One that starts
     /// with ports of other kinds alone has memory that suits these best.
     pub fn may_have_devices(&self) -> bool {
-        let is_device = |i: &Interface| i.port.kind.is_device();
-        self.interfaces.is_empty() || self.interfaces.iter().any(is_device)
+        let mut ports = self.interfaces.iter().filter_map(Interface::port);
+        let any = |port: &OpenPort| port.kind.is_device();
+        ports.clone().next().is_none() || ports.any(any)
     }
 
     /// What a configuration says that has passed every check.
@@ -177,7 +192,7 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
         findings: Findings::default(),
     };
     refusing.sections(config);
-    let mut interfaces = Vec::new();
+    let mut interfaces: Vec<_> = config.loopbacks.iter().map(loopback).collect();
     for (name, interface) in &config.interfaces {
         refusing.fields(name, interface);
         let port = OpenPort::of(name, config.ports.get(name));
@@ -196,14 +211,15 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
             mtu: interface.mtu,
             addresses: interface.addresses.clone(),
             up: interface.state.unwrap_or_default() == State::Up,
-            port,
+            kind: Kind::Port(port),
         });
     }
     let others = config
         .ports
         .keys()
         .filter(|name| !config.interfaces.contains_key(*name));
-    let plain = |name: &String| Interface::plain(name, OpenPort::of(name, config.ports.get(name)));
+    let port = |name: &String| Kind::Port(OpenPort::of(name, config.ports.get(name)));
+    let plain = |name: &String| Interface::plain(name, port(name));
     interfaces.extend(others.map(plain));
     if !refusing.findings.0.is_empty() {
         return Err(refusing.findings);
@@ -213,7 +229,6 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
     let routes = routes.filter_map(|of| route(&view, of));
     Ok(Desired {
         interfaces,
-        loopbacks: config.loopbacks.iter().map(loopback).collect(),
         routes: routes.collect(),
         workers: config.workers.clone(),
         tables: config.tables,
@@ -229,7 +244,7 @@ fn loopback((name, loopback): (&String, &model::Loopback)) -> Interface {
         lcp: loopback.lcp.clone(),
         mtu: loopback.mtu,
         addresses: loopback.addresses.clone(),
-        ..Interface::plain(name, OpenPort::NONE)
+        ..Interface::plain(name, Kind::Loopback)
     }
 }
 

@@ -98,7 +98,7 @@ impl Devices {
         records.retain(|record| {
             let link = self.prepared(record);
             let stays = |wanted: &Interface| {
-                is_for(record, link.as_ref(), &wanted.port.kind)
+                is_for(record, link.as_ref(), wanted)
                     && (record.settled || record.name == *name_of(wanted, &record.original))
             };
             record.netns == self.netns && !wanted.iter().any(stays)
@@ -122,7 +122,7 @@ impl Devices {
         if let Some(link) = self.adopt(wanted)? {
             return Ok(link);
         }
-        let (from, link) = self.find(&wanted.port.kind)?;
+        let (from, link) = self.find(wanted)?;
         let name = name_of(wanted, &link.name);
         self.clear(&link.name)?;
         let settled = self.settled(&from, &link)?;
@@ -209,7 +209,7 @@ impl Devices {
     fn adopt(&mut self, wanted: &Interface) -> io::Result<Option<Link>> {
         for record in self.records() {
             let link = self.prepared(&record);
-            let is_it = is_for(&record, link.as_ref(), &wanted.port.kind);
+            let is_it = is_for(&record, link.as_ref(), wanted);
             let name = name_of(wanted, &record.original);
             // Its router may have died before it came to the renaming.
             let is_done = |link: &Link| link.name == *name || link.name != record.original;
@@ -284,26 +284,28 @@ impl Devices {
         Ok(())
     }
 
-    /// The device of a port, at home or where it is to live, and where that is (`None`: at home).
+    /// The device that is the port of an interface, at home or where it is to live, and where that
+    /// is (`None`: at home).
     ///
     /// # Errors
     /// NotFound: there is none.
-    pub fn find(&self, kind: &PortKind) -> io::Result<(Option<PathBuf>, Link)> {
+    pub fn find(&self, wanted: &Interface) -> io::Result<(Option<PathBuf>, Link)> {
+        let kind = wanted.port().map(|port| &port.kind);
         for place in [&None, &self.netns] {
             let links = self.open(place.as_deref())?.links()?;
             let by_name =
-                |link: &Link| matches!(kind, PortKind::Netdev(name) if link.name == *name);
+                |link: &Link| matches!(kind, Some(PortKind::Netdev(name)) if link.name == *name);
             let named = links.iter().position(by_name);
-            let found = named.or_else(|| links.iter().position(|link| stands_for(kind, link)));
+            let found = named.or_else(|| links.iter().position(|link| stands_for(wanted, link)));
             if let Some(link) = found.and_then(|at| links.into_iter().nth(at)) {
                 return Ok((place.clone(), link));
             }
         }
         let what = match kind {
-            PortKind::Pci(address) => format!(
+            Some(PortKind::Pci(address)) => format!(
                 "no network device is at PCI address {address}; `parshall show pci` lists them"
             ),
-            PortKind::Netdev(name) => format!("there is no network device {name}"),
+            Some(PortKind::Netdev(name)) => format!("there is no network device {name}"),
             _ => "the port is not a network device".to_owned(),
         };
         Err(io::Error::new(io::ErrorKind::NotFound, what))
@@ -418,10 +420,11 @@ fn of(record: &Record, links: Vec<Link>) -> Option<Link> {
     links.into_iter().find(|link| record.is_about(link))
 }
 
-/// Whether a record is about the device of a port; `link`: the device, if it is there.
-fn is_for(record: &Record, link: Option<&Link>, kind: &PortKind) -> bool {
-    let named = matches!(kind, PortKind::Netdev(name) if *name == record.original);
-    named || link.is_some_and(|link| stands_for(kind, link))
+/// Whether a record is about the device of an interface; `link`: the device, if it is there.
+fn is_for(record: &Record, link: Option<&Link>, wanted: &Interface) -> bool {
+    let kind = wanted.port().map(|port| &port.kind);
+    let named = matches!(kind, Some(PortKind::Netdev(name)) if *name == record.original);
+    named || link.is_some_and(|link| stands_for(wanted, link))
 }
 
 /// The name that an interface wants for its device, whose own is `original`.
@@ -449,11 +452,11 @@ pub fn possible(link: &Link, wanted: &Interface) -> io::Result<()> {
     }
 }
 
-/// Whether a device is what a port names.
-fn stands_for(kind: &PortKind, link: &Link) -> bool {
-    match kind {
-        PortKind::Netdev(name) => link.name == *name || link.altnames.contains(name),
-        PortKind::Pci(address) => pci_address(link).as_ref() == Some(address),
+/// Whether a device is what the port of an interface names.
+fn stands_for(wanted: &Interface, link: &Link) -> bool {
+    match wanted.port().map(|port| &port.kind) {
+        Some(PortKind::Netdev(name)) => link.name == *name || link.altnames.contains(name),
+        Some(PortKind::Pci(address)) => pci_address(link).as_ref() == Some(address),
         _ => false,
     }
 }

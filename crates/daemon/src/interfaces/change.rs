@@ -8,23 +8,28 @@ use std::io;
 use std::mem;
 
 use ::io::af_xdp;
-use control::config::MTU;
-use control::config::desired::{self, OpenPort};
+use control::config::desired::{self, Kind};
+use control::config::{Desired, MTU};
 use control::netdev::{self, give_addresses};
 use control::netlink::Kernel;
 use router::Mac;
 use tracing::warn;
 
-use super::open::{own_mac, queues, takes};
+use super::device;
+use super::netdev::{queues, takes};
+use super::open::own_mac;
 use super::slot::{Ids, Phase, Slot};
-use super::{Interfaces, OpenInterface};
+use super::{Interfaces, OpenInterface, fit};
 use crate::routing::Routing;
 use crate::workers;
 
 impl Interfaces {
-    /// Interfaces that there can be at most.
-    pub fn most(&self) -> usize {
-        Ids::all(self.room.interfaces).count()
+    /// Looks whether the interfaces of a configuration fit into the router's table.
+    ///
+    /// # Errors
+    /// They do not.
+    pub fn fit(&self, config: &Desired) -> Result<(), String> {
+        fit(config, self.room.interfaces)
     }
 
     /// Whether those of the start have been opened.
@@ -42,18 +47,27 @@ impl Interfaces {
         self.slots.iter_mut().find(|slot| slot.config.name == name)
     }
 
-    /// An interface that is opened with its [state](Self::set_up).
+    /// An interface comes. One with a port is opened with its [state](Self::set_up); what has no
+    /// state is opened at once.
     ///
     /// # Errors
-    /// There are too many.
-    pub fn create(&mut self, name: &str, port: OpenPort) -> Result<(), String> {
-        let taken = |ids: &Ids| self.slots.iter().any(|slot| slot.ids == *ids);
-        let free = Ids::all(self.room.interfaces).find(|ids| !taken(ids));
-        let ids = free.ok_or_else(|| format!("there can be {} at most", self.most()))?;
-        let mut slot = Slot::new(desired::Interface::plain(name, port), ids);
-        slot.is_new = true;
+    /// There are too many; it cannot be opened. There is none then.
+    pub fn create(&mut self, name: &str, kind: Kind, routing: &mut Routing) -> Result<(), String> {
+        let config = desired::Interface::plain(name, kind);
+        let ids = Ids::allocate(&config, &mut routing.router);
+        let ids = ids.ok_or_else(|| format!("all {} numbers are taken", self.room.interfaces))?;
+        let mut slot = Slot::new(config, ids);
+        slot.is_new = slot.config.port().is_some();
+        let is_new = slot.is_new;
         self.slots.push(slot);
-        Ok(())
+        if is_new {
+            return Ok(());
+        }
+        let at = self.slots.len() - 1;
+        self.open(at, routing).map_err(|error| {
+            routing.release(self.slots.remove(at).ids.all());
+            error.to_string()
+        })
     }
 
     /// An interface is no more; its device is as it was found.
@@ -65,8 +79,7 @@ impl Interfaces {
             return Ok(());
         };
         self.close_one(at, routing)?;
-        let Ids { port, host } = self.slots.remove(at).ids;
-        routing.release([port, host]);
+        routing.release(self.slots.remove(at).ids.all());
         Ok(())
     }
 
@@ -105,11 +118,12 @@ impl Interfaces {
             return Ok(());
         };
         if let Phase::Open(open) = &mut slot.phase {
-            let renamed = self.opener.rename(&slot.config, open, lcp.as_deref());
-            renamed.map_err(|error| {
+            let device = device::of(&slot.config);
+            let renamed = device.rename(&mut self.opener, &slot.config, open, lcp.as_deref());
+            open.renamed(renamed.map_err(|error| {
                 let to = lcp.as_deref().unwrap_or("its own name");
-                format!("cannot make {} into {to}: {error}", open.netdev)
-            })?;
+                format!("cannot rename {} to {to}: {error}", open.netdev)
+            })?);
         }
         slot.config.lcp = lcp;
         Ok(())
@@ -134,10 +148,10 @@ impl Interfaces {
     ///
     /// # Errors
     /// It cannot be opened; it has the old port then.
-    pub fn set_port(
+    pub fn set_kind(
         &mut self,
         name: &str,
-        port: OpenPort,
+        kind: Kind,
         routing: &mut Routing,
     ) -> Result<(), String> {
         let Some(at) = self.slots.iter().position(|slot| slot.config.name == name) else {
@@ -147,15 +161,16 @@ impl Interfaces {
         if was_open {
             self.end_port(at, routing);
         }
-        let before = mem::replace(&mut self.slots[at].config.port, port);
+        let before = mem::replace(&mut self.slots[at].config.kind, kind);
         // One that waits may have waited for just this.
-        let opened = match was_open {
-            true => self.reopen_port(at, routing),
-            false => self.open(at, routing),
+        let opened = if was_open {
+            self.reopen_port(at, routing)
+        } else {
+            self.open(at, routing)
         };
         let opened = opened.map_err(|e| e.to_string());
         opened.inspect_err(|_| {
-            self.slots[at].config.port = before;
+            self.slots[at].config.kind = before;
             if was_open && let Err(error) = self.reopen_port(at, routing) {
                 warn!("interface {name}: {error}");
                 self.open_if_it_can_be(at, routing);
@@ -169,7 +184,8 @@ impl Interfaces {
         let Some(netdev) = self.end_port(at, routing) else {
             return Ok(());
         };
-        if let Err(error) = self.opener.release(&netdev) {
+        let device = self.slots[at].device();
+        if let Err(error) = device.close(&mut self.opener, &netdev) {
             self.open_if_it_can_be(at, routing);
             return Err(format!("cannot put {netdev} back as it was: {error}"));
         }
@@ -181,12 +197,12 @@ impl Interfaces {
     /// it was not open.
     fn end_port(&mut self, at: usize, routing: &mut Routing) -> Option<String> {
         let slot = &mut self.slots[at];
-        let closed = Phase::Waiting("it is closed".into());
+        let closed = Phase::Waiting("closed".into());
         let phase = mem::replace(&mut slot.phase, closed);
         // The program first: from then on the kernel gets every packet.
         let open = match phase {
             Phase::Open(mut open) => {
-                open.port.detach();
+                open.detach();
                 Some(open)
             }
             Phase::Waiting(_) => None,
@@ -209,22 +225,24 @@ impl Interfaces {
     /// anything is changed. `all` are those of the configuration that is to come, the ones of the
     /// names in `new` are to be opened.
     pub fn obstacles(&self, all: &[desired::Interface], new: &[&str]) -> Vec<String> {
-        let devices = all.iter().filter(|config| config.port.kind.is_device());
+        let devices = all.iter().filter(|config| config.netdev().is_some());
         let (new, others): (Vec<_>, Vec<_>) =
             devices.partition(|config| new.contains(&config.name.as_str()));
-        let queues =
-            |config: &&desired::Interface| queues(config, |name| self.opener.host.queues(name));
+        let queues = |config: &&desired::Interface| {
+            let present = |name: &str| self.opener.host.queues(name);
+            config.netdev().map_or(0, |port| queues(port, present))
+        };
         let held: u32 = others.iter().map(queues).sum();
         let mut left = (self.room.buffers / af_xdp::Queue::HOLDS).saturating_sub(held);
         let too_long = others.iter().filter_map(|config| {
             let slot = self.slots.iter().find(|s| s.config.name == config.name)?;
-            let why = takes(config, slot.open()?.port.long_packets()).err()?;
+            let why = takes(config, slot.port()?.long_packets()).err()?;
             Some(format!("interface {}: {why}", config.name))
         });
         let mut obstacles: Vec<_> = too_long.collect();
         for config in new {
             let (name, wanted) = (&config.name, queues(&config));
-            if let Err(why) = self.opener.possible(config) {
+            if let Err(why) = device::of(config).possible(&self.opener, config) {
                 obstacles.push(format!("interface {name}: {why}"));
             }
             if wanted > left {
@@ -263,7 +281,7 @@ impl Interfaces {
                 };
                 Some((open.netdev.clone(), mtu))
             }
-            None => self.opener.device_to_be(config)?,
+            None => device::of(config).to_be(&self.opener, config)?,
         };
         found.map_or(Ok(()), |(name, own)| {
             let mtu = config.mtu.map_or(own, u32::from);
@@ -300,6 +318,6 @@ impl Slot {
 
     /// Name of the tap that is its port, if it has such a port.
     pub fn port_tap(&self) -> Option<String> {
-        self.config.port.tap(&self.config.name)
+        self.config.port()?.tap(&self.config.name)
     }
 }

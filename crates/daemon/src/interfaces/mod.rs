@@ -2,8 +2,12 @@
 //! vanish.
 
 mod change;
+mod device;
+mod loopback;
+mod netdev;
 mod open;
 mod slot;
+mod software;
 
 use std::mem;
 use std::time::{Duration, Instant};
@@ -12,15 +16,17 @@ use tracing::{info, warn};
 
 use control::config::Desired;
 use control::mirror::LinkNews;
-use ports::OpenError;
-use router::InterfaceId;
+use ports::{Open, OpenError};
 use router::show::Absent;
+use router::{InterfaceId, Router};
 
 use super::routing::Routing;
 use super::workers;
-use open::{Part, stands_for};
+use open::Part;
 
-pub use open::{OpenInterface, Opener, buffers, own_mac};
+pub use device::Opener;
+pub use netdev::buffers;
+pub use open::{OpenInterface, own_mac};
 pub use slot::{Ids, Phase, Slot};
 
 /// How often to look for taps that must be made again.
@@ -28,7 +34,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// The interfaces of the configuration.
 pub struct Interfaces {
-    /// In the order of the configuration.
+    /// Those of every kind, in the order of the configuration.
     pub slots: Vec<Slot>,
     opener: Opener,
     /// The node that packets of a port enter the graph at.
@@ -45,17 +51,25 @@ pub struct Interfaces {
 /// Room for interfaces.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
-    /// Numbers of interfaces, those of host interfaces and 0 included.
-    pub interfaces: u32,
+    /// Numbers of interfaces, those of host interfaces included.
+    pub interfaces: usize,
     /// Packet buffers for the rings of ports: of those of the start, and spare ones.
     pub buffers: u32,
 }
 
 impl Interfaces {
-    /// None is open yet.
-    pub fn new(config: &Desired, room: Room, opener: Opener, entry: u16) -> Self {
+    /// None is open yet. Those that do not [fit] are left out.
+    pub fn new(
+        config: &Desired,
+        room: Room,
+        opener: Opener,
+        entry: u16,
+        router: &mut Router,
+    ) -> Self {
+        let all = config.interfaces.iter();
+        let slots = all.filter_map(|of| Some(Slot::new(of.clone(), Ids::allocate(of, router)?)));
         Self {
-            slots: Slot::all(config, room.interfaces),
+            slots: slots.collect(),
             opener,
             entry,
             retry: Instant::now(),
@@ -126,7 +140,7 @@ impl Interfaces {
 
     /// What the XDP program did with the packets of an interface; `None` where none is.
     pub fn program_counters(&self, slot: &Slot) -> Option<xdp::Counters> {
-        slot.open().filter(|open| open.port.program().is_some())?;
+        slot.port().and_then(Open::program)?;
         self.opener.host.program_counters(slot.ids.port)
     }
 
@@ -134,7 +148,7 @@ impl Interfaces {
     pub fn detach(&mut self) {
         for slot in &mut self.slots {
             if let Phase::Open(open) = &mut slot.phase {
-                open.port.detach();
+                open.detach();
             }
         }
     }
@@ -159,7 +173,8 @@ impl Interfaces {
     fn open(&mut self, index: usize, routing: &mut Routing) -> Result<(), OpenError> {
         let slot = &self.slots[index];
         let (config, id) = (&slot.config, slot.ids.port);
-        let opened = self.opener.open(config, id, routing.router.pool());
+        let device = slot.device();
+        let opened = device.open(&mut self.opener, config, id, routing.router.pool());
         self.opened(index, opened, routing)
     }
 
@@ -167,7 +182,8 @@ impl Interfaces {
     fn reopen_port(&mut self, index: usize, routing: &mut Routing) -> Result<(), OpenError> {
         let slot = &self.slots[index];
         let (config, id) = (&slot.config, slot.ids.port);
-        let opened = self.opener.reopen(config, id, routing.router.pool());
+        let device = slot.device();
+        let opened = device.reopen(&mut self.opener, config, id, routing.router.pool());
         self.opened(index, opened, routing)
     }
 
@@ -214,14 +230,15 @@ impl Interfaces {
         let slot = &mut self.slots[index];
         info!("interface {}: {}", slot.config.name, open.describe());
         let ids = slot.ids;
-        let queues = mem::take(&mut open.port.queues);
-        let tap = open.tap.as_mut().map(|tap| mem::take(&mut tap.queues));
-        slot.phase = Phase::Open(open);
-        for (id, queues) in [(ids.port, queues), (ids.host, tap.unwrap_or_default())] {
-            if !queues.is_empty() {
+        let ends = [(ids.port, &mut open.port), (ids.host, &mut open.tap)];
+        // A tap without a number is there for its addresses: nobody reads from it.
+        for (id, end) in ends.into_iter().filter(|(id, _)| *id != 0) {
+            let queues = end.as_mut().map(|end| mem::take(&mut end.queues));
+            if let Some(queues) = queues.filter(|queues| !queues.is_empty()) {
                 workers::add_port(&mut routing.router.workers, id, queues, self.entry);
             }
         }
+        slot.phase = Phase::Open(open);
         slot.claim(routing);
         if let Some(link) = slot.link {
             routing.set_port_up(link, slot.up);
@@ -233,7 +250,8 @@ impl Interfaces {
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
             // A new one is opened with its last setting.
-            let closed = slot.open().is_none() && !slot.is_new && stands_for(&slot.config, name);
+            let awaited = || slot.device().awaits(&slot.config, name);
+            let closed = slot.open().is_none() && !slot.is_new && awaited();
             if !self.started && closed {
                 slot.reserve(link, routing);
             } else if closed && slot.refused != Some(link) {
@@ -284,7 +302,8 @@ impl Interfaces {
         if open.tap.is_none() {
             return;
         }
-        match self.opener.renew(&slot.config, &mut open, part) {
+        let device = slot.device();
+        match device.renew(&mut self.opener, &slot.config, &mut open, part) {
             Ok(()) => self.put_to_work(index, open, routing),
             Err(why) => {
                 warn!("interface {}: {why}", slot.config.name);
@@ -300,12 +319,30 @@ impl Interfaces {
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
             match slot.open() {
-                None if !slot.config.port.kind.is_device() => {
+                None if slot.config.netdev().is_none() && !slot.is_new => {
                     self.open_if_it_can_be(index, routing);
                 }
-                Some(open) if open.port.is_deleted_tap() => self.lost(index, Part::Port, routing),
+                Some(_) if slot.port().is_some_and(Open::is_deleted_tap) => {
+                    self.lost(index, Part::Port, routing);
+                }
                 _ => {}
             }
         }
     }
+}
+
+/// Looks whether the interfaces of a configuration fit into a table of `most`.
+///
+/// # Errors
+/// They do not.
+pub fn fit(config: &Desired, most: usize) -> Result<(), String> {
+    let numbers = |config| device::of(config).numbers();
+    let needed: usize = config.interfaces.iter().map(numbers).sum();
+    if needed > most {
+        return Err(format!(
+            "the interfaces need {needed} entries of a table that has {most}: one each, and two \
+             where the port is no network device; configure fewer"
+        ));
+    }
+    Ok(())
 }

@@ -2,14 +2,17 @@
 
 use tracing::{info, warn};
 
+use control::config::PortKind;
 use control::config::desired::{self, IP6_MTU};
-use control::config::{Desired, PortKind};
 use control::facts::Link;
 use control::mirror::Binding;
 use io::memif;
-use router::InterfaceId;
+use ports::Open;
+use router::{InterfaceId, Router};
 
-use super::open::{LONGER, ONE_BUFFER, OpenInterface};
+use super::device::{self, Device};
+use super::netdev::{LONGER, ONE_BUFFER};
+use super::open::OpenInterface;
 use crate::routing::Routing;
 
 /// How many troubles of a memif are logged until it is connected again: a peer could make up ever
@@ -41,31 +44,35 @@ pub struct Slot {
     logged: Vec<String>,
 }
 
-/// The router's indexes of an interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The router's numbers of an interface; 0 is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ids {
     /// Of the port.
     pub port: InterfaceId,
-    /// Of its host interface, where it has one.
+    /// Of its host interface.
     pub host: InterfaceId,
 }
 
 impl Ids {
-    /// All that there can be where the router has room for so many. Each interface takes an index
-    /// of its own and one for its host interface; index 0 is none.
-    pub fn all(capacity: u32) -> impl Iterator<Item = Ids> {
-        let last = InterfaceId::try_from(capacity - 1).unwrap_or(InterfaceId::MAX);
-        let ports = (1..last).step_by(2);
-        ports.map(|port| Ids {
-            port,
-            host: port + 1,
-        })
+    /// Those that an interface needs; `None`: there are not so many left.
+    pub fn allocate(config: &desired::Interface, router: &mut Router) -> Option<Ids> {
+        let mut ids = Ids::default();
+        let ends = [&mut ids.port, &mut ids.host];
+        for id in ends.into_iter().take(device::of(config).numbers()) {
+            *id = router.allocate()?;
+        }
+        Some(ids)
+    }
+
+    /// All that it has.
+    pub fn all(self) -> impl Iterator<Item = InterfaceId> {
+        [self.port, self.host].into_iter().filter(|id| *id != 0)
     }
 
     /// Which queues the workers have of an open interface: those of its port and of its tap, by
     /// index, and how many.
     pub fn queues(self, open: &OpenInterface) -> [(InterfaceId, usize); 2] {
-        let taps = usize::from(open.tap.is_some());
+        let taps = usize::from(open.tap.is_some() && open.port.is_some());
         [(self.port, open.queues - taps), (self.host, taps)]
     }
 }
@@ -79,21 +86,16 @@ pub enum Phase {
 }
 
 impl Slot {
-    /// A slot for each interface, in the order of the configuration, where the router has room for
-    /// so many.
-    pub fn all(config: &Desired, capacity: u32) -> Vec<Slot> {
-        let both = Ids::all(capacity).zip(&config.interfaces);
-        both.map(|(ids, interface)| Slot::new(interface.clone(), ids))
-            .collect()
-    }
-
     /// A slot for an interface that is not open yet.
     pub fn new(config: desired::Interface, ids: Ids) -> Slot {
         Slot {
             ids,
             phase: Phase::Waiting(String::new()),
             link: None,
-            up: !matches!(config.port.kind, PortKind::Memif(_)),
+            up: !matches!(
+                config.port().map(|port| &port.kind),
+                Some(PortKind::Memif(_))
+            ),
             found: None,
             is_new: false,
             refused: None,
@@ -101,6 +103,11 @@ impl Slot {
             warned: false,
             logged: Vec::new(),
         }
+    }
+
+    /// Its kind.
+    pub fn device(&self) -> &'static dyn Device {
+        device::of(&self.config)
     }
 
     /// The interface, if it is open.
@@ -111,11 +118,16 @@ impl Slot {
         }
     }
 
+    /// Its port, if it has one and is open.
+    pub fn port(&self) -> Option<&Open> {
+        self.open()?.port.as_ref()
+    }
+
     /// Claims a device that will be opened as it is, before the kernel's routes come, so that these
     /// are translated only once.
     pub fn reserve(&mut self, link: u32, routing: &mut Routing) {
-        let is_netdev = matches!(self.config.port.kind, PortKind::Netdev(_));
-        if self.config.lcp.is_none() && is_netdev {
+        let kind = self.config.port().map(|port| &port.kind);
+        if self.config.lcp.is_none() && matches!(kind, Some(PortKind::Netdev(_))) {
             self.bind(link, None, routing);
         }
     }
@@ -123,7 +135,9 @@ impl Slot {
     /// Tells the translator that the device of an open port is ours, as soon as the kernel has
     /// shown it.
     pub fn claim(&mut self, routing: &mut Routing) {
-        let Some(open) = self.open() else { return };
+        let Some(open) = self.open().filter(|open| open.port.is_some()) else {
+            return;
+        };
         let (ifindex, has_tap) = (open.ifindex, open.tap.is_some());
         let shown = routing.translator.link_named(&open.netdev);
         if self.link.is_none() && shown.is_some_and(|link| link.index == ifindex) {
@@ -145,7 +159,7 @@ impl Slot {
 
     /// Says so if the peer of its memif has come or gone.
     pub fn look_at_memif(&mut self, routing: &mut Routing) {
-        let memif = self.open().and_then(|open| open.port.memif());
+        let memif = self.port().and_then(Open::memif);
         if !memif.is_some_and(|memif| self.take_memif(memif)) {
             return;
         }
@@ -177,7 +191,7 @@ impl Slot {
         let (name, open) = (&self.config.name, self.open()?);
         let device = &open.netdev;
         let mtu = routing.translator.link_named(device)?.mtu;
-        if mtu > ONE_BUFFER && !open.port.long_packets() {
+        if mtu > ONE_BUFFER && !open.port.as_ref().is_none_or(Open::long_packets) {
             return Some(format!(
                 "interface {name}: packets of more than {ONE_BUFFER} bytes are lost, and its MTU of {mtu} allows them: \
                  lower it, or {LONGER}"
@@ -192,10 +206,10 @@ impl Slot {
 
     /// Says once what to do about packets whose checksums nobody finished.
     pub fn warn_of_checksums(&mut self) {
-        let open = self.open().filter(|open| open.port.has_unfinished());
-        let (Some(open), false) = (open, self.warned) else {
+        if self.warned || !self.port().is_some_and(Open::has_unfinished) {
             return;
-        };
+        }
+        let Some(open) = self.open() else { return };
         warn!(
             "interface {}: packets come with unfinished TCP or UDP checksums, and their receivers will drop them: \
              run `ethtool -K DEVICE tx off` at the other end of {}, DEVICE being that end",

@@ -66,7 +66,7 @@ impl Lab {
             },
             cpus: vec![None],
             room: Room {
-                interfaces: sizes.interfaces,
+                interfaces: sizes.interfaces as usize - 1,
                 buffers: 1 << 20,
             },
             notes: directory.path().join("devices"),

@@ -10,7 +10,7 @@ pub use routes::{Routes, Shared};
 use std::net::IpAddr;
 
 use tables::adjacency::Slab;
-use tables::ids::Full;
+use tables::ids::{Full, Retired};
 use tables::interface::{self, Interfaces, Mode};
 use tables::nexthop::Groups;
 use tables::{Fib, Memory, ip4, ip6};
@@ -87,6 +87,7 @@ pub struct Garbage {
     ip4: Option<<ip4::Fib as Fib>::Retired>,
     ip6: Option<<ip6::Fib as Fib>::Retired>,
     nexthops: Option<nexthops::Garbage>,
+    interfaces: Retired<interface::Interface>,
 }
 
 /// A family, and what the state holds of it.
@@ -287,8 +288,12 @@ impl State {
             ip4: Fib::retired(&mut self.ip4.fib),
             ip6: Fib::retired(&mut self.ip6.fib),
             nexthops: self.nexthops.retired(),
+            interfaces: self.interfaces.retired(),
         };
-        let any = garbage.ip4.is_some() || garbage.ip6.is_some() || garbage.nexthops.is_some();
+        let any = garbage.ip4.is_some()
+            || garbage.ip6.is_some()
+            || garbage.nexthops.is_some()
+            || !garbage.interfaces.is_empty();
         any.then_some(garbage)
     }
 
@@ -303,6 +308,7 @@ impl State {
         if let Some(retired) = garbage.nexthops {
             self.nexthops.reclaim(retired);
         }
+        self.interfaces.reclaim(garbage.interfaces);
     }
 
     /// True if an interface may have this number.

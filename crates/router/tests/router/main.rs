@@ -18,6 +18,7 @@ mod interface_output;
 mod ip6;
 mod ip6_nodes;
 mod live;
+mod numbers;
 mod oracle;
 mod output;
 mod picture;

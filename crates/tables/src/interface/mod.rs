@@ -30,6 +30,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::field::Field;
+use crate::ids::{Full, Ids, Retired};
 use crate::mem::{Cells, LINE, Line};
 use sub::{Place, Subs};
 
@@ -182,6 +183,7 @@ pub struct Interfaces {
     /// them.
     arguments: Cells,
     subs: Subs,
+    numbers: Ids<Interface>,
 }
 
 impl Interfaces {
@@ -190,11 +192,38 @@ impl Interfaces {
     pub fn new(cells: Cells) -> Self {
         let arguments = Cells::boxed(cells.len() / LINE * Feature::WORDS);
         let subs = Subs::new(cells.len() / LINE);
+        let numbers = Ids::new(1, (cells.len() / LINE) as u32);
         Self {
             cells,
             arguments,
             subs,
+            numbers,
         }
+    }
+
+    /// A number that no reader holds.
+    ///
+    /// # Errors
+    /// [`Full`].
+    pub fn alloc(&mut self) -> Result<u16, Full> {
+        // A number is a u16 wherever one is kept, and so is the capacity.
+        self.numbers.alloc().map(|number| number as u16)
+    }
+
+    /// Lets go of a number that was allocated, after its interface was [set](Self::set) to none.
+    pub fn retire(&mut self, interface: u16) -> bool {
+        self.numbers.retire(interface.into())
+    }
+
+    /// The numbers retired since the last call. Wait for a grace period (see [`crate::ids`]), then
+    /// [`reclaim`](Self::reclaim) them.
+    pub fn retired(&mut self) -> Retired<Interface> {
+        self.numbers.take_retired()
+    }
+
+    /// Makes numbers usable again that no reader holds any more.
+    pub fn reclaim(&mut self, retired: Retired<Interface>) {
+        self.numbers.reclaim(retired);
     }
 
     /// The number of interfaces that there is room for, number 0 included.

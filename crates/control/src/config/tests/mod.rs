@@ -195,10 +195,12 @@ fn what_the_router_can_do_is_what_the_file_says() {
         (lan.mtu, lan.lcp.as_deref(), lan.up),
         (Some(9000), Some("e0"), false)
     );
-    assert_eq!(lan.port.kind, PortKind::Pci("0000:03:00.a".into()));
-    assert_eq!((lan.port.queues, lan.port.mode), (Some(4), Mode::ZeroCopy));
+    let port = lan.netdev().expect("a network device");
+    assert_eq!(port.kind, PortKind::Pci("0000:03:00.a".into()));
+    assert_eq!((port.queues, port.mode), (Some(4), Mode::ZeroCopy));
     assert_eq!(wanted.interfaces[1].name, "sink");
-    assert_eq!(wanted.interfaces[1].port.kind, PortKind::Null);
+    let port = wanted.interfaces[1].port();
+    assert_eq!(port.map(|port| &port.kind), Some(&PortKind::Null));
     assert_eq!(
         wanted.netns.as_deref(),
         Some(Path::new("/run/netns/dataplane"))

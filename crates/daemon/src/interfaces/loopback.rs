@@ -1,0 +1,42 @@
+//! Loopbacks: devices of the kernel that are there for their addresses.
+//!
+//! What is for such an address reaches the host as what is for any other. The devices are taps
+//! that nobody reads from: unlike dummies they need no module of the kernel, and they go with the
+//! process, whatever becomes of it.
+
+use std::sync::Arc;
+
+use control::config::desired::Interface;
+use graph::Pool;
+use ports::OpenError;
+use router::InterfaceId;
+
+use super::device::{Device, Opener};
+use super::open::OpenInterface;
+
+/// A tap alone.
+pub struct Loopback;
+
+impl Device for Loopback {
+    fn numbers(&self) -> usize {
+        0
+    }
+
+    fn open(
+        &self,
+        opener: &mut Opener,
+        config: &Interface,
+        _: InterfaceId,
+        _: &Arc<Pool>,
+    ) -> Result<OpenInterface, OpenError> {
+        let (netdev, ifindex, tap) = opener.tap(config)?;
+        Ok(OpenInterface {
+            queues: 0,
+            port: None,
+            tap: Some(tap),
+            netdev,
+            ifindex,
+            found: None,
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! Ports that are no network devices: memif, tap, capture files, and the one that loses all.
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+
+use ::io::{memif, tap};
+use control::config::desired::Interface;
+use control::config::{self, PortKind, Role};
+use graph::Pool;
+use ports::{Open, OpenError};
+use router::InterfaceId;
+
+use super::device::{Device, Opener};
+use super::open::{OpenInterface, Part};
+
+/// A port that is no network device; a tap is the kernel's end of it.
+pub struct Software;
+
+impl Device for Software {
+    fn numbers(&self) -> usize {
+        2
+    }
+
+    fn open(
+        &self,
+        opener: &mut Opener,
+        config: &Interface,
+        _: InterfaceId,
+        _: &Arc<Pool>,
+    ) -> Result<OpenInterface, OpenError> {
+        let port = port(opener, config)?;
+        let (netdev, ifindex, tap) = opener.tap(config)?;
+        Ok(OpenInterface {
+            queues: port.queues.len() + tap.queues.len(),
+            port: Some(port),
+            tap: Some(tap),
+            netdev,
+            ifindex,
+            found: None,
+        })
+    }
+
+    fn renew(
+        &self,
+        opener: &mut Opener,
+        config: &Interface,
+        open: &mut OpenInterface,
+        part: Part,
+    ) -> Result<(), OpenError> {
+        match part {
+            Part::Port => open.port = Some(port(opener, config)?),
+            Part::Tap => open.renew_tap(opener, config)?,
+        }
+        Ok(())
+    }
+}
+
+/// Opens the port.
+fn port(opener: &Opener, config: &Interface) -> Result<Open, OpenError> {
+    let Some(port) = config.port() else {
+        return Ok(ports::null());
+    };
+    match &port.kind {
+        PortKind::Memif(memif) => opener.host.memif(memif_config(config, memif)?),
+        PortKind::Tap { .. } => opener.host.tap(&tap::Config {
+            name: port.tap(&config.name).unwrap_or_default(),
+            mac: None,
+            mtu: config.mtu.map(u32::from),
+            up: true,
+        }),
+        PortKind::Pcap { rx, tx } => ports::pcap(&config.name, rx.as_deref(), tx.as_deref()),
+        _ => Ok(ports::null()),
+    }
+}
+
+// The language allows just what a memif can be.
+const _: () =
+    assert!(config::Secret::MEMIF == memif::SECRET && config::Memif::RINGS == memif::QUEUES);
+
+fn memif_config(config: &Interface, m: &config::Memif) -> io::Result<memif::Config> {
+    let socket = m.socket.to_str();
+    let socket = socket.ok_or_else(|| io::Error::other("the socket's path is not UTF-8"))?;
+    let directory = m.socket.parent().filter(|d| !d.as_os_str().is_empty());
+    if let Some(directory) = directory.filter(|_| !socket.starts_with('@')) {
+        fs::create_dir_all(directory).map_err(|e| {
+            io::Error::new(
+                e.kind(),
+                format!("cannot make directory {}: {e}", directory.display()),
+            )
+        })?;
+    }
+    let role = match m.role {
+        Role::Server => memif::Role::Server,
+        Role::Client => memif::Role::Client,
+    };
+    Ok(memif::Config {
+        id: m.id,
+        queues: m.rings,
+        log2_ring: m.ring_size.max(2).ilog2() as u8,
+        secret: m.secret.as_ref().map(|s| s.reveal().to_owned()),
+        ..memif::Config::new(&config.name, socket, role)
+    })
+}
