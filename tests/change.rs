@@ -638,7 +638,8 @@ fn what_the_kernel_drops_with_a_link_comes_back() {
                 routes:\n  - { prefix: 16.1.0.0/16, via: [ 10.9.0.9, { address: 10.10.0.9, weight: 3 } ] }\n\
                 \x20 - { prefix: 16.2.0.0/16, via: 10.9.0.9, table: 100, metric: 7 }\n\
                 \x20 - { prefix: '3fff::/20', via: '2001:db8:9::9' }\n\
-                \x20 - { prefix: 16.3.0.0/16, via: 192.0.2.9 }\n";
+                \x20 - { prefix: 16.3.0.0/16, via: 192.0.2.9 }\n\
+                \x20 - { prefix: 16.4.0.0/16, via: 198.51.100.9 }\n";
     let yaml = format!("{yaml}loopbacks: {{ loop0: {{ addresses: [ 10.12.0.1/32 ] }} }}\n");
     let router = Router::start(&netns, &yaml);
     let before = state(&netns);
@@ -666,10 +667,19 @@ fn what_the_kernel_drops_with_a_link_comes_back() {
             router.process.log()
         );
     }
-    netns.ip("address add 192.0.2.1/24 dev x1").expect("a way");
-    let there = until(patience(), || {
-        has(&netns, "route show", &["16.3.0.0/16 via 192.0.2.9 dev x1"])
-    });
-    assert!(there, "{}", router.process.log());
+    for (way, comes) in [
+        (
+            "address add 192.0.2.1/24 dev x1",
+            "16.3.0.0/16 via 192.0.2.9 dev x1",
+        ),
+        (
+            "route add 198.51.100.0/24 dev x0",
+            "16.4.0.0/16 via 198.51.100.9 dev x0",
+        ),
+    ] {
+        netns.ip(way).expect("a way");
+        let there = until(patience(), || has(&netns, "route show", &[comes]));
+        assert!(there, "{}", router.process.log());
+    }
     drop((router, netns, alone));
 }

@@ -346,7 +346,7 @@ const PAGES: [(&str, usize, &[&str]); 3] = [
         4,
         &[
             "crates/control/src/config/desired.rs",
-            "crates/daemon/src/interfaces/device.rs",
+            "crates/daemon/src/interfaces/kind.rs",
             "crates/daemon/src/interfaces/loopback.rs",
             "crates/daemon/src/target.rs",
         ],

@@ -175,6 +175,16 @@ pub struct Route {
     pub hops: Hops,
 }
 
+impl Route {
+    /// Whether its destinations are neighbors on a link: only by such a route the kernel finds the
+    /// next hop of another.
+    pub fn is_on_link(&self) -> bool {
+        let on_link = |hop: &Hop| hop.link != 0 && hop.gateway == Gateway::OnLink;
+        let hops = self.hops.list().unwrap_or_default();
+        hops.iter().any(on_link)
+    }
+}
+
 /// Preference of a route from router advertisements (RFC 4191): of several with the same metric, the
 /// first in this order is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::mpsc::SyncSender;
@@ -188,9 +189,15 @@ impl Daemon {
     /// Takes in what the kernel says.
     pub fn kernel(&mut self, batch: Batch) {
         let static_routes = &self.static_routes;
+        let awaited = static_routes.awaited();
         let concerns_us = |event: &Event| match event {
             Event::Link(_) | Event::AddressGone(..) => true,
             Event::RouteGone(route) => static_routes.has(route.prefix),
+            Event::Address(..) => !awaited.is_empty(),
+            Event::Route(route, _) => {
+                let leads_there = |gateway: &IpAddr| route.prefix.contains(*gateway);
+                route.is_on_link() && awaited.iter().any(leads_there)
+            }
             _ => false,
         };
         if batch.events.iter().any(concerns_us) {

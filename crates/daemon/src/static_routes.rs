@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
 
 use tracing::{info, warn};
 
@@ -68,6 +69,13 @@ impl StaticRoutes {
             let why = wanted.waits.as_ref()?;
             Some(format!("route {}: waiting: {why}", place.1))
         })
+    }
+
+    /// Gateways that there may be no way to: those of the routes that wait.
+    pub fn awaited(&self) -> Vec<IpAddr> {
+        let waiting = self.wanted.values().filter(|wanted| wanted.waits.is_some());
+        let hops = waiting.flat_map(|wanted| &wanted.via);
+        hops.filter_map(|hop| hop.address).collect()
     }
 
     /// Whether there is one for exactly this prefix.

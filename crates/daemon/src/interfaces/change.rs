@@ -15,9 +15,9 @@ use control::netlink::Kernel;
 use router::Mac;
 use tracing::warn;
 
-use super::device;
+use super::kind;
 use super::netdev::{queues, takes};
-use super::open::own_mac;
+use super::opener::own_mac;
 use super::slot::{Ids, Phase, Slot};
 use super::{Interfaces, OpenInterface, fit};
 use crate::routing::Routing;
@@ -118,7 +118,7 @@ impl Interfaces {
             return Ok(());
         };
         if let Phase::Open(open) = &mut slot.phase {
-            let device = device::of(&slot.config);
+            let device = kind::of(&slot.config);
             let renamed = device.rename(&mut self.opener, &slot.config, open, lcp.as_deref());
             open.renamed(renamed.map_err(|error| {
                 let to = lcp.as_deref().unwrap_or("its own name");
@@ -242,7 +242,7 @@ impl Interfaces {
         let mut obstacles: Vec<_> = too_long.collect();
         for config in new {
             let (name, wanted) = (&config.name, queues(&config));
-            if let Err(why) = device::of(config).possible(&self.opener, config) {
+            if let Err(why) = kind::of(config).possible(&self.opener, config) {
                 obstacles.push(format!("interface {name}: {why}"));
             }
             if wanted > left {
@@ -281,7 +281,7 @@ impl Interfaces {
                 };
                 Some((open.netdev.clone(), mtu))
             }
-            None => device::of(config).to_be(&self.opener, config)?,
+            None => kind::of(config).to_be(&self.opener, config)?,
         };
         found.map_or(Ok(()), |(name, own)| {
             let mtu = config.mtu.map_or(own, u32::from);

@@ -1,26 +1,16 @@
-//! The kinds of interfaces: what differs between them when they come, change and go.
+//! How interfaces of a kind come, change and go.
 
 use std::io;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 
-use tracing::warn;
-
-use ::io::tap;
-use control::config::desired::{Interface, Kind};
-use control::config::{Desired, MTU, device_name};
-use control::netdev::{self, Devices, Kept, Record};
-use control::netlink::Kernel;
+use control::config::desired::Interface;
+use control::config::{MTU, device_name};
 use graph::Pool;
-use ports::{Open, OpenError};
-use router::{InterfaceId, Mac};
+use ports::OpenError;
+use router::InterfaceId;
 
-use super::loopback::Loopback;
-use super::netdev::Netdev;
-use super::open::{OpenInterface, Part, own_mac};
-use super::software::Software;
-use crate::host::Host;
+use super::open::{OpenInterface, Part};
+use super::opener::{Opener, tap_name};
 
 /// A kind of interface.
 pub trait Device {
@@ -115,95 +105,5 @@ pub trait Device {
     /// What the kernel reports.
     fn close(&self, _: &mut Opener, _netdev: &str) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// The kind that an interface is of.
-pub fn of(config: &Interface) -> &'static dyn Device {
-    match &config.kind {
-        Kind::Port(port) if port.kind.is_device() => &Netdev,
-        Kind::Port(_) => &Software,
-        Kind::Loopback => &Loopback,
-    }
-}
-
-/// The machine that interfaces are opened on.
-pub struct Opener {
-    /// The machine.
-    pub host: Rc<dyn Host>,
-    pub(super) netns: Option<PathBuf>,
-    pub(super) devices: Devices,
-}
-
-impl Opener {
-    /// Of a configuration's devices on a machine; what is changed about them is written down in
-    /// the directory `notes`.
-    pub fn new(config: &Desired, host: Rc<dyn Host>, notes: &Path) -> Self {
-        let netns = config.netns.as_deref();
-        Self {
-            devices: Devices::of(host.namespaces(), None, netns, notes),
-            netns: config.netns.clone(),
-            host,
-        }
-    }
-
-    /// The kernel of the namespace that devices live in.
-    ///
-    /// # Errors
-    /// The namespace cannot be entered; there are no more file descriptors.
-    pub fn kernel(&self) -> io::Result<Box<dyn Kernel>> {
-        (self.host.namespaces())(self.netns.as_deref())
-    }
-
-    /// Makes the tap that is the kernel's end of an interface: its name, its ifindex, the tap.
-    ///
-    /// # Errors
-    /// Its name is taken; what else the kernel reports.
-    pub(super) fn tap(&self, config: &Interface) -> Result<(String, u32, Open), OpenError> {
-        let name = tap_name(config);
-        let tap = self.host.tap(&tap::Config {
-            name: name.clone(),
-            mac: Some(config.mac.unwrap_or_else(|| own_mac(&config.name)).0),
-            mtu: Some(u32::from(config.mtu.unwrap_or(MTU))),
-            up: false,
-        })?;
-        let mut kernel = self.kernel()?;
-        let link = kernel.link_named(&name)?;
-        netdev::configure(&mut *kernel, &link, config)?;
-        Ok((name, link.index, tap))
-    }
-
-    /// Writes down what a device is about to be given: Ethernet address, MTU in bytes.
-    ///
-    /// # Errors
-    /// The file system refuses.
-    pub fn note(&mut self, device: &str, mac: Option<Mac>, mtu: Option<u16>) -> io::Result<()> {
-        self.devices.note(device, mac, mtu.map(u32::from))
-    }
-
-    /// Undoes what routers that died have done to devices, where it is not wanted of an interface.
-    pub fn put_back_unwanted(&mut self, wanted: &[Interface]) {
-        report(self.devices.put_back_unwanted(wanted));
-    }
-
-    /// Undoes what was done to devices.
-    pub fn restore(&mut self) {
-        report(self.devices.restore(Kept::Settings));
-    }
-}
-
-/// The name of the tap that is the kernel's end of an interface.
-fn tap_name(config: &Interface) -> String {
-    let given = config.lcp.clone();
-    given.unwrap_or_else(|| device_name(&config.name))
-}
-
-/// Says which devices could not be put back as they were.
-fn report(put_back: Vec<(Record, io::Result<()>)>) {
-    for (device, done) in put_back {
-        if let Err(e) = done {
-            let name = device.name;
-            warn!("cannot put {name} back as it was: {e} (parshall cleanup tries again)");
-        }
     }
 }

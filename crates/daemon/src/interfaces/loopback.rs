@@ -11,8 +11,9 @@ use graph::Pool;
 use ports::OpenError;
 use router::InterfaceId;
 
-use super::device::{Device, Opener};
+use super::device::Device;
 use super::open::OpenInterface;
+use super::opener::Opener;
 
 /// A tap alone.
 pub struct Loopback;

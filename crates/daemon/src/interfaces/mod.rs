@@ -3,9 +3,11 @@
 
 mod change;
 mod device;
+mod kind;
 mod loopback;
 mod netdev;
 mod open;
+mod opener;
 mod slot;
 mod software;
 
@@ -24,9 +26,9 @@ use super::routing::Routing;
 use super::workers;
 use open::Part;
 
-pub use device::Opener;
 pub use netdev::buffers;
-pub use open::{OpenInterface, own_mac};
+pub use open::OpenInterface;
+pub use opener::{Opener, own_mac};
 pub use slot::{Ids, Phase, Slot};
 
 /// How often to look for taps that must be made again.
@@ -336,7 +338,7 @@ impl Interfaces {
 /// # Errors
 /// They do not.
 pub fn fit(config: &Desired, most: usize) -> Result<(), String> {
-    let numbers = |config| device::of(config).numbers();
+    let numbers = |config| kind::of(config).numbers();
     let needed: usize = config.interfaces.iter().map(numbers).sum();
     if needed > most {
         return Err(format!(

@@ -15,8 +15,9 @@ use graph::pool::{DATA, STRIDE_AF_XDP};
 use ports::OpenError;
 use router::InterfaceId;
 
-use super::device::{Device, Opener};
+use super::device::Device;
 use super::open::OpenInterface;
+use super::opener::Opener;
 use crate::host::{DeviceQueues, processors};
 
 /// Bytes in front of an IP packet: Ethernet, and two VLAN tags.

@@ -4,9 +4,8 @@ use control::config::desired::Interface;
 use control::facts::Link;
 use graph::PortCounters;
 use ports::{Open, OpenError};
-use router::Mac;
 
-use super::device::Opener;
+use super::opener::Opener;
 
 /// An interface that is open.
 pub struct OpenInterface {
@@ -77,15 +76,4 @@ pub enum Part {
     Port,
     /// The tap that is the kernel's end of it.
     Tap,
-}
-
-/// A locally administered address made of the name, so that restarts do not change it, nor other
-/// interfaces that come or go.
-pub fn own_mac(name: &str) -> Mac {
-    // FNV-1a.
-    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
-        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let [a, b, c, d, ..] = hash.to_be_bytes();
-    Mac([0x02, 0xfe, a, b, c, d])
 }

@@ -10,7 +10,8 @@ use io::memif;
 use ports::Open;
 use router::{InterfaceId, Router};
 
-use super::device::{self, Device};
+use super::device::Device;
+use super::kind;
 use super::netdev::{LONGER, ONE_BUFFER};
 use super::open::OpenInterface;
 use crate::routing::Routing;
@@ -58,7 +59,7 @@ impl Ids {
     pub fn allocate(config: &desired::Interface, router: &mut Router) -> Option<Ids> {
         let mut ids = Ids::default();
         let ends = [&mut ids.port, &mut ids.host];
-        for id in ends.into_iter().take(device::of(config).numbers()) {
+        for id in ends.into_iter().take(kind::of(config).numbers()) {
             *id = router.allocate()?;
         }
         Some(ids)
@@ -107,7 +108,7 @@ impl Slot {
 
     /// Its kind.
     pub fn device(&self) -> &'static dyn Device {
-        device::of(&self.config)
+        kind::of(&self.config)
     }
 
     /// The interface, if it is open.

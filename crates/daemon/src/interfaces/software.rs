@@ -11,8 +11,9 @@ use graph::Pool;
 use ports::{Open, OpenError};
 use router::InterfaceId;
 
-use super::device::{Device, Opener};
+use super::device::Device;
 use super::open::{OpenInterface, Part};
+use super::opener::Opener;
 
 /// A port that is no network device; a tap is the kernel's end of it.
 pub struct Software;

@@ -27,3 +27,28 @@ fn what_is_dropped_is_back_soon_though_something_was_refused_before() {
     dropped(&mut lab, None);
     assert_eq!(lab.state(), before);
 }
+
+/// An address that somebody else gives a device is a way to the next hop of a route that waits.
+#[test]
+fn a_route_that_waits_comes_with_a_way_to_its_next_hop() {
+    let text = "interfaces: { e0: { addresses: [ 10.9.0.1/24 ] } }\n\
+                routes: [ { prefix: 16.3.0.0/16, via: 192.0.2.9 } ]";
+    let config = Config::parse("test.yaml", text).expect("valid");
+    let mut lab = Lab::start(&["e0"], config);
+    assert_eq!(lab.daemon.static_routes.awaited().len(), 1);
+    let link = lab.machine.link_named("e0").expect("it is there").index;
+    let address = "192.0.2.1".parse().expect("an address");
+    lab.machine.add_address(link, address, 24).expect("given");
+    lab.look();
+    let soon = Instant::now() + Duration::from_secs(1);
+    lab.daemon.tick(soon).expect("workers live");
+    assert!(lab.daemon.static_routes.awaited().is_empty());
+    let state = lab.state();
+    assert!(
+        state
+            .kernel
+            .iter()
+            .any(|line| line.starts_with("16.3.0.0/16")),
+        "{state:?}"
+    );
+}

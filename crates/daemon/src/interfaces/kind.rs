@@ -1,0 +1,17 @@
+//! The kinds of interfaces.
+
+use control::config::desired::{Interface, Kind};
+
+use super::device::Device;
+use super::loopback::Loopback;
+use super::netdev::Netdev;
+use super::software::Software;
+
+/// The kind of an interface.
+pub fn of(config: &Interface) -> &'static dyn Device {
+    match &config.kind {
+        Kind::Port(port) if port.kind.is_device() => &Netdev,
+        Kind::Port(_) => &Software,
+        Kind::Loopback => &Loopback,
+    }
+}

@@ -1,0 +1,109 @@
+//! The machine that interfaces are opened on.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use tracing::warn;
+
+use ::io::tap;
+use control::config::desired::Interface;
+use control::config::{Desired, MTU, device_name};
+use control::netdev::{self, Devices, Kept, Record};
+use control::netlink::Kernel;
+use ports::{Open, OpenError};
+use router::Mac;
+
+use crate::host::Host;
+
+/// The machine that interfaces are opened on.
+pub struct Opener {
+    /// The machine.
+    pub host: Rc<dyn Host>,
+    pub(super) netns: Option<PathBuf>,
+    pub(super) devices: Devices,
+}
+
+impl Opener {
+    /// Of a configuration's devices on a machine; what is changed about them is written down in
+    /// the directory `notes`.
+    pub fn new(config: &Desired, host: Rc<dyn Host>, notes: &Path) -> Self {
+        let netns = config.netns.as_deref();
+        Self {
+            devices: Devices::of(host.namespaces(), None, netns, notes),
+            netns: config.netns.clone(),
+            host,
+        }
+    }
+
+    /// The kernel of the namespace that devices live in.
+    ///
+    /// # Errors
+    /// The namespace cannot be entered; there are no more file descriptors.
+    pub fn kernel(&self) -> io::Result<Box<dyn Kernel>> {
+        (self.host.namespaces())(self.netns.as_deref())
+    }
+
+    /// Makes the tap that is the kernel's end of an interface: its name, its ifindex, the tap.
+    ///
+    /// # Errors
+    /// Its name is taken; what else the kernel reports.
+    pub(super) fn tap(&self, config: &Interface) -> Result<(String, u32, Open), OpenError> {
+        let name = tap_name(config);
+        let tap = self.host.tap(&tap::Config {
+            name: name.clone(),
+            mac: Some(config.mac.unwrap_or_else(|| own_mac(&config.name)).0),
+            mtu: Some(u32::from(config.mtu.unwrap_or(MTU))),
+            up: false,
+        })?;
+        let mut kernel = self.kernel()?;
+        let link = kernel.link_named(&name)?;
+        netdev::configure(&mut *kernel, &link, config)?;
+        Ok((name, link.index, tap))
+    }
+
+    /// Writes down what a device is about to be given: Ethernet address, MTU in bytes.
+    ///
+    /// # Errors
+    /// The file system refuses.
+    pub fn note(&mut self, device: &str, mac: Option<Mac>, mtu: Option<u16>) -> io::Result<()> {
+        self.devices.note(device, mac, mtu.map(u32::from))
+    }
+
+    /// Undoes what routers that died have done to devices, where it is not wanted of an interface.
+    pub fn put_back_unwanted(&mut self, wanted: &[Interface]) {
+        report(self.devices.put_back_unwanted(wanted));
+    }
+
+    /// Undoes what was done to devices.
+    pub fn restore(&mut self) {
+        report(self.devices.restore(Kept::Settings));
+    }
+}
+
+/// The name of the tap that is the kernel's end of an interface.
+pub fn tap_name(config: &Interface) -> String {
+    let given = config.lcp.clone();
+    given.unwrap_or_else(|| device_name(&config.name))
+}
+
+/// Says which devices could not be put back as they were.
+fn report(put_back: Vec<(Record, io::Result<()>)>) {
+    for (device, done) in put_back {
+        if let Err(e) = done {
+            let name = device.name;
+            warn!("cannot put {name} back as it was: {e} (parshall cleanup tries again)");
+        }
+    }
+}
+
+/// A locally administered address made of the name, so that restarts do not change it, nor other
+/// interfaces that come or go.
+pub fn own_mac(name: &str) -> Mac {
+    // FNV-1a.
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let [a, b, c, d, ..] = hash.to_be_bytes();
+    Mac([0x02, 0xfe, a, b, c, d])
+}
