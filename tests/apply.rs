@@ -123,7 +123,7 @@ fn a_running_router_changes_and_goes_back() {
     lab.becomes(Lab::is_new);
     let log = lab.router.process.log();
     assert!(
-        log.contains("starting with what was applied last, number 2"),
+        log.contains("starting with the configuration applied last, number 2"),
         "{log}"
     );
 
@@ -239,7 +239,7 @@ fn what_nobody_confirms_is_taken_back() {
         why.contains("configuration 2 waits for confirmation for another "),
         "{why}"
     );
-    assert!(lab.ask(&["history"]).contains("taken back in "));
+    assert!(lab.ask(&["history"]).contains("rolled back in "));
     lab.becomes(Lab::is_old);
     assert!(lab.ask(&["history"]).contains("  reverted  "));
 

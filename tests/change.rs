@@ -244,7 +244,7 @@ fn interfaces_come_and_go_and_others_lose_nothing() {
             assert!(dump.contains(foreign), "{dump}");
             let file = router.file().display().to_string();
             let plan = router.ask(&["plan", "-c", &file]).expect("a plan");
-            let others = plan.strip_prefix("no change\n\nforeign, and left as it is:\n");
+            let others = plan.strip_prefix("no change\n\nforeign, left as it is:\n");
             let is_listed = |others: &str| others.contains("  address 10.77.0.1/24 of x0\n");
             assert!(others.is_some_and(is_listed), "{plan}");
             let shown = router.show_text(&["interface"]);
@@ -331,7 +331,7 @@ fn an_ipv6_address_changes_its_length() {
         (
             yaml(64, "") + route,
             "16.9.0.0/16",
-            "everything is as it was before",
+            "the configuration is unchanged",
         ),
     ] {
         let why = change(&router, &b).expect_err("it cannot");
@@ -366,7 +366,7 @@ fn a_device_that_refuses_is_as_it_was() {
     let fails = |router: &Router, yaml: &str| {
         let before = state(&netns);
         let why = change(router, yaml).expect_err("it cannot");
-        assert!(why.contains("everything is as it was before"), "{why}");
+        assert!(why.contains("the configuration is unchanged"), "{why}");
         let same = until(patience(), || state(&netns) == before);
         assert!(same, "{yaml}\n{before:#?}\n{:#?}", state(&netns));
     };
@@ -394,7 +394,7 @@ fn a_device_that_refuses_is_as_it_was() {
         ip6("x0", 1);
         let before = state(&netns);
         let why = change(&router, &with(to)).expect_err("it cannot");
-        assert!(why.contains("IPv6 is switched off there"), "{why}");
+        assert!(why.contains("IPv6 is disabled on it"), "{why}");
         assert_eq!(state(&netns), before);
         ip6("x0", 0);
         becomes(&router, &with(""));
@@ -448,7 +448,7 @@ fn a_large_mtu_is_had_or_refused_at_once() {
             let why = change(&router, &yaml).expect_err("it has one buffer for a packet");
             let wanted = format!("interface {name}: cannot have an MTU of 9000: ");
             assert!(why.contains(&wanted), "{why}");
-            assert!(!why.contains("as it was before"), "{why}");
+            assert!(!why.contains("is unchanged"), "{why}");
             assert_eq!(state(&netns), before);
         }
     }
@@ -482,7 +482,7 @@ fn what_a_device_cannot_be_is_refused_at_once() {
     let refused = |yaml: &str, what: &str| {
         let why = change(&router, yaml).expect_err("it cannot");
         assert!(why.contains(what), "{why}");
-        assert!(!why.contains("as it was before"), "{why}");
+        assert!(!why.contains("is unchanged"), "{why}");
         let file = router.file().display().to_string();
         let plan = router.ask(&["plan", "-c", &file]).expect("a plan");
         let (_, refused) = plan.split_once("\nrefused, ").unwrap_or_default();
@@ -533,7 +533,7 @@ fn ip6_addresses_of_devices_without_ip6_are_refused_at_once() {
         let before = state(&netns);
         let why = change(&router, yaml).expect_err("it cannot");
         assert!(why.contains(what), "{why}");
-        assert!(!why.contains("as it was before"), "{why}");
+        assert!(!why.contains("is unchanged"), "{why}");
         assert_eq!(state(&netns), before);
     };
     let x1 = |rest: &str| {
@@ -552,7 +552,7 @@ fn ip6_addresses_of_devices_without_ip6_are_refused_at_once() {
     // Without its line it would have what it had before.
     refused(&x1(""), too_small);
     disable("x0", 1);
-    let off = "cannot have IPv6 address 2001:db8:8::1/64: IPv6 is switched off there";
+    let off = "cannot have IPv6 address 2001:db8:8::1/64: IPv6 is disabled on it";
     let x0 = "interfaces: { x0: { addresses: [ '2001:db8:8::1/64' ] } }\n";
     refused(x0, off);
     disable("x0", 0);
@@ -596,7 +596,7 @@ fn what_cannot_be_done_is_taken_back() {
         "interfaces: { x1: {} }\nloopbacks: { loop1: { lcp: p1 } }\n".to_owned(),
     ] {
         let why = change(&router, &b).expect_err("it cannot");
-        assert!(why.contains("everything is as it was before"), "{why}");
+        assert!(why.contains("the configuration is unchanged"), "{why}");
         let same = until(patience(), || state(&netns) == before);
         assert!(
             same,
@@ -652,7 +652,7 @@ fn what_the_kernel_drops_with_a_link_comes_back() {
         router
             .process
             .log()
-            .contains("route 16.3.0.0/16: waiting: no way to its next hop")
+            .contains("route 16.3.0.0/16: waiting: a next hop cannot be reached")
     );
     for _ in 0..3 {
         netns.ip("link set x0 down").expect("down");

@@ -111,9 +111,7 @@ fn a_second_router_leaves_the_directory_to_the_first() {
     let arguments = ["run", "-c", file.path(), "--state", &directory];
     let (code, _, error) = told(&arguments);
     let number = std::process::id();
-    let why = format!(
-        "run: directory {directory} is in use by the router with process number {number}: "
-    );
+    let why = format!("run: directory {directory} is in use by another router (pid {number}): ");
     assert!(code == Some(1) && error.contains(&why), "{code:?} {error}");
     drop(held);
     let (_, _, error) = told(&arguments);

@@ -99,7 +99,7 @@ fn cleanup_leaves_the_living_alone() {
     let (left, right) = hosts.raw();
     let mut router = Router::start(&hosts.router, &renaming(None));
     hosts.add_routes_in(&hosts.router, ["e0", "e1"]);
-    let uses = format!("by the router with process number {}", router.process.pid());
+    let uses = format!("by another router (pid {})", router.process.pid());
     // As a service it may not look into processes, and in a container it does not even see them.
     let services: [&[&str]; 3] = [
         &[],

@@ -27,7 +27,7 @@ const PAIRS: usize = 1;
 /// itself, and what it has of its interfaces.
 type Seen = ([BTreeSet<String>; 2], String, Value, BTreeSet<String>);
 
-/// Whichever step of a change fails, everything is as it was before, and the change can be made.
+/// Whichever step of a change fails, the configuration is unchanged, and the change can be made.
 #[test]
 fn a_failure_at_any_step_changes_nothing() {
     const NAME: &str = "a_failure_at_any_step_changes_nothing";
@@ -60,7 +60,7 @@ fn a_failure_at_any_step_changes_nothing() {
         for step in &planned {
             let why = change(&router, &within(yaml)).expect_err("it is told to fail");
             failures += 1;
-            let end = ": it is told to fail; everything is as it was before";
+            let end = ": it is told to fail; the configuration is unchanged";
             let said = || router.process.log().matches(end).count() == failures;
             assert!(
                 until(patience(), said),

@@ -32,7 +32,7 @@ fn routes_of_others_are_listed_or_counted() {
     netns.ip_batch(&lines).expect("routes of others");
     let file = router.file().display().to_string();
     let plan = || router.ask(&["plan", "-c", &file]).expect("a plan");
-    let foreign = "no change\n\nforeign, and left as it is:\n\
+    let foreign = "no change\n\nforeign, left as it is:\n\
         \x20 route 18.5.0.0/16 via 10.9.0.9 on x0 (boot)\n\
         \x20 route 3fff::/20 via 2001:db8:9::9 on x0 (ra)\n\
         \x20 route 18.4.0.0/16 via 10.9.0.9 on x0 (protocol 77)\n\
@@ -184,13 +184,13 @@ fn an_address_that_somebody_else_has_replaced_is_missed() {
     ] {
         let why = change(&router, yaml).expect_err("it cannot be");
         let said = "interface x1 cannot have IPv6 address 2001:db8:7::1/6";
-        assert!(why.contains(said) && !why.contains("taken back"), "{why}");
+        assert!(why.contains(said) && !why.contains("undone"), "{why}");
         assert_eq!(state(&netns), before);
     }
     // At whatever step it fails, it is taken back wholly.
     let given_up = "interfaces: { x0: {}, x1: { mtu: 2000 } }\n";
     let failures = std::iter::from_fn(|| change(&router, given_up).err()).inspect(|why| {
-        assert!(why.contains("everything is as it was before"), "{why}");
+        assert!(why.contains("the configuration is unchanged"), "{why}");
         assert_eq!(state(&netns), before);
     });
     assert!(failures.count() > 2);

@@ -229,7 +229,7 @@ fn a_start_that_the_machine_refuses_is_one_with_the_last_good_configuration() {
     for (rest, why) in [
         (
             ", other: { addresses: [ '2001:db8:7::1/64' ] } }\n",
-            "other cannot have IPv6 address 2001:db8:7::1/64: IPv6 is switched off there",
+            "other cannot have IPv6 address 2001:db8:7::1/64: IPv6 is disabled on it",
         ),
         (
             ", other: { lcp: taken } }\n",

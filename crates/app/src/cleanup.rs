@@ -80,7 +80,7 @@ fn devices(done: &mut Done) {
                 .push(format!("change of device {name} (was {original})")),
             Err(e) => done
                 .failed
-                .push(format!("device {name} could not be put back: {e}")),
+                .push(format!("device {name} could not be restored: {e}")),
         }
     }
 }
@@ -93,10 +93,7 @@ fn notes(done: &mut Done) {
     match netdev::clean(netdev::LOCKS.as_ref(), living.as_ref()) {
         Ok(Cleaned { marks, locks }) => {
             done.removed.extend(marks);
-            done.count(
-                locks,
-                "locks of network namespaces that are gone or have nothing of ours",
-            );
+            done.count(locks, "locks of network namespaces that are gone or unused");
         }
         Err(e) => done.failed.push(format!("addresses and routes: {e}")),
     }

@@ -76,7 +76,7 @@ impl Lab {
         cleanup::on_signal()?;
         let _alone = sandbox::alone(|holder| {
             output::tell(&format!(
-                "parshall: waiting for {holder}, which must be alone\n"
+                "parshall: waiting for {holder}, which must run alone\n"
             ));
         })?;
         let result = compare::run(&options, &mut Shown::new())?;

@@ -142,7 +142,7 @@ mod tests {
             (&["send"], "for each port to send by"),
             (&["lab"], "Without root"),
             (&["show"], "show warnings"),
-            (&["clear"], "clear trace forget traced packets"),
+            (&["clear"], "clear trace discard traced packets"),
             (&["history"], "[N]"),
         ] {
             let help = help(words);

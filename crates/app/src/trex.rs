@@ -81,7 +81,8 @@ impl TrexServer {
         let Addresses { requests, events } = server.addresses();
         if !self.listen.is_loopback() {
             output::tell(&format!(
-                "parshall: whoever reaches {} may send traffic: T-Rex's protocol knows no passwords\n",
+                "parshall: anyone who can reach {} can send traffic: T-Rex's protocol has no \
+                 passwords\n",
                 self.listen
             ));
         }

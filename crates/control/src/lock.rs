@@ -26,7 +26,7 @@ pub struct Lock {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// The process with this number holds it.
-    #[error("the process with number {0} holds it")]
+    #[error("process {0} holds it")]
     Held(String),
     /// The file in its place belongs to somebody else.
     #[error("{} is somebody else's file, not our lock; remove it", .0.display())]

@@ -21,9 +21,9 @@ pub(crate) fn read(path: &Path, most: usize) -> io::Result<String> {
     String::from_utf8(bytes).map_err(not_text)
 }
 
-/// What is wrong with something of more than so many bytes, whole MiB.
+/// The message about a text of more than so many bytes, whole MiB.
 pub(crate) fn too_large(most: usize) -> String {
-    format!("it is larger than {} MiB, which is the most", most / MIB)
+    format!("it is larger than {} MiB, the limit", most / MIB)
 }
 
 #[cfg(test)]
@@ -33,10 +33,7 @@ mod tests {
     #[test]
     fn what_has_no_end_is_refused() {
         let error = read(Path::new("/dev/zero"), 2 * MIB).expect_err("it has no end");
-        assert_eq!(
-            error.to_string(),
-            "it is larger than 2 MiB, which is the most"
-        );
+        assert_eq!(error.to_string(), "it is larger than 2 MiB, the limit");
     }
 
     #[test]

@@ -500,7 +500,7 @@ fn each_router_has_its_own_devices() {
         .prepare(&interface("ether0: { lcp: x0 }"))
         .expect_err("in use");
     let expected = format!(
-        "device ether0 is in use by the router with process number {}",
+        "device ether0 is in use by another router (pid {})",
         std::process::id()
     );
     assert_eq!(error.to_string(), expected);

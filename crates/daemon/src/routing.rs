@@ -99,7 +99,7 @@ impl Routing {
         }
         match self.router.apply(changes) {
             Ok(full) => self.shortage.more(full),
-            Err(e) => warn!("the router refuses the kernel's news: {e}"),
+            Err(e) => warn!("cannot follow a change of the kernel's routes or neighbors: {e}"),
         }
     }
 }

@@ -64,7 +64,7 @@ pub fn serve(
 /// Tells systemd, and the reader of the log, that packets are forwarded.
 fn ready() {
     if let Err(e) = sd_notify::notify(&[sd_notify::NotifyState::Ready]) {
-        error!("cannot tell the service manager that we are ready: {e}");
+        error!("cannot tell the service manager that the router is ready: {e}");
     }
     info!("ready");
 }

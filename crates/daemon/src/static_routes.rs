@@ -164,7 +164,9 @@ impl StaticRoutes {
             });
             match (&wanted.waits, &why) {
                 (None, Some(why)) => warn!("route {}: waiting: {why}", place.1),
-                (Some(_), None) => info!("route {}: is there, by all its next hops", place.1),
+                (Some(_), None) => {
+                    info!("route {}: in the kernel, with all its next hops", place.1)
+                }
                 _ => {}
             }
             wanted.waits = why;
@@ -206,7 +208,7 @@ fn resolve(
 ) -> Result<StaticRoute, Missing> {
     let hop = |hop: &Hop| {
         let there = |name: &String| {
-            link(name).ok_or_else(|| Missing::Yet(format!("interface {name} is not there")))
+            link(name).ok_or_else(|| Missing::Yet(format!("interface {name} does not exist yet")))
         };
         Ok(KernelHop {
             link: hop.interface.as_ref().map_or(Ok(0), there)?,
@@ -218,7 +220,7 @@ fn resolve(
         })
     };
     let hops = via.iter().map(hop).collect::<Result<_, _>>()?;
-    at(place, hops).ok_or_else(|| Missing::Refused("its prefix is none".into()))
+    at(place, hops).ok_or_else(|| Missing::Refused(format!("{} is not a prefix", place.1)))
 }
 
 /// Sees to it that the kernel has a route, by those of its next hops that there is a way to. `own`
@@ -238,8 +240,8 @@ fn install(
             let Some(there) = own.into_iter().find(|own| route.is_at(own)) else {
                 let metric = route.metric();
                 return Err(Missing::Refused(format!(
-                    "the kernel has a route of that prefix with metric {metric} that the router has not made; \
-                     remove it, or choose another metric"
+                    "the kernel has a route of that prefix with metric {metric} that is not the \
+                     router's; remove it, or choose another metric"
                 )));
             };
             if route.is(&there) {
@@ -297,14 +299,16 @@ fn extend(
     }
     match hops.is_empty() {
         true => Err(Missing::Yet(why)),
-        false => Err(Missing::Partly(format!("{why}, by one of several"))),
+        false => Err(Missing::Partly(format!(
+            "only some of its next hops are in use: {why}"
+        ))),
     }
 }
 
 fn missing(error: io::Error) -> Missing {
     match error.raw_os_error() {
         Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::ENODEV) => {
-            Missing::Yet(format!("no way to its next hop: {error}"))
+            Missing::Yet(format!("a next hop cannot be reached: {error}"))
         }
         _ => Missing::Refused(format!("the kernel refuses it: {error}")),
     }

@@ -16,14 +16,14 @@ use super::reply::{Reply, done, give};
 /// Takes note that the router is up.
 pub fn started(transactions: &mut Transactions) {
     if let Err(why) = transactions.started() {
-        warn!("the configuration cannot be kept, `--state` names another directory: {why}");
+        warn!("the configuration cannot be saved; choose another directory with `--state`: {why}");
     }
 }
 
 /// Takes back what nobody has confirmed in time.
 pub fn tick(transactions: &mut Transactions, daemon: &mut Daemon, now: Instant) {
     match transactions.tick(daemon, now) {
-        Some(Ok(outcome)) => info!("not confirmed in time: {}", said(&outcome)),
+        Some(Ok(outcome)) => info!("not confirmed in time, rolled back: {}", said(&outcome)),
         Some(Err(why)) => error!("{why}"),
         None => {}
     }
@@ -72,7 +72,7 @@ pub fn answer(
                 return Ok(Output::Json(answer));
             }
             let text = plan.text(request.steps)
-                + &listed("foreign, and left as it is", &foreign)
+                + &listed("foreign, left as it is", &foreign)
                 + &listed("refused, so that nothing can be applied", &refused);
             Ok(Output::Text(text))
         }
@@ -152,8 +152,8 @@ fn said(outcome: &Outcome) -> String {
         (None, _) => "no change".to_owned(),
         (Some(number), None) => format!("configuration {number} is in force"),
         (Some(number), Some(time)) => format!(
-            "configuration {number} is in force and is taken back in {} s unless `parshall \
-             confirm` comes",
+            "configuration {number} is in force, and is rolled back in {} s unless `parshall \
+             confirm` keeps it",
             time.as_secs()
         ),
     }

@@ -30,7 +30,7 @@ impl Warnings {
             warn!("{new}");
         }
         for gone in self.warnings.iter().filter(|text| !found.contains(text)) {
-            info!("no longer: {gone}");
+            info!("resolved: {gone}");
         }
         self.warnings = found;
     }

@@ -33,7 +33,7 @@ pub fn neighbor(interface: &Interface) -> Result<Mac, Box<dyn Error>> {
         [mac] => Ok(mac),
         [] => Err(format!("{name} has no known neighbor to send to; give --dst-mac").into()),
         _ => Err(format!(
-            "{name} has {} neighbors; say by --dst-mac which one to send to: {}",
+            "{name} has {} neighbors; choose one with --dst-mac: {}",
             known.len(),
             known
                 .iter()

@@ -140,10 +140,12 @@ impl Send {
 
     fn dry_run(&self) -> crate::Outcome {
         let (Pace::At(rate), Some(file)) = (self.rate, &self.output) else {
-            return Err("a dry run has times, so it needs a rate other than max".into());
+            return Err(
+                "a dry run gives each packet a time, so it needs a rate other than max".into(),
+            );
         };
         if self.limit.is_none() && self.duration.is_none() {
-            return Err("give --limit or --duration: a profile may go on for ever".into());
+            return Err("give --limit or --duration: a profile may have no end".into());
         }
         let bounds = dry::Bounds {
             packets: self.limit.unwrap_or(u64::MAX),
@@ -161,7 +163,7 @@ impl Send {
             .any(|(stream, _)| stream.is_unseeded())
         {
             self.line(&format!(
-                "the profile has streams without a seed: their random numbers are those of seed {SEED}"
+                "the profile has streams without a seed: they use seed {SEED}"
             ));
         }
         Ok(())

@@ -53,8 +53,8 @@ fn advice(sender: Sender, softirq: Option<(usize, f64)>, late: Option<Duration>)
     let held_up = late.unwrap_or_default();
     let what = match (sender, softirq) {
         _ if sender == Sender::Memif && held_up > BACKLOG => format!(
-            "its thread was held up for {:.0} ms, and what was due for longer than {:.0} ms is given \
-             up. Keep other programs off its processor (--cpu)",
+            "its thread was held up for {:.0} ms, and packets more than {:.0} ms late are not \
+             sent. Keep other programs off its processor (--cpu)",
             held_up.as_secs_f64() * 1e3,
             BACKLOG.as_secs_f64() * 1e3
         ),
@@ -72,9 +72,8 @@ fn advice(sender: Sender, softirq: Option<(usize, f64)>, late: Option<Duration>)
              processor (--cpu)",
             share * 100.0
         ),
-        _ => {
-            "this is all it can send here. Keep other programs off its processor (--cpu)".to_owned()
-        }
+        _ => "this is the most it can send here. Keep other programs off its processor (--cpu)"
+            .to_owned(),
     };
     format!("The generator fell short: {what}.\n")
 }

@@ -92,8 +92,8 @@ pub fn doubled(rows: &Value) -> String {
         let (name, twice) = (&row["name"], number("duplicates")?);
         let missing = number("missing").unwrap_or(0);
         Some(format!(
-            "stream {name}: {twice} packets came more than once, and {missing} never: the loss \
-             counts what came, whatever it was\n"
+            "stream {name}: {twice} packets came more than once, and {missing} never came: the \
+             loss counts every arrival, duplicates too\n"
         ))
     });
     lines.collect()

@@ -122,12 +122,13 @@ impl Sending {
                 "streams that measure latency keep their own rate: {fixed:.3}"
             )),
             (false, false, ..) => Some(
-                "the profile is sent as it is: no rate changes the gaps between single packets"
+                "the profile is sent as it is: a rate does not change the gaps between single \
+                 packets"
                     .to_owned(),
             ),
             (false, true, _, true) => Some(
                 "the rate is that of packets within bursts; the gaps between bursts and streams \
-                 come on top, and no rate changes them"
+                 come on top, and a rate does not change them"
                     .to_owned(),
             ),
             (false, true, true, false) => Some(format!(
@@ -230,7 +231,7 @@ impl Traffic {
     }
 
     fn load(&self, streams: &[(Stream, Pps)]) -> Result<Load, Box<dyn Error>> {
-        let nothing = || format!("profile {}: it sends nothing", self.profile).into();
+        let nothing = || format!("profile {}: it has nothing to send", self.profile).into();
         Load::of(streams).ok_or_else(nothing)
     }
 
@@ -254,7 +255,7 @@ impl Traffic {
         let given = [("--src-mac", &self.src_mac), ("--dst-mac", &self.dst_mac)];
         match given.iter().find(|(_, given)| given.len() > ways) {
             Some((option, given)) => Err(format!(
-                "{} {option}, but {ways} to send by: give one for each port",
+                "{} {option}, but {ways} ports to send through: give one for each",
                 given.len()
             )),
             None => Ok(()),

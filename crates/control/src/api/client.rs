@@ -17,7 +17,7 @@ const LONG_PATIENCE: Duration = Duration::from_secs(610);
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Nobody listens.
-    #[error("no router is running (nobody answers at {}); start one with `parshall run -c FILE`", .0.display())]
+    #[error("no router is running (nothing answers at {}); start one with `parshall run -c FILE`", .0.display())]
     NotRunning(PathBuf),
     /// We may not use the socket.
     #[error("you may not use {}; be root, or a member of the group that the configuration names under `control:`", .0.display())]

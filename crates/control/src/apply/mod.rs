@@ -43,13 +43,16 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot {}: {}", self.step, self.why)?;
         if self.stuck.is_empty() {
-            return f.write_str("; everything is as it was before");
+            return f.write_str("; the configuration is unchanged");
         }
-        f.write_str("; and what was done before cannot be taken back wholly:")?;
+        f.write_str("; some steps before it could not be undone:")?;
         for (step, why) in &self.stuck {
-            write!(f, " {step} stays done: {why};")?;
+            write!(f, " {step} stays in force ({why});")?;
         }
-        f.write_str(" restart the router, which then does what was in force before")
+        f.write_str(
+            " restart the router, which then starts with the configuration that was in force \
+             before",
+        )
     }
 }
 

@@ -91,10 +91,10 @@ fn what_cannot_be_taken_back_is_said() {
     let machine = Machine(items(&from));
     let mut target = Faulty::new(machine, 1, true);
     let failure = apply(&mut target, &from, &plan.steps).expect_err("it fails");
-    let wanted = "cannot create interface e0 address 10.0.0.1/24: no memory; and what \
-                  was done before cannot be taken back wholly: set interface e0 mtu: 9000 stays \
-                  done: no memory; restart the router, which then does \
-                  what was in force before";
+    let wanted = "cannot create interface e0 address 10.0.0.1/24: no memory; some steps before \
+                  it could not be undone: set interface e0 mtu: 9000 stays in force (no memory); \
+                  restart the router, which then starts with the configuration that was in force \
+                  before";
     assert_eq!(failure.to_string(), wanted);
 }
 

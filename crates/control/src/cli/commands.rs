@@ -181,7 +181,7 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ShowInterfaceAddress,
         &["show", "interface", "address"],
-        "the own addresses of interfaces",
+        "addresses of interfaces",
     ),
     row(
         Verb::ShowHardware,
@@ -203,13 +203,13 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ShowMemory,
         &["show", "memory"],
-        "memory by what it is for",
+        "memory in use, by purpose",
     ),
     row(Verb::ShowVersion, &["show", "version"], "version and build"),
     row(
         Verb::ShowWarnings,
         &["show", "warnings"],
-        "what is in the way: settings of the kernel, devices that are absent, routes that wait",
+        "what is in the way: kernel settings, absent devices, waiting routes",
     ),
     row(
         Verb::ShowIpFib,
@@ -220,13 +220,13 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ShowIpFibAfter,
         &["show", "ip", "fib", "after"],
-        "the routes that follow this one, where there are too many for one answer",
+        "the routes after this one, if one answer cannot hold them all",
     )
     .with(&[after(Family::V4)]),
     row(
         Verb::ShowNeighbors,
         &["show", "neighbors"],
-        "neighbors of both families",
+        "IPv4 and IPv6 neighbors",
     ),
     row(
         Verb::ShowNeighbors,
@@ -247,7 +247,7 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ShowIp6FibAfter,
         &["show", "ip6", "fib", "after"],
-        "the routes that follow this one, where there are too many for one answer",
+        "the routes after this one, if one answer cannot hold them all",
     )
     .with(&[after(Family::V6)]),
     row(
@@ -258,13 +258,9 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ShowAdjacency,
         &["show", "adjacency"],
-        "rewrites that routes lead to",
+        "next hops and the headers that packets to them get",
     ),
-    row(
-        Verb::ShowTrace,
-        &["show", "trace"],
-        "packets that were traced",
-    ),
+    row(Verb::ShowTrace, &["show", "trace"], "traced packets"),
     row(
         Verb::ShowConfig,
         &["show", "config"],
@@ -278,7 +274,7 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ShowGraph,
         &["show", "graph"],
-        "the nodes, where their packets go and how many",
+        "nodes, and how many packets each hands on to which",
     ),
     row(
         Verb::TraceAdd,
@@ -290,25 +286,25 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::ClearRuntime,
         &["clear", "runtime"],
-        "start the counters of nodes anew",
+        "reset the counters of nodes",
     )
     .writes(),
     row(
         Verb::ClearErrors,
         &["clear", "errors"],
-        "start the counters of drops anew, those of ports too",
+        "reset the counters of drops, including those of ports",
     )
     .writes(),
     row(
         Verb::ClearInterface,
         &["clear", "interface"],
-        "start the counters of interfaces anew",
+        "reset the counters of interfaces",
     )
     .writes(),
     row(
         Verb::ClearTrace,
         &["clear", "trace"],
-        "forget traced packets",
+        "discard traced packets",
     )
     .writes(),
     row(
@@ -325,7 +321,7 @@ pub const COMMANDS: &[Spec] = &[
     row(
         Verb::Confirm,
         &["confirm"],
-        "keep the configuration that waits for it",
+        "keep the configuration that waits for confirmation",
     )
     .writes(),
     row(

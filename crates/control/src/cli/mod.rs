@@ -15,7 +15,7 @@ use router::change::Prefix;
 /// A command as understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// What to do.
+    /// The command's effect.
     pub verb: Verb,
     /// Its row.
     pub spec: &'static Spec,
@@ -30,7 +30,7 @@ impl Command {
     }
 }
 
-/// Why words are not a command.
+/// Reasons why words are not a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Misunderstood {
     /// No command begins like this: the words understood before it, and it.
@@ -169,7 +169,7 @@ fn next_words(rows: &[&Spec], index: usize) -> Vec<String> {
     words
 }
 
-/// Whether this is a prefix or an address of a family.
+/// Returns true if this is a prefix or an address of a family.
 fn is_of(family: Family, given: &str) -> bool {
     given
         .parse::<Prefix>()
@@ -189,7 +189,7 @@ fn fits(given: &str, form: Form) -> Result<(), Misunderstood> {
         Form::Name => return Ok(()),
         Form::Prefix(family) if is_of(family, given) => return Ok(()),
         Form::Prefix(family) if let Some(prefix) = cut(family, given) => {
-            format!("a prefix, as it has bits beyond its length: {prefix} is one")
+            format!("a prefix: it has bits set beyond its length; the prefix is {prefix}")
         }
         Form::Prefix(Family::V4) => "an IPv4 prefix as in 192.0.2.0/24".to_owned(),
         Form::Prefix(Family::V6) => "an IPv6 prefix as in 2001:db8::/32".to_owned(),
@@ -278,11 +278,11 @@ mod tests {
         for (line, why) in [
             (
                 "show ip fib 48.1.2.3/8",
-                "`48.1.2.3/8` is not a prefix, as it has bits beyond its length: 48.0.0.0/8 is one",
+                "`48.1.2.3/8` is not a prefix: it has bits set beyond its length; the prefix is 48.0.0.0/8",
             ),
             (
                 "show ip6 fib after ::1/64",
-                "`::1/64` is not a prefix, as it has bits beyond its length: ::/64 is one",
+                "`::1/64` is not a prefix: it has bits set beyond its length; the prefix is ::/64",
             ),
             (
                 "show ip fib ::1/64",

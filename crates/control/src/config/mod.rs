@@ -69,7 +69,7 @@ impl Checked {
         let mut findings = Findings(faults.into_iter().map(Problem::from).collect());
         let json = language::read(&mut tree, language::DOCUMENT, &mut findings);
         let config = serde_json::from_value(json).unwrap_or_else(|error| {
-            let message = format!("the language allows what cannot be used: {error}");
+            let message = format!("this passes every check, but cannot be used: {error}");
             findings.error(tree.at, message, "please report this with the file");
             Config::default()
         });

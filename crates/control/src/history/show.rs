@@ -156,7 +156,7 @@ impl fmt::Display for Listing {
             write!(f, "{row}")?;
         }
         match self.seconds_left {
-            Some(left) => writeln!(f, "taken back in {left} s unless confirmed"),
+            Some(left) => writeln!(f, "rolled back in {left} s unless confirmed"),
             None => Ok(()),
         }
     }

@@ -72,7 +72,7 @@ pub fn hold(directory: &Path) -> Result<Option<Lock>, String> {
     match Lock::take(&directory.join("router")) {
         Ok(mut lock) => Ok(lock.sign().is_ok().then_some(lock)),
         Err(LockError::Held(pid)) => Err(format!(
-            "directory {} is in use by the router with process number {pid}: stop that first, \
+            "directory {} is in use by another router (pid {pid}): stop that router first, \
              {advice}",
             directory.display()
         )),
@@ -89,9 +89,11 @@ pub fn hold(directory: &Path) -> Result<Option<Lock>, String> {
 pub fn start(file: &Path, directory: &Path) -> Result<Started, Problems> {
     let store = Store::open(directory);
     let mut notes = Vec::new();
-    notes.extend(store.unusable().map(|why| {
-        format!("what was applied earlier is not known, and nothing can be applied: {why}")
-    }));
+    notes.extend(
+        store
+            .unusable()
+            .map(|why| format!("the history cannot be read, so nothing can be applied: {why}")),
+    );
     let others = Others {
         file: file.to_owned(),
         directory: directory.to_owned(),
@@ -108,8 +110,8 @@ pub fn start(file: &Path, directory: &Path) -> Result<Started, Problems> {
             Some((last, brief)) if last.others.tried.last() != Some(&good.text) => {
                 let name = file.display();
                 notes.push(format!(
-                    "starting with what was applied last, {brief}, not with {name}; \
-                     `parshall apply -c {name}` takes the file"
+                    "starting with the configuration applied last, {brief}, not with {name}; \
+                     `parshall apply -c {name}` applies the file"
                 ));
                 last
             }
@@ -145,7 +147,7 @@ impl Others {
             });
             match good {
                 Ok(good) if self.tried.contains(&good.text) => {
-                    let why = "it says the same as what cannot be used".to_owned();
+                    let why = "it is the same as one that cannot be used".to_owned();
                     self.refused.push((self.number, why));
                 }
                 Ok(good) => {

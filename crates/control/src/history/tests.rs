@@ -143,7 +143,7 @@ fn what_is_applied_is_brought_up_again() {
         let (again, _, notes) = place.start();
         assert_eq!(*again.running(), config(B));
         assert!(
-            notes[0].contains("starting with what was applied last, number 2"),
+            notes[0].contains("starting with the configuration applied last, number 2"),
             "{notes:?}"
         );
     }
@@ -194,7 +194,7 @@ fn what_nobody_confirms_is_taken_back() {
         refused.starts_with("configuration 2 waits for confirmation"),
         "{refused}"
     );
-    assert!(router.history().to_string().contains("taken back in "));
+    assert!(router.history().to_string().contains("rolled back in "));
     assert!(router.tick(&mut model, Instant::now()).is_none());
     assert_eq!(*model.items(), items(&config(B)));
     // It fails once.
@@ -344,7 +344,7 @@ fn nothing_is_built_on_what_is_half_done() {
             false => router.apply(&mut model, proposal(B, None)),
         };
         let why = why.expect_err("no memory");
-        assert!(why.contains("cannot be taken back wholly"), "{why}");
+        assert!(why.contains("could not be undone"), "{why}");
         (model.good, model.dead) = (usize::MAX, false);
         let there = model.items().clone();
         let later = Instant::now() + Duration::from_secs(3600);
@@ -395,7 +395,7 @@ fn what_cannot_be_done_changes_nothing() {
     }
     let why = refused(&mut router, B, 2);
     assert!(
-        why.ends_with("no memory; everything is as it was before"),
+        why.ends_with("no memory; the configuration is unchanged"),
         "{why}"
     );
     // A disk that is full before the first step, or after the last.
@@ -450,8 +450,8 @@ fn a_broken_file_is_not_used() {
     assert_eq!(again.transactions.refused(), None);
 }
 
-/// If the machine refuses what was applied last, what was before is used, as far back as need be; and
-/// the next start tries again.
+/// The router goes back through the history if the machine refuses the configuration applied last,
+/// as far as need be; and the next start tries again.
 #[test]
 fn what_the_machine_refuses_by_now_is_passed_over() {
     let place = Place::new(A);
@@ -711,8 +711,8 @@ const TEXTS: [&str; 4] = [A, B, C, WRONG];
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever happens, the router is what the transactions think it is, and a start brings up
-    /// what was in force before whatever waits for confirmation.
+    /// The router always is as the transactions say, whatever happens, and a start brings up the
+    /// configuration from before one that waits for confirmation.
     #[test]
     fn the_router_is_what_is_written(events in prop::collection::vec(event(), 0..20)) {
         let place = Place::new(A);
@@ -773,7 +773,7 @@ fn a_directory_is_held_by_one_router() {
     assert!(held.is_some());
     let refused = hold(&place.state()).expect_err("it is held");
     let directory = format!("directory {} ", place.state().display());
-    let holder = format!(" process number {}:", std::process::id());
+    let holder = format!(" (pid {}):", std::process::id());
     assert!(
         refused.starts_with(&directory) && refused.contains(&holder),
         "{refused}"

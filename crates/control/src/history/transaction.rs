@@ -191,15 +191,15 @@ impl Transactions {
         }
         if self.torn {
             return Err(
-                "a change before this one could neither be made nor be taken back wholly: \
-                 restart the router, which then does what was in force before"
+                "an earlier change failed halfway and could not be undone completely: restart \
+                 the router, which then starts with the configuration that was in force before"
                     .to_owned(),
             );
         }
         if let Some((number, left)) = self.waiting() {
             return Err(format!(
-                "configuration {number} waits for confirmation for another {} s: \
-                 `parshall confirm` keeps it, `parshall rollback` takes it back",
+                "configuration {number} waits for confirmation for another {} s: `parshall \
+                 confirm` keeps it, `parshall rollback` goes back",
                 left.as_secs()
             ));
         }
@@ -267,12 +267,12 @@ impl Transactions {
                 self.running = before;
                 self.store.abandon();
                 Err(format!(
-                    "everything is as it was before: cannot write {why}"
+                    "the configuration is unchanged: cannot write {why}"
                 ))
             }
             Err(failure) => Err(format!(
-                "done, but the next start brings up what was before: cannot write {why}; and it \
-                 cannot be taken back: {failure}"
+                "the change is in force, but could not be saved, so the next start uses the \
+                 configuration before it: cannot write {why}; nor could it be undone: {failure}"
             )),
         }
     }
@@ -285,7 +285,9 @@ impl Transactions {
         let waiting = self.waiting.as_ref();
         let number = waiting.ok_or("nothing waits for confirmation")?.number;
         let kept = self.store.confirm(who);
-        kept.map_err(|why| format!("configuration {number} still waits: cannot write {why}"))?;
+        kept.map_err(|why| {
+            format!("configuration {number} still waits for confirmation: cannot write {why}")
+        })?;
         self.waiting = None;
         self.refused = None;
         Ok(number)
@@ -328,7 +330,7 @@ impl Transactions {
         let mut waiting = (self.waiting.take()).ok_or("nothing waits for confirmation")?;
         let plan = Plan::new(&self.running, &waiting.before);
         if let Err(failure) = self.carry_out(target, &plan.steps) {
-            let cannot = format!("configuration {} cannot be taken back", waiting.number);
+            let cannot = format!("configuration {} cannot be rolled back", waiting.number);
             // It goes on waiting, but not if what there is now is neither this nor the other.
             if self.torn {
                 return Err(format!("{cannot}: {failure}"));

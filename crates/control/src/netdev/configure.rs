@@ -62,14 +62,15 @@ pub fn takes_ip6(
     };
     if mtu < u32::from(IP6_MTU) {
         return refused(format!(
-            "its MTU is {mtu}, and IPv6 needs {IP6_MTU} at least (RFC 8200 section 5): write \
+            "its MTU is {mtu}, and IPv6 needs at least {IP6_MTU} (RFC 8200 section 5): write \
              `mtu: {IP6_MTU}` or more, or remove the address"
         ));
     }
     match kernel.is_ip6_off(name) {
         Ok(true) => refused(format!(
-            "IPv6 is switched off there: `sysctl -w net/ipv6/conf/{name}/disable_ipv6=0`, or \
-             `default` in place of {name} if that is not there yet; or remove the address"
+            "IPv6 is disabled on it: enable it with `sysctl -w \
+             net/ipv6/conf/{name}/disable_ipv6=0` (`default` in place of {name} if the device \
+             does not exist yet), or remove the address"
         )),
         _ => Ok(()),
     }

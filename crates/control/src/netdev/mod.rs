@@ -151,7 +151,7 @@ impl Devices {
                 Some(before) => drop(note.renew(&self.notes, before)?),
                 None => note.forget()?,
             }
-            let what = format!("cannot make {} into {name}: {error}", link.name);
+            let what = format!("cannot rename {} to {name}: {error}", link.name);
             return Err(io::Error::new(error.kind(), what));
         }
         let held = self.hold(note, name);
@@ -446,7 +446,7 @@ pub fn possible(link: &Link, wanted: &Interface) -> io::Result<()> {
     let new = wanted.mtu.map(u32::from).filter(|mtu| *mtu != link.mtu);
     match new.zip(*max_mtu) {
         Some((mtu, most)) if mtu > most => Err(io::Error::other(format!(
-            "{name} cannot have an MTU of {mtu}: {most} is the most"
+            "{name} cannot have an MTU of {mtu}: its maximum is {most}"
         ))),
         _ => Ok(()),
     }

@@ -394,13 +394,10 @@ impl Drop for Lock {
 fn in_use(path: &Path) -> io::Error {
     let what = match read(path) {
         Some(record) => format!(
-            "device {} is in use by the router with process number {}",
+            "device {} is in use by another router (pid {})",
             record.original, record.router
         ),
-        None => format!(
-            "another router is just writing {}; try again",
-            path.display()
-        ),
+        None => format!("another router is writing {}; try again", path.display()),
     };
     io::Error::new(io::ErrorKind::ResourceBusy, what)
 }

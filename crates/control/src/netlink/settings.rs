@@ -50,7 +50,8 @@ pub fn warnings(netns: Option<&Path>) -> Vec<String> {
     ] {
         if let Ok(false) = is_set(netns, name) {
             found.push(format!(
-                "{name} is 0: the kernel drops packets that only it can forward, {kept} or routed by devices that are not ours (sysctl -w {name}=1)"
+                "{name} is 0: the kernel drops packets that only it can forward, {kept} or \
+                 routed through devices that are not the router's (sysctl -w {name}=1)"
             ));
         }
     }
@@ -70,7 +71,8 @@ pub fn warnings(netns: Option<&Path>) -> Vec<String> {
         };
         filters.truncate(NAMED);
         found.push(format!(
-            "the kernel has firewall or NAT rules for forwarded packets, in {}{more}: what the router forwards does not pass them (nft list ruleset; iptables-save)",
+            "the kernel has firewall or NAT rules for forwarded packets, in {}{more}: packets \
+             that the router forwards do not pass them (nft list ruleset; iptables-save)",
             filters.join(", ")
         ));
     }

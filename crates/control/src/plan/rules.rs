@@ -199,7 +199,7 @@ fn member<'i>(rank: u8, of: &'i str, group: Object, role: &str, text: String) ->
 fn taken_off(tags: u8) -> String {
     match tags {
         0 => "member".to_owned(),
-        tags => format!("member, {tags} tags taken off"),
+        tags => format!("member, {tags} tags removed"),
     }
 }
 

@@ -297,8 +297,8 @@ impl Plan {
         changes
             .map(|Change { object, .. }| {
                 format!(
-                    "{object} goes down: the kernel then drops IPv6 addresses and routes by it, \
-                     also those that others have made"
+                    "{object} goes down: the kernel then drops its IPv6 addresses and the routes \
+                     through it, including those of other programs"
                 )
             })
             .collect()

@@ -50,7 +50,7 @@ impl Checking<'_, '_> {
         let protocol = match self.protocol() {
             Ok(protocol) => protocol,
             Err(()) => {
-                let help = "write a number from 1 to 255, or a name as tcp, icmp, ospf";
+                let help = "write a number from 1 to 255, or a name such as tcp, icmp or ospf";
                 self.error("protocol", "could not understand protocol", help);
                 return;
             }
@@ -151,7 +151,8 @@ impl Checking<'_, '_> {
             Value::Number(_) => None,
         };
         let Some((low, high)) = name.or_else(|| range(value, 65535)) else {
-            let help = "write a number, a service as www, or in quotes a range as \"80-88\"";
+            let help = "write a number, a service such as www, or in quotes a range such as \
+                        \"80-88\"";
             self.error(field, &format!("could not understand {field}"), help);
             return;
         };

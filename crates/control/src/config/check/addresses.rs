@@ -72,7 +72,7 @@ fn carried(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     let address = entry.addresses[index];
     let message = format!("{word} {name} has MTU {mtu}, too small for IPv6 address {address}");
     let help = format!(
-        "IPv6 needs {IP6_MTU} at least (RFC 8200 section 5): raise the mtu, or remove the address"
+        "IPv6 needs at least {IP6_MTU} (RFC 8200 section 5): raise the mtu, or remove the address"
     );
     c.error(&place(entry, index), message, help);
 }
@@ -89,7 +89,7 @@ fn spelled(c: &mut Checker<'_>, entry: &AnyInterface<'_>, index: usize, address:
     }
     let (word, name) = (entry.word(), &entry.name);
     let message = format!("{word} {name} IP address {text} is not canonical, use {address}");
-    c.warning(&path, message, "it is read as that");
+    c.warning(&path, message, "it is read as this address");
 }
 
 /// What Linux gives no device, or what no host can reach there.
@@ -105,7 +105,11 @@ fn of_a_device(c: &mut Checker<'_>, entry: &AnyInterface<'_>, index: usize, addr
     let message = format!("{word} {name} IP address {address} is {what}");
     let path = place(entry, index);
     match host.is_ipv6() || host.is_unspecified() {
-        true => c.error(&path, message, "Linux gives it to no device: write another"),
+        true => c.error(
+            &path,
+            message,
+            "Linux refuses it for every device: write another",
+        ),
         false => c.warning(&path, message, "no other host can reach it"),
     }
 }
@@ -114,7 +118,11 @@ fn named_twice(c: &mut Checker<'_>, entry: &AnyInterface<'_>, index: usize, addr
     if entry.addresses[..index].contains(address) {
         let (word, name) = (entry.word(), &entry.name);
         let message = format!("{word} {name} IP address {address} is named twice");
-        c.warning(&place(entry, index), message, "it has it once");
+        c.warning(
+            &place(entry, index),
+            message,
+            "the interface has it only once",
+        );
     }
 }
 

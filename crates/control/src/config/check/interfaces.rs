@@ -126,7 +126,7 @@ fn layer2(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     }
     if entry.l2xc.is_some() && c.view.is_bridged(name) {
         let message = format!("{word} {name} has l2xc and is in a bridgedomain");
-        let help = "only the cross-connect is of effect: remove one of the two";
+        let help = "only the cross-connect takes effect: remove one of the two";
         c.warning(&field(entry, "l2xc"), message, help);
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn check(c: &mut Checker<'_>) {
                     if !memif.ring_size.is_power_of_two() {
                         let message = format!("port {name} ring-size must be a power of two");
                         let path = to!["ports", name, "memif", "ring-size"];
-                        c.error(&path, message, "as 512, 1024 or 2048");
+                        c.error(&path, message, "such as 512, 1024 or 2048");
                     }
                     continue;
                 }

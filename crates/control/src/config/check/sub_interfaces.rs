@@ -27,7 +27,7 @@ pub(super) fn is_empty(c: &mut Checker<'_>, entry: &AnyInterface<'_>) -> bool {
         .any(|problem| problem.message.starts_with(&wrong))
     {
         let message = format!("sub-interface {} has no config", entry.name);
-        let help = "give it a field, `state: up` if there is nothing else to say";
+        let help = "give it a field: `state: up` if it needs no other";
         c.error(&path, message, help);
     }
     true
@@ -59,7 +59,7 @@ pub(super) fn check(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
             c.error(
                 &field(entry, "mtu"),
                 message,
-                format!("give it {most} at most"),
+                format!("set it to {most} at most"),
             );
         }
     }

@@ -72,7 +72,11 @@ fn check_tap(c: &mut Checker<'_>, name: &str, tap: &Tap, hosts: &HashMap<&str, u
     ] {
         if !size.is_power_of_two() {
             let message = format!("tap {name} {field} must be a power of two");
-            c.error(&to!["taps", name, field], message, "as 256, 512 or 1024");
+            c.error(
+                &to!["taps", name, field],
+                message,
+                "such as 256, 512 or 1024",
+            );
         }
     }
     if host.namespace_create && host.namespace.is_none() {

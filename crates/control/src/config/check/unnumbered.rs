@@ -33,7 +33,7 @@ pub(super) fn check(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
             }
             if lender.name == *name {
                 let message = format!("{word} {name} unnumbered target cannot point to itself");
-                c.error(&path, message, "name another interface, as a loopback");
+                c.error(&path, message, "name another interface, such as a loopback");
             }
             if lender.vrf != entry.vrf {
                 let message = format!("{word} {name} unnumbered target {target} is in another vrf");
@@ -47,6 +47,6 @@ pub(super) fn check(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     }
     if c.view.is_layer2(name) {
         let message = format!("{word} {name} is in L2 mode but has unnumbered");
-        c.warning(&path, message, "it is of no effect: remove it");
+        c.warning(&path, message, "it has no effect: remove it");
     }
 }

@@ -140,7 +140,7 @@ pub(super) static DOCUMENT: &[Field] = &[
     Field::new(
         "bondethernets",
         &vppcfg::BONDS,
-        "Interfaces that are one, BondEthernetN",
+        "Bonds of interfaces, BondEthernetN",
     ),
     Field::new("bridgedomains", &vppcfg::BRIDGES, "Ethernet bridges, bdN"),
     Field::new(
@@ -164,19 +164,15 @@ pub(super) static DOCUMENT: &[Field] = &[
     Field::new(
         "vrfs",
         &ours::VRFS,
-        "Routing tables that have interfaces of their own",
+        "Routing tables with interfaces of their own",
     ),
     Field::new(
         "ports",
         &ours::PORTS,
-        "What carries the packets of an interface",
+        "Devices that carry the packets of interfaces",
     ),
     Field::new("workers", &ours::WORKERS, "Threads that forward packets"),
-    Field::new(
-        "tables",
-        &ours::TABLES,
-        "How large the tables of routes are",
-    ),
+    Field::new("tables", &ours::TABLES, "Sizes of the routing tables"),
     Field::new(
         "netns",
         &ours::NETNS,
@@ -185,6 +181,6 @@ pub(super) static DOCUMENT: &[Field] = &[
     Field::new(
         "control",
         &ours::CONTROL,
-        "Who may ask the running router, and where",
+        "Control socket of the running router, and who may use it",
     ),
 ];

@@ -21,18 +21,22 @@ static TABLE: Type = Type::Int {
 
 pub(super) static ROUTES: Type = Type::List {
     of: &Type::Object(&[
-        Field::new("description", &DESCRIPTION, "Words for people"),
-        Field::new("prefix", &Type::Prefix, "Where packets go").required(),
+        Field::new("description", &DESCRIPTION, "Description for people"),
+        Field::new("prefix", &Type::Prefix, "Destinations of the packets").required(),
         Field::new(
             "via",
             &VIA,
             "Next hops; packets are spread over several by flow",
         ),
         Field::new("blackhole", &Type::Bool, "Drop the packets").default("false"),
-        Field::new("vrf", &DEVICE, "VRF whose table it is in"),
-        Field::new("table", &TABLE, "Table that it is in").default("254, the main table"),
-        Field::new("metric", &METRIC, "Of equal prefixes the lowest is used")
-            .default("the kernel's"),
+        Field::new("vrf", &DEVICE, "VRF whose table has it"),
+        Field::new("table", &TABLE, "Table that has it").default("254, the main table"),
+        Field::new(
+            "metric",
+            &METRIC,
+            "Among routes of one prefix the lowest wins",
+        )
+        .default("the kernel's"),
     ]),
     least: 0,
     most: usize::MAX,
@@ -53,8 +57,13 @@ static HOP: Type = Type::Either(&[
     Type::Ip,
     Type::Object(&[
         Field::new("address", &Type::Ip, "The neighbor"),
-        Field::new("interface", &ANY_TEXT, "Where it is"),
-        Field::new("weight", &WEIGHT, "Its share").default("1"),
+        Field::new("interface", &ANY_TEXT, "Interface that leads to it"),
+        Field::new(
+            "weight",
+            &WEIGHT,
+            "Share of the flows, relative to the other next hops",
+        )
+        .default("1"),
     ]),
 ]);
 static WEIGHT: Type = Type::Int {
@@ -71,7 +80,7 @@ pub(super) static VRFS: Type = Type::Map {
         .long(1, 15),
     ),
     of: &Type::Object(&[
-        Field::new("description", &DESCRIPTION, "Words for people"),
+        Field::new("description", &DESCRIPTION, "Description for people"),
         Field::new("table", &TABLE, "Number of its routing table").required(),
     ]),
 };
@@ -87,9 +96,9 @@ pub(super) static PORTS: Type = Type::Map {
         Field::new(
             "null",
             &Type::Object(&[]),
-            "Receives nothing, swallows what it is given",
+            "Receives nothing, drops what it is given",
         ),
-        Field::new("queues", &QUEUES, "Queues to use").default("all that there are"),
+        Field::new("queues", &QUEUES, "Queues to use").default("all"),
         Field::new("mode", &MODE, "How AF_XDP moves packets").default("auto"),
     ]),
 };
@@ -107,7 +116,7 @@ static MEMIF: Type = Type::Object(&[
     Field::new(
         "id",
         &MEMIF_ID,
-        "Number on that socket; both sides give the same",
+        "Number on that socket, the same on both sides",
     )
     .default("0"),
     Field::new(
@@ -116,10 +125,10 @@ static MEMIF: Type = Type::Object(&[
         "Server: listens",
     )
     .default("client"),
-    Field::new("mode", &Type::Choice(&["ethernet"]), "What it carries").default("ethernet"),
+    Field::new("mode", &Type::Choice(&["ethernet"]), "Layer of the packets").default("ethernet"),
     Field::new("rings", &RINGS, "Ring pairs").default("1"),
     Field::new("ring-size", &RING, "Descriptors: a power of two").default("1024"),
-    Field::new("secret", &SECRET, "What the peer must know"),
+    Field::new("secret", &SECRET, "Secret that the peer must give"),
 ]);
 static MEMIF_ID: Type = Type::Int {
     least: 0,
@@ -143,7 +152,7 @@ static PCAP: Type = Type::Object(&[
 ]);
 
 pub(super) static WORKERS: Type = Type::Object(&[
-    Field::new("count", &COUNT, "How many").default("as many as cpus, or 1"),
+    Field::new("count", &COUNT, "Number of workers").default("as many as cpus, or 1"),
     Field::new("cpus", &CPUS, "Processors to pin them to, in order"),
 ]);
 static COUNT: Type = Type::Int {
@@ -161,10 +170,18 @@ static CPU: Type = Type::Int {
 };
 
 pub(super) static TABLES: Type = Type::Object(&[
-    Field::new("ip4-routes", &ROOM, "IPv4 routes that there is room for")
-        .default("by the memory of the machine"),
-    Field::new("ip6-routes", &ROOM, "IPv6 routes that there is room for")
-        .default("by the memory of the machine"),
+    Field::new(
+        "ip4-routes",
+        &ROOM,
+        "Number of IPv4 routes to make room for",
+    )
+    .default("chosen by the machine's memory"),
+    Field::new(
+        "ip6-routes",
+        &ROOM,
+        "Number of IPv6 routes to make room for",
+    )
+    .default("chosen by the machine's memory"),
 ]);
 static ROOM: Type = Type::Int {
     least: 1000,
@@ -178,8 +195,8 @@ pub(super) static CONTROL: Type = Type::Object(&[
     Field::new(
         "group",
         &ANY_TEXT,
-        "Group that may ask and change, which is as good as root",
+        "Group that may read and change everything, which is as good as root",
     )
     .default("parshall"),
-    Field::new("show-group", &ANY_TEXT, "Group that may only ask"),
+    Field::new("show-group", &ANY_TEXT, "Group that may only read"),
 ]);

@@ -48,12 +48,20 @@ static ACL_NAMES: Type = Type::Either(&[
     },
 ]);
 static ATTACHED: Type = Type::Object(&[
-    Field::new("input", &ACL_NAMES, "ACLs for what comes in, in order"),
-    Field::new("output", &ACL_NAMES, "ACLs for what goes out, in order"),
+    Field::new(
+        "input",
+        &ACL_NAMES,
+        "ACLs for packets that come in, in order",
+    ),
+    Field::new(
+        "output",
+        &ACL_NAMES,
+        "ACLs for packets that go out, in order",
+    ),
 ]);
 
 const fn description() -> Field {
-    Field::new("description", &DESCRIPTION, "Words for people")
+    Field::new("description", &DESCRIPTION, "Description for people")
 }
 const fn lcp() -> Field {
     Field::new("lcp", &DEVICE, "Name of the host's device for it")
@@ -75,16 +83,16 @@ const fn l2xc() -> Field {
     )
 }
 const fn state() -> Field {
-    Field::new("state", &STATE, "Whether it carries packets").default("up")
+    Field::new("state", &STATE, "Down: it carries no packets").default("up")
 }
 const fn mpls() -> Field {
-    Field::new("mpls", &BOOL, "Accept MPLS packets; of no effect yet").default("false")
+    Field::new("mpls", &BOOL, "Accept MPLS packets; has no effect yet").default("false")
 }
 const fn vrf() -> Field {
     Field::new(
         "vrf",
         &DEVICE,
-        "VRF that it belongs to; without: the main table",
+        "VRF that it belongs to; if left out, the main table",
     )
 }
 const fn acls() -> Field {
@@ -98,7 +106,11 @@ pub(super) static INTERFACES: Type = Type::Map {
     key: Key::Name(Text::ANY),
     of: &Type::Object(&[
         description(),
-        Field::new("device-type", &Type::Choice(&["dpdk"]), "Of no effect here"),
+        Field::new(
+            "device-type",
+            &Type::Choice(&["dpdk"]),
+            "Has no effect here",
+        ),
         mac(),
         lcp(),
         mtu("1500"),
@@ -111,7 +123,7 @@ pub(super) static INTERFACES: Type = Type::Map {
         Field::new(
             "sub-interfaces",
             &SUBS,
-            "Interfaces by VLAN on top of it, by number",
+            "VLAN interfaces on top of it, by number",
         ),
         vrf(),
         acls(),
@@ -170,11 +182,16 @@ pub(super) static BONDS: Type = Type::Map {
         description(),
         mac(),
         Field::new("interfaces", &NAMES, "Its members"),
-        Field::new("mode", &BOND_MODE, "How packets are spread").default("lacp"),
+        Field::new(
+            "mode",
+            &BOND_MODE,
+            "How packets are spread over the members",
+        )
+        .default("lacp"),
         Field::new(
             "load-balance",
             &BALANCE,
-            "What is hashed, in mode lacp and xor",
+            "Headers that are hashed in modes lacp and xor",
         )
         .default("l34"),
     ]),
@@ -195,7 +212,11 @@ pub(super) static BRIDGES: Type = Type::Map {
         mtu("1500"),
         Field::new("bvi", &LOOPBACK, "Loopback that routes for the bridge"),
         Field::new("interfaces", &NAMES, "Its members"),
-        Field::new("settings", &BRIDGE_SETTINGS, "How it bridges"),
+        Field::new(
+            "settings",
+            &BRIDGE_SETTINGS,
+            "Learning, flooding, forwarding and ARP",
+        ),
     ]),
 };
 static LOOPBACK: Type = Type::Text(Text::form(r"^loop[0-9]+$", "loopN"));
@@ -219,7 +240,7 @@ static BRIDGE_SETTINGS: Type = Type::Object(&[
     Field::new(
         "mac-age-minutes",
         &AGE,
-        "Forget stations after so long; 0: never",
+        "Minutes until a silent station is forgotten; 0: never",
     )
     .default("0"),
 ]);
@@ -259,7 +280,7 @@ static TAP_HOST: Type = Type::Object(&[
     Field::new("name", &DEVICE, "Name of the device").required(),
     Field::new("mac", &MAC, "Its Ethernet address").default("random"),
     Field::new("mtu", &MTU, "Its MTU, bytes"),
-    Field::new("bridge", &DEVICE, "The host's bridge that it joins"),
+    Field::new("bridge", &DEVICE, "Bridge of the host that it joins"),
     Field::new("bridge-create", &BOOL, "Make that bridge").default("false"),
     Field::new("namespace", &NAMESPACE, "Network namespace that it is in"),
     Field::new("namespace-create", &BOOL, "Make that namespace").default("false"),
@@ -301,7 +322,7 @@ pub(super) static ACLS: Type = Type::Map {
     ),
     of: &Type::Object(&[
         description(),
-        Field::new("terms", &TERMS, "The first that matches decides").required(),
+        Field::new("terms", &TERMS, "Terms; the first that matches decides").required(),
     ]),
 };
 static TERMS: Type = Type::List {
@@ -314,13 +335,13 @@ static TERM: Type = Type::Object(&[
     Field::new(
         "action",
         &Type::Choice(&["permit", "deny", "permit+reflect"]),
-        "What to do",
+        "Action on packets that match",
     )
     .required(),
     Field::new(
         "family",
         &Type::Choice(&["ipv4", "ipv6", "any"]),
-        "Of IPv4 or IPv6",
+        "Address family of the packets",
     )
     .default("any"),
     Field::new("source", &WHO, "Network, address or prefix list").default("any"),
@@ -344,7 +365,7 @@ static PROTOCOL: Type = Type::Either(&[
     },
     Type::Text(Text::form(
         r"^[a-z][a-z0-9-]*$",
-        "a number from 1 to 255, or a name as tcp",
+        "a number from 1 to 255, or a name such as tcp",
     )),
 ]);
 static TRANSPORT_PORT: Type = Type::Either(&[
@@ -354,7 +375,8 @@ static TRANSPORT_PORT: Type = Type::Either(&[
     },
     Type::Text(Text::form(
         r"^([1-9][0-9]*-([1-9][0-9]*)?|-[1-9][0-9]*|[a-z][a-z0-9-]*)$",
-        "a number from 1 to 65535, a name as www, or in quotes \"1024-\", \"-1023\", \"80-88\"",
+        "a number from 1 to 65535, a name such as www, or in quotes \"1024-\", \"-1023\", \
+         \"80-88\"",
     )),
 ]);
 static ICMP: Type = Type::Either(&[
@@ -369,9 +391,24 @@ static ICMP: Type = Type::Either(&[
 ]);
 
 pub(super) static SFLOW: Type = Type::Object(&[
-    Field::new("header-bytes", &HEADER, "Bytes of a packet in a sample").default("128"),
-    Field::new("polling-interval", &POLLING, "Seconds between counters").default("20"),
-    Field::new("sampling-rate", &SAMPLING, "A packet in so many").default("10000"),
+    Field::new(
+        "header-bytes",
+        &HEADER,
+        "Bytes of each sampled packet to export",
+    )
+    .default("128"),
+    Field::new(
+        "polling-interval",
+        &POLLING,
+        "Seconds between exports of counters",
+    )
+    .default("20"),
+    Field::new(
+        "sampling-rate",
+        &SAMPLING,
+        "One packet in this many is sampled",
+    )
+    .default("10000"),
 ]);
 static HEADER: Type = Type::Int {
     least: 1,

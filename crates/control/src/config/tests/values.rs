@@ -534,7 +534,7 @@ fn anchors_and_merge_keys_work() {
     assert_eq!(of("e3"), (Some(2000), Some(State::Down)));
     assert_errors(&[(
         "interfaces: { e0: { <<: 5 } }",
-        &["'<<' merges maps, and this is none"],
+        &["'<<' merges maps, and this is not a map"],
     )]);
 }
 

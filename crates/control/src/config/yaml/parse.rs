@@ -131,7 +131,7 @@ impl Tree {
         if self.open.len() == DEPTH {
             return Err(Fault {
                 at,
-                message: format!("values lie more than {DEPTH} deep in each other"),
+                message: format!("values are nested more than {DEPTH} deep"),
                 help: "no field is like this: check brackets and indentation",
                 also: None,
             });
@@ -166,7 +166,9 @@ impl Tree {
         if self.values > VALUES {
             return Err(Fault {
                 at: node.at,
-                message: format!("more than {VALUES} values, with what aliases stand for"),
+                message: format!(
+                    "more than {VALUES} values, counting those that aliases stand for"
+                ),
                 help: "write a smaller file, or fewer aliases",
                 also: None,
             });
@@ -238,7 +240,7 @@ impl Tree {
                 let Value::Map(entries) = map.value else {
                     self.faults.push(Fault {
                         at,
-                        message: "'<<' merges maps, and this is none".into(),
+                        message: "'<<' merges maps, and this is not a map".into(),
                         help: "write `<<: *NAME`, where `&NAME` stands before a map",
                         also: None,
                     });

@@ -209,8 +209,8 @@ impl Requests {
 /// Why a device cannot have an IPv6 address: it has it with the length `its`.
 pub(crate) fn has_other_length(address: IpAddr, its: u8) -> String {
     format!(
-        "the device has it as {address}/{its}, and IPv6 allows one prefix length of an address: \
-         remove that one (`ip address del`), or write {address}/{its}"
+        "the device has it as {address}/{its}, and an IPv6 address has only one prefix length on \
+         a device: remove that one (`ip address del`), or write {address}/{its}"
     )
 }
 

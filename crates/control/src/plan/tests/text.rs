@@ -1,4 +1,4 @@
-//! What people read of a plan.
+//! Plans as people read them.
 
 use super::super::*;
 use super::plan;
@@ -93,7 +93,7 @@ fn a_secret_that_changes_is_named_and_not_shown() {
 fn what_the_kernel_drops_by_itself_is_said() {
     let [up, down] =
         ["up", "down"].map(|state| format!("interfaces: {{ e0: {{ state: {state} }} }}"));
-    let note = "interface e0 goes down: the kernel then drops IPv6 addresses and routes by it";
+    let note = "interface e0 goes down: the kernel then drops its IPv6 addresses and the routes ";
     let cases = [
         (&*up, &*down, true),
         (&down, &up, false),
