@@ -1,5 +1,5 @@
-//! What the kernel says about links, addresses, neighbors and routes, in terms of its own interface
-//! indexes.
+//! Facts that the kernel tells of links, addresses, neighbors and routes, in terms of its own
+//! interface indexes.
 //!
 //! These are facts, not decisions: which of several routes to a prefix counts, and what it means to
 //! the router, is worked out by [`crate::mirror::Translator`].
@@ -34,7 +34,7 @@ pub struct Link {
     pub kind: Option<String>,
     /// Bus of the hardware behind it: `pci`, `virtio` ... (IFLA_PARENT_DEV_BUS_NAME).
     pub bus: Option<String>,
-    /// Where the device sits on its bus, as in `0000:03:00.0` (IFLA_PARENT_DEV_NAME).
+    /// Address of the device on its bus, as in `0000:03:00.0` (IFLA_PARENT_DEV_NAME).
     pub bus_address: Option<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct Neighbor {
 pub enum Table {
     /// Own and broadcast addresses (255).
     Local,
-    /// What everyone writes to (254).
+    /// The main table, to which programs write unless told otherwise (254).
     Main,
     /// The last resort (253).
     Default,
@@ -95,7 +95,7 @@ pub enum RouteKind {
     Other,
 }
 
-/// How a hop is reached on its link.
+/// The gateway of a next hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Gateway {
     /// The destination is on the link.
@@ -161,17 +161,17 @@ pub struct Route {
     pub tos: u8,
     /// Metric (RTA_PRIORITY): the lowest wins.
     pub metric: u32,
-    /// Who made it (`RTPROT_*`).
+    /// The maker of the route (`RTPROT_*`).
     pub protocol: u8,
-    /// What router advertisements say of an IPv6 route, if it comes from them.
+    /// The preference of an IPv6 route that comes from router advertisements.
     pub advertised: Option<Preference>,
-    /// What it does.
+    /// Its effect on packets.
     pub kind: RouteKind,
     /// Largest IP packet in bytes (RTAX_MTU); `None`: that of the link.
     pub mtu: Option<u16>,
     /// Source address of the host's own packets (RTA_PREFSRC); `None`: any address of the device.
     pub source: Option<IpAddr>,
-    /// Where it leads.
+    /// Its next hops.
     pub hops: Hops,
 }
 
@@ -197,7 +197,7 @@ pub enum Preference {
     Low,
 }
 
-/// Where a new route stands among those of the same prefix, table, type of service and metric.
+/// The position of a new route among those of the same prefix, table, type of service and metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// In place of the first.
@@ -274,7 +274,7 @@ pub enum Event {
     DumpBegin(Section),
     /// That was all of the section: what was not among it is gone, if `complete`.
     DumpEnd {
-        /// Which section.
+        /// The section that ends.
         section: Section,
         /// False if the table changed during the dump so that entries may be missing.
         complete: bool,

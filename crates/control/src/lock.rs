@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{geteuid, getpid};
 
-/// Whoever may open it can hold it, and nobody but us should.
+/// Mode of a lock file: a user who may open it can hold it, and nobody but us should.
 const MODE: u32 = 0o600;
 
 /// The lock, held until this is dropped; the kernel lets go of it whatever becomes of the process.
@@ -22,7 +22,7 @@ pub struct Lock {
     path: PathBuf,
 }
 
-/// Why a lock could not be taken.
+/// A reason why a lock could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// The process with this number holds it.
@@ -96,7 +96,7 @@ impl Lock {
     /// Leaves our process number in it, for those who find it held.
     ///
     /// # Errors
-    /// What the file system says.
+    /// The file system's error.
     pub fn sign(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         writeln!(self.file, "{}", getpid())
@@ -114,11 +114,11 @@ impl Drop for Lock {
     }
 }
 
-/// Whether a file that we have open still has its name: whoever locks a file that others remove or
-/// replace asks this once it has the lock.
+/// Returns true if a file that we have open still has its name: a caller that locks a file that
+/// others remove or replace asks this once it has the lock.
 ///
 /// # Errors
-/// What the file system says.
+/// The file system's error.
 pub fn is_there(file: &File) -> io::Result<bool> {
     Ok(file.metadata()?.nlink() > 0)
 }
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// Whoever has opened the file before it went takes the one that is in its place.
+    /// A process that has opened the file before it went takes the one that is in its place.
     #[test]
     fn whoever_waits_for_it_takes_the_one_that_is_there() {
         let directory = tempfile::tempdir().expect("a directory");

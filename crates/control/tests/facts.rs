@@ -1,4 +1,4 @@
-//! What the kernel tells of devices, neighbors and rules, in network namespaces.
+//! Facts that the kernel tells of devices, neighbors and rules, in network namespaces.
 
 mod support;
 

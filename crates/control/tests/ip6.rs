@@ -40,7 +40,7 @@ const DEVICES: [&str; 3] = ["pa", "pb", "pc"];
 /// A way out: our interface, and the gateway.
 type Way = (u16, Option<IpAddr>);
 
-/// What becomes of packets.
+/// The fate of packets.
 #[derive(Debug, PartialEq, Eq, Clone)]
 enum Fate {
     Forward(BTreeSet<Way>),
@@ -70,7 +70,7 @@ fn is_dead(hop: &Value) -> bool {
         .any(|flag| flag == "dead" || flag == "linkdown")
 }
 
-/// What a route that the kernel prints does.
+/// The fate of packets on a route that the kernel prints.
 fn fate(route: &Value) -> Fate {
     match route["type"].as_str() {
         Some("blackhole") => return Fate::Drop("blackhole"),
@@ -143,8 +143,8 @@ fn of_ip6(memory: &Memory) -> BTreeMap<Prefix, Fate> {
     all.map(|(prefix, route)| (*prefix, ours(route))).collect()
 }
 
-/// Whether two tables are the same; if the test fails in the end, its output says where they
-/// differed.
+/// Returns true if two tables are the same; if the test fails in the end, its output says where
+/// they differed.
 fn is_same(ours: &BTreeMap<Prefix, Fate>, kernel: &BTreeMap<Prefix, Fate>) -> bool {
     let prefixes: BTreeSet<&Prefix> = ours.keys().chain(kernel.keys()).collect();
     for prefix in prefixes {

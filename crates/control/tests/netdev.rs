@@ -124,7 +124,7 @@ fn a_device_that_stays_gets_its_name_back() {
     }
 }
 
-/// What nobody can read keeps nobody from the device.
+/// A note that nobody can read keeps nobody from the device.
 #[test]
 fn a_note_that_says_nothing_is_written_anew() {
     let Some(home) = home("a_note_that_says_nothing_is_written_anew") else {
@@ -193,7 +193,8 @@ fn a_device_that_was_not_renamed_yet_is_renamed_by_the_next() {
     assert!(is_empty(&directory));
 }
 
-/// What a router that died has left is put back, but for what is wanted as it is.
+/// A device that a dead router has changed is put back, but for settings that are wanted as they
+/// are.
 #[test]
 fn a_device_that_is_wanted_no_longer_is_put_back() {
     let test = "a_device_that_is_wanted_no_longer_is_put_back";
@@ -279,7 +280,7 @@ fn a_stranger_with_the_name_is_left_alone() {
     }
 }
 
-/// Where it was made otherwise than it is wanted now it is put back first.
+/// A device that was made otherwise than it is wanted now is put back first.
 #[test]
 fn a_device_is_readied_otherwise() {
     let test = "a_device_is_readied_otherwise";
@@ -331,7 +332,7 @@ fn a_device_that_is_where_it_is_to_live_is_taken() {
     assert!(is_empty(&directory));
 }
 
-/// Whatever was changed, and also if that was all of it.
+/// A change is put back whatever it was, and also if it was the only one.
 #[test]
 fn what_a_dead_router_has_set_is_put_back() {
     let test = "what_a_dead_router_has_set_is_put_back";
@@ -545,7 +546,7 @@ fn what_cannot_be_done_is_said_and_changes_nothing() {
     configure(&mut requests, &link, &wanted).expect("a veth can have it");
 }
 
-/// Which features that take VLAN tags out of frames are on: C-tags, S-tags.
+/// The features that take VLAN tags out of frames and are on: C-tags, S-tags.
 fn vlan_parse(netns: &Netns, device: &str) -> [bool; 2] {
     let requests = Requests::open(Some(&netns.path()));
     let link = requests.and_then(|mut r| r.link_named(device));

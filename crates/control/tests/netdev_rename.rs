@@ -9,7 +9,7 @@ use control::netlink::Requests;
 
 use support::Netns;
 
-/// What `lcp` says of a device ether0.
+/// An interface with this `lcp`, for a device ether0.
 fn wanted(lcp: &str) -> Interface {
     let yaml = format!("interfaces: {{ ether0: {{ {lcp} addresses: [ 192.0.2.1/24 ] }} }}");
     let checked = Checked::parse("x", &yaml).expect("a configuration");

@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Access to the control socket, by the user and groups of a peer.
 //!
 //! Root may do anything. Without a group that may only ask, the file mode of the socket admits root
 //! and the group that may change things, and whoever gets in may do anything. With one, everyone
@@ -12,7 +12,7 @@ use rustix::net::UCred;
 use crate::config::Control;
 use crate::history::Who;
 
-/// What a peer may do.
+/// The rights of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Access {
     /// Nothing.
@@ -30,7 +30,7 @@ pub(super) fn group_id(name: &str) -> Option<u32> {
         .and_then(|groups| group(&groups, name).map(|(id, _)| id))
 }
 
-/// What the peer of a connection may do.
+/// Determines the rights of a connection's peer.
 pub(super) fn of(peer: &UCred, who: &Who, control: &Control) -> Access {
     let Some(show_group) = control.show_group.as_deref() else {
         return Access::Change;
@@ -46,7 +46,7 @@ pub(super) fn of(peer: &UCred, who: &Who, control: &Control) -> Access {
     )
 }
 
-/// Who the peer of a connection is.
+/// Identifies the peer of a connection.
 pub(super) fn who(peer: &UCred) -> Who {
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let uid = peer.uid.as_raw();

@@ -8,12 +8,12 @@ use std::time::Duration;
 use super::{Answer, Output, Request};
 use crate::cli;
 
-/// How long an answer may take.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it may take to what takes its time.
+/// Time limit for an answer to a command that [takes its time](Verb::is_long).
 const LONG_PATIENCE: Duration = Duration::from_secs(610);
 
-/// Why there is no answer.
+/// Reasons for having no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// Nobody listens.

@@ -52,9 +52,9 @@ impl Write for Timely<'_> {
 /// The other end of a connection.
 #[derive(Debug)]
 pub(super) struct Peer {
-    /// What it may do.
+    /// The peer's rights.
     pub access: Access,
-    /// Who it is.
+    /// The peer.
     pub who: Who,
 }
 
@@ -169,7 +169,8 @@ mod tests {
         }
     }
 
-    /// How long a connection lasts whose peer says `first`, then does `more` every now and then.
+    /// The time that a connection lasts if its peer says `first`, then does `more` every now and
+    /// then.
     fn lasts(
         first: &str,
         mut more: impl FnMut(&mut UnixStream) -> io::Result<()> + Send,

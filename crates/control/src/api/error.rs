@@ -1,11 +1,11 @@
-//! Why a server cannot start.
+//! Reasons why a server cannot start.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::lock::LockError;
 
-/// Why a server could not be started.
+/// A reason why a server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Another one holds the lock.

@@ -31,7 +31,7 @@ pub const REQUEST: usize = 64 << 10;
 /// ends of lines take two bytes there.
 pub const LONG_REQUEST: usize = 2 * LARGEST + REQUEST;
 
-/// What a client asks.
+/// A client's request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -43,7 +43,7 @@ pub struct Request {
     /// Of `plan` and `apply`: the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What messages call the configuration.
+    /// The configuration's name in messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Of `plan`: with the steps.
@@ -63,10 +63,10 @@ pub const COMMENT: usize = 1000;
 /// Seconds that a change may wait for confirmation at most: a day.
 pub const CONFIRM: u64 = 24 * 60 * 60;
 
-/// What the router answers.
+/// The router's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Whether it was done.
+    /// True if the command was carried out.
     pub ok: bool,
     /// The answer for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,12 +74,12 @@ pub struct Answer {
     /// The answer for a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub json: Option<Value>,
-    /// Why it was not done.
+    /// The reason why it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// What a command yields.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Output {
     /// For a person.
@@ -119,6 +119,6 @@ pub trait Handler: Send + Sync {
     /// Carries out a command, which the words of the request are, for somebody.
     ///
     /// # Errors
-    /// What is wrong, in one line; of a configuration, in a line each.
+    /// The reason, in one line; for a configuration, a line for each problem.
     fn call(&self, command: &Command, request: &Request, who: &Who) -> Result<Output, String>;
 }

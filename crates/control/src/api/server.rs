@@ -20,9 +20,9 @@ use super::error::StartError;
 use crate::config::Control;
 use crate::lock::{Lock, LockError};
 
-/// How long a connection may lie idle, and how long a request or its answer may take to arrive.
+/// Longest time that a connection may be idle, or that a request or its answer may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long to accept nobody after the system had no room for another connection.
+/// Pause before accepting again after the system had no room for another connection.
 const REST: Duration = Duration::from_millis(200);
 
 /// A running server; dropping it removes the socket and its lock.
@@ -133,8 +133,8 @@ pub fn remove_dead(path: &Path) -> Result<bool, StartError> {
     Ok(true)
 }
 
-/// Whether this is a socket whose owner is gone. A socket of another type than ours counts as
-/// alive.
+/// Returns true if this is a socket whose owner is gone. A socket of another type than ours counts
+/// as alive.
 fn is_dead(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket())
         && UnixStream::connect(path)

@@ -69,7 +69,7 @@ fn a_client_is_answered() {
     );
 }
 
-/// What goes with a command, and who sends it, reaches those who carry it out.
+/// The data and the sender of a command reach its handler.
 #[test]
 fn a_configuration_is_sent() {
     let (_directory, control, _server) = server();
@@ -297,8 +297,8 @@ fn a_server_leaves_nothing_behind() {
     assert_eq!(left(), 0);
 }
 
-/// What a killed listener leaves. A process that another test starts shares the listener until it
-/// becomes its program.
+/// Leaves a socket as a killed listener does. A process that another test starts shares the
+/// listener until it becomes its program.
 fn leave_socket(path: &Path) {
     drop(UnixListener::bind(path).expect("bound"));
     let nobody = until(patience(Duration::from_secs(30)), || {

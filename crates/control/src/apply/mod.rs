@@ -8,9 +8,9 @@ use std::fmt;
 use crate::config::Config;
 use crate::plan::{Action, Plan, Step};
 
-/// What plans are carried out on: the router, or a model of it in tests.
+/// The system on which plans are carried out: the router, or a model of it in tests.
 pub trait Target {
-    /// Whether all of this can be done. Nothing is changed.
+    /// Checks that all of this can be done. Nothing is changed.
     ///
     /// # Errors
     /// All that cannot be done, by name, a line each.
@@ -19,7 +19,7 @@ pub trait Target {
     /// Does one thing, wholly or not at all.
     ///
     /// # Errors
-    /// Why it was not done, in one line. It is as it was before.
+    /// The reason why it was not done, in one line. The target is as it was before.
     fn apply(&mut self, action: &Action) -> Result<(), String>;
 
     /// Looks after what cannot wait until all is done. What was applied is whole, and the rest is
@@ -27,12 +27,12 @@ pub trait Target {
     fn between(&mut self, running: &Config);
 }
 
-/// Why a plan was not carried out.
+/// The failure of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The step that failed, in words.
     pub step: String,
-    /// Why.
+    /// The reason.
     pub why: String,
     /// Steps before it that could not be taken back, in words, and why. If there are none,
     /// everything is as it was before the first step.
@@ -86,7 +86,7 @@ pub fn apply(target: &mut dyn Target, running: &Config, steps: &[Step]) -> Resul
     Ok(())
 }
 
-/// What a step does, without what it interrupts.
+/// Describes a step, without what it interrupts.
 fn words(step: &Step) -> String {
     let step = Step {
         interrupts: None,

@@ -10,7 +10,7 @@ struct Faulty {
     machine: Machine,
     /// Actions that succeed before one fails.
     good: usize,
-    /// Whether all that come after that fail, too.
+    /// True if all that come after it fail, too.
     for_good: bool,
     /// Actions that were tried, and how often it could look after other things.
     tried: usize,

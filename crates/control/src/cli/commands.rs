@@ -3,7 +3,7 @@
 use router::Family;
 use serde::Serialize;
 
-/// What a command does.
+/// The effect of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the table says what each does")]
@@ -46,24 +46,25 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Whether it may take its time: a change of the configuration can have thousands of steps.
+    /// Returns true if it may take its time: a change of the configuration can have thousands of
+    /// steps.
     pub fn is_long(self) -> bool {
         matches!(self, Verb::Apply | Verb::Rollback)
     }
 }
 
-/// What may follow the words of a command.
+/// An argument that may follow the words of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Argument {
-    /// How help names it.
+    /// Its name in the help.
     pub name: &'static str,
-    /// What it must be.
+    /// The form that it must have.
     pub form: Form,
-    /// Whether it may be left out.
+    /// True if it may be left out.
     pub optional: bool,
 }
 
-/// What an argument must be.
+/// The form of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Any word.
@@ -77,15 +78,15 @@ pub enum Form {
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spec {
-    /// What it does.
+    /// Its effect.
     pub verb: Verb,
     /// Its words.
     pub words: &'static [&'static str],
-    /// What follows them.
+    /// Its arguments, which follow the words.
     pub arguments: &'static [Argument],
-    /// Whether it changes anything, so that not everyone may.
+    /// True if it changes anything, which not everyone may do.
     pub write: bool,
-    /// What it is good for.
+    /// Its purpose, for the help.
     pub help: &'static str,
 }
 

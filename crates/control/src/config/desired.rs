@@ -1,4 +1,4 @@
-//! What the router is to do: the part of a configuration that it can do today.
+//! The router's task: the part of a configuration that it can carry out today.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::problem::{Findings, place};
 use super::view::AllInterfaces;
 use super::yaml::{Node, Step};
 
-/// What the router is to do.
+/// The router's task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Desired {
     /// Interfaces of every kind: loopbacks, then those of `interfaces`, then those that only `ports`
@@ -18,14 +18,14 @@ pub struct Desired {
     pub interfaces: Vec<Interface>,
     /// Static routes, for the kernel to have.
     pub routes: Vec<Route>,
-    /// Who does the work.
+    /// The threads that forward packets.
     pub workers: Workers,
-    /// How large the tables of routes are.
+    /// The sizes of the routing tables.
     pub tables: Tables,
     /// Path of the network namespace in which the network devices and routes live; `None`: that of
     /// the process.
     pub netns: Option<PathBuf>,
-    /// Where the router is asked.
+    /// The control socket, and the groups that may use it.
     pub control: Control,
 }
 
@@ -62,7 +62,7 @@ pub enum Kind {
 /// A static route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// Where packets go.
+    /// The destinations.
     pub prefix: Address,
     /// Number of the table that it is in; 254 is the main one.
     pub table: u32,
@@ -78,14 +78,14 @@ pub const IP6_MTU: u16 = 1280;
 /// The main routing table.
 pub const MAIN: u32 = libc::RT_TABLE_MAIN as u32;
 
-/// What carries the packets of an interface.
+/// The port that carries the packets of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenPort {
-    /// Which device or file.
+    /// Its device or file.
     pub kind: PortKind,
     /// Queues to use, 1 to 256; `None`: all that there are.
     pub queues: Option<u16>,
-    /// How AF_XDP is to move packets.
+    /// The way in which AF_XDP moves packets.
     pub mode: Mode,
 }
 
@@ -158,15 +158,15 @@ impl OpenPort {
 }
 
 impl Desired {
-    /// Whether a router that starts with it has network devices, or may get some. One that starts
-    /// with ports of other kinds alone has memory that suits these best.
+    /// Returns true if a router that starts with it has network devices, or may get some. One that
+    /// starts with ports of other kinds alone has memory that suits these best.
     pub fn may_have_devices(&self) -> bool {
         let mut ports = self.interfaces.iter().filter_map(Interface::port);
         let any = |port: &OpenPort| port.kind.is_device();
         ports.clone().next().is_none() || ports.any(any)
     }
 
-    /// What a configuration says that has passed every check.
+    /// Converts a configuration that has passed every check.
     ///
     /// # Errors
     /// Everything that cannot be done yet, by name, a line each.
@@ -185,7 +185,7 @@ impl Desired {
     }
 }
 
-/// What the router is to do, or all that it cannot do yet.
+/// Returns the router's task, or all parts of the configuration that it cannot carry out yet.
 pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> {
     let mut refusing = Refusing {
         tree,

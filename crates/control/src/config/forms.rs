@@ -40,7 +40,7 @@ impl Address {
         Address { address, ..*self }
     }
 
-    /// Whether its network contains an address.
+    /// Returns true if its network contains an address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let other = Address {
             address,
@@ -49,7 +49,7 @@ impl Address {
         self.address.is_ipv4() == address.is_ipv4() && self.network() == other.network()
     }
 
-    /// Whether the network of one contains that of the other.
+    /// Returns true if the network of one contains that of the other.
     pub fn overlaps(&self, other: &Address) -> bool {
         match self.length < other.length {
             true => self.contains(other.address),
@@ -57,7 +57,8 @@ impl Address {
         }
     }
 
-    /// Whether it is of the kind that every link has for itself (RFC 3927, RFC 4291 section 2.5.6).
+    /// Returns true if it is link-local (RFC 3927, RFC 4291 section 2.5.6): every link has these
+    /// for itself.
     pub fn is_link_local(&self) -> bool {
         match self.address {
             IpAddr::V4(v4) => v4.is_link_local(),
@@ -72,7 +73,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// What a text is not.
+/// The error of a text that does not have the form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed;
 
@@ -199,7 +200,8 @@ fn made_of(interface: &str, end: &str) -> String {
     begin.map(allowed).chain(end.chars()).collect()
 }
 
-/// Whether Linux would take it as the name of a network device (IFNAMSIZ is 16; `dev_valid_name`).
+/// Returns true if Linux would take it as the name of a network device (IFNAMSIZ is 16;
+/// `dev_valid_name`).
 pub(super) fn is_device_name(name: &str) -> bool {
     let legal = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
     !name.is_empty()

@@ -1,4 +1,5 @@
-//! What an operator wants, read from YAML: vppcfg's language as it is, with sections of our own.
+//! The operator's configuration, read from YAML: vppcfg's language as it is, with sections of our
+//! own.
 //!
 //! `yaml` is the text as a tree with places, `language` says what may be in it, [`Config`] is what
 //! it says, `check` holds the rules that span the file, and [`Desired`] is the part that the router
@@ -34,9 +35,9 @@ pub const LARGEST: usize = 16 << 20;
 /// A configuration that has passed every check.
 #[derive(Debug, Clone, Default)]
 pub struct Checked {
-    /// What it says.
+    /// Its content.
     pub config: Config,
-    /// What the operator should know all the same.
+    /// Problems that do not keep it from being used.
     pub warnings: Problems,
     tree: Option<yaml::Node>,
     name: String,
@@ -88,12 +89,12 @@ impl Checked {
         })
     }
 
-    /// What was read.
+    /// The text that was read.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What the router is to do.
+    /// The router's task.
     ///
     /// # Errors
     /// It cannot do something of it yet: everything that it cannot do, by name.

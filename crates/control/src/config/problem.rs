@@ -1,10 +1,10 @@
-//! What there is to say about a configuration, and where.
+//! Problems of a configuration, and their places.
 
 use std::fmt::{self, Write};
 
 use super::yaml::{Fault, Node, Span, Step};
 
-/// How much a problem matters.
+/// The severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The configuration is refused.
@@ -26,11 +26,11 @@ impl Severity {
 /// One thing that there is to say. As text: what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// How much it matters.
+    /// Its severity.
     pub severity: Severity,
-    /// What it is, in the words of vppcfg where it has some.
+    /// Its message, in the words of vppcfg where that has some.
     pub message: String,
-    /// What to do about it.
+    /// Advice for the operator.
     pub help: String,
     at: Span,
     also: Option<Span>,
@@ -145,12 +145,12 @@ impl Problems {
         }
     }
 
-    /// Whether the file could not be read at all.
+    /// Returns true if the file could not be read at all.
     pub fn is_unreadable(&self) -> bool {
         self.unreadable
     }
 
-    /// Whether there is nothing to say.
+    /// Returns true if there is no problem.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }

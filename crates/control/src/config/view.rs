@@ -11,7 +11,7 @@ use super::model::{
     Attached, Config, Encapsulation, Hop, Interface, Loopback, Route, State, SubInterface,
 };
 
-/// What an interface is.
+/// The kind of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InterfaceKind<'c> {
     /// In `interfaces`.
@@ -25,7 +25,7 @@ pub enum InterfaceKind<'c> {
 /// An interface.
 #[derive(Debug, Clone)]
 pub struct AnyInterface<'c> {
-    /// What it is.
+    /// Its kind.
     pub kind: InterfaceKind<'c>,
     /// Its name; of a sub-interface `PARENT.NUMBER`.
     pub name: String,
@@ -44,9 +44,9 @@ pub struct AnyInterface<'c> {
     pub unnumbered: Option<&'c str>,
     /// Interface that gets what it receives.
     pub l2xc: Option<&'c str>,
-    /// Whether it carries packets.
+    /// Its administrative state: packets pass only if it is up.
     pub state: State,
-    /// Whether it accepts MPLS.
+    /// True if it accepts MPLS.
     pub mpls: bool,
     /// VRF that it belongs to.
     pub vrf: Option<&'c str>,
@@ -121,7 +121,7 @@ impl<'c> AnyInterface<'c> {
         }
     }
 
-    /// What messages call it.
+    /// Its kind in messages.
     pub fn word(&self) -> &'static str {
         match self.kind {
             InterfaceKind::Interface(_) => "interface",
@@ -151,7 +151,7 @@ impl<'c> AnyInterface<'c> {
         Some(sub.encapsulation.unwrap_or(usual))
     }
 
-    /// How many tags its packets have.
+    /// The number of tags that its packets have.
     pub fn tags(&self) -> u8 {
         self.encapsulation().map_or(0, |tags| match tags {
             tags if tags.inner_dot1q > 0 => 2,
@@ -167,7 +167,7 @@ pub struct AllInterfaces<'c> {
     places: HashMap<String, usize>,
     /// Single-tagged sub-interfaces by parent, kind of tag and tag.
     middles: HashMap<(&'c str, bool, u32), usize>,
-    /// How many sub-interfaces of a parent have the same tags.
+    /// The number of sub-interfaces of a parent with the same tags.
     tagged: HashMap<(&'c str, Encapsulation), usize>,
     bridged: HashSet<String>,
     layer2: HashSet<String>,
@@ -276,17 +276,17 @@ impl<'c> AllInterfaces<'c> {
         }
     }
 
-    /// Whether it is a member of a bridge.
+    /// Returns true if it is a member of a bridge.
     pub fn is_bridged(&self, name: &str) -> bool {
         self.bridged.contains(name)
     }
 
-    /// Whether it bridges or cross-connects, or is the target of a cross-connect.
+    /// Returns true if it bridges or cross-connects, or is the target of a cross-connect.
     pub fn is_layer2(&self, name: &str) -> bool {
         self.layer2.contains(name)
     }
 
-    /// How many sub-interfaces beside a sub-interface, itself included, have its tags.
+    /// Counts the sub-interfaces beside a sub-interface that have its tags, itself included.
     pub fn alike(&self, entry: &AnyInterface<'c>) -> usize {
         let key = entry.parent().zip(entry.encapsulation());
         key.and_then(|key| self.tagged.get(&key))

@@ -34,7 +34,7 @@ impl Disk {
     /// Makes the directory if it is not there.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn make(&self) -> io::Result<()> {
         if self.directory.is_dir() {
             return Ok(());
@@ -55,10 +55,10 @@ impl Disk {
         self.directory.join(name)
     }
 
-    /// What a file says, if it is there.
+    /// Reads a file, if it is there.
     ///
     /// # Errors
-    /// What the system says, with the path.
+    /// The system's error, with the path.
     pub fn read(&self, name: &str) -> Result<Option<String>, String> {
         match text_file::read(&self.path(name), MOST) {
             Ok(text) => Ok(Some(text)),
@@ -70,8 +70,8 @@ impl Disk {
     /// Makes or replaces a file.
     ///
     /// # Errors
-    /// What the system says, with the path. The file is as it was, or, if only the last wait for
-    /// the disk failed, may be the new one.
+    /// The system's error, with the path. The file is as it was, or, if only the last wait for the
+    /// disk failed, may be the new one.
     pub fn write(&self, name: &str, text: &str) -> Result<(), String> {
         self.try_to_write(&self.path(name), text)
             .map_err(|error| format!("{}: {error}", self.path(name).display()))

@@ -29,7 +29,7 @@ struct Row {
     comment: Option<String>,
     state: State,
     confirmed: Option<Who>,
-    /// Why it failed, or could not be used.
+    /// The reason why it failed, or could not be used.
     why: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a router begins with.
+//! The configuration that a router starts with.
 //!
 //! That is what was applied last, unless its file was changed since it was looked at last: whoever
 //! edits the file and restarts the router wants the file. A file that is wrong, or that the router
@@ -14,31 +14,31 @@ use super::disk::Disk;
 use super::store::Store;
 use super::transaction::{Refused, Transactions};
 
-/// What a router begins with.
+/// A configuration to start with.
 #[derive(Debug)]
 pub struct Started {
     /// To change it from then on.
     pub transactions: Transactions,
-    /// What it is to do.
+    /// The router's task.
     pub wanted: Desired,
-    /// What the operator should know of what it is to do.
+    /// Problems of the configuration that do not keep it from being used.
     pub warnings: Problems,
-    /// What the operator should know about where it comes from, a line each.
+    /// Notes for the operator about the choice of this configuration, a line each.
     pub notes: Vec<String>,
-    /// What can be used in its place if the machine refuses it.
+    /// Configurations to use instead if the machine refuses this one.
     pub others: Others,
 }
 
-/// What is left in the history to begin with.
+/// The rest of the history, to start with instead.
 #[derive(Debug, Clone)]
 pub struct Others {
     file: PathBuf,
     directory: PathBuf,
-    /// What is tried now: the file (`None`), or a number of the history.
+    /// The configuration that is tried now: the file (`None`), or a number of the history.
     number: Option<u32>,
     /// The texts of what was tried.
     tried: Vec<String>,
-    /// What could not be used, and why.
+    /// Configurations that could not be used, with the reasons.
     refused: Vec<(Option<u32>, String)>,
 }
 
@@ -81,11 +81,11 @@ pub fn hold(directory: &Path) -> Result<Option<Lock>, String> {
     }
 }
 
-/// What a router with this file begins with, given what the directory says about earlier times.
+/// Chooses the configuration for a router with this file, given the history in the directory.
 /// Nothing is written before [`Transactions::started`].
 ///
 /// # Errors
-/// What is wrong with the file, if there is nothing to use in its place.
+/// The problems of the file, if there is nothing to use in its place.
 pub fn start(file: &Path, directory: &Path) -> Result<Started, Problems> {
     let store = Store::open(directory);
     let mut notes = Vec::new();
@@ -124,13 +124,14 @@ pub fn start(file: &Path, directory: &Path) -> Result<Started, Problems> {
 }
 
 impl Others {
-    /// What is used if the one that is tried now is not, and why that is not.
+    /// Returns the configuration to use instead of the one that is tried now, which failed because
+    /// of `why`.
     pub fn next(mut self, why: &str) -> Option<Started> {
         self.refused.push((self.number, why.to_owned()));
         self.newest().map(|(started, _)| started)
     }
 
-    /// Whether there is any.
+    /// Returns true if there is any.
     pub fn any(&self) -> bool {
         self.clone().next("").is_some()
     }
@@ -162,7 +163,7 @@ impl Others {
         None
     }
 
-    /// What is tried now.
+    /// Makes a configuration the one that is tried now.
     fn begin(mut self, good: Good) -> Started {
         let store = Store::open(&self.directory);
         let text = self.number.is_none().then(|| good.text.clone());
@@ -176,7 +177,8 @@ impl Others {
         }
     }
 
-    /// What could not be used, and what is in its place; `None`: everything could.
+    /// Describes the configurations that could not be used, and the one in their place; `None`: all
+    /// could.
     fn refused(&self, brief: &str) -> Option<Refused> {
         let lines = self.refused.iter().map(|(number, why)| {
             let name = number.map_or_else(|| self.file.display().to_string(), name);
@@ -196,7 +198,7 @@ impl Others {
     }
 }
 
-/// What messages call a configuration of the history.
+/// Names a configuration of the history in messages.
 fn name(number: u32) -> String {
     format!("configuration {number}")
 }

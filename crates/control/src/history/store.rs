@@ -1,4 +1,4 @@
-//! What was in force and what is, on disk.
+//! The configurations in force, now and earlier, on disk.
 //!
 //! `index.json` lists the configurations, `N.yaml` is the text of number N. A text is written before
 //! the index names it, and the index is replaced as a whole: so there is one moment at which a
@@ -20,26 +20,27 @@ const INDEX: &str = "index.json";
 pub struct Entry {
     /// Its number, from 1.
     pub number: u32,
-    /// When, in seconds since 1970.
+    /// Time of the change, in seconds since 1970.
     pub time: u64,
-    /// Who applied it; `None`: the router itself, at its start or when told to read its file.
+    /// The user who applied it; `None`: the router itself, at its start or when told to read its
+    /// file.
     pub who: Option<Who>,
     /// Words for people.
     pub comment: Option<String>,
     /// The number that it goes back to, if it is a rollback.
     #[serde(default)]
     pub restores: Option<u32>,
-    /// What became of it.
+    /// Its fate.
     pub state: State,
-    /// Who confirmed it, if it had to be and was.
+    /// The user who confirmed it, if it had to be confirmed and was.
     #[serde(default)]
     pub confirmed: Option<Who>,
-    /// Why it could not be applied, if it [`State::Failed`].
+    /// The reason why it could not be applied, if it [`State::Failed`].
     #[serde(default)]
     pub why: Option<String>,
 }
 
-/// Who asked, as the kernel says.
+/// The user of a request, as the kernel says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Who {
     /// User.
@@ -50,7 +51,7 @@ pub struct Who {
     pub name: Option<String>,
 }
 
-/// What became of a configuration.
+/// The fate of a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -80,12 +81,12 @@ struct Index {
 pub(super) struct Store {
     pub(super) disk: Disk,
     index: Index,
-    /// Why the index cannot be read; then it is not written either.
+    /// The reason why the index cannot be read; then it is not written either.
     unusable: Option<String>,
 }
 
 impl Store {
-    /// What a directory says; it need not exist.
+    /// Reads the history in a directory, which need not exist.
     pub fn open(directory: &Path) -> Store {
         let disk = Disk::new(directory);
         let read = disk.read(INDEX).and_then(|text| match text {
@@ -109,7 +110,7 @@ impl Store {
         }
     }
 
-    /// Why nothing can be kept, if so.
+    /// The reason why nothing can be saved, if there is one.
     pub fn unusable(&self) -> Option<&str> {
         self.unusable.as_deref()
     }
@@ -140,7 +141,7 @@ impl Store {
         self.applied_before(place).next().map(|entry| entry.number)
     }
 
-    /// What a start would bring up.
+    /// The configuration that a start would use.
     pub fn current(&self) -> Option<&Entry> {
         self.applied_before(u32::MAX).next()
     }

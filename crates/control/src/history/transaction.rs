@@ -11,13 +11,13 @@ use crate::text_file;
 
 use super::store::{State, Store, Who};
 
-/// How long to wait before a change that could not be taken back is tried again.
+/// Time until a change that could not be undone is tried again.
 const RETRY: Duration = Duration::from_secs(10);
 
 /// A wish to change the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Proposal<'p> {
-    /// What messages call the text.
+    /// The text's name in messages.
     pub name: &'p str,
     /// The configuration.
     pub text: &'p str,
@@ -25,7 +25,7 @@ pub struct Proposal<'p> {
     pub confirm: Option<Duration>,
     /// Words for people.
     pub comment: Option<String>,
-    /// Who wants it; `None`: the router itself.
+    /// The user who wants it; `None`: the router itself.
     pub who: Option<Who>,
     /// The number that it goes back to, if it does.
     pub restores: Option<u32>,
@@ -34,7 +34,7 @@ pub struct Proposal<'p> {
 /// A change that was made.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// What changed.
+    /// The plan that was carried out.
     pub plan: Plan,
     /// Number of the configuration that is in force now; `None`: it was in force already.
     pub number: Option<u32>,
@@ -64,14 +64,14 @@ pub struct Transactions {
     starting: bool,
     /// The text of the file, if it starts with that.
     from_file: Option<String>,
-    /// What is not used, and why.
+    /// The configurations that could not be used, with the reasons.
     refused: Option<Refused>,
 }
 
-/// What a start could not use.
+/// Configurations that a start could not use.
 #[derive(Debug)]
 pub(super) struct Refused {
-    /// Why, in lines, and what is in its place.
+    /// The reasons, in lines, and the configuration in their place.
     pub text: String,
     /// Those of the history, and why.
     pub numbers: Vec<(u32, String)>,
@@ -97,13 +97,14 @@ impl Transactions {
         self.refused = refused;
     }
 
-    /// Why the file, or what was applied last, is not used, in lines, and what is in its place:
-    /// until something is applied that need not be confirmed any more, in whatever way.
+    /// The reasons, in lines, why the file or the configuration applied last is not used, and the
+    /// one in its place: until something is applied that need not be confirmed any more, in
+    /// whatever way.
     pub fn refused(&self) -> Option<&str> {
         self.refused.as_ref().map(|refused| refused.text.as_str())
     }
 
-    /// Why the start could not use a configuration of the history.
+    /// The reason why the start could not use a configuration of the history.
     pub(super) fn unusable(&self, number: u32) -> Option<&str> {
         let numbers = self.refused.iter().flat_map(|refused| &refused.numbers);
         let mut whys = numbers.filter(|(refused, _)| *refused == number);
@@ -143,10 +144,10 @@ impl Transactions {
         Some((waiting.number, left))
     }
 
-    /// What a text would change, and all that keeps it from being applied, a line each.
+    /// Plans the change to a text, with all reasons against applying it, a line each.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The problems of the text.
     pub fn plan(
         &self,
         target: &mut dyn Target,
@@ -168,7 +169,7 @@ impl Transactions {
     /// Changes the configuration, wholly or not at all.
     ///
     /// # Errors
-    /// Why not, a line for each reason.
+    /// The reasons against it, a line each.
     pub fn apply(
         &mut self,
         target: &mut dyn Target,
@@ -389,7 +390,7 @@ impl Transactions {
         used.map(|entry| entry.number)
     }
 
-    /// Whether this is the text of the configuration that a start would bring up.
+    /// Returns true if this is the text of the configuration that a start would use.
     fn is_current(&self, text: &str) -> bool {
         let current = self.store.current();
         current.is_some_and(|entry| self.store.text(entry.number).as_deref() == Ok(text))

@@ -39,14 +39,14 @@ const FLAGS: &[(&str, &str)] = &[
     ("hypervisor", "hypervisor"),
 ];
 
-/// What `show cpu` prints.
+/// The output of `show cpu`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cpu {
-    /// What its maker calls it.
+    /// The maker's name for it.
     pub model: String,
     /// Family, model and stepping.
     pub family: Option<(u32, u32, u32)>,
-    /// What it can do.
+    /// The features that matter here.
     pub flags: Vec<&'static str>,
     /// Clock of the first processor as the kernel sees it, in GHz.
     pub frequency: Option<f64>,

@@ -9,7 +9,7 @@ use kernel::ethtool::{Count, Ethtool};
 
 use crate::facts::Link;
 
-/// What `show hardware` says about a device beyond what every device has.
+/// The details that `show hardware` adds to those of every device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Hardware {
     /// Driver (`mlx5_core`, `veth` ...).

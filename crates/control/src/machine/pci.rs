@@ -1,4 +1,4 @@
-//! What is on the PCI bus, from /sys/bus/pci/devices.
+//! Network devices on the PCI bus, from /sys/bus/pci/devices.
 
 use std::fmt;
 use std::fs;
@@ -10,7 +10,7 @@ use serde::Serialize;
 /// A network device on the PCI bus.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Function {
-    /// Where, as in `0000:03:00.0`.
+    /// PCI address, as in `0000:03:00.0`.
     pub address: String,
     /// The NUMA node that it is near, if any.
     pub numa: Option<u32>,

@@ -120,7 +120,7 @@ impl Addresses {
     }
 }
 
-/// Whether the kernel takes the two for the same address.
+/// Returns true if the kernel takes the two for the same address.
 fn same(a: &Address, b: &Address) -> bool {
     let rest = (a.peer, a.length) == (b.peer, b.length);
     a.address == b.address && (rest || a.address.is_ipv6())

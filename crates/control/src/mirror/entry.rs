@@ -55,7 +55,7 @@ impl Entry {
         )
     }
 
-    /// What it needs, with who made it.
+    /// The links and objects that it needs, with its maker.
     pub fn uses(&self) -> impl Iterator<Item = (Need, u8)> {
         Need::of(&self.hops).map(|need| (need, self.protocol))
     }
@@ -65,13 +65,15 @@ impl Entry {
         (self.table, self.tos, self.metric)
     }
 
-    /// Which of those of equal rank comes first in a look-up (RFC 4191), before their order.
+    /// The preference among entries of equal rank in a look-up (RFC 4191), which comes before their
+    /// order.
     pub fn preference(&self) -> Preference {
         self.advertised.unwrap_or(Preference::Medium)
     }
 
-    /// Whether the kernel makes this IPv6 route and another of its kind and rank one with several
-    /// next hops (`rt6_qualify_for_ecmp`): not those that it has from router advertisements itself.
+    /// Returns true if the kernel makes this IPv6 route and another of its kind and rank one with
+    /// several next hops (`rt6_qualify_for_ecmp`): not those that it has from router advertisements
+    /// itself.
     pub fn spreads(&self) -> bool {
         match &self.hops {
             Hops::One(hop) => self.advertised.is_none() && hop.gateway != Gateway::OnLink,
@@ -80,8 +82,9 @@ impl Entry {
         }
     }
 
-    /// Whether this IPv6 route is another one and further next hops. Programs, too, make routes of
-    /// router advertisements, and only what becomes of them shows that the kernel did not.
+    /// Returns true if this IPv6 route is another one and further next hops. Programs, too, make
+    /// routes of router advertisements, and only what becomes of them shows that the kernel did
+    /// not.
     pub fn extends(&self, other: &Entry) -> bool {
         match (&self.hops, &other.hops) {
             (Hops::Many(all), Hops::One(hop)) => all.iter().any(|of_all| same(of_all, hop)),
@@ -89,7 +92,7 @@ impl Entry {
         }
     }
 
-    /// Whether it has any of the next hops that a deleted IPv6 route had.
+    /// Returns true if it has any of the next hops that a deleted IPv6 route had.
     pub fn has(&self, gone: &Entry) -> bool {
         (self.table, self.metric, self.kind) == (gone.table, gone.metric, gone.kind)
             && match (self.hops.list(), gone.hops.list()) {
@@ -117,12 +120,12 @@ impl Entry {
     }
 }
 
-/// Whether two hops are the same; a lone one comes without its weight.
+/// Returns true if two hops are the same; a lone one comes without its weight.
 fn same(a: &Hop, b: &Hop) -> bool {
     (a.link, a.gateway) == (b.link, b.gateway)
 }
 
-/// What a route needs so that it can be used.
+/// A link or object that a route needs so that it can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Need {
     /// A link, by the kernel's index.

@@ -35,9 +35,9 @@ use crate::netlink::{self, decode};
 const BATCH: usize = 4096;
 /// Batches under way before the mirror waits for its receiver.
 const DEPTH: usize = 64;
-/// How long to let the kernel finish what an event has begun before everything is dumped again.
+/// Time to let the kernel finish what an event has begun before everything is dumped again.
 const SETTLE: Duration = Duration::from_millis(200);
-/// What news is subscribed to, beside next-hop objects, which kernels before 5.3 do not have.
+/// Multicast groups to subscribe to, beside next-hop objects, which kernels before 5.3 do not have.
 const GROUPS: [u32; 6] = [
     libc::RTNLGRP_LINK,
     libc::RTNLGRP_NEIGH,
@@ -47,7 +47,7 @@ const GROUPS: [u32; 6] = [
     libc::RTNLGRP_IPV6_ROUTE,
 ];
 
-/// What may be chosen about a mirror.
+/// Options of a mirror.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The network namespace to look at, as a path under /run/netns; `None`: our own.
@@ -68,12 +68,12 @@ impl Default for Options {
     }
 }
 
-/// What a mirror has done so far.
+/// Statistics of a mirror.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// How often news was lost because the buffer was full.
+    /// Number of times that news was lost because the buffer was full.
     pub overflows: AtomicU64,
-    /// How often everything was dumped.
+    /// Number of times that everything was dumped.
     pub dumps: AtomicU64,
     /// Events handed on.
     pub events: AtomicU64,
@@ -89,13 +89,13 @@ pub struct Mirror {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What is wanted of the thread.
+/// The owner's requests to the thread.
 #[derive(Debug)]
 struct Wishes {
     /// Says that there is something new.
     wake: EventFd,
     stop: AtomicBool,
-    /// How often [`Mirror::catch_up`] was called.
+    /// Number of calls of [`Mirror::catch_up`].
     asked: AtomicU64,
 }
 
@@ -170,7 +170,7 @@ impl Mirror {
         number
     }
 
-    /// What it has done so far.
+    /// Its statistics.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -229,7 +229,7 @@ struct Follower<T> {
     /// Admin state and carrier of each link, to notice their changes.
     links: HashMap<u32, (bool, bool)>,
     interval: Duration,
-    /// When everything is dumped next.
+    /// Time of the next dump of everything.
     due: Instant,
     /// Not before this, lest a link that flaps keeps us dumping.
     rested: Instant,
@@ -351,9 +351,10 @@ impl<T: From<Batch>> Follower<T> {
     }
 }
 
-/// Whether the kernel drops routes with this without announcing each: when a link goes down or an
-/// address goes away. What revives routes (carrier, a link that comes up) counts too. A next-hop
-/// object that goes takes its routes along silently, too, but [`Translator`] knows which they are.
+/// Returns true if the kernel drops routes with this without announcing each: when a link goes down
+/// or an address goes away. What revives routes (carrier, a link that comes up) counts too. A
+/// next-hop object that goes takes its routes along silently, too, but [`Translator`] knows which
+/// they are.
 fn unsettles(links: &mut HashMap<u32, (bool, bool)>, event: &Event) -> bool {
     match event {
         Event::Link(link) => {

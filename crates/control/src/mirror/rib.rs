@@ -219,13 +219,13 @@ impl<A: Ip> Rib<A> {
         list.map(|known| &known.entry)
     }
 
-    /// What is to be done with packets of a prefix; `None`: nothing by this prefix.
+    /// The action for packets of a prefix; `None`: this prefix has none.
     pub fn effective(&self, topology: &Topology, prefix: Prefix<A>) -> Option<Action> {
         let (table, action) = self.best(topology, prefix)?;
         (table != Table::Default || !self.covered(topology, prefix)).then_some(action)
     }
 
-    /// Whether there is any route of table default.
+    /// Returns true if there is any route of table default.
     pub fn has_last_resort(&self) -> bool {
         !self.last_resort.is_empty()
     }

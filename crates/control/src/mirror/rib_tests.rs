@@ -28,7 +28,7 @@ fn prefix(text: &str) -> Prefix {
     text.parse().unwrap()
 }
 
-/// Who made a route: a person or a routing protocol.
+/// The maker of a route: a person or a routing protocol.
 fn protocol() -> impl Strategy<Value = u8> {
     prop_oneof![Just(libc::RTPROT_STATIC), Just(186)]
 }
@@ -65,7 +65,7 @@ fn place() -> impl Strategy<Value = Place> {
     prop_oneof![Just(Place::Replace), Just(Place::First), Just(Place::Last)]
 }
 
-/// What an entry does, written down once more.
+/// The action of an entry, written down once more.
 fn does(entry: &Entry) -> Option<Action> {
     let Hops::One(hop) = &entry.hops else {
         return None;
@@ -127,7 +127,7 @@ fn insert(list: &mut Vec<(Prefix, Entry)>, prefix: Prefix, entry: Entry, place: 
     }
 }
 
-/// Which prefixes need what, worked out anew.
+/// The prefixes that need each link or object, worked out anew.
 fn users<A: Ip>(rib: &Rib<A>) -> Users<A> {
     let mut users = HashMap::new();
     for (prefix, list) in rib.routes.iter() {
@@ -281,7 +281,7 @@ fn routes_of_a_program_that_hears_advertisements_become_one() {
 #[derive(Default)]
 struct Kernel(Vec<Entry>);
 
-/// What the kernel says.
+/// News from the kernel.
 enum News {
     Nothing,
     Added(Entry, Place),

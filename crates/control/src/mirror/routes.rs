@@ -1,4 +1,5 @@
-//! What the kernel's routes mean to the router, kept up as routes, and what they depend on, change.
+//! The router's routes, derived from the kernel's and kept up as these, and what they depend on,
+//! change.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use crate::facts::{Hop, Hops, Nexthop, Place, Route, RouteKind, Table};
 /// The routes by a link that somebody has made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Made {
-    /// How many prefixes have such a route.
+    /// Number of prefixes that have such a route.
     pub prefixes: usize,
     /// The routes of some of them, in no order.
     pub some: Vec<MadeRoute>,
@@ -31,7 +32,7 @@ pub struct MadeRoute {
     pub tos: u8,
     /// Metric.
     pub metric: u32,
-    /// Where it leads.
+    /// Its next hops.
     pub hops: Vec<Hop>,
 }
 
@@ -248,7 +249,7 @@ fn sweep<A: Ip>(rib: &mut Rib<A>, topology: &Topology, out: &mut Vec<Change>) {
     before.tell(rib, topology, out);
 }
 
-/// What routes meant before a change, those that depend on them included.
+/// The actions of routes before a change, those that depend on them included.
 struct Before<A>(Vec<(Prefix<A>, Option<Action>)>);
 
 impl<A: Ip> Before<A> {

@@ -8,7 +8,7 @@ use router::change::{InterfaceId, Path, Route as Action};
 use super::entry::{Entry, Need};
 use crate::facts::{Gateway, Hop, Hops, Nexthop, RouteKind};
 
-/// How deeply groups of groups are followed; the kernel allows no nesting.
+/// Greatest depth to which groups of groups are followed; the kernel allows no nesting.
 const NESTING: u8 = 2;
 
 /// The state of a link as far as routes are concerned.
@@ -31,8 +31,8 @@ pub(super) struct Topology {
 }
 
 impl Topology {
-    /// What a route does; `None` while it cannot be used (all its links are down), so that the next
-    /// one counts.
+    /// The action of a route; `None` while it cannot be used (all its links are down), so that the
+    /// next one counts.
     pub fn action(&self, entry: &Entry) -> Option<Action> {
         match entry.kind {
             RouteKind::Local => Some(Action::Local),
@@ -45,7 +45,7 @@ impl Topology {
         }
     }
 
-    /// What is known of a next-hop object.
+    /// The next-hop object of this number, if it is known.
     pub fn nexthop(&self, id: u32) -> Option<&Nexthop> {
         self.nexthops.get(&id)
     }
@@ -81,7 +81,8 @@ impl Topology {
         }
     }
 
-    /// What routes by a link name: the link itself, and next-hop objects that lead to it.
+    /// The names by which routes through a link refer to it: the link itself, and next-hop objects
+    /// that lead to it.
     pub fn leading_to_link(&self, link: u32) -> Vec<Need> {
         let by_link = |id: &&u32| {
             let hops = self.flat(&Hops::Object(**id));
@@ -92,13 +93,14 @@ impl Topology {
         objects.chain([Need::Link(link)]).collect()
     }
 
-    /// What routes by a next-hop object name: the object itself, and groups that it is in.
+    /// The names by which routes refer to a next-hop object: the object itself, and groups that it
+    /// is in.
     pub fn leading_to_object(&self, id: u32) -> Vec<Need> {
         let groups = self.groups.get(&id).into_iter().flatten();
         groups.chain([&id]).map(|id| Need::Object(*id)).collect()
     }
 
-    /// Whether any of the links that it goes by is up.
+    /// Returns true if any of the links that it goes by is up.
     pub fn any_alive(&self, hops: &Hops) -> bool {
         self.flat(hops)
             .is_none_or(|hops| hops.iter().any(|hop| self.alive(hop)))

@@ -21,13 +21,13 @@ pub struct Binding {
     /// The router's index of the host interface, where the device is a tap that stands for a port
     /// without a device of its own.
     pub host: Option<InterfaceId>,
-    /// Whether the port itself is up, where the device cannot tell (a tap always has carrier).
+    /// True if the port itself is up, where the device cannot tell (a tap always has carrier).
     pub port_up: bool,
-    /// Whether it takes packets in. Before, routes by it count all the same.
+    /// True if it takes packets in. Before, routes by it count all the same.
     pub serving: bool,
 }
 
-/// What becomes of devices, for those who wait for one.
+/// Changes of devices, for those who wait for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinkNews {
     /// A device is there, or has another name now.
@@ -71,7 +71,7 @@ impl Translator {
         Self::default()
     }
 
-    /// Whether everything has been seen once.
+    /// Returns true if everything has been seen once.
     pub fn synced(&self) -> bool {
         self.synced
     }
@@ -91,7 +91,7 @@ impl Translator {
         self.owned.iter().map(|(&link, owned)| (link, owned))
     }
 
-    /// What has become of devices since this was last asked.
+    /// Takes the changes of devices since the last call.
     pub fn take_news(&mut self) -> Vec<LinkNews> {
         std::mem::take(&mut self.news)
     }

@@ -13,7 +13,7 @@ use crate::netlink::{self, Kernel, KernelAddress};
 /// is dead has given them.
 ///
 /// # Errors
-/// What the kernel refuses, and why.
+/// The setting that the kernel refuses, and why.
 pub fn configure(requests: &mut dyn Kernel, link: &Link, wanted: &Interface) -> io::Result<()> {
     let refused = |what: String| {
         let name = link.name.clone();
@@ -42,8 +42,8 @@ pub fn configure(requests: &mut dyn Kernel, link: &Link, wanted: &Interface) -> 
         )))
 }
 
-/// Whether a device takes the IPv6 addresses that are wanted of it, where `name` is what it is
-/// called in the namespace that it is to live in, the `kernel`'s, and `mtu` the bytes that it will have.
+/// Checks that a device takes the IPv6 addresses that are wanted of it, where `name` is its name in
+/// the namespace that it is to live in, the `kernel`'s, and `mtu` the bytes that it will have.
 ///
 /// # Errors
 /// It takes none, and why.
@@ -79,7 +79,7 @@ pub fn takes_ip6(
 /// Takes from a device the addresses with our mark, but these. Returns what it has taken.
 ///
 /// # Errors
-/// What the kernel reports.
+/// The kernel's error.
 pub fn take_addresses(
     requests: &mut dyn Kernel,
     link: u32,
@@ -130,7 +130,7 @@ fn give(
     refused
 }
 
-/// Whether what was taken from a device is this IPv6 address, and no other host had it.
+/// Returns true if what was taken from a device is this IPv6 address, and no other host had it.
 pub fn is_known(taken: &KernelAddress, address: IpAddr) -> bool {
     taken.address == address && address.is_ipv6() && taken.verified
 }

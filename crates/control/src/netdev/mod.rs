@@ -255,7 +255,8 @@ impl Devices {
         }
     }
 
-    /// What a router that has stopped in good order says of a device in the namespace `place`.
+    /// The note about a device in the namespace `place` from a router that has stopped in good
+    /// order.
     fn settled(&self, place: &Option<PathBuf>, link: &Link) -> io::Result<Option<Note>> {
         let mut records = self.records().into_iter();
         let is_it =
@@ -265,8 +266,8 @@ impl Devices {
             .map_or(Ok(None), |record| self.notes.take(record))
     }
 
-    /// Whether a router that has stopped in good order has left a device that is still there as it
-    /// is.
+    /// Returns true if a router that has stopped in good order has left a device as it is, and that
+    /// is still there.
     fn is_settled(&self, record: &Record) -> bool {
         record.settled && self.prepared(record).is_some()
     }
@@ -314,7 +315,7 @@ impl Devices {
     /// Puts back what was done to the device of an interface, which the router gives up.
     ///
     /// # Errors
-    /// What the kernel reports; it then stays written down.
+    /// The kernel's error; the change then stays written down.
     pub fn release(&mut self, device: &str) -> io::Result<()> {
         let Some(at) = self.held_of(device) else {
             return Ok(());
@@ -420,7 +421,7 @@ fn of(record: &Record, links: Vec<Link>) -> Option<Link> {
     links.into_iter().find(|link| record.is_about(link))
 }
 
-/// Whether a record is about the device of an interface; `link`: the device, if it is there.
+/// Returns true if a record is about the device of an interface; `link`: the device, if it is there.
 fn is_for(record: &Record, link: Option<&Link>, wanted: &Interface) -> bool {
     let kind = wanted.port().map(|port| &port.kind);
     let named = matches!(kind, Some(PortKind::Netdev(name)) if *name == record.original);
@@ -432,7 +433,7 @@ fn name_of<'n>(wanted: &'n Interface, original: &'n String) -> &'n String {
     wanted.lcp.as_ref().unwrap_or(original)
 }
 
-/// Whether a device can be what is wanted of it.
+/// Checks that a device can have the settings that are wanted of it.
 ///
 /// # Errors
 /// It has no Ethernet address, or cannot have that MTU.
@@ -452,7 +453,7 @@ pub fn possible(link: &Link, wanted: &Interface) -> io::Result<()> {
     }
 }
 
-/// Whether a device is what the port of an interface names.
+/// Returns true if the port of an interface names a device.
 fn stands_for(wanted: &Interface, link: &Link) -> bool {
     match wanted.port().map(|port| &port.kind) {
         Some(PortKind::Netdev(name)) => link.name == *name || link.altnames.contains(name),

@@ -1,5 +1,5 @@
-//! What carries our mark in a network namespace: addresses and routes. A router that died suddenly
-//! has left it, or one that is alive has made it.
+//! Addresses and routes with our mark in a network namespace. A router that died suddenly has left
+//! them, or one that is alive has made them.
 //!
 //! Every router holds a lock of its namespace that others may hold too; whoever gets it alone knows
 //! that nobody else's marks are alive. The last one to stop in good order removes the lock's file; a
@@ -18,7 +18,7 @@ use kernel::netns::OWN;
 use crate::lock::is_there;
 use crate::netlink::{Kernel, Requests};
 
-/// Where the locks are.
+/// Directory of the locks.
 pub const LOCKS: &str = "/run/parshall/namespaces";
 
 /// The lock of a namespace. While there are marks, its file says where the namespace is.
@@ -51,8 +51,8 @@ impl NamespaceLock {
         })
     }
 
-    /// Whether all marks are of the dead: nobody else holds the lock. If so we hold it alone until
-    /// [`share`](Self::share).
+    /// Returns true if all marks are of the dead: nobody else holds the lock. If so we hold it
+    /// alone until [`share`](Self::share).
     ///
     /// # Errors
     /// The file system's.
@@ -106,7 +106,7 @@ fn inode(netns: Option<&Path>) -> io::Result<u64> {
     Ok(fs::metadata(netns.unwrap_or(Path::new(OWN)))?.ino())
 }
 
-/// What was removed.
+/// The marks and locks that were removed.
 #[derive(Debug, Default)]
 pub struct Cleaned {
     /// Addresses and routes, as text.
@@ -120,7 +120,7 @@ pub struct Cleaned {
 /// has no name for us. `living`: all namespaces, by inode number; `None`: not known.
 ///
 /// # Errors
-/// What the kernel or the file system reports.
+/// The error of the kernel or of the file system.
 pub fn clean(directory: &Path, living: Option<&BTreeMap<u64, PathBuf>>) -> io::Result<Cleaned> {
     let mut cleaned = Cleaned::default();
     for path in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -165,7 +165,7 @@ fn unmark(place: &Path) -> io::Result<Vec<String>> {
 /// Removes addresses with our mark from all devices but `links`. Returns them, as text.
 ///
 /// # Errors
-/// What the kernel reports.
+/// The kernel's error.
 pub fn sweep(requests: &mut dyn Kernel, links: &[u32]) -> io::Result<Vec<String>> {
     let mut removed = Vec::new();
     for given in requests.all_addresses()? {

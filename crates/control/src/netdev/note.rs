@@ -25,7 +25,7 @@ use router::change::Mac;
 use crate::facts::Link;
 use crate::lock::is_there;
 
-/// Where the notes are.
+/// Directory of the notes.
 pub const NOTES: &str = "/run/parshall/devices";
 
 /// A new one at every start of the machine.
@@ -39,7 +39,7 @@ pub(super) struct Home {
     inode: u64,
     /// Its cookie, which no other has until the machine restarts; `None`: not known.
     cookie: Option<u64>,
-    /// What the machine calls the time since its start; `None`: not known.
+    /// Identifier of the machine's boot; `None`: not known.
     boot: Option<String>,
 }
 
@@ -56,19 +56,19 @@ impl Home {
         }
     }
 
-    /// Whether this namespace has surely ended, given one that has not.
+    /// Returns true if this namespace has surely ended, given one that has not.
     fn is_gone(&self, living: &Home) -> bool {
         differ(&self.boot, &living.boot)
             || self.inode == living.inode && differ(&self.cookie, &living.cookie)
     }
 }
 
-/// Whether two values that are known differ.
+/// Returns true if two values that are known differ.
 fn differ<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
     one.is_some() && other.is_some() && one != other
 }
 
-/// What was changed about a device, and how it was before.
+/// A device's state from before it was changed, and the changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// Process number of the router in its own process namespace.
@@ -84,7 +84,7 @@ pub struct Record {
     pub original: String,
     /// Its name now.
     pub name: String,
-    /// What it is recognized by.
+    /// The properties by which it is recognized.
     pub(super) identity: Identity,
     /// It was administratively up.
     pub up: bool,
@@ -92,7 +92,7 @@ pub struct Record {
     pub mtu: u32,
     /// Its addresses, which a move takes away.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// What it was given: each is written down before it is set.
+    /// The settings that it was given: each is written down before it is set.
     #[serde(default)]
     pub(super) given: Vec<Settings>,
     /// The features that took VLAN tags out of its frames and were switched off.
@@ -111,7 +111,7 @@ pub(super) struct Settings {
     pub mtu: Option<u32>,
 }
 
-/// What stays the same about a device, whatever its name and namespace.
+/// The properties of a device that stay the same, whatever its name and namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     pub kind: Option<String>,
@@ -131,9 +131,10 @@ impl Identity {
 }
 
 impl Record {
-    /// Whether a device is the one that this is about: the same piece of hardware or kind of
-    /// virtual device, with our mark (its old name as an alternative one) or, if it was not marked
-    /// yet, under one of the two names and with its place on the bus or its Ethernet address. A
+    /// Returns true if a device is the one that this is about: the same piece of hardware or kind
+    /// of virtual device, with our mark (its old name as an alternative one) or, if it was not
+    /// marked yet, under one of the two names and with its place on the bus or its Ethernet
+    /// address. A
     /// name alone proves nothing: the device may be gone, and somebody may have made another.
     pub fn is_about(&self, link: &Link) -> bool {
         let Identity {
@@ -149,12 +150,12 @@ impl Record {
         same && (marked || named && proven)
     }
 
-    /// Whether a device has an Ethernet address that it was given.
+    /// Returns true if a device has an Ethernet address that it was given.
     pub(super) fn gave_mac(&self, link: &Link) -> bool {
         link.mac.is_some() && self.given.iter().any(|given| given.mac == link.mac)
     }
 
-    /// Whether a device has an MTU that it was given.
+    /// Returns true if a device has an MTU that it was given.
     pub(super) fn gave_mtu(&self, link: &Link) -> bool {
         self.given.iter().any(|given| given.mtu == Some(link.mtu))
     }

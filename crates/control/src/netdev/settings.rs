@@ -10,7 +10,7 @@ use crate::config::desired::Interface;
 use crate::facts::Link;
 use crate::netlink::Kernel;
 
-/// What a device keeps when it is put back.
+/// The part of its settings that a device keeps when it is put back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     /// Its settings, if it stays in its namespace.
@@ -30,8 +30,8 @@ impl Settings {
 }
 
 impl Record {
-    /// What to write down about a device that a predecessor has prepared, before it is given what is
-    /// wanted. A setting that no router gave it is its own by now.
+    /// The record of a device that a predecessor has prepared, to be written before it is given
+    /// what is wanted. A setting that no router gave it is its own by now.
     pub(super) fn adopted(&self, link: &Link, wanted: &Interface) -> Record {
         let mut record = self.clone();
         record.router = std::process::id();
@@ -45,8 +45,8 @@ impl Record {
         record
     }
 
-    /// What to keep of it when the router stops in good order and its device stays as it is;
-    /// `None`: nothing, the device has its own settings.
+    /// The record to keep when the router stops in good order and its device stays as it is;
+    /// `None`: none, the device has its own settings.
     pub(super) fn settled(&self, link: &Link) -> Option<Record> {
         let given = Settings {
             mac: link.mac.filter(|_| self.gave_mac(link)),
@@ -111,7 +111,7 @@ impl Devices {
         }
     }
 
-    /// Which of the notes that we hold is about a device, by its name.
+    /// The index of the note that we hold about a device of this name.
     pub(super) fn held_of(&self, device: &str) -> Option<usize> {
         let ours = |note: &Note| note.record.netns == self.netns;
         let named = |note: &Note| ours(note) && note.record.name == device;

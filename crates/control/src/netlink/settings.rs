@@ -1,7 +1,7 @@
-//! What in the kernel's setup sends packets another way than an operator may expect.
+//! Settings of the kernel that send packets another way than an operator may expect.
 //!
-//! What the router forwards passes neither the kernel's firewall nor its policy rules, and what it
-//! leaves to the kernel is forwarded there only if the kernel forwards at all.
+//! Packets that the router forwards pass neither the kernel's firewall nor its policy rules, and
+//! those that it leaves to the kernel are forwarded there only if the kernel forwards at all.
 
 use std::fs;
 use std::io;
@@ -20,14 +20,14 @@ const CHAIN_TABLE: u16 = 1;
 const CHAIN_NAME: u16 = 3;
 const CHAIN_HOOK: u16 = 4;
 const CHAIN_POLICY: u16 = 5;
-/// How many rules it has, and how many lead to it.
+/// Number of its rules, plus the number of rules that jump to it.
 const CHAIN_USE: u16 = 6;
 /// Within CHAIN_HOOK, in network byte order.
 const HOOK_NUMBER: u16 = 1;
 /// NF_DROP.
 const DROP: u32 = 0;
-/// What the kernel forwards passes these: NF_INET_PRE_ROUTING, NF_INET_FORWARD, NF_INET_POST_ROUTING,
-/// NF_INET_INGRESS.
+/// Hooks that packets pass which the kernel forwards: NF_INET_PRE_ROUTING, NF_INET_FORWARD,
+/// NF_INET_POST_ROUTING, NF_INET_INGRESS.
 const HOOKS: [u32; 4] = [0, 2, 4, 5];
 /// NFPROTO_INET: both families.
 const BOTH: u8 = 1;
@@ -37,7 +37,7 @@ const NETDEV: u8 = 5;
 /// Chains that a warning names.
 const NAMED: usize = 5;
 
-/// What an operator is to know, a sentence each with what to do; what cannot be found out is left
+/// Warnings for the operator, a sentence each with what to do; what cannot be found out is left
 /// out. `netns`: the namespace (`None`: our own).
 pub fn warnings(netns: Option<&Path>) -> Vec<String> {
     let mut found = Vec::new();
@@ -79,7 +79,8 @@ pub fn warnings(netns: Option<&Path>) -> Vec<String> {
     found
 }
 
-/// Whether IPv6 is switched off on a device, or will be on one of that name that is not there yet.
+/// Returns true if IPv6 is disabled on a device, or will be on one of that name that does not exist
+/// yet.
 ///
 /// # Errors
 /// The setting cannot be read: there is no IPv6 here.
@@ -91,12 +92,12 @@ pub(super) fn is_ip6_off(netns: Option<&Path>, device: &str) -> io::Result<bool>
     }
 }
 
-/// Whether a setting, named as for sysctl(8), is 1.
+/// Returns true if a setting, named as for sysctl(8), is 1.
 fn is_set(netns: Option<&Path>, name: &str) -> io::Result<bool> {
     is_one(netns, &name.replace('.', "/"))
 }
 
-/// Whether the file of a setting says 1; `path`: from /proc/sys.
+/// Returns true if the file of a setting says 1; `path`: from /proc/sys.
 fn is_one(netns: Option<&Path>, path: &str) -> io::Result<bool> {
     let path = Path::new("/proc/sys").join(path);
     within(netns, || Ok(fs::read_to_string(path)?.trim() == "1"))
@@ -126,7 +127,7 @@ fn passed(family: u8) -> Option<&'static [u32]> {
     }
 }
 
-/// Whether a chain is at one of these hooks and has rules, or drops by default.
+/// Returns true if a chain is at one of these hooks and has rules, or drops by default.
 fn acts(chain: &Attributes<'_>, hooks: &[u32]) -> bool {
     let hook = chain.clone().find(CHAIN_HOOK).map(Attributes);
     let hook = hook.and_then(|hook| number(&hook, HOOK_NUMBER));

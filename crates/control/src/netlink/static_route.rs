@@ -22,7 +22,7 @@ pub fn usual_metric(prefix: IpAddr) -> u32 {
 /// A route as we make it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaticRoute {
-    /// Where packets go.
+    /// The destinations.
     pub prefix: Prefix,
     /// Number of the table that it is in; 254 is the main one.
     pub table: u32,
@@ -39,14 +39,14 @@ impl StaticRoute {
         given.unwrap_or(usual_metric(self.prefix.address()))
     }
 
-    /// Whether it is at the place of another: only one of them can be there.
+    /// Returns true if it is at the place of another: only one of them can be there.
     pub fn is_at(&self, other: &Self) -> bool {
         let place = |route: &Self| (route.prefix, route.table, route.metric());
         place(self) == place(other)
     }
 
-    /// Whether what the kernel has is this route. Where no interface was given the kernel has
-    /// chosen one.
+    /// Returns true if what the kernel has is this route. Where no interface was given the kernel
+    /// has chosen one.
     pub fn is(&self, kernel: &Self) -> bool {
         let same = |(ours, its): (&Hop, &Hop)| {
             let link = ours.link == 0 || ours.link == its.link;

@@ -31,14 +31,14 @@ pub enum Item {
     Interface {
         /// Its name.
         name: String,
-        /// What it is.
+        /// Its kind.
         kind: Kind,
     },
     /// A bridge domain.
     Bridge {
         /// Its name.
         name: String,
-        /// How it learns and forwards.
+        /// Its settings for learning and forwarding.
         settings: BridgeSettings,
     },
     /// The name of the host's device for an interface.
@@ -91,7 +91,7 @@ pub enum Item {
     CrossConnect {
         /// The interface.
         of: String,
-        /// Where its packets go.
+        /// The interface that sends its packets.
         target: String,
         /// Tags to take from what comes in.
         tags: u8,
@@ -143,7 +143,7 @@ pub enum Item {
     Sflow(Sflow),
     /// Words for people.
     Description {
-        /// What they are about.
+        /// The object that is described.
         of: Object,
         /// The words.
         text: String,
@@ -181,33 +181,33 @@ pub enum Item {
     },
     /// Threads that forward packets.
     Workers(Workers),
-    /// How large the tables of routes are.
+    /// The sizes of the routing tables.
     Tables(Tables),
     /// Network namespace.
     Netns {
         /// Its name.
         name: String,
     },
-    /// Where the router is asked.
+    /// The control socket, and the groups that may use it.
     Control(Control),
 }
 
-/// What an interface is.
+/// The kind of an interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged, rename_all_fields = "kebab-case")]
 pub enum Kind {
     /// On a port; `None`: the network device of its name.
     Port {
-        /// What carries its packets.
+        /// The port that carries its packets.
         port: Option<Box<Port>>,
     },
     /// A loopback.
     Loopback {},
     /// A bond.
     Bond {
-        /// How packets are spread.
+        /// The mode in which packets are spread over the members.
         mode: BondMode,
-        /// What is hashed.
+        /// The headers that are hashed.
         load_balance: Option<Balance>,
     },
     /// A VXLAN tunnel.
@@ -237,10 +237,10 @@ pub enum Kind {
     },
 }
 
-/// Which item. A configuration has one of each at most.
+/// The identity of an item. A configuration has one of each at most.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// What is there by itself.
+    /// An object that exists by itself.
     Object(Object),
     /// [`Item::Lcp`] of an interface.
     Lcp(String),
@@ -274,7 +274,7 @@ pub enum Key {
     State(String),
 }
 
-/// What a configuration is made of, as people see it: a plan says object by object what changes.
+/// The objects of a configuration, as people see it: a plan says object by object what changes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Object {
     /// A VRF.
@@ -293,11 +293,11 @@ pub enum Object {
     Sflow,
     /// Threads that forward packets.
     Workers,
-    /// How large the tables of routes are.
+    /// The sizes of the routing tables.
     Tables,
     /// Network namespace.
     Netns,
-    /// Where the router is asked.
+    /// The control socket, and the groups that may use it.
     Control,
 }
 
@@ -310,8 +310,8 @@ pub enum Table {
     Vrf(String),
 }
 
-/// Which next hops have an interface that nobody has written, from 0 on. A route is the same whether
-/// it is written or not.
+/// Next hops whose interface nobody has written, by index from 0 on. A route is the same whether it
+/// is written or not.
 #[derive(Debug, Clone, Default)]
 pub struct Found(pub(super) Vec<usize>);
 
@@ -324,7 +324,7 @@ impl PartialEq for Found {
 impl Eq for Found {}
 
 impl Item {
-    /// Which item it is: what stays the same if it becomes another.
+    /// The identity of the item, which stays the same if it becomes another.
     pub fn key(&self) -> Key {
         match self {
             Item::Vrf { name, .. } => Key::Object(Object::vrf(name)),
@@ -395,7 +395,7 @@ impl Object {
     }
 }
 
-/// What people call it.
+/// The object's name for people.
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -82,7 +82,7 @@ impl Building<'_> {
         self.relations(entry);
     }
 
-    /// What an entry of `interfaces` is.
+    /// The kind of an entry of `interfaces`.
     fn kind(&self, name: &str) -> Kind {
         let config = self.config;
         if let Some(bond) = config.bondethernets.get(name) {
@@ -114,7 +114,7 @@ impl Building<'_> {
         }
     }
 
-    /// What an interface has to do with others.
+    /// Adds an interface's relations to others.
     fn relations(&mut self, entry: &AnyInterface<'_>) {
         let of = || entry.name.clone();
         if let Some(name) = entry.lcp.map(str::to_owned) {
@@ -281,7 +281,7 @@ impl Building<'_> {
         }
     }
 
-    /// What the process is started with.
+    /// Adds the settings with which the process is started.
     fn process(&mut self) {
         let config = self.config;
         if config.workers != Workers::default() {

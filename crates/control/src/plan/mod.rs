@@ -25,10 +25,10 @@ pub use steps::{Action, Step};
 
 use crate::config::Config;
 
-/// What leads from one configuration to another.
+/// A plan: the steps from one configuration to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// What changes, by object.
+    /// The changes, by object.
     pub changes: Vec<Change>,
     /// In the order in which they are to be taken.
     pub steps: Vec<Step>,
@@ -44,7 +44,7 @@ impl Plan {
         }
     }
 
-    /// Whether nothing changes.
+    /// Returns true if nothing changes.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }

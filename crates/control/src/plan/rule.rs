@@ -1,4 +1,4 @@
-//! What the planner knows of an item. [`rule`](super::rules::rule) says it, kind by kind.
+//! The planner's knowledge of an item. [`rule`](super::rules::rule) has it, kind by kind.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -8,13 +8,13 @@ use serde_json::Value as Json;
 
 use super::item::{Key, Object};
 
-/// What follows from an item.
+/// The properties of an item that decide about its steps.
 pub(super) struct Rule<'i> {
     /// The order of creation. What an item needs is of a lower rank.
     pub rank: u8,
-    /// When it is made: [`Phase::Create`] or [`Phase::Sync`].
+    /// The phase in which it is made: [`Phase::Create`] or [`Phase::Sync`].
     pub made: Phase,
-    /// When it is removed, if it is not wanted any more.
+    /// The time of its removal, if it is not wanted any more.
     pub leaves: Leaves,
     /// It lives and dies with its object.
     pub is_attribute: bool,
@@ -28,29 +28,30 @@ pub(super) struct Rule<'i> {
     pub mould: Option<(&'static str, &'i str)>,
     /// Others that are nearly the same.
     pub variants: Option<Variants>,
-    /// What it leaves to items further inside: what makes room comes before what takes it.
+    /// The size that it leaves to items further inside: a change that makes room comes before one
+    /// that takes it.
     pub room: Option<u16>,
-    /// How far inside an interface lies.
+    /// The depth at which the interface lies inside others.
     pub depth: i16,
-    /// Whether traffic notices.
+    /// The steps that traffic notices.
     pub interrupts: Interrupts<'i>,
     /// The items without which it cannot be.
     pub needs: Vec<Key>,
-    /// What only one item may have at a time.
+    /// The names and numbers that only one item may have at a time.
     pub claims: Vec<String>,
-    /// What people are shown of it.
+    /// The form in which people see it.
     pub shown: Shown<'i>,
 }
 
-/// When a step is taken.
+/// The phase of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// What must go goes.
+    /// Removal of what must go.
     Prune,
-    /// What is new comes.
+    /// Creation of what is new.
     Create,
-    /// What stays becomes what it should be.
+    /// Change of what stays.
     Sync,
 }
 
@@ -65,14 +66,14 @@ impl Phase {
     }
 }
 
-/// When what is not wanted any more is removed.
+/// The time at which an item that is not wanted any more is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leaves {
     /// Before anything else is done.
     First,
-    /// When it would be changed, in the order of ranks.
+    /// In the turn that its change would have, in the order of ranks.
     InTurn,
-    /// When nothing uses it any more.
+    /// Last of all: nothing uses it any more.
     Last,
 }
 
@@ -84,7 +85,7 @@ pub(super) struct Variants {
     pub together: bool,
 }
 
-/// Which steps about an item interrupt packets that both configurations carry.
+/// The steps about an item that interrupt packets which both configurations carry.
 #[derive(Clone, Copy)]
 pub(super) enum Interrupts<'i> {
     /// None.
@@ -118,7 +119,7 @@ pub(super) enum Shown<'i> {
     },
 }
 
-/// What can be shown leaf by leaf.
+/// A value that can be shown leaf by leaf.
 pub(super) trait Tree {
     /// As JSON.
     fn json(&self) -> Json;
@@ -217,7 +218,7 @@ impl<'i> Rule<'i> {
         }
     }
 
-    /// What people call its object.
+    /// The name of its object for people.
     pub fn label(&self) -> String {
         let object = &self.object;
         if self.is_for_start {

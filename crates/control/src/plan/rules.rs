@@ -179,7 +179,7 @@ fn device_of<'i>(name: &'i str, port: Option<&'i Port>) -> Option<(&'static str,
     netdev.or(port.pci.as_deref().map(|pci| ("pci", pci)))
 }
 
-/// How many tags the packets of a sub-interface have.
+/// The number of tags that the packets of a sub-interface have.
 fn tags(encapsulation: &Encapsulation) -> u8 {
     if encapsulation.inner_dot1q > 0 { 2 } else { 1 }
 }
@@ -195,7 +195,7 @@ fn member<'i>(rank: u8, of: &'i str, group: Object, role: &str, text: String) ->
     .needs([needs])
 }
 
-/// What a member of a bridge is called.
+/// The description of a member of a bridge.
 fn taken_off(tags: u8) -> String {
     match tags {
         0 => "member".to_owned(),

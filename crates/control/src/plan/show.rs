@@ -12,18 +12,18 @@ use super::rule::{Phase, Shown};
 use super::rules::rule;
 use super::steps::{Action, Step};
 
-/// What changes in an object.
+/// The change of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// Its kind and name.
     pub object: String,
-    /// What happens to it.
+    /// Its fate.
     pub action: Fate,
     /// Its fields that change.
     pub fields: Vec<FieldChange>,
 }
 
-/// What happens to an object.
+/// The fate of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
@@ -45,7 +45,7 @@ impl Fate {
     }
 }
 
-/// What changes in a field.
+/// The change of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldChange {
     /// Its name.
@@ -69,7 +69,7 @@ struct Value {
     found: bool,
 }
 
-/// What changes from one set of items to another.
+/// The changes from one set of items to another.
 pub(super) fn changes(from: &Items, to: &Items) -> Vec<Change> {
     let mut objects: BTreeMap<String, [Fields; 2]> = BTreeMap::new();
     for (side, items, others) in [(0, from, to), (1, to, from)] {
@@ -252,7 +252,7 @@ impl Step {
     }
 }
 
-/// What a step does, in a line.
+/// The step's description, in a line.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let row = self.row();
@@ -285,8 +285,8 @@ impl fmt::Display for Step {
 }
 
 impl Plan {
-    /// What the kernel does to the settings of others, a line each: where a device goes down, it
-    /// takes them away by itself.
+    /// Side effects in the kernel, a line each: where a device goes down, the kernel removes
+    /// settings of others by itself.
     fn notes(&self) -> Vec<String> {
         let down = ("state", Some("down"));
         let goes_down = |change: &&Change| {
@@ -310,7 +310,7 @@ impl Plan {
         serde_json::json!({ "changes": self.changes, "steps": steps, "notes": self.notes() })
     }
 
-    /// What changes, as text; with `steps`, in which steps.
+    /// The changes as text; with `steps`, also the steps.
     pub fn text(&self, steps: bool) -> String {
         if self.is_empty() {
             return "no change\n".to_owned();

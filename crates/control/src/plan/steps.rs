@@ -9,43 +9,43 @@ use super::rules::rule;
 /// One step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// When.
+    /// Its phase.
     pub phase: Phase,
-    /// What.
+    /// Its action.
     pub action: Action,
     /// The interface whose packets are interrupted by it, even those that both configurations
     /// carry.
     pub interrupts: Option<String>,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// It is no more.
     Remove {
-        /// What goes.
+        /// The item that goes.
         item: Item,
         /// Its attributes, which go with it.
         attributes: Vec<Item>,
     },
     /// It is there from now on.
     Create {
-        /// What comes.
+        /// The item that comes.
         item: Item,
-        /// If it comes back, its attributes, the state last.
+        /// Its attributes if it comes back, the state last.
         attributes: Vec<Item>,
     },
     /// It becomes another, in place.
     Change {
-        /// What it was.
+        /// The item before.
         from: Item,
-        /// What it becomes.
+        /// The item after.
         to: Item,
     },
 }
 
 impl Action {
-    /// What takes it back.
+    /// The action that takes it back.
     #[must_use]
     pub fn reverse(self) -> Action {
         match self {
@@ -55,7 +55,7 @@ impl Action {
         }
     }
 
-    /// What it acts on, as it is after it, or was if it is no more.
+    /// The item that it acts on, as it is after the action, or before if it is removed.
     pub fn item(&self) -> &Item {
         match self {
             Action::Remove { item, .. } | Action::Create { item, .. } => item,
@@ -92,7 +92,7 @@ pub(super) fn steps(from: &Items, to: &Items) -> Vec<Step> {
     steps.into_iter().map(step).collect()
 }
 
-/// What becomes of the items that are there.
+/// The fate of the items that are there: removals and changes.
 fn removals_and_changes(from: &Items, to: &Items, gone: &BTreeSet<Key>) -> Vec<(Phase, Action)> {
     let mut attributes = attributes(from);
     let mut steps = Vec::new();
@@ -122,7 +122,7 @@ fn removals_and_changes(from: &Items, to: &Items, gone: &BTreeSet<Key>) -> Vec<(
     steps
 }
 
-/// What an attribute is of.
+/// The object of an attribute.
 fn owner(rule: &Rule<'_>) -> Option<Key> {
     rule.is_attribute.then(|| Key::Object(rule.object.clone()))
 }
@@ -138,8 +138,8 @@ fn attributes(items: &Items) -> BTreeMap<Key, Vec<&Item>> {
     attributes
 }
 
-/// What is removed before anything else happens, even if it comes back afterwards. Attributes, which
-/// go with what they are of, are left out.
+/// The items that are removed before anything else happens, even if they come back afterwards.
+/// Attributes, which go with their objects, are left out.
 fn gone(from: &Items, to: &Items) -> BTreeSet<Key> {
     // What stays as it is has what it claims already.
     let mut wanted: BTreeMap<String, Vec<(&Key, Option<&str>)>> = BTreeMap::new();
@@ -180,19 +180,19 @@ fn variant<'i>(rule: &Rule<'_>, key: &Key, items: &'i Items) -> Option<&'i Key> 
     others.find(|other| *other != key)
 }
 
-/// What comes at once in place of a removed item, which cannot be there beside it.
+/// The item that comes at once in place of a removed one, beside which it cannot be.
 fn successor<'i>(rule: &Rule<'_>, key: &Key, to: &'i Items) -> Option<&'i Key> {
     let together = rule.variants.as_ref()?.together;
     variant(rule, key, to).filter(|_| !together)
 }
 
-/// Whether an item can become another without being removed.
+/// Returns true if an item can become another without being removed.
 fn becomes(old: &Rule<'_>, new: &Item) -> bool {
     old.mould.is_some() && old.mould == rule(new).mould
 }
 
-/// Where a step stands within its phase. The last part has what makes room come before what takes
-/// it.
+/// The order of a step within its phase. The last part puts steps that make room before those that
+/// take it.
 type Order = (u8, u8, i16, Key, bool);
 
 fn order(phase: Phase, action: &Action, from: &Items, to: &Items) -> Order {
@@ -221,7 +221,7 @@ fn order(phase: Phase, action: &Action, from: &Items, to: &Items) -> Order {
     }
 }
 
-/// How far inside the interface lies that something belongs to.
+/// The depth of the interface that an item belongs to.
 fn depth(of: &Rule<'_>, items: &Items) -> i16 {
     let interface = of
         .interface

@@ -1,4 +1,4 @@
-//! What the tests against a real kernel share: network namespaces, and a router that only
+//! Support for the tests against a real kernel: network namespaces, and a router that only
 //! remembers.
 
 #![allow(dead_code, reason = "not every test needs all of it")]

@@ -24,12 +24,12 @@ struct Checking<'a, 'c> {
     c: &'a mut Checker<'c>,
     /// The way to the term.
     at: Vec<Step>,
-    /// How messages begin.
+    /// The beginning of messages about the term.
     says: String,
     term: &'c Term,
 }
 
-/// Whether there is something of IPv4 and of IPv6.
+/// The address families in which something has members.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Families {
     v4: bool,
@@ -83,7 +83,7 @@ impl Checking<'_, '_> {
         }
     }
 
-    /// Whether source and destination are something, and something together.
+    /// Checks that source and destination have members, and of a common family.
     fn check_ends(&mut self) -> bool {
         let family = self.term.family;
         let ends = [

@@ -92,7 +92,7 @@ fn spelled(c: &mut Checker<'_>, entry: &AnyInterface<'_>, index: usize, address:
     c.warning(&path, message, "it is read as this address");
 }
 
-/// What Linux gives no device, or what no host can reach there.
+/// Reports addresses that Linux accepts on no device, and those that no other host can reach there.
 fn of_a_device(c: &mut Checker<'_>, entry: &AnyInterface<'_>, index: usize, address: &Address) {
     let (word, name, host) = (entry.word(), &entry.name, address.address);
     let what = match host {
@@ -157,8 +157,9 @@ fn clashes<'e, 'c>(group: &mut [Claim<'e, 'c>]) -> Vec<(Claim<'e, 'c>, Claim<'e,
         .collect()
 }
 
-/// Whether overlapping is the fault of `one`: of both if they are on different interfaces, except
-/// that a sub-interface is to blame and not its parent; of the later one on the same interface.
+/// Returns true if `one` is to blame for an overlap: both are if they are on different interfaces,
+/// except that a sub-interface is to blame and not its parent; on the same interface it is the
+/// later one.
 fn blames(one: &Claim<'_, '_>, other: &Claim<'_, '_>) -> bool {
     if one.entry.name == other.entry.name {
         return one.index > other.index && one.address.network() != other.address.network();

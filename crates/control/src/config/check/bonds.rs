@@ -85,7 +85,7 @@ fn members<'c>(
     }
 }
 
-/// What a member cannot be or have beside.
+/// Reports roles and settings that a member of a bond cannot have.
 fn roles(c: &mut Checker<'_>, path: &[Step], name: &str, entry: &AnyInterface<'_>) {
     let config = c.config;
     let member = &entry.name;

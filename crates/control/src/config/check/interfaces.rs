@@ -108,7 +108,7 @@ fn loopback(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     }
 }
 
-/// What bridges or cross-connects has neither addresses nor a device of the host.
+/// An interface that bridges or cross-connects has neither addresses nor a device of the host.
 fn layer2(c: &mut Checker<'_>, entry: &AnyInterface<'_>) {
     let (word, name) = (entry.word(), &entry.name);
     if !c.view.is_layer2(name) {

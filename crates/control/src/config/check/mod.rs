@@ -42,7 +42,7 @@ pub(super) fn check(config: &Config, tree: &Node, findings: &mut Findings) {
     descriptions::check(&mut checker);
 }
 
-/// What every rule needs.
+/// The state that every rule works on.
 struct Checker<'c> {
     config: &'c Config,
     tree: &'c Node,
@@ -90,7 +90,7 @@ impl Checker<'_> {
     }
 }
 
-/// How often each value occurs.
+/// Counts the occurrences of each value.
 fn counts<T: std::hash::Hash + Eq>(values: impl Iterator<Item = T>) -> HashMap<T, usize> {
     let mut counts = HashMap::new();
     for value in values {

@@ -13,8 +13,8 @@ use super::{Checker, field, to, whole};
 /// settings.
 const RESERVED: [&str; 3] = ["lo", "all", "default"];
 
-/// What a name is given to. Of two that have the same one, the first in this order is reported: it
-/// is the easiest to change.
+/// The kind of device that has a name. Of two with the same name, the first in this order is
+/// reported: it is the easiest to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Device {
     /// The host's device of an interface, by `lcp`.
@@ -35,13 +35,13 @@ struct Name {
     device: Device,
     /// The interface.
     of: String,
-    /// What messages call that.
+    /// The interface's kind in messages.
     word: &'static str,
     path: Vec<Step>,
 }
 
 impl Name {
-    /// What has the name, in words.
+    /// Describes the device that has the name.
     fn words(&self) -> String {
         let of = &self.of;
         match self.device {
@@ -51,7 +51,7 @@ impl Name {
         }
     }
 
-    /// Whether this cannot be together with another that has the same name.
+    /// Returns true if this cannot exist beside another that has the same name.
     fn clashes(&self, other: &Name) -> bool {
         let both = |device| self.device == device && other.device == device;
         // One is the other; or there are rules of their own.

@@ -6,7 +6,8 @@ use crate::config::yaml::Value;
 
 use super::{Checker, field, whole};
 
-/// Whether it says nothing at all, which is an error and the only one.
+/// Reports a sub-interface without any field, which is then its only error. Returns true if it is
+/// one.
 pub(super) fn is_empty(c: &mut Checker<'_>, entry: &AnyInterface<'_>) -> bool {
     let path = whole(entry);
     let empty = c
@@ -117,7 +118,7 @@ fn check_lcp(
     }
 }
 
-/// Whether its tags can be so, and are not those of another.
+/// Checks that its tags are valid, and differ from those of its siblings.
 fn encapsulation(c: &mut Checker<'_>, entry: &AnyInterface<'_>) -> bool {
     let path = field(entry, "encapsulation");
     let name = &entry.name;

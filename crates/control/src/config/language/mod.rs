@@ -17,13 +17,13 @@ pub(super) struct Field {
     pub name: &'static str,
     pub of: &'static Type,
     pub required: bool,
-    /// Which value it has when it is left out; empty: none.
+    /// Its value when it is left out; empty: none.
     pub default: &'static str,
-    /// What it is for, in a line.
+    /// Its purpose, in a line.
     pub about: &'static str,
 }
 
-/// What a field may hold.
+/// The values that a field may hold.
 pub(super) enum Type {
     /// `true`, `yes`, `on` or their opposites.
     Bool,
@@ -71,7 +71,7 @@ pub(super) struct Text {
     pub nothing: bool,
 }
 
-/// What names the objects of a map.
+/// The names of the objects in a map.
 pub(super) enum Key {
     /// A text of this form.
     Name(Text),

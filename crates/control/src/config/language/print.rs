@@ -1,4 +1,4 @@
-//! What the model says, as a tree in the order of the language.
+//! The model, printed as a tree in the order of the language.
 
 use serde_json::{Map, Value as Json};
 
@@ -15,7 +15,7 @@ pub(in super::super) fn print(object: &Map<String, Json>, fields: &[Field]) -> N
     node(Value::Map(given.collect()))
 }
 
-/// Whether the model has this in place of a value that was not given.
+/// Returns true if the model has this in place of a value that was not given.
 fn is_nothing(value: &Json, of: &Type) -> bool {
     match (value, of) {
         (Json::Null, _) => true,

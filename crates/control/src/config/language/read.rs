@@ -1,6 +1,6 @@
 //! Holds a tree to the language.
 //!
-//! What is wrong is reported and taken out, so that the rest can be checked further. Messages are
+//! Wrong parts are reported and taken out, so that the rest can be checked further. Messages are
 //! those of vppcfg, without the prefix of its schema tool.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use super::super::problem::Findings;
 use super::super::yaml::{Key as Name, Kind, Node, Span, Value};
 use super::{Field, Key, Text, Type};
 
-/// What a document says, without what is wrong in it. The tree loses the same.
+/// Reads a document, without its wrong parts. The tree loses these, too.
 pub(in super::super) fn read(
     root: &mut Node,
     document: &'static [Field],
@@ -47,7 +47,7 @@ pub(in super::super) fn read(
 
 struct Reader<'a> {
     findings: &'a mut Findings,
-    /// Where it is.
+    /// Its place in the document.
     path: Vec<String>,
     /// Those met so far.
     patterns: HashMap<&'static str, Option<Regex>>,
@@ -304,7 +304,7 @@ impl Reader<'_> {
         Json::Object(map)
     }
 
-    /// Why a text does not have the form, and what to do.
+    /// Explains why a text does not have the form, and what to do.
     fn misfit(&mut self, text: &'static Text, value: &str) -> Option<(String, String)> {
         if value.len() > text.most || value.len() < text.least {
             let (than, bound) = match value.len() > text.most {
@@ -330,7 +330,7 @@ impl Reader<'_> {
         (!fits).then(|| (what(), format!("write {}", text.form)))
     }
 
-    /// Why a key does not name an object, and what to do.
+    /// Explains why a key does not name an object, and what to do.
     fn misnamed(&mut self, name: &Name, key: &'static Key) -> Option<(String, String)> {
         match key {
             Key::Number { least, most } => {
@@ -352,7 +352,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a value is of a type's kind, right or wrong.
+/// Returns true if a value is of a type's kind, right or wrong.
 fn suits(node: &Node, of: &Type) -> bool {
     match of {
         Type::Int { .. } => matches!(node.value, Value::Int(_)),

@@ -38,9 +38,9 @@ pub struct Acl {
 pub struct Term {
     /// Words for people.
     pub description: Option<String>,
-    /// What to do.
+    /// The effect on a packet that matches.
     pub action: Action,
-    /// Which packets.
+    /// The address family of packets that match.
     #[serde(skip_serializing_if = "super::is_usual")]
     pub family: Family,
     /// Network, address or name of a prefix list.
@@ -60,7 +60,7 @@ pub struct Term {
 }
 
 impl Term {
-    /// Whether the text of a source or destination is the name of a prefix list.
+    /// Returns true if the text of a source or destination is the name of a prefix list.
     pub fn is_list(text: &str) -> bool {
         text != "any" && forms::network(text).is_none()
     }
@@ -76,7 +76,7 @@ pub enum Value {
     Text(String),
 }
 
-/// What a term does.
+/// The effect of a term.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// Let pass.

@@ -163,14 +163,14 @@ pub struct Bond {
     pub mac: Option<Mac>,
     /// Its members.
     pub interfaces: Vec<String>,
-    /// How packets are spread.
+    /// The mode in which packets are spread over the members.
     #[serde(skip_serializing_if = "super::is_usual")]
     pub mode: BondMode,
-    /// What is hashed; `None`: as the mode has it.
+    /// The headers that are hashed; `None`: the mode's default.
     pub load_balance: Option<Balance>,
 }
 
-/// How a bond spreads packets.
+/// The mode in which a bond spreads packets over its members.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BondMode {
@@ -187,7 +187,7 @@ pub enum BondMode {
     Xor,
 }
 
-/// What a bond hashes.
+/// The headers that a bond hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Balance {
@@ -200,7 +200,8 @@ pub enum Balance {
 }
 
 impl Bond {
-    /// What is hashed: in a mode that hashes, addresses and ports unless said otherwise.
+    /// The headers that are hashed: in a mode that hashes, addresses and ports unless said
+    /// otherwise.
     pub fn balance(&self) -> Option<Balance> {
         let hashes = matches!(self.mode, BondMode::Lacp | BondMode::Xor);
         self.load_balance.or(hashes.then_some(Balance::L34))
@@ -219,12 +220,12 @@ pub struct Bridge {
     pub bvi: Option<String>,
     /// Its members.
     pub interfaces: Vec<String>,
-    /// How it bridges.
+    /// Its settings.
     #[serde(skip_serializing_if = "super::is_usual")]
     pub settings: BridgeSettings,
 }
 
-/// How a bridge bridges.
+/// A bridge's settings for learning, flooding and forwarding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct BridgeSettings {

@@ -1,5 +1,5 @@
-//! What a configuration says, as plain data: the sections and fields of the language under the
-//! names that they have there.
+//! A configuration as plain data: the sections and fields of the language under the names that they
+//! have there.
 
 /// For fields of an object whose own default says what they are where the file is silent: functions
 /// of their names that say whether they are that.
@@ -61,31 +61,31 @@ pub struct Config {
     pub routes: Vec<Route>,
     /// VRFs.
     pub vrfs: Named<Vrf>,
-    /// What carries packets.
+    /// The ports, which carry the packets of interfaces.
     pub ports: Named<Port>,
-    /// Who forwards packets.
+    /// The threads that forward packets.
     #[serde(skip_serializing_if = "is_usual")]
     pub workers: Workers,
-    /// How large the tables of routes are.
+    /// The sizes of the routing tables.
     #[serde(skip_serializing_if = "is_usual")]
     pub tables: Tables,
     /// Name or path of the network namespace of devices and routes; `None`: that of the process.
     pub netns: Option<String>,
-    /// Where the router is asked.
+    /// The control socket, and the groups that may use it.
     #[serde(skip_serializing_if = "is_usual")]
     pub control: Control,
 }
 
-/// Whether it is as if it were not in the file.
+/// Returns true if leaving it out of the file would mean the same.
 fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Who does the work.
+/// The threads that forward packets.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Workers {
-    /// How many; `None`: as many as `cpus`, or one.
+    /// Their number; `None`: as many as `cpus`, or one.
     pub count: Option<u16>,
     /// The processors to pin them to, in order; empty: chosen by the router.
     pub cpus: Vec<u16>,
@@ -101,7 +101,7 @@ pub struct Tables {
     pub ip6_routes: Option<u32>,
 }
 
-/// Where the router is asked, and by whom.
+/// The control socket, and the groups that may use it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Control {

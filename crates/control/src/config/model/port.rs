@@ -1,4 +1,4 @@
-//! What carries the packets of an interface.
+//! Ports, which carry the packets of interfaces.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub struct Port {
     pub nothing: Option<Nothing>,
     /// Queues to use, 1 to 256; `None`: all that there are.
     pub queues: Option<u16>,
-    /// How AF_XDP is to move packets.
+    /// The way in which AF_XDP moves packets.
     #[serde(skip_serializing_if = "super::is_usual")]
     pub mode: Mode,
 }
@@ -98,8 +98,8 @@ pub enum PortKind {
 }
 
 impl PortKind {
-    /// Whether it is a network device of the kernel, which is then the host's end itself; all
-    /// others have a host interface.
+    /// Returns true if it is a network device of the kernel, which is then the host's end itself;
+    /// all others have a host interface.
     pub fn is_device(&self) -> bool {
         matches!(self, PortKind::Netdev(_) | PortKind::Pci(_))
     }
@@ -114,7 +114,7 @@ pub struct Memif {
     /// Number of the interface on that socket; both sides give the same.
     #[serde(skip_serializing_if = "super::is_usual")]
     pub id: u32,
-    /// Which side we are.
+    /// The side that we are.
     #[serde(skip_serializing_if = "super::is_usual")]
     pub role: Role,
     /// Ring pairs, 1 to [`Memif::RINGS`].
@@ -123,9 +123,9 @@ pub struct Memif {
     /// Descriptors of a ring: a power of two, 64 to 16384.
     #[serde(skip_serializing_if = "Memif::ring_size")]
     pub ring_size: u16,
-    /// What the peer must know.
+    /// The secret that the peer must know.
     pub secret: Option<Secret>,
-    /// What it carries.
+    /// The packets that it carries.
     #[serde(skip_serializing_if = "super::is_usual")]
     pub mode: MemifMode,
 }
@@ -151,7 +151,7 @@ impl Default for Memif {
 
 usual!(Memif: rings: u16, ring_size: u16);
 
-/// What a memif carries.
+/// The packets that a memif carries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemifMode {
@@ -204,8 +204,8 @@ pub enum Role {
     Client,
 }
 
-/// How AF_XDP moves packets. The ports have the same modes once more: a configuration is read and
-/// checked without them.
+/// The way in which AF_XDP moves packets. The ports have the same modes once more: a configuration
+/// is read and checked without them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {

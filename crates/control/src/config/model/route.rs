@@ -13,7 +13,7 @@ use crate::netlink::usual_metric;
 pub struct Route {
     /// Words for people.
     pub description: Option<String>,
-    /// Where packets go.
+    /// The destinations.
     pub prefix: Option<Address>,
     /// Next hops.
     #[serde(deserialize_with = "hops")]
@@ -44,7 +44,7 @@ impl Route {
 pub struct Hop {
     /// The neighbor; `None`: everyone is on the interface's link.
     pub address: Option<IpAddr>,
-    /// Where it is; `None`: on the link whose addresses say so.
+    /// Its interface; `None`: the link whose addresses contain it.
     pub interface: Option<String>,
     /// Its share of the packets, 1 to 256.
     #[serde(skip_serializing_if = "Hop::weight")]

@@ -1,4 +1,4 @@
-//! What is dumped is the same configuration.
+//! A dump is the same configuration.
 
 use super::guide::examples;
 use super::*;

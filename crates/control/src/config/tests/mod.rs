@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What there is to say about a text, of one severity, in the order of the file.
+/// The messages about a text, of one severity, in the order of the file.
 fn said(text: &str, severity: Severity) -> Vec<String> {
     let problems = match Checked::parse("test.yaml", text) {
         Ok(checked) => checked.warnings,
@@ -62,7 +62,7 @@ fn an_operators_file_is_valid() {
     assert_eq!(config.tables.ip4_routes, Some(2_000_000));
 }
 
-/// What the model prints is the language again.
+/// The model prints the language again.
 #[test]
 fn the_model_says_what_was_read() {
     let config = Config::parse("x", OPERATOR).expect("valid");

@@ -118,7 +118,7 @@ fn interfaces() {
     ]);
 }
 
-/// Whatever gives a device of the host its name, no other may have it.
+/// No two devices of the host have the same name, whatever gives it to them.
 #[test]
 fn names_of_devices() {
     let lcp = &["interface e0 cannot have LCP name tap7"][..];
@@ -442,7 +442,8 @@ fn addresses() {
     ]);
 }
 
-/// What Linux gives no device is an error. What it gives, though it is of no use, is not.
+/// An address that Linux accepts on no device is an error. One that it accepts, though it is of no
+/// use, is not.
 #[test]
 fn addresses_are_those_of_a_device() {
     let one = |address: &str| format!("interfaces: {{ a: {{ addresses: [ '{address}' ] }} }}");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Whether a value fits a schema: the keywords that ours uses.
+/// Returns true if a value fits a schema, by the keywords that ours uses.
 fn fits(schema: &Value, value: &Value) -> bool {
     let object = schema.as_object().expect("a schema");
     object.iter().all(|(keyword, rule)| match keyword.as_str() {
@@ -221,7 +221,7 @@ fn reader_and_schema_agree() {
     assert!(seen > 1000, "{seen}");
 }
 
-/// Who may change makes the router, which is root, write any file.
+/// A user who may change the configuration makes the router, which is root, write any file.
 #[test]
 fn operators_are_told_what_the_group_may() {
     let control = &schema()["properties"]["control"]["properties"];

@@ -39,7 +39,7 @@ pub(super) struct Key {
     pub at: Span,
     /// As it is written; of a number, in digits.
     pub text: String,
-    /// What it would be as a value.
+    /// The kind that it would have as a value.
     pub kind: Kind,
     /// The map has it again further down: this value does not count.
     pub replaced: bool,
@@ -104,7 +104,7 @@ impl From<u32> for Step {
     }
 }
 
-/// What is not YAML, or not unambiguous.
+/// A place that is not YAML, or is ambiguous.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fault {
     pub at: Span,
@@ -135,7 +135,7 @@ impl Node {
         }
     }
 
-    /// Whether it has no value of its own, only children.
+    /// Returns true if it has no value of its own, only children.
     pub fn is_collection(&self) -> bool {
         matches!(self.value, Value::List(_) | Value::Map(_))
     }

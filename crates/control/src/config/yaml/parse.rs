@@ -9,7 +9,7 @@ use super::{Fault, Key, Kind, Node, Span, Value, scalar};
 /// Values that a document may have once its aliases are resolved: a small file could name billions
 /// of them.
 const VALUES: usize = 1_000_000;
-/// How deep values may lie in each other.
+/// Greatest depth of nested values.
 const DEPTH: usize = 64;
 /// The key whose value is a map, or several, whose entries this map has too (yaml.org/type/merge).
 const MERGE: &str = "<<";

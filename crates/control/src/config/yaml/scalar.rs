@@ -1,5 +1,5 @@
-//! What a plain scalar is: the types of YAML 1.1 (<https://yaml.org/type/>), with the spellings
-//! that PyYAML knows.
+//! The types of plain scalars in YAML 1.1 (<https://yaml.org/type/>), with the spellings that
+//! PyYAML knows.
 
 use super::Value;
 

@@ -106,7 +106,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Whether every reader takes this without quotes for a text.
+/// Returns true if every reader takes this for a text, even without quotes.
 fn is_beyond_doubt(text: &str) -> bool {
     let legal = |c: char| c.is_ascii_alphanumeric() || "/_.:+-".contains(c);
     let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/' || c == '_');

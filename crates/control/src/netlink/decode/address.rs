@@ -9,7 +9,7 @@ use router::change::Address;
 use super::{bits, ip};
 use crate::netlink::PROTOCOL;
 
-/// What RTM_NEWADDR and RTM_DELADDR say: an address and the index of its device.
+/// Decodes RTM_NEWADDR and RTM_DELADDR: an address and the index of its device.
 pub fn address(payload: &[u8]) -> Option<(u32, Address)> {
     let (header, attributes): (AddressHeader, _) = read(payload)?;
     if header.length > bits(header.family)? {
@@ -45,7 +45,7 @@ pub struct Held {
     pub address: IpAddr,
     /// Length of its prefix.
     pub length: u8,
-    /// Who has given it (IFA_PROTO); 0 if that is not said.
+    /// The program that has given it (IFA_PROTO); 0 if that is not said.
     pub protocol: u8,
     /// The kernel has made it by itself: it is link-local or autoconfigured.
     pub by_kernel: bool,

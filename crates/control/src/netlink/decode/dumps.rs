@@ -1,5 +1,4 @@
-//! What a kernel (Linux 6.18) really said when it was asked for all, with device 3 (`pa`) and 5
-//! (`pb`).
+//! Dumps of a real kernel (Linux 6.18), with devices 3 (`pa`) and 5 (`pb`).
 
 use std::net::IpAddr;
 

@@ -5,7 +5,7 @@ use kernel::netlink::{Attributes, text, u32_at};
 
 use crate::facts::Link;
 
-/// What RTM_NEWLINK and RTM_DELLINK say.
+/// Decodes RTM_NEWLINK and RTM_DELLINK.
 pub fn link(payload: &[u8]) -> Option<Link> {
     let (header, attributes): (LinkHeader, _) = read(payload)?;
     if header.family != UNSPEC || header.index == 0 {

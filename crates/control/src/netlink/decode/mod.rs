@@ -18,7 +18,7 @@ pub(super) use link::link;
 pub(super) use neighbor::neighbor;
 pub(super) use route::own_route;
 
-/// What a message says, or nothing if it is malformed or of no concern here.
+/// Decodes a message; `None` if it is malformed or of no concern here.
 pub fn event(message: &Message<'_>) -> Option<Event> {
     let payload = message.payload;
     match message.kind {

@@ -13,7 +13,7 @@ const USABLE: u16 = libc::NUD_REACHABLE
     | libc::NUD_NOARP
     | libc::NUD_PERMANENT;
 
-/// What RTM_NEWNEIGH and RTM_DELNEIGH say.
+/// Decodes RTM_NEWNEIGH and RTM_DELNEIGH.
 pub fn neighbor(payload: &[u8]) -> Option<Neighbor> {
     let (header, attributes): (NeighborHeader, _) = read(payload)?;
     if header.flags & libc::NTF_PROXY != 0 {

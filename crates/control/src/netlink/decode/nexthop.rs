@@ -9,7 +9,7 @@ use kernel::netlink::u32_at;
 use super::{gateway, ip};
 use crate::facts::{Gateway, Hop, Nexthop};
 
-/// What RTM_NEWNEXTHOP and RTM_DELNEXTHOP say: an object and its number.
+/// Decodes RTM_NEWNEXTHOP and RTM_DELNEXTHOP: an object and its number.
 pub fn nexthop(payload: &[u8]) -> Option<(u32, Nexthop)> {
     let (header, attributes): (NexthopHeader, _) = read(payload)?;
     let (mut id, mut group, mut blackhole, mut foreign) = (None, None, false, false);

@@ -13,7 +13,7 @@ use crate::netlink::{PROTOCOL, StaticRoute};
 /// The route comes from a router advertisement (linux/rtnetlink.h).
 const RTPROT_RA: u8 = 9;
 
-/// Where a new route stands, by the flags of its message (`NLM_F_*`).
+/// The position of a new route, by the flags of its message (`NLM_F_*`).
 pub fn place(route: &Route, flags: u16) -> Place {
     let has = |flag: i32| i32::from(flags) & flag != 0;
     if has(libc::NLM_F_REPLACE) && !has(libc::NLM_F_CREATE) {
@@ -27,7 +27,7 @@ pub fn place(route: &Route, flags: u16) -> Place {
     }
 }
 
-/// What RTM_NEWROUTE and RTM_DELROUTE say.
+/// Decodes RTM_NEWROUTE and RTM_DELROUTE.
 pub fn route(payload: &[u8]) -> Option<Route> {
     let (header, attributes): (RouteHeader, _) = read(payload)?;
     let cloned = header.flags & libc::RTM_F_CLONED != 0;

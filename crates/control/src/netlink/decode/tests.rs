@@ -174,7 +174,7 @@ fn an_ip6_address_and_what_keeps_it_from_use() {
     }
 }
 
-/// What stands in RTA_METRICS.
+/// The content of RTA_METRICS.
 fn metrics(values: &[(u16, u32)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (kind, value) in values {
@@ -330,7 +330,7 @@ fn a_neighbor_being_resolved_has_no_address() {
     }
 }
 
-/// Whether what a message is taken for, if for anything, is something that can be.
+/// Returns true if a message is taken for nothing, or for something that can be.
 fn is_possible(kind: u16, payload: &[u8]) -> bool {
     let message = Message {
         kind,

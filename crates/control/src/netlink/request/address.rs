@@ -50,7 +50,7 @@ impl Requests {
     /// by itself, link-local and autoconfigured ones, are not among them.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn all_addresses(&mut self) -> io::Result<Vec<KernelAddress>> {
         self.held(UNSPEC, |held| !held.by_kernel)
     }
@@ -58,7 +58,7 @@ impl Requests {
     /// The IPv6 addresses of all devices, those too that the kernel makes by itself.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn ip6_addresses(&mut self) -> io::Result<Vec<KernelAddress>> {
         self.held(INET6, |_| true)
     }
@@ -160,7 +160,7 @@ impl Requests {
     /// `None`: the device has no such address, or another one's.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn take_address(
         &mut self,
         link: u32,
@@ -183,7 +183,8 @@ impl Requests {
         removed.map(|()| Some(given))
     }
 
-    /// Whether the kernel keeps the addresses of a device's network when it loses the first.
+    /// Returns true if the kernel keeps the addresses of a device's network when it loses the
+    /// first.
     fn promotes(&mut self, link: u32) -> io::Result<bool> {
         let mut promotes = false;
         let request = LinkHeader::named(link).message(libc::RTM_GETLINK);
@@ -206,7 +207,7 @@ impl Requests {
     }
 }
 
-/// Why a device cannot have an IPv6 address: it has it with the length `its`.
+/// Explains why a device cannot have an IPv6 address: it has it with the length `its`.
 pub(crate) fn has_other_length(address: IpAddr, its: u8) -> String {
     format!(
         "the device has it as {address}/{its}, and an IPv6 address has only one prefix length on \

@@ -16,7 +16,7 @@ impl Requests {
     /// All devices.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn links(&mut self) -> io::Result<Vec<Link>> {
         let mut links = Vec::new();
         self.socket.dump(dump(Section::Links), |message| {
@@ -40,7 +40,7 @@ impl Requests {
     /// Sets a device administratively up or down.
     ///
     /// # Errors
-    /// What the kernel or the driver reports.
+    /// The error of the kernel or of the driver.
     pub fn set_up(&mut self, link: u32, up: bool) -> io::Result<()> {
         let flag = libc::IFF_UP as u32;
         let header = LinkHeader {
@@ -64,7 +64,7 @@ impl Requests {
     /// down for the moment.
     ///
     /// # Errors
-    /// What the driver reports.
+    /// The driver's error.
     pub fn set_mac(&mut self, link: u32, mac: Mac) -> io::Result<()> {
         let request = change(link).attribute(libc::IFLA_ADDRESS, &mac.0);
         self.change_down_if_busy(link, &request)

@@ -1,4 +1,4 @@
-//! What is asked of the kernel, a file for each thing that is asked about.
+//! Requests to the kernel, a file for each kind of object.
 
 mod address;
 mod link;

@@ -46,7 +46,7 @@ pub trait Kernel {
     fn features(&mut self, link: u32) -> io::Result<Vec<Feature>>;
     /// Switches offloads on or off, and returns those that did not change.
     fn set_features(&mut self, link: u32, names: &[String], on: bool) -> io::Result<Vec<String>>;
-    /// Whether IPv6 is switched off on a device, or will be on one of that name.
+    /// Returns true if IPv6 is disabled on a device, or will be on one of that name.
     fn is_ip6_off(&mut self, device: &str) -> io::Result<bool>;
     /// The addresses that somebody has given devices.
     fn all_addresses(&mut self) -> io::Result<Vec<KernelAddress>>;

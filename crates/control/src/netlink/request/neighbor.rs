@@ -15,7 +15,7 @@ impl Requests {
     /// address without asking (NUD_NOARP), such as the multicast that a host with IPv6 sends itself.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn neighbors(&mut self, link: u32) -> io::Result<Vec<Neighbor>> {
         let mut neighbors = Vec::new();
         self.socket.dump(dump(Section::Neighbors), |message| {
@@ -46,8 +46,8 @@ impl Requests {
         self.socket.command(request.flags(libc::NLM_F_CREATE))
     }
 
-    /// Whether a neighbor needs no resolution (NUD_PERMANENT, NUD_NOARP). One that is not known
-    /// does.
+    /// Returns true if a neighbor needs no resolution (NUD_PERMANENT, NUD_NOARP). One that is not
+    /// known does.
     fn is_permanent(&mut self, link: u32, address: IpAddr) -> io::Result<bool> {
         const SETTLED: u16 = libc::NUD_PERMANENT | libc::NUD_NOARP;
         let mut found = 0;

@@ -39,7 +39,7 @@ impl Requests {
     /// Removes a route of ours, whatever its next hops; it is no error if it is not there.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn remove_route(&mut self, route: &StaticRoute) -> io::Result<()> {
         // Without a metric the kernel takes the one with the lowest that there is. The list costs
         // 0.1 s beside a million routes, so it is not read where the metric says which is meant.
@@ -53,7 +53,7 @@ impl Requests {
     /// of its prefix.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn remove_listed(&mut self, route: &StaticRoute) -> io::Result<()> {
         let wildcard = RouteHeader {
             scope: libc::RT_SCOPE_NOWHERE,
@@ -70,7 +70,7 @@ impl Requests {
     /// The routes that are ours, of both families and in all tables.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn own_routes(&mut self) -> io::Result<Vec<StaticRoute>> {
         let mut routes = Vec::new();
         for family in [INET, INET6] {

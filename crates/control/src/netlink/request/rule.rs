@@ -8,11 +8,11 @@ use kernel::netlink::u32_at;
 use super::Requests;
 
 impl Requests {
-    /// Whether routing depends on more than the destination: policy rules (`ip rule`) beside
-    /// the kernel's own, for tables local, main and, of IPv4, default.
+    /// Returns true if routing depends on more than the destination: policy rules (`ip rule`)
+    /// beside the kernel's own, for tables local, main and, of IPv4, default.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn has_policy_rules(&mut self) -> io::Result<bool> {
         let mut more = false;
         self.socket.dump(
@@ -25,7 +25,8 @@ impl Requests {
     }
 }
 
-/// Whether a rule is one of the kernel's own, or of multicast routing, which has rules of its own.
+/// Returns true if a rule is one of the kernel's own, or of multicast routing, which has rules of
+/// its own.
 fn is_usual(payload: &[u8]) -> bool {
     let Some((header, attributes)) = read::<RuleHeader>(payload) else {
         return false;

@@ -60,7 +60,7 @@ impl Machine {
         self.is_possible();
     }
 
-    /// What must hold at any time.
+    /// Checks what must hold at any time.
     fn is_possible(&self) {
         for (key, item) in &self.0 {
             if let Key::Address(name, _) = key {
@@ -80,7 +80,7 @@ impl Machine {
         }
     }
 
-    /// What a sub-interface has is within what its parent has.
+    /// Checks that the values of a sub-interface are within those of its parent.
     fn fits_into(&self, name: &str, parent: &str) {
         let mtu = |of: &str| match self.0.get(&Key::Mtu(Object::interface(of))) {
             Some(Item::Mtu { mtu, .. }) => Some(*mtu),

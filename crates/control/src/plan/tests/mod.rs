@@ -131,7 +131,7 @@ fn what_an_item_needs_is_of_a_lower_rank() {
     }
 }
 
-/// What the kernel cannot tell apart is one route, however the file has its metric.
+/// Routes that the kernel cannot tell apart are one, however the file has the metric.
 #[test]
 fn a_metric_that_the_kernel_chooses_is_none() {
     let of = |prefix: &str, metric: &str| {
@@ -147,7 +147,7 @@ fn a_metric_that_the_kernel_chooses_is_none() {
     }
 }
 
-/// What is the same in both is not in any step, unless something below it is made anew.
+/// An item that is the same in both is not in any step, unless something below it is made anew.
 #[test]
 fn what_is_equal_is_untouched() {
     let configs = configs();

@@ -1,8 +1,8 @@
-//! Which steps are taken, in which order, and whom they interrupt.
+//! The steps, their order, and the traffic that they interrupt.
 
 use super::{plan, steps};
 
-/// Whoever has the name of a device gives it up before another one gets it.
+/// An interface gives its device name up before another one gets it.
 #[test]
 fn names_of_devices_are_free_when_they_are_given() {
     for (before, after) in [
@@ -135,7 +135,7 @@ fn an_mtu_that_is_named_and_none_are_two_things() {
     assert_eq!(steps(&loopback(""), &loopback("mtu: 1500")), [set]);
 }
 
-/// What an interface is given anew interrupts it if it is there already.
+/// A part that is made anew interrupts its interface if that is there already.
 #[test]
 fn what_closes_or_restarts_a_live_interface_interrupts_it() {
     let of = |fields: &str| format!("interfaces: {{ e0: {{ {fields} }} }}");
