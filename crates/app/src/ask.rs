@@ -8,7 +8,7 @@ use control::api::{Client, Output, Request};
 
 use crate::output;
 
-/// Which router is asked, and for whom the answer is.
+/// The router to ask, and the form of its answer.
 #[derive(Args)]
 pub struct Router {
     /// Control socket of the router
@@ -76,7 +76,7 @@ impl Alone {
     }
 }
 
-/// Which of the configurations so far.
+/// The history of configurations.
 #[derive(Args)]
 pub struct History {
     /// Number of the one whose changes are shown [default: all are listed]

@@ -8,7 +8,7 @@ use control::netdev::{self, Cleaned, Devices, Kept};
 
 use crate::output;
 
-/// Where all our sockets and notes are.
+/// Directory of all our sockets and notes.
 const RUN: &str = "/run/parshall";
 
 /// Removes namespaces, directories and processes of laboratories, puts network devices back, removes
@@ -36,7 +36,7 @@ pub fn run() -> crate::Outcome {
     }
 }
 
-/// What a cleanup did, a line each.
+/// The results of a cleanup, a line each.
 #[derive(Default)]
 struct Done {
     removed: Vec<String>,

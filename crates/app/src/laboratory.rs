@@ -35,8 +35,8 @@ pub struct Lab {
     /// on processors; up to 25 minutes a round
     #[arg(long)]
     full: bool,
-    /// How often everything is repeated, with devices interleaved; the table shows medians
-    /// [default: 1, with --full 5]
+    /// Repetitions of everything, with devices interleaved; the table shows medians [default: 1,
+    /// with --full 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: Option<u32>,
     /// Write all results as JSON; with -, to standard output, and the table to standard error

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// How a subcommand ends: done, or an error that says what, where and what to do.
+/// The end of a subcommand: done, or an error that says what, where and what to do.
 pub type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// Routes at line rate on affordable hardware, and proves it.
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// What `parshall WORDS --help` prints, on one line.
+    /// The output of `parshall WORDS --help`, on one line.
     fn help(words: &[&str]) -> String {
         let mut command = Cli::command();
         for word in words {

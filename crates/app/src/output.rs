@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Whether the file is `-`, which stands for standard output.
+/// Returns true if the file is `-`, which stands for standard output.
 pub fn is_stdout(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
@@ -13,7 +13,7 @@ pub fn is_stdout(file: &Path) -> bool {
 /// there.
 ///
 /// # Errors
-/// If nobody reads it anymore (a closed pipe).
+/// Nobody reads it anymore (a closed pipe).
 pub fn say(json: Option<&Path>, text: &str) -> io::Result<()> {
     if json.is_some_and(is_stdout) {
         io::stderr().lock().write_all(text.as_bytes())
@@ -25,7 +25,7 @@ pub fn say(json: Option<&Path>, text: &str) -> io::Result<()> {
 /// Prints a result to standard output. It is not an error if nobody reads it anymore (`| head`).
 ///
 /// # Errors
-/// What the system reports, such as a full disk.
+/// The system's error, such as a full disk.
 pub fn print(text: &str) -> crate::Outcome {
     match say(None, text) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
@@ -43,7 +43,7 @@ pub fn tell(text: &str) {
 /// Fails now if the file could not be written after the work is done.
 ///
 /// # Errors
-/// If there is no such directory, or if the path is that of a directory.
+/// There is no such directory, or the path is that of a directory.
 pub fn check(file: &Path) -> crate::Outcome {
     if is_stdout(file) {
         return Ok(());
@@ -69,7 +69,7 @@ pub fn check(file: &Path) -> crate::Outcome {
 /// Writes text to a file, or to standard output as [`print()`] does.
 ///
 /// # Errors
-/// What the system reports, with the file's name.
+/// The system's error, with the file's name.
 pub fn write(file: &Path, text: &str) -> crate::Outcome {
     if is_stdout(file) {
         return print(text);
@@ -80,7 +80,7 @@ pub fn write(file: &Path, text: &str) -> crate::Outcome {
 /// The value as JSON, indented, with a newline at the end.
 ///
 /// # Errors
-/// If JSON cannot represent the value.
+/// JSON cannot represent the value.
 pub fn json(value: &impl serde::Serialize) -> serde_json::Result<String> {
     Ok(serde_json::to_string_pretty(value)? + "\n")
 }

@@ -52,14 +52,14 @@ pub struct TrexServer {
 /// Ports as clients see them, and as they are opened.
 type Ports = (Vec<PortFacts>, Vec<Member<Spec>>);
 
-/// How often to check for the end.
+/// Time between checks for the end.
 const TICK: Duration = Duration::from_millis(50);
 
 impl TrexServer {
     /// Serves until a signal to end comes.
     ///
     /// # Errors
-    /// What is wrong with the command line, a port or an address.
+    /// The mistake in the command line, a port or an address.
     pub fn run(self) -> crate::Outcome {
         let (facts, members) = self.ports()?;
         let threads = Threads {

@@ -1,4 +1,4 @@
-//! What `show` commands tell about devices, version and configuration.
+//! The answers of `show` commands about devices, version and configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -60,11 +60,11 @@ pub struct Row {
     up: bool,
     /// The kernel's device.
     device: Option<String>,
-    /// What carries the packets, in words.
+    /// The port that carries the packets, in words.
     port: String,
     /// zero-copy, copy, generic, memif, tap, pcap, null.
     mode: Option<&'static str>,
-    /// What forwards the packets: `userspace`, the workers.
+    /// The lane that forwards the packets: `userspace`, the workers.
     lane: Option<&'static str>,
     mac: Option<String>,
     mtu: Option<u32>,
@@ -84,7 +84,7 @@ pub struct Rows {
     interfaces: Vec<Row>,
 }
 
-/// What is known of the interfaces' devices, or of one if `name` is given.
+/// The facts about the interfaces' devices, or about one if `name` is given.
 pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
     let wanted = |s: &&Slot| name.is_none_or(|n| n == s.config.name);
     // A loopback has no hardware.

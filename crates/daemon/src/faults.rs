@@ -1,4 +1,4 @@
-//! What is to go wrong with changes, as tests want it.
+//! Faults that tests inject into changes.
 
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -10,7 +10,7 @@ pub struct Faults {
     /// Of changes by `apply`, one after the other, the first fails at its first step, the next at its
     /// second and so on, until one has no more steps and is made; then anew.
     pub fail_each: bool,
-    /// Which step of the change fails.
+    /// The step of the change that fails.
     turn: usize,
     /// Steps until then, with the one that fails; 0: it has failed, the others are taken back.
     left: usize,

@@ -1,5 +1,5 @@
-//! What the kernel has for the router's interfaces that the router has not made: it is used, and
-//! never removed.
+//! Addresses and routes that the kernel has for the router's interfaces and the router has not
+//! made: they are used, and never removed.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::daemon::Daemon;
 /// number is said. Those of a routing protocol may be a million.
 const LISTED: usize = 20;
 
-/// Who makes routes, by protocol (linux/rtnetlink.h, iproute2's rt_protos, FRR's zebra).
+/// Makers of routes, by protocol (linux/rtnetlink.h, iproute2's rt_protos, FRR's zebra).
 const MAKERS: [(u8, &str); 21] = [
     (libc::RTPROT_BOOT, "boot"), // `ip route` of a person or a script
     (libc::RTPROT_STATIC, "static"),
@@ -80,7 +80,7 @@ pub fn items(daemon: &mut Daemon) -> Vec<String> {
     items
 }
 
-/// What tells a route from others of its prefix, in words.
+/// Describes the differences of a route from others of its prefix.
 fn which(route: &MadeRoute) -> String {
     let mut words = String::new();
     if route.metric != usual_metric(route.prefix.address()) {
@@ -106,7 +106,7 @@ fn by(hop: &Hop, interface: &str) -> String {
     format!("{via} on {interface}")
 }
 
-/// What a protocol is called.
+/// The name of a protocol.
 fn maker(protocol: u8) -> String {
     let name = MAKERS.iter().find(|(number, _)| *number == protocol);
     name.map_or_else(

@@ -12,9 +12,9 @@ use crate::inbox::Message;
 use crate::reply::Reply;
 use crate::request::ControlRequest;
 
-/// How long a client waits for the control thread.
+/// Time that a client waits for the control thread.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long it waits for what takes its time.
+/// Time that it waits for a command that [takes its time](control::cli::Verb::is_long).
 const LONG_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Hands commands to the control thread.

@@ -21,7 +21,7 @@ use tracing::warn;
 
 use crate::inbox::Message;
 
-/// What a daemon asks of its machine: the kernel's namespaces and news of them, and ports.
+/// The daemon's machine: the kernel's namespaces and news of them, and ports.
 ///
 /// [`Linux`] is the running one. Tests have one in memory.
 pub trait Host {
@@ -32,9 +32,9 @@ pub trait Host {
     fn catch_up(&self) -> u64;
     /// Settings of the kernel that are in the router's way, a sentence each.
     fn warnings(&self) -> Vec<String>;
-    /// Whether there are XDP programs for network devices.
+    /// Returns true if there are XDP programs for network devices.
     fn has_programs(&self) -> bool;
-    /// Whether a device can be opened so that packets may be longer than a buffer.
+    /// Returns true if a device can be opened so that packets may be longer than a buffer.
     fn has_long_packets(&self) -> bool;
     /// Receive queues of a device; `None`: it is not there.
     fn queues(&self, device: &str) -> Option<u32>;
@@ -61,7 +61,7 @@ pub trait Host {
     fn memif(&self, config: memif::Config) -> Result<Open, OpenError>;
     /// Packets that the XDP program has seen on an interface; `None`: it has none.
     fn program_counters(&self, interface: InterfaceId) -> Option<xdp::Counters>;
-    /// What says devices' speed, rings and offloads; `None`: nothing does.
+    /// The source of devices' speed, rings and offloads; `None`: there is none.
     fn ethtool(&self) -> Option<Ethtool>;
 }
 
@@ -126,7 +126,7 @@ impl Linux {
     /// none.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn grace(&self) -> Result<Option<Grace>, xdp::Error> {
         if self.programs.is_none() {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! How much memory the router takes: its tables by what the configuration says or the machine has,
-//! packet memory by workers and queues.
+//! The memory that the router takes: its tables by the configuration or the machine, packet memory
+//! by workers and queues.
 
 use std::error::Error;
 
@@ -20,8 +20,8 @@ const SPARE: u32 = 4;
 const SPARE_PART: u64 = 16;
 const MIB: u64 = 1 << 20;
 
-/// How large the tables are: those of routes as the configuration says, the others and what it
-/// leaves out by what is available.
+/// The sizes of the tables: those for routes as the configuration says, the others and those that
+/// it leaves out by the available memory.
 pub fn sizes(available: Option<Available>, tables: config::Tables) -> Sizes {
     let sizes = usual(available);
     let sizes = tables.ip4_routes.map_or(sizes, |n| sizes.for_ip4_routes(n));
@@ -61,7 +61,7 @@ pub fn spare(available: Option<Available>, processors: u32, each: u32, bytes: u6
 /// kernel would end some process later, when it finds out.
 ///
 /// # Errors
-/// How much is missing, which settings of `tables` take part of it, and what to do about it.
+/// The memory that is missing, the settings of `tables` that take part of it, and advice.
 pub fn check(
     available: Option<Available>,
     tables: config::Tables,

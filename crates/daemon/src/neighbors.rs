@@ -1,4 +1,4 @@
-//! What the kernel is asked about neighbors: to resolve those that packets wait for, and to keep
+//! Requests to the kernel about neighbors: to resolve those that packets wait for, and to confirm
 //! those in use.
 
 use std::collections::HashMap;
@@ -21,8 +21,8 @@ pub struct Neighbors {
     kernel: Box<dyn Kernel>,
     asked: HashMap<(u32, IpAddr), Instant>,
     confirmed: Option<Instant>,
-    /// When a refusal of the kernel was last logged, and how many have not been since: a scan can
-    /// make it refuse hundreds a second.
+    /// Time at which a refusal of the kernel was last logged; `unlogged` counts those since: a scan
+    /// can make it refuse hundreds a second.
     logged: Option<Instant>,
     unlogged: u32,
 }
@@ -69,7 +69,7 @@ impl Neighbors {
         let _ = self.kernel.use_neighbor(link, address);
     }
 
-    /// Whether it is time to confirm those in use; the next time is counted from then on.
+    /// Returns true if it is time to confirm those in use; the next time is counted from then on.
     pub fn are_to_be_confirmed(&mut self, now: Instant) -> bool {
         let last = *self.confirmed.get_or_insert(now);
         let due = now.duration_since(last) > CONFIRM;

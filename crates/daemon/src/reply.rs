@@ -1,4 +1,4 @@
-//! What operators get.
+//! Replies to operators.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ use control::api::Output;
 /// An answer, or why there is none, in a line.
 pub type Reply = Result<Output, String>;
 
-/// What is shown, for people or programs.
+/// Gives facts, for people or programs.
 pub fn give<T: Serialize + Display>(shown: &T, json: bool) -> Reply {
     if json {
         serde_json::to_value(shown)

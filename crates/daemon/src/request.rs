@@ -17,7 +17,7 @@ pub struct ControlRequest {
 }
 
 impl ControlRequest {
-    /// Whether it only looks at what the router is and does now.
+    /// Returns true if it only reads the router's present state.
     pub fn only_looks(&self) -> bool {
         !(self.command.spec.write || matches!(self.command.verb, Verb::Plan | Verb::History))
     }

@@ -17,7 +17,7 @@ use super::workers;
 pub struct Routing {
     /// The router.
     pub router: Router,
-    /// What the kernel has said.
+    /// The kernel's links, addresses, neighbors and routes, as the router sees them.
     pub translator: Translator,
     shortage: Shortage,
 }

@@ -8,12 +8,12 @@ use tracing::{info, warn};
 /// From one line about full tables to the next, at least.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// What there is to say about full tables.
+/// Messages about full tables.
 #[derive(Debug, Default)]
 pub struct Shortage {
     /// Changes without room that have not been said yet.
     unsaid: usize,
-    /// When that was last said.
+    /// Time of the last message.
     last: Option<Instant>,
     /// It has been said, and not yet that it is over.
     said: bool,
@@ -37,7 +37,8 @@ impl Shortage {
         }
     }
 
-    /// How many changes found a table full since this was last said, if it is to be said now.
+    /// The number of changes that found a table full since the last message, if the next one is
+    /// due.
     fn due(&mut self, now: Instant) -> Option<usize> {
         let is_time = self.last.is_none_or(|last| now >= last + EVERY);
         if self.unsaid == 0 || !is_time {
@@ -47,8 +48,8 @@ impl Shortage {
         Some(std::mem::take(&mut self.unsaid))
     }
 
-    /// Whether it is to be said that it is over. What was short for so little time that nobody was
-    /// told is forgotten.
+    /// Returns true if the end of the shortage is to be announced. A shortage that was too short to
+    /// be announced is forgotten.
     fn is_over(&mut self, waiting: bool) -> bool {
         if !waiting {
             self.unsaid = 0;

@@ -14,7 +14,7 @@ use control::facts::{Gateway, Hop as KernelHop};
 use control::netlink::{Kernel, StaticRoute};
 use router::change::Prefix;
 
-/// Which route: number of the table, prefix, metric.
+/// The identity of a route: table number, prefix, metric.
 pub type Place = (u32, Address, Option<u32>);
 
 /// The static routes that are wanted.
@@ -24,11 +24,11 @@ pub struct StaticRoutes {
 
 struct Wanted {
     via: Vec<Hop>,
-    /// Why it is not in the kernel, if that is known.
+    /// The reason why it is not in the kernel, if that is known.
     waits: Option<String>,
 }
 
-/// Why a route is not in the kernel.
+/// The reason why a route is not in the kernel.
 enum Missing {
     /// It can be when a link or an address comes.
     Yet(String),
@@ -78,7 +78,7 @@ impl StaticRoutes {
         hops.filter_map(|hop| hop.address).collect()
     }
 
-    /// Whether there is one for exactly this prefix.
+    /// Returns true if there is one for exactly this prefix.
     pub fn has(&self, prefix: Prefix) -> bool {
         let is = |(_, address, _): &Place| Prefix::new(address.address, address.length);
         self.wanted.keys().any(|place| is(place) == Some(prefix))
@@ -117,7 +117,7 @@ impl StaticRoutes {
     /// A route is wanted no longer.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn remove(&mut self, place: Place, kernel: &mut dyn Kernel) -> Result<(), String> {
         self.withdraw(&place, kernel)?;
         self.wanted.remove(&place);
@@ -177,7 +177,7 @@ impl StaticRoutes {
     /// Removes the routes of ours that are not wanted: a router that died has left them.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's error.
     pub fn sweep(&self, kernel: &mut dyn Kernel) -> io::Result<()> {
         let places = self.wanted.keys().filter_map(|place| at(place, Vec::new()));
         let places: Vec<_> = places.collect();

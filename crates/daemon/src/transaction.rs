@@ -44,7 +44,7 @@ pub fn reload(transactions: &mut Transactions, daemon: &mut Daemon) {
 /// Carries out the commands that have to do with the configuration.
 ///
 /// # Errors
-/// Why it was not done.
+/// The reason why it was not done.
 pub fn answer(
     transactions: &mut Transactions,
     daemon: &mut Daemon,
@@ -146,7 +146,7 @@ fn refused(why: &str, who: &Who) {
     }
 }
 
-/// What has become of the configuration, in a line.
+/// Describes the fate of the configuration, in a line.
 fn said(outcome: &Outcome) -> String {
     match (outcome.number, outcome.confirm) {
         (None, _) => "no change".to_owned(),

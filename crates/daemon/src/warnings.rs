@@ -1,5 +1,5 @@
-//! What is in the way, in the kernel's setup or of the file: said when it comes and when it goes, and
-//! shown.
+//! Warnings about the kernel's setup or the configuration: logged when they come and when they go,
+//! and shown.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tracing::{info, warn};
 
-/// How often the kernel's settings are looked at: it announces some changes and not others.
+/// Time between looks at the kernel's settings: it announces some changes and not others.
 const EVERY: Duration = Duration::from_secs(5);
 
-/// What was in the way when it was last looked for.
+/// The warnings of the last look.
 #[derive(Debug, Default)]
 pub struct Warnings {
     warnings: Vec<String>,
@@ -18,7 +18,7 @@ pub struct Warnings {
 }
 
 impl Warnings {
-    /// Whether it is time to look for them.
+    /// Returns true if it is time for the next look.
     pub fn are_due(&self, now: Instant) -> bool {
         self.next.is_none_or(|next| now >= next)
     }

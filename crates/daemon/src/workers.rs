@@ -7,7 +7,7 @@ use control::config;
 use graph::{Command, Handle, Port, TxPlacement, WorkerPort};
 use router::{Idle, InterfaceId, Router};
 
-/// How long workers are waited for: one that lives takes its commands every round.
+/// Time to wait for workers: one that lives takes its commands every round.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The processors of the workers: as configured, else the last ones that we may use, so that the

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::output;
 
-/// What can be measured without root.
+/// Measurements that need no root.
 #[derive(Subcommand)]
 pub enum Bench {
     /// TSC cycles a packet of IPv4 and IPv6 forwarding, per node and in all

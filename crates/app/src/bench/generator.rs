@@ -52,7 +52,7 @@ pub struct Row {
     pub nanos_per_packet: Spread,
 }
 
-/// What `bench generator --json` prints.
+/// The output of `bench generator --json`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Rounds of each scenario.
@@ -132,7 +132,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// Whether the frame is the next one of the profile.
+    /// Returns true if the frame is the next one of the profile.
     fn is_next(&mut self, frame: &[u8]) -> bool {
         let Some((_, _, expected)) = self.expected.next(Nanos(u64::MAX)) else {
             return false;

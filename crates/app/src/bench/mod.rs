@@ -56,7 +56,7 @@ pub struct NodeRow {
 pub struct Row {
     /// `ip4-hot`, `ip4-flows`, `ip4-1m-cold`.
     pub name: &'static str,
-    /// What it is.
+    /// Description for people.
     pub what: &'static str,
     /// TSC cycles a packet, everything included.
     pub cycles_per_packet: Spread,
@@ -66,7 +66,7 @@ pub struct Row {
     pub nodes: Vec<NodeRow>,
 }
 
-/// What `bench dataplane --json` prints.
+/// The output of `bench dataplane --json`.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Frame size on the wire, FCS included.

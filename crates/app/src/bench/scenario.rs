@@ -17,7 +17,7 @@ use wire::{eth, ip, ip4, ip6};
 use super::oracle::Oracle;
 use super::{NodeRow, Row, Spread};
 
-/// What is measured.
+/// The definition of a scenario.
 pub struct What {
     /// Name of its row.
     pub name: &'static str,
@@ -27,7 +27,7 @@ pub struct What {
     family: Family,
     /// Packets in the ring.
     packets: usize,
-    /// How often each is forwarded in a round.
+    /// Times that each packet is forwarded in a round.
     passes: usize,
     /// Source and destination addresses from 16.0.0.4 and 48.0.0.4 on, or from 2001:db8:16::4 and
     /// 2001:db8:48::4 on; 0: random destinations within random routes.
@@ -145,7 +145,7 @@ impl Scenario {
         })
     }
 
-    /// Which pages the packets lie in.
+    /// The pages that the packets lie in.
     pub fn pages(&self) -> Pages {
         self.pool.pages()
     }
@@ -317,7 +317,7 @@ fn host(family: Family, net: u8, number: usize) -> IpAddr {
     }
 }
 
-/// What routers do to a packet's header.
+/// Changes a header as so many routers do: hop limit or TTL, and checksum.
 fn pass_hops(packet: &mut [u8], hops: u8) {
     if packet[0] >> 4 == 6 {
         packet[ip6::at::HOP_LIMIT] -= hops;

@@ -1,4 +1,4 @@
-//! What would be sent, as a capture file.
+//! A dry run: packets are written to a capture file and not sent.
 
 use std::error::Error;
 use std::fs::File;
@@ -12,17 +12,17 @@ use loadgen::model::stream::Stream;
 use loadgen::model::units::Pps;
 use wire::pcap::{ETHERNET, Writer};
 
-/// What a port that does not exist is to send.
+/// The traffic of a port that does not exist.
 pub struct Unbound {
     /// Streams, each with its rate at multiplier 1.
     pub streams: Vec<(Stream, Pps)>,
     /// The rate of all of them.
     pub rate: Pps,
-    /// Which streams are not sent with the addresses that were given, if any are not.
+    /// Streams that are not sent with the given addresses, if there are any.
     pub address_note: Option<String>,
 }
 
-/// Where a file ends, whichever comes first.
+/// The end of a file, by the bound that is reached first.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Packets.

@@ -1,4 +1,4 @@
-//! What the load tester wants to know about who is on the other side of an interface.
+//! The load tester's knowledge of an interface: addresses, and the neighbor on the other side.
 
 use std::error::Error;
 

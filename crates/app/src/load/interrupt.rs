@@ -9,7 +9,7 @@ use signal_hook::iterator::Signals;
 
 use session::{Caller, Notice};
 
-/// Whether a signal to end has come, and what goes with the process if another one comes.
+/// A flag that a signal to end sets, and sockets that go with the process if another signal comes.
 #[derive(Debug, Default)]
 pub struct Interrupt {
     flag: Arc<AtomicBool>,
@@ -22,7 +22,7 @@ impl Interrupt {
     /// its number). Programs and sockets on interfaces go with the process.
     ///
     /// # Errors
-    /// If the handler cannot be installed.
+    /// The handler cannot be installed.
     pub fn on_signal() -> io::Result<Self> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let interrupt = Interrupt::default();
@@ -46,7 +46,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Whether a signal has come.
+    /// Returns true if a signal has come.
     pub fn has_come(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
     }

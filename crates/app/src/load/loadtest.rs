@@ -43,7 +43,7 @@ pub struct Loadtest {
     /// Port that receives the direction of the --tx before it
     #[arg(long, value_name = "PORT", required = true)]
     rx: Vec<Spec>,
-    /// How many directions; both-ways with one pair of ports also sends from the second to the
+    /// Number of directions; both-ways with one pair of ports also sends from the second to the
     /// first
     #[arg(long, value_enum)]
     direction: Option<Direction>,
@@ -126,7 +126,7 @@ pub struct Loadtest {
     /// Write a report with graphs as one HTML page
     #[arg(short = 'o', long = "output", value_name = "report.html")]
     output: Option<PathBuf>,
-    /// How progress is shown on standard error
+    /// Form of the progress on standard error
     #[arg(long, value_enum, default_value_t)]
     progress: Style,
 }
@@ -138,7 +138,7 @@ enum Direction {
     BothWays,
 }
 
-/// What to search for.
+/// The goal of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Search {
     MaxRate,
@@ -149,7 +149,7 @@ impl Loadtest {
     /// Runs the test and prints its result.
     ///
     /// # Errors
-    /// What is wrong with the command line, the ports or the files. Then nothing is left behind.
+    /// The mistake in the command line, the ports or the files. Then nothing is left behind.
     pub fn run(self) -> crate::Outcome {
         let pairs = self.pairs()?;
         let tx: Vec<Spec> = pairs.iter().map(|(tx, _)| tx.clone()).collect();
@@ -421,7 +421,7 @@ impl Loadtest {
     }
 }
 
-/// Which streams are not sent with the addresses that were given, if any are not.
+/// Notes the streams that are not sent with the given addresses, if there are any.
 fn address_note(ways: &[(Sending, Spec)]) -> Option<String> {
     let notes = ways.iter().filter_map(|(sending, _)| {
         let note = sending.address_note.as_ref()?;

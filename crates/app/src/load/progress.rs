@@ -12,7 +12,7 @@ use loadgen::model::units::Pps;
 
 use super::text::percent;
 
-/// How progress is shown.
+/// The form of the progress.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum Style {
     /// A bar on a terminal, otherwise plain lines

@@ -34,7 +34,7 @@ pub struct Send {
     /// the port takes packets
     #[arg(short = 'm', long = "rate", value_name = "RATE", default_value = "1", value_parser = pace)]
     rate: Pace,
-    /// How long to send [default: until the profile ends, or Ctrl-C]
+    /// Time to send for [default: until the profile ends, or Ctrl-C]
     #[arg(long, short = 'd', value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
     /// Send nothing, write what would be sent to -o; needs no port and no rights
@@ -76,14 +76,14 @@ fn pace(text: &str) -> Result<Pace, String> {
         .map_err(|e: RateError| format!("{e}; or max, as fast as the port takes packets"))
 }
 
-/// How often to check for the end.
+/// Time between checks for the end.
 const TICK: Duration = Duration::from_millis(50);
 
 impl Send {
     /// Sends until the profile or the time is over or a signal arrives; all are success.
     ///
     /// # Errors
-    /// What is wrong with the command line or the port.
+    /// The mistake in the command line or the port.
     pub fn run(self) -> crate::Outcome {
         let Some(port) = &self.port else {
             return self.dry_run();
@@ -236,7 +236,7 @@ impl Send {
     }
 }
 
-/// What was sent from start to stop.
+/// The traffic from start to stop.
 struct All {
     rate: Pps,
     /// Packets that were due.

@@ -1,4 +1,4 @@
-//! Why a generator falls short of its offer, and what to do about it.
+//! Reasons for a generator to fall short of its offer, and advice.
 
 use std::time::{Duration, Instant};
 

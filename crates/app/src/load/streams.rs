@@ -1,4 +1,4 @@
-//! What became of each stream, for the JSON of a result.
+//! The results of each stream, for the JSON of a result.
 
 use serde_json::{Value, json};
 
@@ -104,8 +104,8 @@ pub fn measured(times: Times) -> Option<Times> {
     Some(times).filter(|times| times.measured > 0)
 }
 
-/// How well each direction kept its schedule, over the whole test with its warm-up, and whose clock
-/// says when packets were sent and came.
+/// The pacing of each direction over the whole test with its warm-up, and the clock that times
+/// packets sent and received.
 pub fn pacing(paths: &[Path], ways: &[(Sending, Spec)]) -> Value {
     let rows = paths.iter().zip(ways).map(|(path, (sending, rx))| {
         let pacing = path.tx.pacing();

@@ -84,12 +84,13 @@ pub fn of_shortfall(short: u64, due: u64) -> String {
     format!("short: {short} of {due} packets that were due were not sent ({share})")
 }
 
-/// How long after they were due packets left. None if none were due at any time.
+/// The delay between the time that packets were due and the time that they left. None if none were
+/// due at any time.
 pub fn of_late(late: &Times) -> Option<String> {
     spread("late by", late)
 }
 
-/// How far apart packets left; None if fewer than two did.
+/// The time between packets that left; None if fewer than two did.
 pub fn of_gaps(gaps: &Times) -> Option<String> {
     spread("gaps", gaps)
 }

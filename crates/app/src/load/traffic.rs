@@ -1,4 +1,4 @@
-//! What is sent, by which ports and addresses: the options that all generators share.
+//! Streams, ports and addresses to send: the options that all generators share.
 
 use std::error::Error;
 use std::ops::Range;
@@ -64,11 +64,11 @@ pub struct Sending {
     pub tx: Spec,
     /// Streams with their Ethernet addresses, each with its rate at multiplier 1.
     pub streams: Vec<(Stream, Pps)>,
-    /// What the profile offers at multiplier 1.
+    /// The load that the profile offers at multiplier 1.
     pub load: Load,
     /// Line rate of the port, if it has one.
     pub line: Option<Line>,
-    /// Which streams are not sent with the addresses that were given, if any are not.
+    /// Streams that are not sent with the given addresses, if there are any.
     pub address_note: Option<String>,
 }
 
@@ -76,8 +76,8 @@ impl Sending {
     /// The rate of this port. The line rate of a virtual device only matters for percentages.
     ///
     /// # Errors
-    /// If it is a share of an unknown line rate, more than the line carries, or one that the
-    /// profile cannot be sent at.
+    /// The rate is a share of an unknown line rate, is more than the line carries, or cannot be
+    /// applied to the profile.
     pub fn rate(&self, rate: Rate) -> Result<Pps, Box<dyn Error>> {
         self.resolve(rate).map_err(|e| self.refuse(&e))
     }
@@ -138,7 +138,7 @@ impl Sending {
         }
     }
 
-    /// What the port is to send, for who opens it.
+    /// The traffic of the port, for its opener.
     pub fn to_open(&self) -> session::Sending<'_> {
         session::Sending {
             tx: &self.tx,
@@ -160,7 +160,7 @@ impl Traffic {
     /// port.
     ///
     /// # Errors
-    /// If there is no such profile or setting, or no room for its marks.
+    /// There is no such profile or setting, or no room for its marks.
     pub fn streams(&self, way: Way) -> Result<Vec<Stream>, Box<dyn Error>> {
         let mut tunables = Tunables::default();
         for text in &self.tunables {
@@ -174,11 +174,11 @@ impl Traffic {
         Ok(streams)
     }
 
-    /// What each of the ports `tx` is to send: the first one the profile's streams of the way out,
-    /// the second one those of the way back.
+    /// The traffic of each of the ports `tx`: the first one sends the profile's streams of the way
+    /// out, the second one those of the way back.
     ///
     /// # Errors
-    /// If there is no such profile or interface, or if an address or line rate is not known.
+    /// There is no such profile or interface, or an address or line rate is not known.
     pub fn sendings(&self, tx: &[Spec]) -> Result<Vec<Sending>, Box<dyn Error>> {
         self.check_processors()?;
         self.check_addresses(tx.len())?;
@@ -195,10 +195,10 @@ impl Traffic {
             .collect()
     }
 
-    /// What a port that does not exist is to send. Addresses that are not given stay the profile's.
+    /// The traffic of a port that does not exist. Addresses that are not given stay the profile's.
     ///
     /// # Errors
-    /// If there is no such profile, or if the line rate is needed but not given.
+    /// There is no such profile, or the line rate is needed but not given.
     pub fn unbound(&self, rate: Rate) -> Result<Unbound, Box<dyn Error>> {
         self.check_addresses(1)?;
         let mut streams = self.streams(Way::Out)?;
@@ -262,8 +262,8 @@ impl Traffic {
         }
     }
 
-    /// Which streams of a direction do not get the addresses that were given for it: a profile may
-    /// keep a stream's own.
+    /// Notes the streams of a direction that do not get the addresses that were given for it: a
+    /// profile may keep a stream's own.
     fn address_note(&self, index: usize, streams: &[Stream]) -> Option<String> {
         let note = |option: &str, given: &[Mac], at: Range<usize>, keeps: fn(&Macs) -> bool| {
             let mac = given.get(index)?;

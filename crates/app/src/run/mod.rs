@@ -65,7 +65,8 @@ impl Run {
     /// Runs with a configuration until it is told to stop. How it ended.
     ///
     /// # Errors
-    /// Why it did not come up. If one of the others is to follow, the kernel is left for it as it is.
+    /// The reason why it did not come up. If one of the others is to follow, the kernel is left for
+    /// it as it is.
     fn attempt(
         &self,
         started: Started,

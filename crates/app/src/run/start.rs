@@ -8,7 +8,7 @@ use control::history::{self, Started};
 use crate::configuration;
 use crate::output::{self, AlreadyReported};
 
-/// What the router is to do, from its file or from what was applied later.
+/// Chooses the configuration to start with, from the router's file or from the history.
 ///
 /// # Errors
 /// [`AlreadyReported`]: what is wrong with the file has been said, and there is nothing to use in its place.
@@ -30,7 +30,7 @@ pub fn tell(started: &Started) {
     }
 }
 
-/// Where the history of the router with this file is kept unless said otherwise: below
+/// Directory for the history of the router with this file unless another is given: below
 /// /var/lib/parshall, named by the file's path with `-` in place of `/`.
 pub fn state(file: &Path) -> PathBuf {
     let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());

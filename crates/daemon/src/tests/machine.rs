@@ -35,7 +35,7 @@ pub struct Machine {
     sender: SyncSender<Message>,
 }
 
-/// What is on it.
+/// The kernel's state.
 #[derive(Default)]
 struct World {
     links: BTreeMap<u32, Link>,
@@ -84,7 +84,7 @@ impl Machine {
         (world.requests, world.fails) = (0, request);
     }
 
-    /// Whether it has failed.
+    /// Returns true if it has failed.
     pub fn has_failed(&self) -> bool {
         let world = self.world();
         world.fails.is_some_and(|fails| world.requests > fails)

@@ -35,7 +35,7 @@ struct State {
 struct Lab {
     machine: Machine,
     daemon: Daemon,
-    /// What it was last made to be.
+    /// The configuration that was last applied.
     running: Config,
     /// Time, which goes on when it is told to.
     now: Instant,
@@ -103,7 +103,7 @@ impl Lab {
         }
     }
 
-    /// What is in the kernel, and what the daemon wants of it.
+    /// The kernel's state, and the daemon's wishes for it.
     fn state(&mut self) -> State {
         let mut interfaces: Vec<_> = self.daemon.wanted().cloned().collect();
         interfaces.sort_by(|a, b| a.name.cmp(&b.name));

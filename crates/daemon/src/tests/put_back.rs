@@ -1,4 +1,4 @@
-//! What the kernel drops is given to it again.
+//! Settings that the kernel drops are given to it again.
 
 use control::netlink::Kernel;
 
