@@ -11,11 +11,11 @@ use crate::output;
 /// Directory of all our sockets and notes.
 const RUN: &str = "/run/parshall";
 
-/// Removes namespaces, directories and processes of laboratories, puts network devices back, removes
-/// addresses and routes that routers have left, notes of namespaces that are gone, and sockets that
-/// nobody listens on. Prints what it did. It does not look for XDP programs: the kernel takes a
-/// program off when the process that holds it ends, so one that is there belongs to a living
-/// process.
+/// Removes namespaces, directories and processes of laboratories, puts network devices back,
+/// removes addresses and routes that routers have left, notes of namespaces that are gone, and
+/// sockets that nobody listens on. Prints what it did. It does not look for XDP programs: the
+/// kernel takes a program off when the process that holds it ends, so one that is there belongs to
+/// a living process.
 ///
 /// # Errors
 /// Not root; something could not be removed, which does not keep the rest from being removed.
@@ -30,9 +30,10 @@ pub fn run() -> crate::Outcome {
     sockets(&mut done, Path::new(RUN));
     // It is done, whether anybody reads this or not.
     let _ = output::say(None, &done.text());
-    match done.failed.is_empty() {
-        true => Ok(()),
-        false => Err(format!("cleanup: {}", done.failed.join("; ")).into()),
+    if done.failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("cleanup: {}", done.failed.join("; ")).into())
     }
 }
 
@@ -55,9 +56,10 @@ impl Done {
         let lines = |word: &str, what: &[String]| -> String {
             what.iter().map(|line| format!("{word} {line}\n")).collect()
         };
-        match self.removed.is_empty() {
-            true => "nothing to clean up\n".to_owned() + &lines("left alone:", &self.kept),
-            false => lines("removed", &self.removed) + &lines("left alone:", &self.kept),
+        if self.removed.is_empty() {
+            "nothing to clean up\n".to_owned() + &lines("left alone:", &self.kept)
+        } else {
+            lines("removed", &self.removed) + &lines("left alone:", &self.kept)
         }
     }
 }

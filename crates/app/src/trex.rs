@@ -28,7 +28,8 @@ pub struct TrexServer {
     /// link's]
     #[arg(long = "speed", value_name = "RATE", value_parser = line_rate)]
     speeds: Vec<Bits>,
-    /// Destination Ethernet address, once for each port [default: that of the port at the other end]
+    /// Destination Ethernet address, once for each port [default: that of the port at the other
+    /// end]
     #[arg(long, value_name = "MAC")]
     dst_mac: Vec<Mac>,
     /// Address to listen on. T-Rex's protocol knows no passwords: whoever reaches it may send
@@ -52,7 +53,8 @@ pub struct TrexServer {
 /// Ports as clients see them, and as they are opened.
 type Ports = (Vec<PortFacts>, Vec<Member<Spec>>);
 
-/// Time between checks for the end.
+/// Time between checks for the end: nobody sees so short a delay, and 20 checks a second cost
+/// nothing.
 const TICK: Duration = Duration::from_millis(50);
 
 impl TrexServer {

@@ -86,6 +86,7 @@ impl Lock {
             }
             Err(TryLockError::WouldBlock) => {
                 let mut pid = String::new();
+                // The digits of any process number: another program may have written the file.
                 let _ = Read::by_ref(&mut file).take(20).read_to_string(&mut pid);
                 Err(LockError::Held(pid.trim().to_owned()))
             }

@@ -19,8 +19,10 @@ use crate::reply::{Reply, done, give};
 use crate::request::ControlRequest;
 use crate::{facts, transaction};
 
-/// Routes that one answer to `show ip fib` lists at most; the client asks for the rest.
+/// Routes that one answer to `show ip fib` lists at most; the client asks for the rest. The control
+/// thread does nothing else while it lists them.
 const ROUTES: usize = 10_000;
+
 /// The configuration in force, and what may change it.
 pub enum Running<'t> {
     /// Nothing does at the moment.
@@ -91,9 +93,10 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
         Verb::ShowPci => give(&facts::or_say(control::machine::pci::Bus::read())?, json),
         Verb::ShowWarnings => give(&daemon.warnings.and(daemon.waiting()), json),
         Verb::ShowVersion => give(&facts::Version::default(), json),
-        Verb::ShowConfig => Ok(match json {
-            true => Output::Json(running.config().shown()),
-            false => Output::Text(running.config().text()),
+        Verb::ShowConfig => Ok(if json {
+            Output::Json(running.config().shown())
+        } else {
+            Output::Text(running.config().text())
         }),
         Verb::TraceAdd => {
             let packets = command

@@ -12,9 +12,11 @@ use crate::inbox::Message;
 use crate::reply::Reply;
 use crate::request::ControlRequest;
 
-/// Time that a client waits for the control thread.
+/// Time that a client waits for the control thread: it answers between two steps of a
+/// change, and no step takes that long.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Time that it waits for a command that [takes its time](control::cli::Verb::is_long).
+/// Time that it waits for a command that [takes its time](control::cli::Verb::is_long):
+/// a change may have thousands of steps, and some wait for a driver.
 const LONG_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Hands commands to the control thread.
@@ -31,6 +33,7 @@ impl ControlHandle {
 
 impl Handler for ControlHandle {
     fn call(&self, command: &Command, request: &Request, who: &Who) -> Reply {
+        // Room for the answer: the control thread does not wait for a client that has given up.
         let (reply, answer) = sync_channel(1);
         let ask = ControlRequest {
             command: command.clone(),
@@ -41,9 +44,10 @@ impl Handler for ControlHandle {
         self.sender
             .send(Message::Ask(Box::new(ask)))
             .map_err(|_| "the router is stopping".to_string())?;
-        let patience = match command.verb.is_long() {
-            true => LONG_PATIENCE,
-            false => PATIENCE,
+        let patience = if command.verb.is_long() {
+            LONG_PATIENCE
+        } else {
+            PATIENCE
         };
         answer
             .recv_timeout(patience)

@@ -46,11 +46,12 @@ impl From<Batch> for Message {
     }
 }
 
-/// Messages that may wait; then their senders do.
+/// Messages that may wait; then their senders do, so that memory stays bounded while a step of a
+/// change takes long.
 const DEPTH: usize = 64;
 
-/// The messages for the control thread, in order. While it is busy with a long change it takes out of
-/// it first what is urgent.
+/// The messages for the control thread, in order. While it is busy with a long change it takes out
+/// of it first what is urgent.
 pub struct Inbox {
     messages: Receiver<Message>,
     /// Those that others have overtaken.
@@ -95,6 +96,7 @@ impl Inbox {
 
     /// Takes no more messages, which releases whoever waits for room.
     pub fn close(&mut self) {
+        // A channel without senders; the old one goes with its messages.
         (_, self.messages) = sync_channel(0);
     }
 }

@@ -9,14 +9,17 @@ use control::config;
 use kernel::memory::Available;
 use tables::Sizes;
 
-/// Second-level groups of the IPv4 FIB, at most and at least; the other tables go with them.
+/// Second-level groups of the IPv4 FIB, at most and at least; the other tables go with them. The
+/// most is the tables' default; the least leaves room for some thousand routes where memory is
+/// short.
 const ENTRIES: [u64; 2] = [1 << 16, 1 << 12];
-/// The part of the available memory that these groups may take, 1 KiB each.
+/// The part of the available memory that these groups may take, 1 KiB each: the rest is
+/// for the other tables, packets and other programs.
 const PART: u64 = 8;
 /// Queues of ports that come while the router runs, that there are spare packet buffers for; more
 /// where there are more processors: a card whose `queues` nobody gives may have one for each.
 const SPARE: u32 = 4;
-/// The part of the available memory that spare packet buffers may take.
+/// The part of the available memory that spare packet buffers may take, as they may never be used.
 const SPARE_PART: u64 = 16;
 const MIB: u64 = 1 << 20;
 

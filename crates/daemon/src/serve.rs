@@ -13,7 +13,8 @@ use crate::daemon::Daemon;
 use crate::inbox::Message;
 use crate::transaction;
 
-/// Longest wait for news before workers are looked after.
+/// Longest wait for news before workers are looked after: packets for a new neighbor wait as long
+/// until the kernel is asked. A look costs microseconds.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Serves until the end, and says whether the router came `up`.

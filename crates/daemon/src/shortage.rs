@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
-/// From one line about full tables to the next, at least.
+/// From one line about full tables to the next, at least: routes that do not fit come by thousands.
 const EVERY: Duration = Duration::from_secs(10);
 
 /// Messages about full tables.

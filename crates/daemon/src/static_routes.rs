@@ -131,14 +131,16 @@ impl StaticRoutes {
             return Ok(());
         };
         let is_other = |of: &Place| (of.0, of.1) == (place.0, place.1) && of.2 != place.2;
-        let removed = match self.wanted.keys().any(is_other) {
-            true => kernel.remove_route(&route),
-            false => kernel.remove_listed(&route),
+        let removed = if self.wanted.keys().any(is_other) {
+            kernel.remove_route(&route)
+        } else {
+            kernel.remove_listed(&route)
         };
         removed.map_err(|e| e.to_string())
     }
 
-    /// Makes what is wanted and missing. False: the kernel refuses some, or does not say what it has.
+    /// Makes what is wanted and missing. False: the kernel refuses some, or does not say what it
+    /// has.
     pub fn put_back(
         &mut self,
         link: &dyn Fn(&str) -> Option<u32>,
@@ -277,9 +279,10 @@ fn extend(
     };
     let wanted = |its: &KernelHop| route.hops.iter().any(|ours| same(ours, its));
     let mut new = there.is_empty();
-    let mut hops = match there.iter().all(wanted) {
-        true => there.clone(),
-        false => Vec::new(),
+    let mut hops = if there.iter().all(wanted) {
+        there.clone()
+    } else {
+        Vec::new()
     };
     for hop in &route.hops {
         if hops.iter().any(|its| same(hop, its)) {
@@ -289,19 +292,21 @@ fn extend(
             hops: [&hops[..], &[*hop]].concat(),
             ..route.clone()
         };
-        let made = match new {
-            true => kernel.add_route(&more),
-            false => kernel.replace_route(&more),
+        let made = if new {
+            kernel.add_route(&more)
+        } else {
+            kernel.replace_route(&more)
         };
         if made.is_ok() {
             (hops, new) = (more.hops, false);
         }
     }
-    match hops.is_empty() {
-        true => Err(Missing::Yet(why)),
-        false => Err(Missing::Partly(format!(
+    if hops.is_empty() {
+        Err(Missing::Yet(why))
+    } else {
+        Err(Missing::Partly(format!(
             "only some of its next hops are in use: {why}"
-        ))),
+        )))
     }
 }
 

@@ -106,9 +106,10 @@ pub fn answer(
         },
         _ => {
             let text = transactions.running().dump() + &foreign::comments(daemon);
-            Ok(match json {
-                true => Output::Json(json!({ "yaml": text })),
-                false => Output::Text(text),
+            Ok(if json {
+                Output::Json(json!({ "yaml": text }))
+            } else {
+                Output::Text(text)
             })
         }
     }

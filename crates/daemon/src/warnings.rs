@@ -8,6 +8,7 @@ use serde::Serialize;
 use tracing::{info, warn};
 
 /// Time between looks at the kernel's settings: it announces some changes and not others.
+/// Soon enough for a person who has just followed the advice; a look reads some files.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// The warnings of the last look.

@@ -7,7 +7,8 @@ use control::config;
 use graph::{Command, Handle, Port, TxPlacement, WorkerPort};
 use router::{Idle, InterfaceId, Router};
 
-/// Time to wait for workers: one that lives takes its commands every round.
+/// Time to wait for workers: one that lives takes its commands every round, which is
+/// microseconds, or a time slice of the kernel where others share its processor.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The processors of the workers: as configured, else the last ones that we may use, so that the
@@ -71,6 +72,7 @@ pub fn add_port(
     let served = |worker: &Handle| worker.has_obeyed() || !worker.alive();
     let end = Instant::now() + PATIENCE;
     while !workers.iter().all(served) && Instant::now() < end {
+        // A few rounds of a worker.
         thread::sleep(Duration::from_micros(50));
     }
 }
@@ -87,6 +89,7 @@ pub fn take_back(router: &mut Router, (interface, mut count): (InterfaceId, usiz
         let back = router.collect();
         let back = back.iter().filter(|p| p.interface == interface);
         count = count.saturating_sub(back.count());
+        // They come after the rounds that end the port's use.
         thread::sleep(Duration::from_micros(200));
     }
 }

@@ -48,8 +48,9 @@ impl Bench {
 }
 
 fn print(report: &(impl Serialize + Display), json: bool) -> crate::Outcome {
-    match json {
-        true => output::print(&output::json(report)?),
-        false => output::print(&report.to_string()),
+    if json {
+        output::print(&output::json(report)?)
+    } else {
+        output::print(&report.to_string())
     }
 }

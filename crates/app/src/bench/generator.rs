@@ -32,9 +32,11 @@ const SCENARIOS: [(&str, &str, &str); 4] = [
     ("imix", "imix", ""),
 ];
 
-/// Frames of a batch, after which the clock stops and they are compared.
+/// Frames of a batch, after which the clock stops and they are compared: so many that reading the
+/// clock costs nothing for each.
 const BATCH: usize = 4096;
-/// Batches of a round.
+/// Batches of a round: some milliseconds, so that scenarios take turns often and a change of the
+/// machine's clock meets all of them.
 const BATCHES: usize = 64;
 /// Buffers beside those of a batch: what the caches hold.
 const SPARE: u32 = 4096;

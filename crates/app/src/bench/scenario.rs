@@ -94,9 +94,13 @@ pub const SCENARIOS: [What; 6] = [
     },
 ];
 
+/// The only interface: packets come and go by it.
 const INTERFACE: u16 = 1;
 const OWN: Mac = Mac([0x02, 0x50, 0x53, 0, 0, 1]);
+/// Next hops of random routes: several, as a router with peers has, and few enough that their
+/// rewrites stay in the first cache, so that the look-up is what is measured.
 const HOPS: u32 = 16;
+/// The largest: a round forwards a packet up to 200 times.
 const TTL: u8 = 255;
 
 /// A scenario's router, packets and results so far.

@@ -45,9 +45,10 @@ pub fn write(
 ) -> Result<u64, Box<dyn Error>> {
     let failed = |e: std::io::Error| format!("{}: {e}", file.display());
     let to = BufWriter::new(File::create(file).map_err(failed)?);
-    let mut writer = match micros {
-        true => Writer::with_micros(to, ETHERNET),
-        false => Writer::new(to, ETHERNET),
+    let mut writer = if micros {
+        Writer::with_micros(to, ETHERNET)
+    } else {
+        Writer::new(to, ETHERNET)
     }
     .map_err(failed)?;
     let mut dry = Dry::divided(&unbound.streams, cores, unbound.rate);

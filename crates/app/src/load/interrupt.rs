@@ -12,14 +12,15 @@ use session::{Caller, Notice};
 /// A flag that a signal to end sets, and sockets that go with the process if another signal comes.
 #[derive(Debug, Default)]
 pub struct Interrupt {
+    /// Relaxed: it hands over no other data.
     flag: Arc<AtomicBool>,
     sockets: Arc<Mutex<Vec<String>>>,
 }
 
 impl Interrupt {
     /// From now on a signal to end is noted. The next one removes the sockets that were
-    /// [named](Caller::made) and ends the process with the exit code that a shell gives for it (128 +
-    /// its number). Programs and sockets on interfaces go with the process.
+    /// [named](Caller::made) and ends the process with the exit code that a shell gives for it (128
+    /// + its number). Programs and sockets on interfaces go with the process.
     ///
     /// # Errors
     /// The handler cannot be installed.

@@ -90,9 +90,10 @@ fn load(ways: &[(Sending, Spec)]) -> Load {
             [size] => Size::Bytes(size as u32),
             _ => Size::Imix,
         },
-        flows: match streams().any(|(stream, _)| !stream.variables.is_empty()) {
-            true => Flows::Many,
-            false => Flows::One,
+        flows: if streams().any(|(stream, _)| !stream.variables.is_empty()) {
+            Flows::Many
+        } else {
+            Flows::One
         },
         direction: match ways.len() {
             0 | 1 => Direction::OneWay,

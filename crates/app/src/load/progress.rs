@@ -139,6 +139,7 @@ pub fn bar(seconds: f64) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template("{elapsed:>4} {bar:24} {wide_msg}") {
         bar.set_style(style.progress_chars("=> "));
     }
+    // Smooth to the eye, and nothing to the processor.
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }

@@ -76,7 +76,8 @@ fn pace(text: &str) -> Result<Pace, String> {
         .map_err(|e: RateError| format!("{e}; or max, as fast as the port takes packets"))
 }
 
-/// Time between checks for the end.
+/// Time between checks for the end: nobody sees so short a delay, and 20 checks a second cost
+/// nothing.
 const TICK: Duration = Duration::from_millis(50);
 
 impl Send {

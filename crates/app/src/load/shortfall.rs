@@ -7,7 +7,7 @@ use loadgen::device::{Path, Sender};
 use loadgen::send::BACKLOG;
 
 /// From this share of a processor's time on, software interrupts are what slows down a generator on
-/// it.
+/// it: it lacks that time. Those of an idle machine take a percent or so.
 const MUCH: f64 = 0.1;
 
 /// Watches the processors during a test.

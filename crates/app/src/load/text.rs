@@ -43,9 +43,10 @@ fn between(interval: Option<(f64, f64)>) -> String {
 
 /// A ramp, and its highest rate with no more loss than `loss`, from `run`.
 pub fn of_ramp(ramp: &Ramp, run: &Run, loss: f64) -> String {
-    let best = match run.valid {
-        true => format!("{:.3}{}", Pps(run.max_pps), between(run.interval_pps)),
-        false => format!("none found: {}", run.why),
+    let best = if run.valid {
+        format!("{:.3}{}", Pps(run.max_pps), between(run.interval_pps))
+    } else {
+        format!("none found: {}", run.why)
     };
     let all = of_trial("in total", &ramp.whole);
     format!(
@@ -56,17 +57,19 @@ pub fn of_ramp(ramp: &Ramp, run: &Run, loss: f64) -> String {
 
 /// One trial.
 pub fn of_trial(what: &str, trial: &Trial) -> String {
-    let objection = match trial.valid {
-        true => String::new(),
-        false => format!("; not valid: {}", trial.why),
+    let objection = if trial.valid {
+        String::new()
+    } else {
+        format!("; not valid: {}", trial.why)
     };
     let held = match trial.held.iter().sum::<u64>() {
         0 => "",
         _ => " while sending",
     };
-    let what = match trial.interrupted {
-        true => &format!("{what}, interrupted after {:.1} s", trial.seconds),
-        false => what,
+    let what = if trial.interrupted {
+        &format!("{what}, interrupted after {:.1} s", trial.seconds)
+    } else {
+        what
     };
     format!(
         "{what}: sent {} packets ({:.3}), {} came back ({:.3}{held}), loss {}{objection}\n",

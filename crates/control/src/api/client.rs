@@ -8,9 +8,11 @@ use std::time::Duration;
 use super::{Answer, Output, Request};
 use crate::cli;
 
-/// Time limit for an answer.
+/// Time limit for an answer: longer than the 20 s after which the server says that the router is
+/// busy, so that the operator reads that.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Time limit for an answer to a command that [takes its time](Verb::is_long).
+/// Time limit for an answer to a command that [takes its time](Verb::is_long): longer, for
+/// the same reason, than the server's 600 s.
 const LONG_PATIENCE: Duration = Duration::from_secs(610);
 
 /// Reasons for having no answer.

@@ -24,9 +24,10 @@ impl Timely<'_> {
         let left = self.until.saturating_duration_since(Instant::now());
         let limit = left.try_into().map_err(io::Error::other)?;
         let mut fds = [PollFd::new(self.stream, flags)];
-        match left.is_zero() || poll(&mut fds, Some(&limit))? == 0 {
-            true => Err(io::ErrorKind::TimedOut.into()),
-            false => Ok(()),
+        if left.is_zero() || poll(&mut fds, Some(&limit))? == 0 {
+            Err(io::ErrorKind::TimedOut.into())
+        } else {
+            Ok(())
         }
     }
 }
@@ -87,9 +88,10 @@ pub(super) fn converse(
             return Ok(());
         }
         let too_long = line.last() != Some(&b'\n') && line.len() >= limit;
-        let answer = match too_long {
-            true => Err(format!("a request has at most {limit} bytes")),
-            false => answer(&line, peer, handler),
+        let answer = if too_long {
+            Err(format!("a request has at most {limit} bytes"))
+        } else {
+            answer(&line, peer, handler)
         };
         reader.get_mut().until = Instant::now() + patience;
         send(reader.get_mut(), answer)?;
@@ -120,9 +122,10 @@ fn answer(line: &[u8], peer: &Peer, handler: &dyn Handler) -> Result<Output, Str
     let request: Request =
         serde_json::from_slice(line).map_err(|error| format!("this is not a request: {error}"))?;
     let command = cli::parse(&request.command).map_err(|error| error.to_string())?;
-    let (needed, verb) = match command.spec.write {
-        true => (Access::Change, "change"),
-        false => (Access::Show, "see"),
+    let (needed, verb) = if command.spec.write {
+        (Access::Change, "change")
+    } else {
+        (Access::Show, "see")
     };
     if peer.access < needed {
         return Err(forbidden(verb));

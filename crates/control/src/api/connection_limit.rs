@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::access::Access;
 
-/// Connections at a time.
+/// Connections at a time, a thread each: more than operators and monitoring need. The limits below
+/// leave eight to each group with more rights, so that nobody can lock these out.
 pub(super) const ALL: usize = 32;
 /// For users other than root there is room up to this many.
 const OTHERS: usize = 24;

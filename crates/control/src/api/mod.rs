@@ -25,10 +25,11 @@ use crate::cli::Command;
 use crate::config::LARGEST;
 use crate::history::Who;
 
-/// Longest request in bytes, with its newline, of those who may only ask.
+/// Longest request in bytes, with its newline, of those who may only ask: room for any
+/// command, and little to hold for each of their connections.
 pub const REQUEST: usize = 64 << 10;
-/// Longest request of those who may change things: a configuration has room in it, though quotes and
-/// ends of lines take two bytes there.
+/// Longest request of those who may change things: a configuration has room in it, though quotes
+/// and ends of lines take two bytes there.
 pub const LONG_REQUEST: usize = 2 * LARGEST + REQUEST;
 
 /// A client's request.
@@ -58,9 +59,10 @@ pub struct Request {
     pub comment: Option<String>,
 }
 
-/// Bytes of a comment at most.
+/// Bytes of a comment at most: `history` prints each on the line of its configuration.
 pub const COMMENT: usize = 1000;
-/// Seconds that a change may wait for confirmation at most: a day.
+/// Seconds that a change may wait for confirmation at most: a day. No other change is made
+/// meanwhile, so one that is forgotten must end.
 pub const CONFIRM: u64 = 24 * 60 * 60;
 
 /// The router's answer.

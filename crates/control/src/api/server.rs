@@ -21,8 +21,11 @@ use crate::config::Control;
 use crate::lock::{Lock, LockError};
 
 /// Longest time that a connection may be idle, or that a request or its answer may take to arrive.
+/// A person may think for less than that between two commands; a peer that is stuck holds one of
+/// few connections.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Pause before accepting again after the system had no room for another connection.
+/// Pause before accepting again after the system had no room for another connection: the waiting
+/// connection would wake the thread again at once.
 const REST: Duration = Duration::from_millis(200);
 
 /// A running server; dropping it removes the socket and its lock.
@@ -92,9 +95,10 @@ fn directory(socket: &Path) -> Result<(), StartError> {
         let made = builder.recursive(true).mode(0o755).create(directory);
         return made.map_err(|error| StartError::Io(socket.to_owned(), error));
     }
-    match directory.is_dir() {
-        true => Ok(()),
-        false => Err(StartError::NoDirectory(directory.to_owned())),
+    if directory.is_dir() {
+        Ok(())
+    } else {
+        Err(StartError::NoDirectory(directory.to_owned()))
     }
 }
 
@@ -182,9 +186,10 @@ fn accept_all(
     let mut resting = false;
     loop {
         let mut fds = [pollfd(stop, libc::POLLIN), pollfd(listener, libc::POLLIN)];
-        match resting {
-            true => poll(&mut fds[..1], Some(REST)),
-            false => poll(&mut fds, None),
+        if resting {
+            poll(&mut fds[..1], Some(REST))
+        } else {
+            poll(&mut fds, None)
         };
         if fds[0].revents != 0 {
             return;

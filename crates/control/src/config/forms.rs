@@ -51,9 +51,10 @@ impl Address {
 
     /// Returns true if the network of one contains that of the other.
     pub fn overlaps(&self, other: &Address) -> bool {
-        match self.length < other.length {
-            true => self.contains(other.address),
-            false => other.contains(self.address),
+        if self.length < other.length {
+            self.contains(other.address)
+        } else {
+            other.contains(self.address)
         }
     }
 
@@ -175,7 +176,7 @@ pub(super) fn instance(name: &str, begin: &str) -> Option<u64> {
     name.strip_prefix(begin)?.parse().ok()
 }
 
-/// Characters of a network device's name at most.
+/// Characters of a network device's name at most: IFNAMSIZ is 16, with a zero at the end.
 const DEVICE_NAME: usize = 15;
 
 /// Name of the device that is made for an interface where no `lcp` gives it another: the first 15

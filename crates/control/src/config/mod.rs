@@ -29,7 +29,8 @@ use problem::Findings;
 
 use crate::text_file;
 
-/// Bytes that the text of a configuration has at most.
+/// Bytes that the text of a configuration has at most: 100,000 routes fit, and a file without end,
+/// such as a device, does not fill the memory.
 pub const LARGEST: usize = 16 << 20;
 
 /// A configuration that has passed every check.

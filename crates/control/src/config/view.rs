@@ -54,7 +54,7 @@ pub struct AnyInterface<'c> {
     pub acls: Option<&'c Attached>,
 }
 
-/// MTU of whatever says nothing else.
+/// MTU of an interface that does not give one: that of Ethernet.
 pub const MTU: u16 = 1500;
 
 impl<'c> AnyInterface<'c> {

@@ -1,8 +1,8 @@
 //! The configurations in force, now and earlier, on disk.
 //!
-//! `index.json` lists the configurations, `N.yaml` is the text of number N. A text is written before
-//! the index names it, and the index is replaced as a whole: so there is one moment at which a
-//! configuration begins to count.
+//! `index.json` lists the configurations, `N.yaml` is the text of number N. A text is written
+//! before the index names it, and the index is replaced as a whole: so there is one moment at which
+//! a configuration begins to count.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::disk::Disk;
 
-/// Configurations that are kept.
+/// Configurations that are kept: a screen or two of `history`, and at most 50 texts of
+/// [`LARGEST`](crate::config::LARGEST) bytes on the disk.
 pub(super) const KEPT: usize = 50;
 const INDEX: &str = "index.json";
 
@@ -165,8 +166,8 @@ impl Store {
         })
     }
 
-    /// Takes note that a configuration is going to be applied, and of the text of the router's file.
-    /// The number.
+    /// Takes note that a configuration is going to be applied, and of the text of the router's
+    /// file. The number.
     ///
     /// # Errors
     /// It cannot be written.

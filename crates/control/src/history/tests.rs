@@ -339,9 +339,10 @@ fn nothing_is_built_on_what_is_half_done() {
                 .expect("done");
         }
         (model.good, model.dead) = (1, true);
-        let why = match waits {
-            true => router.rollback(&mut model, None, None, None),
-            false => router.apply(&mut model, proposal(B, None)),
+        let why = if waits {
+            router.rollback(&mut model, None, None, None)
+        } else {
+            router.apply(&mut model, proposal(B, None))
         };
         let why = why.expect_err("no memory");
         assert!(why.contains("could not be undone"), "{why}");

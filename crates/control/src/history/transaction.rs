@@ -11,7 +11,8 @@ use crate::text_file;
 
 use super::store::{State, Store, Who};
 
-/// Time until a change that could not be undone is tried again.
+/// Time until a change that could not be undone is tried again: what stood in the way, such as a
+/// lack of memory, may pass in seconds, and each try is a line in the log.
 const RETRY: Duration = Duration::from_secs(10);
 
 /// A wish to change the configuration.
@@ -121,9 +122,10 @@ impl Transactions {
             return Ok(());
         };
         if self.is_current(&text) {
-            return match self.store.file() == Some(&text) {
-                true => Ok(()),
-                false => self.store.saw(text),
+            return if self.store.file() == Some(&text) {
+                Ok(())
+            } else {
+                self.store.saw(text)
             };
         }
         let comment = format!("started with {}", self.file.display());
@@ -156,12 +158,13 @@ impl Transactions {
     ) -> Result<(Plan, Vec<String>), Problems> {
         let wanted = Checked::parse(name, text)?;
         let plan = Plan::new(&self.running, &wanted.config);
-        let refused = match plan.is_empty() {
-            true => Vec::new(),
-            false => target
+        let refused = if plan.is_empty() {
+            Vec::new()
+        } else {
+            target
                 .accepts(&wanted.config, &plan)
                 .err()
-                .unwrap_or_default(),
+                .unwrap_or_default()
         };
         Ok((plan, refused))
     }
@@ -382,8 +385,8 @@ impl Transactions {
         self.apply(target, proposal)
     }
 
-    /// The number of the configuration in force. A start that could not use the newest has brought up
-    /// an older one.
+    /// The number of the configuration in force. A start that could not use the newest has brought
+    /// up an older one.
     fn in_force(&self) -> Option<u32> {
         let mut applied = self.store.applied_before(u32::MAX);
         let used = applied.find(|entry| self.unusable(entry.number).is_none());

@@ -77,6 +77,7 @@ pub fn pci_address(link: &Link) -> Option<String> {
         fs::read_link(path.join("subsystem"))
             .is_ok_and(|bus| bus.file_name().is_some_and(|name| name == "pci"))
     };
+    // Further up are bridges, which are functions, too, and not the device.
     directory
         .ancestors()
         .take(3)

@@ -31,11 +31,14 @@ pub use translator::{Binding, LinkNews, Translator};
 use crate::facts::{Batch, Event, Section};
 use crate::netlink::{self, decode};
 
-/// Events a batch holds before it is handed on.
+/// Events a batch holds before it is handed on: so many that a message costs nothing for each
+/// event, so few that the receiver applies them in milliseconds and looks at its other messages.
 const BATCH: usize = 4096;
-/// Batches under way before the mirror waits for its receiver.
+/// Batches under way before the mirror waits for its receiver. News then waits in the socket, and
+/// if it overflows is dumped, so that memory stays bounded.
 const DEPTH: usize = 64;
-/// Time to let the kernel finish what an event has begun before everything is dumped again.
+/// Time to let the kernel finish what an event has begun before everything is dumped again: at
+/// once, routes that it is about to drop would still be there.
 const SETTLE: Duration = Duration::from_millis(200);
 /// Multicast groups to subscribe to, beside next-hop objects, which kernels before 5.3 do not have.
 const GROUPS: [u32; 6] = [
@@ -62,13 +65,15 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             netns: None,
+            // The net below the news, which should be enough: seldom, as a dump reads every route.
             interval: Duration::from_secs(60),
+            // Tens of thousands of routes: a burst of a routing protocol costs no dump.
             receive_buffer: 32 << 20,
         }
     }
 }
 
-/// Statistics of a mirror.
+/// Statistics of a mirror, for people: read and written relaxed, as nothing depends on their order.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Number of times that news was lost because the buffer was full.
@@ -92,7 +97,8 @@ pub struct Mirror {
 /// The owner's requests to the thread.
 #[derive(Debug)]
 struct Wishes {
-    /// Says that there is something new.
+    /// Signalled after a wish is stored with release; the thread clears it and loads with acquire:
+    /// it misses no wish, and sees what its maker did before.
     wake: EventFd,
     stop: AtomicBool,
     /// Number of calls of [`Mirror::catch_up`].

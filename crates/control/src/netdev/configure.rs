@@ -117,9 +117,10 @@ fn give(
     let mut refused = Ok(());
     for address in &wanted.addresses {
         let (host, length) = (address.address, address.length);
-        let given = match taken.iter().any(|taken| is_known(taken, host)) {
-            true => requests.give_again(link, host, length),
-            false => requests.give_address(link, host, length),
+        let given = if taken.iter().any(|taken| is_known(taken, host)) {
+            requests.give_again(link, host, length)
+        } else {
+            requests.give_address(link, host, length)
         };
         let said = given.map_err(|error| {
             let what = format!("cannot set address {address}: {error}");

@@ -8,9 +8,9 @@
 //!
 //! At an orderly stop, a device that stays in its namespace gets its name back and keeps its
 //! settings, as if `ip` had made them: the kernel goes on forwarding with them. A note of its own
-//! Ethernet address and MTU stays, which the next start goes on from or puts back. A device that was
-//! moved comes back as it was; so does any that is given up, and any that a dead router has left and
-//! nobody wants. All take VLAN tags out of their frames again if they did before.
+//! Ethernet address and MTU stays, which the next start goes on from or puts back. A device that
+//! was moved comes back as it was; so does any that is given up, and any that a dead router has
+//! left and nobody wants. All take VLAN tags out of their frames again if they did before.
 
 mod configure;
 mod namespace_lock;
@@ -91,8 +91,8 @@ impl Devices {
     }
 
     /// Puts back what dead routers have done to devices that live where ours do, before any of ours
-    /// is [prepared](Self::prepare): a name may be wanted by another. What is wanted as it is stays.
-    /// Returns what was put back, and how that went; what could not be stays written down.
+    /// is [prepared](Self::prepare): a name may be wanted by another. What is wanted as it is
+    /// stays. Returns what was put back, and how that went; what could not be stays written down.
     pub fn put_back_unwanted(&mut self, wanted: &[Interface]) -> Vec<(Record, io::Result<()>)> {
         let mut records = self.records();
         records.retain(|record| {
@@ -342,8 +342,8 @@ impl Devices {
         .collect()
     }
 
-    /// Puts back what a note says, and forgets it but for what is kept. What cannot be put back stays
-    /// written down.
+    /// Puts back what a note says, and forgets it but for what is kept. What cannot be put back
+    /// stays written down.
     fn undo(&self, note: Note, kept: Kept) -> io::Result<()> {
         self.put_back(&note.record, kept)?;
         let stays = kept == Kept::Settings && !note.record.is_moved();
@@ -385,9 +385,10 @@ impl Devices {
             there.altname(link.index, &record.original, false)?;
         }
         // A name that somebody else has given it since stays.
-        let name = match link.name == record.name {
-            true => &record.original,
-            false => &link.name,
+        let name = if link.name == record.name {
+            &record.original
+        } else {
+            &link.name
         };
         if record.is_moved() && *place != record.from {
             let from = record.from.as_deref().or(self.home.as_deref());

@@ -2,8 +2,8 @@
 //! them, or one that is alive has made them.
 //!
 //! Every router holds a lock of its namespace that others may hold too; whoever gets it alone knows
-//! that nobody else's marks are alive. The last one to stop in good order removes the lock's file; a
-//! process that had opened it before then opens the one that is in its place.
+//! that nobody else's marks are alive. The last one to stop in good order removes the lock's file;
+//! a process that had opened it before then opens the one that is in its place.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -89,9 +89,10 @@ impl NamespaceLock {
     /// # Errors
     /// The file system's.
     pub fn settle(&mut self) -> io::Result<()> {
-        match self.are_of_the_dead()? {
-            true => fs::remove_file(&self.path),
-            false => Ok(()),
+        if self.are_of_the_dead()? {
+            fs::remove_file(&self.path)
+        } else {
+            Ok(())
         }
     }
 }
@@ -140,9 +141,10 @@ pub fn clean(directory: &Path, living: Option<&BTreeMap<u64, PathBuf>>) -> io::R
         if !marks.are_of_the_dead()? {
             continue;
         }
-        match leads_there {
-            true => cleaned.marks.extend(unmark(place)?),
-            false => cleaned.locks += 1,
+        if leads_there {
+            cleaned.marks.extend(unmark(place)?);
+        } else {
+            cleaned.locks += 1;
         }
         fs::remove_file(&marks.path)?;
     }

@@ -184,12 +184,13 @@ impl Notes {
     /// All that can be read, whoever holds them. Those of namespaces that are gone are removed.
     pub fn read(&self) -> Vec<Record> {
         records(&self.directory)
-            .filter(|record| match record.home.is_gone(&self.home) {
-                true => {
+            .filter(|record| {
+                if record.home.is_gone(&self.home) {
                     self.drop_gone(record);
                     false
+                } else {
+                    record.home.inode == self.home.inode
                 }
-                false => record.home.inode == self.home.inode,
             })
             .collect()
     }
@@ -262,11 +263,10 @@ pub fn forget_gone(directory: &Path, living: &BTreeMap<u64, PathBuf>) -> io::Res
             directory: directory.to_owned(),
             home: record.home.clone(),
         };
-        let taken = match is_gone(&record.home) {
-            true => notes.take(record),
-            false => continue,
-        };
-        match taken {
+        if !is_gone(&record.home) {
+            continue;
+        }
+        match notes.take(record) {
             // By now another may be in its place.
             Ok(Some(note)) if is_gone(&note.record.home) => {
                 note.forget()?;

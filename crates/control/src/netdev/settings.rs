@@ -148,9 +148,10 @@ impl Devices {
 pub(super) fn put_back(there: &mut dyn Kernel, link: &Link, record: &Record) -> io::Result<()> {
     put_mac_back(there, link, record)?;
     put_mtu_back(there, link, record)?;
-    match record.settled || link.admin_up == record.up {
-        true => Ok(()),
-        false => there.set_up(link.index, record.up),
+    if record.settled || link.admin_up == record.up {
+        Ok(())
+    } else {
+        there.set_up(link.index, record.up)
     }
 }
 
@@ -163,8 +164,9 @@ fn put_mac_back(there: &mut dyn Kernel, link: &Link, record: &Record) -> io::Res
 }
 
 fn put_mtu_back(there: &mut dyn Kernel, link: &Link, record: &Record) -> io::Result<()> {
-    match record.gave_mtu(link) && link.mtu != record.mtu {
-        true => there.set_mtu(link.index, record.mtu),
-        false => Ok(()),
+    if record.gave_mtu(link) && link.mtu != record.mtu {
+        there.set_mtu(link.index, record.mtu)
+    } else {
+        Ok(())
     }
 }

@@ -34,7 +34,7 @@ const BOTH: u8 = 1;
 /// NFPROTO_NETDEV: all that a device takes in or sends. Its hooks are NF_NETDEV_INGRESS, 0, and
 /// NF_NETDEV_EGRESS, 1.
 const NETDEV: u8 = 5;
-/// Chains that a warning names.
+/// Chains that a warning names: more would hide what to do, which follows them.
 const NAMED: usize = 5;
 
 /// Warnings for the operator, a sentence each with what to do; what cannot be found out is left

@@ -308,9 +308,12 @@ impl Kernel for Machine {
         if add && world.is_taken(name) {
             return Err(io::Error::from_raw_os_error(libc::EEXIST));
         }
-        world.change(link, |link| match add {
-            true => link.altnames.push(name.to_owned()),
-            false => link.altnames.retain(|other| other != name),
+        world.change(link, |link| {
+            if add {
+                link.altnames.push(name.to_owned())
+            } else {
+                link.altnames.retain(|other| other != name)
+            }
         })
     }
 

@@ -52,6 +52,9 @@ impl Stage<Cx> for Input {
     const NAME: &'static str = "ethernet-input";
     type Next = Next;
     const THRU: Next = Next::Ip4;
+    /// Measured with cold buffers, a pass over headers takes 41 cycles a packet with 8, 33 with 32,
+    /// and vectorized 26 with 16; 64 is no better. A core has 10 to 16 loads under way: 16 keeps it
+    /// busy, and more would wait for those at the begin of every frame.
     const HEADERS_AHEAD: usize = 16;
 
     #[inline(always)]
@@ -104,9 +107,9 @@ impl Stage<Cx> for Input {
     }
 }
 
-/// Whether the packet at `at` is an answer to the host's DHCP client (RFC 2131): UDP to port 68, with the
-/// interface's own address as the client's. Its IP destination is an address that nobody has yet.
-/// For ports whose netdev is the host's, the XDP program does the same.
+/// Whether the packet at `at` is an answer to the host's DHCP client (RFC 2131): UDP to port 68,
+/// with the interface's own address as the client's. Its IP destination is an address that nobody
+/// has yet. For ports whose netdev is the host's, the XDP program does the same.
 #[inline(always)]
 pub(crate) fn is_dhcp_reply(p: &Pkt<'_>, at: u8, interface: Hot<'_>) -> bool {
     let udp_at = at + ip4::LEN as u8;

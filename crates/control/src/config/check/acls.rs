@@ -7,7 +7,9 @@ use crate::config::yaml::Step;
 
 use super::{Checker, to};
 
+/// Protocol numbers of ICMP and ICMPv6.
 const ICMP: [u8; 2] = [1, 58];
+/// Protocol numbers of TCP and UDP.
 const WITH_PORTS: [u8; 2] = [6, 17];
 
 pub(super) fn check(c: &mut Checker<'_>) {

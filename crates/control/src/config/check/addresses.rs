@@ -1,5 +1,5 @@
-//! Addresses of interfaces: no network may overlap that of another interface in the same VRF; within
-//! one interface, several hosts of the same network are fine.
+//! Addresses of interfaces: no network may overlap that of another interface in the same VRF;
+//! within one interface, several hosts of the same network are fine.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -104,13 +104,14 @@ fn of_a_device(c: &mut Checker<'_>, entry: &AnyInterface<'_>, index: usize, addr
     };
     let message = format!("{word} {name} IP address {address} is {what}");
     let path = place(entry, index);
-    match host.is_ipv6() || host.is_unspecified() {
-        true => c.error(
+    if host.is_ipv6() || host.is_unspecified() {
+        c.error(
             &path,
             message,
             "Linux refuses it for every device: write another",
-        ),
-        false => c.warning(&path, message, "no other host can reach it"),
+        )
+    } else {
+        c.warning(&path, message, "no other host can reach it")
     }
 }
 

@@ -79,9 +79,10 @@ fn host_names(c: &mut Checker<'_>) {
         let host = Kind::host_name(name);
         let taken = config.ports.contains_key(&host) || config.interfaces.contains_key(&host);
         if has_host && taken {
-            let section = match config.interfaces.contains_key(&host) {
-                true => "interfaces",
-                false => "ports",
+            let section = if config.interfaces.contains_key(&host) {
+                "interfaces"
+            } else {
+                "ports"
             };
             let message = format!("interface {host} has the name of the host's end of {name}");
             c.error(&to![section, &host], message, "give it another");

@@ -31,9 +31,10 @@ pub(super) fn check(c: &mut Checker<'_>) {
             c.error(&at("table"), message, "a vrf has a table: remove this");
         }
         if route.blackhole != route.via.is_empty() {
-            let message = match route.blackhole {
-                true => format!("route {prefix} cannot have via when it is a blackhole"),
-                false => format!("route {prefix} has no next hop"),
+            let message = if route.blackhole {
+                format!("route {prefix} cannot have via when it is a blackhole")
+            } else {
+                format!("route {prefix} has no next hop")
             };
             c.error(
                 &to!["routes", index],

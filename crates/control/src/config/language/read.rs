@@ -210,9 +210,10 @@ impl Reader<'_> {
             right
         });
         if count < least || count > most {
-            let (than, bound) = match count < least {
-                true => ("less", least),
-                false => ("greater", most),
+            let (than, bound) = if count < least {
+                ("less", least)
+            } else {
+                ("greater", most)
             };
             let help = format!("list {least} to {most}, or leave the field out");
             self.wrong(
@@ -307,9 +308,10 @@ impl Reader<'_> {
     /// Explains why a text does not have the form, and what to do.
     fn misfit(&mut self, text: &'static Text, value: &str) -> Option<(String, String)> {
         if value.len() > text.most || value.len() < text.least {
-            let (than, bound) = match value.len() > text.most {
-                true => ("greater", text.most),
-                false => ("less", text.least),
+            let (than, bound) = if value.len() > text.most {
+                ("greater", text.most)
+            } else {
+                ("less", text.least)
             };
             let help = format!("write {} to {} bytes", text.least, text.most);
             return Some((format!("Length of {value} is {than} than {bound}"), help));

@@ -92,9 +92,10 @@ fn mac(more: usize, digits: usize) -> String {
 }
 
 fn text(form: &Text) -> Value {
-    let kind = match form.nothing {
-        true => json!(["string", "null"]),
-        false => json!("string"),
+    let kind = if form.nothing {
+        json!(["string", "null"])
+    } else {
+        json!("string")
     };
     let mut schema = json!({ "type": kind });
     if form.least > 0 {

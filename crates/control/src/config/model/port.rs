@@ -131,7 +131,7 @@ pub struct Memif {
 }
 
 impl Memif {
-    /// Ring pairs at most.
+    /// Ring pairs at most, as many as `io::memif` opens.
     pub const RINGS: u16 = 256;
 }
 
@@ -166,7 +166,7 @@ pub enum MemifMode {
 pub struct Secret(String);
 
 impl Secret {
-    /// Bytes of a memif's secret at most.
+    /// Bytes of a memif's secret at most: the size of its field in the protocol.
     pub const MEMIF: usize = 24;
 
     /// The secret itself.

@@ -9,7 +9,8 @@ use super::{Fault, Key, Kind, Node, Span, Value, scalar};
 /// Values that a document may have once its aliases are resolved: a small file could name billions
 /// of them.
 const VALUES: usize = 1_000_000;
-/// Greatest depth of nested values.
+/// Greatest depth of nested values: the language needs less than 10, and what reads and writes the
+/// tree calls itself for each level.
 const DEPTH: usize = 64;
 /// The key whose value is a map, or several, whose entries this map has too (yaml.org/type/merge).
 const MERGE: &str = "<<";

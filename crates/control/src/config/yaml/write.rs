@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::scalar::plain;
 use super::{Kind, Node, Value};
 
-/// Characters that a line may have; longer lists are written an item a line.
+/// Characters that a line may have, to fit into a window; longer lists are written an item a line.
 const WIDTH: usize = 100;
 
 /// The text of a document, with a newline at the end.

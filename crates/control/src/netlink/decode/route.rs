@@ -148,6 +148,7 @@ fn via(value: &[u8]) -> Option<IpAddr> {
 
 /// The hops of RTA_MULTIPATH: of each a header, its attributes, and padding to 4 bytes.
 fn multipath(family: u8, mut bytes: &[u8]) -> Box<[Hop]> {
+    // Few routes have more.
     let mut hops = Vec::with_capacity(4);
     while let Some((header, _)) = read::<HopHeader>(bytes) {
         let length = usize::from(header.length);

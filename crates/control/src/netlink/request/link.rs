@@ -100,9 +100,10 @@ impl Requests {
     /// EEXIST: the name is taken; ENOENT: it has no such name.
     pub fn altname(&mut self, link: u32, name: &str, add: bool) -> io::Result<()> {
         let create = libc::NLM_F_CREATE | libc::NLM_F_EXCL | libc::NLM_F_APPEND;
-        let (kind, flags) = match add {
-            true => (RTM_NEWLINKPROP, create),
-            false => (RTM_DELLINKPROP, 0),
+        let (kind, flags) = if add {
+            (RTM_NEWLINKPROP, create)
+        } else {
+            (RTM_DELLINKPROP, 0)
         };
         let request = LinkHeader::named(link).message(kind).flags(flags);
         self.socket

@@ -49,8 +49,8 @@ impl Requests {
         self.remove_listed(route)
     }
 
-    /// Removes a route that [`own_routes`](Self::own_routes) has just listed, or the only one of ours
-    /// of its prefix.
+    /// Removes a route that [`own_routes`](Self::own_routes) has just listed, or the only one of
+    /// ours of its prefix.
     ///
     /// # Errors
     /// The kernel's error.
@@ -116,13 +116,15 @@ fn header(route: &StaticRoute) -> RouteHeader {
         // RTA_TABLE has the number.
         table: UNSPEC,
         protocol: PROTOCOL,
-        scope: match near && family(route) == INET {
-            true => libc::RT_SCOPE_LINK,
-            false => libc::RT_SCOPE_UNIVERSE,
+        scope: if near && family(route) == INET {
+            libc::RT_SCOPE_LINK
+        } else {
+            libc::RT_SCOPE_UNIVERSE
         },
-        kind: match route.hops.is_empty() {
-            true => libc::RTN_BLACKHOLE,
-            false => libc::RTN_UNICAST,
+        kind: if route.hops.is_empty() {
+            libc::RTN_BLACKHOLE
+        } else {
+            libc::RTN_UNICAST
         },
         ..RouteHeader::of(family(route))
     }
@@ -155,12 +157,11 @@ fn by(request: Builder, family: u8, hop: &Hop) -> Builder {
         return request;
     };
     let (its, bytes) = bytes(address);
-    match its == family {
-        true => request.attribute(libc::RTA_GATEWAY, &bytes),
-        false => {
-            let via = [&u16::from(its).to_ne_bytes()[..], &bytes].concat();
-            request.attribute(libc::RTA_VIA, &via)
-        }
+    if its == family {
+        request.attribute(libc::RTA_GATEWAY, &bytes)
+    } else {
+        let via = [&u16::from(its).to_ne_bytes()[..], &bytes].concat();
+        request.attribute(libc::RTA_VIA, &via)
     }
 }
 
