@@ -130,8 +130,11 @@ pub fn complete(words: &[impl AsRef<str>]) -> Vec<String> {
 pub fn help(word: &str) -> String {
     let rows = COMMANDS.iter().filter(|spec| spec.words[0] == word);
     let rows = rows.map(|spec| (spec.usage(), spec.help));
-    let width = rows.clone().map(|(usage, _)| usage.len()).max();
-    let width = width.unwrap_or(0);
+    let width = rows
+        .clone()
+        .map(|(usage, _)| usage.len())
+        .max()
+        .unwrap_or(0);
     rows.map(|(usage, help)| format!("  {usage:width$}  {help}\n"))
         .collect()
 }

@@ -80,9 +80,12 @@ impl Disk {
     fn try_to_write(&self, path: &Path, text: &str) -> io::Result<()> {
         self.make()?;
         let fresh = path.with_added_extension("new");
-        let mut options = File::options();
-        let options = options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = options.open(&fresh)?;
+        let mut file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&fresh)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         self.moment()?;

@@ -88,9 +88,12 @@ impl Topology {
             let hops = self.flat(&Hops::Object(**id));
             hops.is_some_and(|hops| hops.iter().any(|hop| hop.link == link))
         };
-        let objects = self.nexthops.keys().filter(by_link);
-        let objects = objects.map(|id| Need::Object(*id));
-        objects.chain([Need::Link(link)]).collect()
+        self.nexthops
+            .keys()
+            .filter(by_link)
+            .map(|id| Need::Object(*id))
+            .chain([Need::Link(link)])
+            .collect()
     }
 
     /// The names by which routes refer to a next-hop object: the object itself, and groups that it

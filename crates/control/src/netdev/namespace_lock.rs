@@ -98,9 +98,12 @@ impl NamespaceLock {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    let options = options.read(true).write(true).create(true).truncate(false);
-    options.open(path)
+    File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
 }
 
 fn inode(netns: Option<&Path>) -> io::Result<u64> {

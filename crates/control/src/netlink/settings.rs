@@ -129,9 +129,9 @@ fn passed(family: u8) -> Option<&'static [u32]> {
 
 /// Returns true if a chain is at one of these hooks and has rules, or drops by default.
 fn acts(chain: &Attributes<'_>, hooks: &[u32]) -> bool {
-    let hook = chain.clone().find(CHAIN_HOOK).map(Attributes);
-    let hook = hook.and_then(|hook| number(&hook, HOOK_NUMBER));
-    hook.is_some_and(|hook| hooks.contains(&hook))
+    let hook = chain.clone().find(CHAIN_HOOK);
+    hook.and_then(|hook| number(&Attributes(hook), HOOK_NUMBER))
+        .is_some_and(|hook| hooks.contains(&hook))
         && (number(chain, CHAIN_USE) > Some(0) || number(chain, CHAIN_POLICY) == Some(DROP))
 }
 
@@ -147,9 +147,11 @@ fn tables(netns: Option<&Path>) -> Vec<String> {
         let names = within(netns, || {
             fs::read_to_string(format!("/proc/thread-self/net/{file}"))
         });
-        let names = names.unwrap_or_default();
-        let names = names.lines().map(|name| format!("{program} {name}"));
-        names.collect::<Vec<_>>()
+        names
+            .unwrap_or_default()
+            .lines()
+            .map(|name| format!("{program} {name}"))
+            .collect::<Vec<_>>()
     };
     [
         names("iptables", "ip_tables_names"),

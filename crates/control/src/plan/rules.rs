@@ -269,11 +269,12 @@ fn route<'i>(object: Object, table: &'i Table, via: &'i Vec<Hop>, found: &Found)
     let shown = if via.is_empty() {
         Shown::one("blackhole", "true")
     } else {
-        let found = found.0.iter();
         Shown::Leaves {
             name: "via",
             value: via,
             found: found
+                .0
+                .iter()
                 .map(|at| format!("via {} interface", at + 1))
                 .collect(),
             secret: None,

@@ -68,9 +68,11 @@ pub(super) fn check(c: &mut Checker<'_>) {
         places.entry(&name.name).or_default().push(place);
     }
     for (place, name) in names.iter().enumerate() {
-        let others = places[name.name.as_str()].iter();
-        let others = others.filter(|other| **other != place && name.clashes(&names[**other]));
-        let others: Vec<_> = others.map(|other| (*other, &names[*other])).collect();
+        let others: Vec<_> = places[name.name.as_str()]
+            .iter()
+            .map(|other| (*other, &names[*other]))
+            .filter(|(at, other)| *at != place && name.clashes(other))
+            .collect();
         let lcp = name.device == Device::Lcp;
         if lcp && RESERVED.contains(&name.name.as_str()) {
             let help = "Linux keeps that name for itself".to_owned();

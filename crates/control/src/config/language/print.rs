@@ -44,9 +44,8 @@ fn tree(value: &Json, of: &Type) -> Node {
                 Key::Number { .. } => Kind::Int,
                 Key::Name(_) => Kind::Text,
             };
-            let named = objects.iter();
-            let named = named.map(|(name, object)| (key(name, kind), tree(object, of)));
-            node(Value::Map(named.collect()))
+            let named = |(name, object): (&String, &Json)| (key(name, kind), tree(object, of));
+            node(Value::Map(objects.iter().map(named).collect()))
         }
         (Json::Array(items), Type::List { of, .. }) => node(Value::List(
             items.iter().map(|item| tree(item, of)).collect(),

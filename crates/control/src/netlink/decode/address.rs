@@ -19,9 +19,11 @@ pub fn address(payload: &[u8]) -> Option<(u32, Address)> {
     let find = |kind| ip(header.family, attributes.clone().find(kind)?);
     let (peer, local) = (find(libc::IFA_ADDRESS), find(libc::IFA_LOCAL));
     // The header has room for the first eight flags only.
-    let flags = attributes.clone().find(libc::IFA_FLAGS);
-    let flags = flags.and_then(|value| u32_at(value, 0));
-    let flags = flags.unwrap_or(header.flags.into());
+    let flags = attributes
+        .clone()
+        .find(libc::IFA_FLAGS)
+        .and_then(|value| u32_at(value, 0))
+        .unwrap_or(header.flags.into());
     let has = |flag: u32| flags & flag != 0;
     let is_ip4 = local.or(peer)?.is_ipv4();
     let address = Address {
@@ -61,9 +63,10 @@ pub fn held_address(payload: &[u8]) -> Option<Held> {
         header.family,
         local.or_else(|| attributes.clone().find(libc::IFA_ADDRESS))?,
     )?;
-    let protocol = attributes.find(IFA_PROTO);
-    let protocol = protocol.and_then(|value| value.first().copied());
-    let protocol = protocol.unwrap_or(0);
+    let protocol = attributes
+        .find(IFA_PROTO)
+        .and_then(|value| value.first().copied())
+        .unwrap_or(0);
     let has = |flags| u32::from(header.flags) & flags != 0;
     // Where a link-local one carries no mark of ours, nobody knows whether the kernel has made it.
     let given = header.scope != libc::RT_SCOPE_LINK || protocol == PROTOCOL;
