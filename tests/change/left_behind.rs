@@ -233,7 +233,7 @@ fn a_start_that_the_machine_refuses_is_one_with_the_last_good_configuration() {
         ),
         (
             ", other: { lcp: taken } }\n",
-            "cannot make other into taken",
+            "cannot rename other to taken",
         ),
         (
             " }\nnetns: /run/netns/missing\n",
@@ -279,7 +279,7 @@ fn a_start_that_the_machine_refuses_is_one_with_the_last_good_configuration() {
     let ended = router.process.wait(patience()).expect("it ends");
     let log = router.process.log();
     assert!(
-        !ended.success() && log.contains("cannot make x0 into taken"),
+        !ended.success() && log.contains("cannot rename x0 to taken"),
         "{log}"
     );
     drop((router, netns, alone));
@@ -322,7 +322,7 @@ fn what_the_machine_refuses_by_now_is_passed_over() {
         assert!(!has(&netns, "address show x1", &["10.10.0.1/24"]));
         let shown = router.show_text(&["warnings"]);
         for said in [shown, router.process.log()] {
-            let refused = ["cannot make x1 into y3", "cannot make x1 into y2"];
+            let refused = ["cannot rename x1 to y3", "cannot rename x1 to y2"];
             assert!(refused.iter().all(|why| said.contains(why)), "{said}");
             let used = "cannot be used: starting with the last good configuration, number 1 of";
             assert!(said.contains(used), "{said}");
@@ -330,7 +330,7 @@ fn what_the_machine_refuses_by_now_is_passed_over() {
         let history = router.ask(&["history"]).expect("it is there");
         assert_eq!(history.matches(" unusable ").count(), 2, "{history}");
         let detail = router.ask(&["history", "3"]).expect("it is there");
-        assert!(detail.contains("cannot make x1 into y3"), "{detail}");
+        assert!(detail.contains("cannot rename x1 to y3"), "{detail}");
         router.process.stop().expect("it stops");
         netns.ip("link del y2").expect("the names are free");
         router.relaunch(&netns);

@@ -538,7 +538,7 @@ fn what_cannot_be_done_is_said_and_changes_nothing() {
     let error = refused("ether9: { lcp: e0 }");
     assert!(error.contains("no network device ether9"), "{error}");
     let error = refused("ether0: { lcp: ether1 }");
-    assert!(error.contains("cannot make ether0 into ether1"), "{error}");
+    assert!(error.contains("cannot rename ether0 to ether1"), "{error}");
     assert!(is_empty(&directory) && home.ip("link show ether0").contains("ether0"));
     let wanted = interface("ether0: { mac: 02:00:00:00:00:01, mtu: 9216 }");
     let mut requests = Requests::open(Some(&home.path())).expect("a socket");

@@ -87,8 +87,8 @@ mod tests {
         for (sender, softirq, word) in [
             (Sender::Live, Some((3, 0.61)), "took 61 % of processor 3"),
             (Sender::AfXdp, Some((3, 0.61)), "threaded"),
-            (Sender::Live, Some((3, 0.01)), "all it can send"),
-            (Sender::AfXdp, None, "all it can send"),
+            (Sender::Live, Some((3, 0.01)), "the most it can send"),
+            (Sender::AfXdp, None, "the most it can send"),
             (Sender::Memif, Some((3, 0.61)), "other side of the memif"),
         ] {
             let text = advice(sender, softirq, None);

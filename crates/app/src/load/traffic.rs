@@ -255,7 +255,7 @@ impl Traffic {
         let given = [("--src-mac", &self.src_mac), ("--dst-mac", &self.dst_mac)];
         match given.iter().find(|(_, given)| given.len() > ways) {
             Some((option, given)) => Err(format!(
-                "{} {option}, but {ways} ports to send through: give one for each",
+                "{} {option}, but {ways} to send through: give one for each port",
                 given.len()
             )),
             None => Ok(()),
