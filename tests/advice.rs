@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 
 use crate::harness::topology::{CONFIGURATION, HOST};
-use crate::harness::{Hosts, Router, patience, skipped, until};
+use crate::harness::{Hosts, Netns, Router, patience, skipped, until};
 
 /// A host that leaves checksums to its virtual link sends them unfinished. The router sees that and
 /// says what to do.
@@ -54,23 +54,36 @@ fn unfinished_checksums_are_reported() {
 /// start and when they come later; and gone when they go.
 #[test]
 fn kernel_settings_in_the_way_are_logged() {
-    if skipped("kernel_settings_in_the_way_are_logged", &["nft"]) {
+    if skipped("kernel_settings_in_the_way_are_logged", &["ip", "nft"]) {
         return;
     }
-    let hosts = Hosts::new(1500, false);
-    let before = Router::start(&hosts.router, CONFIGURATION);
+    // Taps: neither XDP programs nor live frames, so that others may run beside it.
+    let netns = Netns::create("router").expect("root may make namespaces");
+    let yaml = "interfaces: { r0: { lcp: r0 } }\nports: { r0: { tap: {} } }\n";
+    netns.set_forwarding(false).expect("root may set it");
+    let nft = |commands: &str| {
+        netns.exec(&["nft", commands]).expect("root may");
+    };
+    // What forwarded packets do not pass, and what does nothing, is no matter.
+    nft(
+        "add table inet host; add chain inet host in { type filter hook input priority 0; policy drop; }
+         add chain inet host through { type filter hook forward priority 0; }",
+    );
+    let before = Router::start(&netns, yaml);
+    let log = before.process.log();
     assert!(
-        !before.process.log().contains("policy rules"),
-        "{}",
-        before.process.log()
+        !log.contains("policy rules") && !log.contains("for forwarded packets"),
+        "{log}"
     );
     drop(before);
-    hosts.router.set_forwarding(false).expect("root may set it");
-    hosts
-        .router
+    netns
         .ip("rule add from 192.0.2.0/24 lookup 100")
         .expect("root may add rules");
-    let router = Router::start(&hosts.router, CONFIGURATION);
+    nft(
+        "add table ip nat; add chain ip nat leaving { type nat hook postrouting priority 100; }
+         add rule ip nat leaving masquerade",
+    );
+    let router = Router::start(&netns, yaml);
     let logged = |texts: &[&str]| {
         until(patience(), || {
             let (log, shown) = (router.process.log(), router.show_text(&["warnings"]));
@@ -82,29 +95,15 @@ fn kernel_settings_in_the_way_are_logged() {
         "net.ipv4.ip_forward is 0",
         "net.ipv6.conf.all.forwarding is 0",
         "policy rules (ip rule)",
+        "for forwarded packets, in nat leaving: what",
     ];
     assert!(logged(&at_the_start), "{}", router.process.log());
-    let nft = |command: &str| {
-        hosts.router.exec(&["nft", command]).expect("root may");
-    };
-    // What forwarded packets do not pass, and what does nothing, is no matter.
-    nft(
-        "add table inet host; add chain inet host in { type filter hook input priority 0; policy drop; }",
-    );
-    nft("add chain inet host through { type filter hook forward priority 0; }");
-    nft("add table ip nat; add chain ip nat leaving { type nat hook postrouting priority 100; }");
-    nft("add rule ip nat leaving masquerade");
-    assert!(
-        logged(&["for forwarded packets, in nat leaving: what"]),
-        "{}",
-        router.process.log()
-    );
     nft("add rule inet host through tcp dport 25 drop");
     let both = ["for forwarded packets, in host through, nat leaving: what"];
     assert!(logged(&both), "{}", router.process.log());
-    nft("flush ruleset");
     nft(
-        "add table netdev early; add chain netdev early in { type filter hook ingress device r0 priority 0; policy drop; }",
+        "flush ruleset; add table netdev early
+         add chain netdev early in { type filter hook ingress device r0 priority 0; policy drop; }",
     );
     let early = ["for forwarded packets, in early in: what"];
     assert!(logged(&early), "{}", router.process.log());
