@@ -176,7 +176,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Whether its destinations are neighbors on a link: only by such a route the kernel finds the
+    /// Returns true if its destinations are neighbors on a link: only by such a route the kernel finds the
     /// next hop of another.
     pub fn is_on_link(&self) -> bool {
         let on_link = |hop: &Hop| hop.link != 0 && hop.gateway == Gateway::OnLink;

@@ -91,7 +91,12 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
         Verb::ShowHardware => give(&facts::hardware(daemon, first)?, json),
         Verb::ShowCpu => give(&facts::or_say(control::machine::cpu::Cpu::read())?, json),
         Verb::ShowPci => give(&facts::or_say(control::machine::pci::Bus::read())?, json),
-        Verb::ShowWarnings => give(&daemon.warnings.and(daemon.waiting()), json),
+        Verb::ShowWarnings => {
+            if let Running::Settled(transactions) = running {
+                daemon.look_at_settings_now(transactions.refused());
+            }
+            give(&daemon.warnings.and(daemon.waiting()), json)
+        }
         Verb::ShowVersion => give(&facts::Version::default(), json),
         Verb::ShowConfig => Ok(if json {
             Output::Json(running.config().shown())

@@ -33,10 +33,10 @@ use crate::{displaced, memory, workers};
 /// Packet buffers for each worker: its cache, its frames, what it holds for neighbors. Those in the
 /// rings of ports come on top.
 const BUFFERS: u32 = 16_384;
-/// How long to let the kernel finish what it has begun before looking for what it has dropped.
+/// Time for the kernel to finish what it has begun, before a look for what it has dropped.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// How long to wait before trying again what the kernel has refused to take back: it may have been
+/// Time before another try of what the kernel has refused to take back: it may have been
 /// short of memory for a moment.
 const AGAIN: Duration = Duration::from_secs(10);
 
@@ -64,21 +64,21 @@ pub struct Daemon {
     pub interfaces: Interfaces,
     /// The static routes.
     pub static_routes: StaticRoutes,
-    /// What the kernel is asked to change.
+    /// The kernel, for changes.
     pub kernel: Box<dyn Kernel>,
     neighbors: Neighbors,
-    /// When to look for addresses and routes that the kernel has dropped.
+    /// The time of the next look for addresses and routes that the kernel has dropped.
     look: Option<Instant>,
-    /// What in the kernel's setup is in the way.
+    /// Settings of the kernel that are in the way.
     pub warnings: Warnings,
-    /// What is to be done next.
+    /// The messages that wait.
     pub inbox: Inbox,
-    /// What is to go wrong with changes.
+    /// The failures that tests ask for.
     pub faults: Faults,
     /// Addresses that the change in progress has to remember.
     pub memory: displaced::Memory,
     lock: NamespaceLock,
-    /// What the mirror is to answer before new ports take packets in.
+    /// The mirror's answer that new ports wait for before they take packets in.
     awaited: Option<u64>,
 }
 
@@ -241,20 +241,23 @@ impl Daemon {
     /// Looks for what is in the way, if it is time to. `refused`: why the configuration is not that
     /// of the file, in lines.
     pub fn look_at_settings(&mut self, refused: Option<&str>) {
-        let now = Instant::now();
-        if !self.warnings.are_due(now) {
-            return;
+        if self.warnings.are_due(Instant::now()) {
+            self.look_at_settings_now(refused);
         }
+    }
+
+    /// As [`look_at_settings`](Self::look_at_settings), for somebody who asks.
+    pub fn look_at_settings_now(&mut self, refused: Option<&str>) {
         let mut found = self.host.warnings();
         let slots = self.interfaces.slots.iter();
         found.extend(slots.filter_map(|slot| slot.wrong_mtu(&self.routing)));
         let missing = self.missing();
         found.extend(missing.iter().map(ToString::to_string));
         found.extend(refused.into_iter().flat_map(str::lines).map(str::to_owned));
-        self.warnings.become_these(found, now);
+        self.warnings.become_these(found, Instant::now());
     }
 
-    /// What waits for a device or a way, a line each.
+    /// Interfaces that wait for a device and routes that wait for a way, a line each.
     pub fn waiting(&self) -> Vec<String> {
         let absent = self.interfaces.absent().into_iter();
         let absent = absent.map(|i| format!("interface {}: absent: {}", i.name, i.why));

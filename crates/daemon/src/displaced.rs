@@ -15,9 +15,9 @@ use crate::daemon::Daemon;
 pub struct Displaced {
     /// The name of the interface.
     pub interface: String,
-    /// What it is to have.
+    /// The address that it lacks.
     pub address: Address,
-    /// Why it cannot, and what to do.
+    /// The reason, and the remedy.
     pub why: String,
 }
 

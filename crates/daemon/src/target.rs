@@ -81,7 +81,7 @@ fn changed(plan: &Plan) -> HashSet<&str> {
 }
 
 impl Daemon {
-    /// What of a configuration the running router cannot become, a line each.
+    /// The parts of a configuration that need a restart or cannot be done, a line each.
     fn refusals(&mut self, wanted: &Desired, plan: &Plan) -> Vec<String> {
         let mut refused = self.refusals_of_ip6(wanted, plan);
         refused.extend(self.refusals_of_addresses(wanted, plan));
@@ -100,7 +100,7 @@ impl Daemon {
         refused
     }
 
-    /// Which interfaces that change cannot have their IPv6 addresses, a line each.
+    /// Interfaces that change and cannot have their IPv6 addresses, a line each.
     fn refusals_of_ip6(&mut self, wanted: &Desired, plan: &Plan) -> Vec<String> {
         let changed = changed(plan);
         let changes = |config: &&desired::Interface| changed.contains(config.name.as_str());
@@ -116,7 +116,7 @@ impl Daemon {
         refused
     }
 
-    /// Which interfaces that change cannot have an IPv6 address, since somebody else has given it to
+    /// Interfaces that change and cannot have an IPv6 address, since somebody else has given it to
     /// them with another prefix length: a line each.
     fn refusals_of_addresses(&mut self, wanted: &Desired, plan: &Plan) -> Vec<String> {
         let there = self.kernel.ip6_addresses().unwrap_or_default();

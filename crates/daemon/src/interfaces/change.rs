@@ -1,6 +1,6 @@
 //! Interfaces that come, change and go while the router runs.
 //!
-//! What is wanted is written into the slot in any case; a device that is there gets it at once, one
+//! Every wish is written into the slot; a device that is there gets it at once, one
 //! that is not when it appears. A new interface is opened with its last setting, its state, as one
 //! of the start is: with everything that is known about it.
 
@@ -32,12 +32,12 @@ impl Interfaces {
         fit(config, self.room.interfaces)
     }
 
-    /// Whether those of the start have been opened.
+    /// Returns true once those of the start have been opened.
     pub fn are_open(&self) -> bool {
         self.started
     }
 
-    /// Whether network devices can come while the router runs.
+    /// Returns true if network devices can come while the router runs.
     pub fn takes_devices(&self) -> bool {
         self.opener.host.has_programs()
     }
@@ -73,7 +73,7 @@ impl Interfaces {
     /// An interface is no more; its device is as it was found.
     ///
     /// # Errors
-    /// Why its device could not be put back; the interface is there still.
+    /// Its device cannot be put back; the interface is there still.
     pub fn remove(&mut self, name: &str, routing: &mut Routing) -> Result<(), String> {
         let Some(at) = self.slots.iter().position(|slot| slot.config.name == name) else {
             return Ok(());
@@ -221,7 +221,7 @@ impl Interfaces {
         Some(netdev)
     }
 
-    /// What keeps interfaces from being opened, a line each, as far as that can be known before
+    /// The obstacles to opening interfaces, a line each, as far as they can be known before
     /// anything is changed. `all` are those of the configuration that is to come, the ones of the
     /// names in `new` are to be opened.
     pub fn obstacles(&self, all: &[desired::Interface], new: &[&str]) -> Vec<String> {
@@ -258,7 +258,7 @@ impl Interfaces {
 }
 
 impl Interfaces {
-    /// Whether the device of an interface takes the IPv6 addresses that are wanted of it; `new`: it
+    /// Checks that the device of an interface takes its IPv6 addresses; `new`: it
     /// is to be opened. A device that is not there yet may.
     ///
     /// # Errors

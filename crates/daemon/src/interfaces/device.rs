@@ -1,4 +1,4 @@
-//! How interfaces of a kind come, change and go.
+//! The trait of all kinds of interfaces: they come, change and go.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub trait Device {
     /// interface that workers serve.
     fn numbers(&self) -> usize;
 
-    /// Whether a network device of this name may be the one that the interface waits for.
+    /// Returns true if a network device of this name may be the one that the interface waits for.
     fn awaits(&self, _: &Interface, _name: &str) -> bool {
         false
     }
@@ -27,7 +27,7 @@ pub trait Device {
     /// whose device is not there yet may be.
     ///
     /// # Errors
-    /// What is in the way.
+    /// The obstacle.
     fn possible(&self, _: &Opener, _: &Interface) -> Result<(), OpenError> {
         Ok(())
     }
@@ -36,7 +36,7 @@ pub trait Device {
     /// bytes; `None`: that device is not there yet.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's.
     fn to_be(&self, _: &Opener, config: &Interface) -> io::Result<Option<(String, u32)>> {
         Ok(Some((tap_name(config), MTU.into())))
     }
@@ -71,7 +71,7 @@ pub trait Device {
     /// Makes a part of it again that somebody has deleted.
     ///
     /// # Errors
-    /// Why it cannot be made.
+    /// It cannot be made.
     fn renew(
         &self,
         opener: &mut Opener,
@@ -102,7 +102,7 @@ pub trait Device {
     /// down, name and place. One that is gone is no error.
     ///
     /// # Errors
-    /// What the kernel reports.
+    /// The kernel's.
     fn close(&self, _: &mut Opener, _netdev: &str) -> io::Result<()> {
         Ok(())
     }

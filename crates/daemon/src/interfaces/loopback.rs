@@ -1,6 +1,6 @@
 //! Loopbacks: devices of the kernel that are there for their addresses.
 //!
-//! What is for such an address reaches the host as what is for any other. The devices are taps
+//! Packets for such an address reach the host as those for any other. The devices are taps
 //! that nobody reads from: unlike dummies they need no module of the kernel, and they go with the
 //! process, whatever becomes of it.
 

@@ -31,7 +31,7 @@ pub use open::OpenInterface;
 pub use opener::{Opener, own_mac};
 pub use slot::{Ids, Phase, Slot};
 
-/// How often to look for taps that must be made again.
+/// Time between two looks for taps that must be made again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The interfaces of the configuration.
@@ -41,9 +41,9 @@ pub struct Interfaces {
     opener: Opener,
     /// The node that packets of a port enter the graph at.
     entry: u16,
-    /// When to look next for taps that are gone.
+    /// The time of the next look for taps that are gone.
     retry: Instant,
-    /// Whether ports are opened as their devices appear.
+    /// Ports are opened as their devices appear.
     started: bool,
     /// Ports were opened that do not take packets in yet.
     new_ports: bool,
@@ -140,7 +140,7 @@ impl Interfaces {
         absent.collect()
     }
 
-    /// What the XDP program did with the packets of an interface; `None` where none is.
+    /// Counters of the XDP program on an interface; `None` where none is.
     pub fn program_counters(&self, slot: &Slot) -> Option<xdp::Counters> {
         slot.port().and_then(Open::program)?;
         self.opener.host.program_counters(slot.ids.port)
@@ -166,7 +166,7 @@ impl Interfaces {
         self.opener.restore();
     }
 
-    /// Whether ports were opened since this was last asked. They take packets in once all that came
+    /// Returns true if ports were opened since the last call. They take packets in once all that came
     /// with them is known, such as addresses: [`Routing::serve_all`].
     pub fn take_new_ports(&mut self) -> bool {
         mem::take(&mut self.new_ports)
@@ -189,7 +189,7 @@ impl Interfaces {
         self.opened(index, opened, routing)
     }
 
-    /// What follows from an attempt to open an interface.
+    /// Takes note of an attempt to open an interface.
     fn opened(
         &mut self,
         index: usize,

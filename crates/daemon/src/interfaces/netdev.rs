@@ -24,7 +24,7 @@ use crate::host::{DeviceQueues, processors};
 const LAYER_2: u32 = 22;
 /// Bytes of the largest IP packet that one buffer of AF_XDP holds.
 pub const ONE_BUFFER: u32 = STRIDE_AF_XDP as u32 - DATA as u32 - LAYER_2;
-/// What lets a device have packets that are larger.
+/// The remedy for a device that is to have larger packets.
 pub const LONGER: &str = "use Linux 6.6 or later, where `mode: copy` and `generic` take them";
 
 /// A network device: the port, and the kernel's device too. It is put back as it was found.
@@ -171,7 +171,7 @@ fn undo(opener: &mut Opener, link: &Link) -> io::Result<()> {
     Netdev.close(opener, &link.name).and(taken.map(drop))
 }
 
-/// Whether packets of the MTU that is wanted of an interface fit into its port; `long`: it takes
+/// Checks that packets of an interface's MTU fit into its port; `long`: it takes
 /// packets of several buffers.
 ///
 /// # Errors
@@ -186,7 +186,7 @@ pub fn takes(config: &Interface, long: bool) -> io::Result<()> {
     }
 }
 
-/// What it means that a device cannot be prepared.
+/// The error of a device that cannot be prepared.
 fn there(error: io::Error) -> OpenError {
     match error.kind() {
         io::ErrorKind::NotFound => OpenError::NotThere(error.to_string()),

@@ -24,7 +24,7 @@ pub struct OpenInterface {
 }
 
 impl OpenInterface {
-    /// What it is, for log and `show hardware`.
+    /// Describes it, for log and `show hardware`.
     pub fn describe(&self) -> String {
         let (port, tap) = (self.port.as_ref().map(Open::describe), &self.netdev);
         match (port, &self.tap) {

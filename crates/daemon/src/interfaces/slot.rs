@@ -16,17 +16,17 @@ use super::netdev::{LONGER, ONE_BUFFER};
 use super::open::OpenInterface;
 use crate::routing::Routing;
 
-/// How many troubles of a memif are logged until it is connected again: a peer could make up ever
+/// Troubles of a memif that are logged until it is connected again: a peer could make up ever
 /// new ones.
 const TROUBLES: usize = 16;
 
 /// An interface of the configuration.
 pub struct Slot {
-    /// What is wanted.
+    /// Its configuration.
     pub config: desired::Interface,
     /// The router's indexes for it.
     pub ids: Ids,
-    /// How far it has come.
+    /// Its state.
     pub phase: Phase,
     /// The kernel's index of the netdev or tap, once it is ours.
     pub link: Option<u32>,
@@ -70,7 +70,7 @@ impl Ids {
         [self.port, self.host].into_iter().filter(|id| *id != 0)
     }
 
-    /// Which queues the workers have of an open interface: those of its port and of its tap, by
+    /// The queues that workers have of an open interface: those of its port and of its tap, by
     /// index, and how many.
     pub fn queues(self, open: &OpenInterface) -> [(InterfaceId, usize); 2] {
         let taps = usize::from(open.tap.is_some() && open.port.is_some());
@@ -78,7 +78,7 @@ impl Ids {
     }
 }
 
-/// How far an interface has come.
+/// The state of an interface.
 pub enum Phase {
     /// It is not there, and why.
     Waiting(String),
@@ -187,7 +187,7 @@ impl Slot {
         changed
     }
 
-    /// What is wrong with the MTU that its device has by now, whoever has set it, and what to do.
+    /// The fault of the MTU that its device has by now, whoever has set it, and the remedy.
     pub fn wrong_mtu(&self, routing: &Routing) -> Option<String> {
         let (name, open) = (&self.config.name, self.open()?);
         let device = &open.netdev;
@@ -200,7 +200,7 @@ impl Slot {
         }
         let address = self.config.ip6().filter(|_| mtu < IP6_MTU.into())?;
         Some(format!(
-            "interface {name} lacks IPv6 address {address}: its MTU is {mtu}, and IPv6 needs {IP6_MTU} at least \
+            "interface {name} lacks IPv6 address {address}: its MTU is {mtu}, and IPv6 needs at least {IP6_MTU} \
              (RFC 8200 section 5): `ip link set {device} mtu {IP6_MTU}` or more, or write `mtu: {IP6_MTU}`"
         ))
     }
