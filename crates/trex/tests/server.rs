@@ -407,6 +407,45 @@ fn what_is_not_there_is_refused() {
     rpc.call("ping", json!({}));
 }
 
+/// Commands of T-Rex that there are not are refused with what there is instead; those that clients
+/// hide by are not listed.
+#[test]
+fn commands_that_are_not_there_name_what_is() {
+    let (server, _pool) = server();
+    let mut rpc = Rpc::with_ports(&server);
+    let listed = rpc.call("get_supported_cmds", json!({})).to_string();
+    for (method, instead) in [
+        ("api_sync", "api_sync_v2"),
+        ("get_profile_list", "get_all_streams"),
+        ("pause_streams", "pause_traffic"),
+        ("resume_streams", "resume_traffic"),
+        ("update_streams", "update_traffic"),
+        ("push_remote", "parshall send"),
+        ("push_pkts", "add_stream"),
+        ("get_global_cfg", "command line"),
+        ("set_global_cfg", "command line"),
+        ("set_l3", "`ip`"),
+        ("set_vlan", "`ip`"),
+        ("conf_ipv6", "`ip`"),
+        ("conf_ns_batch", "`ip`"),
+        ("get_rx_queue_pkts", "tcpdump"),
+        ("start_capture_port", "tcpdump"),
+        ("stop_capture_port", "tcpdump"),
+        ("get_async_results", "at once"),
+        ("cancel_async_task", "at once"),
+        ("enable_tpg", "get_pgid_stats"),
+        ("get_tpg_stats", "get_pgid_stats"),
+        ("shutdown", "SIGTERM"),
+        ("fly", "get_supported_cmds"),
+    ] {
+        let why = rpc.refused(method, json!({"port_id": 0}));
+        assert!(why.starts_with("-32601"), "{method}: {why}");
+        assert!(why.contains(method) && why.contains(instead), "{why}");
+        assert!(!listed.contains(&format!("\"{method}\"")), "{method}");
+    }
+    assert_eq!(rpc.call("get_utilization", json!({})), json!({}));
+}
+
 #[test]
 fn wrong_streams_are_refused() {
     let (server, _pool) = server();

@@ -1,5 +1,6 @@
 //! The commands: a table of names, what each needs, and who does it.
 
+mod absent;
 mod access;
 mod port;
 mod server;
@@ -85,6 +86,7 @@ const COMMANDS: &[Command] = {
         command("validate", Owner, traffic::validate),
         command("get_global_stats", Api, statistics::global),
         command("get_port_stats", Port, statistics::port),
+        command("get_utilization", Api, statistics::utilization),
         command("get_active_pgids", Api, statistics::groups),
         command("get_pgid_stats", Api, statistics::of_groups),
     ]
@@ -96,7 +98,10 @@ const COMMANDS: &[Command] = {
 /// There is no such command, something that it needs is missing, or it cannot be done.
 pub fn run(state: &mut State, method: &str, params: &Params) -> Result<Value, Refusal> {
     let found = COMMANDS.iter().find(|command| command.name == method);
-    let command = found.ok_or_else(|| Refusal::NoMethod(method.chars().take(64).collect()))?;
+    let command = found.ok_or_else(|| Refusal::NoMethod {
+        method: method.chars().take(64).collect(),
+        instead: absent::instead(method),
+    })?;
     if command.needs != Needs::Nothing {
         check_api(state, params)?;
     }

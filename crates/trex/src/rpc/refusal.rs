@@ -1,5 +1,9 @@
 //! Why a request is refused, and T-Rex's codes for that.
 
+/// Where to look for what there is.
+const OTHERS: &str = "`get_supported_cmds` lists those that there are, and docs/from-trex.md says \
+                      what there is in place of others";
+
 /// Why a request is refused. What is printed is what the client's user reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -10,11 +14,13 @@ pub enum Refusal {
     #[error("not a request: {0}")]
     Invalid(String),
     /// There is no such method.
-    #[error(
-        "there is no method `{0}` here: `get_supported_cmds` lists those that there are, and \
-         docs/from-trex.md says what there is in place of others"
-    )]
-    NoMethod(String),
+    #[error("there is no method `{method}` here: {}", instead.unwrap_or(OTHERS))]
+    NoMethod {
+        /// What was asked for, shortened.
+        method: String,
+        /// What to do instead, if T-Rex has it.
+        instead: Option<&'static str>,
+    },
     /// Its parameters are wrong.
     #[error("{0}")]
     Params(String),
@@ -45,7 +51,7 @@ impl Refusal {
         match self {
             Self::Parse(_) => -32_700,
             Self::Invalid(_) => -32_600,
-            Self::NoMethod(_) => -32_601,
+            Self::NoMethod { .. } => -32_601,
             Self::Params(_) => -32_602,
             Self::Failed(_) => -32_000,
         }
@@ -56,7 +62,7 @@ impl Refusal {
         match self {
             Self::Parse(_) => "Parse error",
             Self::Invalid(_) => "Invalid Request",
-            Self::NoMethod(_) => "Method not found",
+            Self::NoMethod { .. } => "Method not found",
             Self::Params(_) => "Invalid params",
             Self::Failed(_) => "Server error",
         }

@@ -12,7 +12,10 @@ fn call(method: &str, params: &Params) -> Result<Value, Refusal> {
     match method {
         "echo" => Ok(Value::Object(params.clone())),
         "large" => Ok("x".repeat(1 << 20).into()),
-        other => Err(Refusal::NoMethod(other.to_owned())),
+        other => Err(Refusal::NoMethod {
+            method: other.to_owned(),
+            instead: None,
+        }),
     }
 }
 
