@@ -13,6 +13,7 @@ mod netlink;
 mod packets;
 mod profiles;
 mod rings;
+mod rpc;
 mod text;
 mod yaml;
 
@@ -28,6 +29,7 @@ const TARGETS: &[Target] = &[
     ("packets", packets::check),
     ("profiles", profiles::check),
     ("rings", rings::check),
+    ("rpc", rpc::check),
     ("text", text::check),
     ("yaml", yaml::check),
 ];
