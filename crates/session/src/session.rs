@@ -52,10 +52,11 @@ struct Port {
     tx: Cores,
     /// Counts what comes by this port.
     rx: Queues,
-    /// Counts of what streams before these have sent, and of what had come until its streams were
-    /// replaced.
+    /// Counts of what streams before these have sent, of what had come until its streams were
+    /// replaced, and of how often the queue was full for streams before these.
     sent_before: Count,
     received_before: Count,
+    queue_full_before: u64,
 }
 
 impl Session {
@@ -172,6 +173,7 @@ impl Session {
         there.rx = rx;
         let this = &mut self.ports[port];
         this.sent_before = this.sent();
+        this.queue_full_before = this.queue_full();
         this.tx = tx;
         this.state = if streams.is_empty() {
             State::Idle
@@ -316,6 +318,7 @@ impl Port {
             rx: Queues::default(),
             sent_before: Count::default(),
             received_before: Count::default(),
+            queue_full_before: 0,
         }
     }
 
@@ -354,6 +357,10 @@ impl Port {
         now.chain([self.rx.other(), self.received_before]).sum()
     }
 
+    fn queue_full(&self) -> u64 {
+        self.queue_full_before + self.tx.queue_full()
+    }
+
     fn statistics(&self) -> PortStatistics {
         PortStatistics {
             name: self.name.clone(),
@@ -361,7 +368,7 @@ impl Port {
             state: self.state(),
             sent: self.sent(),
             received: self.received(),
-            queue_full: self.tx.queue_full(),
+            queue_full: self.queue_full(),
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testbed::{patience, until};
 
 use client::{Client, LIMIT};
-use rpc::{Rpc, pack, server, unpack};
+use rpc::{Rpc, pack, server, server_of, unpack};
 use streams::{burst, continuous, marked, stream};
 
 const START: u64 = 0;
@@ -227,6 +227,80 @@ fn groups_and_latency_are_counted() {
     let stats = rpc.call("get_pgid_stats", asks);
     assert_eq!(stats["flow_stats"]["7"]["tp"]["0"], 0);
     assert!(stats["ver_id"]["7"].as_u64() > version);
+}
+
+/// All counters of ports and of the server, in a fixed order.
+fn counters(rpc: &mut Rpc) -> Vec<u64> {
+    let global = rpc.call("get_global_stats", json!({}));
+    let total = ["tx_pkts", "tx_bytes", "rx_pkts", "rx_bytes", "queue_full"];
+    let total = total.map(|name| global[format!("m_total_{name}")].as_u64());
+    let mut counters: Vec<u64> = total.map(|count| count.expect("a number")).into();
+    for port in 0..2 {
+        let counts = rpc.call("get_port_stats", json!({"port_id": port}));
+        let names = ["opackets", "obytes", "ipackets", "ibytes"];
+        counters.extend(names.map(|name| counts[name].as_u64().expect("a number")));
+    }
+    counters
+}
+
+/// Whatever a client does between, no counter of a port goes back, and in the end they say what was
+/// sent: as much as all packet groups together.
+#[test]
+fn counters_only_rise_and_add_up() {
+    // So few packets fit that the port is full now and then.
+    let (server, _pool) = server_of(8);
+    let mut rpc = Rpc::with_ports(&server);
+    let mut before = counters(&mut rpc);
+    let mut look = |rpc: &mut Rpc| {
+        let now = counters(rpc);
+        assert!(
+            now.iter().zip(&before).all(|(now, before)| now >= before),
+            "{before:?} {now:?}"
+        );
+        before.clone_from(&now);
+        now
+    };
+    let (mut grouped, fast) = (0, mul("pps", "abs", 1_000_000.0));
+    for round in 0..3 {
+        add(&mut rpc, 0, 1, &marked(7, "stats"));
+        for _ in 0..2 {
+            start(&mut rpc, 0, mul("raw", "abs", 1.0));
+            goes_on(&mut rpc);
+            look(&mut rpc);
+            let full = look(&mut rpc)[4];
+            rpc.call("update_traffic", json!({"port_id": 0, "mul": fast}));
+            assert!(
+                until(patience(LIMIT), || look(&mut rpc)[4] > full),
+                "round {round}"
+            );
+            rpc.call("pause_traffic", json!({"port_id": 0}));
+            let paused = look(&mut rpc);
+            assert_eq!(look(&mut rpc)[..2], paused[..2], "nothing is sent");
+            rpc.call("resume_traffic", json!({"port_id": 0}));
+            goes_on(&mut rpc);
+            look(&mut rpc);
+            rpc.call("stop_traffic", json!({"port_id": 0}));
+            look(&mut rpc);
+        }
+        let mut row = Value::Null;
+        let all = until(patience(LIMIT), || {
+            let stats = rpc.call("get_pgid_stats", json!({"pgids": [7]}));
+            row = stats["flow_stats"]["7"].clone();
+            row["tp"]["0"] == row["rp"]["1"]
+        });
+        assert!(all, "{row}");
+        grouped += row["tp"]["0"].as_u64().expect("a number");
+        let [packets, bytes, came, bytes_came, ..] = look(&mut rpc)[..] else {
+            panic!("four counters")
+        };
+        assert_eq!(
+            [packets, bytes, came, bytes_came],
+            [grouped, 64 * grouped].repeat(2)[..]
+        );
+        // With the streams, what groups count begins anew; ports count on.
+        rpc.call("remove_all_streams", json!({"port_id": 0}));
+        look(&mut rpc);
+    }
 }
 
 #[test]

@@ -25,8 +25,13 @@ const MAGIC: [u8; 4] = [0xab, 0xe8, 0x5c, 0xea];
 
 /// A server of two ports at the ends of a wire of 1 Gbit/s.
 pub fn server() -> (Server, Arc<Pool>) {
+    server_of(1 << 12)
+}
+
+/// One whose wire holds so many packets.
+pub fn server_of(packets: usize) -> (Server, Arc<Pool>) {
     let pool = Pool::new(1 << 14, pool::STRIDE).expect("packet memory");
-    let (one, other) = Ring::pair(["a", "b"], 1 << 12).expect("a wire");
+    let (one, other) = Ring::pair(["a", "b"], packets).expect("a wire");
     let line = Some(Bits(1e9));
     let members = [one, other].into_iter().enumerate();
     let members = members.map(|(number, end)| Member {
