@@ -31,4 +31,5 @@ mod streams;
 mod taps;
 mod tcp;
 mod testpmd;
+mod trex;
 mod unnumbered;
