@@ -3,6 +3,9 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::panic;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use graph::{Pool, Port, pool};
@@ -18,9 +21,27 @@ const LONGEST_ANSWER: usize = 64 << 20;
 /// How what is compressed begins.
 const PACKED: [u8; 4] = 0xABE8_5CEA_u32.to_be_bytes();
 
+/// Whether a thread of a server has panicked: to a client, that only ends a connection.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// Notes panics of servers' threads, beside what is done about panics anyway.
+fn note_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let thread = thread::current();
+            let is_server = thread.name().is_some_and(|name| name.starts_with("trex-"));
+            PANICKED.fetch_or(is_server, Ordering::Relaxed);
+            before(info);
+        }));
+    });
+}
+
 /// Whatever comes as a greeting, as frames or as a request, the server goes on, and a request has
 /// an answer. `{API}` and `{0}` stand for what the server gave before.
 pub fn check(bytes: &[u8]) {
+    note_panics();
     let server = server();
     let Addresses { requests, events } = server.addresses();
     talk(requests, bytes);
@@ -49,6 +70,8 @@ pub fn check(bytes: &[u8]) {
         "{answer:?}"
     );
     assert!(given("ping", json!({}))["ts"].is_number());
+    drop(server);
+    assert!(!PANICKED.load(Ordering::Relaxed), "a server's thread has");
 }
 
 /// Whether an answer, or each of several, is one of JSON-RPC.
