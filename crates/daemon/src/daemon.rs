@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use ::io::af_xdp::Queue;
-use control::config::Desired;
+use control::config::{Desired, desired};
 use control::facts::{Batch, Event};
 use control::netdev::{self, LOCKS, NamespaceLock, give_addresses};
 use control::netlink::Kernel;
@@ -255,6 +255,17 @@ impl Daemon {
         found.extend(missing.iter().map(ToString::to_string));
         found.extend(refused.into_iter().flat_map(str::lines).map(str::to_owned));
         self.warnings.become_these(found, Instant::now());
+    }
+
+    /// The configuration of each interface.
+    pub fn wanted(&self) -> impl Iterator<Item = &desired::Interface> {
+        self.interfaces.slots.iter().map(|slot| &slot.config)
+    }
+
+    /// Those of the configuration in force; none if the kernel does not say what there is.
+    pub fn missing(&mut self) -> Vec<displaced::Displaced> {
+        let there = self.kernel.ip6_addresses().unwrap_or_default();
+        displaced::displaced(&there, &self.links(), self.wanted()).collect()
     }
 
     /// Interfaces that wait for a device and routes that wait for a way, a line each.

@@ -9,8 +9,6 @@ use control::config::desired::Interface;
 use control::netdev;
 use control::netlink::KernelAddress;
 
-use crate::daemon::Daemon;
-
 /// Such an address.
 pub struct Displaced {
     /// The name of the interface.
@@ -41,19 +39,6 @@ impl fmt::Display for Displaced {
             f,
             "interface {interface} lacks IPv6 address {address}: {why}"
         )
-    }
-}
-
-impl Daemon {
-    /// The configuration of each interface.
-    pub fn wanted(&self) -> impl Iterator<Item = &Interface> {
-        self.interfaces.slots.iter().map(|slot| &slot.config)
-    }
-
-    /// Those of the configuration in force; none if the kernel does not say what there is.
-    pub fn missing(&mut self) -> Vec<Displaced> {
-        let there = self.kernel.ip6_addresses().unwrap_or_default();
-        displaced(&there, &self.links(), self.wanted()).collect()
     }
 }
 
