@@ -94,8 +94,6 @@ impl Daemon {
     ) -> Result<Self, Box<dyn Error>> {
         let available = kernel::memory::available().ok();
         let sizes = memory::sizes(available, config.tables);
-        let room = interfaces::fit(&config, sizes.interfaces as usize - 1);
-        room.map_err(|why| format!("run: {why}"))?;
         let netns = config.netns.as_deref();
         let cpus = workers::cpus(&config.workers, &kernel::cpu::usable());
         let mut for_ports = interfaces::buffers(&config, |device| host::queues(netns, device));
@@ -142,8 +140,9 @@ impl Daemon {
         let kernel = || (host.namespaces())(netns);
         let (mut router, entry) = start_router(parts.setup, &parts.cpus)?;
         let opener = Opener::new(&config, host.clone(), &parts.notes);
+        let interfaces = Interfaces::new(&config, room, opener, entry, &mut router);
         Ok(Daemon {
-            interfaces: Interfaces::new(&config, room, opener, entry, &mut router),
+            interfaces: interfaces.map_err(|why| format!("run: {why}"))?,
             routing: Routing::new(router),
             awaited: None,
             static_routes: StaticRoutes::new(&config.routes),

@@ -12,7 +12,7 @@ use control::config::desired::{self, Kind};
 use control::config::{Desired, MTU};
 use control::netdev::{self, give_addresses};
 use control::netlink::Kernel;
-use router::Mac;
+use router::{Mac, Router};
 use tracing::warn;
 
 use super::kind;
@@ -54,13 +54,9 @@ impl Interfaces {
     /// There are too many; it cannot be opened. There is none then.
     pub fn create(&mut self, name: &str, kind: Kind, routing: &mut Routing) -> Result<(), String> {
         let config = desired::Interface::plain(name, kind);
-        let ids = Ids::allocate(&config, &mut routing.router);
-        let ids = ids.ok_or_else(|| format!("all {} numbers are taken", self.room.interfaces))?;
-        let mut slot = Slot::new(config, ids);
+        let slot = self.add(config, &mut routing.router)?;
         slot.is_new = slot.config.port().is_some();
-        let is_new = slot.is_new;
-        self.slots.push(slot);
-        if is_new {
+        if slot.is_new {
             return Ok(());
         }
         let at = self.slots.len() - 1;
@@ -68,6 +64,26 @@ impl Interfaces {
             routing.release(self.slots.remove(at).ids.all());
             error.to_string()
         })
+    }
+
+    /// Adds an interface that is not open yet.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub(super) fn add(
+        &mut self,
+        config: desired::Interface,
+        router: &mut Router,
+    ) -> Result<&mut Slot, String> {
+        let ids = Ids::allocate(&config, router);
+        let full = || {
+            format!(
+                "all {} entries of the interface table are in use",
+                self.room.interfaces
+            )
+        };
+        let slot = Slot::new(config, ids.ok_or_else(full)?);
+        Ok(self.slots.push_mut(slot))
     }
 
     /// An interface is no more; its device is as it was found.

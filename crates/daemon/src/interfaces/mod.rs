@@ -29,7 +29,7 @@ use open::Part;
 pub use netdev::buffers;
 pub use open::OpenInterface;
 pub use opener::{Opener, own_mac};
-pub use slot::{Ids, Phase, Slot};
+pub use slot::{Phase, Slot};
 
 /// Time between two looks for taps that must be made again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -60,25 +60,31 @@ pub struct Room {
 }
 
 impl Interfaces {
-    /// None is open yet. Those that do not [fit] are left out.
+    /// None is open yet.
+    ///
+    /// # Errors
+    /// They do not fit into the router's table.
     pub fn new(
         config: &Desired,
         room: Room,
         opener: Opener,
         entry: u16,
         router: &mut Router,
-    ) -> Self {
-        let all = config.interfaces.iter();
-        let slots = all.filter_map(|of| Some(Slot::new(of.clone(), Ids::allocate(of, router)?)));
-        Self {
-            slots: slots.collect(),
+    ) -> Result<Self, String> {
+        fit(config, room.interfaces)?;
+        let mut interfaces = Self {
+            slots: Vec::new(),
             opener,
             entry,
             retry: Instant::now(),
             started: false,
             new_ports: false,
             room,
+        };
+        for config in &config.interfaces {
+            interfaces.add(config.clone(), router)?;
         }
+        Ok(interfaces)
     }
 
     /// Puts back what routers that died have done to other devices, and opens every port whose
@@ -337,7 +343,7 @@ impl Interfaces {
 ///
 /// # Errors
 /// They do not.
-pub fn fit(config: &Desired, most: usize) -> Result<(), String> {
+fn fit(config: &Desired, most: usize) -> Result<(), String> {
     let numbers = |config| kind::of(config).numbers();
     let needed: usize = config.interfaces.iter().map(numbers).sum();
     if needed > most {
