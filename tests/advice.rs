@@ -95,17 +95,17 @@ fn kernel_settings_in_the_way_are_logged() {
         "net.ipv4.ip_forward is 0",
         "net.ipv6.conf.all.forwarding is 0",
         "policy rules (ip rule)",
-        "for forwarded packets, in nat leaving: what",
+        "for forwarded packets, in nat leaving: packets",
     ];
     assert!(logged(&at_the_start), "{}", router.process.log());
     nft("add rule inet host through tcp dport 25 drop");
-    let both = ["for forwarded packets, in host through, nat leaving: what"];
+    let both = ["for forwarded packets, in host through, nat leaving: packets"];
     assert!(logged(&both), "{}", router.process.log());
     nft(
         "flush ruleset; add table netdev early
          add chain netdev early in { type filter hook ingress device r0 priority 0; policy drop; }",
     );
-    let early = ["for forwarded packets, in early in: what"];
+    let early = ["for forwarded packets, in early in: packets"];
     assert!(logged(&early), "{}", router.process.log());
     nft("flush ruleset");
     let gone = until(patience(), || {

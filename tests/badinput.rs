@@ -246,7 +246,7 @@ fn an_interface_of_another_router_is_refused() {
     let hosts = Hosts::new(1500, false);
     let first = Router::start(&hosts.router, CONFIGURATION);
     let output = run_with(&hosts.router, &Directory::new(), CONFIGURATION);
-    assert_refused(&output, &["r0", "in use by the router"]);
+    assert_refused(&output, &["r0", "in use by another router"]);
     assert!(
         hosts.router.ip("-d link show r0").unwrap().contains("xdp"),
         "the first one's program is still there"

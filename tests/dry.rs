@@ -94,7 +94,7 @@ fn a_dry_run_has_the_settings() {
 fn a_dry_run_says_whose_random_numbers_it_has() {
     let words = "-t vm=random --limit 50 -m 1kpps";
     let (is_well, said, one) = dry(words);
-    assert!(is_well && said.contains("those of seed 1"), "{said}");
+    assert!(is_well && said.contains("they use seed 1"), "{said}");
     assert_eq!(one, packets(words));
     let (is_well, said, _) = dry("-t vm=var2 --limit 50");
     assert!(is_well && !said.contains("seed"), "{said}");
