@@ -203,7 +203,8 @@ fn a_sudden_end_at_any_step_is_put_back() {
     assert_eq!(state(&netns), confirmed);
     router.process.kill();
     let done = netns.exec(&[PARSHALL, "cleanup"]);
-    assert_eq!(state(&netns), untouched, "{done:?}");
+    let log = router.process.log();
+    assert_eq!(state(&netns), untouched, "{done:?}\n{log}");
     drop((router, netns, alone));
 }
 
