@@ -75,8 +75,8 @@ pub struct Daemon {
     pub inbox: Inbox,
     /// The failures that tests ask for.
     pub faults: Faults,
-    /// Addresses that the change in progress has to remember.
-    pub memory: displaced::Memory,
+    /// Addresses that the change in progress has seen.
+    pub seen: displaced::Seen,
     lock: NamespaceLock,
     /// The mirror's answer that new ports wait for before they take packets in.
     awaited: Option<u64>,
@@ -152,7 +152,7 @@ impl Daemon {
             warnings: Warnings::default(),
             inbox,
             faults: Faults::default(),
-            memory: displaced::Memory::default(),
+            seen: displaced::Seen::default(),
             lock: NamespaceLock::of(netns, &parts.locks)?,
             host,
         })

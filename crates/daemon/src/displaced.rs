@@ -19,9 +19,9 @@ pub struct Displaced {
     pub why: String,
 }
 
-/// Addresses that a change knows more about than the configurations say.
+/// Addresses that a change has seen, and that no configuration tells of.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct Seen {
     /// Those that were missing before it, by name of the interface.
     pub missing: HashSet<(String, Address)>,
     /// The one that the last step has taken from a device.

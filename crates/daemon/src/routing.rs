@@ -73,8 +73,9 @@ impl Routing {
     pub fn release(&mut self, ids: impl Iterator<Item = InterfaceId>) {
         for id in ids {
             workers::forget(&mut self.router.workers, id);
-            if let Err(error) = self.router.release(id) {
-                warn!("{error}");
+            match self.router.release(id) {
+                Ok(full) => self.shortage.more(full),
+                Err(error) => warn!("{error}"),
             }
         }
     }

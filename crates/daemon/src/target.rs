@@ -13,7 +13,7 @@ use router::change::Mac;
 
 use crate::answer;
 use crate::daemon::Daemon;
-use crate::displaced::{Displaced, Memory, displaced};
+use crate::displaced::{Displaced, Seen, displaced};
 use crate::interfaces::own_mac;
 use crate::static_routes::Place;
 
@@ -39,7 +39,7 @@ impl Target for Daemon {
 
     fn apply(&mut self, action: &Action) -> Result<(), String> {
         self.faults.before_step()?;
-        let taken = self.memory.taken.take();
+        let taken = self.seen.taken.take();
         let done = match action {
             Action::Create { item, attributes } => self.set(item, true, taken).and_then(|()| {
                 // What comes back comes back with its attributes; the last one, the state, opens it.
@@ -123,7 +123,7 @@ impl Daemon {
         let (changed, links) = (changed(plan), self.links());
         let of_now = displaced(&there, &links, self.wanted());
         let of_now = of_now.map(|missing| (missing.interface, missing.address));
-        self.memory = Memory {
+        self.seen = Seen {
             missing: of_now.collect(),
             taken: None,
         };
@@ -236,7 +236,7 @@ impl Daemon {
             address: host,
             length,
         } = address;
-        let displaced = self.memory.missing.contains(&(name.to_owned(), address));
+        let displaced = self.seen.missing.contains(&(name.to_owned(), address));
         let edit = |config: &mut desired::Interface| config.addresses.push(address);
         self.edit(name, edit, |kernel, link, _, _| {
             let known = taken.is_some_and(|taken| taken.link == link && is_known(&taken, host));
@@ -260,7 +260,7 @@ impl Daemon {
             taken = kernel.take_address(link, address.address, address.length)?;
             Ok(())
         });
-        self.memory.taken = taken;
+        self.seen.taken = taken;
         done
     }
 

@@ -81,6 +81,9 @@ pub fn add_port(
 /// given them back, a second at most: what these held is free then, such as sockets and names of
 /// taps.
 pub fn take_back(router: &mut Router, (interface, mut count): (InterfaceId, usize)) {
+    if count == 0 {
+        return;
+    }
     for worker in &mut router.workers {
         send(worker, Command::RemovePort(interface));
     }

@@ -221,15 +221,15 @@ impl Router {
     }
 
     /// The interface of this number is no more: it loses its features, and another one may have
-    /// the number after a grace period.
+    /// the number after a grace period. Returns as [`Router::apply`].
     ///
     /// # Errors
     /// [`Rejected`]: there is no such number.
-    pub fn release(&mut self, interface: InterfaceId) -> Result<(), Rejected> {
+    pub fn release(&mut self, interface: InterfaceId) -> Result<usize, Rejected> {
         let none = [Change::InterfaceDelete, Change::FeaturesDelete].map(|of| of(interface));
-        self.apply(none.into())?;
+        let full = self.apply(none.into())?;
         self.state.interfaces.retire(interface);
-        Ok(())
+        Ok(full)
     }
 
     /// The events that workers have sent since the last call, worker by worker.

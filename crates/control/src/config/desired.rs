@@ -112,6 +112,11 @@ impl Interface {
         }
     }
 
+    /// The kind of its port; `None`: it has none.
+    pub fn port_kind(&self) -> Option<&PortKind> {
+        self.port().map(|port| &port.kind)
+    }
+
     /// Its port, if that is a network device.
     pub fn netdev(&self) -> Option<&OpenPort> {
         self.port().filter(|port| port.kind.is_device())

@@ -291,7 +291,7 @@ impl Devices {
     /// # Errors
     /// NotFound: there is none.
     pub fn find(&self, wanted: &Interface) -> io::Result<(Option<PathBuf>, Link)> {
-        let kind = wanted.port().map(|port| &port.kind);
+        let kind = wanted.port_kind();
         for place in [&None, &self.netns] {
             let links = self.open(place.as_deref())?.links()?;
             let by_name =
@@ -424,7 +424,7 @@ fn of(record: &Record, links: Vec<Link>) -> Option<Link> {
 
 /// Returns true if a record is about the device of an interface; `link`: the device, if it is there.
 fn is_for(record: &Record, link: Option<&Link>, wanted: &Interface) -> bool {
-    let kind = wanted.port().map(|port| &port.kind);
+    let kind = wanted.port_kind();
     let named = matches!(kind, Some(PortKind::Netdev(name)) if *name == record.original);
     named || link.is_some_and(|link| stands_for(wanted, link))
 }
@@ -456,7 +456,7 @@ pub fn possible(link: &Link, wanted: &Interface) -> io::Result<()> {
 
 /// Returns true if the port of an interface names a device.
 fn stands_for(wanted: &Interface, link: &Link) -> bool {
-    match wanted.port().map(|port| &port.kind) {
+    match wanted.port_kind() {
         Some(PortKind::Netdev(name)) => link.name == *name || link.altnames.contains(name),
         Some(PortKind::Pci(address)) => pci_address(link).as_ref() == Some(address),
         _ => false,

@@ -30,14 +30,6 @@ impl Device for Loopback {
         _: InterfaceId,
         _: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
-        let (netdev, ifindex, tap) = opener.tap(config)?;
-        Ok(OpenInterface {
-            queues: 0,
-            port: None,
-            tap: Some(tap),
-            netdev,
-            ifindex,
-            found: None,
-        })
+        OpenInterface::tap(opener, config)
     }
 }

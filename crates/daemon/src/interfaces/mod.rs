@@ -246,12 +246,12 @@ impl Interfaces {
                 workers::add_port(&mut routing.router.workers, id, queues, self.entry);
             }
         }
+        self.new_ports |= open.port.is_some();
         slot.phase = Phase::Open(open);
         slot.claim(routing);
         if let Some(link) = slot.link {
             routing.set_port_up(link, slot.up);
         }
-        self.new_ports = true;
     }
 
     fn appeared(&mut self, link: u32, name: &str, routing: &mut Routing) {

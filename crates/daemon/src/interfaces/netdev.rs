@@ -36,7 +36,7 @@ impl Device for Netdev {
     }
 
     fn awaits(&self, config: &Interface, name: &str) -> bool {
-        match config.port().map(|port| &port.kind) {
+        match config.port_kind() {
             Some(PortKind::Netdev(wanted)) => wanted == name,
             // Any may be at its PCI address.
             _ => true,

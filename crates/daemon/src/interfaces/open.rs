@@ -54,6 +54,22 @@ impl OpenInterface {
             .for_each(|port| port.renamed(&self.netdev));
     }
 
+    /// An interface that is a tap alone, which workers do not serve.
+    ///
+    /// # Errors
+    /// The tap cannot be made.
+    pub(super) fn tap(opener: &Opener, config: &Interface) -> Result<Self, OpenError> {
+        let (netdev, ifindex, tap) = opener.tap(config)?;
+        Ok(OpenInterface {
+            port: None,
+            tap: Some(tap),
+            netdev,
+            ifindex,
+            found: None,
+            queues: 0,
+        })
+    }
+
     /// Makes its tap again.
     ///
     /// # Errors

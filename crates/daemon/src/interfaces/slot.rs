@@ -60,9 +60,16 @@ impl Ids {
         let mut ids = Ids::default();
         let ends = [&mut ids.port, &mut ids.host];
         for id in ends.into_iter().take(kind::of(config).numbers()) {
-            *id = router.allocate()?;
+            *id = router.allocate().unwrap_or_default();
         }
-        Some(ids)
+        if ids.all().count() == kind::of(config).numbers() {
+            return Some(ids);
+        }
+        for id in ids.all() {
+            // It has never been in use.
+            let _ = router.release(id);
+        }
+        None
     }
 
     /// All that it has.
@@ -93,10 +100,7 @@ impl Slot {
             ids,
             phase: Phase::Waiting(String::new()),
             link: None,
-            up: !matches!(
-                config.port().map(|port| &port.kind),
-                Some(PortKind::Memif(_))
-            ),
+            up: !matches!(config.port_kind(), Some(PortKind::Memif(_))),
             found: None,
             is_new: false,
             refused: None,
@@ -127,8 +131,8 @@ impl Slot {
     /// Claims a device that will be opened as it is, before the kernel's routes come, so that these
     /// are translated only once.
     pub fn reserve(&mut self, link: u32, routing: &mut Routing) {
-        let kind = self.config.port().map(|port| &port.kind);
-        if self.config.lcp.is_none() && matches!(kind, Some(PortKind::Netdev(_))) {
+        let is_named = matches!(self.config.port_kind(), Some(PortKind::Netdev(_)));
+        if self.config.lcp.is_none() && is_named {
             self.bind(link, None, routing);
         }
     }

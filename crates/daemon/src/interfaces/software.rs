@@ -31,14 +31,12 @@ impl Device for Software {
         _: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
         let port = port(opener, config)?;
-        let (netdev, ifindex, tap) = opener.tap(config)?;
+        let host = OpenInterface::tap(opener, config)?;
+        let taps = host.tap.as_ref().map_or(0, |tap| tap.queues.len());
         Ok(OpenInterface {
-            queues: port.queues.len() + tap.queues.len(),
+            queues: port.queues.len() + taps,
             port: Some(port),
-            tap: Some(tap),
-            netdev,
-            ifindex,
-            found: None,
+            ..host
         })
     }
 

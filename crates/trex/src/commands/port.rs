@@ -99,9 +99,7 @@ pub fn set_attributes(state: &mut State, call: &Call<'_>) -> Result<Value, Refus
         }
     }
     if !attr.is_empty() {
-        let attributes = attributes(state, call.port);
-        let data = json!({"port_id": call.port, "attr": attributes});
-        state.sessions.tell(Event::AttributesChanged, &data);
+        tell_attributes(state, call.port);
     }
     Ok(json!({}))
 }
@@ -121,10 +119,14 @@ pub fn set_l2(state: &mut State, call: &Call<'_>) -> Result<Value, Refusal> {
     let port = &mut state.ports[call.port];
     port.destination = mac;
     port.set = None;
-    let attributes = attributes(state, call.port);
-    let data = json!({"port_id": call.port, "attr": attributes});
-    state.sessions.tell(Event::AttributesChanged, &data);
+    tell_attributes(state, call.port);
     Ok(json!({}))
+}
+
+/// Tells all clients that attributes of a port have changed.
+fn tell_attributes(state: &mut State, port: usize) {
+    let data = json!({"port_id": port, "attr": attributes(state, port)});
+    state.sessions.tell(Event::AttributesChanged, &data);
 }
 
 #[derive(Deserialize)]
