@@ -8,8 +8,10 @@ use tables::entry::Entry;
 use tables::hash::flow5;
 use tables::ip4::{FIRST_WORDS, GROUP_WORDS};
 use tables::ip6::Cursor;
+use tables::mac::{self, Key, Macs, Station};
 use tables::mem::{Cells, LINE};
 use tables::nexthop::{Groups, Member};
+use tables::random::Random;
 use tables::synthetic;
 use tables::{ip4, ip6};
 
@@ -190,7 +192,38 @@ fn ip6() {
     );
 }
 
+/// Stations of a bridge domain.
+const STATIONS: usize = 20_000;
+
+fn macs() {
+    let mut macs = Macs::new(Cells::boxed((1 << 16) * mac::WORDS_FOR_EACH));
+    let mut random = Random::new(1);
+    let keys: Vec<_> = (0..STATIONS).map(|_| Key::new(1, random.bits())).collect();
+    let station = Station {
+        interface: 1,
+        fixed: false,
+    };
+    for key in &keys {
+        macs.set(*key, station, 0).expect("room for stations");
+    }
+    let reader = macs.reader();
+    let mut any = || keys[random.below(STATIONS as u32) as usize];
+    let many: Vec<_> = (0..LOOKUPS).map(|_| any()).collect();
+    let found = |key: &Key| reader.find(*key).map_or(0, |hot| hot.station().interface);
+    report("station, 20k, random, nothing ahead", LOOKUPS, || {
+        black_box(many.iter().fold(0, |sum, key| sum ^ found(key)));
+    });
+    report("station, 20k, random, prefetched 12 ahead", LOOKUPS, || {
+        let pairs = many.iter().zip(&many[12..]);
+        black_box(pairs.fold(0, |sum, (key, ahead)| {
+            reader.prefetch(*ahead);
+            sum ^ found(key)
+        }));
+    });
+}
+
 fn main() {
+    macs();
     ip6();
     let prefixes = synthetic::ip4::routes(ROUTES, 1);
     let entries: Vec<_> = (0..ROUTES as u32)

@@ -1,9 +1,17 @@
-//! The hash by which flows are spread over next hops.
+//! Hashes: of flows, by which they are spread over next hops, and of keys of tables.
 
 // 2^64 by the golden ratio: multiples of it lie apart as evenly as can be (Fibonacci hashing).
 const K1: u64 = 0x9e37_79b9_7f4a_7c15;
 // Odd, so that multiplying loses nothing, and with its bits all over the word.
 const K2: u64 = 0xd6e8_feb8_6659_fd93;
+
+/// A hash of a number, all of whose bits are well mixed.
+#[inline(always)]
+pub(crate) const fn word(number: u64) -> u32 {
+    let h = number.wrapping_mul(K1);
+    let h = (h ^ (h >> 32)).wrapping_mul(K2);
+    (h >> 32) as u32
+}
 
 /// A hash of a flow; its top bits are the best mixed, and the next hop is chosen by the top four.
 ///

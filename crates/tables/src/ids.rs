@@ -34,6 +34,13 @@ pub struct Retired<T> {
 }
 
 impl<T> Retired<T> {
+    pub(crate) const fn of(numbers: Vec<u32>) -> Self {
+        Self {
+            numbers,
+            of: PhantomData,
+        }
+    }
+
     /// Number of retired numbers.
     pub fn len(&self) -> usize {
         self.numbers.len()
@@ -110,10 +117,7 @@ impl<T> Ids<T> {
     }
 
     pub fn take_retired(&mut self) -> Retired<T> {
-        Retired {
-            numbers: std::mem::take(&mut self.retired),
-            of: PhantomData,
-        }
+        Retired::of(std::mem::take(&mut self.retired))
     }
 
     pub fn reclaim(&mut self, retired: Retired<T>) {

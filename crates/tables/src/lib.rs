@@ -28,6 +28,7 @@ pub mod interface;
 pub mod ip4;
 pub mod ip6;
 pub mod layout;
+pub mod mac;
 pub mod mem;
 mod memory;
 pub mod nexthop;
