@@ -33,6 +33,7 @@ iputils-ping:ping:a host that asks for an answer
 chromium:chromium:opens the report
 gdb:gdb:stacks of a test program that does not end
 bpftool:bpftool:BPF programs, maps and links that tests leave behind
+ministat:ministat:compares measurements, and is not ours
 procps:pgrep:processes that they leave behind
 util-linux:unshare:a network namespace without a name"
 kernels="qemu-system-x86:qemu-system-x86_64:a machine for another kernel

@@ -5,6 +5,7 @@
 mod ask;
 mod bench;
 mod cleanup;
+mod compare;
 mod configuration;
 mod laboratory;
 mod load;
@@ -67,6 +68,7 @@ enum Command {
     Send(Box<load::Send>),
     TrexServer(trex::TrexServer),
     Lab(laboratory::Lab),
+    Compare(compare::Compare),
     /// Remove what killed predecessors left: processes, namespaces, settings of devices, addresses,
     /// routes, sockets
     Cleanup,
@@ -98,6 +100,7 @@ fn main() -> ExitCode {
         Command::Send(send) => send.run(),
         Command::TrexServer(server) => server.run(),
         Command::Lab(lab) => lab.run(),
+        Command::Compare(compare) => compare.run(),
         Command::Cleanup => cleanup::run(),
         Command::Bench(bench) => bench.run(),
     };

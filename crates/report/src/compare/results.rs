@@ -1,0 +1,234 @@
+//! Comparison of results of the lab, with the verdict in words: of several results the same device
+//! under the same load, in one result the devices under the same load.
+
+use std::fmt::{self, Write};
+
+use super::number::general;
+use super::{Confidence, Difference, LEAST, Sample};
+use crate::model::{LabResult, Run};
+use crate::setup::{Io, Load, Placement, Spread, Word};
+
+/// Rates that are compared: of a load over a kind of port, and of what ran there, if it is the same.
+#[derive(Debug, Clone, PartialEq)]
+struct Case {
+    load: Load,
+    io: Word<Io>,
+    device: Option<String>,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.load, self.io)?;
+        match &self.device {
+            Some(device) => write!(f, ": {device}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The device of a run, and the processors that it ran on.
+fn device(run: &Run) -> String {
+    let (dut, lane) = (run.dut.to_string(), run.lane.to_string());
+    let lane = match lane.is_empty() || lane == dut {
+        true => String::new(),
+        false => format!(" ({lane})"),
+    };
+    let processors = match (run.spread, run.placement) {
+        (Some(Spread::Shared), _) => ", on the generator's processor",
+        (_, Some(Placement::Near)) => ", near the generator",
+        (_, Some(Placement::Far)) => ", far from the generator",
+        _ => "",
+    };
+    dut + &lane + processors
+}
+
+/// The runs of a result that can be compared with others.
+fn runs(result: &LabResult) -> impl Iterator<Item = &Run> {
+    let runs = result.runs.iter();
+    runs.filter(|run| run.valid && run.placement != Some(Placement::Flipped))
+}
+
+/// Names, and the rates that were measured under each, in millions of packets a second.
+type Rates = Vec<(String, Vec<f64>)>;
+
+/// What the results of several runs of the lab prove about each device under each load that two of
+/// them have; each result with its name, the first one is what others are compared with.
+pub fn between(results: &[(String, LabResult)], confidence: Confidence) -> String {
+    let runs = results.iter().flat_map(|(name, result)| {
+        runs(result).map(|run| {
+            let case = Case {
+                load: run.load,
+                io: run.io.clone(),
+                device: Some(device(run)),
+            };
+            (case, name.clone(), run.max_pps / 1e6)
+        })
+    });
+    verdicts(runs, confidence)
+}
+
+/// What one result of the lab proves about its devices over a kind of port under each load; the first one of each load
+/// is what others are compared with.
+pub fn within(result: &LabResult, confidence: Confidence) -> String {
+    let runs = runs(result).map(|run| {
+        let case = Case {
+            load: run.load,
+            io: run.io.clone(),
+            device: None,
+        };
+        (case, device(run), run.max_pps / 1e6)
+    });
+    verdicts(runs, confidence)
+}
+
+fn verdicts(runs: impl Iterator<Item = (Case, String, f64)>, confidence: Confidence) -> String {
+    let mut cases: Vec<(Case, Rates)> = Vec::new();
+    for (case, name, rate) in runs {
+        let all = entry(&mut cases, case);
+        entry(all, name).push(rate);
+    }
+    let comparable = cases.iter().filter(|(_, rates)| rates.len() > 1);
+    let text: String = comparable
+        .map(|(case, rates)| verdict(case, rates, confidence))
+        .collect();
+    match text.is_empty() {
+        true => "There is no load with two results to compare.\n".to_owned(),
+        false => text,
+    }
+}
+
+/// The value of a key, which is added if it is new.
+fn entry<K: PartialEq, V: Default>(of: &mut Vec<(K, V)>, key: K) -> &mut V {
+    let at = of
+        .iter()
+        .position(|(known, _)| *known == key)
+        .unwrap_or_else(|| {
+            of.push((key, V::default()));
+            of.len() - 1
+        });
+    &mut of[at].1
+}
+
+fn verdict(case: &Case, rates: &Rates, confidence: Confidence) -> String {
+    let mut text = format!("{case}\n");
+    let width = rates.iter().map(|(name, _)| name.chars().count()).max();
+    let width = width.unwrap_or(0);
+    let mut first = None;
+    for (name, rates) in rates {
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        let said = match (Sample::new(name.clone(), rates.clone()), &first) {
+            (None, _) => format!("too few rounds, {LEAST} are needed"),
+            (Some(sample), None) => {
+                let deviation = general(sample.deviation(), 3);
+                first = Some(sample);
+                format!("standard deviation {deviation}")
+            }
+            (Some(sample), Some(first)) => words(Difference::of(first, &sample, confidence)),
+        };
+        let count = rates.len();
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "  {name:<width$}  {mean:>8.3} Mpps, mean of {count}: {said}"
+        );
+    }
+    text
+}
+
+/// A difference of rates in words.
+fn words(of: Difference) -> String {
+    if !of.is_proven() {
+        return format!(
+            "no difference proven ({:+.2} % +/- {:.2} %)",
+            of.percent, of.percent_error
+        );
+    }
+    let verdict = if of.difference > 0.0 {
+        "faster"
+    } else {
+        "slower"
+    };
+    format!(
+        "{:.2} % +/- {:.2} % {verdict}",
+        of.percent.abs(),
+        of.percent_error
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::Dut;
+
+    fn run(dut: Dut, max_pps: f64) -> Run {
+        Run {
+            dut: dut.into(),
+            io: Io::Veth.into(),
+            valid: true,
+            max_pps,
+            ..Run::default()
+        }
+    }
+
+    fn result(rates: &[(Dut, f64)]) -> LabResult {
+        LabResult {
+            runs: rates.iter().map(|(dut, rate)| run(*dut, *rate)).collect(),
+            ..LabResult::default()
+        }
+    }
+
+    #[test]
+    fn devices_are_compared_with_the_first() {
+        use Dut::{Kernel, Parshall};
+        let mut both = result(&[
+            (Kernel, 1.00e6),
+            (Parshall, 1.50e6),
+            (Kernel, 1.02e6),
+            (Parshall, 1.52e6),
+            (Kernel, 1.01e6),
+            (Parshall, 1.51e6),
+        ]);
+        both.runs.push(Run {
+            valid: false,
+            ..run(Kernel, 9e9)
+        });
+        both.runs.push(Run {
+            placement: Some(Placement::Flipped),
+            ..run(Kernel, 9e9)
+        });
+        both.runs.push(Run {
+            placement: Some(Placement::Near),
+            ..run(Parshall, 2e6)
+        });
+        assert_eq!(
+            within(&both, Confidence::default()),
+            [
+                "one way, imix, veth",
+                "  kernel                           1.010 Mpps, mean of 3: standard deviation 0.01",
+                "  parshall                         1.510 Mpps, mean of 3: 49.50 % +/- 2.24 % faster",
+                "  parshall, near the generator     2.000 Mpps, mean of 1: too few rounds, 3 are needed",
+                ""
+            ]
+            .join("\n")
+        );
+    }
+
+    #[test]
+    fn results_are_compared_device_by_device() {
+        let same = |rates: [f64; 3]| result(&rates.map(|rate| (Dut::Parshall, rate * 1e6)));
+        let files = |second: LabResult| {
+            let first = same([1.0, 1.1, 1.2]);
+            [("a.json".to_owned(), first), ("b.json".to_owned(), second)]
+        };
+        let said = |second| between(&files(second), Confidence::default());
+        assert!(said(same([1.1, 1.0, 1.15])).contains("no difference proven (-1.52 %"));
+        assert!(said(same([0.5, 0.51, 0.52])).contains("% slower\n"));
+        let few = result(&[(Dut::Parshall, 1e6)]);
+        assert!(said(few).contains("mean of 1: too few rounds, 3 are needed\n"));
+        let other = result(&[(Dut::Kernel, 1e6)]);
+        assert_eq!(
+            said(other),
+            "There is no load with two results to compare.\n"
+        );
+    }
+}
