@@ -1,4 +1,4 @@
-//! Ports: af_xdp, memif, tap, ring, pcap, null, and wrappers over any port.
+//! Ports: af_xdp, memif, tap, ring, pcap, null, recirculation, and wrappers over any port.
 //!
 //! Every port is a [`graph::Port`]: one receive and transmit queue of an interface, served by one
 //! worker. What opens, connects and watches a port runs on the control side; a port itself never
@@ -12,6 +12,7 @@ pub mod af_xdp;
 pub mod memif;
 pub mod null;
 pub mod pcap;
+pub mod recirculation;
 pub mod ring;
 pub mod tap;
 #[cfg(test)]

@@ -1,92 +1,20 @@
-//! null: receives what it transmitted. For benches, and to take the place of a port that is not
-//! there.
-#![allow(unsafe_code)]
+//! A port that swallows what it transmits, and receives nothing: it takes the place of a port that is
+//! not there.
 
-use std::mem::MaybeUninit;
-use std::sync::{Arc, Mutex};
+use graph::{Batch, Buffers, Frame, Port};
 
-use graph::{Batch, Buffers, Desc, Frame, Port};
-
-/// Store where a [`Null`] leaves its packets when it is drained.
-pub type Collected = Arc<Mutex<Vec<Desc>>>;
-
-/// A ring of packets that go round: `rx` takes from the front, `tx` puts to the back. Descriptors
-/// move in bulk, packets are never touched.
-pub struct Null {
-    ring: Box<[MaybeUninit<Desc>]>,
-    head: usize,
-    tail: usize,
-    collected: Option<Collected>,
-}
-
-impl Null {
-    /// A port that holds `packets`, and never more than these. When it is drained they go to
-    /// `collected`, or are freed.
-    pub fn new(packets: Vec<Desc>, collected: Option<Collected>) -> Self {
-        let size = packets.len().next_power_of_two().max(1);
-        let tail = packets.len();
-        let mut ring: Vec<_> = packets.into_iter().map(MaybeUninit::new).collect();
-        ring.resize_with(size, MaybeUninit::uninit);
-        Null {
-            ring: ring.into(),
-            head: 0,
-            tail,
-            collected,
-        }
-    }
-
-    /// The two pieces of the ring that hold `n` places from `from` on.
-    fn pieces(&self, from: usize, n: usize) -> [(usize, usize); 2] {
-        let at = from & (self.ring.len() - 1);
-        let first = n.min(self.ring.len() - at);
-        [(at, first), (0, n - first)]
-    }
-}
+/// The port.
+pub struct Null;
 
 impl Port for Null {
     fn name(&self) -> &str {
         "null"
     }
 
-    #[inline]
-    fn rx(&mut self, _bufs: &mut Buffers, frame: &mut Frame) {
-        let n = frame.room().min(self.tail - self.head);
-        for (at, len) in self.pieces(self.head, n) {
-            let run = &self.ring[at..][..len];
-            // SAFETY: places between head and tail are written.
-            let run = unsafe { run.assume_init_ref() };
-            // SAFETY: there is room for n; head moves on, so each is read once.
-            unsafe { frame.append(run) };
-        }
-        self.head += n;
-    }
+    fn rx(&mut self, _bufs: &mut Buffers, _frame: &mut Frame) {}
 
-    #[inline]
-    fn tx(&mut self, _bufs: &mut Buffers, batch: &mut Batch<'_>) {
-        let n = batch.len().min(self.ring.len() - (self.tail - self.head));
-        for (at, len) in self.pieces(self.tail, n) {
-            let (from, to) = (&batch.packets()[..len], &mut self.ring[at..][..len]);
-            // SAFETY: both are `len` long; places outside of head..tail are free, so nothing is
-            // overwritten.
-            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().cast(), len) };
-            // SAFETY: at least `len` packets are left, and they have just been copied.
-            unsafe { batch.advance(len) };
-        }
-        self.tail += n;
-    }
-
-    fn drain(&mut self, bufs: &mut Buffers) {
-        let mask = self.ring.len() - 1;
-        let mut collected = self.collected.as_ref().and_then(|c| c.lock().ok());
-        while self.head != self.tail {
-            // SAFETY: written, and read once.
-            let d = unsafe { self.ring[self.head & mask].assume_init_read() };
-            self.head += 1;
-            match &mut collected {
-                Some(c) => c.push(d),
-                None => bufs.free(d),
-            }
-        }
+    fn tx(&mut self, bufs: &mut Buffers, batch: &mut Batch<'_>) {
+        batch.for_each(|d| bufs.free(d));
     }
 }
 
@@ -95,29 +23,17 @@ mod tests {
     use graph::Pool;
 
     use super::*;
+    use crate::testbed::frame_of;
 
     #[test]
-    fn packets_go_round_in_order() {
-        let pool = Pool::new(64, 2112).unwrap();
-        let mut bufs = Buffers::new(pool.clone());
-        let packets: Vec<_> = (0..40u8).map(|i| bufs.copy_in(&[i; 60]).unwrap()).collect();
-        let mut port = Null::new(packets, None);
-        let mut first = 0u8;
-        let mut frame = Frame::default();
-        for sent in [7, 7, 40, 1, 23, 0, 39] {
-            port.rx(&mut bufs, &mut frame);
-            assert_eq!(frame.len(), 40);
-            for (d, number) in frame.packets().iter().zip(first..) {
-                assert_eq!(pool.bytes_of(d)[0], number % 40);
-            }
-            first = (first + sent) % 40;
-            // The rest stays in the frame, and comes before those that went round.
-            let count = usize::from(sent);
-            assert_eq!(frame.offer(count, |batch| port.tx(&mut bufs, batch)), count);
+    fn it_swallows_all_and_receives_nothing() {
+        let mut bufs = Buffers::new(Pool::new(64, 2112).expect("pool"));
+        for _ in 0..3 {
+            let mut frame = frame_of(&mut bufs, &vec![vec![1; 60]; 40]);
+            assert_eq!(frame.send(&mut Null, &mut bufs), 40);
+            Null.rx(&mut bufs, &mut frame);
+            assert!(frame.is_empty());
         }
-        assert_eq!(frame.send(&mut port, &mut bufs), 1, "39 went round");
-        port.drain(&mut bufs);
-        drop(bufs);
-        assert_eq!(pool.available(), 64);
+        assert_eq!(bufs.cached() as u32 + bufs.pool().available(), 64);
     }
 }

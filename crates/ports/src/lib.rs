@@ -76,5 +76,5 @@ pub fn software<P: Port + 'static>(queues: Vec<P>) -> Open {
 
 /// A port from which nothing comes, and which drops what it is given.
 pub fn null() -> Open {
-    software(vec![null::Null::new(Vec::new(), None)])
+    software(vec![null::Null])
 }

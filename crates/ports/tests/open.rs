@@ -3,8 +3,8 @@
 use std::fs;
 use std::sync::Arc;
 
-use graph::Pool;
-use graph::pool::STRIDE_AF_XDP;
+use graph::pool::{STRIDE, STRIDE_AF_XDP};
+use graph::{Buffers, Frame, Pool};
 use io::{af_xdp, memif, tap};
 use ports::{Device, Open, OpenError, Opener, Receive, null, pcap};
 use tables::Sizes;
@@ -14,6 +14,26 @@ use testbed::{Directory, Netns, root_with};
 /// The error of what must not be open.
 fn refused(opened: Result<Open, OpenError>) -> String {
     opened.err().expect("is refused").to_string()
+}
+
+#[test]
+fn what_only_swallows_receives_nothing() {
+    let directory = Directory::new();
+    let writer = pcap("p0", None, Some(&directory.path().join("out"))).expect("a port");
+    let pool = Pool::new(64, STRIDE).expect("memory");
+    let mut buffers = Buffers::new(pool.clone());
+    for mut open in [null(), writer] {
+        let port = &mut open.queues[0];
+        let mut frame = Frame::default();
+        for _ in 0..3 {
+            frame.put(buffers.copy_in(&[1; 60]).expect("a buffer"));
+            assert_eq!(frame.send(&mut **port, &mut buffers), 1);
+            port.rx(&mut buffers, &mut frame);
+            assert!(frame.is_empty(), "{}", port.name());
+        }
+    }
+    drop(buffers);
+    assert_eq!(pool.available(), 64);
 }
 
 #[test]

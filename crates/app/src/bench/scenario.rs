@@ -7,7 +7,7 @@ use std::sync::Arc;
 use graph::pool::{Pages, STRIDE};
 use graph::worker::Worker;
 use graph::{Buffers, Command, Desc, Handle, Pool, WorkerPort};
-use io::null::{Collected, Null};
+use io::recirculation::{Collected, Recirculation};
 use router::{Change, Cx, Family, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup};
 use tables::random::Random;
 use tables::synthetic;
@@ -165,7 +165,7 @@ impl Scenario {
                     .ok_or("bench: no buffers")?,
             );
         }
-        let port = Null::new(packets, Some(collected.clone()));
+        let port = Recirculation::new(packets, Some(collected.clone()));
         let _ = self
             .handle
             .command(Command::AddPort(Box::new(WorkerPort::new(

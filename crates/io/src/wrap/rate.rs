@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_bucket_fills_with_time_and_no_further_than_its_size() {
-        let mut rate = Rate::new(Box::new(Null::new(Vec::new(), None)), 1000.0, 10);
+        let mut rate = Rate::new(Box::new(Null), 1000.0, 10);
         let second = cycles::per_second();
         let start = rate.last;
         assert_eq!(rate.allowance(start), 10, "full at first");

@@ -74,15 +74,15 @@ mod tests {
     use graph::Pool;
 
     use super::*;
-    use crate::null::Null;
+    use crate::recirculation::Recirculation;
 
     #[test]
     fn many_at_first_then_one_of_a_batch_of_many() {
         let pool = Pool::new(1024, graph::pool::STRIDE).unwrap();
         let mut bufs = Buffers::new(pool);
         let packets = (0..4).map(|_| bufs.copy_in(&[7; 60]).unwrap()).collect();
-        let null = Null::new(packets, None);
-        let mut port = Sample::new(null, "sevens", |frame| frame == [7; 60]);
+        let inner = Recirculation::new(packets, None);
+        let mut port = Sample::new(inner, "sevens", |frame| frame == [7; 60]);
         let found = port.found();
         let mut frame = Frame::default();
         let mut rounds = |n: u32| {
