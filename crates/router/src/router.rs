@@ -168,11 +168,6 @@ impl Router {
         let (mut publish, mut full) = (false, 0);
         let mut in_time = true;
         for change in &changes {
-            if let Change::InterfaceSet(i) = change
-                && !self.state.links.interfaces.contains_key(&i.id)
-            {
-                self.clear_interface(i.id);
-            }
             // There may be numbers that wait for a grace period: only after that is the table
             // really full.
             let alarms = self.state.alarms;
@@ -208,16 +203,19 @@ impl Router {
         Ok(full)
     }
 
-    /// A number for a new interface, which no packet on its way carries any more; `None`: all are
-    /// taken. The caller gives it back by [`Router::release`].
+    /// A number for a new interface, which no packet on its way carries any more, and whose counters
+    /// are at 0; `None`: all are taken. The caller gives it back by [`Router::release`]: until then
+    /// the interface counts on, though it goes and comes.
     ///
     /// Only a caller that asks for all its numbers may rely on them: [`Router::apply`] takes any.
     pub fn allocate(&mut self) -> Option<InterfaceId> {
         let first = self.state.interfaces.alloc().ok();
-        first.or_else(|| {
+        let id = first.or_else(|| {
             self.reclaim_now();
             self.state.interfaces.alloc().ok()
-        })
+        })?;
+        self.clear_interface(id);
+        Some(id)
     }
 
     /// The interface of this number is no more: it loses its features, and another one may have

@@ -30,7 +30,7 @@ impl Router {
         }
     }
 
-    /// A new interface counts from 0, whatever an earlier one of its number had counted.
+    /// An interface counts from 0, whatever an earlier one of its number had counted.
     pub(crate) fn clear_interface(&mut self, id: InterfaceId) {
         let id = usize::from(id);
         let now = since(self, &[]);
