@@ -70,13 +70,16 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
             json,
         ),
         Verb::ShowInterface => give(
-            &show::interfaces(&daemon.routing.router, first, &daemon.interfaces.absent())
+            &show::interfaces(&daemon.routing.router, first, &others(daemon))
                 .map_err(|e| e.to_string())?,
             json,
         ),
         Verb::ShowBuffers => give(&show::buffers(router), json),
         Verb::ShowMemory => give(&show::memory(router), json),
-        Verb::ShowInterfaceAddress => give(&show::addresses(router), json),
+        Verb::ShowInterfaceAddress => give(
+            &show::addresses(&daemon.routing.router, &others(daemon)),
+            json,
+        ),
         Verb::ShowIpFib => fib::<u32>(router, first, json),
         Verb::ShowIp6Fib => fib::<u128>(router, first, json),
         Verb::ShowIpFibAfter => fib_after::<u32>(router, first, json),
@@ -154,6 +157,11 @@ fn clear(daemon: &mut Daemon, what: Clear, json: bool) -> Reply {
     }
     daemon.routing.router.clear(what);
     done(json)
+}
+
+/// The interfaces that the router itself does not know.
+fn others(daemon: &Daemon) -> Vec<show::Other> {
+    daemon.interfaces.others(&daemon.routing.translator)
 }
 
 /// The counters of all ports, by name.

@@ -23,7 +23,7 @@ use router::{Router, Setup};
 use crate::faults::Faults;
 use crate::host::{self, Host, Linux};
 use crate::inbox::{Inbox, Message};
-use crate::interfaces::{self, Interfaces, Opener, Room};
+use crate::interfaces::{self, Interfaces, Opener, Phase, Room};
 use crate::neighbors::Neighbors;
 use crate::routing::Routing;
 use crate::static_routes::StaticRoutes;
@@ -269,8 +269,11 @@ impl Daemon {
 
     /// Interfaces that wait for a device and routes that wait for a way, a line each.
     pub fn waiting(&self) -> Vec<String> {
-        let absent = self.interfaces.absent().into_iter();
-        let absent = absent.map(|i| format!("interface {}: absent: {}", i.name, i.why));
+        let slots = self.interfaces.slots.iter();
+        let absent = slots.filter_map(|slot| match &slot.phase {
+            Phase::Waiting(why) => Some(format!("interface {}: absent: {why}", slot.config.name)),
+            Phase::Open(_) => None,
+        });
         absent.chain(self.static_routes.waiting()).collect()
     }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use control::machine::hardware::Hardware;
 use kernel::ethtool::Ethtool;
+use router::Kind;
 
 use super::daemon::Daemon;
 use super::interfaces::{OpenInterface, Phase, Slot};
@@ -55,8 +56,9 @@ impl fmt::Display for Version {
 #[derive(Serialize)]
 pub struct Row {
     name: String,
-    index: u16,
-    /// The device is there and has carrier.
+    /// The router's number; null for a loopback.
+    index: Option<u16>,
+    /// The device is there and has carrier, and the port is connected.
     up: bool,
     /// The kernel's device.
     device: Option<String>,
@@ -87,22 +89,29 @@ pub struct Rows {
 /// The facts about the interfaces' devices, or about one if `name` is given.
 pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
     let wanted = |s: &&Slot| name.is_none_or(|n| n == s.config.name);
-    // A loopback has no hardware.
-    let has_port = |s: &&Slot| s.config.port().is_some();
     let mut ethtool = daemon.host.ethtool();
     let interfaces: Vec<Row> = daemon
         .interfaces
         .slots
         .iter()
-        .filter(has_port)
         .filter(wanted)
         .map(|s| row(daemon, s, ethtool.as_mut()))
         .collect();
     match name {
-        Some(name) if interfaces.is_empty() => Err(format!(
-            "unknown interface `{name}`; `show interface` lists them"
-        )),
+        Some(name) if interfaces.is_empty() => Err(unknown(daemon, name)),
         _ => Ok(Rows { interfaces }),
+    }
+}
+
+/// The reason why nothing is known of a name.
+fn unknown(daemon: &Daemon, name: &str) -> String {
+    let mut slots = daemon.interfaces.slots.iter();
+    let of = slots.find(|s| s.ids.host != 0 && Kind::host_name(&s.config.name) == name);
+    match of.map(|slot| &slot.config.name) {
+        Some(of) => {
+            format!("{name} is the host interface of {of}: `show hardware {of}` has its device")
+        }
+        None => format!("unknown interface `{name}`; `show hardware` lists those that there are"),
     }
 }
 
@@ -117,15 +126,15 @@ fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
     }
     Row {
         name: slot.config.name.clone(),
-        index: slot.ids.port,
-        up: link.is_some_and(|l| l.admin_up && l.carrier),
+        index: slot.number(),
+        up: slot.up && link.is_some_and(|l| l.admin_up && l.carrier),
         device: link.map(|l| l.name.clone()),
         port: match &slot.phase {
             Phase::Waiting(why) => format!("waiting: {why}"),
             Phase::Open(open) => open.describe(),
         },
         mode: slot.port().map(Open::mode),
-        lane: open.map(|_| "userspace"),
+        lane: slot.port().map(|_| "userspace"),
         mac: link.and_then(|l| l.mac).map(|mac| mac.to_string()),
         mtu: link.map(|l| l.mtu),
         passed_to_host: program.map(|p| p.passed),
@@ -149,11 +158,8 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let device = self.device.as_deref().unwrap_or("-");
         let (link, h) = (if self.up { "up" } else { "down" }, &self.hardware);
-        writeln!(
-            f,
-            "{:<32} {:>4} {:>6}  {device}",
-            self.name, self.index, link
-        )?;
+        let index = self.index.map_or("-".into(), |index| index.to_string());
+        writeln!(f, "{:<32} {index:>4} {link:>6}  {device}", self.name)?;
         let speed = h.speed.map_or("unknown".into(), |s| format!("{s} Mbit/s"));
         writeln!(f, "  Link speed: {speed}")?;
         if let Some(mac) = &self.mac {

@@ -195,7 +195,7 @@ fn memif_in_words(status: &memif::Status) -> String {
             "connected to {} of {}, rings: rx {rx}, tx {tx}",
             status.peer_interface, status.peer
         ),
-        false => "not connected".into(),
+        false => "not connected, waits for its peer".into(),
     };
     let trouble = match status.reason.as_str() {
         "" => String::new(),

@@ -71,7 +71,7 @@ fn a_memif_waits_for_its_peer() {
     let socket = directory.path().join("socket").display().to_string();
     let config = memif::Config::new("m0", &socket, memif::Role::Server);
     let open = opener.memif(config.clone()).expect("is open");
-    assert_eq!(open.describe(), "memif not connected");
+    assert_eq!(open.describe(), "memif not connected, waits for its peer");
     assert_eq!(open.memif().map(|status| status.up), Some(false));
     let error = refused(opener.memif(config));
     assert_eq!(

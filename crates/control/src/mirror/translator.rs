@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
 
-use router::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac};
+use router::change::{Address, Change, Interface, InterfaceId, Kind, MTUS, Mac};
 
 use super::addresses::Addresses;
 use super::routes::{Made, Routes};
@@ -84,6 +84,11 @@ impl Translator {
     /// The device of a name or alternative name.
     pub fn link_named(&self, name: &str) -> Option<&Link> {
         Link::named(self.links.values().map(|(link, _)| link), name)
+    }
+
+    /// The addresses of a device, by the kernel's index, in its order.
+    pub fn addresses_of(&self, link: u32) -> Vec<Address> {
+        self.addresses.of(link)
     }
 
     /// Our interfaces with the kernel's index of their device.

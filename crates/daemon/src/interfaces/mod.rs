@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use control::config::Desired;
-use control::mirror::LinkNews;
+use control::mirror::{LinkNews, Translator};
 use ports::{Open, OpenError};
-use router::show::Absent;
+use router::show::{Other, OtherState};
 use router::{InterfaceId, Router};
 
 use super::routing::Routing;
@@ -133,17 +133,29 @@ impl Interfaces {
         slot.and_then(|slot| slot.link)
     }
 
-    /// Those whose device is absent.
-    pub fn absent(&self) -> Vec<Absent> {
-        let absent = self.slots.iter().filter_map(|slot| match &slot.phase {
-            Phase::Waiting(why) => Some(Absent {
+    /// Those whose device is absent, and loopbacks.
+    pub fn others(&self, translator: &Translator) -> Vec<Other> {
+        let other = |slot: &Slot| {
+            let state = match &slot.phase {
+                Phase::Waiting(why) => OtherState::Absent(why.clone()),
+                Phase::Open(open) if slot.ids.port == 0 => {
+                    let link = translator.link_named(&open.netdev)?;
+                    OtherState::Kernel {
+                        up: link.admin_up && link.carrier,
+                        mtu: u16::try_from(link.mtu).unwrap_or(u16::MAX),
+                        mac: link.mac.unwrap_or_default(),
+                        addresses: translator.addresses_of(link.index),
+                    }
+                }
+                Phase::Open(_) => return None,
+            };
+            Some(Other {
                 name: slot.config.name.clone(),
-                index: slot.ids.port,
-                why: why.clone(),
-            }),
-            Phase::Open(_) => None,
-        });
-        absent.collect()
+                index: slot.number(),
+                state,
+            })
+        };
+        self.slots.iter().filter_map(other).collect()
     }
 
     /// Counters of the XDP program on an interface; `None` where none is.

@@ -115,6 +115,11 @@ impl Slot {
         kind::of(&self.config)
     }
 
+    /// The router's number of it; `None`: a loopback has none.
+    pub fn number(&self) -> Option<InterfaceId> {
+        self.ids.all().find(|id| *id == self.ids.port)
+    }
+
     /// The interface, if it is open.
     pub fn open(&self) -> Option<&OpenInterface> {
         match &self.phase {

@@ -2,6 +2,7 @@
 
 mod machine;
 mod put_back;
+mod shown;
 mod transitions;
 
 use std::collections::BTreeSet;

@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{Interface, Kind, Router};
+use super::{Other, OtherState};
+use crate::change::Address;
+use crate::{Kind, Router};
 
 /// Interfaces by name.
 #[derive(Debug, Clone, Serialize)]
@@ -24,22 +26,30 @@ pub struct Addressed {
     pub addresses: Vec<String>,
 }
 
-/// The addresses of all interfaces, but of those that stand for others in the kernel.
-pub fn addresses(router: &Router) -> Addresses {
+/// The addresses of all interfaces, but of those that stand for others in the kernel; also of the
+/// `others` that are there.
+pub fn addresses(router: &Router, others: &[Other]) -> Addresses {
     let all = router.state.links.interfaces.values();
     let routed = all.filter(|i| !matches!(i.kind, Kind::Host { .. }));
-    let mut interfaces: Vec<Addressed> = routed.map(|i| addressed(router, i)).collect();
+    let routed = routed.map(|i| {
+        let known = router.state.links.sources.addresses.get(&i.id);
+        addressed(&i.name, i.up, known.into_iter().flatten())
+    });
+    let others = others.iter().filter_map(|i| match &i.state {
+        OtherState::Kernel { up, addresses, .. } => Some(addressed(&i.name, *up, addresses)),
+        OtherState::Absent(_) => None,
+    });
+    let mut interfaces: Vec<Addressed> = routed.chain(others).collect();
     interfaces.sort_by(|a, b| a.name.cmp(&b.name));
     Addresses { interfaces }
 }
 
-fn addressed(router: &Router, i: &Interface) -> Addressed {
-    let known = router.state.links.sources.addresses.get(&i.id);
-    let mut addresses: Vec<_> = known.into_iter().flatten().collect();
+fn addressed<'a>(name: &str, up: bool, known: impl IntoIterator<Item = &'a Address>) -> Addressed {
+    let mut addresses: Vec<_> = known.into_iter().collect();
     addresses.sort_by_key(|a| a.address.is_ipv6());
     Addressed {
-        name: i.name.clone(),
-        up: i.up,
+        name: name.to_owned(),
+        up,
         addresses: addresses.into_iter().map(ToString::to_string).collect(),
     }
 }

@@ -8,7 +8,8 @@ use graph::counters::{ExecutorCounts, InterfaceCounts};
 
 use super::counts::since;
 use super::text::{center, column, heading};
-use crate::{InterfaceId, Kind, Router};
+use crate::change::Address;
+use crate::{InterfaceId, Kind, Mac, Router};
 
 /// Interfaces by name.
 #[derive(Debug, Clone, Serialize)]
@@ -22,8 +23,8 @@ pub struct Interfaces {
 pub struct Interface {
     /// Name as configured.
     pub name: String,
-    /// Our number.
-    pub index: u16,
+    /// Our number; null for a loopback, whose packets are the kernel's.
+    pub index: Option<u16>,
     /// Up and with carrier.
     pub up: bool,
     /// Largest IP packet in bytes; null while its device is absent.
@@ -35,25 +36,48 @@ pub struct Interface {
     /// Reason why its device is absent; null if it is there.
     pub absent: Option<String>,
     /// Counts of the interface; `tx_errors` are all packets that could not be sent here, also for
-    /// want of a port.
+    /// want of a port. Each is null for a loopback.
     #[serde(flatten, serialize_with = "by_name")]
-    pub counts: InterfaceCounts,
+    pub counts: Option<InterfaceCounts>,
 }
 
-/// An interface that is wanted, and whose device is absent.
+/// An interface that the router does not know, now or ever.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Absent {
+pub struct Other {
     /// Name as configured.
     pub name: String,
-    /// Our number.
-    pub index: InterfaceId,
-    /// Part that is missing.
-    pub why: String,
+    /// Our number; `None`: a loopback has none.
+    pub index: Option<InterfaceId>,
+    /// Its state.
+    pub state: OtherState,
+}
+
+/// The state of an interface that the router does not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OtherState {
+    /// It is wanted, and its device absent: the part that is missing.
+    Absent(String),
+    /// It is there, and its packets are the kernel's.
+    Kernel {
+        /// Up and with carrier.
+        up: bool,
+        /// Largest IP packet in bytes.
+        mtu: u16,
+        /// Ethernet address.
+        mac: Mac,
+        /// Own addresses, in the kernel's order.
+        addresses: Vec<Address>,
+    },
 }
 
 /// The counts that the text has, by their names.
-fn by_name<S: Serializer>(counts: &InterfaceCounts, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(counts.texts().map(|(name, _, n)| (name, n)))
+fn by_name<S: Serializer>(
+    counts: &Option<InterfaceCounts>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let all = counts.unwrap_or_default();
+    let known = |n| counts.map(|_| n);
+    serializer.collect_map(all.texts().map(|(name, _, n)| (name, known(n))))
 }
 
 /// There is no interface of this name.
@@ -61,14 +85,14 @@ fn by_name<S: Serializer>(counts: &InterfaceCounts, serializer: S) -> Result<S::
 #[error("unknown interface `{0}`")]
 pub struct NoInterface(pub String);
 
-/// One interface, or all; also those that are wanted and `absent`.
+/// One interface, or all; also the `others`.
 ///
 /// # Errors
 /// [`NoInterface`].
 pub fn interfaces(
     router: &Router,
     name: Option<&str>,
-    absent: &[Absent],
+    others: &[Other],
 ) -> Result<Interfaces, NoInterface> {
     let counts = since(router, &router.cleared.interface);
     let known = &router.state.links.interfaces;
@@ -77,11 +101,12 @@ pub fn interfaces(
         .values()
         .filter(|i| is_asked(&i.name))
         .map(|i| interface(router, i, total(&counts, i.id)));
-    let absent = absent
+    let is_known = |index: Option<InterfaceId>| index.is_some_and(|id| known.contains_key(&id));
+    let others = others
         .iter()
-        .filter(|i| is_asked(&i.name) && !known.contains_key(&i.index));
-    let absent = absent.map(|i| absent_interface(i, total(&counts, i.index)));
-    let mut found: Vec<Interface> = there.chain(absent).collect();
+        .filter(|i| is_asked(&i.name) && !is_known(i.index));
+    let others = others.map(|i| other(i, i.index.map(|id| total(&counts, id))));
+    let mut found: Vec<Interface> = there.chain(others).collect();
     if let Some(name) = name
         && found.is_empty()
     {
@@ -105,7 +130,7 @@ fn total(executors: &[ExecutorCounts], id: InterfaceId) -> InterfaceCounts {
 fn interface(router: &Router, i: &crate::Interface, counts: InterfaceCounts) -> Interface {
     Interface {
         name: i.name.clone(),
-        index: i.id,
+        index: Some(i.id),
         up: i.up,
         mtu: Some(i.mtu),
         mac: Some(i.mac.to_string()),
@@ -114,21 +139,30 @@ fn interface(router: &Router, i: &crate::Interface, counts: InterfaceCounts) -> 
             Kind::Routed { .. } | Kind::Sub { .. } => None,
         },
         absent: None,
+        counts: Some(counts),
+    }
+}
+
+fn other(i: &Other, counts: Option<InterfaceCounts>) -> Interface {
+    let (up, mtu, mac, absent) = match &i.state {
+        OtherState::Absent(why) => (false, None, None, Some(why.clone())),
+        OtherState::Kernel { up, mtu, mac, .. } => (*up, Some(*mtu), Some(mac.to_string()), None),
+    };
+    Interface {
+        name: i.name.clone(),
+        index: i.index,
+        up,
+        mtu,
+        mac,
+        host_of: None,
+        absent,
         counts,
     }
 }
 
-fn absent_interface(i: &Absent, counts: InterfaceCounts) -> Interface {
-    Interface {
-        name: i.name.clone(),
-        index: i.index,
-        up: false,
-        mtu: None,
-        mac: None,
-        host_of: None,
-        absent: Some(i.why.clone()),
-        counts,
-    }
+/// A number, or a dash where there is none.
+fn or_dash(number: Option<u16>) -> String {
+    number.map_or("-".into(), |number| number.to_string())
 }
 
 const COLUMNS: [(&str, usize); 6] = [
@@ -145,10 +179,11 @@ impl fmt::Display for Interfaces {
         writeln!(f, "{}", heading(&COLUMNS))?;
         for i in &self.interfaces {
             let line = column(&i.name, 32)
-                + &center(&i.index.to_string(), 5)
+                + &center(&or_dash(i.index), 5)
                 + &center(if i.up { "up" } else { "down" }, 10)
-                + &center(&i.mtu.map_or("-".into(), |mtu| mtu.to_string()), 10);
-            let mut counts = i.counts.texts().filter(|(.., n)| *n > 0);
+                + &center(&or_dash(i.mtu), 10);
+            let counts = i.counts.unwrap_or_default();
+            let mut counts = counts.texts().filter(|(.., n)| *n > 0);
             match counts.next() {
                 None => writeln!(f, "{}", line.trim_end())?,
                 Some((_, text, n)) => writeln!(f, "{line}{text:<16}{n:>16}")?,
@@ -158,6 +193,11 @@ impl fmt::Display for Interfaces {
             }
             if let Some(why) = &i.absent {
                 writeln!(f, "  absent: {why}")?;
+            } else if i.index.is_none() {
+                writeln!(
+                    f,
+                    "  loopback: its packets are the kernel's, and not counted here"
+                )?;
             }
         }
         Ok(())

@@ -23,7 +23,7 @@ pub use buffers::{Buffers, buffers};
 pub use counts::Clear;
 pub use errors::{Errors, Severity, errors};
 pub use graph::{Edge, Graph, Node, graph};
-pub use interface::{Absent, Interface, Interfaces, NoInterface, interfaces};
+pub use interface::{Interface, Interfaces, NoInterface, Other, OtherState, interfaces};
 pub use memory::{Memory, memory};
 pub use runtime::{Runtime, runtime};
 pub use threads::{Threads, threads};

@@ -248,7 +248,7 @@ fn the_families_are_shown_apart_and_together() {
     let connected = fib(router, "2001:db8:2::/64".parse::<Query<u128>>().unwrap()).to_string();
     let path = "ip6 weight=1 attached:\n        eth2\n";
     assert!(connected.contains(path), "{connected}");
-    let text = addresses(router).to_string();
+    let text = addresses(router, &[]).to_string();
     let eth2 = "eth2 (up):\n  L3 10.0.2.1/24\n  L3 2001:db8:2::1/64\n  L3 fe80::1/64\n";
     assert!(text.contains(eth2), "{text}");
 }

@@ -160,7 +160,7 @@ fn clearing_counts_from_zero() {
     lab.receive(1, vec![udp(FAR).frame(), udp(0x7f00_0001).frame()]);
     let shown = |lab: &Lab| {
         let interfaces = show::interfaces(&lab.router, Some("eth1"), &[]).unwrap();
-        let counts = interfaces.interfaces[0].counts;
+        let counts = interfaces.interfaces[0].counts.unwrap();
         (counts.rx_packets, counts.rx_bytes, counts.drops)
     };
     assert_eq!(shown(&lab), (2, 120, 1));
@@ -177,7 +177,7 @@ fn clearing_counts_from_zero() {
     let again = |lab: &mut Lab| {
         lab.apply(connected(2));
         let two = show::interfaces(&lab.router, Some("eth2"), &[]).unwrap();
-        two.interfaces[0].counts.tx_packets
+        two.interfaces[0].counts.unwrap().tx_packets
     };
     lab.apply(vec![Change::InterfaceDelete(2)]);
     assert_eq!(again(&mut lab), 1);
@@ -216,10 +216,10 @@ fn counters_of_ports_count_from_zero() {
 fn an_absent_interface_is_shown() {
     let mut lab = Lab::new();
     lab.receive(1, vec![udp(FAR).frame(); 2]);
-    let absent = [show::Absent {
+    let absent = [show::Other {
         name: "eth2".into(),
-        index: 2,
-        why: "its device is gone".into(),
+        index: Some(2),
+        state: show::OtherState::Absent("its device is gone".into()),
     }];
     let shown = |lab: &Lab, name| show::interfaces(&lab.router, name, &absent).unwrap();
     let there = shown(&lab, Some("eth2")).interfaces;
@@ -230,7 +230,7 @@ fn an_absent_interface_is_shown() {
     assert_eq!(names, ["eth1", "eth2", "eth3"]);
     let one = &shown(&lab, Some("eth2")).interfaces[0];
     assert_eq!((one.up, one.mtu, one.mac.as_ref()), (false, None, None));
-    assert_eq!(one.counts.tx_packets, 2, "it goes on counting");
+    assert_eq!(one.counts.unwrap().tx_packets, 2, "it goes on counting");
     let text = all.to_string();
     assert!(
         text.contains("down") && text.contains("absent: its device is gone"),
@@ -294,7 +294,8 @@ fn another_executor_counts_with_the_workers() {
 
     let interfaces = show::interfaces(&lab.router, None, &[]).unwrap().interfaces;
     let (one, two) = (&interfaces[0], &interfaces[1]);
-    assert_eq!((one.counts.rx_packets, two.counts.tx_packets), (42, 31));
+    let (one, two) = (one.counts.unwrap(), two.counts.unwrap());
+    assert_eq!((one.rx_packets, two.tx_packets), (42, 31));
     let errors = show::errors(&lab.router, &[]).errors;
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert_eq!((errors[0].count, &errors[0].node[..]), (11, "ip4-input"));
@@ -328,7 +329,7 @@ fn another_executor_counts_with_the_workers() {
     let one = &show::interfaces(&lab.router, Some("eth1"), &[])
         .unwrap()
         .interfaces[0];
-    assert_eq!(one.counts.rx_packets, 0);
+    assert_eq!(one.counts.unwrap().rx_packets, 0);
     assert!(show::errors(&lab.router, &[]).errors.is_empty());
 }
 

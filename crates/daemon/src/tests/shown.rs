@@ -1,0 +1,50 @@
+//! What `show` says of interfaces without a network device.
+
+use control::config::Config;
+use router::show;
+
+use super::Lab;
+use crate::facts;
+
+/// A loopback and a memif, to which nobody is connected.
+fn lab() -> Lab {
+    let config = "interfaces: { m0: {} }\n\
+         loopbacks: { loop0: { mtu: 1400, addresses: [ 192.0.2.1/32, 2001:db8::1/128 ] } }\n\
+         ports: { m0: { memif: { socket: /run/m0.sock, role: server } } }";
+    Lab::start(&[], Config::parse("test.yaml", config).expect("valid"))
+}
+
+#[test]
+fn a_loopback_is_shown_and_counts_nothing() {
+    let lab = lab();
+    let (router, interfaces) = (&lab.daemon.routing.router, &lab.daemon.interfaces);
+    let others = interfaces.others(&lab.daemon.routing.translator);
+    let shown = show::interfaces(router, Some("loop0"), &others).expect("it is known");
+    let one = &shown.interfaces[0];
+    assert_eq!((one.up, one.mtu, one.index), (true, Some(1400), None));
+    assert!(one.mac.is_some() && one.absent.is_none() && one.counts.is_none());
+    let text = shown.to_string();
+    assert!(text.contains("its packets are the kernel's"), "{text}");
+    let json = serde_json::to_value(one).expect("JSON");
+    assert_eq!(json.get("rx_packets"), Some(&serde_json::Value::Null));
+    let addresses = show::addresses(router, &others).to_string();
+    let own = "loop0 (up):\n  L3 192.0.2.1/32\n  L3 2001:db8::1/128\n";
+    assert!(addresses.contains(own), "{addresses}");
+    let hardware = facts::hardware(&lab.daemon, Some("loop0")).map(|rows| rows.to_string());
+    let hardware = hardware.expect("it is known");
+    assert!(hardware.contains("Port: loopback, tap loop0"), "{hardware}");
+}
+
+#[test]
+fn a_memif_without_a_peer_is_down_and_its_host_interface_leads_to_it() {
+    let lab = lab();
+    let hardware = |name| facts::hardware(&lab.daemon, Some(name)).map(|rows| rows.to_string());
+    let text = hardware("m0").expect("it is known");
+    let line = text.lines().nth(1).map(str::split_whitespace);
+    let line: Vec<_> = line.expect("a line").collect();
+    assert_eq!(line, ["m0", "1", "down", "m0"], "{text}");
+    let why = hardware("m0-host").expect_err("it has none of its own");
+    assert!(why.contains("`show hardware m0`"), "{why}");
+    let why = hardware("loop0-host").expect_err("there is none");
+    assert!(why.starts_with("unknown interface `loop0-host`"), "{why}");
+}
