@@ -165,7 +165,7 @@ fn a_running_router_changes_and_goes_back() {
     lab.becomes(Lab::is_new);
     assert!(
         lab.refused(&["rollback", "77"])
-            .contains("no such configuration")
+            .contains("no configuration 77")
     );
     assert!(
         lab.refused(&["confirm"])

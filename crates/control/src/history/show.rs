@@ -57,9 +57,7 @@ impl Transactions {
     /// # Errors
     /// It is not there, or not readable any more.
     pub fn history_of(&self, number: u32) -> Result<Detail, String> {
-        let entry = self.store.entry(number);
-        let entry = entry
-            .ok_or_else(|| format!("there is no configuration {number}; `history` lists them"))?;
+        let entry = self.store.known(number)?;
         let config = |number: u32| {
             let name = format!("configuration {number}");
             Config::parse(&name, &self.store.text(number)?).map_err(|wrong| wrong.to_string())

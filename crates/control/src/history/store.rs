@@ -126,6 +126,15 @@ impl Store {
         self.entries().iter().find(|entry| entry.number == number)
     }
 
+    /// One of them.
+    ///
+    /// # Errors
+    /// There is none of this number.
+    pub fn known(&self, number: u32) -> Result<&Entry, String> {
+        let entry = self.entry(number);
+        entry.ok_or_else(|| format!("there is no configuration {number}; `history` lists them"))
+    }
+
     /// Those that were in force, newest first, before a number.
     pub fn applied_before(&self, number: u32) -> impl Iterator<Item = &Entry> {
         let applied = self.entries().iter().rev();

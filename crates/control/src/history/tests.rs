@@ -251,8 +251,10 @@ fn there_is_a_way_back() {
     assert!(
         refused
             .expect_err("nothing was before")
-            .contains("no such configuration")
+            .contains("no earlier configuration")
     );
+    let refused = router.rollback(&mut model, Some(77), None, None);
+    assert_eq!(refused.err(), router.history_of(77).err());
     router.apply(&mut model, proposal(B, None)).expect("done");
     router.apply(&mut model, proposal(C, None)).expect("done");
     router.rollback(&mut model, None, None, None).expect("done");

@@ -312,11 +312,12 @@ impl Transactions {
             return self.revert(target);
         }
         let number = match number {
-            Some(number) => self.store.entry(number).map(|entry| entry.number),
-            None => self.in_force().and_then(|now| self.store.back(now)),
+            Some(number) => self.store.known(number)?.number,
+            None => {
+                let back = self.in_force().and_then(|now| self.store.back(now));
+                back.ok_or("there is no earlier configuration; `history` lists them")?
+            }
         };
-        let number =
-            number.ok_or("there is no such configuration; `parshall history` lists them")?;
         let text = self.store.text(number)?;
         let proposal = Proposal {
             name: &format!("configuration {number}"),
