@@ -69,17 +69,16 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
             &show::errors(&daemon.routing.router, &port_counters(daemon)),
             json,
         ),
-        Verb::ShowInterface => give(
-            &show::interfaces(&daemon.routing.router, first, &others(daemon))
-                .map_err(|e| e.to_string())?,
-            json,
-        ),
+        Verb::ShowInterface => interfaces(daemon, first, json),
         Verb::ShowBuffers => give(&show::buffers(router), json),
         Verb::ShowMemory => give(&show::memory(router), json),
-        Verb::ShowInterfaceAddress => give(
-            &show::addresses(&daemon.routing.router, &others(daemon)),
-            json,
-        ),
+        Verb::ShowInterfaceAddress => match named_like_address(daemon, &ask.request.command) {
+            Some(name) => interfaces(daemon, Some(name), json),
+            None => give(
+                &show::addresses(&daemon.routing.router, &others(daemon)),
+                json,
+            ),
+        },
         Verb::ShowIpFib => fib::<u32>(router, first, json),
         Verb::ShowIp6Fib => fib::<u128>(router, first, json),
         Verb::ShowIpFibAfter => fib_after::<u32>(router, first, json),
@@ -114,14 +113,14 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
             router
                 .trace_add(first.unwrap_or_default(), packets)
                 .map_err(|e| e.to_string())?;
-            done(json)
+            done("", json)
         }
         Verb::ClearRuntime => clear(daemon, Clear::Runtime, json),
         Verb::ClearErrors => clear(daemon, Clear::Errors, json),
         Verb::ClearInterface => clear(daemon, Clear::Interface, json),
         Verb::ClearTrace => {
             router.trace_clear();
-            done(json)
+            done("traced packets are discarded", json)
         }
         Verb::Plan | Verb::Apply | Verb::Confirm | Verb::Rollback | Verb::History | Verb::Dump => {
             let Running::Settled(transactions) = running else {
@@ -156,7 +155,28 @@ fn clear(daemon: &mut Daemon, what: Clear, json: bool) -> Reply {
         }
     }
     daemon.routing.router.clear(what);
-    done(json)
+    let cleared = match what {
+        Clear::Runtime => "the counters of nodes count from 0",
+        Clear::Errors => "the counters of errors count from 0",
+        Clear::Interface => "the counters of interfaces count from 0",
+    };
+    done(cleared, json)
+}
+
+/// One interface, or all.
+fn interfaces(daemon: &Daemon, name: Option<&str>, json: bool) -> Reply {
+    let shown = show::interfaces(&daemon.routing.router, name, &others(daemon));
+    give(&shown.map_err(|e| e.to_string())?, json)
+}
+
+/// The interface that is meant where its exact name stands for `address`, shortened: `show
+/// interface a`.
+fn named_like_address<'w>(daemon: &Daemon, words: &'w [String]) -> Option<&'w str> {
+    let word = words.get(2).filter(|word| *word != "address")?;
+    let mut slots = daemon.interfaces.slots.iter();
+    slots
+        .any(|slot| slot.config.name == *word)
+        .then_some(word.as_str())
 }
 
 /// The interfaces that the router itself does not know.

@@ -20,11 +20,12 @@ pub fn give<T: Serialize + Display>(shown: &T, json: bool) -> Reply {
     }
 }
 
-/// It is done, and there is nothing to show.
-pub fn done(json: bool) -> Reply {
+/// It is done; what, in a line for people, or nothing.
+pub fn done(what: &str, json: bool) -> Reply {
     Ok(if json {
         Output::Json(serde_json::json!({"done": true}))
     } else {
-        Output::Text(String::new())
+        let end = if what.is_empty() { "" } else { "\n" };
+        Output::Text(format!("{what}{end}"))
     })
 }

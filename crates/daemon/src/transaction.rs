@@ -98,7 +98,7 @@ pub fn answer(
         Verb::Confirm => {
             let number = transactions.confirm(Some(who.clone()))?;
             info!("{who}: configuration {number} is confirmed");
-            done(json)
+            done("", json)
         }
         Verb::History => match number {
             Some(number) => give(&transactions.history_of(number)?, json),

@@ -1,10 +1,40 @@
 //! What `show` says of interfaces without a network device.
 
+use std::sync::mpsc::sync_channel;
+
+use control::api::Output;
+use control::cli;
 use control::config::Config;
+use control::history::Who;
 use router::show;
 
 use super::Lab;
+use crate::answer::{self, Running};
 use crate::facts;
+use crate::request::ControlRequest;
+
+/// The answer to an operator, as text.
+fn ask(lab: &mut Lab, line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').collect();
+    let (reply, answer) = sync_channel(1);
+    let request = serde_json::json!({ "command": words });
+    let request = ControlRequest {
+        command: cli::parse(&words).expect("a command"),
+        request: serde_json::from_value(request).expect("a request"),
+        who: Who {
+            uid: 0,
+            pid: 1,
+            name: None,
+        },
+        reply,
+    };
+    answer::reply(&request, &mut lab.daemon, Running::Changing(&lab.running));
+    match answer.recv().expect("an answer") {
+        Ok(Output::Text(text)) => text,
+        Ok(Output::Json(json)) => json.to_string(),
+        Err(why) => why,
+    }
+}
 
 /// A loopback and a memif, to which nobody is connected.
 fn lab() -> Lab {
@@ -47,4 +77,32 @@ fn a_memif_without_a_peer_is_down_and_its_host_interface_leads_to_it() {
     assert!(why.contains("`show hardware m0`"), "{why}");
     let why = hardware("loop0-host").expect_err("there is none");
     assert!(why.starts_with("unknown interface `loop0-host`"), "{why}");
+}
+
+#[test]
+fn an_exact_name_is_no_short_word() {
+    let config = "interfaces: { a: {}, add: {} }\nports: { a: { null: {} }, add: { null: {} } }";
+    let config = Config::parse("test.yaml", config).expect("valid");
+    let mut lab = Lab::start(&[], config);
+    let addresses = ask(&mut lab, "show interface address");
+    for name in ["a", "add"] {
+        let shown = ask(&mut lab, &format!("show interface {name}"));
+        let line = shown.lines().nth(1).unwrap_or_default();
+        assert_eq!(line.split_whitespace().next(), Some(name), "{shown}");
+    }
+    assert_eq!(ask(&mut lab, "show interface addr"), addresses);
+}
+
+#[test]
+fn what_is_cleared_is_said() {
+    let mut lab = lab();
+    for (what, said) in [
+        ("runtime", "nodes"),
+        ("errors", "errors"),
+        ("interface", "interfaces"),
+        ("trace", "traced packets"),
+    ] {
+        let line = ask(&mut lab, &format!("clear {what}"));
+        assert!(line.contains(said) && line.lines().count() == 1, "{line}");
+    }
 }
