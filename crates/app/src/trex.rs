@@ -20,8 +20,8 @@ use crate::output;
 /// single port receives its own packets.
 #[derive(Args, Debug)]
 pub struct TrexServer {
-    /// Port, once for each: af_xdp:IF, memif:PATH,id=N,role=client|server, or pcap:FILE, which only
-    /// writes
+    /// Port, once for each: af_xdp:IF, memif:PATH,id=N,role=client|server,secret-file=FILE, or
+    /// pcap:FILE, which only writes
     #[arg(long = "port", value_name = "PORT", required = true)]
     ports: Vec<Spec>,
     /// Speed in bits a second, for rates in %, once for all ports or once for each [default: the

@@ -24,6 +24,14 @@ pub enum Error {
         /// Error of the kernel.
         source: io::Error,
     },
+    /// The file with a memif's secret cannot be read.
+    #[error("{file}, which is to have the secret of the memif: {source}")]
+    Secret {
+        /// The file.
+        file: String,
+        /// Error of the kernel.
+        source: io::Error,
+    },
     /// The interface is down.
     #[error("{0} is down; `ip link set {0} up` first")]
     Down(String),
@@ -105,7 +113,7 @@ pub enum Error {
         /// The port.
         port: Spec,
         /// Reason.
-        source: OpenError,
+        source: Box<OpenError>,
     },
     /// Nobody came to the other side of a memif.
     #[error(

@@ -1,5 +1,6 @@
 //! The ports of a load test in software, and the threads that serve them.
 
+use std::fs;
 use std::io;
 use std::mem;
 use std::path::Path;
@@ -310,10 +311,16 @@ fn endpoints(
     let (senders, queues) = (port.senders(cores), port.queues(cores));
     let Software { spec, send, expect } = port;
     let opened = match &spec {
-        Spec::Memif { socket, id, role } => {
+        Spec::Memif {
+            socket,
+            id,
+            role,
+            secret_file,
+        } => {
             let config = memif::Config {
                 id: *id,
                 queues: u16::try_from(cores).unwrap_or(u16::MAX),
+                secret: secret_file.as_deref().map(secret).transpose()?,
                 ..memif::Config::new("parshall", socket, *role)
             };
             let opened = served.opener.memif(config);
@@ -355,7 +362,10 @@ fn endpoints(
             served.opener.device(&device, pool)
         }
     };
-    let mut open = opened.map_err(|source| Error::Open { port: spec, source })?;
+    let mut open = opened.map_err(|source| Error::Open {
+        port: spec,
+        source: source.into(),
+    })?;
     let queues = mem::take(&mut open.queues);
     served.open.push((open, senders));
     let mut shares = divide(&send.unwrap_or_default(), senders).into_iter();
@@ -399,4 +409,13 @@ fn connected(open: &[(Open, u32)], caller: &dyn Caller) -> Result<(), Error> {
             queues: status.rings.1,
         })
     })
+}
+
+/// The first line of a file.
+fn secret(file: &str) -> Result<String, Error> {
+    let text = fs::read_to_string(file).map_err(|source| Error::Secret {
+        file: file.to_owned(),
+        source,
+    })?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
 }

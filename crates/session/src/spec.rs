@@ -8,7 +8,7 @@ use loadgen::device::Sender;
 
 /// The forms, for `--help` and messages.
 pub const FORMS: &str =
-    "live:IF, af_xdp:IF, sink:IF, memif:PATH,id=N,role=client|server or pcap:FILE";
+    "live:IF, af_xdp:IF, sink:IF, memif:PATH,id=N,role=client|server,secret-file=FILE or pcap:FILE";
 
 /// A port to send or receive by. The same specification given twice is one port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,9 @@ pub enum Spec {
         id: u32,
         /// Our side.
         role: Role,
+        /// File whose first line is the secret that both sides know; not the secret itself, which
+        /// everybody could read in the list of processes.
+        secret_file: Option<String>,
     },
     /// A capture file: what is sent is written to it; what is in it is received.
     Pcap(String),
@@ -76,7 +79,18 @@ impl fmt::Display for Spec {
             Spec::Live(name) => write!(f, "live:{name}"),
             Spec::AfXdp(name) => write!(f, "af_xdp:{name}"),
             Spec::Sink(name) => write!(f, "sink:{name}"),
-            Spec::Memif { socket, id, role } => write!(f, "memif:{socket},id={id},role={role}"),
+            Spec::Memif {
+                socket,
+                id,
+                role,
+                secret_file,
+            } => {
+                write!(f, "memif:{socket},id={id},role={role}")?;
+                match secret_file {
+                    Some(file) => write!(f, ",secret-file={file}"),
+                    None => Ok(()),
+                }
+            }
             Spec::Pcap(file) => write!(f, "pcap:{file}"),
         }
     }
@@ -102,11 +116,12 @@ impl FromStr for Spec {
     }
 }
 
-/// `PATH,id=N,role=client|server`; by default, id is 0 and the role is client.
+/// `PATH,id=N,role=client|server,secret-file=FILE`; by default, id is 0, the role is client, and
+/// there is no secret.
 fn memif(text: &str) -> Result<Spec, String> {
     let mut words = text.split(',');
     let socket = words.next().unwrap_or_default().to_owned();
-    let (mut id, mut role) = (0, Role::Client);
+    let (mut id, mut role, mut secret_file) = (0, Role::Client, None);
     for word in words {
         match word.split_once('=') {
             Some(("id", number)) => {
@@ -116,9 +131,10 @@ fn memif(text: &str) -> Result<Spec, String> {
             }
             Some(("role", "client")) => role = Role::Client,
             Some(("role", "server")) => role = Role::Server,
+            Some(("secret-file", file)) if !file.is_empty() => secret_file = Some(file.to_owned()),
             _ => {
                 return Err(format!(
-                    "`{word}`: expected id=N, role=client or role=server"
+                    "`{word}`: expected id=N, role=client, role=server or secret-file=FILE"
                 ));
             }
         }
@@ -126,7 +142,12 @@ fn memif(text: &str) -> Result<Spec, String> {
     if socket.is_empty() {
         return Err("memif needs the path of a socket".to_owned());
     }
-    Ok(Spec::Memif { socket, id, role })
+    Ok(Spec::Memif {
+        socket,
+        id,
+        role,
+        secret_file,
+    })
 }
 
 #[cfg(test)]
@@ -140,6 +161,7 @@ mod tests {
             "af_xdp:eth0.100",
             "sink:gen1",
             "memif:/run/a.sock,id=3,role=server",
+            "memif:@a,id=0,role=client,secret-file=/etc/secret",
             "pcap:a,b:c.pcap",
         ] {
             assert_eq!(
@@ -159,6 +181,7 @@ mod tests {
             ("dpdk:0", "dpdk"),
             ("memif:a,id=x", "number"),
             ("memif:a,mode=ip", "role=client"),
+            ("memif:a,secret-file=", "secret-file=FILE"),
             ("memif:,id=1", "path"),
         ] {
             let error = text.parse::<Spec>().unwrap_err();

@@ -33,8 +33,8 @@ use crate::output::{self, write_json};
 ///
 /// Without --search: a warm-up, a linear ramp to the rate of -m, and a hold. Ports: live:IF (XDP
 /// live frames, only sends), sink:IF (counts and drops in XDP, only receives), af_xdp:IF,
-/// memif:PATH,id=N,role=client|server, pcap:FILE. Ctrl-C ends the test early, with the result of the
-/// time until then.
+/// memif:PATH,id=N,role=client|server,secret-file=FILE, pcap:FILE. Ctrl-C ends the test early, with
+/// the result of the time until then.
 #[derive(Args, Debug)]
 pub struct Loadtest {
     /// Port to send by, once for each direction

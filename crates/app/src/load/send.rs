@@ -24,8 +24,8 @@ use crate::output::{self, write_json};
 /// Every second says what was sent. With --dry-run, nothing is sent but a file written.
 #[derive(Args, Debug)]
 pub struct Send {
-    /// Port to send by: live:IF (XDP live frames), af_xdp:IF, memif:PATH,id=N,role=client|server,
-    /// pcap:FILE
+    /// Port to send by: live:IF (XDP live frames), af_xdp:IF,
+    /// memif:PATH,id=N,role=client|server,secret-file=FILE, pcap:FILE
     #[arg(value_name = "PORT", required_unless_present = "dry_run")]
     port: Option<Spec>,
     #[command(flatten)]

@@ -17,13 +17,12 @@ use super::transfer::{Fault, Stop};
 const AHEAD: u16 = 16;
 
 /// Names of a queue's counters, by the indices below.
-pub const NAMES: [&str; 6] = [
+pub const NAMES: [&str; 5] = [
     "rx-bad-packet",
     "rx-no-buffer",
     "tx-link-down",
     "tx-too-long",
     "peer-fault",
-    "connects",
 ];
 /// Packets without bytes, or longer than any may be.
 pub const RX_BAD_PACKET: usize = 0;
@@ -35,8 +34,6 @@ pub const TX_LINK_DOWN: usize = 2;
 pub const TX_TOO_LONG: usize = 3;
 /// Times that the peer broke the rules.
 pub const PEER_FAULT: usize = 4;
-/// Links taken up.
-pub const CONNECTS: usize = 5;
 
 /// A worker's place in its rings. Our own counters are kept here; in shared memory they are only
 /// written.

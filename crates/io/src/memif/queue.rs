@@ -8,7 +8,7 @@ use graph::{Batch, Buffers, Frame, Port, PortCounters};
 use kernel::event::Set;
 
 use super::Role;
-use super::cursor::{CONNECTS, Cursor, NAMES, PEER_FAULT, drop_all};
+use super::cursor::{Cursor, NAMES, PEER_FAULT, drop_all};
 use super::link::{Link, LinkSlot};
 use super::lost;
 use super::ring::NO_INTERRUPT;
@@ -69,7 +69,6 @@ impl Queue {
             // Its memory may have gone before we had it: that loss was nobody's then.
             let lost = link.is_lost();
             self.live = Some(Live::start(link));
-            self.counters.add(CONNECTS, 1);
             if lost {
                 self.fault();
             }
