@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use control::facts::Link;
 use control::mirror::{Binding, Mirror, Translator};
 use router::change::{Path, Prefix, Route};
 use serde_json::Value;
@@ -465,7 +466,9 @@ fn full_tables_of_both_families() {
         serving: true,
     };
     for (id, device) in [(1, "pa"), (2, "pb")] {
-        let link = translator.link_named(device).expect("is there").index;
+        let link = Link::named(translator.links(), device)
+            .expect("is there")
+            .index;
         changes.extend(translator.bind(link, name(id, device)));
     }
     let (before, begun) = (resident(), Instant::now());

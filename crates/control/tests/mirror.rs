@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
+use control::facts::Link;
 use control::mirror::{LinkNews, Mirror, Options};
 use router::change::{Address, Mac, Path, Prefix, Route};
 
@@ -295,7 +296,7 @@ fn interfaces_appear_leave_and_vanish() {
     follower.translator.take_news();
     netns.ip("link add late type veth peer name late-far");
     follower.until("it appears", |translator, _| {
-        translator.link_named("late").is_some()
+        Link::named(translator.links(), "late").is_some()
     });
     let news = follower.translator.take_news();
     assert!(
@@ -314,7 +315,7 @@ fn interfaces_appear_leave_and_vanish() {
         follower.memory.route("198.51.100.0/24"),
         Some(Route::Forward(_))
     ));
-    let link = follower.translator.link_named("late").unwrap().index;
+    let link = follower.index("late");
     let changes = follower.translator.unbind(link);
     follower.memory.apply(changes);
     assert_eq!(follower.memory.route("198.51.100.0/24"), Some(&Route::Punt));

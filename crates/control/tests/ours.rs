@@ -323,3 +323,33 @@ fn a_route_that_is_not_there_takes_no_other_with_it() {
         }
     }
 }
+
+#[test]
+fn one_device_is_asked_for_alone() {
+    let test = "one_device_is_asked_for_alone";
+    let Some((netns, mut requests)) = place(test) else {
+        return;
+    };
+    let long = "a-name-of-more-than-15-characters";
+    netns.ip("link property add dev pa altname other");
+    netns.ip(&format!("link property add dev pa altname {long}"));
+    let pa = index(&netns, "pa");
+    for name in ["pa", "other", long] {
+        let link = requests.link_named(name).expect("it is there");
+        assert_eq!((link.index, link.name.as_str()), (pa, "pa"));
+    }
+    let very_long = "x".repeat(500);
+    for name in ["pc", "", "a-name-of-no-device-at-all", &very_long] {
+        let missing = requests.link_named(name).expect_err("there is none");
+        assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
+        let expected = format!("there is no network device {name}");
+        assert_eq!(missing.to_string(), expected);
+    }
+    let all = requests.addresses_of(pa).expect("asked").into_iter();
+    let all: Vec<_> = all.map(|its| (its.link, its.address)).collect();
+    assert_eq!(all, [(pa, ip("10.1.0.1")), (pa, ip("2001:db8:1::1"))]);
+    assert_eq!(requests.addresses_of(9999).expect("asked"), []);
+    // One that does not filter sees the same.
+    let mut plain = Requests::open(Some(&netns.path())).expect("a socket");
+    assert_eq!(plain.addresses_of(pa).expect("asked").len(), 2);
+}

@@ -117,7 +117,7 @@ fn unknown(daemon: &Daemon, name: &str) -> String {
 
 fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
     let open = slot.open();
-    let link = open.and_then(|open| daemon.routing.translator.link_named(&open.netdev));
+    let link = open.and_then(|open| daemon.routing.translator.link(open.ifindex));
     let program = daemon.interfaces.program_counters(slot);
     let mut counters = BTreeMap::<_, BTreeMap<_, _>>::new();
     for (queue, counted) in open.into_iter().flat_map(OpenInterface::counters) {

@@ -1,7 +1,7 @@
 //! From facts about the kernel to changes of the router.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use router::change::{Address, Change, Interface, InterfaceId, Kind, MTUS, Mac};
 
@@ -54,6 +54,8 @@ pub struct Translator {
     /// objects.
     links: HashMap<u32, (Link, u32)>,
     addresses: Addresses,
+    /// The source addresses that were last said.
+    sources: (Option<Ipv4Addr>, Option<Ipv6Addr>),
     neighbors: HashMap<(u32, IpAddr), (Option<Mac>, u32)>,
     nexthops: HashMap<u32, u32>,
     routes: Routes,
@@ -81,9 +83,14 @@ impl Translator {
         self.caught_up
     }
 
-    /// The device of a name or alternative name.
-    pub fn link_named(&self, name: &str) -> Option<&Link> {
-        Link::named(self.links.values().map(|(link, _)| link), name)
+    /// The device of the kernel's index.
+    pub fn link(&self, index: u32) -> Option<&Link> {
+        self.links.get(&index).map(|(link, _)| link)
+    }
+
+    /// All devices.
+    pub fn links(&self) -> impl Iterator<Item = &Link> + Clone {
+        self.links.values().map(|(link, _)| link)
     }
 
     /// The addresses of a device, by the kernel's index, in its order.
@@ -116,6 +123,12 @@ impl Translator {
         let mut out = Vec::with_capacity(batch.events.len());
         for event in batch.events {
             self.event(event, &mut out);
+        }
+        // Once for all: it looks through the addresses of every device.
+        let sources = self.addresses.sources();
+        if std::mem::replace(&mut self.sources, sources) != sources {
+            let (ip4, ip6) = sources;
+            out.push(Change::SourceSet { ip4, ip6 });
         }
         out
     }
@@ -184,7 +197,7 @@ impl Translator {
 
     fn event(&mut self, event: Event, out: &mut Vec<Change>) {
         match event {
-            Event::Link(link) => self.link(link, out),
+            Event::Link(link) => self.take_link(link, out),
             Event::LinkGone(index) => self.link_gone(index, out),
             Event::Address(link, address) => {
                 self.edit_addresses(link, out, |all| all.insert(link, address))
@@ -253,7 +266,7 @@ impl Translator {
         }
     }
 
-    fn link(&mut self, link: Link, out: &mut Vec<Change>) {
+    fn take_link(&mut self, link: Link, out: &mut Vec<Change>) {
         let index = link.index;
         let state = LinkState {
             admin_up: link.admin_up,
@@ -328,7 +341,7 @@ impl Translator {
         out: &mut Vec<Change>,
         change: impl FnOnce(&mut Addresses),
     ) {
-        let (before, sources) = (self.addresses.of(link), self.addresses.sources());
+        let before = self.addresses.of(link);
         change(&mut self.addresses);
         let addresses = self.addresses.of(link);
         if let Some(owned) = self.owned.get(&link).filter(|_| addresses != before) {
@@ -336,10 +349,6 @@ impl Translator {
                 interface: owned.id,
                 addresses,
             });
-        }
-        let (ip4, ip6) = self.addresses.sources();
-        if (ip4, ip6) != sources {
-            out.push(Change::SourceSet { ip4, ip6 });
         }
     }
 

@@ -90,8 +90,8 @@ pub fn take_addresses(
         but.iter().any(same)
     };
     let mut taken = Vec::new();
-    for given in requests.all_addresses()? {
-        if given.ours && given.link == link && !stays(&given) {
+    for given in requests.addresses_of(link)? {
+        if given.ours && !stays(&given) {
             taken.extend(requests.take_address(link, given.address, given.length)?);
         }
     }

@@ -19,6 +19,7 @@ mod rename;
 mod settings;
 mod vlan;
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
@@ -128,8 +129,7 @@ impl Devices {
         let settled = self.settled(&from, &link)?;
         let before = settled.as_ref().map(|note| note.record.clone());
         let mut there = self.open(from.as_deref())?;
-        let all = there.all_addresses()?.into_iter();
-        let own = all.filter(|its| its.link == link.index);
+        let own = there.addresses_of(link.index)?.into_iter();
         let addresses = own.map(|its| (its.address, its.length)).collect();
         let mut record = self.record(from, &link, addresses, wanted);
         let note = match settled {
@@ -207,9 +207,14 @@ impl Devices {
     /// A device that was prepared before, by us or by a router that is dead. One that was prepared
     /// in another way than is wanted now is put back.
     fn adopt(&mut self, wanted: &Interface) -> io::Result<Option<Link>> {
+        let mut there = HashMap::new();
         for record in self.records() {
-            let link = self.prepared(&record);
-            let is_it = is_for(&record, link.as_ref(), wanted);
+            let there = there.entry(record.netns.clone());
+            let there = there.or_insert_with_key(|netns| self.device_of(netns.as_deref(), wanted));
+            let about = there.clone().filter(|link| record.is_about(link));
+            let is_it = is_for(&record, about.as_ref(), wanted);
+            // It may have another name by now.
+            let link = about.or_else(|| is_it.then(|| self.prepared(&record))?);
             let name = name_of(wanted, &record.original);
             // Its router may have died before it came to the renaming.
             let is_done = |link: &Link| link.name == *name || link.name != record.original;
@@ -231,6 +236,11 @@ impl Devices {
             }
         }
         Ok(None)
+    }
+
+    /// The device that the port of an interface names, if it is in the namespace `place`.
+    fn device_of(&self, place: Option<&Path>, wanted: &Interface) -> Option<Link> {
+        device_of(&mut *self.open(place).ok()?, wanted).ok()?
     }
 
     /// The device that a record is about, where it was put.
@@ -293,12 +303,7 @@ impl Devices {
     pub fn find(&self, wanted: &Interface) -> io::Result<(Option<PathBuf>, Link)> {
         let kind = wanted.port_kind();
         for place in [&None, &self.netns] {
-            let links = self.open(place.as_deref())?.links()?;
-            let by_name =
-                |link: &Link| matches!(kind, Some(PortKind::Netdev(name)) if link.name == *name);
-            let named = links.iter().position(by_name);
-            let found = named.or_else(|| links.iter().position(|link| stands_for(wanted, link)));
-            if let Some(link) = found.and_then(|at| links.into_iter().nth(at)) {
+            if let Some(link) = device_of(&mut *self.open(place.as_deref())?, wanted)? {
                 return Ok((place.clone(), link));
             }
         }
@@ -451,6 +456,21 @@ pub fn possible(link: &Link, wanted: &Interface) -> io::Result<()> {
             "{name} cannot have an MTU of {mtu}: its maximum is {most}"
         ))),
         _ => Ok(()),
+    }
+}
+
+/// The device that the port of an interface names.
+fn device_of(there: &mut dyn Kernel, wanted: &Interface) -> io::Result<Option<Link>> {
+    match wanted.port_kind() {
+        Some(PortKind::Netdev(name)) => match there.link_named(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(Some),
+        },
+        Some(PortKind::Pci(_)) => {
+            let mut links = there.links()?.into_iter();
+            Ok(links.find(|link| stands_for(wanted, link)))
+        }
+        _ => Ok(None),
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use control::facts::Batch;
+use control::facts::{Batch, Link};
 use control::mirror::{Binding, Mirror, Translator};
 use router::change::{Address, Change, Interface, InterfaceId, Mac, Prefix, Route};
 use testbed::patience;
@@ -158,13 +158,15 @@ impl Follower {
         }
     }
 
+    /// The index of a device.
+    pub fn index(&self, name: &str) -> u32 {
+        let link = Link::named(self.translator.links(), name);
+        link.expect("the device is there").index
+    }
+
     /// Takes over a device as interface `id`.
     pub fn bind(&mut self, name: &str, id: InterfaceId) {
-        let link = self
-            .translator
-            .link_named(name)
-            .expect("the device is there")
-            .index;
+        let link = self.index(name);
         let owned = Binding {
             id,
             name: name.to_owned(),

@@ -34,6 +34,9 @@ pub use slot::{Phase, Slot};
 /// Time between two looks for taps that must be made again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Time between two lines of the log about a start that takes long.
+const PROGRESS: Duration = Duration::from_secs(1);
+
 /// The interfaces of the configuration.
 pub struct Interfaces {
     /// Those of every kind, in the order of the configuration.
@@ -100,9 +103,14 @@ impl Interfaces {
         self.started = true;
         let wanted: Vec<_> = self.slots.iter().map(|slot| slot.config.clone()).collect();
         self.opener.put_back_unwanted(&wanted);
-        for index in 0..self.slots.len() {
+        let (count, mut said) = (self.slots.len(), Instant::now());
+        for index in 0..count {
             self.open(index, routing)
                 .map_err(|e| format!("interface {}: {e}", self.slots[index].config.name))?;
+            if said.elapsed() >= PROGRESS {
+                info!("opened {} of {count} interfaces", index + 1);
+                said = Instant::now();
+            }
         }
         Ok(())
     }

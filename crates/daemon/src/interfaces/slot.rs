@@ -145,12 +145,12 @@ impl Slot {
     /// Tells the translator that the device of an open port is ours, as soon as the kernel has
     /// shown it.
     pub fn claim(&mut self, routing: &mut Routing) {
-        let Some(open) = self.open().filter(|open| open.port.is_some()) else {
+        let has_port = |open: &&OpenInterface| open.port.is_some();
+        let Some(open) = self.open().filter(has_port) else {
             return;
         };
         let (ifindex, has_tap) = (open.ifindex, open.tap.is_some());
-        let shown = routing.translator.link_named(&open.netdev);
-        if self.link.is_none() && shown.is_some_and(|link| link.index == ifindex) {
+        if self.link.is_none() && routing.translator.link(ifindex).is_some() {
             self.bind(ifindex, has_tap.then_some(self.ids.host), routing);
         }
     }
@@ -199,8 +199,8 @@ impl Slot {
     /// The fault of the MTU that its device has by now, whoever has set it, and the remedy.
     pub fn wrong_mtu(&self, routing: &Routing) -> Option<String> {
         let (name, open) = (&self.config.name, self.open()?);
-        let device = &open.netdev;
-        let mtu = routing.translator.link_named(device)?.mtu;
+        let link = routing.translator.link(open.ifindex)?;
+        let (device, mtu) = (&link.name, link.mtu);
         if mtu > ONE_BUFFER && !open.port.as_ref().is_none_or(Open::long_packets) {
             return Some(format!(
                 "interface {name}: packets of more than {ONE_BUFFER} bytes are lost, and its MTU of {mtu} allows them: \

@@ -50,6 +50,8 @@ struct World {
     requests: usize,
     /// The number of the one that fails.
     fails: Option<usize>,
+    /// Messages of requests and answers: one for each, and one for each entry of an answer.
+    messages: usize,
 }
 
 impl Machine {
@@ -88,6 +90,11 @@ impl Machine {
     pub fn has_failed(&self) -> bool {
         let world = self.world();
         world.fails.is_some_and(|fails| world.requests > fails)
+    }
+
+    /// Messages to the kernel and from it, other than news.
+    pub fn messages(&self) -> usize {
+        self.world().messages
     }
 
     /// Sends the news, if there is room for it.
@@ -163,6 +170,7 @@ impl World {
 
     /// Counts a request that changes something.
     fn request(&mut self) -> io::Result<()> {
+        self.messages += 1;
         self.requests += 1;
         match self.fails {
             Some(fails) if self.requests == fails + 1 => {
@@ -256,11 +264,14 @@ fn told(its: &KernelAddress) -> Address {
 
 impl Kernel for Machine {
     fn links(&mut self) -> io::Result<Vec<Link>> {
-        Ok(self.world().links.values().cloned().collect())
+        let mut world = self.world();
+        world.messages += 1 + world.links.len();
+        Ok(world.links.values().cloned().collect())
     }
 
     fn link_named(&mut self, name: &str) -> io::Result<Link> {
-        let world = self.world();
+        let mut world = self.world();
+        world.messages += 1;
         let found = Link::named(world.links.values(), name).cloned();
         found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no device {name}")))
     }
@@ -334,7 +345,17 @@ impl Kernel for Machine {
     }
 
     fn all_addresses(&mut self) -> io::Result<Vec<KernelAddress>> {
-        Ok(self.world().addresses.clone())
+        let mut world = self.world();
+        world.messages += 1 + world.addresses.len();
+        Ok(world.addresses.clone())
+    }
+
+    fn addresses_of(&mut self, link: u32) -> io::Result<Vec<KernelAddress>> {
+        let mut world = self.world();
+        let all = world.addresses.iter().copied();
+        let its: Vec<_> = all.filter(|its| its.link == link).collect();
+        world.messages += 1 + its.len();
+        Ok(its)
     }
 
     fn ip6_addresses(&mut self) -> io::Result<Vec<KernelAddress>> {

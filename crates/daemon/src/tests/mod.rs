@@ -3,6 +3,7 @@
 mod machine;
 mod put_back;
 mod shown;
+mod start;
 mod transitions;
 
 use std::collections::BTreeSet;

@@ -52,7 +52,19 @@ impl Requests {
     /// # Errors
     /// The kernel's error.
     pub fn all_addresses(&mut self) -> io::Result<Vec<KernelAddress>> {
-        self.held(UNSPEC, |held| !held.by_kernel)
+        self.held(AddressHeader::of(UNSPEC), |held| !held.by_kernel)
+    }
+
+    /// The same of one device. One that is not there has none.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn addresses_of(&mut self, link: u32) -> io::Result<Vec<KernelAddress>> {
+        let header = AddressHeader {
+            link,
+            ..AddressHeader::of(UNSPEC)
+        };
+        self.held(header, |held| !held.by_kernel)
     }
 
     /// The IPv6 addresses of all devices, those too that the kernel makes by itself.
@@ -60,21 +72,35 @@ impl Requests {
     /// # Errors
     /// The kernel's error.
     pub fn ip6_addresses(&mut self) -> io::Result<Vec<KernelAddress>> {
-        self.held(INET6, |_| true)
+        self.held(AddressHeader::of(INET6), |_| true)
     }
 
     fn held(
         &mut self,
-        family: u8,
+        header: AddressHeader,
         wanted: impl Fn(&decode::Held) -> bool,
     ) -> io::Result<Vec<KernelAddress>> {
         let mut all = Vec::new();
-        let request = AddressHeader::of(family).message(libc::RTM_GETADDR);
-        self.socket.dump(request, |message| {
-            let held = decode::held_address(message.payload);
+        self.dump_addresses(header, |payload| {
+            let held = decode::held_address(payload);
             all.extend(held.filter(|held| wanted(held)).map(KernelAddress::from));
         })?;
+        all.retain(|held| header.link == 0 || held.link == header.link);
         Ok(all)
+    }
+
+    /// Reads the addresses of the header's family and device, or of more: a kernel that does not
+    /// filter has them all.
+    fn dump_addresses(
+        &mut self,
+        header: AddressHeader,
+        mut each: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
+        let request = header.message(libc::RTM_GETADDR);
+        match self.socket.dump(request, |message| each(message.payload)) {
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()),
+            done => done.map(drop),
+        }
     }
 
     /// Adds an address to a device on nobody's account; it is no error if the device has it
@@ -143,9 +169,12 @@ impl Requests {
     fn length_of(&mut self, link: u32, address: IpAddr, wanted: u8) -> io::Result<Option<u8>> {
         let mut found = None;
         let (family, _) = bytes(address);
-        let request = AddressHeader::of(family).message(libc::RTM_GETADDR);
-        self.socket.dump(request, |message| {
-            let Some((its_link, its)) = decode::device_address(message.payload) else {
+        let header = AddressHeader {
+            link,
+            ..AddressHeader::of(family)
+        };
+        self.dump_addresses(header, |payload| {
+            let Some((its_link, its)) = decode::device_address(payload) else {
                 return;
             };
             if (its_link, its.address) == (link, address) && found != Some(wanted) {
@@ -170,7 +199,7 @@ impl Requests {
         let is_it = |given: &KernelAddress| {
             (given.link, given.address, given.length) == (link, address, length) && given.ours
         };
-        let Some(given) = self.all_addresses()?.into_iter().find(is_it) else {
+        let Some(given) = self.addresses_of(link)?.into_iter().find(is_it) else {
             return Ok(None);
         };
         let request = named(libc::RTM_DELADDR, link, address, length);

@@ -30,11 +30,28 @@ impl Requests {
     /// # Errors
     /// NotFound: there is none.
     pub fn link_named(&mut self, name: &str) -> io::Result<Link> {
-        let links = self.links()?;
-        Link::named(links.iter(), name).cloned().ok_or_else(|| {
+        // The kernel looks for either under either attribute, if it is long enough for the name.
+        let attribute = match name.len() {
+            0..libc::IFNAMSIZ => libc::IFLA_IFNAME,
+            _ => libc::IFLA_ALT_IFNAME,
+        };
+        let request = LinkHeader::named(0)
+            .message(libc::RTM_GETLINK)
+            .string(attribute, name);
+        let mut found = None;
+        let asked = self.socket.ask(request, |message| {
+            found = found.take().or(decode::link(message.payload));
+        });
+        let missing = || {
             let what = format!("there is no network device {name}");
             io::Error::new(io::ErrorKind::NotFound, what)
-        })
+        };
+        match asked.map_err(|error| (error.raw_os_error(), error)) {
+            // What is no name, or too long for a kernel that knows no alternative ones, is refused.
+            Err((Some(libc::ENODEV | libc::EINVAL | libc::ERANGE), _)) => Err(missing()),
+            Err((_, error)) => Err(error),
+            Ok(()) => found.ok_or_else(missing),
+        }
     }
 
     /// Sets a device administratively up or down.

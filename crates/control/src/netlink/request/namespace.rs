@@ -50,6 +50,8 @@ pub trait Kernel {
     fn is_ip6_off(&mut self, device: &str) -> io::Result<bool>;
     /// The addresses that somebody has given devices.
     fn all_addresses(&mut self) -> io::Result<Vec<KernelAddress>>;
+    /// The same of one device.
+    fn addresses_of(&mut self, link: u32) -> io::Result<Vec<KernelAddress>>;
     /// The IPv6 addresses of all devices, with those that the kernel makes by itself.
     fn ip6_addresses(&mut self) -> io::Result<Vec<KernelAddress>>;
     /// Adds an address to a device on nobody's account.
@@ -115,6 +117,9 @@ impl Kernel for Requests {
     }
     fn all_addresses(&mut self) -> io::Result<Vec<KernelAddress>> {
         self.all_addresses()
+    }
+    fn addresses_of(&mut self, link: u32) -> io::Result<Vec<KernelAddress>> {
+        self.addresses_of(link)
     }
     fn ip6_addresses(&mut self) -> io::Result<Vec<KernelAddress>> {
         self.ip6_addresses()
