@@ -248,8 +248,11 @@ impl Daemon {
     /// As [`look_at_settings`](Self::look_at_settings), for somebody who asks.
     pub fn look_at_settings_now(&mut self, refused: Option<&str>) {
         let mut found = self.host.warnings();
-        let slots = self.interfaces.slots.iter();
-        found.extend(slots.filter_map(|slot| slot.wrong_mtu(&self.routing)));
+        for slot in &self.interfaces.slots {
+            found.extend(slot.wrong_mtu(&self.routing));
+            found.extend(slot.renamed(&self.routing));
+            found.extend(slot.set_down(&self.routing));
+        }
         let missing = self.missing();
         found.extend(missing.iter().map(ToString::to_string));
         found.extend(refused.into_iter().flat_map(str::lines).map(str::to_owned));

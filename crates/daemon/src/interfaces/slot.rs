@@ -196,10 +196,39 @@ impl Slot {
         changed
     }
 
+    /// Says so if somebody has renamed its device, which it keeps, and the remedy.
+    pub fn renamed(&self, routing: &Routing) -> Option<String> {
+        let (name, device) = (&self.config.name, &self.open()?.netdev);
+        let now = &self.device_now(routing)?.name;
+        (now != device).then(|| {
+            format!(
+                "interface {name}: its device {device} was renamed to {now}, and is used on: \
+                 `ip link set {now} name {device}`, as the configuration has it"
+            )
+        })
+    }
+
+    /// Says so if somebody has set its device down, which is to be up, and the remedy.
+    pub fn set_down(&self, routing: &Routing) -> Option<String> {
+        let link = self.device_now(routing)?;
+        let (name, device) = (&self.config.name, &link.name);
+        (self.config.up && !link.admin_up).then(|| {
+            format!(
+                "interface {name}: {device} is down in the kernel, and the configuration has it \
+                 up: `ip link set {device} up`, or write `state: down`"
+            )
+        })
+    }
+
+    /// Its device as the kernel has last shown it.
+    fn device_now<'r>(&self, routing: &'r Routing) -> Option<&'r Link> {
+        routing.translator.link(self.open()?.ifindex)
+    }
+
     /// The fault of the MTU that its device has by now, whoever has set it, and the remedy.
     pub fn wrong_mtu(&self, routing: &Routing) -> Option<String> {
         let (name, open) = (&self.config.name, self.open()?);
-        let link = routing.translator.link(open.ifindex)?;
+        let link = self.device_now(routing)?;
         let (device, mtu) = (&link.name, link.mtu);
         if mtu > ONE_BUFFER && !open.port.as_ref().is_none_or(Open::long_packets) {
             return Some(format!(

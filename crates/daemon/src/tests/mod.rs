@@ -1,6 +1,7 @@
 //! The daemon on a machine in memory.
 
 mod machine;
+mod others;
 mod put_back;
 mod shown;
 mod start;

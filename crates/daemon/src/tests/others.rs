@@ -1,0 +1,64 @@
+//! What somebody else does to a device.
+
+use control::netlink::Kernel;
+use serde_json::Value;
+
+use super::*;
+use crate::facts;
+
+impl Lab {
+    /// `show warnings`, once the kernel's news is here.
+    fn warnings(&mut self) -> Value {
+        self.look();
+        self.daemon.look_at_settings_now(None);
+        let shown = self.daemon.warnings.and(self.daemon.waiting());
+        serde_json::to_value(shown).expect("JSON")["warnings"].take()
+    }
+
+    /// The device of an interface in `show hardware`.
+    fn device(&self, interface: &str) -> Value {
+        let rows = facts::hardware(&self.daemon, Some(interface)).expect("it is there");
+        serde_json::to_value(rows).expect("JSON")["interfaces"][0]["device"].take()
+    }
+}
+
+#[test]
+fn a_device_that_is_renamed_is_followed_and_said() {
+    let config = Config::parse("test.yaml", "interfaces: { e0: {} }").expect("valid");
+    let mut lab = Lab::start(&["e0"], config);
+    assert_eq!(lab.warnings(), Value::Array(Vec::new()));
+    let link = lab.machine.link_named("e0").expect("it is there").index;
+    lab.machine.rename(link, "other").expect("it is renamed");
+    assert_eq!(
+        lab.warnings(),
+        Value::from(vec![
+            "interface e0: its device e0 was renamed to other, and is used on: \
+             `ip link set other name e0`, as the configuration has it"
+        ])
+    );
+    assert_eq!(lab.device("e0"), "other");
+    lab.machine.rename(link, "e0").expect("it is renamed");
+    assert_eq!(lab.warnings(), Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_device_that_is_set_down_stays_so_and_is_said() {
+    let text = "interfaces: { e0: {}, e1: { state: down } }\nloopbacks: { loop0: {} }";
+    let config = Config::parse("test.yaml", text).expect("valid");
+    let mut lab = Lab::start(&["e0", "e1"], config);
+    assert_eq!(lab.warnings(), Value::Array(Vec::new()));
+    for name in ["e0", "loop0"] {
+        let link = lab.machine.link_named(name).expect("it is there").index;
+        lab.machine.set_up(link, false).expect("it goes down");
+        lab.settle();
+        let warning = format!(
+            "interface {name}: {name} is down in the kernel, and the configuration has it up: \
+             `ip link set {name} up`, or write `state: down`"
+        );
+        assert_eq!(lab.warnings(), Value::from(vec![warning]));
+        let now = lab.machine.link_named(name).expect("it is there");
+        assert!(!now.admin_up, "the host is in charge");
+        lab.machine.set_up(link, true).expect("it comes up");
+        assert_eq!(lab.warnings(), Value::Array(Vec::new()));
+    }
+}
