@@ -345,7 +345,7 @@ fn a_driver_leaves_and_comes_back() {
     under_traffic(&left, || {
         write("unbind").expect("the driver lets go of it");
         let seen = until(patience(), || {
-            router.process.log().contains("its device is gone")
+            router.process.log().contains("its device r1 is gone")
         });
         assert!(seen, "{}", router.process.log());
         write("bind").expect("the driver takes it again");

@@ -312,9 +312,12 @@ impl Interfaces {
     /// is made again at once.
     fn lost(&mut self, index: usize, part: Part, routing: &mut Routing) {
         let slot = &mut self.slots[index];
-        warn!("interface {}: its device is gone", slot.config.name);
-        let gone = Phase::Waiting("its device is gone".into());
-        let Phase::Open(mut open) = mem::replace(&mut slot.phase, gone) else {
+        let Some(open) = slot.open() else { return };
+        let tap = slot.port_tap().filter(|_| part == Part::Port);
+        let device = tap.unwrap_or_else(|| open.netdev.clone());
+        let gone = format!("its device {device} is gone");
+        warn!("interface {}: {gone}", slot.config.name);
+        let Phase::Open(mut open) = mem::replace(&mut slot.phase, Phase::Waiting(gone)) else {
             return;
         };
         let [port, tap] = slot.ids.queues(&open);

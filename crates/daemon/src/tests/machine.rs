@@ -92,6 +92,11 @@ impl Machine {
         world.fails.is_some_and(|fails| world.requests > fails)
     }
 
+    /// A device goes.
+    pub fn remove(&self, index: u32) {
+        self.world().remove(index);
+    }
+
     /// Messages to the kernel and from it, other than news.
     pub fn messages(&self) -> usize {
         self.world().messages

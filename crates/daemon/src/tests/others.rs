@@ -62,3 +62,13 @@ fn a_device_that_is_set_down_stays_so_and_is_said() {
         assert_eq!(lab.warnings(), Value::Array(Vec::new()));
     }
 }
+
+#[test]
+fn the_device_that_is_gone_is_named() {
+    let config = Config::parse("test.yaml", "interfaces: { e0: { lcp: lan } }").expect("valid");
+    let mut lab = Lab::start(&["e0"], config);
+    let link = lab.machine.link_named("lan").expect("it is there").index;
+    lab.machine.remove(link);
+    let gone = "interface e0: absent: its device lan is gone";
+    assert_eq!(lab.warnings(), Value::from(vec![gone]));
+}
