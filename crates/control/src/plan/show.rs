@@ -295,9 +295,13 @@ impl Plan {
         };
         let changes = self.changes.iter().filter(goes_down);
         changes
-            .map(|Change { object, .. }| {
+            .map(|Change { object, action, .. }| {
+                let goes_down = match action {
+                    Fate::Create => "is new, and its device goes down if it is up",
+                    Fate::Change | Fate::Remove => "goes down",
+                };
                 format!(
-                    "{object} goes down: the kernel then drops its IPv6 addresses and the routes \
+                    "{object} {goes_down}: the kernel then drops its IPv6 addresses and the routes \
                      through it, including those of other programs"
                 )
             })
