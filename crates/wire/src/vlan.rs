@@ -34,6 +34,16 @@ impl Tag {
         }
     }
 
+    /// The same with another tag's priority and whether it may be dropped.
+    #[must_use]
+    pub const fn with_priority_of(self, other: &Self) -> Self {
+        let priority = other.tci.get() & !VLAN;
+        Self {
+            tci: U16::new(self.vlan() | priority),
+            ..self
+        }
+    }
+
     /// Its bytes in a frame.
     pub const fn to_bytes(self) -> [u8; LEN] {
         zerocopy::transmute!(self)
@@ -69,6 +79,9 @@ mod tests {
         assert_eq!((tag.is_tag(), tag.vlan()), (true, 0x123));
         let urgent = Tag::read_from_bytes(&[0x81, 0, 0xe1, 0x23]).unwrap();
         assert_eq!((urgent.is_tag(), urgent.vlan()), (true, 0x123));
+        let urgent = tag.with_priority_of(&urgent);
+        assert_eq!(urgent.to_bytes(), [0x88, 0xa8, 0xe1, 0x23]);
+        assert_eq!(urgent.with_priority_of(&tag), tag);
         let ip4 = Tag::read_from_bytes(&[8, 0, 0x45, 0]).unwrap();
         assert!(!ip4.is_tag());
     }

@@ -61,7 +61,13 @@
 #define INTERFACE_INNER_TAG_WORD 8
 #define INTERFACE_INNER_TAG(word) ((word) >> 0 & 0xffff)
 #define INTERFACE_TAGS_WORD 8
-#define INTERFACE_TAGS(word) ((word) >> 16 & 0xffff)
+#define INTERFACE_TAGS(word) ((word) >> 16 & 0x3)
+#define INTERFACE_TAGS_FURTHER_WORD 8
+#define INTERFACE_TAGS_FURTHER(word) ((word) >> 18 & 0x1)
+#define INTERFACE_L2_WHAT_WORD 9
+#define INTERFACE_L2_WHAT(word) ((word) >> 0 & 0xffff)
+#define INTERFACE_L2_NUMBER_WORD 9
+#define INTERFACE_L2_NUMBER(word) ((word) >> 16 & 0xffff)
 #define ADJACENCY_KIND_WORD 0
 #define ADJACENCY_KIND(word) ((word) >> 0 & 0xffff)
 #define ADJACENCY_TX_IF_WORD 0

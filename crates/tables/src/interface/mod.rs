@@ -14,16 +14,19 @@
 //! | 5 | features on IP packets that leave |
 //! | 6 | features on frames that leave |
 //! | 7 | parent, outer tag << 16 (VLAN identifier, of IEEE 802.1ad << 12) |
-//! | 8 | inner tag (VLAN identifier), tags << 16 |
-//! | 9-15 | 0 |
+//! | 8 | inner tag (VLAN identifier), tags << 16, whether further ones may follow << 18 |
+//! | 9 | at layer 2: what is done with what comes in (1: cross connect), the other interface << 16 |
+//! | 10-15 | 0 |
 //!
 //! The arguments of features lie apart from the lines, a word for each interface and feature.
 
 mod feature;
+mod l2;
 mod sub;
 mod tags;
 
 pub use feature::{Feature, Features, Mask};
+pub use l2::L2;
 pub use tags::Tags;
 
 use std::sync::atomic::AtomicU32;
@@ -54,7 +57,12 @@ const FEATURES_INTERFACE_OUT: Field = Field::word("FEATURES_INTERFACE_OUT", 6);
 const PARENT: Field = Field::low("PARENT", 7);
 const OUTER_TAG: Field = Field::high("OUTER_TAG", 7);
 const INNER_TAG: Field = Field::low("INNER_TAG", 8);
-const TAGS: Field = Field::high("TAGS", 8);
+const TAGS: Field = Field::bits("TAGS", 8, 16, 2);
+const TAGS_FURTHER: Field = Field::bits("TAGS_FURTHER", 8, 18, 1);
+
+// One word: what is done and where to are never of two configurations.
+const L2_WHAT: Field = Field::low("L2_WHAT", 9);
+const L2_NUMBER: Field = Field::high("L2_NUMBER", 9);
 
 pub(crate) const FIELDS: &[Field] = &[
     MAC,
@@ -73,6 +81,9 @@ pub(crate) const FIELDS: &[Field] = &[
     OUTER_TAG,
     INNER_TAG,
     TAGS,
+    TAGS_FURTHER,
+    L2_WHAT,
+    L2_NUMBER,
 ];
 
 /// Way in which an interface's packets are taken in.
@@ -89,7 +100,8 @@ pub enum Mode {
     Unaddressed = 2,
     /// The host interface of a routed one: the kernel's end of it.
     Host = 3,
-    /// Everything is the packet path's: an XDP program leaves nothing to the kernel.
+    /// At layer 2: see [`Interface::l2`]. Everything is the packet path's: an XDP program leaves
+    /// nothing to the kernel.
     L2 = 4,
 }
 
@@ -145,11 +157,15 @@ pub struct Interface {
     pub parent: u16,
     /// The tags that its packets have on the parent.
     pub tags: Tags,
+    /// What is done in [`Mode::L2`] with what comes in; `None`: it is dropped. Other modes do not
+    /// look at it.
+    pub l2: Option<L2>,
 }
 
 impl Interface {
     fn encode(&self) -> [u32; LINE] {
         let [a, b, c, d, e, f] = self.mac;
+        let (what, number) = L2::bits(self.l2);
         let mut words = [0; LINE];
         for (field, value) in [
             (MAC, u32::from_le_bytes([a, b, c, d])),
@@ -168,6 +184,9 @@ impl Interface {
             (OUTER_TAG, self.tags.outer_bits()),
             (INNER_TAG, self.tags.inner.into()),
             (TAGS, u32::from(self.tags.count)),
+            (TAGS_FURTHER, self.tags.further.into()),
+            (L2_WHAT, what),
+            (L2_NUMBER, number),
         ] {
             words[field.word] |= field.put(value);
         }
@@ -310,9 +329,35 @@ impl Reader {
         argument_of(&self.arguments, interface, feature).load(Acquire)
     }
 
-    /// The sub-interface of `parent` whose packets have these tags.
+    /// The sub-interface of `parent` for a frame that begins with these tags: the one that has
+    /// exactly them, or else the one that has most of them and allows further ones.
     #[inline]
     pub fn sub(&self, parent: u16, tags: Tags) -> Option<u16> {
+        let exact = (!tags.further).then(|| self.sub_at(parent, tags));
+        let or_further = || self.sub_of_more(parent, tags);
+        exact.flatten().or_else(or_further)
+    }
+
+    /// The sub-interface of `parent` that allows further tags, for a frame that begins with these.
+    #[cold]
+    fn sub_of_more(&self, parent: u16, tags: Tags) -> Option<u16> {
+        if !self.subs.any_further(parent) {
+            return None;
+        }
+        let tags = tags.with_further();
+        let outer = || self.sub_at(parent, tags.only_outer());
+        self.sub_at(parent, tags).or_else(outer)
+    }
+
+    /// True if an interface has sub-interfaces.
+    #[inline(always)]
+    pub fn has_subs(&self, parent: u16) -> bool {
+        self.subs.any(parent)
+    }
+
+    /// The sub-interface at this place.
+    #[inline]
+    fn sub_at(&self, parent: u16, tags: Tags) -> Option<u16> {
         let place = (parent, tags);
         let mut candidates = self.subs.candidates(place);
         candidates.find(|sub| self.load(*sub).place() == Some(place))
@@ -374,7 +419,15 @@ impl Hot<'_> {
     pub fn tags(self) -> Tags {
         let (first, second) = (self.word(OUTER_TAG), self.word(INNER_TAG));
         let (outer, inner) = (OUTER_TAG.of(first), INNER_TAG.of(second));
-        Tags::of_bits(TAGS.of(second), outer, inner)
+        let further = TAGS_FURTHER.of(second) != 0;
+        Tags::of_bits(TAGS.of(second), further, outer, inner)
+    }
+
+    /// See [`Interface::l2`].
+    #[inline(always)]
+    pub fn l2(self) -> Option<L2> {
+        let word = self.word(L2_WHAT);
+        L2::of_bits(L2_WHAT.of(word), L2_NUMBER.of(word))
     }
 
     /// Parent and tags of a sub-interface.
@@ -425,10 +478,38 @@ mod tests {
         let (outer, inner) = (random.below(1 << 12) as u16, random.below(1 << 12) as u16);
         let tags = [Tags::NONE, Tags::one(outer), Tags::two(outer, inner)];
         let tags = tags[random.below(3) as usize];
-        match random.below(2) {
+        match random.below(3) {
             0 => tags,
+            1 => tags.with_further(),
             _ => tags.with_service(),
         }
+    }
+
+    fn any_l2(random: &mut Random) -> Option<L2> {
+        let to = random.word() as u16;
+        (random.below(2) > 0).then_some(L2::CrossConnect(to))
+    }
+
+    /// The sub-interface for a frame, by asking every one: exact tags first, then most tags.
+    fn slow_sub(all: &std::collections::BTreeMap<(u16, Tags), u16>, asked: Place) -> Option<u16> {
+        let (parent, frame) = asked;
+        let begins = |tags: Tags| {
+            let whole = Tags {
+                further: false,
+                ..tags
+            };
+            let frame = Tags {
+                further: false,
+                ..frame
+            };
+            whole == frame || whole == frame.only_outer()
+        };
+        let of_frame = all.iter().filter(|((of, tags), _)| match tags.further {
+            true => *of == parent && begins(*tags),
+            false => (*of, *tags) == (parent, frame),
+        });
+        let best = of_frame.max_by_key(|((_, tags), _)| (!tags.further, tags.count));
+        best.map(|(_, sub)| *sub)
     }
 
     /// Sub-interfaces that come, go and change their tags are found by parent and tags, and by
@@ -447,6 +528,10 @@ mod tests {
                 0 => Tags::one(few(&mut random)),
                 _ => Tags::two(few(&mut random), few(&mut random)),
             };
+            let tags = match random.below(4) {
+                0 => tags.with_further(),
+                _ => tags,
+            };
             let place = (parent, tags);
             if oracle.get(&place).is_some_and(|by| *by != number) {
                 continue; // Control gives tags to one sub-interface only.
@@ -462,7 +547,9 @@ mod tests {
             };
             interfaces.set(number, &interface);
             let asked = (1 + random.below(2) as u16, tags);
-            assert_eq!(reader.sub(asked.0, tags), oracle.get(&asked).copied());
+            assert_eq!(reader.sub(asked.0, tags), slow_sub(&oracle, asked));
+            let has_subs = oracle.keys().any(|(parent, _)| *parent == asked.0);
+            assert_eq!(reader.has_subs(asked.0), has_subs);
             if let Some((&(parent, tags), &sub)) = oracle.iter().next() {
                 assert_eq!(reader.sub(parent, tags), Some(sub));
                 assert_eq!(reader.sub(parent, tags.with_service()), None);
@@ -495,6 +582,7 @@ mod tests {
                 },
                 parent: random.word() as u16,
                 tags: any_tags(&mut random),
+                l2: any_l2(&mut random),
             };
             interfaces.set(number, &interface);
             let hot = reader.load(number);
@@ -507,6 +595,7 @@ mod tests {
                 features: hot.features(),
                 parent: hot.parent(),
                 tags: hot.tags(),
+                l2: hot.l2(),
             };
             assert_eq!(shown, interface);
             let plain = interface.features.input == 0;

@@ -3,10 +3,14 @@
 //! A word is 16 bits of the hash and the number of a sub-interface, whose own line says whether it
 //! is the one that was asked for. So a word is stored and read at once, and what is found is right
 //! whatever is changed meanwhile.
+//!
+//! Beside it each parent has a word that says how many sub-interfaces it has, and how many of them
+//! allow further tags: who has none of either is spared the search.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::Tags;
+use crate::field::Field;
 use crate::mem::{Cells, LINE};
 
 /// Parent and tags of a sub-interface.
@@ -19,11 +23,17 @@ const FOR_EACH_LINE: usize = 4;
 const FREE: u32 = 0;
 /// A word that is free in a line that was full: a search goes on to the next line.
 const REMOVED: u32 = 0xffff << 16;
+/// Sub-interfaces of a parent.
+const ALL: Field = Field::low("ALL", 0);
+/// Those of them that allow further tags.
+const FURTHER: Field = Field::high("FURTHER", 0);
 
 /// The hash table.
 #[derive(Debug, Clone)]
 pub(super) struct Subs {
     cells: Cells,
+    /// By parent.
+    counts: Cells,
 }
 
 impl Subs {
@@ -32,7 +42,25 @@ impl Subs {
         let lines = (interfaces / FOR_EACH_LINE).max(1);
         Self {
             cells: Cells::boxed(lines * LINE),
+            counts: Cells::boxed(interfaces),
         }
+    }
+
+    /// True if an interface has any.
+    #[inline(always)]
+    pub(super) fn any(&self, parent: u16) -> bool {
+        ALL.of(self.count(parent)) != 0
+    }
+
+    /// True if an interface has any that allow further tags.
+    #[inline(always)]
+    pub(super) fn any_further(&self, parent: u16) -> bool {
+        FURTHER.of(self.count(parent)) != 0
+    }
+
+    #[inline(always)]
+    fn count(&self, parent: u16) -> u32 {
+        self.counts.at(parent.into()).load(Relaxed)
     }
 
     /// The sub-interfaces that may be the one at this place.
@@ -60,6 +88,8 @@ impl Subs {
         // There are four words for each interface.
         if let Some(word) = free {
             word.store(hash << 16 | u32::from(sub), Release);
+            let count = self.count(place.0).wrapping_add(share(place.1));
+            self.counts.at(place.0.into()).store(count, Release);
         }
     }
 
@@ -75,6 +105,8 @@ impl Subs {
             // Behind the last word of a line that is not full nobody looks.
             let is_end = last && at + 1 < LINE;
             line[at].store(if is_end { FREE } else { REMOVED }, Release);
+            let count = self.count(place.0).wrapping_sub(share(place.1));
+            self.counts.at(place.0.into()).store(count, Release);
             return;
         }
     }
@@ -87,11 +119,16 @@ impl Subs {
     }
 }
 
+/// Part of a sub-interface in its parent's count.
+fn share(tags: Tags) -> u32 {
+    ALL.put(1) | FURTHER.put(tags.further.into())
+}
+
 /// The line of a place, modulo their number, and the 16 bits that its words begin with.
 #[inline(always)]
 fn hash((parent, tags): Place) -> (u32, u32) {
     let bits = u64::from(tags.outer_bits()) << 16 | u64::from(tags.inner);
-    let bits = bits << 2 | u64::from(tags.count) & 3;
+    let bits = bits << 3 | u64::from(tags.further) << 2 | u64::from(tags.count) & 3;
     let key = bits << 16 | u64::from(parent);
     // The multipliers of `hash`, for the same reasons.
     let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);

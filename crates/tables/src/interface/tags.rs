@@ -1,6 +1,6 @@
 //! The VLAN tags of sub-interfaces (IEEE 802.1Q, IEEE 802.1ad).
 
-/// The VLAN tags of a sub-interface's packets: none, one, or two.
+/// The VLAN tags of a sub-interface's packets, or those that a frame begins with: none, one, or two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Tags {
     /// Number of tags, 0 to 2.
@@ -11,6 +11,8 @@ pub struct Tags {
     pub outer: u16,
     /// VLAN identifier of the inner one, 0 to 4095; 0 if there is none.
     pub inner: u16,
+    /// Further tags may follow, which are no business of the sub-interface's. Of a frame: they do.
+    pub further: bool,
 }
 
 impl Tags {
@@ -20,6 +22,7 @@ impl Tags {
         service: false,
         outer: 0,
         inner: 0,
+        further: false,
     };
 
     /// One tag of IEEE 802.1Q.
@@ -50,6 +53,25 @@ impl Tags {
         }
     }
 
+    /// The same where further tags may follow.
+    #[must_use]
+    pub const fn with_further(self) -> Self {
+        Self {
+            further: true,
+            ..self
+        }
+    }
+
+    /// The same without the inner one.
+    #[must_use]
+    pub(super) const fn only_outer(self) -> Self {
+        Self {
+            count: 1,
+            inner: 0,
+            ..self
+        }
+    }
+
     /// Bytes that they take in a frame.
     pub const fn len(self) -> usize {
         4 * self.count as usize
@@ -65,14 +87,15 @@ impl Tags {
         self.outer as u32 & VLAN | (self.service as u32) << SERVICE
     }
 
-    /// The tags of a line: how many, the outer one, the inner one.
+    /// The tags of a line: how many, whether others may follow, the outer one, the inner one.
     #[inline(always)]
-    pub(super) const fn of_bits(count: u32, outer: u32, inner: u32) -> Self {
+    pub(super) const fn of_bits(count: u32, further: bool, outer: u32, inner: u32) -> Self {
         Self {
             count: count as u8,
             service: outer >> SERVICE != 0,
             outer: (outer & VLAN) as u16,
             inner: inner as u16,
+            further,
         }
     }
 }
