@@ -167,6 +167,7 @@ mod tests {
             mac: Mac([2, 0, 0, 0, 0, 1]),
             mtu: 1500,
             up: true,
+            l2: None,
             serving: true,
         };
         let set = router.apply(vec![Change::InterfaceSet(interface)]);

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-pub use tables::interface::{Feature, Tags};
+pub use tables::interface::{Feature, L2, Tags};
 pub use wire::eth::Mac;
 
 pub use crate::family::Prefix;
@@ -33,7 +33,8 @@ pub enum Kind {
     Sub {
         /// The interface that it is on top of, itself no sub-interface.
         parent: InterfaceId,
-        /// Its tags, one or two.
+        /// Its tags, one or two. Where further ones may follow, it routes nothing: it is down
+        /// unless it is at layer 2.
         tags: Tags,
     },
     /// A host interface, the kernel's end of another one: what the host sends by it leaves by `of`
@@ -82,6 +83,13 @@ pub struct Interface {
     pub mtu: u16,
     /// Administratively up and with carrier.
     pub up: bool,
+    /// What it does at layer 2 instead of routing; a host interface has nothing of the kind.
+    ///
+    /// The other end of a cross connect is at layer 2, too, whether or not it has one back: it then
+    /// drops what comes in. [`Change::InterfaceDelete`] of the other end does not undo this, so that
+    /// a device may be plugged in again: whoever gives its number to another interface sets this
+    /// first.
+    pub l2: Option<L2>,
     /// True if it takes packets in: until then they are the kernel's, or wait in its port. It sends
     /// in any case.
     pub serving: bool,

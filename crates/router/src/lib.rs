@@ -22,6 +22,7 @@ pub mod icmp6;
 pub mod ip;
 pub mod ip4;
 pub mod ip6;
+mod l2;
 mod limits;
 pub mod neighbor;
 pub mod nodes;
@@ -35,7 +36,7 @@ pub mod state;
 pub mod vlan;
 
 pub use change::{
-    Address, Change, Feature, Interface, InterfaceId, Kind, Mac, Path, Prefix, Route, Tags,
+    Address, Change, Feature, Interface, InterfaceId, Kind, L2, Mac, Path, Prefix, Route, Tags,
 };
 pub use context::Cx;
 pub use event::{Event, Events};

@@ -375,6 +375,7 @@ fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<IpAddr>), Box
         mac: OWN,
         mtu: 1500,
         up: true,
+        l2: None,
         serving: true,
     })];
     for prefix in ["10.0.0.0/24", "fd00::/64"] {

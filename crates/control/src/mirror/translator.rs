@@ -314,6 +314,7 @@ impl Translator {
                 .unwrap_or(u16::MAX)
                 .clamp(*MTUS.start(), *MTUS.end()),
             up,
+            l2: None,
             serving: owned.serving,
         };
         let up = link.admin_up && link.carrier;

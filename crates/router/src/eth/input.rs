@@ -1,10 +1,11 @@
 //! ethernet-input: whether a frame is for us, and what is in it.
 
 use graph::{Pkt, Stage, edges};
-use tables::interface::{Hot, Mode};
+use tables::interface::{Hot, Mode, Tags};
 use wire::{dhcp, eth, ip, ip4, port, udp};
 
 use crate::context::Cx;
+use crate::l2::{Fate, cross};
 
 edges! {
     /// Ways out of ethernet-input.
@@ -24,12 +25,22 @@ edges! {
         Punt => Node("punt") as Punted,
         /// From a host interface: the host sends it out of the routed one.
         Host => Interface,
+        /// Out by the other end of a cross connect.
+        CrossConnect => Interface,
         /// Somebody else's unicast.
         NotOurs => Drop("destination MAC is not ours"),
         /// Shorter than an Ethernet header.
         Runt => Drop("frame is shorter than an ethernet header"),
         /// The interface is down.
         Down => Drop("interface is down"),
+        /// At layer 2, and without a cross connect.
+        Unconnected => Drop("interface has no cross connect"),
+        /// The other end of the cross connect is down or gone.
+        OtherDown => Drop("cross-connected interface is down"),
+        /// Longer than that interface's link allows.
+        TooLong => Drop("frame is longer than MTU of cross-connected interface"),
+        /// There is no room in front of the frame for the tags of that interface.
+        NoRoom => Drop("no room for VLAN tags"),
     }
 }
 
@@ -73,16 +84,20 @@ impl Stage<Cx> for Input {
         if p.len() < eth::LEN {
             return Next::Runt;
         }
-        let ours = interface.is_mac(destination);
         let mode = interface.mode();
+        let tagged = matches!(ethertype, eth::VLAN | eth::SERVICE_VLAN);
+        if mode == Mode::L2 && !(tagged && cx.interfaces.has_subs(p.rx_if)) {
+            return cross(cx, p, interface, Tags::NONE).into();
+        }
+        let ours = interface.is_mac(destination);
         match mode {
             Mode::Host => {
                 p.set_tx_if(interface.peer());
                 Next::Host
             }
-            Mode::Down | Mode::L2 => Next::Down,
+            Mode::Down => Next::Down,
             // A sub-interface may have an address of its own.
-            _ if matches!(ethertype, eth::VLAN | eth::SERVICE_VLAN) => Next::Vlan,
+            _ if tagged => Next::Vlan,
             Mode::Routed | Mode::Unaddressed
                 if ours
                     && ethertype == eth::IP4
@@ -103,6 +118,19 @@ impl Stage<Cx> for Input {
             }
             _ if ours || destination & GROUP != 0 => Next::Punt,
             _ => Next::NotOurs,
+        }
+    }
+}
+
+impl From<Fate> for Next {
+    #[inline(always)]
+    fn from(fate: Fate) -> Self {
+        match fate {
+            Fate::Crosses => Next::CrossConnect,
+            Fate::Unconnected => Next::Unconnected,
+            Fate::OtherDown => Next::OtherDown,
+            Fate::TooLong => Next::TooLong,
+            Fate::NoRoom => Next::NoRoom,
         }
     }
 }

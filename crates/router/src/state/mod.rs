@@ -15,7 +15,7 @@ use tables::interface::{self, Interfaces, Mode};
 use tables::nexthop::Groups;
 use tables::{Fib, Memory, ip4, ip6};
 
-use crate::change::{Change, Interface, InterfaceId, Kind, MTUS, Mac, Prefix, Route};
+use crate::change::{Change, Interface, InterfaceId, Kind, L2, MTUS, Mac, Prefix, Route};
 use crate::family::{Family, Ip};
 use crate::snapshot::Snapshot;
 
@@ -150,7 +150,10 @@ impl State {
             let interface = match change {
                 Change::InterfaceSet(i) => match i.kind {
                     Kind::Sub { parent, .. } if !self.has(parent) => parent,
-                    _ => i.id,
+                    _ => match i.l2 {
+                        Some(L2::CrossConnect(to)) if !self.has(to) => to,
+                        _ => i.id,
+                    },
                 },
                 Change::InterfaceDelete(i) | Change::FeaturesDelete(i) => *i,
                 Change::AddressesSet { interface, .. }
@@ -205,14 +208,16 @@ impl State {
         match change {
             Change::InterfaceSet(interface) => {
                 let id = interface.id;
-                self.links.interfaces.insert(id, interface.clone());
+                let old = self.links.interfaces.insert(id, interface.clone());
                 self.interface_line(id);
+                self.far_ends([old.as_ref(), Some(interface)]);
                 self.refresh_adjacencies(id)?;
             }
             &Change::InterfaceDelete(id) => {
-                self.links.interfaces.remove(&id);
+                let old = self.links.interfaces.remove(&id);
                 self.links.sources.addresses.remove(&id);
                 self.interface_line(id);
+                self.far_ends([old.as_ref(), None]);
                 let gone: Vec<_> = self
                     .links
                     .neighbors
@@ -321,15 +326,18 @@ impl State {
         let addresses = self.links.sources.addresses.get(&id);
         let addressed = addresses.is_some_and(|all| all.iter().any(|a| a.address.is_ipv4()));
         let features = self.links.features(id);
+        let is_l2 = self.links.is_l2(id);
         let line = |i: &Interface| {
             let (mode, peer) = match i.kind {
                 _ if !(i.up && i.serving) => (Mode::Down, 0),
+                Kind::Host { of } => (Mode::Host, of),
+                _ if is_l2 => (Mode::L2, 0),
+                Kind::Sub { tags, .. } if tags.further => (Mode::Down, 0),
                 Kind::Routed { host: Some(host) } if !addressed => (Mode::Unaddressed, host),
                 Kind::Routed { host } => (Mode::Routed, host.unwrap_or(0)),
                 // The host takes its packets by the parent's.
                 Kind::Sub { .. } if !addressed => (Mode::Unaddressed, 0),
                 Kind::Sub { .. } => (Mode::Routed, 0),
-                Kind::Host { of } => (Mode::Host, of),
             };
             interface::Interface {
                 mac: i.mac.0,
@@ -339,12 +347,23 @@ impl State {
                 features,
                 parent: i.kind.parent(),
                 tags: i.kind.tags(),
+                l2: i.l2,
                 ..interface::Interface::default()
             }
         };
         let interface = self.links.interfaces.get(&id);
         self.interfaces
             .set(id, &interface.map(line).unwrap_or_default());
+    }
+
+    /// Writes the lines of the other ends of cross connects that changed.
+    fn far_ends(&mut self, changed: [Option<&Interface>; 2]) {
+        let ends = changed.map(|interface| interface.and_then(|i| i.l2));
+        if ends[0] != ends[1] {
+            for L2::CrossConnect(to) in ends.into_iter().flatten() {
+                self.interface_line(to);
+            }
+        }
     }
 
     // See the note in `Routes`.

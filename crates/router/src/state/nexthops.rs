@@ -17,7 +17,7 @@ use tables::nexthop::{GroupId, Groups, Member};
 use tables::rib::BuildMix;
 
 use super::Neighbor;
-use crate::change::{Feature, Interface, InterfaceId, Path};
+use crate::change::{Feature, Interface, InterfaceId, L2, Path};
 use crate::family::Family;
 use crate::source::Sources;
 use crate::vlan::header;
@@ -40,6 +40,13 @@ impl Links {
             .range((interface, FIRST_FEATURE)..)
             .take_while(|((of, _), _)| *of == interface);
         own.map(|((_, feature), _)| *feature).collect()
+    }
+
+    /// True if an interface is at layer 2: it says so, or another one is cross-connected to it.
+    pub(crate) fn is_l2(&self, interface: InterfaceId) -> bool {
+        let own = self.interfaces.get(&interface).and_then(|i| i.l2);
+        let mut others = self.interfaces.values().filter_map(|i| i.l2);
+        own.is_some() || others.any(|L2::CrossConnect(to)| to == interface)
     }
 }
 

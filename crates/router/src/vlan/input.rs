@@ -1,8 +1,9 @@
 //! vlan-input: finds the sub-interface that a frame with VLAN tags is for, and takes the tags out of
 //! what is routed there.
 //!
-//! The tags of a frame must be those of the sub-interface exactly. Frames for the host keep theirs:
-//! it has the same sub-interface on the device that stands for the parent.
+//! The tags of a frame must be those of the sub-interface exactly, unless that is at layer 2 and lets
+//! further ones follow. Frames for the host keep theirs: it has the same sub-interface on the device
+//! that stands for the parent. Where the parent is at layer 2, it takes what no sub-interface does.
 
 use graph::{Pkt, Stage, edges};
 use tables::interface::{Mode, Tags};
@@ -12,6 +13,7 @@ use wire::vlan::{self, Tag};
 use super::pop;
 use crate::context::Cx;
 use crate::eth::{GROUP, is_dhcp_reply, mac};
+use crate::l2::{Fate, cross};
 
 edges! {
     /// Ways out of vlan-input.
@@ -32,6 +34,16 @@ edges! {
         Runt => Drop("frame is shorter than its VLAN tags"),
         /// The sub-interface is down.
         Down => Drop("sub-interface is down"),
+        /// Out by the other end of a cross connect, with that one's tags.
+        CrossConnect => Interface,
+        /// At layer 2, and without a cross connect.
+        Unconnected => Drop("interface has no cross connect"),
+        /// The other end of the cross connect is down or gone.
+        OtherDown => Drop("cross-connected interface is down"),
+        /// Longer than that interface's link allows.
+        TooLong => Drop("frame is longer than MTU of cross-connected interface"),
+        /// There is no room in front of the frame for the tags of that interface.
+        NoRoom => Drop("no room for VLAN tags"),
     }
 }
 
@@ -51,12 +63,19 @@ impl Stage<Cx> for Input {
         }
         let destination = mac(p, 0);
         let Some(sub) = cx.interfaces.sub(p.rx_if, tags) else {
-            let ours = cx.interfaces.load(p.rx_if).is_mac(destination);
-            return host_or_none(ours, destination);
+            let parent = cx.interfaces.load(p.rx_if);
+            return match parent.mode() {
+                Mode::L2 => cross(cx, p, parent, Tags::NONE).into(),
+                _ => host_or_none(parent.is_mac(destination), destination),
+            };
         };
         let interface = cx.interfaces.load(sub);
         let ours = interface.is_mac(destination);
         let family = match interface.mode() {
+            Mode::L2 => {
+                p.set_rx_if(sub);
+                return cross(cx, p, interface, interface.tags()).into();
+            }
             Mode::Down => return Next::Down,
             Mode::Routed | Mode::Unaddressed if ours => ethertype,
             _ => return host_or_none(ours, destination),
@@ -80,6 +99,19 @@ impl Stage<Cx> for Input {
     }
 }
 
+impl From<Fate> for Next {
+    #[inline(always)]
+    fn from(fate: Fate) -> Self {
+        match fate {
+            Fate::Crosses => Next::CrossConnect,
+            Fate::Unconnected => Next::Unconnected,
+            Fate::OtherDown => Next::OtherDown,
+            Fate::TooLong => Next::TooLong,
+            Fate::NoRoom => Next::NoRoom,
+        }
+    }
+}
+
 /// Fate of a frame that is not routed.
 fn host_or_none(ours: bool, destination: u64) -> Next {
     match ours || destination & GROUP != 0 {
@@ -88,7 +120,7 @@ fn host_or_none(ours: bool, destination: u64) -> Next {
     }
 }
 
-/// The tags of a frame, two at most, and the type behind them.
+/// The tags of a frame, two at most and whether there are more, and the type behind them.
 #[inline]
 fn tags(p: &Pkt<'_>) -> (Tags, u16) {
     const SECOND: u8 = (vlan::AT + vlan::LEN) as u8;
@@ -99,7 +131,7 @@ fn tags(p: &Pkt<'_>) -> (Tags, u16) {
         service: outer.tpid() == eth::SERVICE_VLAN,
         ..Tags::one(outer.vlan())
     };
-    match inner.tpid() {
+    let (tags, ethertype) = match inner.tpid() {
         // Within a service tag, and within another, the inner one is of IEEE 802.1Q.
         eth::VLAN => {
             let both = Tags {
@@ -110,5 +142,7 @@ fn tags(p: &Pkt<'_>) -> (Tags, u16) {
             (both, p.header::<Tag>(THIRD).tpid())
         }
         ethertype => (one, ethertype),
-    }
+    };
+    let further = matches!(ethertype, eth::VLAN | eth::SERVICE_VLAN);
+    (Tags { further, ..tags }, ethertype)
 }

@@ -28,13 +28,28 @@ fn pop(p: &mut Pkt<'_>, tags: Tags) {
 
 /// Puts tags into a frame. False, with the frame as it was, if there is no room in front of it.
 pub(crate) fn push(p: &mut Pkt<'_>, tags: Tags) -> bool {
-    let (bytes, len) = (encode(tags), tags.len());
+    retag(p, Tags::NONE, tags)
+}
+
+/// Puts tags in place of those that a frame begins with, and is long enough for. The outer one keeps
+/// the priority of the outer one before. False, with the frame as it was, if there is no room in
+/// front of it.
+#[inline]
+pub(crate) fn retag(p: &mut Pkt<'_>, popped: Tags, pushed: Tags) -> bool {
+    let [mut outer, inner] = encode(pushed);
+    if !popped.is_empty() {
+        outer = outer.with_priority_of(p.header(MACS as u8));
+    }
     let macs = *p.header::<[u8; MACS]>(0);
-    if !p.shift(-(len as i32)) {
+    if !p.shift(popped.len() as i32 - pushed.len() as i32) {
         return false;
     }
     *p.header_mut(0) = macs;
-    p.bytes_mut()[MACS..MACS + len].copy_from_slice(&bytes[..len]);
+    match pushed.count {
+        0 => {}
+        1 => *p.header_mut(MACS as u8) = outer,
+        _ => *p.header_mut(MACS as u8) = [outer, inner],
+    }
     true
 }
 

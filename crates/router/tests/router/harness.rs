@@ -61,6 +61,7 @@ pub fn interface(id: u16) -> Interface {
         mac: own_mac(id),
         mtu: 1500,
         up: true,
+        l2: None,
         serving: true,
     }
 }

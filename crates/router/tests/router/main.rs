@@ -2,6 +2,7 @@
 
 mod add_a_node;
 mod arp;
+mod cross_connect;
 mod echo_count;
 mod ecmp;
 mod eth;

@@ -207,6 +207,7 @@ fn change(random: &mut Random) -> Change {
             mac: Mac([2, 1, 1, 1, interface as u8, random.below(2) as u8]),
             mtu: 1500 + random.below(2) as u16,
             up: random.below(3) > 0,
+            l2: None,
             serving: random.below(3) > 0,
         }),
         2 if random.below(4) == 0 => Change::InterfaceDelete(interface),
