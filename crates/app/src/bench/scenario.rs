@@ -8,10 +8,13 @@ use graph::pool::{Pages, STRIDE};
 use graph::worker::Worker;
 use graph::{Buffers, Command, Desc, Handle, Pool, WorkerPort};
 use io::recirculation::{Collected, Recirculation};
-use router::{Change, Cx, Family, Interface, Kind, Mac, Path, Prefix, Route, Router, Setup};
+use router::{
+    Address, Change, Cx, Family, Interface, Kind, L2, Mac, Path, Prefix, Route, Router, Setup, Tags,
+};
 use tables::random::Random;
 use tables::synthetic;
 use wire::craft::Packet;
+use wire::vlan::{self, Tag};
 use wire::{eth, ip, ip4, ip6};
 
 use super::oracle::Oracle;
@@ -34,10 +37,48 @@ pub struct What {
     flows: u32,
     /// Routes beside the connected one.
     routes: usize,
+    /// What the interfaces do with the packets.
+    way: Way,
+}
+
+/// What becomes of a scenario's packets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Routed.
+    Routed,
+    /// Routed from and to a sub-interface.
+    RoutedTagged,
+    /// Cross-connected as they are.
+    Crossed,
+    /// Cross-connected between two sub-interfaces with other tags.
+    Retagged,
+}
+
+impl Way {
+    /// The interface that routed packets come and go by.
+    const fn routed(self) -> u16 {
+        match self {
+            Way::RoutedTagged => SUBS[0].0,
+            _ => INTERFACE,
+        }
+    }
+
+    /// The tag that packets come with.
+    const fn tags(self) -> Tags {
+        match self {
+            Way::RoutedTagged | Way::Retagged => SUBS[0].1,
+            Way::Routed | Way::Crossed => Tags::NONE,
+        }
+    }
+
+    /// True if routers on the way change the packets.
+    const fn is_routed(self) -> bool {
+        matches!(self, Way::Routed | Way::RoutedTagged)
+    }
 }
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [What; 6] = [
+pub const SCENARIOS: [What; 9] = [
     What {
         name: "ip4-hot",
         what: "one flow, 256 packets, two routes: all in the first cache",
@@ -46,6 +87,7 @@ pub const SCENARIOS: [What; 6] = [
         passes: 200,
         flows: 1,
         routes: 2,
+        way: Way::Routed,
     },
     What {
         name: "ip4-flows",
@@ -55,6 +97,7 @@ pub const SCENARIOS: [What; 6] = [
         passes: 60,
         flows: 251,
         routes: 2,
+        way: Way::Routed,
     },
     What {
         name: "ip4-1m-cold",
@@ -64,6 +107,7 @@ pub const SCENARIOS: [What; 6] = [
         passes: 1,
         flows: 0,
         routes: 1_000_000,
+        way: Way::Routed,
     },
     What {
         name: "ip6-hot",
@@ -73,6 +117,7 @@ pub const SCENARIOS: [What; 6] = [
         passes: 200,
         flows: 1,
         routes: 2,
+        way: Way::Routed,
     },
     What {
         name: "ip6-flows",
@@ -82,6 +127,7 @@ pub const SCENARIOS: [What; 6] = [
         passes: 60,
         flows: 251,
         routes: 2,
+        way: Way::Routed,
     },
     What {
         name: "ip6-250k-cold",
@@ -91,11 +137,44 @@ pub const SCENARIOS: [What; 6] = [
         passes: 1,
         flows: 0,
         routes: 250_000,
+        way: Way::Routed,
+    },
+    What {
+        name: "vlan-ip4-hot",
+        what: "the same as ip4-hot from and to a sub-interface",
+        family: Family::V4,
+        packets: 256,
+        passes: 200,
+        flows: 1,
+        routes: 2,
+        way: Way::RoutedTagged,
+    },
+    What {
+        name: "l2xc-hot",
+        what: "cross connect of 256 frames: all in the first cache",
+        family: Family::V4,
+        packets: 256,
+        passes: 200,
+        flows: 1,
+        routes: 2,
+        way: Way::Crossed,
+    },
+    What {
+        name: "l2xc-vlan-hot",
+        what: "the same between sub-interfaces with other tags",
+        family: Family::V4,
+        packets: 256,
+        passes: 200,
+        flows: 1,
+        routes: 2,
+        way: Way::Retagged,
     },
 ];
 
-/// The only interface: packets come and go by it.
+/// The only interface with a port: packets come and go by it.
 const INTERFACE: u16 = 1;
+/// Its sub-interfaces, where a scenario has any.
+const SUBS: [(u16, Tags); 2] = [(2, Tags::one(100)), (3, Tags::one(200))];
 const OWN: Mac = Mac([0x02, 0x50, 0x53, 0, 0, 1]);
 /// Next hops of random routes: several, as a router with peers has, and few enough that their
 /// rewrites stay in the first cache, so that the look-up is what is measured.
@@ -128,8 +207,11 @@ impl Scenario {
             grace: None,
         };
         let (mut router, mut idle) = Router::new(setup)?;
-        let (worker, handle) = idle.pop().ok_or("bench: no worker")?;
+        let (worker, mut handle) = idle.pop().ok_or("bench: no worker")?;
         let (oracle, destinations) = routes(what, &mut router)?;
+        for (sub, _) in SUBS {
+            let _ = handle.command(Command::Egress(sub, INTERFACE));
+        }
         let entry = worker
             .graph()
             .index_of(router::nodes::ENTRY)
@@ -242,7 +324,14 @@ impl Scenario {
                 Packet::raw6(source, destination, ip::NO_NEXT_HEADER)
             }
         };
-        packet.ttl(TTL).macs(OWN, OWN).frame_len(60).frame()
+        let frame = packet.ttl(TTL).macs(OWN, OWN).frame_len(60).frame();
+        match self.what.way.tags() {
+            Tags::NONE => frame,
+            tags => {
+                let tag = Tag::new(eth::VLAN, tags.outer).to_bytes();
+                [&frame[..vlan::AT], &tag, &frame[vlan::AT..]].concat()
+            }
+        }
     }
 
     /// Every packet: where the oracle says, time to live and checksum right, nothing else changed,
@@ -266,9 +355,12 @@ impl Scenario {
                 .lookup(destination)
                 .ok_or("bench: the oracle has no route")?;
             let mut want = self.frame(i);
-            want[..6].copy_from_slice(&mac(hop, self.what.passes).0);
-            want[6..12].copy_from_slice(&OWN.0);
-            pass_hops(&mut want[eth::LEN..], self.what.passes as u8);
+            if self.what.way.is_routed() {
+                want[..6].copy_from_slice(&mac(hop, self.what.passes).0);
+                want[6..12].copy_from_slice(&OWN.0);
+                let l3 = eth::LEN + self.what.way.tags().len();
+                pass_hops(&mut want[l3..], self.what.passes as u8);
+            }
             if std::mem::replace(&mut seen[self.pool.index(d) as usize], true)
                 || self.pool.bytes_of(d) != want
             {
@@ -352,6 +444,38 @@ fn shuffled(pool: &Arc<Pool>) -> Buffers {
     bufs
 }
 
+/// The interfaces of a scenario. One with a single port is cross-connected to itself; packets go
+/// round an even number of times, and so have the tags in the end that they had.
+fn interfaces(way: Way) -> Vec<Change> {
+    let set = |id, kind, l2| {
+        Change::InterfaceSet(Interface {
+            id,
+            name: format!("null{id}"),
+            kind,
+            mac: OWN,
+            mtu: 1500,
+            up: true,
+            l2,
+            serving: true,
+        })
+    };
+    let own = (way == Way::Crossed).then_some(L2::CrossConnect(INTERFACE));
+    let port = set(INTERFACE, Kind::Routed { host: None }, own);
+    let subs = SUBS
+        .iter()
+        .zip([SUBS[1].0, SUBS[0].0])
+        .map(|((id, tags), other)| {
+            let kind = Kind::Sub {
+                parent: INTERFACE,
+                tags: *tags,
+            };
+            let l2 = (way == Way::Retagged).then_some(L2::CrossConnect(other));
+            set(*id, kind, l2)
+        });
+    let subs = subs.filter(|_| !way.tags().is_empty());
+    std::iter::once(port).chain(subs).collect()
+}
+
 /// Gives the router its interface, neighbors and routes; returns the oracle that knows the same,
 /// and the packets' destinations.
 fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<IpAddr>), Box<dyn Error>> {
@@ -361,23 +485,18 @@ fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<IpAddr>), Box
     };
     let path = |gateway| {
         Route::Forward(vec![Path {
-            interface: INTERFACE,
+            interface: what.way.routed(),
             gateway,
             weight: 1,
             mtu: None,
             source: None,
         }])
     };
-    let mut changes = vec![Change::InterfaceSet(Interface {
-        id: INTERFACE,
-        name: "null0".into(),
-        kind: Kind::Routed { host: None },
-        mac: OWN,
-        mtu: 1500,
-        up: true,
-        l2: None,
-        serving: true,
-    })];
+    let mut changes = interfaces(what.way);
+    changes.push(Change::AddressesSet {
+        interface: what.way.routed(),
+        addresses: vec![Address::new(Ipv4Addr::new(10, 0, 0, 1), 24)],
+    });
     for prefix in ["10.0.0.0/24", "fd00::/64"] {
         changes.push(Change::RouteSet {
             prefix: prefix.parse()?,
@@ -386,7 +505,7 @@ fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<IpAddr>), Box
     }
     for hop in 0..HOPS {
         changes.push(Change::NeighborSet {
-            interface: INTERFACE,
+            interface: what.way.routed(),
             address: gateway(hop),
             mac: mac(hop, what.passes),
         });
