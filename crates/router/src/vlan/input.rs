@@ -10,7 +10,7 @@ use tables::interface::{Mode, Tags};
 use wire::eth;
 use wire::vlan::{self, Tag};
 
-use super::pop;
+use super::{INNER, OUTER, pop};
 use crate::context::Cx;
 use crate::eth::{GROUP, is_dhcp_reply, mac};
 use crate::l2::{Fate, cross};
@@ -55,6 +55,7 @@ impl Stage<Cx> for Input {
     type Next = Next;
     const THRU: Next = Next::Ip4;
 
+    #[inline(always)]
     fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> Next {
         let (tags, ethertype) = tags(p);
         let at = (eth::LEN + tags.len()) as u8;
@@ -70,12 +71,12 @@ impl Stage<Cx> for Input {
             };
         };
         let interface = cx.interfaces.load(sub);
+        if interface.mode() == Mode::L2 {
+            p.set_rx_if(sub);
+            return cross(cx, p, interface, interface.tags()).into();
+        }
         let ours = interface.is_mac(destination);
         let family = match interface.mode() {
-            Mode::L2 => {
-                p.set_rx_if(sub);
-                return cross(cx, p, interface, interface.tags()).into();
-            }
             Mode::Down => return Next::Down,
             Mode::Routed | Mode::Unaddressed if ours => ethertype,
             _ => return host_or_none(ours, destination),
@@ -123,10 +124,9 @@ fn host_or_none(ours: bool, destination: u64) -> Next {
 /// The tags of a frame, two at most and whether there are more, and the type behind them.
 #[inline]
 fn tags(p: &Pkt<'_>) -> (Tags, u16) {
-    const SECOND: u8 = (vlan::AT + vlan::LEN) as u8;
-    const THIRD: u8 = SECOND + vlan::LEN as u8;
-    let outer = p.header::<Tag>(vlan::AT as u8);
-    let inner = p.header::<Tag>(SECOND);
+    const THIRD: u8 = INNER + vlan::LEN as u8;
+    let outer = p.header::<Tag>(OUTER);
+    let inner = p.header::<Tag>(INNER);
     let one = Tags {
         service: outer.tpid() == eth::SERVICE_VLAN,
         ..Tags::one(outer.vlan())

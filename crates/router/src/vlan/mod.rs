@@ -8,13 +8,21 @@ pub use input::Input;
 
 use graph::Pkt;
 use tables::interface::Tags;
-use wire::vlan;
+use wire::eth;
+use wire::vlan::{self, Tag};
 
 use crate::context::Cx;
 use header::encode;
 
 /// Bytes of both Ethernet addresses.
 const MACS: usize = vlan::AT;
+/// Where the tags of a frame are.
+const OUTER: u8 = vlan::AT as u8;
+const INNER: u8 = OUTER + vlan::LEN as u8;
+/// Bytes of a header without tags, with one and with two.
+const UNTAGGED: usize = eth::LEN;
+const ONE_TAG: usize = UNTAGGED + vlan::LEN;
+const TWO_TAGS: usize = ONE_TAG + vlan::LEN;
 
 /// Takes tags out of a frame that has them and is long enough.
 #[inline]
@@ -36,19 +44,24 @@ pub(crate) fn push(p: &mut Pkt<'_>, tags: Tags) -> bool {
 /// front of it.
 #[inline]
 pub(crate) fn retag(p: &mut Pkt<'_>, popped: Tags, pushed: Tags) -> bool {
-    let [mut outer, inner] = encode(pushed);
-    if !popped.is_empty() {
-        outer = outer.with_priority_of(p.header(MACS as u8));
+    let old = *p.header::<Tag>(OUTER);
+    if popped.count != pushed.count {
+        let macs = *p.header::<[u8; MACS]>(0);
+        if !p.shift(popped.len() as i32 - pushed.len() as i32) {
+            return false;
+        }
+        *p.header_mut(0) = macs;
     }
-    let macs = *p.header::<[u8; MACS]>(0);
-    if !p.shift(popped.len() as i32 - pushed.len() as i32) {
-        return false;
+    if pushed.is_empty() {
+        return true;
     }
-    *p.header_mut(0) = macs;
-    match pushed.count {
-        0 => {}
-        1 => *p.header_mut(MACS as u8) = outer,
-        _ => *p.header_mut(MACS as u8) = [outer, inner],
+    let [outer, inner] = encode(pushed);
+    *p.header_mut(OUTER) = match popped.is_empty() {
+        true => outer,
+        false => outer.with_priority_of(&old),
+    };
+    if pushed.count > 1 {
+        *p.header_mut(INNER) = inner;
     }
     true
 }
@@ -59,15 +72,25 @@ pub(crate) fn retag(p: &mut Pkt<'_>, popped: Tags, pushed: Tags) -> bool {
 pub(crate) fn rewrite(cx: &Cx, p: &mut Pkt<'_>) -> bool {
     let adjacency = cx.adjacencies.load(p.adjacency());
     let header = cx.adjacencies.header(p.adjacency(), &adjacency);
-    let len = usize::from(adjacency.header_len()).min(header.len());
+    let len = usize::from(adjacency.header_len());
     if !p.shift(i32::from(p.l3) - len as i32) {
         return false;
     }
     p.set_l3(len as u8);
     p.set_tx_if(adjacency.tx_if());
-    let front = p.bytes_mut().get_mut(..len);
-    front.is_some_and(|front| {
-        front.copy_from_slice(&header[..len]);
-        true
-    })
+    match len {
+        UNTAGGED => write::<UNTAGGED>(p, &header),
+        ONE_TAG => write::<ONE_TAG>(p, &header),
+        _ => write::<TWO_TAGS>(p, &header),
+    }
+    true
+}
+
+/// Writes the first `N` bytes of a header. A number that is known makes this a few stores instead of
+/// a call.
+#[inline(always)]
+fn write<const N: usize>(p: &mut Pkt<'_>, header: &[u8; TWO_TAGS]) {
+    if let Some(header) = header.first_chunk::<N>() {
+        *p.header_mut(0) = *header;
+    }
 }

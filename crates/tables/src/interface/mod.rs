@@ -262,7 +262,7 @@ impl Interfaces {
         );
         let words = to.encode();
         let old = self.reader().load(interface).place();
-        let new = (to.parent != 0).then_some((to.parent, to.tags));
+        let new = (to.parent != 0).then_some(Place::new(to.parent, to.tags));
         if let Some(old) = old.filter(|_| old != new) {
             // First out, last in: what a packet finds by its tags is never an interface half
             // changed.
@@ -358,9 +358,9 @@ impl Reader {
     /// The sub-interface at this place.
     #[inline]
     fn sub_at(&self, parent: u16, tags: Tags) -> Option<u16> {
-        let place = (parent, tags);
+        let place = Place::new(parent, tags);
         let mut candidates = self.subs.candidates(place);
-        candidates.find(|sub| self.load(*sub).place() == Some(place))
+        candidates.find(|sub| self.load(*sub).is_at(place))
     }
 }
 
@@ -433,8 +433,15 @@ impl Hot<'_> {
     /// Parent and tags of a sub-interface.
     #[inline(always)]
     fn place(self) -> Option<Place> {
-        let parent = self.parent();
-        (parent != 0).then(|| (parent, self.tags()))
+        let (outer, inner) = (self.word(PARENT), self.word(INNER_TAG));
+        let place = Place { outer, inner };
+        (place.parent() != 0).then_some(place)
+    }
+
+    /// True if it is the sub-interface at this place.
+    #[inline(always)]
+    fn is_at(self, place: Place) -> bool {
+        self.word(PARENT) == place.outer && self.word(INNER_TAG) == place.inner
     }
 
     /// Largest IP packet in bytes.
@@ -491,7 +498,10 @@ mod tests {
     }
 
     /// The sub-interface for a frame, by asking every one: exact tags first, then most tags.
-    fn slow_sub(all: &std::collections::BTreeMap<(u16, Tags), u16>, asked: Place) -> Option<u16> {
+    fn slow_sub(
+        all: &std::collections::BTreeMap<(u16, Tags), u16>,
+        asked: (u16, Tags),
+    ) -> Option<u16> {
         let (parent, frame) = asked;
         let begins = |tags: Tags| {
             let whole = Tags {

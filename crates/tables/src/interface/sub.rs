@@ -9,12 +9,36 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::Tags;
+use super::{INNER_TAG, OUTER_TAG, PARENT, TAGS, TAGS_FURTHER, Tags};
 use crate::field::Field;
 use crate::mem::{Cells, LINE};
 
-/// Parent and tags of a sub-interface.
-pub(super) type Place = (u16, Tags);
+/// Parent and tags of a sub-interface, as the two words of its line that hold them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The word of the parent.
+    pub(super) outer: u32,
+    /// The word of the inner tag.
+    pub(super) inner: u32,
+}
+
+impl Place {
+    #[inline(always)]
+    pub(super) const fn new(parent: u16, tags: Tags) -> Self {
+        let inner = INNER_TAG.put(tags.inner as u32);
+        let further = TAGS_FURTHER.put(tags.further as u32);
+        Self {
+            outer: PARENT.put(parent as u32) | OUTER_TAG.put(tags.outer_bits()),
+            inner: inner | TAGS.put(tags.count as u32) | further,
+        }
+    }
+
+    /// The parent; 0 if it is no place of a sub-interface.
+    #[inline(always)]
+    pub(super) const fn parent(self) -> u16 {
+        PARENT.of(self.outer) as u16
+    }
+}
 
 /// Interfaces for each line: with a quarter of its words in use a line hardly ever overflows into
 /// the next.
@@ -88,8 +112,8 @@ impl Subs {
         // There are four words for each interface.
         if let Some(word) = free {
             word.store(hash << 16 | u32::from(sub), Release);
-            let count = self.count(place.0).wrapping_add(share(place.1));
-            self.counts.at(place.0.into()).store(count, Release);
+            let count = self.count(place.parent()).wrapping_add(share(place));
+            self.counts.at(place.parent().into()).store(count, Release);
         }
     }
 
@@ -105,8 +129,8 @@ impl Subs {
             // Behind the last word of a line that is not full nobody looks.
             let is_end = last && at + 1 < LINE;
             line[at].store(if is_end { FREE } else { REMOVED }, Release);
-            let count = self.count(place.0).wrapping_sub(share(place.1));
-            self.counts.at(place.0.into()).store(count, Release);
+            let count = self.count(place.parent()).wrapping_sub(share(place));
+            self.counts.at(place.parent().into()).store(count, Release);
             return;
         }
     }
@@ -120,16 +144,14 @@ impl Subs {
 }
 
 /// Part of a sub-interface in its parent's count.
-fn share(tags: Tags) -> u32 {
-    ALL.put(1) | FURTHER.put(tags.further.into())
+fn share(place: Place) -> u32 {
+    ALL.put(1) | FURTHER.put(TAGS_FURTHER.of(place.inner))
 }
 
 /// The line of a place, modulo their number, and the 16 bits that its words begin with.
 #[inline(always)]
-fn hash((parent, tags): Place) -> (u32, u32) {
-    let bits = u64::from(tags.outer_bits()) << 16 | u64::from(tags.inner);
-    let bits = bits << 3 | u64::from(tags.further) << 2 | u64::from(tags.count) & 3;
-    let key = bits << 16 | u64::from(parent);
+fn hash(place: Place) -> (u32, u32) {
+    let key = u64::from(place.inner) << 32 | u64::from(place.outer);
     // The multipliers of `hash`, for the same reasons.
     let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
