@@ -34,6 +34,12 @@ impl Tag {
         }
     }
 
+    /// Its priority, 0 to 7.
+    #[inline(always)]
+    pub const fn priority(&self) -> u16 {
+        self.tci.get() >> 13
+    }
+
     /// The same with another tag's priority and whether it may be dropped.
     #[must_use]
     pub const fn with_priority_of(self, other: &Self) -> Self {
@@ -79,6 +85,7 @@ mod tests {
         assert_eq!((tag.is_tag(), tag.vlan()), (true, 0x123));
         let urgent = Tag::read_from_bytes(&[0x81, 0, 0xe1, 0x23]).unwrap();
         assert_eq!((urgent.is_tag(), urgent.vlan()), (true, 0x123));
+        assert_eq!((urgent.priority(), tag.priority()), (7, 0));
         let urgent = tag.with_priority_of(&urgent);
         assert_eq!(urgent.to_bytes(), [0x88, 0xa8, 0xe1, 0x23]);
         assert_eq!(urgent.with_priority_of(&tag), tag);

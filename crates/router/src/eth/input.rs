@@ -97,7 +97,11 @@ impl Stage<Cx> for Input {
             }
             Mode::Down => Next::Down,
             // A sub-interface may have an address of its own.
-            _ if tagged => Next::Vlan,
+            _ if tagged => {
+                // Where it is depends on the tags.
+                p.set_l3(0);
+                Next::Vlan
+            }
             Mode::Routed | Mode::Unaddressed
                 if ours
                     && ethertype == eth::IP4

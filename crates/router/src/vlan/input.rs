@@ -95,6 +95,7 @@ impl Stage<Cx> for Input {
             _ => return Next::Punt,
         };
         pop(p, tags);
+        p.set_l3(eth::LEN as u8);
         p.set_rx_if(sub);
         next
     }

@@ -372,3 +372,34 @@ fn another_end_out_of_range_is_refused() {
         .apply(vec![Change::InterfaceSet(crossed(1, 999))]);
     assert!(refused.unwrap_err().to_string().contains("interface 999"));
 }
+
+/// Cross connects of interface 1, from tagged to plain and the other way round, with their golden
+/// files.
+pub fn golden() -> Lab {
+    let mut lab = with_subs(Lab::with_host());
+    lab.apply(vec![
+        Change::InterfaceSet(crossed(1, 22)),
+        Change::InterfaceSet(crossed(11, 2)),
+        Change::InterfaceSet(crossed(12, 21)),
+        Change::InterfaceSet(crossed(13, 3)),
+        Change::InterfaceSet(crossed(14, 99)),
+    ]);
+    lab
+}
+
+/// The frames that interface 1 of [`golden`] receives.
+pub fn frames() -> Vec<Vec<u8>> {
+    let urgent = 0xf000;
+    let tagged = [
+        &[][..],
+        &[(0x8100, urgent | 100)],
+        &[(0x88a8, urgent | 200), (0x8100, 300)],
+        &[(0x8100, 400), (0x8100, 9)],
+        &[(0x8100, 400), (0x8100, 5)],
+    ];
+    let mut all: Vec<_> = tagged.map(|tags| frame(tags, 46)).into();
+    all.push(udp(FAR).frame());
+    all.push(frame(&[], 1501));
+    all.push(frame(&[(0x8100, 100)], 60)[..17].to_vec());
+    all
+}

@@ -9,6 +9,7 @@ use router::{Change, Route};
 use wire::craft::Packet;
 use wire::{ip, pcap};
 
+use crate::cross_connect;
 use crate::harness::*;
 use crate::ip6_nodes::{self, NEAR, address, between, good};
 
@@ -193,4 +194,12 @@ fn golden_ip6() {
         route("2001:db8:6200::/40", Route::Prohibit),
     ]);
     replay("ip6-", &mut lab, &packets6(), neighbor6(2, "2001:db8:2::9"));
+}
+
+/// Frames of each kind at cross connects of interface 1 and of its sub-interfaces.
+#[test]
+fn golden_cross_connect() {
+    let mut lab = cross_connect::golden();
+    let then = Change::InterfaceDelete(14);
+    replay("l2-", &mut lab, &cross_connect::frames(), then);
 }

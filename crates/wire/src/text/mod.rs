@@ -11,8 +11,11 @@ mod transport;
 use std::fmt::{self, Display, Formatter};
 use std::net::Ipv4Addr;
 
+use zerocopy::FromBytes;
+
 use crate::arp;
 use crate::eth::{self, Mac};
+use crate::vlan::{self, Tag};
 
 pub use ip4::Ip4;
 pub use ip6::Ip6;
@@ -33,7 +36,10 @@ impl Display for Frame<'_> {
             (eth::IP6, true) => write!(f, "{}\n{:#}", Link(header), Ip6(rest)),
             (eth::ARP, false) => write!(f, "{}", Arp(rest)),
             (eth::ARP, true) => write!(f, "{}\n{}", Link(header), Arp(rest)),
-            _ => write!(f, "{}, {} bytes", Link(header), self.0.len()),
+            _ => {
+                let tags = Tags(&self.0[vlan::AT..]);
+                write!(f, "{}{tags}, {} bytes", Link(header), self.0.len())
+            }
         }
     }
 }
@@ -52,6 +58,29 @@ impl Display for Link<'_> {
             other => write!(f, "{other:#06x}")?,
         }
         write!(f, ": {src} -> {dst}")
+    }
+}
+
+/// `, 802.1ad vlan 200 priority 7, 802.1q vlan 300`, or nothing where no tag is.
+struct Tags<'a>(&'a [u8]);
+
+impl Display for Tags<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut rest = self.0;
+        while let Ok((tag, behind)) = Tag::ref_from_prefix(rest)
+            && tag.is_tag()
+        {
+            let standard = match tag.tpid() {
+                eth::SERVICE_VLAN => "802.1ad",
+                _ => "802.1q",
+            };
+            write!(f, ", {standard} vlan {}", tag.vlan())?;
+            if tag.priority() > 0 {
+                write!(f, " priority {}", tag.priority())?;
+            }
+            rest = behind;
+        }
+        Ok(())
     }
 }
 
@@ -185,6 +214,16 @@ UDP: 1025 -> 12
         assert_eq!(
             Frame(&ping).to_string(),
             "ICMP 16.0.0.1 -> 48.0.0.1 echo_request id 3 seq 4, length 28, ttl 64"
+        );
+        let mut tagged = ping.clone();
+        tagged.splice(12..12, [0x88, 0xa8, 0xe0, 200, 0x81, 0, 1, 44]);
+        let text = Frame(&tagged).to_string();
+        let ending = ", 802.1ad vlan 200 priority 7, 802.1q vlan 300, 68 bytes";
+        assert!(text.ends_with(ending), "{text}");
+        assert!(
+            Frame(&tagged[..19])
+                .to_string()
+                .ends_with("priority 7, 19 bytes")
         );
         let asker = (Mac([2, 0, 0, 0, 0, 1]), A);
         let request = craft::arp(&arp::Header::request(asker, B), Mac::BROADCAST);
