@@ -147,7 +147,7 @@ impl Interfaces {
             let state = match &slot.phase {
                 Phase::Waiting(why) => OtherState::Absent(why.clone()),
                 Phase::Open(open) if slot.ids.port == 0 => {
-                    let link = translator.link_named(&open.netdev)?;
+                    let link = translator.link(open.ifindex)?;
                     OtherState::Kernel {
                         up: link.admin_up && link.carrier,
                         mtu: u16::try_from(link.mtu).unwrap_or(u16::MAX),

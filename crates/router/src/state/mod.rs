@@ -210,14 +210,14 @@ impl State {
                 let id = interface.id;
                 let old = self.links.interfaces.insert(id, interface.clone());
                 self.interface_line(id);
-                self.far_ends([old.as_ref(), Some(interface)]);
+                self.connect(old.and_then(|i| i.l2), interface.l2);
                 self.refresh_adjacencies(id)?;
             }
             &Change::InterfaceDelete(id) => {
                 let old = self.links.interfaces.remove(&id);
                 self.links.sources.addresses.remove(&id);
                 self.interface_line(id);
-                self.far_ends([old.as_ref(), None]);
+                self.connect(old.and_then(|i| i.l2), None);
                 let gone: Vec<_> = self
                     .links
                     .neighbors
@@ -356,13 +356,11 @@ impl State {
             .set(id, &interface.map(line).unwrap_or_default());
     }
 
-    /// Writes the lines of the other ends of cross connects that changed.
-    fn far_ends(&mut self, changed: [Option<&Interface>; 2]) {
-        let ends = changed.map(|interface| interface.and_then(|i| i.l2));
-        if ends[0] != ends[1] {
-            for L2::CrossConnect(to) in ends.into_iter().flatten() {
-                self.interface_line(to);
-            }
+    /// Takes in what an interface does at layer 2 instead of what it did, and writes the lines of
+    /// the other ends.
+    fn connect(&mut self, old: Option<L2>, new: Option<L2>) {
+        for end in self.links.connect(old, new) {
+            self.interface_line(end);
         }
     }
 

@@ -30,6 +30,8 @@ pub struct Links {
     pub(crate) sources: Sources,
     /// The arguments of the features that are wanted, whether the interface is there or not.
     pub(crate) features: BTreeMap<(InterfaceId, Feature), u32>,
+    /// By interface, how many others are cross-connected to it.
+    far_ends: BTreeMap<InterfaceId, u32>,
 }
 
 impl Links {
@@ -45,8 +47,28 @@ impl Links {
     /// True if an interface is at layer 2: it says so, or another one is cross-connected to it.
     pub(crate) fn is_l2(&self, interface: InterfaceId) -> bool {
         let own = self.interfaces.get(&interface).and_then(|i| i.l2);
-        let mut others = self.interfaces.values().filter_map(|i| i.l2);
-        own.is_some() || others.any(|L2::CrossConnect(to)| to == interface)
+        own.is_some() || self.far_ends.contains_key(&interface)
+    }
+
+    /// Takes in what an interface does at layer 2 instead of what it did. Returns the other ends for
+    /// which that changes something.
+    pub(crate) fn connect(&mut self, old: Option<L2>, new: Option<L2>) -> Vec<InterfaceId> {
+        if old == new {
+            return Vec::new();
+        }
+        if let Some(L2::CrossConnect(to)) = new {
+            *self.far_ends.entry(to).or_default() += 1;
+        }
+        if let Some(L2::CrossConnect(to)) = old
+            && let Some(count) = self.far_ends.get_mut(&to)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.far_ends.remove(&to);
+            }
+        }
+        let ends = [old, new].into_iter().flatten();
+        ends.map(|L2::CrossConnect(to)| to).collect()
     }
 }
 
