@@ -89,6 +89,8 @@ impl Routing {
     /// Lets the router do what it has put off.
     pub fn tick(&mut self) {
         self.router.tick();
+        self.router
+            .age(self.router.started().elapsed().as_secs() as u32);
         let waiting = self.router.deferred() > 0;
         self.shortage.say(waiting, Instant::now());
         drop(self.router.collect());

@@ -15,6 +15,9 @@ pub use crate::family::Prefix;
 /// Index of an interface of the router (not the kernel's ifindex). 0 is never an interface.
 pub type InterfaceId = u16;
 
+/// Number of a bridge domain in the router, which is not the one that it is configured with.
+pub type DomainId = u16;
+
 /// MTUs that an interface can have, in bytes of IP packet: the smallest of IPv4 (RFC 791 section
 /// 3.2) to jumbo frames.
 pub const MTUS: std::ops::RangeInclusive<u16> = 68..=9216;
@@ -179,6 +182,30 @@ pub enum Route {
     Prohibit,
 }
 
+/// A bridge domain. Its members are the interfaces that say so ([`Interface::l2`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BridgeDomain {
+    /// Our number.
+    pub id: DomainId,
+    /// Name as configured.
+    pub name: String,
+    /// Addresses are learned from what comes in.
+    pub learn: bool,
+    /// Broadcast and multicast go to all members.
+    pub flood: bool,
+    /// What is addressed to nobody known goes to all members; otherwise it is dropped.
+    pub unknown_flood: bool,
+    /// What is addressed to somebody known is forwarded.
+    pub forward: bool,
+    /// Its own interface (the bridged virtual interface), by which the router is a station of the
+    /// domain. It is routed, has no port, and is no member.
+    pub bvi: Option<InterfaceId>,
+    /// Minutes after which a station is forgotten that is not seen again; `None`: never.
+    pub age_minutes: Option<u8>,
+    /// Most stations that are learned; `None`: as many as there is room for.
+    pub limit: Option<u32>,
+}
+
 /// One change of the router's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
@@ -213,6 +240,10 @@ pub enum Change {
     },
     /// An interface's packets pass no feature any more.
     FeaturesDelete(InterfaceId),
+    /// Make a bridge domain or replace its attributes.
+    BridgeSet(BridgeDomain),
+    /// Remove a bridge domain. What comes in at its members is dropped from then on.
+    BridgeDelete(DomainId),
     /// Source address of the router's own packets that leave by an interface without a suitable
     /// address.
     SourceSet {

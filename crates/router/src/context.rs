@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use graph::epoch::Reader;
 use graph::worker::Context;
-use tables::{adjacency, interface, ip4, ip6, nexthop};
+use tables::{adjacency, interface, ip4, ip6, mac, nexthop};
 
 use crate::event::Events;
 use crate::limits::Limits;
@@ -23,6 +23,8 @@ pub struct Cx {
     pub groups: nexthop::Reader,
     /// Adjacencies.
     pub adjacencies: adjacency::Reader,
+    /// Stations of bridge domains.
+    pub stations: mac::Reader,
     /// Limits that all workers share.
     pub limits: Arc<Limits>,
     /// Events for the control thread.
@@ -45,6 +47,7 @@ impl Cx {
             ip6: state.ip6.fib.reader(),
             groups: state.nexthops.groups.reader(),
             adjacencies: state.nexthops.slab.reader(),
+            stations: state.bridges.stations.reader(),
             limits,
             events,
             changes: 0,

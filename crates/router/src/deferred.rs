@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::Bound;
 
-use crate::change::{Change, InterfaceId, Prefix};
+use crate::change::{Change, DomainId, InterfaceId, Prefix};
 
 /// Most changes that one call tries again, so that the next batch of the kernel's does not wait for
 /// all that a full table has kept.
@@ -17,6 +17,7 @@ enum Key {
     Features(InterfaceId),
     Addresses(InterfaceId),
     Source,
+    Bridge(DomainId),
     Neighbor(InterfaceId, IpAddr),
     Route(Prefix),
 }
@@ -92,6 +93,8 @@ fn key(change: &Change) -> Key {
         Change::FeatureSet { interface, .. } | Change::FeaturesDelete(interface) => {
             Key::Features(*interface)
         }
+        Change::BridgeSet(domain) => Key::Bridge(domain.id),
+        Change::BridgeDelete(id) => Key::Bridge(*id),
         Change::SourceSet { .. } => Key::Source,
         Change::NeighborSet {
             interface, address, ..

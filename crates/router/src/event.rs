@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use graph::ring::{Consumer, Producer, ring};
 
-use crate::change::InterfaceId;
+use crate::change::{DomainId, InterfaceId};
 
 /// Something that a worker has found out, for the control thread to act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,16 @@ pub enum Event {
         interface: InterfaceId,
         /// Its address.
         address: IpAddr,
+    },
+    /// A station of a bridge domain is behind an interface. [`Router::events`](crate::Router::events)
+    /// learns it.
+    Station {
+        /// Number of the domain.
+        domain: DomainId,
+        /// Its address.
+        mac: [u8; 6],
+        /// The interface.
+        interface: InterfaceId,
     },
 }
 

@@ -22,7 +22,7 @@ pub mod icmp6;
 pub mod ip;
 pub mod ip4;
 pub mod ip6;
-mod l2;
+pub mod l2;
 mod limits;
 pub mod neighbor;
 pub mod nodes;
@@ -36,7 +36,8 @@ pub mod state;
 pub mod vlan;
 
 pub use change::{
-    Address, Change, Feature, Interface, InterfaceId, Kind, L2, Mac, Path, Prefix, Route, Tags,
+    Address, BridgeDomain, Change, DomainId, Feature, Interface, InterfaceId, Kind, L2, Mac, Path,
+    Prefix, Route, Tags,
 };
 pub use context::Cx;
 pub use event::{Event, Events};

@@ -5,7 +5,7 @@ use graph::{Fused, Node};
 
 use crate::arc::Arcs;
 use crate::context::Cx;
-use crate::{eth, icmp4, icmp6, ip4, ip6, neighbor, punt, vlan};
+use crate::{eth, icmp4, icmp6, ip4, ip6, l2, neighbor, punt, vlan};
 
 /// The node that packets from ports enter.
 pub const ENTRY: &str = "ethernet-input";
@@ -24,6 +24,8 @@ pub fn table() -> Table {
         nodes: vec![
             node(eth::Input),
             node(vlan::Input),
+            node(l2::Forward::default()),
+            each(l2::Flood),
             node(ip4::InputFeatures),
             node(Fused(ip4::Input, Fused(ip4::Lookup, ip4::Rewrite))),
             node(ip4::Lookup),
@@ -41,6 +43,7 @@ pub fn table() -> Table {
             each(icmp6::Errors),
             each(punt::Punt),
             node(eth::Output),
+            node(l2::BviOutput),
         ],
         arcs: Arcs::default(),
     }

@@ -35,12 +35,21 @@ impl Outputs {
                 interface, feature, ..
             } if feature.mask() == Mask::InterfaceOutput => *interface,
             Change::FeaturesDelete(interface) => *interface,
+            Change::BridgeSet(_) | Change::BridgeDelete(_) => return self.follow_all(links),
             _ => return,
         };
         self.untold |= match links.features(interface).interface_output {
             0 => self.wanted.remove(&interface),
             _ => self.wanted.insert(interface),
         };
+    }
+
+    /// As [`follow`](Self::follow), whatever has changed.
+    fn follow_all(&mut self, links: &Links) {
+        let with = links.features.keys();
+        let wanted = with.filter(|(_, feature)| feature.mask() == Mask::InterfaceOutput);
+        self.wanted = wanted.map(|(interface, _)| *interface).collect();
+        self.untold = true;
     }
 
     /// Tells the workers, as far as their rings have room: the rest at the next call.

@@ -14,7 +14,7 @@ use graph::worker::Worker;
 use graph::{Buffers, Graph, Handle, Handoff, Pool, Returned, Stage, WorkerPort};
 use tables::Memory;
 
-use crate::change::{Change, InterfaceId};
+use crate::change::{Change, InterfaceId, Mac};
 use crate::context::Cx;
 use crate::counts::Cleared;
 use crate::deferred::Deferred;
@@ -230,12 +230,31 @@ impl Router {
         Ok(full)
     }
 
-    /// The events that workers have sent since the last call, worker by worker.
+    /// The events that workers have sent since the last call, worker by worker, but for stations of
+    /// bridge domains, which are learned.
     pub fn events(&mut self) -> Vec<Event> {
-        self.events
-            .iter_mut()
+        let events = self.events.iter_mut();
+        let mut events: Vec<_> = events
             .flat_map(|r| std::iter::from_fn(|| r.pop()))
-            .collect()
+            .collect();
+        events.retain(|event| match *event {
+            Event::Station {
+                domain,
+                mac,
+                interface,
+            } => {
+                self.state.bridges.learn(domain, Mac(mac), interface);
+                false
+            }
+            Event::Resolve { .. } => true,
+        });
+        events
+    }
+
+    /// It is this time, in seconds since any moment: bridge domains forget stations that were not
+    /// seen for long. To be called once a second, or more often.
+    pub fn age(&mut self, now: u32) {
+        self.state.bridges.age(now);
     }
 
     /// Neighbors that packets may be sent to, which the kernel must not forget.

@@ -2,18 +2,26 @@
 
 use std::net::Ipv6Addr;
 
-use crate::change::InterfaceId;
+use crate::change::{DomainId, InterfaceId};
+use crate::l2::{Domain, Domains};
 use crate::source::Sources;
 
 /// The published state.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     sources: Sources,
+    domains: Domains,
 }
 
 impl Snapshot {
-    pub(crate) fn new(sources: Sources) -> Self {
-        Snapshot { sources }
+    pub(crate) fn new(sources: Sources, domains: Domains) -> Self {
+        Snapshot { sources, domains }
+    }
+
+    /// The bridge domain of this number.
+    #[inline(always)]
+    pub(crate) fn domain(&self, number: DomainId) -> Option<&Domain> {
+        self.domains.get(usize::from(number))?.as_deref()
     }
 
     /// An own IPv4 address, in host byte order, to send from where the adjacency names none.

@@ -204,7 +204,7 @@ fn macs() {
         fixed: false,
     };
     for key in &keys {
-        macs.set(*key, station, 0).expect("room for stations");
+        macs.set(*key, station).expect("room for stations");
     }
     let reader = macs.reader();
     let mut any = || keys[random.below(STATIONS as u32) as usize];

@@ -82,6 +82,8 @@ pub struct Station {
 #[derive(Debug)]
 pub struct Macs {
     cells: Cells,
+    /// A word: the time that readers say stations are seen at.
+    clock: Cells,
     /// Numbers of places, which are counted through all lines.
     places: HashMap<Key, u32>,
     /// By place: a station is here, or was and readers may still look.
@@ -102,8 +104,19 @@ impl Macs {
             passed: vec![0; cells.len() / LINE],
             retired: Vec::new(),
             count: 0,
+            clock: Cells::boxed(LINE),
             cells,
         }
+    }
+
+    /// Says what time it is, in the caller's unit: what readers see from now on is seen then.
+    pub fn set_clock(&mut self, now: u32) {
+        self.clock.at(0).store(now, Relaxed);
+    }
+
+    /// The time that it is.
+    pub fn clock(&self) -> u32 {
+        self.clock.at(0).load(Relaxed)
     }
 
     /// Number of stations.
@@ -121,18 +134,17 @@ impl Macs {
         self.cells.len() / WORDS_FOR_EACH
     }
 
-    /// Adds a station that was seen at this time, in the caller's unit, or says what is known of it
-    /// now.
+    /// Adds a station that is seen now, or says what is known of it now.
     ///
     /// # Errors
     /// [`Full`], for a new one: those that are gone count until they are reclaimed.
-    pub fn set(&mut self, key: Key, station: Station, seen: u32) -> Result<(), Full> {
+    pub fn set(&mut self, key: Key, station: Station) -> Result<(), Full> {
         debug_assert_ne!(station.interface, 0, "interface 0 is none");
         let place = match self.places.get(&key) {
             Some(place) => *place as usize,
             None => self.take(key)?,
         };
-        self.word(place, SEEN).store(seen, Relaxed);
+        self.word(place, SEEN).store(self.clock(), Relaxed);
         let known = INTERFACE.put(station.interface.into()) | FIXED.put(station.fixed.into());
         self.publish(place, known);
         Ok(())
@@ -187,6 +199,7 @@ impl Macs {
     pub fn reader(&self) -> Reader {
         Reader {
             cells: self.cells.clone(),
+            clock: self.clock.clone(),
         }
     }
 
@@ -249,9 +262,16 @@ impl Macs {
 #[derive(Debug, Clone)]
 pub struct Reader {
     cells: Cells,
+    clock: Cells,
 }
 
 impl Reader {
+    /// The time that it is, as [`Macs::set_clock`] has said.
+    #[inline(always)]
+    pub fn clock(&self) -> u32 {
+        self.clock.at(0).load(Relaxed)
+    }
+
     /// Asks the processor for the line where a search begins.
     #[inline(always)]
     pub fn prefetch(&self, key: Key) {
@@ -306,8 +326,8 @@ impl Hot<'_> {
         self.seen.load(Relaxed)
     }
 
-    /// A frame from it is seen now. Stores only what changes, so that with a coarse unit of time
-    /// its line stays in the caches of all workers.
+    /// A frame from it is seen at this time ([`Reader::clock`]). Stores only what changes, so that
+    /// with a coarse unit of time its line stays in the caches of all workers.
     #[inline(always)]
     pub fn see(&self, now: u32) {
         if self.seen() != now {
@@ -355,9 +375,10 @@ mod tests {
                 interface: 1 + random.below(9) as u16,
                 fixed: random.below(2) > 0,
             };
+            macs.set_clock(step);
             match random.below(3) {
                 0 => assert_eq!(macs.delete(key), oracle.remove(&key).is_some()),
-                _ => match macs.set(key, to, step) {
+                _ => match macs.set(key, to) {
                     Ok(()) => drop(oracle.insert(key, (to, step))),
                     Err(Full) => full += 1,
                 },
@@ -384,12 +405,12 @@ mod tests {
     fn a_place_is_used_again_after_a_grace_period() {
         let mut macs = macs(64);
         let keys = |domain| (0..64).map(move |mac| Key::new(domain, mac));
-        assert!(keys(1).all(|key| macs.set(key, station(1), 0).is_ok()));
+        assert!(keys(1).all(|key| macs.set(key, station(1)).is_ok()));
         assert!(keys(1).all(|key| macs.delete(key)));
         let retired = macs.retired();
-        assert!(keys(2).all(|key| macs.set(key, station(2), 0) == Err(Full)));
+        assert!(keys(2).all(|key| macs.set(key, station(2)) == Err(Full)));
         macs.reclaim(retired);
-        assert!(keys(2).all(|key| macs.set(key, station(2), 0).is_ok()));
+        assert!(keys(2).all(|key| macs.set(key, station(2)).is_ok()));
         assert!(macs.retired().is_empty());
     }
 
@@ -397,14 +418,17 @@ mod tests {
     fn a_station_that_was_seen_keeps_its_interface() {
         let mut macs = macs(64);
         let key = Key::new(7, 0xa);
-        assert!(macs.set(key, station(3), 100).is_ok());
+        macs.set_clock(100);
+        assert!(macs.set(key, station(3)).is_ok());
+        macs.set_clock(105);
         let reader = macs.reader();
         assert!(reader.find(key).is_some_and(|hot| {
-            hot.see(105);
+            hot.see(reader.clock());
             hot.seen() == 105
         }));
         assert_eq!(macs.get(key), Some((station(3), 105)));
-        assert!(macs.set(key, station(4), 106).is_ok());
+        macs.set_clock(106);
+        assert!(macs.set(key, station(4)).is_ok());
         assert_eq!(macs.get(key), Some((station(4), 106)));
     }
 }

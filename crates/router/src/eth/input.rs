@@ -27,6 +27,8 @@ edges! {
         Host => Interface,
         /// Out by the other end of a cross connect.
         CrossConnect => Interface,
+        /// At a member of a bridge domain.
+        Bridge => Node("l2-forward"),
         /// Somebody else's unicast.
         NotOurs => Drop("destination MAC is not ours"),
         /// Shorter than an Ethernet header.
@@ -131,6 +133,7 @@ impl From<Fate> for Next {
     fn from(fate: Fate) -> Self {
         match fate {
             Fate::Crosses => Next::CrossConnect,
+            Fate::Bridges => Next::Bridge,
             Fate::Unconnected => Next::Unconnected,
             Fate::OtherDown => Next::OtherDown,
             Fate::TooLong => Next::TooLong,

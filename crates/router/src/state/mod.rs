@@ -12,11 +12,16 @@ use std::net::IpAddr;
 use tables::adjacency::Slab;
 use tables::ids::{Full, Retired};
 use tables::interface::{self, Interfaces, Mode};
+use tables::mac::Station;
 use tables::nexthop::Groups;
 use tables::{Fib, Memory, ip4, ip6};
 
-use crate::change::{Change, Interface, InterfaceId, Kind, L2, MTUS, Mac, Prefix, Route};
+use crate::arc::BVI;
+use crate::change::{
+    BridgeDomain, Change, Interface, InterfaceId, Kind, L2, MTUS, Mac, Prefix, Route,
+};
 use crate::family::{Family, Ip};
+use crate::l2::Bridges;
 use crate::snapshot::Snapshot;
 
 /// Reason why a batch of changes was refused; nothing of it was applied.
@@ -88,6 +93,7 @@ pub struct Garbage {
     ip6: Option<<ip6::Fib as Fib>::Retired>,
     nexthops: Option<nexthops::Garbage>,
     interfaces: Retired<interface::Interface>,
+    stations: Retired<Station>,
 }
 
 /// A family, and what the state holds of it.
@@ -115,6 +121,7 @@ pub struct State {
     pub(crate) ip4: Routes<u32>,
     pub(crate) ip6: Routes<u128>,
     pub(crate) nexthops: NextHops,
+    pub(crate) bridges: Bridges,
     pub(crate) alarms: Alarms,
 }
 
@@ -137,6 +144,7 @@ impl State {
                 Groups::new(memory.nexthop_groups),
                 Slab::new(memory.adjacencies),
             ),
+            bridges: Bridges::default(),
             alarms: Alarms::default(),
         }
     }
@@ -176,9 +184,12 @@ impl State {
                         .find(|i| !self.has(*i))
                         .unwrap_or(first.interface)
                 }
-                Change::RouteSet { .. } | Change::RouteDelete { .. } | Change::SourceSet { .. } => {
-                    continue;
-                }
+                Change::BridgeSet(BridgeDomain { bvi: Some(bvi), .. }) => *bvi,
+                Change::BridgeSet(_)
+                | Change::BridgeDelete(_)
+                | Change::RouteSet { .. }
+                | Change::RouteDelete { .. }
+                | Change::SourceSet { .. } => continue,
             };
             if !self.has(interface) {
                 return Err(Rejected::Interface {
@@ -210,14 +221,16 @@ impl State {
                 let id = interface.id;
                 let old = self.links.interfaces.insert(id, interface.clone());
                 self.interface_line(id);
-                self.connect(old.and_then(|i| i.l2), interface.l2);
+                let bridged = self.connect(id, old.and_then(|i| i.l2), interface.l2);
+                self.bridges.own(id, Some(interface))?;
                 self.refresh_adjacencies(id)?;
+                return Ok(bridged);
             }
             &Change::InterfaceDelete(id) => {
                 let old = self.links.interfaces.remove(&id);
                 self.links.sources.addresses.remove(&id);
                 self.interface_line(id);
-                self.connect(old.and_then(|i| i.l2), None);
+                let bridged = self.connect(id, old.and_then(|i| i.l2), None);
                 let gone: Vec<_> = self
                     .links
                     .neighbors
@@ -229,6 +242,17 @@ impl State {
                     self.neighbor_delete(interface, address)?;
                 }
                 self.refresh_adjacencies(id)?;
+                return Ok(bridged);
+            }
+            Change::BridgeSet(domain) => {
+                let old = self.bridges.set(domain.clone());
+                self.own_interfaces([old, domain.bvi])?;
+                return Ok(true);
+            }
+            &Change::BridgeDelete(id) => {
+                let old = self.bridges.delete(id);
+                self.own_interfaces([old, None])?;
+                return Ok(true);
             }
             Change::AddressesSet {
                 interface,
@@ -284,7 +308,7 @@ impl State {
 
     /// The snapshot for the workers.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(self.links.sources.clone())
+        Snapshot::new(self.links.sources.clone(), self.bridges.domains())
     }
 
     /// Takes what is to be reclaimed after a grace period; `None` if there is nothing.
@@ -294,11 +318,13 @@ impl State {
             ip6: Fib::retired(&mut self.ip6.fib),
             nexthops: self.nexthops.retired(),
             interfaces: self.interfaces.retired(),
+            stations: self.bridges.stations.retired(),
         };
         let any = garbage.ip4.is_some()
             || garbage.ip6.is_some()
             || garbage.nexthops.is_some()
-            || !garbage.interfaces.is_empty();
+            || !garbage.interfaces.is_empty()
+            || !garbage.stations.is_empty();
         any.then_some(garbage)
     }
 
@@ -314,6 +340,7 @@ impl State {
             self.nexthops.reclaim(retired);
         }
         self.interfaces.reclaim(garbage.interfaces);
+        self.bridges.stations.reclaim(garbage.stations);
     }
 
     /// True if an interface may have this number.
@@ -327,6 +354,7 @@ impl State {
         let addressed = addresses.is_some_and(|all| all.iter().any(|a| a.address.is_ipv4()));
         let features = self.links.features(id);
         let is_l2 = self.links.is_l2(id);
+        let bvi = self.bridges.of_bvi(id);
         let line = |i: &Interface| {
             let (mode, peer) = match i.kind {
                 _ if !(i.up && i.serving) => (Mode::Down, 0),
@@ -347,7 +375,7 @@ impl State {
                 features,
                 parent: i.kind.parent(),
                 tags: i.kind.tags(),
-                l2: i.l2,
+                l2: i.l2.or(bvi.map(L2::Bridge)),
                 ..interface::Interface::default()
             }
         };
@@ -357,11 +385,27 @@ impl State {
     }
 
     /// Takes in what an interface does at layer 2 instead of what it did, and writes the lines of
-    /// the other ends.
-    fn connect(&mut self, old: Option<L2>, new: Option<L2>) {
+    /// the other ends. True if it concerns a bridge domain.
+    fn connect(&mut self, id: InterfaceId, old: Option<L2>, new: Option<L2>) -> bool {
         for end in self.links.connect(old, new) {
             self.interface_line(end);
         }
+        self.bridges.join(id, old, new)
+    }
+
+    /// Writes the lines of own interfaces of bridge domains, or of those that were.
+    fn own_interfaces(&mut self, all: [Option<InterfaceId>; 2]) -> Result<(), Full> {
+        for id in all.into_iter().flatten() {
+            let feature = (id, BVI);
+            match self.bridges.of_bvi(id) {
+                Some(_) => self.links.features.insert(feature, 0),
+                None => self.links.features.remove(&feature),
+            };
+            self.interface_line(id);
+            self.bridges.own(id, self.links.interfaces.get(&id))?;
+            self.refresh_adjacencies(id)?;
+        }
+        Ok(())
     }
 
     // See the note in `Routes`.

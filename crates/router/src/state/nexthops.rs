@@ -68,7 +68,11 @@ impl Links {
             }
         }
         let ends = [old, new].into_iter().flatten();
-        ends.map(|L2::CrossConnect(to)| to).collect()
+        ends.filter_map(|l2| match l2 {
+            L2::CrossConnect(to) => Some(to),
+            L2::Bridge(_) => None,
+        })
+        .collect()
     }
 }
 

@@ -36,6 +36,8 @@ edges! {
         Down => Drop("sub-interface is down"),
         /// Out by the other end of a cross connect, with that one's tags.
         CrossConnect => Interface,
+        /// At a member of a bridge domain.
+        Bridge => Node("l2-forward"),
         /// At layer 2, and without a cross connect.
         Unconnected => Drop("interface has no cross connect"),
         /// The other end of the cross connect is down or gone.
@@ -106,6 +108,7 @@ impl From<Fate> for Next {
     fn from(fate: Fate) -> Self {
         match fate {
             Fate::Crosses => Next::CrossConnect,
+            Fate::Bridges => Next::Bridge,
             Fate::Unconnected => Next::Unconnected,
             Fate::OtherDown => Next::OtherDown,
             Fate::TooLong => Next::TooLong,

@@ -2,6 +2,7 @@
 
 mod add_a_node;
 mod arp;
+mod bridge;
 mod cross_connect;
 mod echo_count;
 mod ecmp;

@@ -5,10 +5,13 @@
 pub enum L2 {
     /// All of them leave by this interface.
     CrossConnect(u16),
+    /// They go where their bridge domain has their destination.
+    Bridge(u16),
 }
 
-/// [`L2::CrossConnect`], as a line has it.
+/// [`L2::CrossConnect`] and [`L2::Bridge`], as a line has them.
 const CROSS_CONNECT: u32 = 1;
+const BRIDGE: u32 = 2;
 
 impl L2 {
     /// As it lies in a line: what it does, and the number that goes with it.
@@ -16,6 +19,7 @@ impl L2 {
         match of {
             None => (0, 0),
             Some(Self::CrossConnect(to)) => (CROSS_CONNECT, to as u32),
+            Some(Self::Bridge(domain)) => (BRIDGE, domain as u32),
         }
     }
 
@@ -24,6 +28,7 @@ impl L2 {
     pub(super) const fn of_bits(what: u32, number: u32) -> Option<Self> {
         match what {
             CROSS_CONNECT => Some(Self::CrossConnect(number as u16)),
+            BRIDGE => Some(Self::Bridge(number as u16)),
             _ => None,
         }
     }

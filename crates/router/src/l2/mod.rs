@@ -1,8 +1,20 @@
-//! Cross connects: every frame that comes in at one interface leaves by another, whatever is in it
-//! and wherever it is addressed to. The tags of sub-interfaces are taken out and put in on the way.
+//! Layer 2: cross connects and bridge domains (IEEE 802.1Q). The tags of sub-interfaces are taken out
+//! of what comes in, and put into what leaves.
+
+mod bridges;
+mod bvi;
+mod cross_connect;
+mod flood;
+mod forward;
+
+pub(crate) use bridges::{Bridges, Domain, Domains};
+pub use bvi::Output as BviOutput;
+pub(crate) use cross_connect::cross;
+pub use flood::Flood;
+pub use forward::Forward;
 
 use graph::Pkt;
-use tables::interface::{Hot, L2, Mode, Tags};
+use tables::interface::{Hot, Mode, Tags};
 use wire::eth;
 use wire::vlan::{self, Tag};
 
@@ -14,6 +26,8 @@ use crate::vlan::retag;
 pub(crate) enum Fate {
     /// It leaves by the other end.
     Crosses,
+    /// Its bridge domain says where it goes.
+    Bridges,
     /// The interface has no cross connect: it is but the other end of one.
     Unconnected,
     /// The other end is down or gone.
@@ -24,28 +38,29 @@ pub(crate) enum Fate {
     NoRoom,
 }
 
-/// Sends a frame on from an interface at layer 2. `tags` are those of the interface, which the frame
-/// begins with.
+/// Reason why a frame cannot leave by an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stuck {
+    /// Its link takes no packets of this size.
+    TooLong,
+    /// There is no room in front of it for its tags.
+    NoRoom,
+}
+
+/// Sends a frame that begins with these tags, which are taken out, by an interface that is up.
 #[inline(always)]
-pub(crate) fn cross(cx: &Cx, p: &mut Pkt<'_>, from: Hot<'_>, tags: Tags) -> Fate {
-    let Some(L2::CrossConnect(to)) = from.l2() else {
-        return Fate::Unconnected;
-    };
-    let other = cx.interfaces.load(to);
-    if other.mode() == Mode::Down {
-        return Fate::OtherDown;
-    }
+pub(crate) fn leave(p: &mut Pkt<'_>, tags: Tags, to: u16, other: Hot<'_>) -> Result<(), Stuck> {
     let (total, most) = (p.total(), usize::from(other.mtu()) + eth::LEN);
     if total > most && total - further_tags(p, tags.len()) > most {
-        return Fate::TooLong;
+        return Err(Stuck::TooLong);
     }
     let pushed = other.tags();
     let same = tags.is_empty() && pushed.is_empty();
     if same || retag(p, tags, pushed) {
         p.set_tx_if(to);
-        return Fate::Crosses;
+        return Ok(());
     }
-    Fate::NoRoom
+    Err(Stuck::NoRoom)
 }
 
 /// Bytes of a frame that are no part of the packet that counts against an MTU: its first `popped`
@@ -55,4 +70,10 @@ fn further_tags(p: &Pkt<'_>, popped: usize) -> usize {
     let at = |n: usize| (vlan::AT + popped + n * vlan::LEN) as u8;
     let further = (0..2).take_while(|n| p.header::<Tag>(at(*n)).is_tag());
     popped + further.count() * vlan::LEN
+}
+
+/// True if nothing leaves by an interface.
+#[inline(always)]
+fn is_down(cx: &Cx, interface: u16) -> bool {
+    cx.interfaces.load(interface).mode() == Mode::Down
 }

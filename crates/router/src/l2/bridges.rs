@@ -1,0 +1,219 @@
+//! The bridge domains: what control says of them, and what workers read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tables::ids::Full;
+use tables::interface::L2;
+use tables::mac::{Key, Macs, Station, WORDS_FOR_EACH};
+use tables::mem::Cells;
+
+use crate::change::{BridgeDomain, DomainId, Interface, InterfaceId, Mac};
+
+/// Stations of all domains together: 2 MiB of memory. More than any switch of the size of a router
+/// forwards for, and a limit to what a flood of made-up addresses may take.
+const STATIONS: usize = 1 << 16;
+
+/// A bridge domain as workers see it.
+#[derive(Debug, Default)]
+pub(crate) struct Domain {
+    pub(super) learn: bool,
+    pub(super) flood: bool,
+    pub(super) unknown_flood: bool,
+    pub(super) forward: bool,
+    /// Its own interface; 0 for none.
+    pub(super) bvi: InterfaceId,
+    /// Its other interfaces.
+    pub(super) members: Box<[InterfaceId]>,
+}
+
+/// The domains that workers see, by number.
+pub(crate) type Domains = Arc<[Option<Arc<Domain>>]>;
+
+/// The bridge domains, their members and stations.
+pub(crate) struct Bridges {
+    domains: BTreeMap<DomainId, BridgeDomain>,
+    members: BTreeMap<DomainId, BTreeSet<InterfaceId>>,
+    /// By own interface, its domain.
+    bvis: BTreeMap<InterfaceId, DomainId>,
+    /// By own interface, its station.
+    own: BTreeMap<InterfaceId, Key>,
+    pub(crate) stations: Macs,
+    /// Stations that there was no room for, and those beyond the limit of their domain.
+    pub(crate) full: u64,
+    seen: Domains,
+}
+
+impl Default for Bridges {
+    fn default() -> Self {
+        Bridges {
+            domains: BTreeMap::new(),
+            members: BTreeMap::new(),
+            bvis: BTreeMap::new(),
+            own: BTreeMap::new(),
+            stations: Macs::new(Cells::boxed(STATIONS * WORDS_FOR_EACH)),
+            full: 0,
+            seen: Arc::default(),
+        }
+    }
+}
+
+impl Bridges {
+    /// The domains, for workers.
+    pub(crate) fn domains(&self) -> Domains {
+        self.seen.clone()
+    }
+
+    /// The domain that an interface is the own one of.
+    pub(crate) fn of_bvi(&self, interface: InterfaceId) -> Option<DomainId> {
+        self.bvis.get(&interface).copied()
+    }
+
+    /// Makes or changes a domain. Returns its own interface before.
+    pub(crate) fn set(&mut self, domain: BridgeDomain) -> Option<InterfaceId> {
+        let (id, bvi) = (domain.id, domain.bvi);
+        let old = self.domains.insert(id, domain).and_then(|old| old.bvi);
+        old.map(|bvi| self.bvis.remove(&bvi));
+        bvi.map(|bvi| self.bvis.insert(bvi, id));
+        self.show(id);
+        old
+    }
+
+    /// Removes a domain and forgets its stations. Its members are in none then. Returns its own
+    /// interface.
+    pub(crate) fn delete(&mut self, id: DomainId) -> Option<InterfaceId> {
+        let old = self.domains.remove(&id).and_then(|old| old.bvi);
+        old.map(|bvi| self.bvis.remove(&bvi));
+        self.forget(|key, _, _| key.domain() == id);
+        self.show(id);
+        old
+    }
+
+    /// Takes in what an interface does at layer 2 instead of what it did. True if that concerns a
+    /// domain.
+    pub(crate) fn join(
+        &mut self,
+        interface: InterfaceId,
+        old: Option<L2>,
+        new: Option<L2>,
+    ) -> bool {
+        if old == new {
+            return false;
+        }
+        let domain = |l2| match l2 {
+            Some(L2::Bridge(domain)) => Some(domain),
+            _ => None,
+        };
+        if let Some(left) = domain(old) {
+            self.forget(|key, station, _| key.domain() == left && station.interface == interface);
+            self.members.entry(left).or_default().remove(&interface);
+            self.show(left);
+        }
+        if let Some(joined) = domain(new) {
+            self.members.entry(joined).or_default().insert(interface);
+            self.show(joined);
+        }
+        domain(old).is_some() || domain(new).is_some()
+    }
+
+    /// The address of an interface, if it is a domain's own, is a fixed station of that; the one it
+    /// had is not.
+    ///
+    /// # Errors
+    /// [`Full`].
+    pub(crate) fn own(&mut self, id: InterfaceId, of: Option<&Interface>) -> Result<(), Full> {
+        let domain = self.of_bvi(id);
+        let key = of.zip(domain).map(|(i, domain)| key(domain, i.mac));
+        if let Some(old) = self.own.remove(&id).filter(|old| Some(*old) != key) {
+            self.stations.delete(old);
+        }
+        let Some(key) = key else {
+            return Ok(());
+        };
+        self.own.insert(id, key);
+        let station = Station {
+            interface: id,
+            fixed: true,
+        };
+        self.stations.set(key, station)
+    }
+
+    /// A worker has seen a station behind an interface.
+    pub(crate) fn learn(&mut self, domain: DomainId, mac: Mac, interface: InterfaceId) {
+        let members = self.members.get(&domain);
+        let is_member = members.is_some_and(|members| members.contains(&interface));
+        let Some(of) = self.domains.get(&domain).filter(|of| of.learn && is_member) else {
+            return;
+        };
+        let key = key(domain, mac);
+        let known = self.stations.get(key);
+        if known.is_some_and(|(known, _)| known.fixed) {
+            return;
+        }
+        let room = known.is_some() || {
+            let all = self.stations.iter();
+            let count = all.filter(|(key, ..)| key.domain() == domain).count();
+            of.limit.is_none_or(|limit| count < limit as usize)
+        };
+        let station = Station {
+            interface,
+            fixed: false,
+        };
+        if !room || self.stations.set(key, station).is_err() {
+            self.full += 1;
+        }
+    }
+
+    /// It is this time, in seconds: forgets stations that were not seen for their domain's age.
+    pub(crate) fn age(&mut self, now: u32) {
+        if now == self.stations.clock() {
+            return;
+        }
+        self.stations.set_clock(now);
+        let ages: BTreeMap<DomainId, u32> = self
+            .domains
+            .values()
+            .filter_map(|domain| Some((domain.id, u32::from(domain.age_minutes?) * 60)))
+            .collect();
+        if ages.is_empty() {
+            return;
+        }
+        self.forget(|key, station, seen| {
+            let age = ages.get(&key.domain());
+            !station.fixed && age.is_some_and(|age| now.wrapping_sub(seen) >= *age)
+        });
+    }
+
+    /// Forgets stations, by what is known of them and when they were last seen.
+    fn forget(&mut self, which: impl Fn(Key, Station, u32) -> bool) {
+        let all = self.stations.iter();
+        let gone = all.filter(|(key, station, seen)| which(*key, *station, *seen));
+        for key in gone.map(|(key, ..)| key).collect::<Vec<_>>() {
+            self.stations.delete(key);
+        }
+    }
+
+    /// Makes workers see a domain as it is now.
+    fn show(&mut self, id: DomainId) {
+        let shown = self.domains.get(&id).map(|domain| {
+            let members = self.members.get(&id);
+            Arc::new(Domain {
+                learn: domain.learn,
+                flood: domain.flood,
+                unknown_flood: domain.unknown_flood,
+                forward: domain.forward,
+                bvi: domain.bvi.unwrap_or(0),
+                members: members.into_iter().flatten().copied().collect(),
+            })
+        });
+        let mut all = self.seen.to_vec();
+        all.resize(all.len().max(usize::from(id) + 1), None);
+        all[usize::from(id)] = shown;
+        self.seen = all.into();
+    }
+}
+
+fn key(domain: DomainId, mac: Mac) -> Key {
+    let [a, b, c, d, e, f] = mac.0;
+    Key::new(domain, u64::from_le_bytes([a, b, c, d, e, f, 0, 0]))
+}

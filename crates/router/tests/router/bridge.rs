@@ -1,0 +1,361 @@
+//! Bridge domains: what is learned, what is forwarded and flooded, and the domain's own interface.
+
+use std::collections::HashMap;
+
+use graph::Command;
+use router::{BridgeDomain, Change, Interface, Kind, L2, Tags};
+use tables::random::Random;
+use wire::craft::Packet;
+
+use crate::harness::*;
+
+const DOMAIN: u16 = 7;
+/// The domain's own interface, with network 10.0.9.0/24.
+const BVI: u16 = 9;
+/// No interface sent anything.
+const NOBODY: [u16; 0] = [];
+const BROADCAST: [u8; 6] = [0xff; 6];
+
+fn domain() -> BridgeDomain {
+    BridgeDomain {
+        id: DOMAIN,
+        name: "bd7".into(),
+        learn: true,
+        flood: true,
+        unknown_flood: true,
+        forward: true,
+        bvi: None,
+        age_minutes: None,
+        limit: None,
+    }
+}
+
+fn member(id: u16) -> Change {
+    Change::InterfaceSet(Interface {
+        l2: Some(L2::Bridge(DOMAIN)),
+        ..interface(id)
+    })
+}
+
+/// Interfaces 1 to 3 in the domain, and 5, which is not.
+fn lab() -> Lab {
+    let mut lab = Lab::new();
+    lab.plug(5, 0);
+    lab.apply(vec![Change::BridgeSet(domain())]);
+    lab.apply((1..=3).map(member).collect());
+    lab.apply(connected(5));
+    lab
+}
+
+/// The address of station `n`.
+fn station(n: u8) -> [u8; 6] {
+    [2, 0xaa, 0, 0, 0, n]
+}
+
+fn frame(from: [u8; 6], to: [u8; 6]) -> Vec<u8> {
+    [&to[..], &from, &[0x88, 0xb5], &[7; 46]].concat()
+}
+
+impl Lab {
+    /// Receives a frame at an interface, and learns from it. The interfaces of 1 to 3 that sent it
+    /// on as it came.
+    fn bridged(&mut self, at: u16, frame: &[u8]) -> Vec<u16> {
+        self.receive(at, [frame.to_vec()]);
+        assert!(self.router.events().is_empty());
+        let sent = (1..=3).map(|id| (id, self.sent(id)));
+        let sent = sent.filter(|(_, frames)| !frames.is_empty());
+        let sent = sent.map(|(id, frames)| {
+            assert_eq!(frames, [frame], "{id}");
+            id
+        });
+        sent.collect()
+    }
+}
+
+#[test]
+fn frames_go_where_their_destination_was_seen() {
+    let mut lab = lab();
+    let (a, b) = (station(1), station(2));
+    assert_eq!(lab.bridged(1, &frame(a, b)), [2, 3], "nobody knows b");
+    assert_eq!(lab.bridged(2, &frame(b, a)), [1]);
+    assert_eq!(lab.bridged(1, &frame(a, b)), [2]);
+    assert_eq!(lab.bridged(3, &frame(station(3), BROADCAST)), [1, 2]);
+    assert_eq!(lab.bridged(2, &frame(b, [1, 0, 0x5e, 0, 0, 1])), [1, 3]);
+    // It has moved.
+    assert_eq!(lab.bridged(3, &frame(b, a)), [1]);
+    assert_eq!(lab.bridged(1, &frame(a, b)), [3]);
+    assert_eq!(lab.bridged(3, &frame(station(3), b)), NOBODY);
+    assert_eq!(lab.edge("l2-forward", "SameInterface"), 1);
+    assert_eq!(lab.bridged(1, &frame([3, 0, 0, 0, 0, 1], b)), NOBODY);
+    assert_eq!(lab.edge("l2-forward", "GroupSource"), 1);
+    // Who is in no domain sees nothing of it.
+    assert_eq!(lab.sent(5), Vec::<Vec<u8>>::new());
+    lab.check_buffers(0);
+}
+
+/// Any frames between any stations, which move, by a table that learns from each.
+#[test]
+fn as_a_table_that_learns() {
+    for workers in [1, 2, 3] {
+        let mut lab = Lab::sized(workers, 64).wired();
+        lab.apply(vec![Change::BridgeSet(domain())]);
+        lab.apply((1..=3).map(member).collect());
+        let mut random = Random::new(0x6c66);
+        let mut oracle: HashMap<[u8; 6], u16> = HashMap::new();
+        for second in 0..2000 {
+            // A worker tells of a station where it was before after a second.
+            lab.router.age(second);
+            let at = 1 + random.below(3) as u16;
+            let from = station(random.below(20) as u8);
+            let to = match random.below(8) {
+                0 => BROADCAST,
+                _ => station(random.below(20) as u8),
+            };
+            // The table learns with the frame, the router behind it: what is sent to itself is
+            // looked up where it was before.
+            let known = oracle.get(&to).filter(|_| to != from).copied();
+            oracle.insert(from, at);
+            let is_wanted = |id: &u16| *id != at && known.is_none_or(|known| known == *id);
+            let want: Vec<u16> = (1..=3).filter(is_wanted).collect();
+            let sent = lab.bridged(at, &frame(from, to));
+            assert!(
+                sent == want || from == to,
+                "{from:?} to {to:?} at {at}: {sent:?}"
+            );
+        }
+        lab.check_buffers(0);
+    }
+}
+
+#[test]
+fn tags_are_taken_out_and_put_in() {
+    let mut lab = lab();
+    let tagged = |tags: &[u8], frame: &[u8]| [&frame[..12], tags, &frame[12..]].concat();
+    for (id, parent, tags) in [
+        (11, 1, Tags::one(100)),
+        (12, 2, Tags::two(200, 300).with_service()),
+    ] {
+        for worker in &mut lab.router.workers {
+            assert!(worker.command(Command::Egress(id, parent)).is_ok());
+        }
+        lab.apply(vec![Change::InterfaceSet(Interface {
+            kind: Kind::Sub { parent, tags },
+            l2: Some(L2::Bridge(DOMAIN)),
+            ..interface(id)
+        })]);
+    }
+    let broadcast = frame(station(1), BROADCAST);
+    lab.receive(1, [tagged(&[0x81, 0, 0, 100], &broadcast)]);
+    assert!(lab.router.events().is_empty());
+    // To its own parent, too: that is another interface.
+    assert_eq!(lab.sent(1), [&*broadcast]);
+    let two = [0x88, 0xa8, 0, 200, 0x81, 0, 1, 44];
+    let mut sent = lab.sent(2);
+    sent.sort_by_key(Vec::len);
+    assert_eq!(sent, [broadcast.clone(), tagged(&two, &broadcast)]);
+    assert_eq!(lab.sent(3), [&*broadcast]);
+    let back = frame(station(2), station(1));
+    lab.receive(2, [tagged(&two, &back)]);
+    assert_eq!(lab.sent(1), [tagged(&[0x81, 0, 0, 100], &back)]);
+    lab.check_buffers(0);
+}
+
+#[test]
+fn a_domain_does_what_it_is_told() {
+    let mut lab = lab();
+    let (a, b) = (station(1), station(2));
+    let set = |lab: &mut Lab, domain| lab.apply(vec![Change::BridgeSet(domain)]);
+    let no_learn = BridgeDomain {
+        learn: false,
+        ..domain()
+    };
+    set(&mut lab, no_learn);
+    assert_eq!(lab.bridged(1, &frame(a, b)), [2, 3]);
+    assert_eq!(lab.bridged(2, &frame(b, a)), [1, 3]);
+    let no_unknown = BridgeDomain {
+        unknown_flood: false,
+        ..domain()
+    };
+    set(&mut lab, no_unknown);
+    assert_eq!(lab.bridged(1, &frame(a, b)), NOBODY);
+    assert_eq!(lab.edge("l2-forward", "Unknown"), 1);
+    assert_eq!(lab.bridged(1, &frame(a, BROADCAST)), [2, 3]);
+    let no_flood = BridgeDomain {
+        flood: false,
+        ..domain()
+    };
+    set(&mut lab, no_flood);
+    assert_eq!(lab.bridged(2, &frame(b, BROADCAST)), NOBODY);
+    assert_eq!(lab.edge("l2-forward", "NoFlood"), 1);
+    assert_eq!(lab.bridged(2, &frame(b, a)), [1]);
+    let no_forward = BridgeDomain {
+        forward: false,
+        ..domain()
+    };
+    set(&mut lab, no_forward);
+    assert_eq!(lab.bridged(2, &frame(b, a)), NOBODY);
+    assert_eq!(lab.edge("l2-forward", "NoForward"), 1);
+    let limited = BridgeDomain {
+        limit: Some(2),
+        ..domain()
+    };
+    set(&mut lab, limited);
+    assert_eq!(lab.bridged(3, &frame(station(3), a)), [1]);
+    assert_eq!(lab.bridged(1, &frame(a, station(3))), [2, 3], "not learned");
+    // One that is known may move.
+    assert_eq!(lab.bridged(3, &frame(b, a)), [1]);
+    assert_eq!(lab.bridged(1, &frame(a, b)), [3]);
+}
+
+#[test]
+fn stations_are_forgotten_that_are_not_seen() {
+    let mut lab = lab();
+    let (a, b) = (station(1), station(2));
+    let aging = BridgeDomain {
+        age_minutes: Some(5),
+        ..domain()
+    };
+    lab.apply(vec![Change::BridgeSet(aging)]);
+    let at = |lab: &mut Lab, now| lab.router.age(now);
+    at(&mut lab, 1000);
+    assert_eq!(lab.bridged(1, &frame(a, BROADCAST)), [2, 3]);
+    assert_eq!(lab.bridged(2, &frame(b, BROADCAST)), [1, 3]);
+    at(&mut lab, 1200);
+    assert_eq!(lab.bridged(1, &frame(a, b)), [2]);
+    at(&mut lab, 1299);
+    assert_eq!(lab.bridged(1, &frame(a, b)), [2]);
+    at(&mut lab, 1300);
+    assert_eq!(lab.bridged(1, &frame(a, b)), [2, 3], "b was seen at 1000");
+    assert_eq!(lab.bridged(3, &frame(station(3), a)), [1], "a at 1300");
+}
+
+#[test]
+fn who_leaves_is_forgotten() {
+    let mut lab = lab();
+    let (a, b) = (station(1), station(2));
+    lab.bridged(1, &frame(a, BROADCAST));
+    lab.bridged(2, &frame(b, BROADCAST));
+    let down = Interface {
+        up: false,
+        l2: Some(L2::Bridge(DOMAIN)),
+        ..interface(2)
+    };
+    lab.apply(vec![Change::InterfaceSet(down)]);
+    assert_eq!(lab.bridged(1, &frame(a, b)), NOBODY);
+    assert_eq!(lab.edge("l2-forward", "OtherDown"), 1);
+    assert_eq!(lab.bridged(1, &frame(a, BROADCAST)), [3]);
+    lab.apply(vec![Change::InterfaceSet(interface(2))]);
+    assert_eq!(lab.bridged(1, &frame(a, b)), [3], "it is unknown now");
+    lab.apply(vec![Change::InterfaceDelete(3)]);
+    assert_eq!(lab.bridged(1, &frame(a, b)), NOBODY);
+    assert_eq!(lab.edge("l2-flood", "Nobody"), 1);
+    lab.apply(vec![member(2), Change::BridgeDelete(DOMAIN)]);
+    assert_eq!(lab.bridged(1, &frame(a, b)), NOBODY);
+    assert_eq!(lab.edge("l2-forward", "NotMember"), 1);
+    // It is made again, with nothing learned.
+    lab.apply(vec![Change::BridgeSet(domain())]);
+    assert_eq!(lab.bridged(2, &frame(b, a)), [1]);
+    let reader = lab.workers[0].context().interfaces.clone();
+    lab.apply(vec![Change::InterfaceSet(interface(1))]);
+    assert_eq!(reader.load(1).l2(), None);
+}
+
+#[test]
+fn frames_that_do_not_fit_are_dropped() {
+    let mut lab = lab();
+    let long = |to| [frame(station(1), to), vec![0; 1455]].concat();
+    assert_eq!(lab.bridged(1, &long(BROADCAST)), NOBODY);
+    assert_eq!(lab.edge("l2-flood", "TooLong"), 2);
+    lab.bridged(2, &frame(station(2), BROADCAST));
+    assert_eq!(lab.bridged(1, &long(station(2))), NOBODY);
+    assert_eq!(lab.edge("l2-forward", "TooLong"), 1);
+    lab.check_buffers(0);
+}
+
+/// The domain with its own interface, which has a host interface: 8.
+fn with_bvi() -> Lab {
+    let mut lab = lab();
+    lab.plug(8, 0);
+    let host = Interface {
+        kind: Kind::Host { of: BVI },
+        ..interface(8)
+    };
+    lab.apply(connected(BVI));
+    lab.apply(vec![
+        Change::InterfaceSet(host),
+        Change::InterfaceSet(Interface {
+            kind: Kind::Routed { host: Some(8) },
+            ..interface(BVI)
+        }),
+        neighbor(BVI, 2),
+        Change::BridgeSet(BridgeDomain {
+            bvi: Some(BVI),
+            ..domain()
+        }),
+    ]);
+    lab
+}
+
+#[test]
+fn a_domain_is_routed_by_its_own_interface() {
+    let mut lab = with_bvi();
+    let out = |lab: &mut Lab| {
+        let packet = Packet::udp((addr(5, 2), 1), (addr(9, 2), 2)).macs(host_mac(5, 2), own_mac(5));
+        lab.receive(5, [packet.frame()]);
+        let want = forwarded(&packet.frame(), BVI, 2);
+        let sent = (1..=3).map(|id| (id, lab.sent(id)));
+        let sent: Vec<_> = sent.filter(|(_, frames)| !frames.is_empty()).collect();
+        assert!(sent.iter().all(|(_, frames)| *frames == [&*want]));
+        sent.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    assert_eq!(out(&mut lab), [1, 2, 3], "nobody knows the host");
+    let back = Packet::udp((addr(9, 2), 1), (addr(5, 2), 2)).macs(host_mac(9, 2), own_mac(9));
+    lab.apply(vec![neighbor(5, 2)]);
+    assert_eq!(lab.bridged(2, &back.frame()), NOBODY);
+    assert_eq!(lab.sent(5), [forwarded(&back.frame(), 5, 2)]);
+    assert_eq!(out(&mut lab), [2]);
+    // What the host sends and is sent passes the domain, too.
+    let ask = frame(host_mac(9, 2).0, BROADCAST);
+    assert_eq!(lab.bridged(2, &ask), [1, 3]);
+    assert_eq!(lab.sent(8), [&*ask]);
+    let answer = frame(own_mac(9).0, host_mac(9, 2).0);
+    lab.receive(8, [answer.clone()]);
+    assert_eq!(lab.sent(2), [&*answer]);
+    // Nobody else is the router.
+    assert_eq!(lab.bridged(3, &frame(own_mac(9).0, BROADCAST)), NOBODY);
+    assert_eq!(lab.edge("l2-forward", "Moved"), 1);
+    lab.check_buffers(0);
+}
+
+#[test]
+fn the_own_interface_of_a_domain_changes() {
+    let mut lab = with_bvi();
+    let to_router = |mac: [u8; 6]| frame(station(1), mac);
+    assert_eq!(lab.bridged(1, &to_router(own_mac(9).0)), NOBODY);
+    assert_eq!(lab.edge("l2-forward", "Bvi"), 1);
+    let other = [2, 0xfe, 0, 0, 1, 9];
+    lab.apply(vec![Change::InterfaceSet(Interface {
+        mac: router::Mac(other),
+        ..interface(BVI)
+    })]);
+    assert_eq!(lab.bridged(1, &to_router(other)), NOBODY);
+    assert_eq!(lab.edge("l2-forward", "Bvi"), 2);
+    assert_eq!(lab.bridged(1, &to_router(own_mac(9).0)), [2, 3]);
+    lab.apply(vec![Change::BridgeSet(domain())]);
+    assert_eq!(lab.bridged(1, &to_router(other)), [2, 3]);
+    let reader = lab.workers[0].context().interfaces.clone();
+    let features = reader.load(BVI).features();
+    assert_eq!(
+        (reader.load(BVI).l2(), features.interface_output),
+        (None, 0)
+    );
+}
+
+#[test]
+fn an_own_interface_out_of_range_is_refused() {
+    let refused = lab().router.apply(vec![Change::BridgeSet(BridgeDomain {
+        bvi: Some(999),
+        ..domain()
+    })]);
+    assert!(refused.unwrap_err().to_string().contains("interface 999"));
+}
