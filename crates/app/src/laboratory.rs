@@ -86,7 +86,7 @@ impl Lab {
             output::write_json(file, &result)?;
         }
         if let Some(file) = &self.output {
-            output::write(file, &html::page(&result, html::LOSS))?;
+            output::write(file, &html::page(&result))?;
             self.say(&format!("Report: {}\n", file.display()));
         }
         complete(&result)

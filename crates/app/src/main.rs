@@ -10,6 +10,7 @@ mod configuration;
 mod laboratory;
 mod load;
 mod output;
+mod report;
 mod run;
 mod trex;
 
@@ -69,6 +70,7 @@ enum Command {
     TrexServer(trex::TrexServer),
     Lab(laboratory::Lab),
     Compare(compare::Compare),
+    Report(report::Report),
     /// Remove what killed predecessors left: processes, namespaces, settings of devices, addresses,
     /// routes, sockets
     Cleanup,
@@ -101,6 +103,7 @@ fn main() -> ExitCode {
         Command::TrexServer(server) => server.run(),
         Command::Lab(lab) => lab.run(),
         Command::Compare(compare) => compare.run(),
+        Command::Report(report) => report.run(),
         Command::Cleanup => cleanup::run(),
         Command::Bench(bench) => bench.run(),
     };
@@ -144,6 +147,7 @@ mod tests {
             (&["loadtest"], "Ctrl-C"),
             (&["send"], "for each port to send by"),
             (&["lab"], "Without root"),
+            (&["report"], "graph.rb"),
             (&["show"], "show warnings"),
             (&["clear"], "clear trace discard traced packets"),
             (&["history"], "[N]"),

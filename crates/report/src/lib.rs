@@ -1,13 +1,15 @@
 //! Results of a comparison of devices, and how they are shown.
 //!
 //! [`model`] is the data and its JSON, and [`setup`] what was compared. [`text`] is the table for a
-//! terminal and [`html`] the page with graphs; both also show [`published`] figures.
+//! terminal and [`html`] the page with graphs; both also show [`published`] figures. [`loadtest`]
+//! are the results of single load tests, which have a page of their own.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
 pub mod compare;
 pub mod html;
+pub mod loadtest;
 pub mod model;
 pub mod published;
 pub mod setup;

@@ -401,7 +401,8 @@ impl Loadtest {
             write_json(file, document)?;
         }
         if let Some(file) = &self.output {
-            output::write(file, &outcome::html(run(), self.loss))?;
+            let profile = &self.traffic.profile;
+            output::write(file, &outcome::html(document, profile, run(), self.loss))?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The result of a load test as that of a comparison, for its page.
+//! The result of a load test as that of a comparison, and its page.
 
 use serde_json::{Value, json};
 
@@ -7,20 +7,40 @@ use loadgen::measure::ramp::Ramp;
 use loadgen::measure::search::Found;
 use loadgen::model::units::Pps;
 use loadgen::receive::{Match, Version};
+use report::html::{self, Drawing};
+use report::loadtest::{self, LoadTest};
 use report::model::{LabResult, Run};
 use report::setup::{Direction, Family, Flows, Load, Size, Word};
 use session::Spec;
 
 use super::traffic::{Sending, Traffic};
 
-/// The page of one run, whose highest rate loses no more than the share `loss`.
-pub fn html(run: Run, loss: f64) -> String {
+/// The page of a test whose JSON is `document`, with too much loss from the share `loss` on.
+pub fn html(document: &Value, profile: &str, run: Run, loss: f64) -> String {
+    let name = "device";
+    let tests = loadtest::of_json(name, document).unwrap_or_else(|why| {
+        vec![LoadTest {
+            name: name.to_owned(),
+            remarks: vec![why],
+            ..LoadTest::default()
+        }]
+    });
+    let of_profile = |test| LoadTest {
+        profile: profile.to_owned(),
+        ..test
+    };
+    let tests: Vec<LoadTest> = tests.into_iter().map(of_profile).collect();
     let result = LabResult {
         machine: lab::machine::describe(),
         runs: vec![run],
         ..LabResult::default()
     };
-    report::html::page(&result, loss)
+    let drawing = Drawing {
+        title: &format!("Load test: {profile}"),
+        threshold: loss,
+        measured: Some(&result),
+    };
+    html::load_tests(&tests, &drawing)
 }
 
 /// The result of a search. Nothing is known of the processors of a device tested from outside.

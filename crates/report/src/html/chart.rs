@@ -10,7 +10,7 @@ use crate::model::LabResult;
 
 /// Colors that people with any color vision can tell apart (Okabe and Ito), and shapes for those
 /// who see none.
-const STYLES: [(&str, &str, &str); 7] = [
+pub(super) const STYLES: [(&str, &str, &str); 7] = [
     ("#0072b2", "circle", "solid"),
     ("#d55e00", "square", "solid"),
     ("#009e73", "diamond", "solid"),
@@ -61,7 +61,7 @@ fn style(devices: &[String], label: &str) -> (&'static str, &'static str, &'stat
     STYLES[index % STYLES.len()]
 }
 
-const MEGA: f64 = 1e6;
+pub(super) const MEGA: f64 = 1e6;
 
 /// Bars: the highest rate of each device under each load.
 fn overview(result: &LabResult, rows: &[Row<'_>], devices: &[String], allowed: &str) -> Chart {

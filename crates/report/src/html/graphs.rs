@@ -8,21 +8,15 @@ use super::chart::Chart;
 use super::escape;
 use super::rows::Row;
 
+/// The beginning of the section.
+pub(super) const HEAD: &str = "<section id=\"graphs\">\n<h2>Graphs</h2>\n<p>Drag to zoom, double-click to go back, click a name in the legend to hide or show it.</p>\n\
+    <noscript><p>The graphs need JavaScript; the tables have the same figures.</p></noscript>\n";
+
 /// The places of the graphs, which a script fills.
 pub(super) fn graphs(charts: &[Chart], rows: &[Row<'_>]) -> String {
-    let mut out = String::from(
-        "<section id=\"graphs\">\n<h2>Graphs</h2>\n<p>Drag to zoom, double-click to go back, click a name in the legend to hide or show it.</p>\n\
-         <noscript><p>The graphs need JavaScript; the tables have the same figures.</p></noscript>\n",
-    );
+    let mut out = String::from(HEAD);
     for (i, chart) in charts.iter().enumerate() {
-        let about = escape(&chart.about);
-        let tall = if i > 0 { " tall" } else { "" };
-        let _ = writeln!(
-            out,
-            "<h3>{}</h3>\n<p class=\"soft\">{about}</p>\n<div id=\"{}\" class=\"chart{tall}\" role=\"img\" aria-label=\"{about}\"></div>",
-            escape(&chart.title),
-            chart.id
-        );
+        out.push_str(&place(chart, i > 0));
         if i > 0 {
             out.push_str(&trials(
                 rows.iter().filter(|r| r.test.label() == chart.title),
@@ -31,6 +25,17 @@ pub(super) fn graphs(charts: &[Chart], rows: &[Row<'_>]) -> String {
     }
     out.push_str("</section>\n");
     out
+}
+
+/// The place of one graph.
+pub(super) fn place(chart: &Chart, is_tall: bool) -> String {
+    let about = escape(&chart.about);
+    let tall = if is_tall { " tall" } else { "" };
+    format!(
+        "<h3>{}</h3>\n<p class=\"soft\">{about}</p>\n<div id=\"{}\" class=\"chart{tall}\" role=\"img\" aria-label=\"{about}\"></div>\n",
+        escape(&chart.title),
+        chart.id
+    )
 }
 
 /// The trials behind a graph.

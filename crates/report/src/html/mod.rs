@@ -1,6 +1,6 @@
-//! The page of a comparison, in HTML.
+//! The page of a comparison, and that of load tests, in HTML.
 //!
-//! The page is one file that contains the graph library and needs no network. Everything that comes
+//! A page is one file that contains the graph library and needs no network. Everything that comes
 //! from a measurement or a machine is escaped.
 
 use std::fmt::Write;
@@ -11,10 +11,13 @@ use crate::model::LabResult;
 mod chart;
 mod graphs;
 mod head;
+mod loadtest;
 mod machine;
 mod quoted;
 mod results;
-mod rows;
+pub(crate) mod rows;
+
+pub use loadtest::{Drawing, load_tests};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -22,31 +25,52 @@ const SCRIPT: &str = include_str!("page.js");
 /// Loss that the search of a comparison allows, as a share of the packets sent.
 pub const LOSS: f64 = 0.001;
 
-/// The page for `result`, whose highest rates lose no more than the share `loss`.
-pub fn page(result: &LabResult, loss: f64) -> String {
+/// The page for `result`, whose highest rates lose no more than the share [`LOSS`].
+pub fn page(result: &LabResult) -> String {
     let rows = rows::rows(&result.runs);
-    let allowed = &percent(loss);
+    let allowed = &percent(LOSS);
     let charts = chart::charts(result, &rows, allowed);
-    let mut out = String::with_capacity(6 << 20);
-    out.push_str("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    let title = escape(&head::title(&rows));
-    let _ = writeln!(
-        out,
-        "<title>Parshall: {title}</title>\n<link rel=\"icon\" href=\"data:,\">"
-    );
-    let _ = writeln!(out, "<style>\n{STYLE}</style>\n</head>\n<body>");
-    out.push_str(&head::head(result, &rows, allowed));
-    out.push_str("<main>\n");
-    out.push_str(&results::results(&rows, allowed));
-    out.push_str(&graphs::graphs(&charts, &rows));
-    out.push_str(&machine::section(result));
-    out.push_str(&quoted::quoted());
-    out.push_str(&method(result, allowed));
-    out.push_str("</main>\n<footer>Written by Parshall.</footer>\n");
-    out.push_str(&scripts(&charts));
-    out.push_str("</body>\n</html>\n");
-    out
+    let mut main = results::results(&rows, allowed);
+    main.push_str(&graphs::graphs(&charts, &rows));
+    main.push_str(&machine::section(result));
+    main.push_str(&quoted::quoted());
+    main.push_str(&METHOD.replace("{allowed}", allowed));
+    Page {
+        title: &head::title(&rows),
+        head: &head::head(result, &rows, allowed),
+        main: &main,
+        charts: &charts,
+    }
+    .html()
+}
+
+/// The parts of a page. All but the title are HTML.
+struct Page<'a> {
+    title: &'a str,
+    head: &'a str,
+    main: &'a str,
+    charts: &'a [Chart],
+}
+
+impl Page<'_> {
+    /// The whole file.
+    fn html(&self) -> String {
+        let mut out = String::with_capacity(6 << 20);
+        out.push_str("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+        out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+        let title = escape(self.title);
+        let _ = writeln!(
+            out,
+            "<title>Parshall: {title}</title>\n<link rel=\"icon\" href=\"data:,\">"
+        );
+        let _ = writeln!(out, "<style>\n{STYLE}</style>\n</head>\n<body>");
+        out.push_str(self.head);
+        let _ = writeln!(out, "<main>\n{}</main>", self.main);
+        out.push_str("<footer>Written by Parshall.</footer>\n");
+        out.push_str(&scripts(self.charts));
+        out.push_str("</body>\n</html>\n");
+        out
+    }
 }
 
 /// Escapes text for HTML.
@@ -66,26 +90,11 @@ fn escape(text: &str) -> String {
 }
 
 /// A share in percent, without zeros at the end.
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{} %", (share * 1e8).round() / 1e6)
 }
 
-/// The last section: what the words of a result mean, which has no more than `allowed` loss.
-fn method(result: &LabResult, allowed: &str) -> String {
-    let processors = if result.is_from_outside() {
-        ""
-    } else {
-        PROCESSORS
-    };
-    let method = METHOD.replace("{processors}", processors);
-    method.replace("{allowed}", allowed)
-}
-
-/// Of a comparison alone: nothing is known of the processors of a device tested from outside.
-const PROCESSORS: &str = "<li><strong>Mpps per CPU-second</strong>: packets forwarded for each second of processor time the device used. The machine table says how the time was attributed.</li>
-<li><strong>Near, far</strong>: whether the two processors share a cache, by a ping-pong on one cache line before and after the run; <em>flipped</em>: the two probes disagree. Compare runs of one kind only.</li>
-";
-
+/// The last section: what the words of a result mean.
 const METHOD: &str = "<section id=\"method\">
 <h2>How to read this</h2>
 <ul>
@@ -93,7 +102,9 @@ const METHOD: &str = "<section id=\"method\">
 <li><strong>Flat out</strong>: what the device forwarded while the generator sent as fast as it could, whatever was lost. A device that collapses under overload shows less here than its max rate.</li>
 <li><strong>Sent in full</strong>: a trial in which the generator sent less than 99.9 % of what it was asked for says nothing about the device. It is never counted as loss; it is marked, and drawn hollow.</li>
 <li><strong>On the wire</strong>: frame with check sequence, preamble and inter-frame gap (20 bytes more than the frame). Sizes count the check sequence: 64 is the smallest frame.</li>
-{processors}</ul>
+<li><strong>Mpps per CPU-second</strong>: packets forwarded for each second of processor time the device used. The machine table says how the time was attributed.</li>
+<li><strong>Near, far</strong>: whether the two processors share a cache, by a ping-pong on one cache line before and after the run; <em>flipped</em>: the two probes disagree. Compare runs of one kind only.</li>
+</ul>
 </section>
 ";
 

@@ -25,7 +25,7 @@ fn figure(row: &Row<'_>, digits: usize, of: impl Fn(&Run) -> Option<f64>) -> Str
 }
 
 /// Decimal places that show three digits of a small number other than 0, at most nine.
-fn decimals(number: f64) -> usize {
+pub(super) fn decimals(number: f64) -> usize {
     match number.abs() {
         0.0 => 0,
         small => (2.0 - small.log10().floor()).clamp(0.0, 9.0) as usize,

@@ -6,14 +6,14 @@ use crate::stats::Summary;
 
 /// A load test, the same for every device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Test {
+pub(crate) struct Test {
     profile: String,
     load: Load,
 }
 
 /// A device under test, and how it is set up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Device {
+pub(crate) struct Device {
     pub dut: Word<Dut>,
     pub io: Word<Io>,
     pub lane: Word<Lane>,
@@ -22,7 +22,7 @@ pub(super) struct Device {
 }
 
 /// All rounds of one device under one load test.
-pub(super) struct Row<'a> {
+pub(crate) struct Row<'a> {
     pub test: Test,
     pub device: Device,
     pub runs: Vec<&'a Run>,
@@ -87,7 +87,7 @@ impl Device {
 
 /// One row for each load test and device, grouped by load test, both in the order in which they
 /// first ran.
-pub(super) fn rows(runs: &[Run]) -> Vec<Row<'_>> {
+pub(crate) fn rows(runs: &[Run]) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     for run in runs {
         let (test, device) = (Test::of(run), Device::of(run));
