@@ -18,7 +18,7 @@ use control::netdev::{self, LOCKS, NamespaceLock, give_addresses};
 use control::netlink::Kernel;
 use graph::Pool;
 use graph::pool::{STRIDE, STRIDE_AF_XDP};
-use router::{Router, Setup};
+use router::{Router, Setup, Unresolved};
 
 use crate::faults::Faults;
 use crate::host::{self, Host, Linux};
@@ -250,8 +250,7 @@ impl Daemon {
         let mut found = self.host.warnings();
         for slot in &self.interfaces.slots {
             found.extend(slot.wrong_mtu(&self.routing));
-            found.extend(slot.renamed(&self.routing));
-            found.extend(slot.set_down(&self.routing));
+            found.extend(slot.strays(&self.routing));
         }
         let missing = self.missing();
         found.extend(missing.iter().map(ToString::to_string));
@@ -327,8 +326,7 @@ impl Daemon {
     /// Asks the kernel for the neighbors that packets wait for, and keeps those in use.
     pub fn look_after_neighbors(&mut self, now: Instant) {
         let router = &mut self.routing.router;
-        for event in router.events() {
-            let router::Event::Resolve { interface, address } = event;
+        for Unresolved { interface, address } in router.unresolved() {
             if let Some(link) = self.interfaces.link_of(interface) {
                 self.neighbors.resolve(now, link, address);
             }

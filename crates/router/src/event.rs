@@ -11,14 +11,8 @@ use crate::change::{DomainId, InterfaceId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// Packets wait for a neighbor: resolve it.
-    Resolve {
-        /// Interface that it is on.
-        interface: InterfaceId,
-        /// Its address.
-        address: IpAddr,
-    },
-    /// A station of a bridge domain is behind an interface. [`Router::events`](crate::Router::events)
-    /// learns it.
+    Resolve(Unresolved),
+    /// A station of a bridge domain is behind an interface: learn it.
     Station {
         /// Number of the domain.
         domain: DomainId,
@@ -27,6 +21,15 @@ pub enum Event {
         /// The interface.
         interface: InterfaceId,
     },
+}
+
+/// A neighbor that packets wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unresolved {
+    /// Interface that it is on.
+    pub interface: InterfaceId,
+    /// Its address.
+    pub address: IpAddr,
 }
 
 /// Most events of a worker that wait for the control thread.

@@ -40,7 +40,7 @@ pub use change::{
     Prefix, Route, Tags,
 };
 pub use context::Cx;
-pub use event::{Event, Events};
+pub use event::{Event, Events, Unresolved};
 pub use family::{Family, Ip};
 pub use grace::Grace;
 pub use limits::Limits;

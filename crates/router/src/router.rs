@@ -19,7 +19,7 @@ use crate::context::Cx;
 use crate::counts::Cleared;
 use crate::deferred::Deferred;
 use crate::eth;
-use crate::event::{Event, events};
+use crate::event::{Event, Unresolved, events};
 use crate::grace::{Grace, Waiter};
 use crate::limits::Limits;
 use crate::nodes::{self, Table};
@@ -230,25 +230,25 @@ impl Router {
         Ok(full)
     }
 
-    /// The events that workers have sent since the last call, worker by worker, but for stations of
-    /// bridge domains, which are learned.
-    pub fn events(&mut self) -> Vec<Event> {
-        let events = self.events.iter_mut();
-        let mut events: Vec<_> = events
-            .flat_map(|r| std::iter::from_fn(|| r.pop()))
-            .collect();
-        events.retain(|event| match *event {
-            Event::Station {
-                domain,
-                mac,
-                interface,
-            } => {
-                self.state.bridges.learn(domain, Mac(mac), interface);
-                false
-            }
-            Event::Resolve { .. } => true,
-        });
+    /// Takes in what workers have found out since the last call, worker by worker: learns stations of
+    /// bridge domains, and returns the neighbors that are to be resolved.
+    pub fn unresolved(&mut self) -> Vec<Unresolved> {
+        let workers = self.events.iter_mut();
+        let events = workers.flat_map(|ring| std::iter::from_fn(|| ring.pop()));
+        let bridges = &mut self.state.bridges;
         events
+            .filter_map(|event| match event {
+                Event::Resolve(unresolved) => Some(unresolved),
+                Event::Station {
+                    domain,
+                    mac,
+                    interface,
+                } => {
+                    bridges.learn(domain, Mac(mac), interface);
+                    None
+                }
+            })
+            .collect()
     }
 
     /// It is this time, in seconds since any moment: bridge domains forget stations that were not

@@ -10,6 +10,7 @@ mod open;
 mod opener;
 mod slot;
 mod software;
+mod strays;
 
 use std::mem;
 use std::time::{Duration, Instant};

@@ -196,32 +196,8 @@ impl Slot {
         changed
     }
 
-    /// Says so if somebody has renamed its device, which it keeps, and the remedy.
-    pub fn renamed(&self, routing: &Routing) -> Option<String> {
-        let (name, device) = (&self.config.name, &self.open()?.netdev);
-        let now = &self.device_now(routing)?.name;
-        (now != device).then(|| {
-            format!(
-                "interface {name}: its device {device} was renamed to {now}, and is used on: \
-                 `ip link set {now} name {device}`, as the configuration has it"
-            )
-        })
-    }
-
-    /// Says so if somebody has set its device down, which is to be up, and the remedy.
-    pub fn set_down(&self, routing: &Routing) -> Option<String> {
-        let link = self.device_now(routing)?;
-        let (name, device) = (&self.config.name, &link.name);
-        (self.config.up && !link.admin_up).then(|| {
-            format!(
-                "interface {name}: {device} is down in the kernel, and the configuration has it \
-                 up: `ip link set {device} up`, or write `state: down`"
-            )
-        })
-    }
-
     /// Its device as the kernel has last shown it.
-    fn device_now<'r>(&self, routing: &'r Routing) -> Option<&'r Link> {
+    pub(super) fn device_now<'r>(&self, routing: &'r Routing) -> Option<&'r Link> {
         routing.translator.link(self.open()?.ifindex)
     }
 
@@ -237,9 +213,13 @@ impl Slot {
             ));
         }
         let address = self.config.ip6().filter(|_| mtu < IP6_MTU.into())?;
+        let write = match self.config.mtu {
+            Some(enough) if enough >= IP6_MTU => String::new(),
+            _ => format!(", or write `mtu: {IP6_MTU}`"),
+        };
         Some(format!(
             "interface {name} lacks IPv6 address {address}: its MTU is {mtu}, and IPv6 needs at least {IP6_MTU} \
-             (RFC 8200 section 5): `ip link set {device} mtu {IP6_MTU}` or more, or write `mtu: {IP6_MTU}`"
+             (RFC 8200 section 5): `ip link set {device} mtu {IP6_MTU}` or more{write}"
         ))
     }
 

@@ -32,8 +32,8 @@ fn a_device_that_is_renamed_is_followed_and_said() {
     assert_eq!(
         lab.warnings(),
         Value::from(vec![
-            "interface e0: its device e0 was renamed to other, and is used on: \
-             `ip link set other name e0`, as the configuration has it"
+            "interface e0: its device e0 was renamed to other, and is used on; the next start looks for e0: \
+             `ip link set other name e0`"
         ])
     );
     assert_eq!(lab.device("e0"), "other");
@@ -52,7 +52,7 @@ fn a_device_that_is_set_down_stays_so_and_is_said() {
         lab.machine.set_up(link, false).expect("it goes down");
         lab.settle();
         let warning = format!(
-            "interface {name}: {name} is down in the kernel, and the configuration has it up: \
+            "interface {name}: {name} is down in the kernel, and the configuration has up: \
              `ip link set {name} up`, or write `state: down`"
         );
         assert_eq!(lab.warnings(), Value::from(vec![warning]));
@@ -61,6 +61,33 @@ fn a_device_that_is_set_down_stays_so_and_is_said() {
         lab.machine.set_up(link, true).expect("it comes up");
         assert_eq!(lab.warnings(), Value::Array(Vec::new()));
     }
+}
+
+#[test]
+fn settings_that_somebody_changes_are_said() {
+    let text = "interfaces: { e0: { mtu: 1400, mac: 02:00:00:00:00:01 }, e1: { state: down } }";
+    let config = Config::parse("test.yaml", text).expect("valid");
+    let mut lab = Lab::start(&["e0", "e1"], config);
+    assert_eq!(lab.warnings(), Value::Array(Vec::new()));
+    let link = |lab: &mut Lab, name| lab.machine.link_named(name).expect("it is there").index;
+    let (e0, e1) = (link(&mut lab, "e0"), link(&mut lab, "e1"));
+    lab.machine.set_mtu(e0, 1300).expect("it is set");
+    lab.machine
+        .set_mac(e0, router::Mac([2, 0, 0, 0, 0, 9]))
+        .expect("it is set");
+    lab.machine.set_up(e1, true).expect("it comes up");
+    assert_eq!(
+        lab.warnings(),
+        Value::from(vec![
+            "interface e0: e0's MTU is 1300 in the kernel, and the configuration has 1400: \
+             `ip link set e0 mtu 1400`, or write `mtu: 1300`",
+            "interface e0: e0's address is 02:00:00:00:00:09 in the kernel, and the configuration \
+             has 02:00:00:00:00:01: `ip link set e0 address 02:00:00:00:00:01`, or write \
+             `mac: 02:00:00:00:00:09`",
+            "interface e1: e1 is up in the kernel, and the configuration has down: `ip link set e1 \
+             down`, or write `state: up`"
+        ])
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use tables::adjacency::Kind;
 use crate::bucket::Allowance;
 use crate::change::InterfaceId;
 use crate::context::Cx;
-use crate::event::Event;
+use crate::event::{Event, Unresolved};
 use crate::icmp::Error;
 
 /// Facts about its packets that the node of a family needs.
@@ -63,10 +63,10 @@ struct Neighbor {
 impl Neighbor {
     /// Asks the control thread for it. False if that is too busy.
     fn ask(self, cx: &Cx) -> bool {
-        cx.events.send(Event::Resolve {
+        cx.events.send(Event::Resolve(Unresolved {
             interface: self.interface,
             address: self.address,
-        })
+        }))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use router::Event;
+use router::Unresolved;
 
 use crate::harness::*;
 
@@ -16,11 +16,11 @@ fn the_kernel_is_asked_once_and_packets_leave_in_order() {
     let mut lab = Lab::new();
     lab.receive(1, (0..5).map(|n| to(9, n)));
     lab.receive(1, (5..10).map(|n| to(9, n)));
-    let asked = Event::Resolve {
+    let asked = Unresolved {
         interface: 2,
         address: ip(2, 9),
     };
-    assert_eq!(lab.router.events(), [asked]);
+    assert_eq!(lab.router.unresolved(), [asked]);
     assert!(lab.sent(2).is_empty());
     lab.check_buffers(10);
     lab.apply(vec![neighbor(2, 9)]);
@@ -38,11 +38,11 @@ fn a_gateway_that_is_unresolved_is_waited_for() {
     lab.apply(vec![route("50.0.0.0/8", change)]);
     let frame = udp(0x3200_0001).frame();
     lab.receive(1, [frame.clone()]);
-    let asked = Event::Resolve {
+    let asked = Unresolved {
         interface: 3,
         address: ip(3, 7),
     };
-    assert_eq!(lab.router.events(), [asked]);
+    assert_eq!(lab.router.unresolved(), [asked]);
     // Something else changes: it is tried again, and waits on.
     lab.apply(vec![neighbor(3, 8)]);
     assert!(lab.sent(3).is_empty());
@@ -69,13 +69,13 @@ fn scan(lab: &mut Lab, hosts: std::ops::Range<u32>) {
 
 /// True if the kernel is asked for this neighbor when a packet comes for `destination`.
 fn is_asked(lab: &mut Lab, destination: u32, interface: u16, neighbor: u32) -> bool {
-    lab.router.events();
+    lab.router.unresolved();
     lab.receive(1, [udp(destination).frame()]);
-    let asked = Event::Resolve {
+    let asked = Unresolved {
         interface,
         address: Ipv4Addr::from(neighbor).into(),
     };
-    lab.router.events().contains(&asked)
+    lab.router.unresolved().contains(&asked)
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_scan_of_one_network_stops_no_other_resolution() {
     for round in 0..10 {
         scan(&mut lab, 5000 * round..5000 * (round + 1));
         // A limited number of requests: the kernel's table is for all.
-        let asked = lab.router.events().len();
+        let asked = lab.router.unresolved().len();
         assert!(asked <= 129 + 64, "{asked}");
     }
     assert!(lab.edge("ip4-arp", "Limited") > 40_000);
@@ -120,7 +120,7 @@ fn scans_by_all_workers_share_what_may_be_asked() {
             let macs = (host_mac(from, 2), own_mac(from));
             let frames = (0..100).map(|host| to(host).macs(macs.0, macs.1).frame());
             lab.receive(from, frames.collect::<Vec<_>>());
-            asked += lab.router.events().len();
+            asked += lab.router.unresolved().len();
         }
         asked
     };

@@ -61,7 +61,7 @@ impl Lab {
     /// on as it came.
     fn bridged(&mut self, at: u16, frame: &[u8]) -> Vec<u16> {
         self.receive(at, [frame.to_vec()]);
-        assert!(self.router.events().is_empty());
+        assert!(self.router.unresolved().is_empty());
         let sent = (1..=3).map(|id| (id, self.sent(id)));
         let sent = sent.filter(|(_, frames)| !frames.is_empty());
         let sent = sent.map(|(id, frames)| {
@@ -146,7 +146,7 @@ fn tags_are_taken_out_and_put_in() {
     }
     let broadcast = frame(station(1), BROADCAST);
     lab.receive(1, [tagged(&[0x81, 0, 0, 100], &broadcast)]);
-    assert!(lab.router.events().is_empty());
+    assert!(lab.router.unresolved().is_empty());
     // To its own parent, too: that is another interface.
     assert_eq!(lab.sent(1), [&*broadcast]);
     let two = [0x88, 0xa8, 0, 200, 0x81, 0, 1, 44];

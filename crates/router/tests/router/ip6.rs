@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use router::ip::show::{Adjacency, Query, Route as Shown, fib, fib_list};
 use router::neighbor::show::neighbors;
 use router::show::{addresses, memory};
-use router::{Change, Event, Family, Path, Route};
+use router::{Change, Family, Path, Route, Unresolved};
 
 use crate::harness::*;
 
@@ -126,11 +126,11 @@ fn ip4_packets_go_by_an_ip6_neighbor() {
     ]);
     let frame = udp(0x3200_0001).frame();
     lab.receive(1, [frame.clone()]);
-    let asked = Event::Resolve {
+    let asked = Unresolved {
         interface: 3,
         address: ip6("fe80::9"),
     };
-    assert_eq!(lab.router.events(), [asked]);
+    assert_eq!(lab.router.unresolved(), [asked]);
     lab.check_buffers(1);
     lab.apply(vec![neighbor6(3, "fe80::9")]);
     assert_eq!(lab.sent(3), [forwarded(&frame, 3, 66)]);

@@ -301,7 +301,7 @@ fn its_neighbors_are_resolved_on_it() {
     let frame = wire::craft::Packet::udp((addr(3, 2), 1), (addr(13, 77), 2));
     let frame = frame.macs(host_mac(3, 2), own_mac(3)).frame();
     lab.receive(3, [frame]);
-    let events = lab.router.events();
+    let events = lab.router.unresolved();
     assert!(format!("{events:?}").contains("13"), "{events:?}");
     lab.apply(vec![neighbor(13, 77)]);
     let sent = lab.sent(2);
