@@ -5,7 +5,7 @@
 //! over any port ([`send`]) or into a file ([`dry`]) and counts what comes back ([`receive`]). Other generators and
 //! receivers stand behind the same two traits ([`device`]): the kernel's generator sends what a
 //! [`live_plan`] says. [`measure`] drives them: one trial, a ramp, whose result file is [`json`],
-//! or a search for the highest rate.
+//! or a search for the highest rate. [`queues`] predicts how a card spreads the packets of a profile.
 //!
 //! Two rules hold everywhere: "sent" is what the port took, and what was not sent is never called
 //! lost.
@@ -21,6 +21,7 @@ pub mod json;
 pub mod live_plan;
 pub mod measure;
 pub mod model;
+pub mod queues;
 pub mod receive;
 pub mod schedule;
 pub mod send;

@@ -23,6 +23,7 @@ pub mod ip6;
 pub mod offload;
 pub mod pcap;
 pub mod port;
+pub mod rss;
 pub mod tcp;
 pub mod text;
 pub mod udp;

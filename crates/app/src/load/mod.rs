@@ -1,4 +1,4 @@
-//! The load tester's commands: `parshall loadtest` and `parshall send`.
+//! The load tester's commands: `parshall loadtest`, `parshall send` and `parshall rss`.
 //!
 //! The command line gives directions ([`traffic`]), for which crate `session` opens ports. Crate
 //! `loadgen` does the rest and knows only transmitters and receivers.
@@ -9,6 +9,7 @@ mod interrupt;
 mod loadtest;
 mod outcome;
 pub mod progress;
+mod rss;
 mod send;
 mod shortfall;
 mod streams;
@@ -17,5 +18,6 @@ mod traffic;
 
 pub use interrupt::Interrupt;
 pub use loadtest::Loadtest;
+pub use rss::Rss;
 pub use send::Send;
 pub use traffic::{duration, line_rate};
