@@ -313,7 +313,9 @@ fn extend(
 fn missing(error: io::Error) -> Missing {
     match error.raw_os_error() {
         Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::ENODEV) => {
-            Missing::Yet(format!("a next hop cannot be reached: {error}"))
+            Missing::Yet(format!(
+                "no address or on-link route reaches a next hop: {error}"
+            ))
         }
         _ => Missing::Refused(format!("the kernel refuses it: {error}")),
     }

@@ -139,7 +139,7 @@ fn unresolved(c: &mut Checker<'_>, path: &[Step], route: &Route, prefix: Address
         c.error(path, message, help);
     } else if c.view.link(route.vrf.as_deref(), address).is_none() && route.table.is_none() {
         let message = format!("route {prefix} next hop {address} is on no link of this file");
-        let help = "the kernel refuses it unless an address from elsewhere reaches it";
+        let help = "it waits until an address or an on-link route reaches its next hop";
         c.warning(path, message, help);
     }
 }

@@ -105,6 +105,9 @@ fn routes() {
         said(&text, Severity::Warning),
         ["route 10.0.0.0/8 next hop 203.0.113.1 is on no link of this file"]
     );
+    let warnings = Checked::parse("test.yaml", &text).expect("valid").warnings;
+    let waits = "it waits until an address or an on-link route reaches its next hop";
+    assert!(warnings.to_string().contains(waits), "{warnings}");
 }
 
 #[test]
