@@ -53,7 +53,7 @@ impl Target for Daemon {
             Action::Change { to, .. } => self.set(to, true, None),
         };
         self.faults.after_step();
-        done.map_err(|why| format!("{}: {why}", action.item().object()))
+        done
     }
 
     fn between(&mut self, running: &Config) {

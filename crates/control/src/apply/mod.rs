@@ -6,7 +6,7 @@ mod tests;
 use std::fmt;
 
 use crate::config::Config;
-use crate::plan::{Action, Plan, Step};
+use crate::plan::{Action, Item, Plan, Step};
 
 /// The system on which plans are carried out: the router, or a model of it in tests.
 pub trait Target {
@@ -19,7 +19,8 @@ pub trait Target {
     /// Does one thing, wholly or not at all.
     ///
     /// # Errors
-    /// The reason why it was not done, in one line. The target is as it was before.
+    /// The reason why it was not done, in one line, without what the action says of itself. The
+    /// target is as it was before.
     fn apply(&mut self, action: &Action) -> Result<(), String>;
 
     /// Looks after what cannot wait until all is done. What was applied is whole, and the rest is
@@ -77,13 +78,28 @@ pub fn apply(target: &mut dyn Target, running: &Config, steps: &[Step]) -> Resul
                 Some((words(step), why))
             });
             return Err(Failure {
-                step: words(step),
+                step: opened(step, &steps[..done]).unwrap_or_else(|| words(step)),
                 why,
                 stuck: stuck.collect(),
             });
         }
     }
     Ok(())
+}
+
+/// Describes a step as an opening if it is one: the state of an interface that an earlier one has
+/// made.
+fn opened(step: &Step, earlier: &[Step]) -> Option<String> {
+    let Action::Create {
+        item: Item::State { of, .. },
+        ..
+    } = &step.action
+    else {
+        return None;
+    };
+    let makes_it = |step: &Step| matches!(&step.action, Action::Create { item: Item::Interface { name, .. }, .. } if name == of);
+    let object = step.action.item().object();
+    (earlier.iter().any(makes_it)).then(|| format!("open {object}"))
 }
 
 /// Describes a step, without what it interrupts.

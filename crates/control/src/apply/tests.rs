@@ -71,7 +71,12 @@ fn a_failure_at_any_step_leaves_what_was_before() {
                 };
                 failures += 1;
                 let failure = outcome.expect_err("it fails");
-                assert!(step.to_string().starts_with(&failure.step));
+                let opening = format!("open {}", step.action.item().object());
+                let said = |words: &String| {
+                    step.to_string().starts_with(words)
+                        || (*words == opening && step.to_string().contains(" state: "))
+                };
+                assert!(said(&failure.step), "{step}: {}", failure.step);
                 assert_eq!((failure.why.as_str(), failure.stuck), ("no memory", vec![]));
                 assert_eq!(target.machine.0, items(from));
             }
@@ -96,6 +101,27 @@ fn what_cannot_be_taken_back_is_said() {
                   restart the router, which then starts with the configuration that was in force \
                   before";
     assert_eq!(failure.to_string(), wanted);
+}
+
+/// What is new is opened by its state, and so it is called; the state of what stays is a state.
+#[test]
+fn the_state_of_a_new_interface_is_its_opening() {
+    let config = |text| Config::parse("x", text).expect("valid");
+    let to = config("interfaces: { e0: { state: down } }");
+    for (from, said) in [
+        ("{}", "cannot open interface e0: no memory;"),
+        (
+            "interfaces: { e0: {} }",
+            "cannot change interface e0 state: up -> down: no memory;",
+        ),
+    ] {
+        let from = config(from);
+        let plan = Plan::new(&from, &to);
+        let good = plan.steps.len() - 1;
+        let mut target = Faulty::new(Machine(items(&from)), good, false);
+        let failure = apply(&mut target, &from, &plan.steps).expect_err("it fails");
+        assert!(failure.to_string().starts_with(said), "{failure}");
+    }
 }
 
 /// An operator's file from which lines are missing, and which is valid all the same.

@@ -15,11 +15,9 @@ use crate::netlink::{self, Kernel, KernelAddress};
 /// # Errors
 /// The setting that the kernel refuses, and why.
 pub fn configure(requests: &mut dyn Kernel, link: &Link, wanted: &Interface) -> io::Result<()> {
+    // Without the device's name: if it is put back, it has another, and a tap is gone.
     let refused = |what: String| {
-        let name = link.name.clone();
-        move |error: io::Error| {
-            io::Error::new(error.kind(), format!("{name}: cannot set {what}: {error}"))
-        }
+        move |error: io::Error| io::Error::new(error.kind(), format!("cannot set {what}: {error}"))
     };
     if let Some(mac) = wanted.mac.filter(|mac| link.mac.as_ref() != Some(mac)) {
         requests
@@ -32,8 +30,7 @@ pub fn configure(requests: &mut dyn Kernel, link: &Link, wanted: &Interface) -> 
             .map_err(refused(format!("MTU {mtu}")))?;
     }
     let taken = take_addresses(requests, link.index, &wanted.addresses)?;
-    give(requests, link.index, wanted, &taken)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", link.name)))?;
+    give(requests, link.index, wanted, &taken)?;
     requests
         .set_up(link.index, wanted.up)
         .map_err(refused(format!(

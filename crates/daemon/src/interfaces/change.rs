@@ -136,9 +136,14 @@ impl Interfaces {
         if let Phase::Open(open) = &mut slot.phase {
             let device = kind::of(&slot.config);
             let renamed = device.rename(&mut self.opener, &slot.config, open, lcp.as_deref());
-            open.renamed(renamed.map_err(|error| {
-                let to = lcp.as_deref().unwrap_or("its own name");
-                format!("cannot rename {} to {to}: {error}", open.netdev)
+            open.renamed(renamed.map_err(|error| match (error.kind(), &lcp) {
+                (io::ErrorKind::AlreadyExists, Some(_)) => {
+                    "another device has that name; choose another name".to_owned()
+                }
+                (io::ErrorKind::AlreadyExists, None) => {
+                    "another device has its own name by now; rename that device".to_owned()
+                }
+                _ => error.to_string(),
             })?);
         }
         slot.config.lcp = lcp;

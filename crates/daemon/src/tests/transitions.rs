@@ -40,10 +40,12 @@ const CONFIGS: [&str; 25] = [
 ];
 
 fn configs() -> Vec<Config> {
-    let parsed = CONFIGS.iter().map(|text| Config::parse("test.yaml", text));
-    parsed
-        .map(|config| config.unwrap_or_else(|problems| panic!("{problems}")))
-        .collect()
+    CONFIGS.iter().copied().map(parsed).collect()
+}
+
+fn parsed(text: &str) -> Config {
+    let config = Config::parse("test.yaml", text);
+    config.unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 #[test]
@@ -90,4 +92,51 @@ fn same(is: &State, should: &State, what: &dyn Fn() -> String) {
         what()
     );
     assert_eq!(is, should, "{}", what());
+}
+
+/// The reason is said once, and without names that devices have only until they are put back.
+#[test]
+fn a_change_that_is_taken_back_says_once_what_failed_and_why() {
+    let memory = "Cannot allocate memory (os error 12)";
+    let swapped = [
+        "create interface e0 lcp: b",
+        "create interface e1 lcp: a",
+        "remove interface e0 lcp: a",
+        "remove interface e1 lcp: b",
+    ];
+    let expected = swapped.map(|step| format!("cannot {step}: {memory}"));
+    let [from, to] = [
+        "interfaces: { e0: { lcp: a }, e1: { lcp: b } }",
+        "interfaces: { e0: { lcp: b }, e1: { lcp: a } }",
+    ];
+    assert_eq!(failures(from, to), BTreeSet::from(expected));
+
+    let port = "ports: { m: { tap: { name: t0 } } }\n\
+                interfaces: { m: { lcp: m1, addresses: [ 10.0.2.1/25 ] } }";
+    let expected = [
+        "",
+        "cannot set address 10.0.2.1/25: ",
+        "cannot set state up: ",
+    ];
+    let expected = expected.map(|what| format!("cannot open interface m: {what}{memory}"));
+    assert_eq!(failures("{}", port), BTreeSet::from(expected));
+
+    let mut lab = Lab::start(&DEVICES, parsed("interfaces: { e0: {} }"));
+    let taken = lab.become_this(&parsed("interfaces: { e0: { lcp: e2 } }"));
+    let why = taken.expect_err("there is an e2").to_string();
+    let said = "cannot create interface e0 lcp: e2: another device has that name; choose another \
+                name; the configuration is unchanged";
+    assert_eq!(why, said);
+}
+
+/// What is said of a change if any one of its requests fails, without the end.
+fn failures(from: &str, to: &str) -> BTreeSet<String> {
+    let mut lab = Lab::start(&DEVICES, parsed(from));
+    let failure = |request| {
+        lab.machine.fail(Some(request));
+        let failure = lab.become_this(&parsed(to)).err()?.to_string();
+        let said = failure.strip_suffix("; the configuration is unchanged");
+        Some(said.unwrap_or_else(|| panic!("{failure}")).to_owned())
+    };
+    (0..).map_while(failure).collect()
 }
