@@ -36,8 +36,8 @@ pub struct Others {
     directory: PathBuf,
     /// The configuration that is tried now: the file (`None`), or a number of the history.
     number: Option<u32>,
-    /// The texts of what was tried.
-    tried: Vec<String>,
+    /// What was tried: a configuration, as `number` has it, and its text.
+    tried: Vec<(Option<u32>, String)>,
     /// Configurations that could not be used, with the reasons.
     refused: Vec<(Option<u32>, String)>,
 }
@@ -107,7 +107,7 @@ pub fn start(file: &Path, directory: &Path) -> Result<Started, Problems> {
             next.ok_or(problems)?
         }
         Ok(good) if store.file() == Some(&good.text) => match others.clone().newest() {
-            Some((last, brief)) if last.others.tried.last() != Some(&good.text) => {
+            Some((last, brief)) if !last.others.tries(&good.text) => {
                 let name = file.display();
                 notes.push(format!(
                     "starting with the configuration applied last, {brief}, not with {name}; \
@@ -136,6 +136,16 @@ impl Others {
         self.clone().next("").is_some()
     }
 
+    /// Returns true if this is the text of the configuration that is tried now.
+    fn tries(&self, text: &str) -> bool {
+        self.tried.last().is_some_and(|(_, tried)| tried == text)
+    }
+
+    /// Names a configuration in messages: the file (`None`), or a number of the history.
+    fn name(&self, number: Option<u32>) -> String {
+        number.map_or_else(|| self.file.display().to_string(), name)
+    }
+
     /// The newest that was in force before what is tried now and can be again, and its number and
     /// time.
     fn newest(mut self) -> Option<(Started, String)> {
@@ -147,11 +157,13 @@ impl Others {
                 checked.map_err(|problems| problems.to_string())
             });
             match good {
-                Ok(good) if self.tried.contains(&good.text) => {
-                    let why = "it is the same as one that cannot be used".to_owned();
-                    self.refused.push((self.number, why));
-                }
                 Ok(good) => {
+                    if let Some((tried, _)) = self.tried.iter().find(|(_, text)| *text == good.text)
+                    {
+                        let why = format!("it is the same as {}", self.name(*tried));
+                        self.refused.push((self.number, why));
+                        continue;
+                    }
                     let refused = self.refused(&entry.brief());
                     let mut started = self.begin(good);
                     started.transactions.refuse(refused);
@@ -167,7 +179,7 @@ impl Others {
     fn begin(mut self, good: Good) -> Started {
         let store = Store::open(&self.directory);
         let text = self.number.is_none().then(|| good.text.clone());
-        self.tried.push(good.text);
+        self.tried.push((self.number, good.text));
         Started {
             wanted: good.wanted,
             warnings: good.checked.warnings,
@@ -181,7 +193,7 @@ impl Others {
     /// could.
     fn refused(&self, brief: &str) -> Option<Refused> {
         let lines = self.refused.iter().map(|(number, why)| {
-            let name = number.map_or_else(|| self.file.display().to_string(), name);
+            let name = self.name(*number);
             format!("{}\n{name} cannot be used", why.trim_end())
         });
         let lines: Vec<_> = lines.collect();

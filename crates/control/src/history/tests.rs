@@ -487,6 +487,8 @@ fn what_the_machine_refuses_by_now_is_passed_over() {
             refused.contains("\nconfiguration 4 cannot be used\n"),
             "{refused}"
         );
+        let same = "\nit is the same as configuration 5\nconfiguration 3 cannot be used\n";
+        assert!(refused.contains(same), "{refused}");
         let last = lines[lines.len() - 1];
         let used = "configuration 2 cannot be used: starting with the last good configuration, number 1 of ";
         assert!(last.starts_with(used), "{refused}");
