@@ -41,6 +41,7 @@ pub fn run() -> crate::Outcome {
 #[derive(Default)]
 struct Done {
     removed: Vec<String>,
+    put_back: Vec<String>,
     kept: Vec<String>,
     failed: Vec<String>,
 }
@@ -56,11 +57,12 @@ impl Done {
         let lines = |word: &str, what: &[String]| -> String {
             what.iter().map(|line| format!("{word} {line}\n")).collect()
         };
-        if self.removed.is_empty() {
-            "nothing to clean up\n".to_owned() + &lines("left alone:", &self.kept)
-        } else {
-            lines("removed", &self.removed) + &lines("left alone:", &self.kept)
-        }
+        let done = lines("removed", &self.removed) + &lines("put back", &self.put_back);
+        let done = match done.as_str() {
+            "" => "nothing to clean up\n".to_owned(),
+            _ => done,
+        };
+        done + &lines("left alone:", &self.kept)
     }
 }
 
@@ -76,10 +78,10 @@ fn devices(done: &mut Done) {
     for (device, restored) in devices.restore(Kept::Nothing) {
         let (name, original) = (device.name, device.original);
         match restored {
-            Ok(()) if name == original => done.removed.push(format!("change of device {name}")),
+            Ok(()) if name == original => done.put_back.push(format!("device {name}")),
             Ok(()) => done
-                .removed
-                .push(format!("change of device {name} (was {original})")),
+                .put_back
+                .push(format!("device {original}, which was called {name}")),
             Err(e) => done
                 .failed
                 .push(format!("device {name} could not be restored: {e}")),
@@ -129,6 +131,21 @@ mod tests {
     use testbed::{patience, until};
 
     use super::*;
+
+    #[test]
+    fn what_is_done_is_said_in_plain_words() {
+        let mut done = Done::default();
+        assert_eq!(done.text(), "nothing to clean up\n");
+        done.kept.push("device e0".to_owned());
+        assert_eq!(done.text(), "nothing to clean up\nleft alone: device e0\n");
+        done.put_back.push("device e1".to_owned());
+        assert_eq!(done.text(), "put back device e1\nleft alone: device e0\n");
+        done.removed.push("socket s".to_owned());
+        assert_eq!(
+            done.text(),
+            "removed socket s\nput back device e1\nleft alone: device e0\n"
+        );
+    }
 
     #[test]
     fn what_belongs_to_a_start_is_left_alone() {
