@@ -88,9 +88,10 @@ impl Memory {
                     interface,
                     addresses,
                 } => drop(self.addresses.insert(interface, addresses)),
-                Change::FeatureSet { .. } | Change::FeaturesDelete(_) => {
-                    panic!("the kernel knows no features")
-                }
+                Change::FeatureSet { .. }
+                | Change::FeaturesDelete(_)
+                | Change::BridgeSet(_)
+                | Change::BridgeDelete(_) => panic!("that is not the kernel's"),
                 Change::SourceSet { ip4, ip6 } => self.sources = (ip4, ip6),
                 Change::NeighborSet {
                     interface,
