@@ -80,7 +80,6 @@ fn a_device_that_loses_half_has_no_highest_rate() {
             let why = highest["why"].as_str().expect("a reason");
             assert!(said.contains(&format!("none found: {why}")), "{said}");
             assert!(page.contains(why), "not on the page: {why}");
-            assert!(page.contains("no rate found in 1 of 1 rounds"), "{page}");
             assert_eq!(highest["max_pps"], Value::Null);
         }
     }
@@ -324,8 +323,8 @@ fn a_signal_ends_a_load_test_with_its_result() {
         let sent = block["whole"]["ways"][0]["sent"]["packets"].as_u64();
         assert_eq!(sent > Some(0), warmup == "0s", "{block}");
         let page = std::fs::read_to_string(&page).expect("it has been written");
-        assert!(page.contains("interrupted; ") && page.contains("no more than 5 %"));
-        assert!(!page.contains("no more than 0.1 %"));
+        assert!(page.contains("interrupted") && page.contains("less than 5 % loss"));
+        assert!(!page.contains("less than 0.1 % loss"));
         std::fs::remove_file(&tx).expect("it is there");
     }
 }

@@ -186,7 +186,10 @@ fn comes_and_goes(netns: Option<&Netns>) {
     works(&router);
     router.process.kill();
     let done = hosts.router.exec(&[PARSHALL, "cleanup"]).unwrap();
-    assert!(done.contains("e0 (was r0)"), "{done}");
+    assert!(
+        done.contains("put back device r0, which was called e0"),
+        "{done}"
+    );
     assert_as_before(&hosts, false);
     // And there is nothing left to do.
     hosts.add_routes();
