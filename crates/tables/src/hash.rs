@@ -5,12 +5,11 @@ const K1: u64 = 0x9e37_79b9_7f4a_7c15;
 // Odd, so that multiplying loses nothing, and with its bits all over the word.
 const K2: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// A hash of a number, all of whose bits are well mixed.
+/// A hash of a number; its upper half is well mixed, the lower bits less and less.
 #[inline(always)]
-pub(crate) const fn word(number: u64) -> u32 {
+pub(crate) const fn mixed(number: u64) -> u64 {
     let h = number.wrapping_mul(K1);
-    let h = (h ^ (h >> 32)).wrapping_mul(K2);
-    (h >> 32) as u32
+    (h ^ (h >> 32)).wrapping_mul(K2)
 }
 
 /// A hash of a flow; its top bits are the best mixed, and the next hop is chosen by the top four.
@@ -30,9 +29,7 @@ pub(crate) const fn word(number: u64) -> u32 {
 pub const fn flow5(src: u32, dst: u32, proto: u8, sport: u16, dport: u16) -> u32 {
     let a = (src as u64) << 32 | dst as u64;
     let b = (proto as u64) << 32 | (sport as u64) << 16 | dport as u64;
-    let h = (a ^ b.wrapping_mul(K2)).wrapping_mul(K1);
-    let h = (h ^ (h >> 32)).wrapping_mul(K2);
-    (h >> 32) as u32
+    (mixed(a ^ b.wrapping_mul(K2)) >> 32) as u32
 }
 
 /// The same for IPv6, with the flow label (RFC 6437, RFC 6438), of which 20 bits count:

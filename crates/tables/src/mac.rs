@@ -65,7 +65,7 @@ impl Key {
     /// The line where a search begins, modulo their number.
     #[inline(always)]
     const fn home(self) -> usize {
-        hash::word(self.0) as usize
+        (hash::mixed(self.0) >> 32) as usize
     }
 }
 

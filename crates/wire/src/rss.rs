@@ -3,7 +3,7 @@
 
 use std::net::Ipv4Addr;
 
-use crate::{eth, ip, ip4, ip6};
+use crate::{eth, ip, ip4, ip6, vlan};
 
 /// Bytes of a key. There are longer ones; what is hashed here has no use for the rest.
 pub const KEY_LEN: usize = 40;
@@ -17,8 +17,6 @@ pub const KEY: [u8; KEY_LEN] = [
 
 /// Bytes of what a frame is hashed by: two addresses and two ports.
 const MOST: usize = 36;
-/// Bytes of a VLAN tag behind the type that announces it: control information and the next type.
-const TAG: usize = 4;
 
 /// The hash of up to 36 bytes: for each bit that is set, the 32 bits of the key from that place on,
 /// added without carry.
@@ -57,15 +55,8 @@ impl Input {
 /// The hash of a frame, with up to two VLAN tags: by its addresses, and the ports of TCP and, with
 /// `udp_ports`, of UDP. Fragments are hashed by addresses alone. None for other than IP.
 pub fn of_frame(key: &[u8; KEY_LEN], frame: &[u8], udp_ports: bool) -> Option<u32> {
-    let (header, mut packet) = eth::Header::parse(frame)?;
-    let mut ethertype = header.ethertype();
-    for _ in 0..2 {
-        if !matches!(ethertype, eth::VLAN | eth::SERVICE_VLAN) {
-            break;
-        }
-        let (tag, rest) = packet.split_first_chunk::<TAG>()?;
-        (ethertype, packet) = (u16::from_be_bytes([tag[2], tag[3]]), rest);
-    }
+    let (header, payload) = eth::Header::parse(frame)?;
+    let (ethertype, packet) = vlan::behind_tags(header.ethertype(), payload)?;
     let input = match ethertype {
         eth::IP4 => of_ip4(packet, udp_ports),
         eth::IP6 => of_ip6(packet, udp_ports),

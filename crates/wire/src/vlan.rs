@@ -58,7 +58,7 @@ impl Tag {
     /// True if it is a tag: its type is [`eth::VLAN`] or [`eth::SERVICE_VLAN`].
     #[inline(always)]
     pub const fn is_tag(&self) -> bool {
-        matches!(self.tpid.get(), eth::VLAN | eth::SERVICE_VLAN)
+        is_tag(self.tpid.get())
     }
 
     /// Its type; where no tag is, the frame's.
@@ -74,9 +74,49 @@ impl Tag {
     }
 }
 
+/// True if this type announces a tag: [`eth::VLAN`] or [`eth::SERVICE_VLAN`].
+#[inline(always)]
+pub const fn is_tag(ethertype: u16) -> bool {
+    matches!(ethertype, eth::VLAN | eth::SERVICE_VLAN)
+}
+
+/// What follows an Ethernet header of this type behind up to two tags, and its type. None if it ends
+/// within a tag.
+pub fn behind_tags(ethertype: u16, payload: &[u8]) -> Option<(u16, &[u8])> {
+    let mut behind = (ethertype, payload);
+    for _ in 0..2 {
+        let (ethertype, payload) = behind;
+        if !is_tag(ethertype) {
+            break;
+        }
+        // The type has announced it: what comes is its control information and the next type.
+        let ([_, _, a, b], rest) = payload.split_first_chunk::<LEN>()?;
+        behind = (u16::from_be_bytes([*a, *b]), rest);
+    }
+    Some(behind)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_tags_are_passed_and_no_third() {
+        let bytes = [0, 1, 0x81, 0, 0, 2, 0x08, 0, 9];
+        assert_eq!(behind_tags(eth::IP4, &bytes), Some((eth::IP4, &bytes[..])));
+        assert_eq!(
+            behind_tags(eth::VLAN, &bytes[4..]),
+            Some((eth::IP4, &[9][..]))
+        );
+        assert_eq!(
+            behind_tags(eth::SERVICE_VLAN, &bytes),
+            Some((eth::IP4, &[9][..]))
+        );
+        assert_eq!(behind_tags(eth::VLAN, &bytes[..7]), None);
+        let three = [0, 1, 0x81, 0, 0, 2, 0x81, 0, 0, 3];
+        let behind = Some((eth::VLAN, &three[8..]));
+        assert_eq!(behind_tags(eth::VLAN, &three), behind);
+    }
 
     #[test]
     fn a_tag_is_its_type_and_its_vlan() {

@@ -2,7 +2,7 @@
 
 use graph::{Pkt, Stage, edges};
 use tables::interface::{Hot, Mode, Tags};
-use wire::{dhcp, eth, ip, ip4, port, udp};
+use wire::{dhcp, eth, ip, ip4, port, udp, vlan};
 
 use crate::context::Cx;
 use crate::l2::{Fate, cross};
@@ -87,7 +87,7 @@ impl Stage<Cx> for Input {
             return Next::Runt;
         }
         let mode = interface.mode();
-        let tagged = matches!(ethertype, eth::VLAN | eth::SERVICE_VLAN);
+        let tagged = vlan::is_tag(ethertype);
         if mode == Mode::L2 && !(tagged && cx.interfaces.has_subs(p.rx_if)) {
             return cross(cx, p, interface, Tags::NONE).into();
         }

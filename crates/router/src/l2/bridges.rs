@@ -15,15 +15,10 @@ use crate::change::{BridgeDomain, DomainId, Interface, InterfaceId, Mac};
 const STATIONS: usize = 1 << 16;
 
 /// A bridge domain as workers see it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Domain {
-    pub(super) learn: bool,
-    pub(super) flood: bool,
-    pub(super) unknown_flood: bool,
-    pub(super) forward: bool,
-    /// Its own interface; 0 for none.
-    pub(super) bvi: InterfaceId,
-    /// Its other interfaces.
+    pub(super) settings: BridgeDomain,
+    /// Its interfaces, but for its own.
     pub(super) members: Box<[InterfaceId]>,
 }
 
@@ -32,28 +27,24 @@ pub(crate) type Domains = Arc<[Option<Arc<Domain>>]>;
 
 /// The bridge domains, their members and stations.
 pub(crate) struct Bridges {
-    domains: BTreeMap<DomainId, BridgeDomain>,
+    domains: Domains,
+    /// Of domains that there are, and of those that interfaces wait for.
     members: BTreeMap<DomainId, BTreeSet<InterfaceId>>,
     /// By own interface, its domain.
     bvis: BTreeMap<InterfaceId, DomainId>,
     /// By own interface, its station.
     own: BTreeMap<InterfaceId, Key>,
     pub(crate) stations: Macs,
-    /// Stations that there was no room for, and those beyond the limit of their domain.
-    pub(crate) full: u64,
-    seen: Domains,
 }
 
 impl Default for Bridges {
     fn default() -> Self {
         Bridges {
-            domains: BTreeMap::new(),
+            domains: Arc::default(),
             members: BTreeMap::new(),
             bvis: BTreeMap::new(),
             own: BTreeMap::new(),
             stations: Macs::new(Cells::boxed(STATIONS * WORDS_FOR_EACH)),
-            full: 0,
-            seen: Arc::default(),
         }
     }
 }
@@ -61,7 +52,7 @@ impl Default for Bridges {
 impl Bridges {
     /// The domains, for workers.
     pub(crate) fn domains(&self) -> Domains {
-        self.seen.clone()
+        self.domains.clone()
     }
 
     /// The domain that an interface is the own one of.
@@ -71,21 +62,30 @@ impl Bridges {
 
     /// Makes or changes a domain. Returns its own interface before.
     pub(crate) fn set(&mut self, domain: BridgeDomain) -> Option<InterfaceId> {
-        let (id, bvi) = (domain.id, domain.bvi);
-        let old = self.domains.insert(id, domain).and_then(|old| old.bvi);
-        old.map(|bvi| self.bvis.remove(&bvi));
-        bvi.map(|bvi| self.bvis.insert(bvi, id));
-        self.show(id);
-        old
+        let id = domain.id;
+        self.replace(id, Some(domain))
     }
 
     /// Removes a domain and forgets its stations. Its members are in none then. Returns its own
     /// interface.
     pub(crate) fn delete(&mut self, id: DomainId) -> Option<InterfaceId> {
-        let old = self.domains.remove(&id).and_then(|old| old.bvi);
-        old.map(|bvi| self.bvis.remove(&bvi));
         self.forget(|key, _, _| key.domain() == id);
-        self.show(id);
+        self.replace(id, None)
+    }
+
+    /// The settings of a domain.
+    fn settings(&self, id: DomainId) -> Option<&BridgeDomain> {
+        let domain = self.domains.get(usize::from(id))?.as_ref();
+        domain.map(|domain| &domain.settings)
+    }
+
+    /// Puts a domain, or none, in place of another one. Returns its own interface before.
+    fn replace(&mut self, id: DomainId, new: Option<BridgeDomain>) -> Option<InterfaceId> {
+        let old = self.settings(id).and_then(|old| old.bvi);
+        old.map(|bvi| self.bvis.remove(&bvi));
+        let bvi = new.as_ref().and_then(|new| new.bvi);
+        bvi.map(|bvi| self.bvis.insert(bvi, id));
+        self.show(id, new);
         old
     }
 
@@ -107,11 +107,11 @@ impl Bridges {
         if let Some(left) = domain(old) {
             self.forget(|key, station, _| key.domain() == left && station.interface == interface);
             self.members.entry(left).or_default().remove(&interface);
-            self.show(left);
+            self.show(left, self.settings(left).cloned());
         }
         if let Some(joined) = domain(new) {
             self.members.entry(joined).or_default().insert(interface);
-            self.show(joined);
+            self.show(joined, self.settings(joined).cloned());
         }
         domain(old).is_some() || domain(new).is_some()
     }
@@ -142,7 +142,8 @@ impl Bridges {
     pub(crate) fn learn(&mut self, domain: DomainId, mac: Mac, interface: InterfaceId) {
         let members = self.members.get(&domain);
         let is_member = members.is_some_and(|members| members.contains(&interface));
-        let Some(of) = self.domains.get(&domain).filter(|of| of.learn && is_member) else {
+        let settings = self.settings(domain);
+        let Some(settings) = settings.filter(|of| of.learn && is_member) else {
             return;
         };
         let key = key(domain, mac);
@@ -150,18 +151,20 @@ impl Bridges {
         if known.is_some_and(|(known, _)| known.fixed) {
             return;
         }
-        let room = known.is_some() || {
+        let count = || {
             let all = self.stations.iter();
-            let count = all.filter(|(key, ..)| key.domain() == domain).count();
-            of.limit.is_none_or(|limit| count < limit as usize)
+            all.filter(|(key, ..)| key.domain() == domain).count()
         };
+        let is_full = |limit: u32| known.is_none() && count() >= limit as usize;
+        if settings.limit.is_some_and(is_full) {
+            return;
+        }
         let station = Station {
             interface,
             fixed: false,
         };
-        if !room || self.stations.set(key, station).is_err() {
-            self.full += 1;
-        }
+        // Where there is no room it stays unknown, and what is for it is flooded.
+        let _ = self.stations.set(key, station);
     }
 
     /// It is this time, in seconds: forgets stations that were not seen for their domain's age.
@@ -170,11 +173,12 @@ impl Bridges {
             return;
         }
         self.stations.set_clock(now);
-        let ages: BTreeMap<DomainId, u32> = self
-            .domains
-            .values()
-            .filter_map(|domain| Some((domain.id, u32::from(domain.age_minutes?) * 60)))
-            .collect();
+        let domains = self.domains.iter().flatten();
+        let ages = domains.filter_map(|domain| {
+            let minutes = domain.settings.age_minutes?;
+            Some((domain.settings.id, u32::from(minutes) * 60))
+        });
+        let ages: BTreeMap<DomainId, u32> = ages.collect();
         if ages.is_empty() {
             return;
         }
@@ -193,23 +197,19 @@ impl Bridges {
         }
     }
 
-    /// Makes workers see a domain as it is now.
-    fn show(&mut self, id: DomainId) {
-        let shown = self.domains.get(&id).map(|domain| {
-            let members = self.members.get(&id);
+    /// Makes workers see a domain with these settings and its members, or none.
+    fn show(&mut self, id: DomainId, settings: Option<BridgeDomain>) {
+        let members = self.members.get(&id).into_iter().flatten();
+        let shown = settings.map(|settings| {
             Arc::new(Domain {
-                learn: domain.learn,
-                flood: domain.flood,
-                unknown_flood: domain.unknown_flood,
-                forward: domain.forward,
-                bvi: domain.bvi.unwrap_or(0),
-                members: members.into_iter().flatten().copied().collect(),
+                settings,
+                members: members.copied().collect(),
             })
         });
-        let mut all = self.seen.to_vec();
+        let mut all = self.domains.to_vec();
         all.resize(all.len().max(usize::from(id) + 1), None);
         all[usize::from(id)] = shown;
-        self.seen = all.into();
+        self.domains = all.into();
     }
 }
 

@@ -2,9 +2,9 @@
 //! domain's own interface.
 
 use graph::{Desc, Each, Emit, Pkt, edges};
-use tables::interface::{L2, Tags};
+use tables::interface::{L2, Mode, Tags};
 
-use super::{Stuck, is_down, leave};
+use super::{Stuck, leave};
 use crate::context::Cx;
 
 edges! {
@@ -38,10 +38,11 @@ impl Each<Cx> for Flood {
             Some(L2::Bridge(number)) => cx.snapshot().domain(number),
             _ => None,
         };
-        let (members, bvi) =
-            domain.map_or((&[][..], 0), |domain| (&domain.members[..], domain.bvi));
-        let all = members.iter().copied().chain((bvi != 0).then_some(bvi));
-        let mut all = all.filter(|to| *to != from && !is_down(cx, *to)).peekable();
+        let bvi = domain.and_then(|domain| domain.settings.bvi);
+        let members = domain.map_or(&[][..], |domain| &domain.members);
+        let is_up = |to: u16| cx.interfaces.load(to).mode() != Mode::Down;
+        let all = members.iter().copied().chain(bvi);
+        let mut all = all.filter(|to| *to != from && is_up(*to)).peekable();
         if all.peek().is_none() {
             return out.push(Next::Nobody, d);
         }
@@ -62,8 +63,8 @@ impl Each<Cx> for Flood {
     }
 }
 
-fn send(cx: &Cx, out: &Emit<'_, Next>, d: &mut Desc, to: u16, bvi: u16) -> Next {
-    if to == bvi {
+fn send(cx: &Cx, out: &Emit<'_, Next>, d: &mut Desc, to: u16, bvi: Option<u16>) -> Next {
+    if bvi == Some(to) {
         d.rx_if = to;
         return Next::Bvi;
     }

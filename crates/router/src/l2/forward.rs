@@ -2,15 +2,14 @@
 //! 802.1Q section 8.6).
 
 use graph::{Pkt, Stage, edges};
-use tables::interface::L2;
+use tables::interface::{L2, Mode, Tags};
 use tables::mac::{Hot, Key};
 
 use super::bridges::Domain;
-use super::{Stuck, is_down, leave};
+use super::{Stuck, leave};
 use crate::context::Cx;
 use crate::eth::{GROUP, mac};
 use crate::event::Event;
-use tables::interface::Tags;
 
 edges! {
     /// Ways out of l2-forward.
@@ -96,18 +95,18 @@ impl Stage<Cx> for Forward {
         match cx.stations.find(key) {
             Some(known) if known.station().interface == p.rx_if => known.see(cx.stations.clock()),
             Some(known) if known.station().fixed => return Next::Moved,
-            _ if domain.learn => self.tell(cx, key, p.rx_if),
+            _ if domain.settings.learn => self.tell(cx, key, p.rx_if),
             _ => {}
         }
         if destination & GROUP != 0 {
-            return match domain.flood {
+            return match domain.settings.flood {
                 true => Next::Flood,
                 false => Next::NoFlood,
             };
         }
         match cx.stations.find(Key::new(number, destination)) {
             Some(station) => forward(cx, p, domain, station),
-            None if domain.unknown_flood => Next::Flood,
+            None if domain.settings.unknown_flood => Next::Flood,
             None => Next::Unknown,
         }
     }
@@ -139,17 +138,18 @@ fn forward(cx: &Cx, p: &mut Pkt<'_>, domain: &Domain, to: Hot<'_>) -> Next {
     if to == p.rx_if {
         return Next::SameInterface;
     }
-    if !domain.forward {
+    if !domain.settings.forward {
         return Next::NoForward;
     }
-    if domain.bvi == to {
+    if domain.settings.bvi == Some(to) {
         p.set_rx_if(to);
         return Next::Bvi;
     }
-    if is_down(cx, to) {
+    let other = cx.interfaces.load(to);
+    if other.mode() == Mode::Down {
         return Next::OtherDown;
     }
-    match leave(p, Tags::NONE, to, cx.interfaces.load(to)) {
+    match leave(p, Tags::NONE, to, other) {
         Ok(()) => Next::Member,
         Err(Stuck::TooLong) => Next::TooLong,
         Err(Stuck::NoRoom) => Next::NoRoom,

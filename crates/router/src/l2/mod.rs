@@ -14,11 +14,10 @@ pub use flood::Flood;
 pub use forward::Forward;
 
 use graph::Pkt;
-use tables::interface::{Hot, Mode, Tags};
+use tables::interface::{Hot, Tags};
 use wire::eth;
 use wire::vlan::{self, Tag};
 
-use crate::context::Cx;
 use crate::vlan::retag;
 
 /// What becomes of a frame at an interface at layer 2.
@@ -70,10 +69,4 @@ fn further_tags(p: &Pkt<'_>, popped: usize) -> usize {
     let at = |n: usize| (vlan::AT + popped + n * vlan::LEN) as u8;
     let further = (0..2).take_while(|n| p.header::<Tag>(at(*n)).is_tag());
     popped + further.count() * vlan::LEN
-}
-
-/// True if nothing leaves by an interface.
-#[inline(always)]
-fn is_down(cx: &Cx, interface: u16) -> bool {
-    cx.interfaces.load(interface).mode() == Mode::Down
 }

@@ -1,6 +1,6 @@
 //! Classes of frames for the host, by how urgent they are.
 
-use wire::{eth, icmp6, ip, ip4, ip6, port};
+use wire::{eth, icmp6, ip, ip4, ip6, port, vlan};
 
 use crate::bucket::Allowance;
 
@@ -39,8 +39,6 @@ pub(crate) fn allowances(interfaces: usize) -> [Allowance; Class::COUNT] {
     ALLOWANCES.map(|(rate, burst)| Allowance::new(interfaces, (rate, burst), (2 * rate, 2 * burst)))
 }
 
-/// Tags that may precede the EtherType.
-const TAGS: usize = 2;
 const LINK_PROTOCOLS: [u16; 3] = [eth::SLOW, eth::EAPOL, eth::LLDP];
 const PROTOCOLS: [u8; 6] = [ip::IGMP, ip::RSVP, ip::EIGRP, ip::OSPF, ip::PIM, ip::VRRP];
 const TCP_PORTS: [u16; 2] = [port::BGP, port::LDP];
@@ -60,14 +58,8 @@ const UDP_PORTS: [u16; 12] = [
 ];
 
 fn ethernet(frame: &[u8]) -> Option<Class> {
-    let (header, mut payload) = eth::Header::parse(frame)?;
-    let mut ethertype = header.ethertype();
-    for _ in 0..TAGS {
-        if let eth::VLAN | eth::SERVICE_VLAN = ethertype {
-            ethertype = word(payload, 2)?;
-            payload = payload.get(4..)?;
-        }
-    }
+    let (header, payload) = eth::Header::parse(frame)?;
+    let (ethertype, payload) = vlan::behind_tags(header.ethertype(), payload)?;
     match ethertype {
         eth::ARP => Some(Class::Neighbors),
         eth::IP4 => {

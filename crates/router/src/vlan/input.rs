@@ -147,6 +147,6 @@ fn tags(p: &Pkt<'_>) -> (Tags, u16) {
         }
         ethertype => (one, ethertype),
     };
-    let further = matches!(ethertype, eth::VLAN | eth::SERVICE_VLAN);
+    let further = vlan::is_tag(ethertype);
     (Tags { further, ..tags }, ethertype)
 }

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::{INNER_TAG, OUTER_TAG, PARENT, TAGS, TAGS_FURTHER, Tags};
 use crate::field::Field;
+use crate::hash::mixed;
 use crate::mem::{Cells, LINE};
 
 /// Parent and tags of a sub-interface, as the two words of its line that hold them.
@@ -152,8 +153,6 @@ fn share(place: Place) -> u32 {
 #[inline(always)]
 fn hash(place: Place) -> (u32, u32) {
     let key = u64::from(place.inner) << 32 | u64::from(place.outer);
-    // The multipliers of `hash`, for the same reasons.
-    let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mixed = mixed(key);
     ((mixed >> 32) as u32, (mixed >> 16) as u32 & 0xffff)
 }
