@@ -652,7 +652,7 @@ fn what_the_kernel_drops_with_a_link_comes_back() {
         router
             .process
             .log()
-            .contains("route 16.3.0.0/16: waiting: no address or on-link route reaches a next hop")
+            .contains("route 16.3.0.0/16: waiting: no address or on-link route of an interface that is up reaches next hop")
     );
     for _ in 0..3 {
         netns.ip("link set x0 down").expect("down");

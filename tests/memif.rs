@@ -57,9 +57,12 @@ fn a_refused_client_is_logged_once() {
     let log = router.process.log();
     assert_eq!(log.matches("wrong secret").count(), 1, "{log}");
     assert!(log.contains("interface m0: memif: parshall"), "{log}");
+    let warnings = || router.show(&["warnings"]).to_string();
+    assert!(warnings().contains("wrong secret"), "{}", warnings());
     drop(stranger);
     let (interface, _queues) = client("sesame");
     assert!(until(patience(), || interface.status().up));
+    assert!(until(patience(), || !warnings().contains("memif")));
     assert!(until(patience(), || port().contains("connected to theirs")));
     assert!(port().contains("rings: rx 1, tx 1"), "{}", port());
 }

@@ -353,3 +353,25 @@ fn one_device_is_asked_for_alone() {
     let mut plain = Requests::open(Some(&netns.path())).expect("a socket");
     assert_eq!(plain.addresses_of(pa).expect("asked").len(), 2);
 }
+
+#[test]
+fn devices_are_removed_all_at_once_and_no_others() {
+    let test = "devices_are_removed_all_at_once_and_no_others";
+    let Some((netns, mut requests)) = place(test) else {
+        return;
+    };
+    netns.batch("link add qa type veth peer name qb\nlink add ra type veth peer name rb\n");
+    let [pa, qa] = ["pa", "qa"].map(|name| index(&netns, name));
+    let gone = pa + 1000;
+    requests.remove_all(&[pa, gone, qa]).expect("removed");
+    let names = |links: Vec<control::facts::Link>| -> Vec<String> {
+        let names = links.into_iter().map(|link| link.name);
+        names.filter(|name| name != "lo").collect()
+    };
+    let left = names(requests.links().expect("the devices"));
+    assert_eq!(left, ["rb", "ra"]);
+    // Nothing is left to remove, and `lo` is there, which cannot be removed.
+    requests.remove_all(&[gone]).expect("nothing");
+    requests.remove_all(&[]).expect("nothing");
+    assert!(requests.link_named("lo").is_ok());
+}

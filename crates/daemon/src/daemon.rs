@@ -269,14 +269,18 @@ impl Daemon {
         displaced::displaced(&there, &self.links(), self.wanted()).collect()
     }
 
-    /// Interfaces that wait for a device and routes that wait for a way, a line each.
+    /// Interfaces that wait for a device or have trouble with the peer of their memif, and routes
+    /// that wait for a way, a line each.
     pub fn waiting(&self) -> Vec<String> {
         let slots = self.interfaces.slots.iter();
         let absent = slots.filter_map(|slot| match &slot.phase {
             Phase::Waiting(why) => Some(format!("interface {}: absent: {why}", slot.config.name)),
             Phase::Open(_) => None,
         });
-        absent.chain(self.static_routes.waiting()).collect()
+        let slots = self.interfaces.slots.iter();
+        let memifs = slots.filter_map(|slot| slot.trouble());
+        let waiting = absent.chain(memifs).chain(self.static_routes.waiting());
+        waiting.collect()
     }
 
     /// The ifindex of each interface's device that is there, by name of the interface.

@@ -235,6 +235,7 @@ fn install(
     if own.is_some_and(|own| own.iter().any(|own| route.is(own))) {
         return Ok(());
     }
+    let refused = |error| missing(route, error);
     let made = match kernel.add_route(route) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let own = kernel.own_routes();
@@ -249,7 +250,7 @@ fn install(
             if route.is(&there) {
                 return Ok(());
             }
-            let replaced = kernel.replace_route(route).map_err(missing);
+            let replaced = kernel.replace_route(route).map_err(refused);
             return match replaced {
                 Err(Missing::Yet(why)) if route.hops.len() > 1 => {
                     extend(route, there.hops, why, kernel)
@@ -257,7 +258,7 @@ fn install(
                 replaced => replaced,
             };
         }
-        made => made.map_err(missing),
+        made => made.map_err(refused),
     };
     match made {
         Err(Missing::Yet(why)) if route.hops.len() > 1 => extend(route, Vec::new(), why, kernel),
@@ -310,13 +311,19 @@ fn extend(
     }
 }
 
-fn missing(error: io::Error) -> Missing {
+/// The reason why the kernel does not take a route.
+fn missing(route: &StaticRoute, error: io::Error) -> Missing {
+    let gateways = route.hops.iter().filter_map(|hop| match hop.gateway {
+        Gateway::Via(address) => Some(address.to_string()),
+        Gateway::OnLink | Gateway::Foreign => None,
+    });
+    let gateways = gateways.collect::<Vec<_>>().join(" or ");
     match error.raw_os_error() {
-        Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::ENODEV) => {
-            Missing::Yet(format!(
-                "no address or on-link route reaches a next hop: {error}"
-            ))
-        }
+        Some(libc::ENETUNREACH | libc::EHOSTUNREACH) => Missing::Yet(format!(
+            "no address or on-link route of an interface that is up reaches next hop {gateways}"
+        )),
+        Some(libc::ENETDOWN) => Missing::Yet("the device of a next hop is down".to_owned()),
+        Some(libc::ENODEV) => Missing::Yet("the device of a next hop is gone".to_owned()),
         _ => Missing::Refused(format!("the kernel refuses it: {error}")),
     }
 }

@@ -247,6 +247,13 @@ impl Daemon {
             match given {
                 // It is taken back, and was missing before, too.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && displaced => Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    let what = format!(
+                        "its device has {host} already, and not from this router: remove it there \
+                         (`ip address del`), or from the configuration"
+                    );
+                    Err(io::Error::new(error.kind(), what))
+                }
                 given => given.map(drop),
             }
         })

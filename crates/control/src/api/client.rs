@@ -24,6 +24,9 @@ pub enum Failure {
     /// We may not use the socket.
     #[error("you may not use {}; be root, or a member of the group that the configuration names under `control:`", .0.display())]
     Forbidden(PathBuf),
+    /// It takes longer than a router that is busy would.
+    #[error("the router has not answered at {} in {} s: it hangs or is stopped; `systemctl status parshall` or its log say more", .0.display(), .1.as_secs())]
+    Silent(PathBuf, Duration),
     /// The connection failed.
     #[error("the router does not answer at {}: {}", .0.display(), .1)]
     Io(PathBuf, io::Error),
@@ -85,9 +88,14 @@ impl Client {
     /// # Errors
     /// As [`Client::call`].
     pub fn ask(&mut self, request: &Request) -> Result<Output, Failure> {
-        let answer = self
-            .exchange(request)
-            .map_err(|error| Failure::Io(self.path.clone(), error))?;
+        let long = cli::parse(&request.command).is_ok_and(|command| command.verb.is_long());
+        let patience = if long { LONG_PATIENCE } else { PATIENCE };
+        let answer = self.exchange(request, patience);
+        let path = || self.path.clone();
+        let answer = answer.map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => Failure::Silent(path(), patience),
+            _ => Failure::Io(path(), error),
+        })?;
         match answer {
             Answer {
                 ok: true,
@@ -101,9 +109,7 @@ impl Client {
         }
     }
 
-    fn exchange(&mut self, request: &Request) -> io::Result<Answer> {
-        let long = cli::parse(&request.command).is_ok_and(|command| command.verb.is_long());
-        let patience = if long { LONG_PATIENCE } else { PATIENCE };
+    fn exchange(&mut self, request: &Request, patience: Duration) -> io::Result<Answer> {
         self.reader.get_ref().set_read_timeout(Some(patience))?;
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');

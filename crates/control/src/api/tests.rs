@@ -63,10 +63,11 @@ fn a_client_is_answered() {
         refused(&["show", "trace"], &mut client),
         "no packets were traced"
     );
-    assert_eq!(
-        refused(&["bogus", "command"], &mut client),
-        "unknown input `bogus command`"
-    );
+    let unknown = refused(&["bogus", "command"], &mut client);
+    let known = "unknown input `bogus command`; known here: show, ";
+    assert!(unknown.starts_with(known), "{unknown}");
+    let unknown = refused(&["show", "interface", "e0", "bogus"], &mut client);
+    assert_eq!(unknown, "show interface: unknown input `bogus`");
 }
 
 /// The data and the sender of a command reach its handler.

@@ -33,8 +33,8 @@ impl Command {
 /// Reasons why words are not a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Misunderstood {
-    /// No command begins like this: the words understood before it, and it.
-    Unknown(String, String),
+    /// No command begins like this: the words understood before it, it, and what may stand there.
+    Unknown(String, String, Vec<String>),
     /// Several could be meant.
     Ambiguous(String, Vec<String>),
     /// More is needed: one of these.
@@ -46,10 +46,16 @@ pub enum Misunderstood {
 impl fmt::Display for Misunderstood {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Misunderstood::Unknown(before, rest) if before.is_empty() => {
-                write!(f, "unknown input `{rest}`")
+            Misunderstood::Unknown(before, rest, known) => {
+                if !before.is_empty() {
+                    write!(f, "{before}: ")?;
+                }
+                write!(f, "unknown input `{rest}`")?;
+                match known.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, "; known here: {}", known.join(", ")),
+                }
             }
-            Misunderstood::Unknown(before, rest) => write!(f, "{before}: unknown input `{rest}`"),
             Misunderstood::Ambiguous(word, candidates) => {
                 write!(f, "`{word}` could be {}", candidates.join(", "))
             }
@@ -78,7 +84,10 @@ pub fn parse(words: &[impl AsRef<str>]) -> Result<Command, Misunderstood> {
             .first()
             .map_or(String::new(), |row| row.words[..used].join(" "));
         return Err(match words.get(used) {
-            Some(_) => Misunderstood::Unknown(before, words[used..].join(" ")),
+            Some(_) => {
+                let rest = words[used..].join(" ");
+                Misunderstood::Unknown(before, rest, next_words(&rows, used))
+            }
             None => Misunderstood::Incomplete(before, next_words(&rows, used)),
         });
     };
@@ -90,6 +99,7 @@ pub fn parse(words: &[impl AsRef<str>]) -> Result<Command, Misunderstood> {
         return Err(Misunderstood::Unknown(
             spec.words.join(" "),
             extra.join(" "),
+            Vec::new(),
         ));
     }
     for (index, argument) in spec.arguments.iter().enumerate() {
@@ -241,8 +251,15 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_said() {
         let no = |line: &str| said(line).unwrap_err();
-        assert_eq!(no("bogus command"), "unknown input `bogus command`");
-        assert_eq!(no("show lcp"), "show: unknown input `lcp`");
+        assert_eq!(
+            no("bogus command"),
+            "unknown input `bogus command`; known here: show, trace, clear, plan, apply, confirm, \
+             rollback, history, dump"
+        );
+        assert_eq!(
+            no("show ip bogus"),
+            "show ip: unknown input `bogus`; known here: fib, neighbors"
+        );
         assert_eq!(no("show t"), "`t` could be trace, threads");
         assert_eq!(no("show i"), "`i` could be interface, ip, ip4, ip6");
         assert_eq!(no("show ip"), "show ip: one of fib, neighbors must follow");
@@ -259,7 +276,10 @@ mod tests {
         );
         // An empty word, as a shell passes on an empty variable, stands for none.
         for (words, expected) in [
-            (&["show", "ip", ""][..], "show ip: unknown input ``"),
+            (
+                &["show", "ip", ""][..],
+                "show ip: unknown input ``; known here: fib, neighbors",
+            ),
             (&["show", "version", ""], "show version: unknown input ``"),
             (&["show", "interface", ""], ""),
             (

@@ -36,7 +36,7 @@ pub struct Entry {
     /// The user who confirmed it, if it had to be confirmed and was.
     #[serde(default)]
     pub confirmed: Option<Who>,
-    /// The reason why it could not be applied, if it [`State::Failed`].
+    /// The reason why it is not in force, if nobody has taken it back.
     #[serde(default)]
     pub why: Option<String>,
 }
@@ -77,6 +77,9 @@ struct Index {
     file: Option<String>,
 }
 
+/// The reason why a configuration that was pending at the end of a router is not in force.
+const UNFINISHED: &str = "the router ended before it was applied wholly, or confirmed";
+
 /// The configurations on disk.
 #[derive(Debug)]
 pub(super) struct Store {
@@ -102,6 +105,7 @@ impl Store {
         for entry in &mut index.entries {
             if entry.state == State::Pending {
                 entry.state = State::Reverted;
+                entry.why = Some(UNFINISHED.to_owned());
             }
         }
         Store {

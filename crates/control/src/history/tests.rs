@@ -669,6 +669,10 @@ fn a_sudden_end_leaves_the_old_or_the_new() {
             let new = *again.running() == b;
             assert!(new || *again.running() == a);
             seen[usize::from(new)] += 1;
+            for entry in again.store.entries() {
+                let taken_back = entry.state == State::Reverted;
+                assert_eq!(taken_back, entry.why.is_some(), "moment {moments}");
+            }
             assert!(
                 new || !(kept || applied && confirm.is_none()),
                 "moment {moments}"

@@ -189,6 +189,12 @@ impl Interfaces {
 
     /// Closes everything, and undoes what was done to devices. The workers must have ended.
     pub fn close(&mut self) {
+        let taps = self.slots.iter().filter_map(Slot::open);
+        let taps: Vec<u32> = taps.filter_map(OpenInterface::own_tap).collect();
+        let removed = self.opener.kernel().and_then(|mut k| k.remove_all(&taps));
+        if let Err(e) = removed {
+            warn!("the kernel removes taps one by one, which takes long: {e}");
+        }
         self.slots.clear();
         self.opener.restore();
     }
@@ -334,9 +340,14 @@ impl Interfaces {
         if open.tap.is_none() {
             return;
         }
-        let device = slot.device();
-        match device.renew(&mut self.opener, &slot.config, &mut open, part) {
-            Ok(()) => self.put_to_work(index, open, routing),
+        match slot
+            .device()
+            .renew(&mut self.opener, &slot.config, &mut open, part)
+        {
+            Ok(()) => {
+                info!("interface {}: {device} is made again", slot.config.name);
+                self.put_to_work(index, open, routing);
+            }
             Err(why) => {
                 warn!("interface {}: {why}", slot.config.name);
                 slot.phase = Phase::Waiting(why.to_string());

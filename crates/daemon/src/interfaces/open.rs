@@ -41,6 +41,11 @@ impl OpenInterface {
         both.flat_map(|end| &end.counters)
     }
 
+    /// The index of the tap that is the kernel's end of it, if it has one.
+    pub(super) fn own_tap(&self) -> Option<u32> {
+        self.tap.as_ref().map(|_| self.ifindex)
+    }
+
     /// Takes its XDP program off: from then on the kernel gets every packet.
     pub fn detach(&mut self) {
         self.port.iter_mut().for_each(Open::detach);

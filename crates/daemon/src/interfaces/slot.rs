@@ -196,6 +196,13 @@ impl Slot {
         changed
     }
 
+    /// The reason why its memif is not connected, if there is one beside that no peer has come.
+    pub fn trouble(&self) -> Option<String> {
+        let memif = self.port().and_then(Open::memif)?;
+        let reason = (!memif.up && !memif.reason.is_empty()).then_some(memif.reason)?;
+        Some(format!("interface {}: memif: {reason}", self.config.name))
+    }
+
     /// Its device as the kernel has last shown it.
     pub(super) fn device_now<'r>(&self, routing: &'r Routing) -> Option<&'r Link> {
         routing.translator.link(self.open()?.ifindex)

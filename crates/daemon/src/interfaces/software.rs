@@ -10,6 +10,7 @@ use control::config::{self, PortKind, Role};
 use graph::Pool;
 use ports::{Open, OpenError};
 use router::InterfaceId;
+use tracing::info;
 
 use super::device::Device;
 use super::open::{OpenInterface, Part};
@@ -80,19 +81,22 @@ const _: () =
 fn memif_config(config: &Interface, m: &config::Memif) -> io::Result<memif::Config> {
     let socket = m.socket.to_str();
     let socket = socket.ok_or_else(|| io::Error::other("the socket's path is not UTF-8"))?;
-    let directory = m.socket.parent().filter(|d| !d.as_os_str().is_empty());
-    if let Some(directory) = directory.filter(|_| !socket.starts_with('@')) {
-        fs::create_dir_all(directory).map_err(|e| {
-            io::Error::new(
-                e.kind(),
-                format!("cannot make directory {}: {e}", directory.display()),
-            )
-        })?;
-    }
     let role = match m.role {
         Role::Server => memif::Role::Server,
         Role::Client => memif::Role::Client,
     };
+    let directory = m.socket.parent().filter(|d| !d.as_os_str().is_empty());
+    let is_file = !socket.starts_with('@');
+    if let Some(directory) = directory.filter(|d| m.role == Role::Server && is_file && !d.exists())
+    {
+        let (name, shown) = (&config.name, directory.display());
+        let failed = |e: io::Error| {
+            let what = format!("cannot make directory {shown} of the memif's socket: {e}");
+            io::Error::new(e.kind(), what)
+        };
+        fs::create_dir_all(directory).map_err(failed)?;
+        info!("interface {name}: made directory {shown} for the memif's socket");
+    }
     Ok(memif::Config {
         id: m.id,
         queues: m.rings,

@@ -46,6 +46,20 @@ impl Slot {
                 let (set, write) = (format!("address {wanted}"), format!("mac: {now}"));
                 stray("'s address is", &now, &wanted, &set, &write)
             });
-        [renamed, set, mtu, mac].into_iter().flatten().collect()
+        let tap = self.tap_is_down(routing);
+        let all = [renamed, set, mtu, mac, tap];
+        all.into_iter().flatten().collect()
+    }
+    /// Says so if somebody has set the tap down that is its port. One that was moved to another
+    /// namespace is that one's.
+    fn tap_is_down(&self, routing: &Routing) -> Option<String> {
+        let tap = self.port_tap()?;
+        let mut links = routing.translator.links();
+        links.find(|link| link.name == tap && !link.admin_up)?;
+        Some(format!(
+            "interface {}: {tap}, the tap that is its port, is down in the kernel: nothing comes or \
+             goes: `ip link set {tap} up`",
+            self.config.name
+        ))
     }
 }

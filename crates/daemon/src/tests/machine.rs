@@ -333,6 +333,13 @@ impl Kernel for Machine {
         })
     }
 
+    fn remove_all(&mut self, links: &[u32]) -> io::Result<()> {
+        let mut world = self.world();
+        world.request()?;
+        links.iter().for_each(|link| world.remove(*link));
+        Ok(())
+    }
+
     fn move_to(&mut self, _: u32, _: &File, _: &str) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -91,6 +91,20 @@ fn settings_that_somebody_changes_are_said() {
 }
 
 #[test]
+fn a_port_whose_tap_somebody_sets_down_is_said() {
+    let text = "ports: { p: { tap: { name: vm } } }\ninterfaces: { p: {} }";
+    let config = Config::parse("test.yaml", text).expect("valid");
+    let mut lab = Lab::start(&[], config);
+    let link = lab.machine.link_named("vm").expect("it is there").index;
+    lab.machine.set_up(link, false).expect("it goes down");
+    let down = "interface p: vm, the tap that is its port, is down in the kernel: nothing comes or \
+                goes: `ip link set vm up`";
+    assert_eq!(lab.warnings(), Value::from(vec![down]));
+    lab.machine.set_up(link, true).expect("it comes up");
+    assert_eq!(lab.warnings(), Value::Array(Vec::new()));
+}
+
+#[test]
 fn the_device_that_is_gone_is_named() {
     let config = Config::parse("test.yaml", "interfaces: { e0: { lcp: lan } }").expect("valid");
     let mut lab = Lab::start(&["e0"], config);

@@ -82,7 +82,7 @@ fn by_name<S: Serializer>(
 
 /// There is no interface of this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown interface `{0}`")]
+#[error("unknown interface `{0}`; `show interface` lists those that there are")]
 pub struct NoInterface(pub String);
 
 /// One interface, or all; also the `others`.

@@ -75,7 +75,7 @@ pub(super) static VRFS: Type = Type::Map {
     key: Key::Name(
         Text::form(
             r"^[a-z][^\s/:]*$",
-            "begins with a lower-case letter and has no blank, `/` or `:`",
+            "a name that begins with a lower-case letter and has no blank, `/` or `:`",
         )
         .long(1, 15),
     ),

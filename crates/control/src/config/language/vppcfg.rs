@@ -23,7 +23,7 @@ pub(super) static DESCRIPTION: Type = Type::Text(Text {
 pub(super) static DEVICE: Type = Type::Text(DEVICE_NAME);
 const DEVICE_NAME: Text = Text::form(
     r"^[a-z][^\s/:]*$",
-    "begins with a lower-case letter and has no blank, `/` or `:`",
+    "a name that begins with a lower-case letter and has no blank, `/` or `:`",
 )
 .long(1, 15);
 
@@ -288,7 +288,7 @@ static TAP_HOST: Type = Type::Object(&[
 static NAMESPACE: Type = Type::Text(
     Text::form(
         r"^[a-z][^\s/]*$",
-        "begins with a lower-case letter and has no blank or `/`",
+        "a name that begins with a lower-case letter and has no blank or `/`",
     )
     .long(1, 64),
 );

@@ -12,6 +12,10 @@ use super::{Requests, dump};
 use crate::facts::{Link, Section};
 use crate::netlink::decode;
 
+/// Group of devices that are about to be removed, with the number of the process: nobody else has
+/// it.
+const REMOVED: u32 = 0x5000_0000;
+
 impl Requests {
     /// All devices.
     ///
@@ -109,6 +113,25 @@ impl Requests {
             }
             other => other,
         }
+    }
+
+    /// Removes devices all at once. One by one each of them waits for the kernel's readers, some 20
+    /// ms. Those that are gone are no error.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP: there is one among them that cannot be removed, and all are there still.
+    pub fn remove_all(&mut self, links: &[u32]) -> io::Result<()> {
+        let group = REMOVED | std::process::id();
+        let removal = LinkHeader::named(0).message(libc::RTM_DELLINK);
+        let ours = |request: Builder| request.number(libc::IFLA_GROUP, group);
+        let requests = links.iter().map(|link| change(*link)).chain([removal]);
+        for request in requests {
+            match self.socket.command(ours(request)) {
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+                done => done?,
+            }
+        }
+        Ok(())
     }
 
     /// Gives a device an alternative name (`add`) or takes it away.

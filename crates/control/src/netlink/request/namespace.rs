@@ -40,6 +40,8 @@ pub trait Kernel {
     fn rename(&mut self, link: u32, name: &str) -> io::Result<()>;
     /// Gives a device an alternative name (`add`) or takes it away.
     fn altname(&mut self, link: u32, name: &str, add: bool) -> io::Result<()>;
+    /// Removes devices all at once.
+    fn remove_all(&mut self, links: &[u32]) -> io::Result<()>;
     /// Moves a device to another namespace under a name.
     fn move_to(&mut self, link: u32, namespace: &File, name: &str) -> io::Result<()>;
     /// The active offloads of a device, as `ethtool -k` names them.
@@ -102,6 +104,9 @@ impl Kernel for Requests {
     }
     fn altname(&mut self, link: u32, name: &str, add: bool) -> io::Result<()> {
         self.altname(link, name, add)
+    }
+    fn remove_all(&mut self, links: &[u32]) -> io::Result<()> {
+        self.remove_all(links)
     }
     fn move_to(&mut self, link: u32, namespace: &File, name: &str) -> io::Result<()> {
         self.move_to(link, namespace, name)
