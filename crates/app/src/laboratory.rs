@@ -8,6 +8,7 @@ use indicatif::ProgressBar;
 
 use lab::compare::plan::{self, Depth};
 use lab::compare::{self, Options, Progress, Step};
+use lab::power::Meter;
 use lab::{invocation, needs, unprivileged};
 use report::model::{LabResult, Run};
 use report::{html, text};
@@ -39,6 +40,10 @@ pub struct Lab {
     /// with --full 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: Option<u32>,
+    /// Shell command that prints the watts that the machine takes at the moment [default: the
+    /// processors' own counters, if they have some]
+    #[arg(long, value_name = "COMMAND")]
+    power_meter: Option<String>,
     /// Write all results as JSON; with -, to standard output, and the table to standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
@@ -65,6 +70,7 @@ impl Lab {
             depth,
             rounds: self.rounds.unwrap_or(depth.rounds()),
             exe: invocation::parshall()?,
+            meter: Meter::find(self.power_meter.clone())?,
         };
         for file in self.json.iter().chain(&self.output) {
             output::check(file)?;

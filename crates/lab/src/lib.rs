@@ -10,6 +10,7 @@ pub mod cpu;
 pub mod invocation;
 pub mod machine;
 pub mod needs;
+pub mod power;
 pub mod probe;
 pub mod unprivileged;
 

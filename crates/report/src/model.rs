@@ -77,6 +77,9 @@ pub struct Machine {
     /// time.
     #[serde(default)]
     pub steal_percent: f64,
+    /// The source of [`Run::watts`], or why there are none, in a few words.
+    #[serde(default)]
+    pub energy: String,
     /// Round trip of a cache line between the processors used, in nanoseconds: lowest and highest
     /// seen.
     #[serde(default)]
@@ -145,6 +148,13 @@ pub struct Run {
     /// null if not known.
     #[serde(default)]
     pub mpps_per_cpu_second: Option<f64>,
+    /// Power of the whole machine, as far as its meter sees it, generator included, while the
+    /// generator sent as fast as it could; null if not known.
+    #[serde(default)]
+    pub watts: Option<f64>,
+    /// Energy for each packet that came back meanwhile, in microjoules; null if not known.
+    #[serde(default)]
+    pub microjoules_per_packet: Option<f64>,
     /// Distance of the processors; null if only one took part.
     #[serde(default)]
     pub placement: Option<Placement>,

@@ -19,6 +19,8 @@ pub struct Cell {
     pub l1_bps: f64,
     /// Millions of packets a processor second, if known.
     pub efficiency: Option<f64>,
+    /// Microjoules a packet while the generator sent as fast as it could, if known.
+    pub energy: Option<f64>,
     /// Remarks as single letters, explained by `LEGEND`.
     pub marks: String,
 }
@@ -38,41 +40,57 @@ const LEGEND: &[(char, &str)] = &[
 /// The whole result for a terminal.
 pub fn comparison(result: &LabResult) -> String {
     let (rows, columns) = (rows(result), columns(result));
-    let mut text = head(&columns);
+    let with_energy = result
+        .runs
+        .iter()
+        .any(|run| run.microjoules_per_packet.is_some());
+    let mut text = head(&columns, with_energy);
     for row in &rows {
         let mut line = format!("{:<WIDTH$}", row.to_string());
         for column in &columns {
-            line += &figures(cell(result, row, column).as_ref());
+            line += &figures(cell(result, row, column).as_ref(), with_energy);
         }
         text += line.trim_end();
         text.push('\n');
     }
-    text + &ceilings(result) + &legend(result, &rows, &columns) + &failures(result)
+    let about = [
+        ceilings(result),
+        legend(result, &rows, &columns),
+        energy(result),
+        failures(result),
+    ];
+    text + &about.concat()
 }
 
-fn head(columns: &[Column]) -> String {
+fn head(columns: &[Column], energy: bool) -> String {
     let mut first = " ".repeat(WIDTH);
     let mut second = format!("{:<WIDTH$}", "load test (loss <= 0.1 %)");
+    let (width, energy) = if energy {
+        (45, "  uJ/packet")
+    } else {
+        (34, "")
+    };
     for (dut, io) in columns {
-        first += &format!("{:<34}", format!("{dut}, {io}"));
-        second += &format!("{:>9}{:>10}{:>11}    ", "Mpps", "Gbit/s L1", "Mpps/CPU-s");
+        first += &format!("{:<width$}", format!("{dut}, {io}"));
+        second += &format!(
+            "{:>9}{:>10}{:>11}{energy}    ",
+            "Mpps", "Gbit/s L1", "Mpps/CPU-s"
+        );
     }
     format!("{}\n{}\n", first.trim_end(), second.trim_end())
 }
 
-fn figures(cell: Option<&Cell>) -> String {
-    let Some(cell) = cell else {
-        return format!("{:>9}{:>10}{:>11}    ", "-", "-", "-");
+fn figures(cell: Option<&Cell>, energy: bool) -> String {
+    let known = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.3}"));
+    let mpps = known(cell.map(|cell| cell.max_pps / 1e6));
+    let gbps = known(cell.map(|cell| cell.l1_bps / 1e9));
+    let efficiency = known(cell.and_then(|cell| cell.efficiency));
+    let energy = match energy {
+        true => format!("{:>11}", known(cell.and_then(|cell| cell.energy))),
+        false => String::new(),
     };
-    let efficiency = cell
-        .efficiency
-        .map_or("-".to_owned(), |mpps| format!("{mpps:.3}"));
-    let (mpps, gbps) = (cell.max_pps / 1e6, cell.l1_bps / 1e9);
-    format!(
-        "{:>9}{gbps:>10.3}{efficiency:>11} {:<3}",
-        format!("{mpps:.3}"),
-        cell.marks
-    )
+    let marks = cell.map_or("", |cell| &cell.marks);
+    format!("{mpps:>9}{gbps:>10}{efficiency:>11}{energy} {marks:<3}")
 }
 
 fn rows(result: &LabResult) -> Vec<Load> {
@@ -132,6 +150,7 @@ fn summary(runs: &[&Run]) -> Option<Cell> {
         max_pps: median(runs.iter().map(|run| run.max_pps))?,
         l1_bps: median(runs.iter().map(|run| run.l1_bps))?,
         efficiency: median(runs.iter().filter_map(|run| run.mpps_per_cpu_second)),
+        energy: median(runs.iter().filter_map(|run| run.microjoules_per_packet)),
         marks,
     })
 }
@@ -163,6 +182,14 @@ fn legend(result: &LabResult, rows: &[Load], columns: &[Column]) -> String {
     lines
         .map(|(letter, meaning)| format!("  {letter}: {meaning}\n"))
         .collect()
+}
+
+/// The source of the energy, or why there is none.
+fn energy(result: &LabResult) -> String {
+    match result.machine.energy.as_str() {
+        "" => String::new(),
+        energy => format!("  uJ/packet, of the whole machine, flat out: {energy}\n"),
+    }
 }
 
 /// Runs without a result; each reason once.
@@ -278,6 +305,23 @@ mod tests {
             text.contains("s: generator and device on one processor"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn energy_has_a_column_where_it_was_measured() {
+        let (mut with, without) = (run(Dut::Kernel, 1.2, Spread::Shared, None), Io::Memif);
+        with.microjoules_per_packet = Some(12.5);
+        let mut other = run(Dut::Parshall, 2.4, Spread::Shared, None);
+        other.io = without.into();
+        let mut result = result(vec![with, other]);
+        result.machine.energy = "power meter `m`".into();
+        let text = comparison(&result);
+        let lines: Vec<&str> = text.lines().take(3).collect();
+        let (head, row) = (lines[1], lines[2]);
+        assert!(head.ends_with("Mpps/CPU-s  uJ/packet"), "{text}");
+        assert!(row.contains("1.200     12.500 s"), "{text}");
+        assert!(row.trim_end().ends_with("2.400          - s"), "{text}");
+        assert!(text.contains("flat out: power meter `m`"), "{text}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use loadgen::measure::search::{Event, Found};
 
 use crate::cpu::{Stat, Time};
 use crate::invocation::{Loadtest, Search};
+use crate::power::{Meter, Metering};
 use sandbox::{Error, Netns, Spawn, patience};
 
 /// A process that has closed its standard error ends within this time.
@@ -35,6 +36,8 @@ pub struct FlatOut {
     pub received: u64,
     /// Length in seconds.
     pub seconds: f64,
+    /// Joules that the machine took; `None`: nothing measures them.
+    pub joules: Option<f64>,
     before: Stat,
     after: Stat,
 }
@@ -56,6 +59,7 @@ pub fn run(
     exe: &Path,
     netns: Option<&Netns>,
     test: &Loadtest<'_>,
+    meter: Option<&Meter>,
     mut watch: impl FnMut(&Event),
 ) -> Result<(Outcome, Option<FlatOut>), Error> {
     let mut spawn = Spawn::new(exe.display().to_string())
@@ -84,7 +88,7 @@ pub fn run(
         Search::FlatOut => Duration::ZERO,
     };
     let limit = patience(2 * budget + Duration::from_secs(60));
-    let (said, last) = listen(stderr, limit, &mut watch)?;
+    let (said, last) = listen(stderr, limit, meter, &mut watch)?;
     let status = process.wait(patience(ENDING))?;
     if !status.success() {
         return Err(Error::Failed {
@@ -105,6 +109,7 @@ pub fn run(
 fn listen(
     stderr: impl Read + Send + 'static,
     limit: Duration,
+    meter: Option<&Meter>,
     watch: &mut impl FnMut(&Event),
 ) -> Result<(Option<FlatOut>, String), Error> {
     let (sender, lines) = mpsc::channel();
@@ -117,6 +122,7 @@ fn listen(
     });
     let end = Instant::now() + limit;
     let (mut flat, mut before, mut last) = (None, Stat::default(), String::new());
+    let mut metering = None;
     loop {
         let left = end.saturating_duration_since(Instant::now());
         let line = match lines.recv_timeout(left) {
@@ -138,7 +144,10 @@ fn listen(
             continue;
         };
         match event {
-            Event::TrialStart { flat_out: true, .. } => before = Stat::now()?,
+            Event::TrialStart { flat_out: true, .. } => {
+                metering = meter.map(Meter::start).transpose()?;
+                before = Stat::now()?;
+            }
             Event::TrialEnd {
                 flat_out: true,
                 sent,
@@ -152,6 +161,7 @@ fn listen(
                     seconds,
                     before: before.clone(),
                     after: Stat::now()?,
+                    joules: metering.take().map(Metering::joules).transpose()?,
                 });
             }
             _ => {}
@@ -182,13 +192,18 @@ mod tests {
     #[test]
     fn events_are_read_and_other_lines_kept() {
         let mut seen = 0;
-        let (flat, last) = listen(TALK.as_bytes(), Duration::from_secs(5), &mut |_: &Event| {
-            seen += 1
-        })
+        let meter = Meter::Command("echo 20".into());
+        let (flat, last) = listen(
+            TALK.as_bytes(),
+            Duration::from_secs(5),
+            Some(&meter),
+            &mut |_: &Event| seen += 1,
+        )
         .unwrap();
         assert_eq!(seen, 3);
         let flat = flat.unwrap();
         assert_eq!((flat.sent, flat.received), (100, 99));
+        assert!(flat.joules.unwrap() > 0.0);
         assert_eq!(last, "{\"event\":\"something-newer\"}");
     }
 
@@ -201,7 +216,13 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(10));
             }
         });
-        let error = listen(reader, Duration::from_millis(200), &mut |_: &Event| {}).unwrap_err();
+        let error = listen(
+            reader,
+            Duration::from_millis(200),
+            None,
+            &mut |_: &Event| {},
+        )
+        .unwrap_err();
         assert!(matches!(error, Error::Timeout { .. }), "{error}");
     }
 

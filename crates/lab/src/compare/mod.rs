@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use loadgen::measure::search::{Event, Found};
-use report::model::{Ceiling, LabResult, PortMode, Run};
+use report::model::{Ceiling, LabResult, Machine, PortMode, Run};
 use report::setup::{Direction, Dut, Family, Io, Lane, Load, Spread};
 
 use self::attribution::Alone;
@@ -25,6 +25,7 @@ use self::topology::Topology;
 use crate::cpu::Stat;
 use crate::invocation::{self, Loadtest, Search};
 use crate::machine;
+use crate::power::Meter;
 use crate::probe::{self, RoundTrip};
 use sandbox::{Error, cleanup};
 
@@ -41,6 +42,8 @@ pub struct Options {
     pub rounds: u32,
     /// The binary `parshall` to run; [`invocation::parshall`] is the running one.
     pub exe: PathBuf,
+    /// Meter of the machine's power, if there is one.
+    pub meter: Option<Meter>,
 }
 
 /// Progress of the comparison.
@@ -87,6 +90,10 @@ struct Comparison<'a> {
 /// Seconds to set up and remove a device, and those a search takes beyond its budget.
 const SETUP_SECONDS: f64 = 1.5;
 
+/// The reason why no energy is known.
+const NO_METER: &str = "not measured: the processors have no RAPL counters that can be read, and no \
+                        --power-meter was given";
+
 /// Runs the whole comparison.
 ///
 /// # Errors
@@ -113,7 +120,13 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, 
         begin: Instant::now(),
         expected: per_round * f64::from(options.rounds),
         result: LabResult {
-            machine: machine::describe(),
+            machine: Machine {
+                energy: options
+                    .meter
+                    .as_ref()
+                    .map_or(NO_METER.into(), Meter::describe),
+                ..machine::describe()
+            },
             ..LabResult::default()
         },
         progress,
@@ -267,6 +280,11 @@ impl Comparison<'_> {
             let (seconds, method) = attribution::device(spread, &flat, alone, generator, device);
             run.mpps_per_cpu_second = attribution::efficiency(&flat, seconds);
             run.cpu_method = method.into();
+            run.watts = flat.joules.map(|joules| joules / flat.seconds);
+            run.microjoules_per_packet = flat
+                .joules
+                .filter(|_| flat.received > 0)
+                .map(|joules| joules * 1e6 / flat.received as f64);
         }
         Ok(run)
     }
@@ -329,7 +347,8 @@ impl Comparison<'_> {
         };
         let exe = self.options.exe.clone();
         self.say(label);
-        load::run(&exe, Some(&at.generator), &test, |event| {
+        let meter = self.options.meter.as_ref();
+        load::run(&exe, Some(&at.generator), &test, meter, |event| {
             if let Event::TrialStart {
                 flat_out,
                 offered_pps,

@@ -38,7 +38,7 @@ pub(super) fn section(result: &LabResult) -> String {
 }
 
 /// Names and values, as HTML; the value of an unknown fact is empty.
-fn facts(result: &LabResult) -> [(&'static str, String); 12] {
+fn facts(result: &LabResult) -> [(&'static str, String); 13] {
     let m = &result.machine;
     let known = |known: bool, text: String| if known { text } else { String::new() };
     let gib = m.memory_bytes as f64 / (1u64 << 30) as f64;
@@ -72,6 +72,7 @@ fn facts(result: &LabResult) -> [(&'static str, String); 12] {
             "processor time of a device",
             methods.collect::<Vec<_>>().join("<br>"),
         ),
+        ("energy of the whole machine", escape(&m.energy)),
         ("versions", versions.collect::<Vec<_>>().join(", ")),
         ("command", known(!m.command.is_empty(), command)),
         ("start", escape(&m.started)),

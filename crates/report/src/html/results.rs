@@ -32,7 +32,7 @@ pub(super) fn decimals(number: f64) -> usize {
     }
 }
 
-const COLUMNS: [(&str, bool); 9] = [
+const COLUMNS: [(&str, bool); 10] = [
     ("device under test", false),
     ("I/O", false),
     ("forwarding by", false),
@@ -41,6 +41,7 @@ const COLUMNS: [(&str, bool); 9] = [
     ("on the wire, Gbit/s", true),
     ("loss, %", true),
     ("Mpps per CPU-second", true),
+    ("microjoules per packet", true),
     ("flat out, Mpps", true),
 ];
 
@@ -105,7 +106,7 @@ fn result(row: &Row<'_>, rows: &[Row<'_>]) -> String {
     }
     format!(
         "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td class=\"n{}\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-         <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"why\">{}</td></tr>\n",
+         <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"why\">{}</td></tr>\n",
         escape(&device.dut.to_string()),
         escape(&device.io.to_string()),
         escape(&device.lane.to_string()),
@@ -119,6 +120,7 @@ fn result(row: &Row<'_>, rows: &[Row<'_>]) -> String {
         figure(row, 2, |r| Some(r.l1_bps / 1e9)),
         figure(row, 3, |r| Some(r.loss * 100.0)),
         figure(row, 3, |r| r.mpps_per_cpu_second),
+        figure(row, 3, |r| r.microjoules_per_packet),
         figure(row, 3, |r| r.saturation_pps.map(|p| p / 1e6)),
         remarks.join("; "),
     )
