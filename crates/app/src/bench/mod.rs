@@ -10,6 +10,7 @@ mod command;
 mod generator;
 mod oracle;
 mod scenario;
+mod way;
 
 use std::error::Error;
 
@@ -156,5 +157,28 @@ impl std::fmt::Display for Report {
             writeln!(f, "{:<14} {}", row.name, row.what)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is measured is the machine's; that every packet comes out right is checked in each.
+    #[test]
+    fn packets_of_small_scenarios_come_out_right() {
+        let report = dataplane(1, Some("hot")).unwrap();
+        let names: Vec<_> = report.rows.iter().map(|row| row.name).collect();
+        assert!(names.contains(&"bvi-ip4-hot") && names.contains(&"bridge-hot"));
+        assert!(report.rows.iter().all(|r| r.cycles_per_packet.median > 0.0));
+    }
+
+    /// Each frame finds its station: a frame that does not is missed.
+    #[test]
+    fn a_bridge_learns_as_many_stations_as_it_is_measured_with() {
+        let report = dataplane(1, Some("bridge-20k")).unwrap();
+        let nodes = &report.rows[0].nodes;
+        assert!(nodes.iter().any(|node| node.name == "l2-forward"));
+        assert!(nodes.iter().all(|node| node.name != "l2-flood"));
     }
 }

@@ -8,9 +8,7 @@ use graph::pool::{Pages, STRIDE};
 use graph::worker::Worker;
 use graph::{Buffers, Command, Desc, Handle, Pool, WorkerPort};
 use io::recirculation::{Collected, Recirculation};
-use router::{
-    Address, Change, Cx, Family, Interface, Kind, L2, Mac, Path, Prefix, Route, Router, Setup, Tags,
-};
+use router::{Address, Change, Cx, Family, Mac, Path, Prefix, Route, Router, Setup, Tags};
 use tables::random::Random;
 use tables::synthetic;
 use wire::craft::Packet;
@@ -18,6 +16,7 @@ use wire::vlan::{self, Tag};
 use wire::{eth, ip, ip4, ip6};
 
 use super::oracle::Oracle;
+use super::way::{INTERFACE, OTHERS, OWN, Way};
 use super::{NodeRow, Row, Spread};
 
 /// The definition of a scenario.
@@ -41,44 +40,8 @@ pub struct What {
     way: Way,
 }
 
-/// What becomes of a scenario's packets.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// Routed.
-    Routed,
-    /// Routed from and to a sub-interface.
-    RoutedTagged,
-    /// Cross-connected as they are.
-    Crossed,
-    /// Cross-connected between two sub-interfaces with other tags.
-    Retagged,
-}
-
-impl Way {
-    /// The interface that routed packets come and go by.
-    const fn routed(self) -> u16 {
-        match self {
-            Way::RoutedTagged => SUBS[0].0,
-            _ => INTERFACE,
-        }
-    }
-
-    /// The tag that packets come with.
-    const fn tags(self) -> Tags {
-        match self {
-            Way::RoutedTagged | Way::Retagged => SUBS[0].1,
-            Way::Routed | Way::Crossed => Tags::NONE,
-        }
-    }
-
-    /// True if routers on the way change the packets.
-    const fn is_routed(self) -> bool {
-        matches!(self, Way::Routed | Way::RoutedTagged)
-    }
-}
-
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [What; 9] = [
+pub const SCENARIOS: [What; 12] = [
     What {
         name: "ip4-hot",
         what: "one flow, 256 packets, two routes: all in the first cache",
@@ -150,6 +113,16 @@ pub const SCENARIOS: [What; 9] = [
         way: Way::RoutedTagged,
     },
     What {
+        name: "bvi-ip4-hot",
+        what: "the same as ip4-hot from a bridge domain to another port",
+        family: Family::V4,
+        packets: 256,
+        passes: 200,
+        flows: 1,
+        routes: 2,
+        way: Way::RoutedByBvi,
+    },
+    What {
         name: "l2xc-hot",
         what: "cross connect of 256 frames: all in the first cache",
         family: Family::V4,
@@ -169,13 +142,28 @@ pub const SCENARIOS: [What; 9] = [
         routes: 2,
         way: Way::Retagged,
     },
+    What {
+        name: "bridge-hot",
+        what: "bridge of 256 frames, one station a side: all in the first cache",
+        family: Family::V4,
+        packets: 256,
+        passes: 200,
+        flows: 1,
+        routes: 2,
+        way: Way::Bridged(1),
+    },
+    What {
+        name: "bridge-20k",
+        what: "bridge of 4,096 frames from and to random ones of 20,000 stations",
+        family: Family::V4,
+        packets: 4096,
+        passes: 60,
+        flows: 1,
+        routes: 2,
+        way: Way::Bridged(10_000),
+    },
 ];
 
-/// The only interface with a port: packets come and go by it.
-const INTERFACE: u16 = 1;
-/// Its sub-interfaces, where a scenario has any.
-const SUBS: [(u16, Tags); 2] = [(2, Tags::one(100)), (3, Tags::one(200))];
-const OWN: Mac = Mac([0x02, 0x50, 0x53, 0, 0, 1]);
 /// Next hops of random routes: several, as a router with peers has, and few enough that their
 /// rewrites stay in the first cache, so that the look-up is what is measured.
 const HOPS: u32 = 16;
@@ -187,7 +175,7 @@ pub struct Scenario {
     what: &'static What,
     worker: Worker<Cx>,
     handle: Handle,
-    _router: Router,
+    router: Router,
     pool: Arc<Pool>,
     bufs: Buffers,
     entry: u16,
@@ -207,28 +195,55 @@ impl Scenario {
             grace: None,
         };
         let (mut router, mut idle) = Router::new(setup)?;
-        let (worker, mut handle) = idle.pop().ok_or("bench: no worker")?;
+        let (worker, handle) = idle.pop().ok_or("bench: no worker")?;
         let (oracle, destinations) = routes(what, &mut router)?;
-        for (sub, _) in SUBS {
-            let _ = handle.command(Command::Egress(sub, INTERFACE));
-        }
         let entry = worker
             .graph()
             .index_of(router::nodes::ENTRY)
             .ok_or("bench: no entry node")?;
         let bufs = shuffled(&pool);
-        Ok(Scenario {
+        let mut this = Scenario {
             what,
             worker,
             handle,
-            _router: router,
+            router,
             pool,
             bufs,
             entry,
             oracle,
             destinations,
             rounds: Vec::new(),
-        })
+        };
+        for (at, frame) in what.way.lessons() {
+            this.learn(at, &frame)?;
+        }
+        for (other, _) in OTHERS {
+            let _ = this.handle.command(Command::Egress(other, INTERFACE));
+        }
+        Ok(this)
+    }
+
+    /// Lets a bridge learn a frame's source.
+    fn learn(&mut self, at: u16, frame: &[u8]) -> Result<(), Box<dyn Error>> {
+        let packet = self.bufs.copy_in(frame).ok_or("bench: no buffers")?;
+        self.serve(Recirculation::new(vec![packet], None), at);
+        self.worker.round(graph::cycles::now());
+        self.withdraw(at);
+        self.router.unresolved();
+        Ok(())
+    }
+
+    /// Lets the worker serve a port for an interface.
+    fn serve(&mut self, port: Recirculation, interface: u16) {
+        let port = WorkerPort::new(Box::new(port), interface, interface, self.entry);
+        let _ = self.handle.command(Command::AddPort(Box::new(port)));
+    }
+
+    /// Takes it back.
+    fn withdraw(&mut self, interface: u16) {
+        let _ = self.handle.command(Command::RemovePort(interface));
+        self.worker.round(graph::cycles::now());
+        while self.handle.returned().is_some() {}
     }
 
     /// The pages that the packets lie in.
@@ -248,14 +263,7 @@ impl Scenario {
             );
         }
         let port = Recirculation::new(packets, Some(collected.clone()));
-        let _ = self
-            .handle
-            .command(Command::AddPort(Box::new(WorkerPort::new(
-                Box::new(port),
-                INTERFACE,
-                INTERFACE,
-                self.entry,
-            ))));
+        self.serve(port, INTERFACE);
         let before = self.clocks();
         let (mut total, mut moved) = (0, 0);
         while moved < self.what.packets * self.what.passes {
@@ -276,9 +284,7 @@ impl Scenario {
         if keep {
             self.rounds.push(shares);
         }
-        let _ = self.handle.command(Command::RemovePort(INTERFACE));
-        self.worker.round(graph::cycles::now());
-        while self.handle.returned().is_some() {}
+        self.withdraw(INTERFACE);
         let packets = std::mem::take(&mut *collected.lock().map_err(|_| "bench: a port failed")?);
         let result = if check { self.check(&packets) } else { Ok(()) };
         packets.into_iter().for_each(|d| self.bufs.free(d));
@@ -324,7 +330,12 @@ impl Scenario {
                 Packet::raw6(source, destination, ip::NO_NEXT_HEADER)
             }
         };
-        let frame = packet.ttl(TTL).macs(OWN, OWN).frame_len(60).frame();
+        let (source, destination) = self.what.way.macs(i);
+        let frame = packet
+            .ttl(TTL)
+            .macs(source, destination)
+            .frame_len(60)
+            .frame();
         match self.what.way.tags() {
             Tags::NONE => frame,
             tags => {
@@ -357,7 +368,6 @@ impl Scenario {
             let mut want = self.frame(i);
             if self.what.way.is_routed() {
                 want[..6].copy_from_slice(&mac(hop, self.what.passes).0);
-                want[6..12].copy_from_slice(&OWN.0);
                 let l3 = eth::LEN + self.what.way.tags().len();
                 pass_hops(&mut want[l3..], self.what.passes as u8);
             }
@@ -444,38 +454,6 @@ fn shuffled(pool: &Arc<Pool>) -> Buffers {
     bufs
 }
 
-/// The interfaces of a scenario. One with a single port is cross-connected to itself; packets go
-/// round an even number of times, and so have the tags in the end that they had.
-fn interfaces(way: Way) -> Vec<Change> {
-    let set = |id, kind, l2| {
-        Change::InterfaceSet(Interface {
-            id,
-            name: format!("null{id}"),
-            kind,
-            mac: OWN,
-            mtu: 1500,
-            up: true,
-            l2,
-            serving: true,
-        })
-    };
-    let own = (way == Way::Crossed).then_some(L2::CrossConnect(INTERFACE));
-    let port = set(INTERFACE, Kind::Routed { host: None }, own);
-    let subs = SUBS
-        .iter()
-        .zip([SUBS[1].0, SUBS[0].0])
-        .map(|((id, tags), other)| {
-            let kind = Kind::Sub {
-                parent: INTERFACE,
-                tags: *tags,
-            };
-            let l2 = (way == Way::Retagged).then_some(L2::CrossConnect(other));
-            set(*id, kind, l2)
-        });
-    let subs = subs.filter(|_| !way.tags().is_empty());
-    std::iter::once(port).chain(subs).collect()
-}
-
 /// Gives the router its interface, neighbors and routes; returns the oracle that knows the same,
 /// and the packets' destinations.
 fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<IpAddr>), Box<dyn Error>> {
@@ -492,7 +470,7 @@ fn routes(what: &What, router: &mut Router) -> Result<(Oracle, Vec<IpAddr>), Box
             source: None,
         }])
     };
-    let mut changes = interfaces(what.way);
+    let mut changes = what.way.interfaces();
     changes.push(Change::AddressesSet {
         interface: what.way.routed(),
         addresses: vec![Address::new(Ipv4Addr::new(10, 0, 0, 1), 24)],

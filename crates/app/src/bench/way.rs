@@ -1,0 +1,155 @@
+//! What becomes of a scenario's packets: its interfaces, and the stations of its bridge.
+
+use router::{BridgeDomain, Change, Interface, Kind, L2, Mac, Tags};
+use tables::random::Random;
+use wire::eth::{self, Header};
+
+/// The only interface with a port: packets come and go by it.
+pub const INTERFACE: u16 = 1;
+/// Interfaces whose packets leave by the port, too, where a scenario has any: sub-interfaces with
+/// these tags, another port, a bridge domain's own interface.
+pub const OTHERS: [(u16, Tags); 2] = [(2, Tags::one(100)), (3, Tags::one(200))];
+const OTHER: u16 = OTHERS[0].0;
+const BVI: u16 = OTHERS[1].0;
+const DOMAIN: u16 = 1;
+/// The address that routed packets come to.
+pub const OWN: Mac = Mac([0x02, 0x50, 0x53, 0, 0, 1]);
+/// That of the other port. Packets that come in again come from it, which the own interface of a
+/// bridge domain must not.
+const OTHER_OWN: Mac = Mac([0x02, 0x50, 0x53, 0, 0, 2]);
+
+/// What becomes of a scenario's packets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Routed.
+    Routed,
+    /// Routed from and to a sub-interface.
+    RoutedTagged,
+    /// Routed from a bridge domain to another port.
+    RoutedByBvi,
+    /// Cross-connected as they are.
+    Crossed,
+    /// Cross-connected between two sub-interfaces with other tags.
+    Retagged,
+    /// Bridged between so many stations on each of two sides.
+    Bridged(u32),
+}
+
+impl Way {
+    /// The interface that routed packets leave by.
+    pub const fn routed(self) -> u16 {
+        match self {
+            Way::RoutedTagged | Way::RoutedByBvi => OTHER,
+            _ => INTERFACE,
+        }
+    }
+
+    /// The tag that packets come with.
+    pub const fn tags(self) -> Tags {
+        match self {
+            Way::RoutedTagged | Way::Retagged => OTHERS[0].1,
+            _ => Tags::NONE,
+        }
+    }
+
+    /// True if routers on the way change the packets.
+    pub const fn is_routed(self) -> bool {
+        matches!(self, Way::Routed | Way::RoutedTagged | Way::RoutedByBvi)
+    }
+
+    /// Source and destination of packet `i`, and of it when it has been routed.
+    pub fn macs(self, i: usize) -> (Mac, Mac) {
+        match self {
+            Way::Bridged(stations) => {
+                let mut random = Random::new(i as u64);
+                let [from, to] = [INTERFACE, OTHER].map(|side| (side, random.below(stations)));
+                (station(from), station(to))
+            }
+            Way::RoutedByBvi => (OTHER_OWN, OWN),
+            _ => (OWN, OWN),
+        }
+    }
+
+    /// Frames by which a bridge learns its stations, each with the interface it comes in at. Those
+    /// are not known then that they are for, so they go no further.
+    pub fn lessons(self) -> Vec<(u16, Vec<u8>)> {
+        let stations = match self {
+            Way::Bridged(count) => {
+                let all = (0..count).flat_map(|n| [(INTERFACE, n), (OTHER, n)]);
+                all.map(|(side, n)| (side, station((side, n)))).collect()
+            }
+            Way::RoutedByBvi => vec![(INTERFACE, OTHER_OWN)],
+            _ => Vec::new(),
+        };
+        let lesson = |mac| {
+            let header = Header::new(station((0, 0)), mac, eth::ARP);
+            [&header.bytes()[..], &[0; 46]].concat()
+        };
+        let lessons = stations.into_iter().map(|(at, mac)| (at, lesson(mac)));
+        lessons.collect()
+    }
+
+    /// The interfaces. One with a single port is cross-connected to itself; packets go round an even
+    /// number of times, and so have the tags in the end that they had.
+    pub fn interfaces(self) -> Vec<Change> {
+        let port = Kind::Routed { host: None };
+        let set = |id, mac, kind, l2| {
+            Change::InterfaceSet(Interface {
+                id,
+                name: format!("null{id}"),
+                kind,
+                mac,
+                mtu: 1500,
+                up: true,
+                l2,
+                serving: true,
+            })
+        };
+        let bare = |id, l2| set(id, OWN, port, l2);
+        let sub = |(id, tags), l2| {
+            let parent = INTERFACE;
+            set(id, OWN, Kind::Sub { parent, tags }, l2)
+        };
+        let bridged = Some(L2::Bridge(DOMAIN));
+        let crossed = |to| Some(L2::CrossConnect(to));
+        match self {
+            Way::Routed => vec![bare(INTERFACE, None)],
+            Way::RoutedTagged => vec![bare(INTERFACE, None), sub(OTHERS[0], None)],
+            Way::RoutedByBvi => vec![
+                domain(Some(BVI)),
+                bare(INTERFACE, bridged),
+                set(OTHER, OTHER_OWN, port, None),
+                bare(BVI, None),
+            ],
+            Way::Crossed => vec![bare(INTERFACE, crossed(INTERFACE))],
+            Way::Retagged => vec![
+                bare(INTERFACE, None),
+                sub(OTHERS[0], crossed(BVI)),
+                sub(OTHERS[1], crossed(OTHER)),
+            ],
+            Way::Bridged(_) => vec![domain(None), bare(INTERFACE, bridged), bare(OTHER, bridged)],
+        }
+    }
+}
+
+/// The bridge domain. It floods nothing, so that a packet whose destination it does not know is
+/// missed.
+fn domain(bvi: Option<u16>) -> Change {
+    Change::BridgeSet(BridgeDomain {
+        id: DOMAIN,
+        name: "bd1".into(),
+        learn: true,
+        flood: false,
+        unknown_flood: false,
+        forward: true,
+        bvi,
+        age_minutes: None,
+        limit: None,
+    })
+}
+
+/// The address of a station behind an interface.
+fn station((side, number): (u16, u32)) -> Mac {
+    let [a, b, c, d] = number.to_be_bytes();
+    Mac([0x02, side as u8, a, b, c, d])
+}
