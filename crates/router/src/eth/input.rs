@@ -80,6 +80,10 @@ impl Stage<Cx> for Input {
             match ethertype {
                 eth::IP4 => return Next::Ip4,
                 eth::IP6 => return Next::Ip6,
+                eth::VLAN | eth::SERVICE_VLAN => {
+                    p.set_l3(0);
+                    return Next::Vlan;
+                }
                 _ => {}
             }
         }
