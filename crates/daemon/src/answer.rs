@@ -9,7 +9,7 @@ use control::config::Config;
 use control::history::Transactions;
 use router::show::{self, Clear};
 use router::state::HasRoutes;
-use router::{Family, Router, ip, neighbor};
+use router::{Family, Router, ip, l2, neighbor};
 use tables::prefix::Prefix;
 
 use crate::daemon::Daemon;
@@ -87,6 +87,15 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
         Verb::ShowIp4Neighbors => give(&neighbor::show::neighbors(router, Some(Family::V4)), json),
         Verb::ShowIp6Neighbors => give(&neighbor::show::neighbors(router, Some(Family::V6)), json),
         Verb::ShowAdjacency => give(&ip::show::adjacencies(router), json),
+        Verb::ShowBridgeDomain => {
+            let word = |given: &&str| "detail".starts_with(*given);
+            let detail = command.arguments.iter().any(|given| word(&given.as_str()));
+            let which = first.filter(|given| !word(given));
+            let shown = l2::show::bridge_domains(router, which, detail);
+            give(&shown.map_err(|e| e.to_string())?, json)
+        }
+        Verb::ShowL2Fib => give(&l2::show::l2fib(router, first.is_some()), json),
+        Verb::ShowMode => give(&l2::show::modes(router), json),
         Verb::ShowTrace => give(&show::trace(router), json),
         Verb::ShowThreads => give(&show::threads(router), json),
         Verb::ShowGraph => give(&show::graph(router), json),

@@ -28,6 +28,9 @@ pub enum Verb {
     ShowIp4Neighbors,
     ShowIp6Neighbors,
     ShowAdjacency,
+    ShowBridgeDomain,
+    ShowL2Fib,
+    ShowMode,
     ShowTrace,
     ShowConfig,
     ShowThreads,
@@ -71,6 +74,8 @@ pub enum Form {
     Name,
     /// A prefix or address of this family.
     Prefix(Family),
+    /// This word, or a beginning of it.
+    Word(&'static str),
     /// A number in this range.
     Number(u32, u32),
 }
@@ -144,6 +149,20 @@ const fn after(family: Family) -> Argument {
         ..prefix(family)
     }
 }
+const DOMAIN: Argument = Argument {
+    name: "BD-ID",
+    ..INTERFACE
+};
+const DETAIL: Argument = Argument {
+    name: "detail",
+    form: Form::Word("detail"),
+    optional: true,
+};
+const VERBOSE: Argument = Argument {
+    name: "verbose",
+    form: Form::Word("verbose"),
+    optional: true,
+};
 const NODE: Argument = Argument {
     name: "NODE",
     form: Form::Name,
@@ -260,6 +279,23 @@ pub const COMMANDS: &[Spec] = &[
         Verb::ShowAdjacency,
         &["show", "adjacency"],
         "next hops and the headers that packets to them get",
+    ),
+    row(
+        Verb::ShowBridgeDomain,
+        &["show", "bridge-domain"],
+        "bridge domains, or one by its number; with detail their members, too",
+    )
+    .with(&[DOMAIN, DETAIL]),
+    row(
+        Verb::ShowL2Fib,
+        &["show", "l2fib"],
+        "how many stations bridge domains know; with verbose which, and where they are",
+    )
+    .with(&[VERBOSE]),
+    row(
+        Verb::ShowMode,
+        &["show", "mode"],
+        "whether interfaces route, bridge or cross-connect",
     ),
     row(Verb::ShowTrace, &["show", "trace"], "traced packets"),
     row(

@@ -200,6 +200,8 @@ fn cut(family: Family, given: &str) -> Option<Prefix> {
 fn fits(given: &str, form: Form) -> Result<(), Misunderstood> {
     let must = match form {
         Form::Name => return Ok(()),
+        Form::Word(word) if !given.is_empty() && word.starts_with(given) => return Ok(()),
+        Form::Word(word) => format!("`{word}`"),
         Form::Prefix(family) if is_of(family, given) => return Ok(()),
         Form::Prefix(family) if let Some(prefix) = cut(family, given) => {
             format!("a prefix: it has bits set beyond its length; the prefix is {prefix}")

@@ -6,6 +6,7 @@ mod bvi;
 mod cross_connect;
 mod flood;
 mod forward;
+pub mod show;
 
 pub(crate) use bridges::{Bridges, Domain, Domains};
 pub use bvi::Output as BviOutput;

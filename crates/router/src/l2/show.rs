@@ -1,0 +1,404 @@
+//! `show bridge-domain`, `show l2fib`, `show mode`.
+
+use std::fmt;
+
+use serde::Serialize;
+use tables::interface::L2;
+
+use super::Domain;
+use crate::change::{Interface, InterfaceId, Kind, Mac};
+use crate::show::text::{center, column, heading, name};
+use crate::{BridgeDomain, Router};
+
+/// `show bridge-domain`.
+#[derive(Debug, Clone, Serialize)]
+pub struct BridgeDomains {
+    /// By the number in their names.
+    pub bridge_domains: Vec<Row>,
+    /// The text has the members, too.
+    #[serde(skip)]
+    detail: bool,
+}
+
+/// A bridge domain.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// Name as configured.
+    pub name: String,
+    /// The router's number of it.
+    pub index: u16,
+    /// Minutes after which a station is forgotten that is not seen again; null: never.
+    pub age_minutes: Option<u8>,
+    /// Addresses are learned.
+    pub learn: bool,
+    /// What is addressed to somebody known is forwarded.
+    pub forward: bool,
+    /// What is addressed to nobody known goes to all members.
+    pub unknown_flood: bool,
+    /// Broadcast and multicast go to all members.
+    pub flood: bool,
+    /// Stations that are known and were learned.
+    pub learned: usize,
+    /// Most stations that are learned.
+    pub limit: usize,
+    /// Its own interface.
+    pub bvi: Option<String>,
+    /// Its members.
+    pub members: Vec<Member>,
+}
+
+/// A member of a bridge domain.
+#[derive(Debug, Clone, Serialize)]
+pub struct Member {
+    /// Name of the interface.
+    pub interface: String,
+    /// Its number.
+    pub index: InterfaceId,
+    /// It is the domain's own.
+    pub bvi: bool,
+    /// Tags that are taken from what comes in, and put on what leaves.
+    pub tags: usize,
+}
+
+/// `show l2fib`.
+#[derive(Debug, Clone, Serialize)]
+pub struct L2Fib {
+    /// By domain, then by address.
+    pub entries: Vec<Entry>,
+    /// Stations that there is room for, in all domains together.
+    pub capacity: usize,
+    /// The text has them, not only their number.
+    #[serde(skip)]
+    verbose: bool,
+}
+
+/// A station of a bridge domain.
+#[derive(Debug, Clone, Serialize)]
+pub struct Entry {
+    /// Its address.
+    pub mac: String,
+    /// Name of the domain.
+    pub bridge_domain: String,
+    /// Name of the interface that it is behind.
+    pub interface: String,
+    /// The number of that.
+    pub index: InterfaceId,
+    /// Seconds since a frame of it was last seen, to the nearest second or so; null: it does not
+    /// age.
+    pub age_seconds: Option<u32>,
+    /// It was not learned.
+    pub fixed: bool,
+    /// It is the domain's own interface.
+    pub bvi: bool,
+}
+
+/// `show mode`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Modes {
+    /// By name.
+    pub interfaces: Vec<Mode>,
+}
+
+/// What an interface does with what comes in.
+#[derive(Debug, Clone, Serialize)]
+pub struct Mode {
+    /// Its name.
+    pub interface: String,
+    /// At layer 2 or 3.
+    pub mode: Does,
+}
+
+/// What an interface does with what comes in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Does {
+    /// It routes.
+    L3,
+    /// It sends it by this interface.
+    CrossConnect(String),
+    /// It bridges it in this domain.
+    Bridge(String),
+    /// It is this domain's own interface.
+    Bvi(String),
+}
+
+/// No bridge domain has this name or number.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no bridge domain {0}; `show bridge-domain` lists those that there are")]
+pub struct NoDomain(pub String);
+
+/// One bridge domain, by name (`bd10`) or by the number in it (`10`), or all.
+///
+/// # Errors
+/// [`NoDomain`].
+pub fn bridge_domains(
+    router: &Router,
+    which: Option<&str>,
+    detail: bool,
+) -> Result<BridgeDomains, NoDomain> {
+    let domains = router.state.bridges.domains();
+    let is_asked = |name: &str| which.is_none_or(|which| which == name || which == number(name));
+    let found = domains
+        .iter()
+        .flatten()
+        .filter(|domain| is_asked(&domain.settings.name));
+    let mut found: Vec<Row> = found.map(|domain| row(router, domain)).collect();
+    if let Some(which) = which
+        && found.is_empty()
+    {
+        return Err(NoDomain(which.to_owned()));
+    }
+    found.sort_by_cached_key(|row| (number(&row.name).parse::<u32>().ok(), row.name.clone()));
+    Ok(BridgeDomains {
+        bridge_domains: found,
+        detail,
+    })
+}
+
+/// The number in a domain's name: 10 of `bd10`.
+fn number(name: &str) -> &str {
+    name.strip_prefix("bd").unwrap_or(name)
+}
+
+fn row(router: &Router, domain: &Domain) -> Row {
+    let BridgeDomain {
+        id,
+        name: domain_name,
+        learn,
+        flood,
+        unknown_flood,
+        forward,
+        bvi,
+        age_minutes,
+        limit,
+    } = domain.settings.clone();
+    let stations = &router.state.bridges.stations;
+    let learned = stations
+        .iter()
+        .filter(|(key, station, _)| key.domain() == id && !station.fixed);
+    let member = |interface: InterfaceId| Member {
+        interface: name(router, interface),
+        index: interface,
+        bvi: bvi == Some(interface),
+        tags: known(router, interface).map_or(0, |i| i.kind.tags().count.into()),
+    };
+    let members = bvi.into_iter().chain(domain.members.iter().copied());
+    Row {
+        name: domain_name,
+        index: id,
+        age_minutes,
+        learn,
+        forward,
+        unknown_flood,
+        flood,
+        learned: learned.count(),
+        limit: limit.map_or(stations.capacity(), |limit| limit as usize),
+        bvi: bvi.map(|bvi| name(router, bvi)),
+        members: members.map(member).collect(),
+    }
+}
+
+fn known(router: &Router, interface: InterfaceId) -> Option<&Interface> {
+    router.state.links.interfaces.get(&interface)
+}
+
+/// The stations of all bridge domains. `verbose`: the text lists them, too.
+pub fn l2fib(router: &Router, verbose: bool) -> L2Fib {
+    let bridges = &router.state.bridges;
+    let (domains, now) = (bridges.domains(), bridges.stations.clock());
+    let mut stations: Vec<_> = bridges.stations.iter().collect();
+    stations.sort_unstable_by_key(|(key, ..)| (key.domain(), key.mac()));
+    let entries = stations.into_iter().filter_map(|(key, station, seen)| {
+        let domain = domains.get(usize::from(key.domain()))?.as_ref()?;
+        let settings = &domain.settings;
+        let ages = settings.age_minutes.is_some() && !station.fixed;
+        Some(Entry {
+            mac: Mac(key.mac()).to_string(),
+            bridge_domain: settings.name.clone(),
+            interface: name(router, station.interface),
+            index: station.interface,
+            age_seconds: ages.then(|| now.wrapping_sub(seen)),
+            fixed: station.fixed,
+            bvi: settings.bvi == Some(station.interface),
+        })
+    });
+    L2Fib {
+        entries: entries.collect(),
+        capacity: bridges.stations.capacity(),
+        verbose,
+    }
+}
+
+/// What each interface does with what comes in. Host interfaces have no choice.
+pub fn modes(router: &Router) -> Modes {
+    let bridges = &router.state.bridges;
+    let domains = bridges.domains();
+    let domain = |id: u16| {
+        let domain = domains.get(usize::from(id)).and_then(Option::as_ref);
+        domain.map_or_else(|| id.to_string(), |domain| domain.settings.name.clone())
+    };
+    let all = router.state.links.interfaces.values();
+    let all = all.filter(|i| !matches!(i.kind, Kind::Host { .. }));
+    let mode = |i: &Interface| Mode {
+        interface: i.name.clone(),
+        mode: match (i.l2, bridges.of_bvi(i.id)) {
+            (Some(L2::CrossConnect(to)), _) => Does::CrossConnect(name(router, to)),
+            (Some(L2::Bridge(id)), _) => Does::Bridge(domain(id)),
+            (None, Some(id)) => Does::Bvi(domain(id)),
+            (None, None) => Does::L3,
+        },
+    };
+    let mut interfaces: Vec<Mode> = all.map(mode).collect();
+    interfaces.sort_by(|a, b| a.interface.cmp(&b.interface));
+    Modes { interfaces }
+}
+
+fn on(is: bool) -> &'static str {
+    if is { "on" } else { "off" }
+}
+
+/// Headings of the domains, with the width of each column.
+const DOMAIN: [(&str, usize); 10] = [
+    ("BD-ID", 9),
+    ("Index", 7),
+    ("Age(min)", 10),
+    ("Learning", 10),
+    ("U-Forwrd", 10),
+    ("UU-Flood", 10),
+    ("Flooding", 10),
+    ("Learn-co", 10),
+    ("Learn-li", 10),
+    ("BVI-Intf", 12),
+];
+/// Those of the members.
+const MEMBER: [(&str, usize); 5] = [
+    ("Interface", 30),
+    ("If-idx", 8),
+    ("BVI", 5),
+    ("TxFlood", 9),
+    ("VLAN-Tag-Rewrite", 20),
+];
+
+impl fmt::Display for BridgeDomains {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.bridge_domains.is_empty() {
+            return writeln!(f, "no bridge domains");
+        }
+        for (at, row) in self.bridge_domains.iter().enumerate() {
+            if at == 0 || self.detail {
+                writeln!(f, "{}", heading(&DOMAIN))?;
+            }
+            row.fmt(f)?;
+            if self.detail {
+                writeln!(f, "\n{}", heading(&MEMBER))?;
+                row.members.iter().try_for_each(|member| member.fmt(f))?;
+                writeln!(f)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let age = self.age_minutes.map_or("off".to_owned(), |n| n.to_string());
+        let cells = [
+            number(&self.name),
+            &self.index.to_string(),
+            &age,
+            on(self.learn),
+            on(self.forward),
+            if self.unknown_flood { "flood" } else { "drop" },
+            on(self.flood),
+            &self.learned.to_string(),
+            &self.limit.to_string(),
+            self.bvi.as_deref().unwrap_or("N/A"),
+        ];
+        line(f, &cells, &DOMAIN)
+    }
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rewrite = match self.tags {
+            0 => "none".to_owned(),
+            tags => format!("pop-{tags}"),
+        };
+        let index = self.index.to_string();
+        let bvi = if self.bvi { "*" } else { "-" };
+        line(f, &[&self.interface, &index, bvi, "*", &rewrite], &MEMBER)
+    }
+}
+
+impl fmt::Display for L2Fib {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.verbose && !self.entries.is_empty() {
+            writeln!(f, "{}", heading(&STATION))?;
+            self.entries.iter().try_for_each(|entry| entry.fmt(f))?;
+        }
+        let learned = self.entries.iter().filter(|entry| !entry.fixed).count();
+        let (total, room) = (self.entries.len(), self.capacity);
+        writeln!(
+            f,
+            "L2FIB total/learned entries: {total}/{learned}  Learn limit: {room}"
+        )
+    }
+}
+
+/// Headings of the stations.
+const STATION: [(&str, usize); 7] = [
+    ("Mac-Address", 20),
+    ("BD-ID", 9),
+    ("If-Idx", 8),
+    ("Age(min)", 10),
+    ("static", 8),
+    ("bvi", 5),
+    ("Interface-Name", 30),
+];
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = |is: bool| if is { "*" } else { "-" };
+        let age = self.age_seconds;
+        let age = age.map_or("-".to_owned(), |seconds| (seconds / 60).to_string());
+        let cells = [
+            &self.mac,
+            number(&self.bridge_domain),
+            &self.index.to_string(),
+            &age,
+            mark(self.fixed),
+            mark(self.bvi),
+            &self.interface,
+        ];
+        line(f, &cells, &STATION)
+    }
+}
+
+impl fmt::Display for Modes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Mode { interface, mode } in &self.interfaces {
+            let (word, more) = match mode {
+                Does::L3 => ("l3", String::new()),
+                Does::CrossConnect(to) => ("l2 xconnect", to.clone()),
+                Does::Bridge(domain) => ("l2 bridge", format!("bd_id {}", number(domain))),
+                Does::Bvi(domain) => ("l2 bridge", format!("bd_id {} bvi", number(domain))),
+            };
+            let text = format!("{}{}{more}", column(word, 13), column(interface, 25));
+            writeln!(f, "{}", text.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// A line of centered cells without trailing spaces.
+fn line<const N: usize>(
+    f: &mut fmt::Formatter<'_>,
+    cells: &[&str; N],
+    columns: &[(&str, usize); N],
+) -> fmt::Result {
+    let cells = cells.iter().zip(columns);
+    let line: String = cells
+        .map(|(cell, (_, width))| center(cell, *width))
+        .collect();
+    writeln!(f, "{}", line.trim_end())
+}
