@@ -5,7 +5,7 @@
 //! over any port ([`send`]) or into a file ([`dry`]) and counts what comes back ([`receive`]). Other generators and
 //! receivers stand behind the same two traits ([`device`]): the kernel's generator sends what a
 //! [`live_plan`] says. [`measure`] drives them: one trial, a ramp, whose result file is [`json`],
-//! or a search for the highest rate. [`queues`] predicts how a card spreads the packets of a profile.
+//! or a search for the highest rate. [`search`] has the published methods. [`queues`] predicts how a card spreads the packets of a profile.
 //!
 //! Two rules hold everywhere: "sent" is what the port took, and what was not sent is never called
 //! lost.
@@ -24,6 +24,7 @@ pub mod model;
 pub mod queues;
 pub mod receive;
 pub mod schedule;
+pub mod search;
 pub mod send;
 pub mod source;
 pub mod tester;

@@ -76,6 +76,20 @@ impl Progress {
                     },
                 ));
             }
+            Event::Bounds {
+                allowed,
+                lower_pps,
+                upper_pps,
+            } => {
+                let side =
+                    |pps: Option<f64>| pps.map_or("?".into(), |pps| format!("{:.3}", Pps(pps)));
+                self.line(&format!(
+                    "  with no more than {} loss: from {} to {}",
+                    percent(*allowed),
+                    side(*lower_pps),
+                    side(*upper_pps)
+                ));
+            }
         }
         if let Some(bar) = &self.bar {
             bar.set_position(bar.elapsed().as_millis() as u64);

@@ -23,7 +23,7 @@ use crate::measure::point::Point;
 use crate::measure::trial::Trial;
 use crate::model::units::Pps;
 
-mod runs;
+pub mod runs;
 mod verdicts;
 
 /// Shortest trial of a search.
@@ -115,6 +115,15 @@ pub enum Event {
         /// True if the generator sent what was offered.
         valid: bool,
     },
+    /// What trials have shown by now of the highest rate.
+    Bounds {
+        /// Loss that it may have, as a share.
+        allowed: f64,
+        /// The device forwards this, all directions, packets a second.
+        lower_pps: Option<f64>,
+        /// It does not forward this.
+        upper_pps: Option<f64>,
+    },
 }
 
 /// The result of a search. Rates are totals of all directions, in packets a second.
@@ -184,7 +193,7 @@ pub fn flat_out(
     watch: &mut dyn FnMut(Event),
 ) -> Result<Trial, Failure> {
     let mut runs = Runs::new(paths, clock, watch);
-    runs.warm_up(goal)?;
+    runs.warm_up(goal.ceiling)?;
     runs.start_over();
     runs.trial(goal.ceiling, goal.short())
 }
@@ -203,7 +212,7 @@ pub fn max_rate(
     let deadline = clock.now().after(goal.budget);
     let left = || deadline.since(clock.now());
     let mut runs = Runs::new(paths, clock, watch);
-    runs.warm_up(goal)?;
+    runs.warm_up(goal.ceiling)?;
     runs.start_over();
     let mut flat = runs.trial(goal.ceiling, goal.short())?;
     let mut search = Search::new(&flat, goal);

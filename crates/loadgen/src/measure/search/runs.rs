@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Event, Goal, SHORTEST};
+use super::{Event, SHORTEST};
 use crate::clock::Clock;
 use crate::device::{Failure, Path};
 use crate::measure::point::Point;
@@ -19,6 +19,7 @@ pub struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
+    /// Trials through `paths`; `watch` hears of each.
     pub fn new(
         paths: &'a mut [Path],
         clock: &'a dyn Clock,
@@ -33,10 +34,33 @@ impl<'a> Runs<'a> {
         }
     }
 
+    /// The number of directions.
+    pub fn ways(&self) -> f64 {
+        self.paths.len().max(1) as f64
+    }
+
+    /// The rate nearest to `rate` that all directions have.
+    pub fn nearest(&self, rate: Pps) -> Pps {
+        trial::nearest(self.paths, rate)
+    }
+
+    /// True if no trial is to be made any more.
+    pub fn is_interrupted(&self) -> bool {
+        self.clock.is_interrupted()
+    }
+
+    /// Reports how far a search is.
+    pub fn tell(&mut self, event: Event) {
+        (self.watch)(event);
+    }
+
     /// Lets caches fill and clock frequencies rise. The result is not reported.
-    pub fn warm_up(&mut self, goal: &Goal) -> Result<Trial, Failure> {
+    ///
+    /// # Errors
+    /// If a generator cannot send.
+    pub fn warm_up(&mut self, ceiling: Pps) -> Result<Trial, Failure> {
         (self.watch)(Event::WarmUp);
-        trial::run(self.paths, goal.ceiling, SHORTEST, self.clock)
+        trial::run(self.paths, ceiling, SHORTEST, self.clock)
     }
 
     /// Ends the warm-up: nothing of it is in the results.
@@ -45,14 +69,17 @@ impl<'a> Runs<'a> {
     }
 
     /// Makes a trial at `rate` in each direction, or the nearest that there is.
+    ///
+    /// # Errors
+    /// If a generator cannot send.
     pub fn trial(&mut self, rate: Pps, length: Duration) -> Result<Trial, Failure> {
         if self.clock.is_interrupted() {
             // It sends nothing, and is not reported.
             return trial::run(self.paths, rate, length, self.clock);
         }
         let flat_out = !rate.is_limited();
-        let rate = trial::nearest(self.paths, rate);
-        let ways = self.paths.len().max(1) as f64;
+        let rate = self.nearest(rate);
+        let ways = self.ways();
         let offered_pps = if flat_out { 0.0 } else { rate.0 * ways };
         (self.watch)(Event::TrialStart {
             flat_out,

@@ -1,0 +1,147 @@
+//! The trials of a search: what they may offer, what they cost, and that invalid ones do not count.
+
+use std::time::Duration;
+
+use super::{Bound, Device, Effort, Limits, Sample};
+use crate::device::Failure;
+use crate::measure::search::SHORTEST;
+use crate::model::units::Pps;
+
+/// Attempts at a load before the generator is held to be unable to send it.
+const ATTEMPTS: u32 = 3;
+/// A generator that sent less than this share of the offer cannot send it; one that sent more was
+/// perhaps held up for a moment.
+const HELD_UP: f64 = 0.9;
+/// Least load offered, as a share of the highest.
+const LEAST: f64 = 1e-4;
+/// Loads that differ by less are the same.
+const SAME: f64 = 1e-3;
+
+/// Makes valid trials.
+pub(super) struct Trials<'a> {
+    pub device: &'a mut dyn Device,
+    pub effort: Effort,
+    /// The trial at the highest load, which comes first.
+    pub first: Sample,
+    /// Least load to offer, packets a second.
+    pub least: f64,
+    budget: Duration,
+    /// The generator cannot even send the least load.
+    stuck: bool,
+}
+
+impl<'a> Trials<'a> {
+    /// Warms up and makes a trial of `length` at the highest load.
+    pub fn open(
+        device: &'a mut dyn Device,
+        limits: &Limits,
+        length: Duration,
+    ) -> Result<Self, Failure> {
+        device.warm_up(limits.ceiling)?;
+        let mut trials = Self {
+            device,
+            effort: Effort::default(),
+            first: Sample::default(),
+            least: 0.0,
+            budget: limits.budget,
+            stuck: false,
+        };
+        let length = length.max(SHORTEST);
+        let first = trials.make(limits.ceiling, length)?;
+        let ceiling = trials.device.nearest(limits.ceiling).0;
+        let (mut top, mut bound) = (ceiling, Bound::Ceiling);
+        if !limits.ceiling.is_limited() || !first.valid && first.sent_pps < top {
+            (top, bound) = (first.sent_pps, Bound::Generator);
+        }
+        if limits.line.0 < top {
+            (top, bound) = (limits.line.0, Bound::Line);
+        }
+        trials.first = first;
+        trials.effort.top_pps = top;
+        trials.effort.top_is = Some(bound);
+        trials.effort.saturation_pps = first.forwarded_pps;
+        trials.least = least(top, limits);
+        Ok(trials)
+    }
+
+    /// The first trial, if it says something about the highest load.
+    pub fn at_top(&self) -> Option<Sample> {
+        let is_top = (self.first.sent_pps / self.top() - 1.0).abs() < SAME;
+        Some(self.first).filter(|first| first.valid && is_top)
+    }
+
+    /// Goes on after a search that took `effort`, without another warm-up.
+    pub fn resume(device: &'a mut dyn Device, limits: &Limits, effort: Effort) -> Self {
+        Self {
+            device,
+            least: least(effort.top_pps, limits),
+            effort,
+            first: Sample::default(),
+            budget: limits.budget,
+            stuck: false,
+        }
+    }
+
+    /// Reason why there is nothing to search for.
+    pub fn nothing(&self) -> Option<&'static str> {
+        match (self.first.sent, self.first.forwarded_pps) {
+            _ if self.first.interrupted => Some("interrupted"),
+            (0, _) => Some("the generator sent nothing"),
+            (_, 0.0) => Some("nothing came back"),
+            _ => None,
+        }
+    }
+
+    /// The highest load that may be offered, packets a second.
+    pub fn top(&self) -> f64 {
+        self.effort.top_pps
+    }
+
+    /// True if no further trial is to be made.
+    pub fn is_over(&self) -> bool {
+        self.effort.out_of_time || self.effort.interrupted || self.stuck
+    }
+
+    /// Makes a trial that is valid. None if there is no time for it, if it was interrupted, or if the
+    /// generator cannot send the load: then the highest load is lower from now on.
+    pub fn valid(&mut self, load: f64, length: Duration) -> Result<Option<Sample>, Failure> {
+        for attempt in 1..=ATTEMPTS {
+            let spent = Duration::from_secs_f64(self.effort.seconds);
+            self.effort.out_of_time |= spent + length > self.budget;
+            if self.effort.out_of_time {
+                return Ok(None);
+            }
+            let sample = self.make(Pps(load), length)?;
+            if sample.interrupted {
+                return Ok(None);
+            }
+            if sample.valid {
+                return Ok(Some(sample));
+            }
+            if attempt == ATTEMPTS || sample.sent_pps < HELD_UP * load {
+                self.effort.top_is = Some(Bound::Generator);
+                self.stuck = load <= self.least;
+                // Below the load in any case, so that it is not offered again.
+                self.effort.top_pps = sample.sent_pps.min(load * (1.0 - 1e-3)).max(self.least);
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    fn make(&mut self, load: Pps, length: Duration) -> Result<Sample, Failure> {
+        let sample = self.device.measure(load, length)?;
+        self.effort.interrupted |= sample.interrupted || self.device.is_interrupted();
+        if sample.seconds > 0.0 {
+            self.effort.trials += 1;
+            self.effort.seconds += sample.seconds;
+        }
+        self.effort.invalid_trials += u32::from(!sample.valid && !sample.interrupted);
+        Ok(sample)
+    }
+}
+
+/// The least load of a search whose highest is `top`.
+fn least(top: f64, limits: &Limits) -> f64 {
+    (LEAST * top).max(limits.floor.0).max(1.0)
+}
