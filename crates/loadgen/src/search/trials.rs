@@ -26,6 +26,8 @@ pub(super) struct Trials<'a> {
     /// Least load to offer, packets a second.
     pub least: f64,
     budget: Duration,
+    /// Highest load that the generator has sent.
+    sendable: f64,
     /// The generator cannot even send the least load.
     stuck: bool,
 }
@@ -44,6 +46,7 @@ impl<'a> Trials<'a> {
             first: Sample::default(),
             least: 0.0,
             budget: limits.budget,
+            sendable: 0.0,
             stuck: false,
         };
         let length = length.max(SHORTEST);
@@ -78,6 +81,7 @@ impl<'a> Trials<'a> {
             effort,
             first: Sample::default(),
             budget: limits.budget,
+            sendable: 0.0,
             stuck: false,
         }
     }
@@ -116,13 +120,17 @@ impl<'a> Trials<'a> {
                 return Ok(None);
             }
             if sample.valid {
+                self.sendable = load.min(self.top()).max(self.sendable);
                 return Ok(Some(sample));
             }
             if attempt == ATTEMPTS || sample.sent_pps < HELD_UP * load {
                 self.effort.top_is = Some(Bound::Generator);
                 self.stuck = load <= self.least;
-                // Below the load in any case, so that it is not offered again.
-                self.effort.top_pps = sample.sent_pps.min(load * (1.0 - 1e-3)).max(self.least);
+                // Below the load in any case, so that it is not offered again, but not below one that
+                // was sent.
+                let below = load * (1.0 - SAME);
+                let sent = sample.sent_pps.max(self.sendable).min(below);
+                self.effort.top_pps = sent.min(self.top()).max(self.least);
                 break;
             }
         }
