@@ -21,6 +21,7 @@ use session::{Spec, TestPorts};
 
 use super::interrupt::Interrupt;
 use super::outcome;
+use super::pairs::Pairs;
 use super::progress::{Progress, Style};
 use super::shortfall::Watch;
 use super::streams;
@@ -37,16 +38,8 @@ use crate::output::{self, write_json};
 /// the result of the time until then.
 #[derive(Args, Debug)]
 pub struct Loadtest {
-    /// Port to send by, once for each direction
-    #[arg(long, value_name = "PORT", required = true)]
-    tx: Vec<Spec>,
-    /// Port that receives the direction of the --tx before it
-    #[arg(long, value_name = "PORT", required = true)]
-    rx: Vec<Spec>,
-    /// Number of directions; both-ways with one pair of ports also sends from the second to the
-    /// first
-    #[arg(long, value_enum)]
-    direction: Option<Direction>,
+    #[command(flatten)]
+    ports: Pairs,
     #[command(flatten)]
     traffic: Traffic,
     /// Rate in each direction: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the profile's own.
@@ -131,13 +124,6 @@ pub struct Loadtest {
     progress: Style,
 }
 
-/// One way or both.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Direction {
-    OneWay,
-    BothWays,
-}
-
 /// The goal of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Search {
@@ -151,17 +137,10 @@ impl Loadtest {
     /// # Errors
     /// The mistake in the command line, the ports or the files. Then nothing is left behind.
     pub fn run(self) -> crate::Outcome {
-        let pairs = self.pairs()?;
+        let pairs = self.ports.pairs()?;
         let tx: Vec<Spec> = pairs.iter().map(|(tx, _)| tx.clone()).collect();
         let sendings = self.traffic.sendings(&tx)?;
-        let streams = sendings.iter().flat_map(|s| &s.streams);
-        if let Some((stream, _)) = streams.into_iter().find(|(s, _)| !s.is_steady()) {
-            return Err(format!(
-                "stream `{}` sends in bursts, but a load test measures at a steady rate; send it by `parshall send`",
-                stream.name
-            )
-            .into());
-        }
+        refuse_bursts(&sendings)?;
         self.check_rates(&sendings)?;
         let (plan, goal) = (self.plan(&sendings)?, self.goal(&sendings)?);
         for file in self.json.iter().chain(&self.output) {
@@ -200,15 +179,8 @@ impl Loadtest {
             Some(search) => search == Search::MaxRate,
             None => self.duration.is_none(),
         };
-        if tries_others && sendings.iter().any(|s| !s.load.is_scalable) {
-            return Err(format!(
-                "profile {}: no rate changes what it sends, so there is no other rate to try: its \
-                 streams measure latency and keep their own rate, or its bursts are single \
-                 packets with gaps of their own; hold it with --duration and -m 1, or add a \
-                 stream whose pace follows the rate",
-                self.traffic.profile
-            )
-            .into());
+        if tries_others {
+            refuse_fixed(sendings, &self.traffic.profile)?;
         }
         if self.search == Some(Search::FlatOut) && self.rate.is_some() {
             return Err(
@@ -234,29 +206,6 @@ impl Loadtest {
     /// The rate at the end of the ramp.
     fn target(&self) -> Rate {
         self.rate.unwrap_or(Rate::Percent(100.0))
-    }
-
-    /// The ports of each direction.
-    fn pairs(&self) -> Result<Vec<(Spec, Spec)>, Box<dyn Error>> {
-        let (tx, rx) = (self.tx.len(), self.rx.len());
-        if tx != rx || tx > 2 {
-            return Err(format!(
-                "{tx} --tx and {rx} --rx: expected one pair of them, or two pairs for both ways"
-            )
-            .into());
-        }
-        let mut pairs: Vec<(Spec, Spec)> = self.tx.iter().cloned().zip(self.rx.clone()).collect();
-        match (self.direction, pairs.len()) {
-            (Some(Direction::OneWay), 2) => {
-                return Err("--direction one-way, but there are two pairs of --tx and --rx".into());
-            }
-            (Some(Direction::BothWays), 1) => {
-                let back = (pairs[0].1.reversed(), pairs[0].0.reversed());
-                pairs.push(back);
-            }
-            _ => {}
-        }
-        Ok(pairs)
     }
 
     fn plan(&self, sendings: &[Sending]) -> Result<Plan, Box<dyn Error>> {
@@ -422,8 +371,36 @@ impl Loadtest {
     }
 }
 
+/// Refuses streams that come in bursts.
+pub(super) fn refuse_bursts(sendings: &[Sending]) -> crate::Outcome {
+    let mut streams = sendings.iter().flat_map(|s| &s.streams);
+    match streams.find(|(stream, _)| !stream.is_steady()) {
+        None => Ok(()),
+        Some((stream, _)) => Err(format!(
+            "stream `{}` sends in bursts, but a load test measures at a steady rate; send it by \
+             `parshall send`",
+            stream.name
+        )
+        .into()),
+    }
+}
+
+/// Refuses a profile that has no other rate than its own.
+pub(super) fn refuse_fixed(sendings: &[Sending], profile: &str) -> crate::Outcome {
+    if sendings.iter().all(|s| s.load.is_scalable) {
+        return Ok(());
+    }
+    Err(format!(
+        "profile {profile}: no rate changes what it sends, so there is no other rate to try: its \
+         streams measure latency and keep their own rate, or its bursts are single packets with \
+         gaps of their own; hold it with `parshall loadtest --duration` and -m 1, or add a stream \
+         whose pace follows the rate"
+    )
+    .into())
+}
+
 /// Notes the streams that are not sent with the given addresses, if there are any.
-fn address_note(ways: &[(Sending, Spec)]) -> Option<String> {
+pub(super) fn address_note(ways: &[(Sending, Spec)]) -> Option<String> {
     let notes = ways.iter().filter_map(|(sending, _)| {
         let note = sending.address_note.as_ref()?;
         Some(format!("{}: {note}", sending.tx))
@@ -461,7 +438,7 @@ fn rate(text: &str) -> Result<Rate, String> {
     if text == "max" {
         return Err(
             "a load test holds a rate: give one, or --search flat-out for a trial as fast as the \
-             port takes packets"
+             port takes packets, or `parshall search`"
                 .to_owned(),
         );
     }
@@ -469,20 +446,20 @@ fn rate(text: &str) -> Result<Rate, String> {
 }
 
 /// The length of a trial of a search.
-fn trial(text: &str) -> Result<Duration, String> {
+pub(super) fn trial(text: &str) -> Result<Duration, String> {
     let long_enough = |length: &Duration| *length >= search::SHORTEST;
     let length = Some(duration(text)?).filter(long_enough);
     length.ok_or_else(|| "a trial of a search takes one second or more".to_owned())
 }
 
 /// A share from 0 to below 1.
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|v| (0.0..1.0).contains(v));
     value.ok_or_else(|| "expected a share from 0 to below 1, for example 0.001".to_owned())
 }
 
 /// The least rate that every direction can have: streams that measure latency keep their own.
-fn floor<'a>(sendings: impl IntoIterator<Item = &'a Sending>) -> Pps {
+pub(super) fn floor<'a>(sendings: impl IntoIterator<Item = &'a Sending>) -> Pps {
     let fixed = sendings.into_iter().map(|sending| sending.load.fixed.0);
     Pps(fixed.fold(0.0, f64::max))
 }
@@ -543,7 +520,7 @@ mod tests {
             };
             let argv = asked.args();
             let test = read(&argv[1..].join(" ")).unwrap();
-            assert_eq!(test.pairs().unwrap().len(), 2);
+            assert_eq!(test.ports.pairs().unwrap().len(), 2);
             assert_eq!(test.traffic.cpu, [0, 1]);
             assert!(test.search.is_some() && test.progress == Style::Json);
         }
@@ -552,7 +529,7 @@ mod tests {
     #[test]
     fn the_way_back_is_made_up() {
         let test = read("--tx live:a --rx sink:b --direction both-ways").unwrap();
-        let pairs = test.pairs().unwrap();
+        let pairs = test.ports.pairs().unwrap();
         assert_eq!(pairs[1], (Spec::Live("b".into()), Spec::Sink("a".into())));
     }
 
@@ -562,7 +539,7 @@ mod tests {
             "--tx live:a --tx live:b --rx sink:b",
             "--tx live:a --tx live:b --rx sink:b --rx sink:a --direction one-way",
         ] {
-            assert!(read(line).unwrap().pairs().is_err(), "{line}");
+            assert!(read(line).unwrap().ports.pairs().is_err(), "{line}");
         }
         assert!(read("--tx live:a").is_err());
         assert!(read("--tx live:a --rx sink:b --duration 5s --ramp 3s").is_err());

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use loadgen::device::{Count, Pacing, Transmitter};
 use loadgen::dry::SEED;
-use loadgen::model::rate::{Rate, RateError};
 use loadgen::model::units::{Pps, WIRE_OVERHEAD};
 use session::{Spec, TestPorts};
 
@@ -16,7 +15,7 @@ use super::dry;
 use super::interrupt::Interrupt;
 use super::streams;
 use super::text;
-use super::traffic::{Sending, Traffic, duration};
+use super::traffic::{Pace, Sending, Traffic, duration, pace};
 use crate::output::{self, write_json};
 
 /// Send a traffic profile through a port.
@@ -58,22 +57,6 @@ pub struct Send {
     /// standard error
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
-}
-
-/// A rate, or no limit.
-#[derive(Debug, Clone, Copy)]
-enum Pace {
-    Max,
-    At(Rate),
-}
-
-fn pace(text: &str) -> Result<Pace, String> {
-    if text == "max" {
-        return Ok(Pace::Max);
-    }
-    text.parse()
-        .map(Pace::At)
-        .map_err(|e: RateError| format!("{e}; or max, as fast as the port takes packets"))
 }
 
 /// Time between checks for the end: nobody sees so short a delay, and 20 checks a second cost

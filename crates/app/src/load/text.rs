@@ -1,5 +1,7 @@
 //! Results of a load test as text for people.
 
+pub mod found;
+
 use loadgen::histogram::Times;
 use loadgen::measure::ramp::Ramp;
 use loadgen::measure::search::Found;
@@ -119,6 +121,7 @@ fn micros(nanos: u64) -> String {
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),
+        p if p < 0.000_1 => format!("{p:.0e} %"),
         p if p < 0.01 => format!("{p:.4} %"),
         p => format!("{p:.2} %"),
     }
@@ -132,6 +135,7 @@ mod tests {
     fn small_shares_are_not_zero() {
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(0.000_012), "0.0012 %");
+        assert_eq!(percent(2e-7), "2e-5 %");
         assert_eq!(percent(0.5), "50.00 %");
     }
 

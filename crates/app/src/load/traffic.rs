@@ -58,6 +58,25 @@ pub struct Traffic {
     pub cpu: Vec<usize>,
 }
 
+/// A rate, or no limit.
+#[derive(Debug, Clone, Copy)]
+pub enum Pace {
+    /// As fast as the port takes packets.
+    Max,
+    /// This rate.
+    At(Rate),
+}
+
+/// Reads a rate or `max`.
+pub fn pace(text: &str) -> Result<Pace, String> {
+    if text == "max" {
+        return Ok(Pace::Max);
+    }
+    text.parse()
+        .map(Pace::At)
+        .map_err(|e: RateError| format!("{e}; or max, as fast as the port takes packets"))
+}
+
 /// One direction, ready to be sent.
 pub struct Sending {
     /// Port to send by.

@@ -1,0 +1,350 @@
+//! `parshall search`: what a device forwards, by a published method.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use loadgen::clock::Interruptible;
+use loadgen::measure::point::Point;
+use loadgen::measure::search::runs::Runs;
+use loadgen::model::units::Pps;
+use loadgen::search::classify::Goal;
+use loadgen::search::{Device, Limits, binary, mlrsearch, rfc2544, soak};
+use session::Spec;
+
+use super::interrupt::Interrupt;
+use super::loadtest::{address_note, floor, refuse_bursts, refuse_fixed, share, trial};
+use super::pairs::Pairs;
+use super::progress::{Progress, Style};
+use super::shortfall::Watch;
+use super::streams;
+use super::text::found;
+use super::traffic::{Pace, Sending, Traffic, duration, pace};
+use crate::output::{self, write_json};
+
+/// Search for what a device under test forwards: MLRsearch, a binary search, the tests of RFC 2544,
+/// or a soak.
+///
+/// Ports and profiles are those of `parshall loadtest`. A trial in which the generator falls short
+/// never counts as loss: it is made again, and if that does not help, the result says that the
+/// generator bounds it. Ctrl-C ends the search early, with what is known by then.
+#[derive(Args, Debug)]
+pub struct Search {
+    #[command(flatten)]
+    ports: Pairs,
+    #[command(flatten)]
+    traffic: Traffic,
+    /// What to search for
+    #[arg(long, value_enum, default_value_t)]
+    method: Method,
+    /// Highest rate to send in each direction: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the
+    /// profile's own; max is what the port takes, which a trial flat out shows
+    #[arg(short = 'm', long = "rate", value_name = "RATE", default_value = "max", value_parser = pace)]
+    rate: Pace,
+    /// Loss allowed, as a share of the packets sent; MLRsearch takes several [default: 0,0.005
+    /// (mlrsearch), 0.001 (binary), 0.0000001 (soak)]
+    #[arg(long, value_name = "SHARE", value_delimiter = ',', value_parser = share)]
+    loss: Vec<f64>,
+    /// Length of a trial, one second or more [default: 1s (mlrsearch), 20s (binary), 60s (rfc2544);
+    /// 5.1s (soak), each trial 0.1 s longer]
+    #[arg(long, value_name = "TIME", value_parser = trial)]
+    trial: Option<Duration>,
+    /// MLRsearch: time of trials that decide on a rate in any case (duration sum)
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "21s")]
+    sum: Duration,
+    /// MLRsearch: share of that time that may be of trials with more loss (exceed ratio)
+    #[arg(long, value_name = "SHARE", default_value = "0.5", value_parser = share)]
+    exceed: f64,
+    /// Width at which the search ends: of the rate, or in a binary search of the highest one
+    /// [default: 0.005 (mlrsearch, rfc2544), 0.01 (binary)]
+    #[arg(long, value_name = "SHARE", value_parser = width)]
+    width: Option<f64>,
+    /// Time of sending of all trials [default: 1200s; 1800s (soak), 7200s (rfc2544)]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    budget: Option<Duration>,
+    /// RFC 2544: searches for the longest burst without loss
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    bursts: u32,
+    /// RFC 2544: length of the trial for the latency
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "120s")]
+    latency: Duration,
+    /// Write the result as JSON; with -, to standard output, and the text to standard error
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    /// Form of the progress on standard error
+    #[arg(long, value_enum, default_value_t)]
+    progress: Style,
+}
+
+/// The methods.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Method {
+    /// Rates that most of many short trials forward, for several losses at once
+    #[default]
+    Mlrsearch,
+    /// One long trial for each rate, halving the range
+    Binary,
+    /// RFC 2544: throughput, frame loss rate, back-to-back frames, latency
+    Rfc2544,
+    /// The rate at which a given small share is lost on average, with its confidence
+    Soak,
+}
+
+impl Method {
+    /// Time of sending, if none is given.
+    fn budget(self) -> Duration {
+        Duration::from_secs(match self {
+            Method::Mlrsearch | Method::Binary => 1200,
+            Method::Rfc2544 => 7200,
+            Method::Soak => 1800,
+        })
+    }
+
+    fn name(self) -> String {
+        self.to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+impl Search {
+    /// Runs the search and prints its result.
+    ///
+    /// # Errors
+    /// The mistake in the command line, the ports or the files. Then nothing is left behind.
+    pub fn run(self) -> crate::Outcome {
+        self.check()?;
+        let pairs = self.ports.pairs()?;
+        let tx: Vec<Spec> = pairs.iter().map(|(tx, _)| tx.clone()).collect();
+        let sendings = self.traffic.sendings(&tx)?;
+        refuse_bursts(&sendings)?;
+        refuse_fixed(&sendings, &self.traffic.profile)?;
+        let limits = self.limits(&sendings)?;
+        if let Some(file) = &self.json {
+            output::check(file)?;
+        }
+        let receivers = pairs.into_iter().map(|(_, rx)| rx);
+        let ways: Vec<(Sending, Spec)> = sendings.into_iter().zip(receivers).collect();
+        let to_open: Vec<session::Way<'_>> =
+            ways.iter().map(|(tx, rx)| (tx.to_open(), rx)).collect();
+        let interrupt = Interrupt::on_signal()?;
+        let mut ports = session::open(&to_open, &[], self.traffic.threads(), &interrupt)?;
+        let clock = Interruptible::new(interrupt.flag());
+        self.say(&streams::not_told_apart(&ports, &ways));
+        let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
+        let progress = Progress::new(self.progress, limits.budget);
+        let mut tell = |event| progress.event(&event);
+        let mut runs = Runs::new(&mut ports.paths, &clock, &mut tell);
+        let (result, said) = self
+            .search(&mut runs, &limits, &ways)
+            .map_err(|e| e.to_string())?;
+        let trials = runs.points;
+        drop(progress);
+        let note = ways[0].0.rate_note(false);
+        let document = json!({
+            "method": self.method.name(),
+            "sender": ports.sender,
+            "fallback": ports.fallback,
+            "profile": self.traffic.profile,
+            "result": result,
+            "trials": trials,
+            "rate_note": note,
+            "address_note": address_note(&ways),
+            "streams": streams::rows(&ports, &ways),
+            "pacing": streams::pacing(&ports.paths, &ways),
+        });
+        if let Some(file) = &self.json {
+            write_json(file, &document)?;
+        }
+        self.say(&note.map(|note| note + "\n").unwrap_or_default());
+        self.say(&said);
+        self.say(&streams::doubled(&document["streams"]));
+        let is_short = |t: &Point| !t.valid && t.sent_pps < t.offered_pps;
+        if trials.iter().any(is_short) {
+            self.say(&watch.advice(&ports.paths));
+        }
+        Ok(())
+    }
+
+    /// The result for programs, and for people.
+    fn search(
+        &self,
+        device: &mut dyn Device,
+        limits: &Limits,
+        ways: &[(Sending, Spec)],
+    ) -> Result<(Value, String), Box<dyn Error + Send + Sync>> {
+        let size = ways.first().map_or(0.0, |(sending, _)| sending.load.size);
+        Ok(match self.method {
+            Method::Mlrsearch => {
+                let result = mlrsearch::search(device, &self.goals(), limits)?;
+                (json!(result), found::of_mlrsearch(&result, size))
+            }
+            Method::Binary => {
+                let result = binary::search(device, &self.binary(), limits)?;
+                (json!(result), found::of_binary(&result, size))
+            }
+            Method::Rfc2544 => {
+                let result = rfc2544::run(device, &self.rfc2544(), limits)?;
+                (json!(result), found::of_rfc2544(&result, size))
+            }
+            Method::Soak => {
+                let result = soak::run(device, &self.soak(), limits)?;
+                (json!(result), found::of_soak(&result, size))
+            }
+        })
+    }
+
+    /// Refuses losses that the method does not take.
+    fn check(&self) -> Result<(), String> {
+        let name = self.method.name();
+        match (self.method, &self.loss[..]) {
+            (Method::Rfc2544, [_, ..]) => {
+                Err("--loss: the throughput of RFC 2544 has no loss; leave it out".to_owned())
+            }
+            (Method::Binary | Method::Soak, [_, _, ..]) => {
+                Err(format!("--loss: {name} takes one, mlrsearch takes several"))
+            }
+            (Method::Soak, [0.0]) => Err(
+                "--loss 0: no trial shows that nothing is ever lost; give soak a share above 0"
+                    .to_owned(),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn limits(&self, sendings: &[Sending]) -> Result<Limits, Box<dyn Error>> {
+        let ways = sendings.len() as f64;
+        let mut limits = Limits {
+            floor: Pps(floor(sendings).0 * ways),
+            budget: self.budget.unwrap_or_else(|| self.method.budget()),
+            ..Limits::default()
+        };
+        for sending in sendings {
+            limits.line.0 = limits.line.0.min(sending.limit().0 * ways);
+            if let Pace::At(rate) = self.rate {
+                limits.ceiling.0 = limits.ceiling.0.min(sending.rate(rate)?.0 * ways);
+            }
+        }
+        Ok(limits)
+    }
+
+    fn goals(&self) -> Vec<Goal> {
+        let losses: &[f64] = match &self.loss[..] {
+            [] => &[0.0, 0.005],
+            given => given,
+        };
+        let goal = |loss: &f64| {
+            let goal = Goal::csit(*loss);
+            let length = self.trial.unwrap_or(goal.length);
+            Goal {
+                exceed: self.exceed,
+                width: self.width.unwrap_or(goal.width),
+                length,
+                sum: self.sum.max(length),
+                ..goal
+            }
+        };
+        losses.iter().map(goal).collect()
+    }
+
+    fn binary(&self) -> binary::Plan {
+        let plan = binary::Plan::default();
+        binary::Plan {
+            loss: self.loss.first().copied().unwrap_or(plan.loss),
+            trial: self.trial.unwrap_or(plan.trial),
+            width: self.width.unwrap_or(plan.width),
+            ..plan
+        }
+    }
+
+    fn rfc2544(&self) -> rfc2544::Plan {
+        let plan = rfc2544::Plan::default();
+        rfc2544::Plan {
+            trial: self.trial.unwrap_or(plan.trial),
+            width: self.width.unwrap_or(plan.width),
+            bursts: self.bursts,
+            latency: self.latency,
+            ..plan
+        }
+    }
+
+    fn soak(&self) -> soak::Plan {
+        let plan = soak::Plan::default();
+        soak::Plan {
+            loss: self.loss.first().copied().unwrap_or(plan.loss),
+            trial: self.trial.unwrap_or(plan.trial),
+        }
+    }
+
+    /// Prints text for people, unless only JSON is wanted.
+    fn say(&self, text: &str) {
+        if self.progress != Style::Json {
+            // Perhaps nobody reads it anymore.
+            let _ = output::say(self.json.as_deref(), text);
+        }
+    }
+}
+
+/// A width from above 0 to below 1.
+fn width(text: &str) -> Result<f64, String> {
+    let value = share(text).ok().filter(|value| *value > 0.0);
+    value.ok_or_else(|| "expected a share above 0 and below 1, for example 0.005".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        search: Search,
+    }
+
+    fn read(line: &str) -> Result<Search, String> {
+        let line = format!("search --tx live:a --rx sink:b {line}");
+        Command::try_parse_from(line.split_whitespace())
+            .map(|command| command.search)
+            .map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn methods_have_their_published_settings() {
+        let plain = read("").unwrap();
+        assert_eq!(plain.goals(), [Goal::csit(0.0), Goal::csit(0.005)]);
+        assert_eq!(plain.binary(), binary::Plan::default());
+        assert_eq!(plain.rfc2544(), rfc2544::Plan::default());
+        assert_eq!(plain.soak(), soak::Plan::default());
+        let given = read("--loss 0,0.01 --trial 2s --sum 1s --width 0.02 --exceed 0.2").unwrap();
+        let goals = given.goals();
+        assert_eq!(
+            (goals.len(), goals[1].loss, goals[1].width),
+            (2, 0.01, 0.02)
+        );
+        // Less than one full trial decides nothing.
+        assert_eq!(
+            (goals[0].sum, goals[0].exceed),
+            (Duration::from_secs(2), 0.2)
+        );
+    }
+
+    #[test]
+    fn what_a_method_does_not_take_is_refused() {
+        for line in [
+            "--method rfc2544 --loss 0",
+            "--method binary --loss 0,0.1",
+            "--method soak --loss 0",
+        ] {
+            let error = read(line).unwrap().check().unwrap_err();
+            assert!(error.starts_with("--loss"), "{line}: {error}");
+        }
+        for line in ["--width 0", "--loss 1", "--trial 0.2s", "--method other"] {
+            assert!(read(line).is_err(), "{line}");
+        }
+        read("--loss 0,0.001").unwrap().check().unwrap();
+    }
+}
