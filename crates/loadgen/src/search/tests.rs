@@ -209,6 +209,31 @@ fn what_bounds_a_search_is_said() {
     assert_eq!(dead.offered.len(), 1);
 }
 
+/// A generator that another program slows down for a while in the middle.
+struct Disturbed<F>(Formula<F>);
+
+impl<F: Fn(f64, &mut Random) -> f64> Device for Disturbed<F> {
+    fn warm_up(&mut self, ceiling: Pps) -> Result<(), Failure> {
+        self.0.warm_up(ceiling)
+    }
+
+    fn measure(&mut self, load: Pps, length: Duration) -> Result<Sample, Failure> {
+        let made = self.0.offered.len();
+        self.0.most = if (6..10).contains(&made) { 1e6 } else { 5e6 };
+        self.0.measure(load, length)
+    }
+}
+
+/// Shows that what the generator has sent once is not given up.
+#[test]
+fn a_disturbance_does_not_lower_what_was_sent() {
+    let mut device = Disturbed(Formula::new(1, sharp(20e6)));
+    let found = mlrsearch::search(&mut device, &[Goal::csit(0.0)], &limits(600)).unwrap();
+    assert!(found.effort.invalid_trials > 0, "{found:?}");
+    let (lower, top) = (found.goals[0].lower_pps, found.effort.top_pps);
+    assert!(lower >= Some(0.99 * 5e6) && top >= 0.99 * 5e6, "{found:?}");
+}
+
 /// No search takes longer than it may, and each says what it knows by then.
 #[test]
 fn the_budget_is_kept() {
