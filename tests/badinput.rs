@@ -131,7 +131,7 @@ fn wrong_configurations_are_refused() {
         "interfaces:\n  r0: { l2xc: r1 }\n  r1: {}\nsflow: {}\n",
         &[
             ".yaml:2:",
-            "l2xc of interface r0: not supported yet",
+            "interface r0: l2xc on a network device: not supported yet",
             ".yaml:4:",
             "sflow",
         ],

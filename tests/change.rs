@@ -609,7 +609,7 @@ fn what_cannot_be_done_is_taken_back() {
     for (b, what) in [
         (
             "interfaces: { x0: { l2xc: x1 }, x1: {} }\n",
-            "l2xc of interface x0: not supported yet",
+            "interface x0: l2xc on a network device: not supported yet",
         ),
         (
             "workers: { count: 2 }\n",

@@ -18,6 +18,7 @@ mod differential;
 mod dry;
 mod guests;
 mod idle;
+mod layer2;
 mod life;
 mod memif;
 mod output;

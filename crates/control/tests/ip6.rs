@@ -464,6 +464,8 @@ fn full_tables_of_both_families() {
         host: None,
         port_up: true,
         serving: true,
+        on: None,
+        l2: None,
     };
     for (id, device) in [(1, "pa"), (2, "pb")] {
         let link = Link::named(translator.links(), device)

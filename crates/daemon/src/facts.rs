@@ -131,7 +131,7 @@ fn row(daemon: &Daemon, slot: &Slot, ethtool: Option<&mut Ethtool>) -> Row {
         device: link.map(|l| l.name.clone()),
         port: match &slot.phase {
             Phase::Waiting(why) => format!("waiting: {why}"),
-            Phase::Open(open) => open.describe(),
+            Phase::Open(open) => open.describe(&slot.config),
         },
         mode: slot.port().map(Open::mode),
         lane: slot.port().map(|_| "userspace"),

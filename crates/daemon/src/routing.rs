@@ -8,7 +8,7 @@ use tracing::warn;
 use control::facts::Batch;
 use control::mirror::{Binding, LinkNews, Translator};
 use router::state::Rejected;
-use router::{Change, InterfaceId, Router};
+use router::{Change, InterfaceId, L2, Router, Tags};
 
 use super::shortage::Shortage;
 use super::workers;
@@ -83,6 +83,18 @@ impl Routing {
     /// The port behind one of our devices has gone up or down.
     pub fn set_port_up(&mut self, link: u32, up: bool) {
         let changes = self.translator.set_port_up(link, up);
+        self.apply(changes);
+    }
+
+    /// One of our devices' interfaces does this at layer 2 from now on.
+    pub fn set_l2(&mut self, link: u32, l2: Option<L2>) {
+        let changes = self.translator.set_l2(link, l2);
+        self.apply(changes);
+    }
+
+    /// One of our devices' interfaces is on top of this one, with these tags, from now on.
+    pub fn set_on(&mut self, link: u32, on: (InterfaceId, Tags)) {
+        let changes = self.translator.set_on(link, on);
         self.apply(changes);
     }
 

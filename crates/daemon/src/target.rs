@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 
 use control::apply::Target;
-use control::config::desired::{self, OpenPort};
+use control::config::desired::{self, Layer2, OpenPort};
 use control::config::{Address, Config, Desired, MTU, State};
 use control::netdev::{give_addresses, is_known};
 use control::netlink::{Kernel, KernelAddress};
@@ -184,19 +184,41 @@ impl Daemon {
                 mtu,
             } => self.set_mtu(name, there.then_some(*mtu)),
             Item::State { of, state } => self.set_up(of, !there || *state == State::Up),
-            // Without effect.
-            Item::Description { .. } | Item::Mpls { .. } => Ok(()),
+            Item::Bridge { name, settings } if there => {
+                let (name, settings) = (name.clone(), *settings);
+                let bridge = desired::Bridge { name, settings };
+                self.interfaces.set_bridge(bridge, &mut self.routing)
+            }
+            Item::Bridge { name, .. } => self.interfaces.remove_bridge(name, &mut self.routing),
+            Item::BridgeMember {
+                of,
+                bridge,
+                bvi: false,
+                ..
+            } => {
+                let l2 = there.then(|| Layer2::Bridge(bridge.clone()));
+                self.interfaces.set_l2(of, l2, &mut self.routing)
+            }
+            Item::CrossConnect { of, target, .. } => {
+                let l2 = there.then(|| Layer2::CrossConnect(target.clone()));
+                self.interfaces.set_l2(of, l2, &mut self.routing)
+            }
+            // Without effect. That members have the MTU of their bridge has been checked.
+            Item::Description { .. }
+            | Item::Mpls { .. }
+            | Item::Mtu {
+                of: Object::Bridge(_),
+                ..
+            } => Ok(()),
             Item::Workers(_) | Item::Tables(_) | Item::Netns { .. } | Item::Control(_) => {
                 Err("restart the router".into())
             }
             Item::Vrf { .. }
-            | Item::Bridge { .. }
             | Item::PrefixList { .. }
             | Item::Acl { .. }
             | Item::VrfMember { .. }
             | Item::BondMember { .. }
-            | Item::BridgeMember { .. }
-            | Item::CrossConnect { .. }
+            | Item::BridgeMember { bvi: true, .. }
             | Item::Unnumbered { .. }
             | Item::Input { .. }
             | Item::Output { .. }
@@ -214,7 +236,14 @@ impl Daemon {
         let kind = match kind {
             Kind::Port { port } => desired::Kind::Port(OpenPort::of(name, port.as_deref())),
             Kind::Loopback {} => desired::Kind::Loopback,
-            Kind::Bond { .. } | Kind::Vxlan { .. } | Kind::Tap { .. } | Kind::Sub { .. } => {
+            Kind::Sub {
+                parent,
+                encapsulation,
+            } => desired::Kind::Sub {
+                parent: parent.clone(),
+                encapsulation: *encapsulation,
+            },
+            Kind::Bond { .. } | Kind::Vxlan { .. } | Kind::Tap { .. } => {
                 return Err("not supported yet".into());
             }
         };

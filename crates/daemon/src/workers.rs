@@ -97,11 +97,16 @@ pub fn take_back(router: &mut Router, (interface, mut count): (InterfaceId, usiz
     }
 }
 
+/// The packets of an interface leave by the port of another one.
+pub fn leave_by(workers: &mut [Handle], interface: InterfaceId, port: InterfaceId) {
+    for worker in workers {
+        send(worker, Command::Egress(interface, port));
+    }
+}
+
 /// The packets of an interface leave by no port any more.
 pub fn forget(workers: &mut [Handle], interface: InterfaceId) {
-    for worker in workers {
-        send(worker, Command::Egress(interface, 0));
-    }
+    leave_by(workers, interface, 0);
 }
 
 /// Sends a command, waiting for room: a worker takes all of them once a loop.

@@ -4,18 +4,24 @@ use std::path::PathBuf;
 
 use router::change::Mac;
 
+use super::check;
 use super::forms::{self, Address};
-use super::model::{self, Config, Control, Hop, Mode, Port, PortKind, State, Tables, Workers};
+use super::model::{
+    self, BridgeSettings, Config, Control, Encapsulation, Hop, Mode, Port, PortKind, State, Tables,
+    Workers,
+};
 use super::problem::{Findings, place};
-use super::view::AllInterfaces;
+use super::view::{AllInterfaces, AnyInterface, InterfaceKind};
 use super::yaml::{Node, Step};
 
 /// The router's task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Desired {
-    /// Interfaces of every kind: loopbacks, then those of `interfaces`, then those that only `ports`
-    /// names, each in the order of the file.
+    /// Interfaces of every kind: loopbacks, then those of `interfaces`, each before its
+    /// sub-interfaces, then those that only `ports` names, each in the order of the file.
     pub interfaces: Vec<Interface>,
+    /// Bridge domains.
+    pub bridges: Vec<Bridge>,
     /// Static routes, for the kernel to have.
     pub routes: Vec<Route>,
     /// The threads that forward packets.
@@ -46,8 +52,28 @@ pub struct Interface {
     pub addresses: Vec<Address>,
     /// Administratively up.
     pub up: bool,
+    /// What it does at layer 2 instead of routing.
+    pub l2: Option<Layer2>,
     /// Its kind.
     pub kind: Kind,
+}
+
+/// What an interface does at layer 2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Layer2 {
+    /// What comes in leaves by the interface of this name.
+    CrossConnect(String),
+    /// It is a member of the bridge domain of this name.
+    Bridge(String),
+}
+
+/// A bridge domain. Its members are the interfaces that say so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bridge {
+    /// Its name.
+    pub name: String,
+    /// How it learns, floods and forwards.
+    pub settings: BridgeSettings,
 }
 
 /// A kind of interface.
@@ -57,6 +83,13 @@ pub enum Kind {
     Port(OpenPort),
     /// No packets come or go: it is there for its addresses.
     Loopback,
+    /// What has its tags on another interface.
+    Sub {
+        /// The interface that it is on top of.
+        parent: String,
+        /// Its tags.
+        encapsulation: Encapsulation,
+    },
 }
 
 /// A static route.
@@ -100,6 +133,7 @@ impl Interface {
             mtu: None,
             addresses: Vec::new(),
             up: true,
+            l2: None,
             kind,
         }
     }
@@ -108,7 +142,7 @@ impl Interface {
     pub fn port(&self) -> Option<&OpenPort> {
         match &self.kind {
             Kind::Port(port) => Some(port),
-            Kind::Loopback => None,
+            Kind::Loopback | Kind::Sub { .. } => None,
         }
     }
 
@@ -196,28 +230,29 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
         tree,
         findings: Findings::default(),
     };
+    let view = AllInterfaces::new(config);
     refusing.sections(config);
     let mut interfaces: Vec<_> = config.loopbacks.iter().map(loopback).collect();
-    for (name, interface) in &config.interfaces {
-        refusing.fields(name, interface);
-        let port = OpenPort::of(name, config.ports.get(name));
-        if let PortKind::Netdev(device) = &port.kind
-            && !forms::is_device_name(device)
-        {
-            let message = format!("interface {name} cannot be the name of a network device");
-            let help = format!("name its port: `ports: {{ {name}: {{ netdev: eth0 }} }}`");
-            refusing.refuse(&["interfaces".into(), name.into()], message, help);
+    for entry in &view.entries {
+        match entry.kind {
+            InterfaceKind::Loopback(_) => continue,
+            InterfaceKind::Sub(parent, ..) => {
+                refusing.fields(entry);
+                let encapsulation = entry.encapsulation().unwrap_or_default();
+                let parent = parent.to_owned();
+                let kind = Kind::Sub {
+                    parent,
+                    encapsulation,
+                };
+                interfaces.push(interface(&view, entry, kind));
+            }
+            InterfaceKind::Interface(_) => {
+                let port = OpenPort::of(&entry.name, config.ports.get(&entry.name));
+                refusing.fields(entry);
+                refusing.port(&view, entry, &port.kind);
+                interfaces.push(interface(&view, entry, Kind::Port(port)));
+            }
         }
-        interfaces.push(Interface {
-            name: name.clone(),
-            description: interface.description.clone(),
-            mac: interface.mac,
-            lcp: interface.lcp.clone(),
-            mtu: interface.mtu,
-            addresses: interface.addresses.clone(),
-            up: interface.state.unwrap_or_default() == State::Up,
-            kind: Kind::Port(port),
-        });
     }
     let others = config
         .ports
@@ -229,11 +264,15 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
     if !refusing.findings.0.is_empty() {
         return Err(refusing.findings);
     }
-    let view = AllInterfaces::new(config);
+    let bridges = config.bridgedomains.iter().map(|(name, bridge)| Bridge {
+        name: name.clone(),
+        settings: bridge.settings,
+    });
     let routes = config.routes.iter();
     let routes = routes.filter_map(|of| route(&view, of));
     Ok(Desired {
         interfaces,
+        bridges: bridges.collect(),
         routes: routes.collect(),
         workers: config.workers.clone(),
         tables: config.tables,
@@ -250,6 +289,26 @@ fn loopback((name, loopback): (&String, &model::Loopback)) -> Interface {
         mtu: loopback.mtu,
         addresses: loopback.addresses.clone(),
         ..Interface::plain(name, Kind::Loopback)
+    }
+}
+
+fn interface(view: &AllInterfaces<'_>, entry: &AnyInterface<'_>, kind: Kind) -> Interface {
+    let connect = entry
+        .l2xc
+        .map(|to| Layer2::CrossConnect(view.canonical(to)));
+    let bridge = || {
+        view.bridge(&entry.name)
+            .map(|name| Layer2::Bridge(name.to_owned()))
+    };
+    Interface {
+        description: entry.description.map(str::to_owned),
+        mac: entry.mac,
+        lcp: entry.lcp.map(str::to_owned),
+        mtu: entry.own_mtu,
+        addresses: entry.addresses.to_vec(),
+        up: entry.state == State::Up,
+        l2: connect.or_else(bridge),
+        ..Interface::plain(&entry.name, kind)
     }
 }
 
@@ -289,7 +348,6 @@ impl Refusing<'_> {
     fn sections(&mut self, config: &Config) {
         let sections = [
             (!config.bondethernets.is_empty(), "bondethernets"),
-            (!config.bridgedomains.is_empty(), "bridgedomains"),
             (!config.vxlan_tunnels.is_empty(), "vxlan_tunnels"),
             (!config.taps.is_empty(), "taps"),
             (!config.prefixlists.is_empty(), "prefixlists"),
@@ -300,6 +358,21 @@ impl Refusing<'_> {
         for (_, section) in sections.into_iter().filter(|(used, _)| *used) {
             // The section itself, not what is in it.
             self.unsupported(&[section.into()], section);
+        }
+        for (name, bridge) in &config.bridgedomains {
+            let settings = &bridge.settings;
+            let fields = [
+                (settings.arp_termination, "arp-termination"),
+                (settings.arp_unicast_forward, "arp-unicast-forward"),
+            ];
+            for (_, field) in fields.into_iter().filter(|(used, _)| *used) {
+                let path = ["bridgedomains", name, "settings", field].map(Step::from);
+                self.unsupported(&path, &format!("{field} of bridgedomain {name}"));
+            }
+            if bridge.bvi.is_some() {
+                let path = ["bridgedomains", name, "bvi"].map(Step::from);
+                self.unsupported(&path, &format!("bvi of bridgedomain {name}"));
+            }
         }
         for (name, loopback) in &config.loopbacks {
             let fields = [
@@ -313,19 +386,54 @@ impl Refusing<'_> {
         }
     }
 
-    fn fields(&mut self, name: &str, interface: &model::Interface) {
-        let acls = &interface.acls;
+    /// What an interface or sub-interface is to have and cannot.
+    fn fields(&mut self, entry: &AnyInterface<'_>) {
+        let sflow = matches!(entry.kind, InterfaceKind::Interface(i) if i.sflow == Some(true));
+        let any = |acls: &model::Attached| !acls.input.is_empty() || !acls.output.is_empty();
+        let is_sub = entry.parent().is_some();
         let fields = [
-            (interface.unnumbered.is_some(), "unnumbered"),
-            (interface.l2xc.is_some(), "l2xc"),
-            (interface.sflow == Some(true), "sflow"),
-            (!interface.sub_interfaces.is_empty(), "sub-interfaces"),
-            (interface.vrf.is_some(), "vrf"),
-            (!acls.input.is_empty() || !acls.output.is_empty(), "acls"),
+            (entry.unnumbered.is_some(), "unnumbered"),
+            (sflow, "sflow"),
+            (entry.vrf.is_some(), "vrf"),
+            (entry.acls.is_some_and(any), "acls"),
+            (is_sub && entry.lcp.is_some(), "lcp"),
+            (is_sub && !entry.addresses.is_empty(), "addresses"),
         ];
         for (_, field) in fields.into_iter().filter(|(used, _)| *used) {
-            let path = ["interfaces".into(), name.into(), field.into()];
-            self.unsupported(&path, &format!("{field} of interface {name}"));
+            let what = format!("{field} of {} {}", entry.word(), entry.name);
+            self.unsupported(&check::field(entry, field), &what);
+        }
+    }
+
+    /// What the port of an interface cannot be or do.
+    fn port(&mut self, view: &AllInterfaces<'_>, entry: &AnyInterface<'_>, kind: &PortKind) {
+        let name = &entry.name;
+        if let PortKind::Netdev(device) = kind
+            && !forms::is_device_name(device)
+        {
+            let message = format!("interface {name} cannot be the name of a network device");
+            let help = format!("name its port: `ports: {{ {name}: {{ netdev: eth0 }} }}`");
+            self.refuse(&["interfaces".into(), name.into()], message, help);
+        }
+        // The XDP program leaves tagged frames, and frames to other stations, to the kernel.
+        let field = |name| check::field(entry, name);
+        let whole = check::whole(entry);
+        let uses = [
+            (
+                view.has_subs(name),
+                "sub-interfaces",
+                field("sub-interfaces"),
+            ),
+            (entry.l2xc.is_some(), "l2xc", field("l2xc")),
+            (view.is_bridged(name), "a bridge domain", whole.clone()),
+            (view.is_layer2(name), "an l2xc to it", whole),
+        ];
+        let used = uses.into_iter().find(|(used, ..)| *used);
+        if let Some((_, what, path)) = used.filter(|_| kind.is_device()) {
+            let message =
+                format!("interface {name}: {what} on a network device: not supported yet");
+            let help = "use a memif or tap port for it, or wait for a version that supports it";
+            self.refuse(&path, message, help);
         }
     }
 }

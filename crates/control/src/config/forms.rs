@@ -182,7 +182,13 @@ const DEVICE_NAME: usize = 15;
 /// Name of the device that is made for an interface where no `lcp` gives it another: the first 15
 /// characters of the interface's, with slashes and blanks replaced.
 pub fn device_name(interface: &str) -> String {
-    made_of(interface, "")
+    let sub = interface.rsplit_once('.');
+    let sub = sub.filter(|(_, id)| id.len() <= 10 && id.bytes().all(|byte| byte.is_ascii_digit()));
+    match sub {
+        // Its number stays, however long the name is.
+        Some((parent, id)) => made_of(parent, &format!(".{id}")),
+        None => made_of(interface, ""),
+    }
 }
 
 /// Name of the tap that is the port of an interface and is given none: the interface's, cut to the

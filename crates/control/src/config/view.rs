@@ -35,9 +35,11 @@ pub struct AnyInterface<'c> {
     pub mac: Option<Mac>,
     /// Name of the host's device.
     pub lcp: Option<&'c str>,
-    /// Largest IP packet, bytes, as far as rules can know it: its [own](Self::own_mtu), else its
-    /// parent's, else 1500.
+    /// Largest IP packet, bytes, as far as rules can know it: its [own](Self::own_mtu), else 1500.
     pub mtu: u16,
+    /// The MTU that the configuration names for it, of a sub-interface that names none its parent's;
+    /// `None`: it has that of its device.
+    pub own_mtu: Option<u16>,
     /// Its addresses.
     pub addresses: &'c [Address],
     /// Interface whose addresses it borrows.
@@ -66,6 +68,7 @@ impl<'c> AnyInterface<'c> {
             mac: i.mac,
             lcp: i.lcp.as_deref(),
             mtu: i.mtu.unwrap_or(MTU),
+            own_mtu: i.mtu,
             addresses: &i.addresses,
             unnumbered: i.unnumbered.as_deref(),
             l2xc: i.l2xc.as_deref(),
@@ -84,6 +87,7 @@ impl<'c> AnyInterface<'c> {
             mac: None,
             lcp: s.lcp.as_deref(),
             mtu: s.mtu.or(above.mtu).unwrap_or(MTU),
+            own_mtu: s.mtu.or(above.mtu),
             addresses: &s.addresses,
             unnumbered: s.unnumbered.as_deref(),
             l2xc: s.l2xc.as_deref(),
@@ -102,6 +106,7 @@ impl<'c> AnyInterface<'c> {
             mac: l.mac,
             lcp: l.lcp.as_deref(),
             mtu: l.mtu.unwrap_or(MTU),
+            own_mtu: l.mtu,
             addresses: &l.addresses,
             unnumbered: l.unnumbered.as_deref(),
             l2xc: None,
@@ -109,15 +114,6 @@ impl<'c> AnyInterface<'c> {
             mpls: l.mpls.unwrap_or_default(),
             vrf: l.vrf.as_deref(),
             acls: None,
-        }
-    }
-
-    /// The MTU that the configuration names for it; `None`: it has that of its device.
-    pub fn own_mtu(&self) -> Option<u16> {
-        match self.kind {
-            InterfaceKind::Interface(interface) => interface.mtu,
-            InterfaceKind::Sub(_, _, sub) => sub.mtu,
-            InterfaceKind::Loopback(loopback) => loopback.mtu,
         }
     }
 
@@ -169,7 +165,8 @@ pub struct AllInterfaces<'c> {
     middles: HashMap<(&'c str, bool, u32), usize>,
     /// The number of sub-interfaces of a parent with the same tags.
     tagged: HashMap<(&'c str, Encapsulation), usize>,
-    bridged: HashSet<String>,
+    /// The bridge domain of each member.
+    bridged: HashMap<String, &'c str>,
     layer2: HashSet<String>,
 }
 
@@ -189,7 +186,7 @@ impl<'c> AllInterfaces<'c> {
             middles: HashMap::new(),
             tagged: HashMap::new(),
             entries,
-            bridged: HashSet::new(),
+            bridged: HashMap::new(),
             layer2: HashSet::new(),
         };
         for (place, entry) in view.entries.iter().enumerate().rev() {
@@ -207,14 +204,13 @@ impl<'c> AllInterfaces<'c> {
         view
     }
 
-    fn find_layer2(&mut self, config: &Config) {
-        for member in config
-            .bridgedomains
-            .values()
-            .flat_map(|bridge| &bridge.interfaces)
-        {
+    fn find_layer2(&mut self, config: &'c Config) {
+        let bridges = config.bridgedomains.iter();
+        let members =
+            bridges.flat_map(|(bridge, its)| its.interfaces.iter().map(move |m| (bridge, m)));
+        for (bridge, member) in members {
             let name = self.canonical(member);
-            self.bridged.insert(name.clone());
+            self.bridged.insert(name.clone(), bridge);
             self.layer2.insert(name);
         }
         let connects = self.entries.iter().filter_map(|entry| {
@@ -278,7 +274,17 @@ impl<'c> AllInterfaces<'c> {
 
     /// Returns true if it is a member of a bridge.
     pub fn is_bridged(&self, name: &str) -> bool {
-        self.bridged.contains(name)
+        self.bridged.contains_key(name)
+    }
+
+    /// The bridge domain that it is a member of.
+    pub fn bridge(&self, name: &str) -> Option<&'c str> {
+        self.bridged.get(name).copied()
+    }
+
+    /// Returns true if it has sub-interfaces.
+    pub fn has_subs(&self, name: &str) -> bool {
+        self.tagged.keys().any(|(parent, _)| *parent == name)
     }
 
     /// Returns true if it bridges or cross-connects, or is the target of a cross-connect.

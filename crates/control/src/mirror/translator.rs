@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use router::change::{Address, Change, Interface, InterfaceId, Kind, MTUS, Mac};
+use router::change::{Address, Change, Interface, InterfaceId, Kind, L2, MTUS, Mac, Tags};
 
 use super::addresses::Addresses;
 use super::routes::{Made, Routes};
@@ -25,6 +25,11 @@ pub struct Binding {
     pub port_up: bool,
     /// True if it takes packets in. Before, routes by it count all the same.
     pub serving: bool,
+    /// The interface that it is on top of, and its tags, if it is a sub-interface: it is up only
+    /// while that one is.
+    pub on: Option<(InterfaceId, Tags)>,
+    /// What it does at layer 2 instead of routing. The host sends nothing by it then.
+    pub l2: Option<L2>,
 }
 
 /// Changes of devices, for those who wait for one.
@@ -168,6 +173,7 @@ impl Translator {
         };
         self.routes.unbind(link, &mut out);
         delete_interfaces(&owned, &mut out);
+        self.subs(owned.id, &mut out);
         out
     }
 
@@ -177,6 +183,26 @@ impl Translator {
         let owned = self.owned.get_mut(&link);
         if let Some(owned) = owned.filter(|owned| owned.port_up != up) {
             owned.port_up = up;
+            self.interfaces(link, &mut out);
+        }
+        out
+    }
+
+    /// One of our interfaces does this at layer 2 from now on.
+    pub fn set_l2(&mut self, link: u32, l2: Option<L2>) -> Vec<Change> {
+        let mut out = Vec::new();
+        if let Some(owned) = self.owned.get_mut(&link) {
+            owned.l2 = l2;
+            self.interfaces(link, &mut out);
+        }
+        out
+    }
+
+    /// One of our sub-interfaces is on top of this interface, with these tags, from now on.
+    pub fn set_on(&mut self, link: u32, on: (InterfaceId, Tags)) -> Vec<Change> {
+        let mut out = Vec::new();
+        if let Some(owned) = self.owned.get_mut(&link) {
+            owned.on = Some(on);
             self.interfaces(link, &mut out);
         }
         out
@@ -295,12 +321,13 @@ impl Translator {
         self.routes.remove_link(index, out);
         if let Some(owned) = self.owned.remove(&index) {
             delete_interfaces(&owned, out);
+            self.subs(owned.id, out);
         }
         self.edit_addresses(index, out, |all| all.remove_link(index));
         self.news.push(LinkNews::Vanished { index });
     }
 
-    /// Says what our interface on a device, and its host interface, are like now.
+    /// Says what our interface on a device, its host interface and its sub-interfaces are like now.
     fn interfaces(&self, link: u32, out: &mut Vec<Change>) {
         let (Some(owned), Some((link, _))) = (self.owned.get(&link), self.links.get(&link)) else {
             return;
@@ -318,21 +345,45 @@ impl Translator {
             serving: owned.serving,
         };
         let up = link.admin_up && link.carrier;
-        let routed = Kind::Routed { host: owned.host };
-        out.push(Change::InterfaceSet(interface(
-            owned.id,
-            &owned.name,
-            routed,
-            up && owned.port_up,
-        )));
+        let kind = match owned.on {
+            Some((parent, tags)) => Kind::Sub { parent, tags },
+            None => Kind::Routed { host: owned.host },
+        };
+        out.push(Change::InterfaceSet(Interface {
+            l2: owned.l2,
+            ..interface(owned.id, &owned.name, kind, self.is_up(owned, link))
+        }));
         if let Some(host) = owned.host {
             out.push(Change::InterfaceSet(interface(
                 host,
                 &Kind::host_name(&owned.name),
                 Kind::Host { of: owned.id },
-                up,
+                up && owned.l2.is_none(),
             )));
         }
+        self.subs(owned.id, out);
+    }
+
+    /// Says what the sub-interfaces on one of our interfaces are like now.
+    fn subs(&self, parent: InterfaceId, out: &mut Vec<Change>) {
+        let is_on = |owned: &Binding| owned.on.is_some_and(|(on, _)| on == parent);
+        let mut links = keys_where(&self.owned, is_on);
+        links.sort_unstable();
+        for link in links {
+            self.interfaces(link, out);
+        }
+    }
+
+    /// Returns true if packets pass by one of our interfaces: its device, its port and the interface
+    /// below it are up.
+    fn is_up(&self, owned: &Binding, link: &Link) -> bool {
+        let below = owned.on.is_none_or(|(parent, _)| {
+            let mut all = self.owned.iter();
+            let parent = all.find(|(_, owned)| owned.id == parent);
+            let parent = parent.and_then(|(link, owned)| Some((owned, self.link(*link)?)));
+            parent.is_some_and(|(owned, link)| self.is_up(owned, link))
+        });
+        below && owned.port_up && link.admin_up && link.carrier
     }
 
     /// Changes the addresses of a device and says what that changes.

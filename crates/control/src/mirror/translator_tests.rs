@@ -54,6 +54,8 @@ fn owned(id: InterfaceId) -> Binding {
         host: None,
         port_up: true,
         serving: true,
+        on: None,
+        l2: None,
     }
 }
 
@@ -130,6 +132,8 @@ fn all_interfaces_serve_at_once() {
     for (link, id) in [(11, 1), (12, 2)] {
         let idle = Binding {
             serving: false,
+            on: None,
+            l2: None,
             ..owned(id)
         };
         changes.extend(translator.bind(link, idle));
@@ -624,4 +628,40 @@ fn an_interface_has_addresses_of_both_families_and_the_host_a_source_of_each() {
         news(&mut translator, vec![gone]),
         [addresses(1, &[ip4, first, local])]
     );
+}
+
+/// A sub-interface on top of one that is bound follows that one's going and coming.
+#[test]
+fn a_sub_interface_is_up_only_while_its_parent_is() {
+    let mut translator = Translator::new();
+    let both = vec![link(7, "m", true), link(8, "m.5", true)];
+    news(&mut translator, both);
+    let sub = Binding {
+        on: Some((1, Tags::one(5))),
+        l2: Some(L2::Bridge(3)),
+        ..owned(2)
+    };
+    let ups = |changes: Vec<Change>| -> Vec<bool> {
+        let subs = changes.into_iter().filter_map(|change| match change {
+            Change::InterfaceSet(interface) if interface.id == 2 => {
+                let kind = Kind::Sub {
+                    parent: 1,
+                    tags: Tags::one(5),
+                };
+                assert_eq!((interface.kind, interface.l2), (kind, Some(L2::Bridge(3))));
+                Some(interface.up)
+            }
+            _ => None,
+        });
+        subs.collect()
+    };
+    assert_eq!(ups(translator.bind(8, sub)), [false]);
+    assert_eq!(ups(translator.bind(7, owned(1))), [true]);
+    assert_eq!(ups(translator.set_port_up(7, false)), [false]);
+    assert_eq!(ups(translator.set_port_up(7, true)), [true]);
+    for up in [false, true] {
+        let changes = news(&mut translator, vec![link(7, "m", up)]);
+        assert_eq!(ups(changes), [up]);
+    }
+    assert_eq!(ups(translator.unbind(7)), [false]);
 }

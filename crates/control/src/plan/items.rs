@@ -69,7 +69,7 @@ impl Building<'_> {
         if let Some(mac) = entry.mac {
             self.add(Item::Mac { of: of(), mac });
         }
-        if let Some(mtu) = entry.own_mtu() {
+        if let Some(mtu) = entry.own_mtu {
             self.add(Item::Mtu { of: object, mtu });
         }
         if entry.mpls {

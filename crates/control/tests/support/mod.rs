@@ -174,6 +174,8 @@ impl Follower {
             host: None,
             port_up: true,
             serving: true,
+            on: None,
+            l2: None,
         };
         self.memory.apply(self.translator.bind(link, owned));
     }

@@ -12,13 +12,14 @@ use control::config::desired::{self, Kind};
 use control::config::{Desired, MTU};
 use control::netdev::{self, give_addresses};
 use control::netlink::Kernel;
-use router::{Mac, Router};
+use router::{InterfaceId, Mac, Router, Tags};
 use tracing::warn;
 
 use super::kind;
 use super::netdev::{queues, takes};
 use super::opener::own_mac;
 use super::slot::{Ids, Phase, Slot};
+use super::sub::tags;
 use super::{Interfaces, OpenInterface, fit};
 use crate::routing::Routing;
 use crate::workers;
@@ -47,15 +48,15 @@ impl Interfaces {
         self.slots.iter_mut().find(|slot| slot.config.name == name)
     }
 
-    /// An interface comes. One with a port is opened with its [state](Self::set_up); what has no
-    /// state is opened at once.
+    /// An interface comes. It is opened with its [state](Self::set_up); a loopback has none, and is
+    /// opened at once.
     ///
     /// # Errors
     /// There are too many; it cannot be opened. There is none then.
     pub fn create(&mut self, name: &str, kind: Kind, routing: &mut Routing) -> Result<(), String> {
         let config = desired::Interface::plain(name, kind);
         let slot = self.add(config, &mut routing.router)?;
-        slot.is_new = slot.config.port().is_some();
+        slot.is_new = slot.config.kind != Kind::Loopback;
         if slot.is_new {
             return Ok(());
         }
@@ -82,8 +83,22 @@ impl Interfaces {
                 self.room.interfaces
             )
         };
-        let slot = Slot::new(config, ids.ok_or_else(full)?);
+        let mut slot = Slot::new(config, ids.ok_or_else(full)?);
+        slot.on = self.on(&slot.config.kind);
         Ok(self.slots.push_mut(slot))
+    }
+
+    /// The number of the interface that a sub-interface is on top of, and its tags.
+    fn on(&self, kind: &Kind) -> Option<(InterfaceId, Tags)> {
+        let Kind::Sub {
+            parent,
+            encapsulation,
+        } = kind
+        else {
+            return None;
+        };
+        let parent = self.slots.iter().find(|slot| slot.config.name == *parent)?;
+        Some((parent.ids.port, tags(*encapsulation)))
     }
 
     /// An interface is no more; its device is as it was found.
@@ -165,7 +180,7 @@ impl Interfaces {
     }
 
     /// The port of an interface becomes another one on the same device, which stays as it is: up,
-    /// with its addresses and routes.
+    /// with its addresses and routes. A sub-interface gets other tags.
     ///
     /// # Errors
     /// It cannot be opened; it has the old port then.
@@ -178,6 +193,14 @@ impl Interfaces {
         let Some(at) = self.slots.iter().position(|slot| slot.config.name == name) else {
             return Ok(());
         };
+        if let Some(on) = self.on(&kind) {
+            let slot = &mut self.slots[at];
+            (slot.config.kind, slot.on) = (kind, Some(on));
+            if let Some(link) = slot.link {
+                routing.set_on(link, on);
+            }
+            return Ok(());
+        }
         let was_open = self.slots[at].open().is_some();
         if was_open {
             self.end_port(at, routing);

@@ -6,6 +6,7 @@ use super::device::Device;
 use super::loopback::Loopback;
 use super::netdev::Netdev;
 use super::software::Software;
+use super::sub::Sub;
 
 /// The kind of an interface.
 pub fn of(config: &Interface) -> &'static dyn Device {
@@ -13,5 +14,6 @@ pub fn of(config: &Interface) -> &'static dyn Device {
         Kind::Port(port) if port.kind.is_device() => &Netdev,
         Kind::Port(_) => &Software,
         Kind::Loopback => &Loopback,
+        Kind::Sub { .. } => &Sub,
     }
 }

@@ -4,6 +4,7 @@
 mod change;
 mod device;
 mod kind;
+mod layer2;
 mod loopback;
 mod netdev;
 mod open;
@@ -11,6 +12,7 @@ mod opener;
 mod slot;
 mod software;
 mod strays;
+mod sub;
 
 use std::mem;
 use std::time::{Duration, Instant};
@@ -18,6 +20,7 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use control::config::Desired;
+use control::config::desired::Bridge;
 use control::mirror::{LinkNews, Translator};
 use ports::{Open, OpenError};
 use router::show::{Other, OtherState};
@@ -25,6 +28,7 @@ use router::{InterfaceId, Router};
 
 use super::routing::Routing;
 use super::workers;
+use layer2::Bridges;
 use open::Part;
 
 pub use netdev::buffers;
@@ -42,6 +46,10 @@ const PROGRESS: Duration = Duration::from_secs(1);
 pub struct Interfaces {
     /// Those of every kind, in the order of the configuration.
     pub slots: Vec<Slot>,
+    /// The bridge domains.
+    pub bridges: Bridges,
+    /// Those of the start, until it.
+    first_bridges: Vec<Bridge>,
     opener: Opener,
     /// The node that packets of a port enter the graph at.
     entry: u16,
@@ -78,6 +86,8 @@ impl Interfaces {
         fit(config, room.interfaces)?;
         let mut interfaces = Self {
             slots: Vec::new(),
+            bridges: Bridges::default(),
+            first_bridges: config.bridges.clone(),
             opener,
             entry,
             retry: Instant::now(),
@@ -102,6 +112,8 @@ impl Interfaces {
     /// The first that cannot be opened, and why.
     pub fn open_all(&mut self, routing: &mut Routing) -> Result<(), String> {
         self.started = true;
+        let bridges = mem::take(&mut self.first_bridges);
+        self.start_layer2(bridges, routing)?;
         let wanted: Vec<_> = self.slots.iter().map(|slot| slot.config.clone()).collect();
         self.opener.put_back_unwanted(&wanted);
         let (count, mut said) = (self.slots.len(), Instant::now());
@@ -263,7 +275,11 @@ impl Interfaces {
     /// Gives the workers the parts of an open interface that they do not have yet.
     fn put_to_work(&mut self, index: usize, mut open: Box<OpenInterface>, routing: &mut Routing) {
         let slot = &mut self.slots[index];
-        info!("interface {}: {}", slot.config.name, open.describe());
+        info!(
+            "interface {}: {}",
+            slot.config.name,
+            open.describe(&slot.config)
+        );
         let ids = slot.ids;
         let ends = [(ids.port, &mut open.port), (ids.host, &mut open.tap)];
         // A tap without a number is there for its addresses: nobody reads from it.
@@ -273,7 +289,10 @@ impl Interfaces {
                 workers::add_port(&mut routing.router.workers, id, queues, self.entry);
             }
         }
-        self.new_ports |= open.port.is_some();
+        if let Some((parent, _)) = slot.on {
+            workers::leave_by(&mut routing.router.workers, ids.port, parent);
+        }
+        self.new_ports |= ids.port != 0;
         slot.phase = Phase::Open(open);
         slot.claim(routing);
         if let Some(link) = slot.link {

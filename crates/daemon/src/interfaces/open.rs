@@ -1,6 +1,6 @@
 //! An interface that is open.
 
-use control::config::desired::Interface;
+use control::config::desired::{Interface, Kind};
 use control::facts::Link;
 use graph::PortCounters;
 use ports::{Open, OpenError};
@@ -19,18 +19,21 @@ pub struct OpenInterface {
     pub ifindex: u32,
     /// A network device as it was before anything was changed about it.
     pub found: Option<Link>,
-    /// Queues of port and tap that the workers serve, all in all.
+    /// Queues of the port, which the workers serve.
     pub queues: usize,
 }
 
 impl OpenInterface {
     /// Describes it, for log and `show hardware`.
-    pub fn describe(&self) -> String {
+    pub fn describe(&self, config: &Interface) -> String {
         let (port, tap) = (self.port.as_ref().map(Open::describe), &self.netdev);
         match (port, &self.tap) {
             (Some(port), Some(_)) => format!("{port}, host by tap {tap}"),
             (Some(port), None) => port,
-            (None, _) => format!("loopback, tap {tap}"),
+            (None, _) => match &config.kind {
+                Kind::Sub { parent, .. } => format!("tags on {parent}, host by tap {tap}"),
+                _ => format!("loopback, tap {tap}"),
+            },
         }
     }
 
@@ -59,7 +62,7 @@ impl OpenInterface {
             .for_each(|port| port.renamed(&self.netdev));
     }
 
-    /// An interface that is a tap alone, which workers do not serve.
+    /// An interface that is a tap alone, without a port.
     ///
     /// # Errors
     /// The tap cannot be made.

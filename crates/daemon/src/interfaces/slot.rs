@@ -8,7 +8,7 @@ use control::facts::Link;
 use control::mirror::Binding;
 use io::memif;
 use ports::Open;
-use router::{InterfaceId, Router};
+use router::{InterfaceId, L2, Router, Tags};
 
 use super::device::Device;
 use super::kind;
@@ -26,6 +26,10 @@ pub struct Slot {
     pub config: desired::Interface,
     /// The router's indexes for it.
     pub ids: Ids,
+    /// The interface that it is on top of, and its tags, if it is a sub-interface.
+    pub on: Option<(InterfaceId, Tags)>,
+    /// What it does at layer 2 instead of routing.
+    pub l2: Option<L2>,
     /// Its state.
     pub phase: Phase,
     /// The kernel's index of the netdev or tap, once it is ours.
@@ -80,8 +84,8 @@ impl Ids {
     /// The queues that workers have of an open interface: those of its port and of its tap, by
     /// index, and how many.
     pub fn queues(self, open: &OpenInterface) -> [(InterfaceId, usize); 2] {
-        let taps = usize::from(open.tap.is_some() && open.port.is_some());
-        [(self.port, open.queues - taps), (self.host, taps)]
+        let taps = usize::from(open.tap.is_some() && self.host != 0);
+        [(self.port, open.queues), (self.host, taps)]
     }
 }
 
@@ -98,6 +102,8 @@ impl Slot {
     pub fn new(config: desired::Interface, ids: Ids) -> Slot {
         Slot {
             ids,
+            on: None,
+            l2: None,
             phase: Phase::Waiting(String::new()),
             link: None,
             up: !matches!(config.port_kind(), Some(PortKind::Memif(_))),
@@ -138,31 +144,32 @@ impl Slot {
     pub fn reserve(&mut self, link: u32, routing: &mut Routing) {
         let is_named = matches!(self.config.port_kind(), Some(PortKind::Netdev(_)));
         if self.config.lcp.is_none() && is_named {
-            self.bind(link, None, routing);
+            self.bind(link, routing);
         }
     }
 
-    /// Tells the translator that the device of an open port is ours, as soon as the kernel has
+    /// Tells the translator that the device of an open interface is ours, as soon as the kernel has
     /// shown it.
     pub fn claim(&mut self, routing: &mut Routing) {
-        let has_port = |open: &&OpenInterface| open.port.is_some();
-        let Some(open) = self.open().filter(has_port) else {
+        let Some(open) = self.open().filter(|_| self.ids.port != 0) else {
             return;
         };
-        let (ifindex, has_tap) = (open.ifindex, open.tap.is_some());
+        let ifindex = open.ifindex;
         if self.link.is_none() && routing.translator.link(ifindex).is_some() {
-            self.bind(ifindex, has_tap.then_some(self.ids.host), routing);
+            self.bind(ifindex, routing);
         }
     }
 
-    fn bind(&mut self, link: u32, host: Option<InterfaceId>, routing: &mut Routing) {
+    fn bind(&mut self, link: u32, routing: &mut Routing) {
         self.link = Some(link);
         let owned = Binding {
             id: self.ids.port,
             name: self.config.name.clone(),
-            host,
+            host: Some(self.ids.host).filter(|id| *id != 0),
             port_up: self.up,
             serving: false,
+            on: self.on,
+            l2: self.l2,
         };
         routing.bind(link, owned);
     }

@@ -33,9 +33,8 @@ impl Device for Software {
     ) -> Result<OpenInterface, OpenError> {
         let port = port(opener, config)?;
         let host = OpenInterface::tap(opener, config)?;
-        let taps = host.tap.as_ref().map_or(0, |tap| tap.queues.len());
         Ok(OpenInterface {
-            queues: port.queues.len() + taps,
+            queues: port.queues.len(),
             port: Some(port),
             ..host
         })

@@ -16,7 +16,7 @@ use control::config::{Config, Desired, desired};
 use control::plan::Plan;
 use graph::Pool;
 use graph::pool::STRIDE;
-use router::Setup;
+use router::{InterfaceId, L2, Setup};
 use tables::{Memory, Sizes};
 use tempfile::TempDir;
 
@@ -32,6 +32,9 @@ struct State {
     kernel: BTreeSet<String>,
     interfaces: Vec<desired::Interface>,
     routes: Vec<desired::Route>,
+    bridges: BTreeSet<String>,
+    /// What the router has been told of each interface, by names.
+    told: BTreeSet<String>,
 }
 
 /// A daemon, and the machine that it runs on.
@@ -113,11 +116,40 @@ impl Lab {
         for interface in &mut interfaces {
             interface.addresses.sort_by_key(ToString::to_string);
         }
+        let bridges = self.daemon.interfaces.bridges.numbered();
         State {
+            bridges: bridges.map(|(_, bridge)| format!("{bridge:?}")).collect(),
             kernel: self.machine.state(),
             interfaces,
             routes: self.daemon.static_routes.all().collect(),
+            told: self.told(),
         }
+    }
+
+    /// What the router has been told of each interface, by names.
+    fn told(&self) -> BTreeSet<String> {
+        let interfaces = &self.daemon.interfaces;
+        let name = |id: InterfaceId| {
+            let slot = interfaces.slots.iter().find(|slot| slot.ids.port == id);
+            slot.map_or("-", |slot| &slot.config.name)
+        };
+        let l2 = |l2| match l2 {
+            L2::CrossConnect(to) => format!("to {}", name(to)),
+            L2::Bridge(id) => {
+                let mut bridges = interfaces.bridges.numbered();
+                let bridge = bridges.find(|(number, _)| *number == id);
+                format!("in {}", bridge.map_or("-", |(_, bridge)| &bridge.name))
+            }
+        };
+        let owned = self.daemon.routing.translator.owned();
+        owned
+            .map(|(_, its)| {
+                let on = its.on.map(|(parent, tags)| (name(parent), tags));
+                let host = its.host.is_some();
+                let (l2, up, serving) = (its.l2.map(l2), its.port_up, its.serving);
+                format!("{} {host} {on:?} {l2:?} {up} {serving}", name(its.id))
+            })
+            .collect()
     }
 
     /// Makes it what a configuration says, if nothing fails.

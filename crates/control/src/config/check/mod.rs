@@ -57,7 +57,7 @@ macro_rules! to {
 use to;
 
 /// The way to a field of an interface.
-fn field(entry: &AnyInterface, field: &str) -> Vec<Step> {
+pub(super) fn field(entry: &AnyInterface, field: &str) -> Vec<Step> {
     match entry.kind {
         InterfaceKind::Interface(_) => to!["interfaces", &entry.name, field].to_vec(),
         InterfaceKind::Sub(parent, id, _) => {
@@ -68,7 +68,7 @@ fn field(entry: &AnyInterface, field: &str) -> Vec<Step> {
 }
 
 /// The way to an interface.
-fn whole(entry: &AnyInterface<'_>) -> Vec<Step> {
+pub(super) fn whole(entry: &AnyInterface<'_>) -> Vec<Step> {
     let mut path = field(entry, "");
     path.pop();
     path

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::config::desired::OpenPort;
+use crate::config::device_name;
 use crate::config::model::PortKind;
 use crate::config::view::{AnyInterface, InterfaceKind};
 use crate::config::yaml::Step;
@@ -162,7 +163,11 @@ fn names(c: &Checker<'_>) -> Vec<Name> {
 fn own(c: &Checker<'_>, entry: &AnyInterface<'_>) -> Option<Name> {
     let config = c.config;
     let (device, name) = match entry.kind {
-        InterfaceKind::Sub(..) => return None,
+        InterfaceKind::Sub(parent, ..) => {
+            let port = OpenPort::of(parent, config.ports.get(parent)).kind;
+            let has_tap = config.ports.contains_key(parent) && !port.is_device();
+            (Device::Own, has_tap.then(|| device_name(&entry.name)))
+        }
         InterfaceKind::Loopback(_) => (Device::Own, Some(entry.name.clone())),
         // Neither a bond nor a tunnel nor a TAP has a device without `lcp`.
         InterfaceKind::Interface(_)

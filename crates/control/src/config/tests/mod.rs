@@ -11,6 +11,7 @@ mod values;
 
 use proptest::prelude::*;
 
+use super::desired::{Kind, Layer2};
 use super::*;
 
 /// The messages about a text, of one severity, in the order of the file.
@@ -165,8 +166,14 @@ fn what_the_router_cannot_do_yet_is_refused_by_name() {
                 loopbacks:\n  loop0: {}\n  loop1: { unnumbered: loop0 }\nsflow: {}\n\
                 routes:\n  - { prefix: 10.0.0.0/8, blackhole: true }\n";
     let wanted = [
-        ("l2xc of interface e0: not supported yet", 3),
-        ("sub-interfaces of interface e1: not supported yet", 5),
+        (
+            "interface e0: l2xc on a network device: not supported yet",
+            3,
+        ),
+        (
+            "interface e1: sub-interfaces on a network device: not supported yet",
+            5,
+        ),
         ("unnumbered of loopback loop1: not supported yet", 9),
         ("sflow: not supported yet", 10),
     ];
@@ -174,10 +181,66 @@ fn what_the_router_cannot_do_yet_is_refused_by_name() {
         refused(text),
         wanted.map(|(message, line)| (message.to_owned(), line))
     );
+    let bridges = refused(
+        "interfaces:\n  e0: {}\n  m: {}\nports: { m: { null: {} } }\n\
+         bridgedomains:\n  bd1:\n    interfaces: [ e0, m ]\n    settings: { arp-termination: true }\n",
+    );
+    let wanted = [
+        (
+            "interface e0: a bridge domain on a network device: not supported yet",
+            2,
+        ),
+        ("arp-termination of bridgedomain bd1: not supported yet", 8),
+    ];
+    assert_eq!(
+        bridges,
+        wanted.map(|(message, line)| (message.to_owned(), line))
+    );
     let names = refused("interfaces: { GigabitEthernet3/0/0: {} }");
     assert_eq!(
         names[0].0,
         "interface GigabitEthernet3/0/0 cannot be the name of a network device"
+    );
+}
+
+#[test]
+fn layer_2_is_what_the_file_says() {
+    let text = "ports: { m: { null: {} }, n: { null: {} } }\n\
+                interfaces: { m: { mtu: 2000, sub-interfaces: { 5: { l2xc: n } } }, n: { mtu: 2000 }  }\n\
+                bridgedomains: { bd1: { mtu: 2000, interfaces: [ m ] } }\n";
+    let wanted = Checked::parse("x", text).expect("valid").wanted();
+    let wanted = wanted.expect("can be done");
+    let of = |name: &str| wanted.interface(name).expect("it is there").clone();
+    assert_eq!(of("m").l2, Some(Layer2::Bridge("bd1".into())));
+    assert_eq!(of("n").l2, None);
+    let sub = of("m.5");
+    assert_eq!(sub.l2, Some(Layer2::CrossConnect("n".into())));
+    assert_eq!((sub.mtu, sub.up), (Some(2000), true));
+    let Kind::Sub {
+        parent,
+        encapsulation,
+    } = sub.kind
+    else {
+        panic!("{sub:?}");
+    };
+    assert_eq!(
+        (
+            parent.as_str(),
+            encapsulation.dot1q,
+            encapsulation.exact_match
+        ),
+        ("m", 5, true)
+    );
+    assert_eq!(wanted.bridges.len(), 1);
+    // The tap of a sub-interface has a name that no other device has.
+    let taken = text.replace("n: { mtu: 2000 }", "n: { mtu: 2000 }, p: { lcp: m.5 }");
+    let taken = taken.replace("n: { null", "p: { null: {} }, n: { null");
+    let problems = Checked::parse("x", &taken)
+        .expect_err("a name twice")
+        .to_string();
+    assert!(
+        problems.contains("m.5 is the name of the device of m.5"),
+        "{problems}"
     );
 }
 
