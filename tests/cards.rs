@@ -52,7 +52,8 @@ fn takes_long_packets(port: &str) -> bool {
     is.is_some_and(|is| is.contains(", multi-buffer"))
 }
 
-fn ping(from: &Netns, to: std::net::Ipv4Addr, size: usize) -> Result<String, sandbox::Error> {
+/// Three packets of this many bytes each, and as many answers.
+pub fn ping(from: &Netns, to: std::net::Ipv4Addr, size: usize) -> Result<String, sandbox::Error> {
     let (to, size) = (to.to_string(), size.to_string());
     let count = ["ping", "-n", "-c", "3", "-i", "0.2", "-W", "5", "-M", "do"];
     from.exec(&[&count[..], &["-s", &size, &to]].concat())

@@ -1,7 +1,8 @@
-//! Layer 2: sub-interfaces, cross connects and bridge domains, from the configuration to the wire.
+//! Layer 2: sub-interfaces, cross connects, bridge domains and their BVIs, from the configuration to the wire.
 
 use std::time::Duration;
 
+use crate::cards::ping;
 use crate::harness::craft::Mac;
 use crate::harness::{Directory, Netns, Raw, Router, patience, skipped, until};
 
@@ -33,7 +34,7 @@ struct Lab {
     router: Router,
     wires: [Raw; 3],
     directory: Directory,
-    _netns: Netns,
+    netns: Netns,
 }
 
 impl Lab {
@@ -51,7 +52,7 @@ impl Lab {
             router,
             wires,
             directory: Directory::new(),
-            _netns: netns,
+            netns,
         }
     }
 
@@ -131,8 +132,9 @@ fn bridges(lab: &Lab, word: &[u8]) {
         &seen(EVERYBODY, a, &[], &hello),
     );
     let learned = || {
-        // Flooded until it is learned; then the other one sees nothing of a whole round.
+        // Flooded until it is learned, which its own frames do; then the other one sees nothing.
         let more = of("more");
+        lab.wires[0].send(&frame(b, a, &[], &more));
         lab.wires[2].drain(Duration::from_millis(50));
         lab.passes(1, &frame(a, b, &VLAN, &more), 0, &seen(a, b, &[], &more));
         let others = lab.wires[2].drain(Duration::from_millis(50));
@@ -140,9 +142,11 @@ fn bridges(lab: &Lab, word: &[u8]) {
             .iter()
             .any(|frame| frame.starts_with(&seen(a, b, &[], &more)))
     };
+    let so = until(patience(), learned);
     assert!(
-        until(patience(), learned),
-        "b's frames to a are flooded for ever"
+        so,
+        "{word:?}: b's frames to a are flooded for ever\n{}",
+        lab.router.process.log()
     );
     lab.passes(2, &frame(a, c, &[], &hello), 0, &seen(a, c, &[], &hello));
 }
@@ -163,4 +167,68 @@ fn frames_cross_and_are_bridged_and_a_change_leads_from_one_to_the_other() {
     lab.apply("interfaces: { a: {}, b: {}, c: {} }\n");
     lab.apply(BRIDGED);
     bridges(&lab, b"four");
+}
+
+const ROUTED: &str = "interfaces:
+  a: {}
+  b: {}
+  c: { addresses: [ 10.9.0.1/24 ] }
+bridgedomains:
+  bd1: { bvi: loop1, interfaces: [ a, b ] }
+loopbacks:
+  loop1: { addresses: [ 10.0.0.1/24 ] }
+";
+
+/// A namespace with a port's outer end, which has this address and routes by that router.
+fn station(router: &Netns, port: &str, own: &str, by: &str) -> Netns {
+    let netns = Netns::create(port).expect("root may");
+    let device = format!("{port}-port");
+    let moved = || router.ip(&format!("link set {device} netns {}", netns.name()));
+    assert!(until(patience(), || moved().is_ok()));
+    for words in [
+        format!("addr add {own}/24 dev {device}"),
+        format!("link set {device} up"),
+        format!("route add default via {by}"),
+    ] {
+        netns.ip(&words).expect("a device");
+    }
+    netns
+}
+
+#[test]
+fn stations_of_a_bridge_reach_the_host_and_other_networks_through_its_bvi() {
+    const NAME: &str = "stations_of_a_bridge_reach_the_host_and_other_networks_through_its_bvi";
+    if skipped(NAME, &["ip", "ping"]) {
+        return;
+    }
+    let lab = Lab::start(ROUTED);
+    let bridged = station(&lab.netns, "a", "10.0.0.2", "10.0.0.1");
+    let beside = station(&lab.netns, "b", "10.0.0.3", "10.0.0.1");
+    let routed = station(&lab.netns, "c", "10.9.0.2", "10.9.0.1");
+    let answers = |from: &Netns, to: &str| {
+        let answer = || ping(from, to.parse().expect("an address"), 1472);
+        let so = until(patience(), || answer().is_ok());
+        assert!(
+            so,
+            "{to}: {:?}\n{}",
+            answer(),
+            lab.router.show_text(&["errors"])
+        );
+    };
+    for (from, to) in [
+        (&bridged, "10.0.0.1"),
+        (&bridged, "10.0.0.3"),
+        (&bridged, "10.9.0.2"),
+        (&routed, "10.0.0.3"),
+        (&beside, "10.0.0.1"),
+    ] {
+        answers(from, to);
+    }
+    // Without it the loopback is there for the host alone, and the bridge goes on.
+    lab.apply(&ROUTED.replace("bvi: loop1, ", ""));
+    answers(&bridged, "10.0.0.3");
+    assert!(ping(&bridged, [10, 0, 0, 1].into(), 100).is_err());
+    lab.router.ask(&["rollback"]).expect("it goes back");
+    answers(&beside, "10.0.0.1");
+    answers(&bridged, "10.9.0.2");
 }

@@ -106,7 +106,9 @@ pub fn hardware(daemon: &Daemon, name: Option<&str>) -> Result<Rows, String> {
 /// The reason why nothing is known of a name.
 fn unknown(daemon: &Daemon, name: &str) -> String {
     let mut slots = daemon.interfaces.slots.iter();
-    let of = slots.find(|s| s.ids.host != 0 && Kind::host_name(&s.config.name) == name);
+    let of = slots.find(|s| {
+        s.number().is_some() && s.ids.host != 0 && Kind::host_name(&s.config.name) == name
+    });
     match of.map(|slot| &slot.config.name) {
         Some(of) => {
             format!("{name} is the host interface of {of}: `show hardware {of}` has its device")

@@ -185,9 +185,8 @@ impl Daemon {
             } => self.set_mtu(name, there.then_some(*mtu)),
             Item::State { of, state } => self.set_up(of, !there || *state == State::Up),
             Item::Bridge { name, settings } if there => {
-                let (name, settings) = (name.clone(), *settings);
-                let bridge = desired::Bridge { name, settings };
-                self.interfaces.set_bridge(bridge, &mut self.routing)
+                let routing = &mut self.routing;
+                self.interfaces.set_bridge(name, *settings, routing)
             }
             Item::Bridge { name, .. } => self.interfaces.remove_bridge(name, &mut self.routing),
             Item::BridgeMember {
@@ -198,6 +197,10 @@ impl Daemon {
             } => {
                 let l2 = there.then(|| Layer2::Bridge(bridge.clone()));
                 self.interfaces.set_l2(of, l2, &mut self.routing)
+            }
+            Item::BridgeMember { of, bridge, .. } => {
+                let bridge = there.then_some(bridge.as_str());
+                self.interfaces.set_bvi(of, bridge, &mut self.routing)
             }
             Item::CrossConnect { of, target, .. } => {
                 let l2 = there.then(|| Layer2::CrossConnect(target.clone()));
@@ -218,7 +221,6 @@ impl Daemon {
             | Item::Acl { .. }
             | Item::VrfMember { .. }
             | Item::BondMember { .. }
-            | Item::BridgeMember { bvi: true, .. }
             | Item::Unnumbered { .. }
             | Item::Input { .. }
             | Item::Output { .. }

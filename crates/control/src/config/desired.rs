@@ -74,6 +74,8 @@ pub struct Bridge {
     pub name: String,
     /// How it learns, floods and forwards.
     pub settings: BridgeSettings,
+    /// The loopback that routes for it.
+    pub bvi: Option<String>,
 }
 
 /// A kind of interface.
@@ -267,6 +269,7 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
     let bridges = config.bridgedomains.iter().map(|(name, bridge)| Bridge {
         name: name.clone(),
         settings: bridge.settings,
+        bvi: bridge.bvi.clone(),
     });
     let routes = config.routes.iter();
     let routes = routes.filter_map(|of| route(&view, of));
@@ -368,10 +371,6 @@ impl Refusing<'_> {
             for (_, field) in fields.into_iter().filter(|(used, _)| *used) {
                 let path = ["bridgedomains", name, "settings", field].map(Step::from);
                 self.unsupported(&path, &format!("{field} of bridgedomain {name}"));
-            }
-            if bridge.bvi.is_some() {
-                let path = ["bridgedomains", name, "bvi"].map(Step::from);
-                self.unsupported(&path, &format!("bvi of bridgedomain {name}"));
             }
         }
         for (name, loopback) in &config.loopbacks {

@@ -77,15 +77,15 @@ impl Interfaces {
         router: &mut Router,
     ) -> Result<&mut Slot, String> {
         let ids = Ids::allocate(&config, router);
-        let full = || {
-            format!(
-                "all {} entries of the interface table are in use",
-                self.room.interfaces
-            )
-        };
-        let mut slot = Slot::new(config, ids.ok_or_else(full)?);
+        let mut slot = Slot::new(config, ids.ok_or_else(|| self.full())?);
         slot.on = self.on(&slot.config.kind);
         Ok(self.slots.push_mut(slot))
+    }
+
+    /// What is said when there are no numbers left.
+    pub(super) fn full(&self) -> String {
+        let most = self.room.interfaces;
+        format!("all {most} entries of the interface table are in use")
     }
 
     /// The number of the interface that a sub-interface is on top of, and its tags.

@@ -1,10 +1,16 @@
 //! Layer 2: bridge domains, and what interfaces do there instead of routing.
 
+use std::mem;
+
+use control::config::BridgeSettings;
 use control::config::desired::{Bridge, Layer2};
 use router::{BridgeDomain, Change, DomainId, L2};
 
-use super::Interfaces;
+use super::slot::{BVI_NUMBERS, Ids, Slot};
+use super::{Interfaces, Phase};
 use crate::routing::Routing;
+
+const TOO_MANY: &str = "all numbers of bridge domains are in use";
 
 /// The bridge domains, by the router's number.
 #[derive(Default)]
@@ -23,24 +29,24 @@ impl Bridges {
             .map(|(id, _)| *id)
     }
 
-    /// Takes in one that is new or has changed. Returns its number; `None`: there are too many.
-    fn set(&mut self, bridge: Bridge) -> Option<DomainId> {
-        if let Some((id, known)) = self
-            .0
-            .iter_mut()
-            .find(|(_, known)| known.name == bridge.name)
-        {
-            *known = bridge;
-            return Some(*id);
+    /// One by its name, made if it is not there; `None`: there are too many.
+    fn entry(&mut self, name: &str) -> Option<&mut (DomainId, Bridge)> {
+        let known = self.0.iter().position(|(_, bridge)| bridge.name == name);
+        if let Some(at) = known {
+            return self.0.get_mut(at);
         }
         let is_free = |id: &DomainId| self.0.iter().all(|(taken, _)| taken != id);
         let id = (1..=DomainId::MAX).find(is_free)?;
-        self.0.push((id, bridge));
-        Some(id)
+        let bridge = Bridge {
+            name: name.to_owned(),
+            settings: BridgeSettings::default(),
+            bvi: None,
+        };
+        Some(self.0.push_mut((id, bridge)))
     }
 }
 
-/// A bridge domain, as the router has it.
+/// A bridge domain, as the router has it, without its BVI.
 fn domain(id: DomainId, bridge: &Bridge) -> BridgeDomain {
     let settings = &bridge.settings;
     BridgeDomain {
@@ -61,10 +67,67 @@ impl Interfaces {
     ///
     /// # Errors
     /// There are too many.
-    pub fn set_bridge(&mut self, bridge: Bridge, routing: &mut Routing) -> Result<(), String> {
-        let id = self.bridges.set(bridge.clone());
-        let id = id.ok_or("all numbers of bridge domains are in use")?;
-        let change = Change::BridgeSet(domain(id, &bridge));
+    pub fn set_bridge(
+        &mut self,
+        name: &str,
+        settings: BridgeSettings,
+        routing: &mut Routing,
+    ) -> Result<(), String> {
+        let (_, bridge) = self.bridges.entry(name).ok_or(TOO_MANY)?;
+        bridge.settings = settings;
+        self.tell_bridge(name, routing)
+    }
+
+    /// A loopback routes for this bridge domain from now on, and for no other; `None`: for none.
+    ///
+    /// # Errors
+    /// There is no number for it, nor such a loopback. It is as it was then.
+    pub fn set_bvi(
+        &mut self,
+        name: &str,
+        of: Option<&str>,
+        routing: &mut Routing,
+    ) -> Result<(), String> {
+        let is_there = |slot: &Slot| slot.config.name == name;
+        let at = self.slots.iter().position(is_there);
+        let at = at.ok_or("there is no such loopback")?;
+        if of.is_some() {
+            self.give_numbers(at, routing)?;
+        }
+        let all = self.bridges.0.iter_mut().map(|(_, bridge)| bridge);
+        let mut told = Vec::new();
+        for bridge in all {
+            let (is, was) = (
+                of == Some(&bridge.name),
+                bridge.bvi.as_deref() == Some(name),
+            );
+            if is != was {
+                bridge.bvi = is.then(|| name.to_owned());
+                // The old one first.
+                told.insert(if is { told.len() } else { 0 }, bridge.name.clone());
+            }
+        }
+        for bridge in told {
+            self.tell_bridge(&bridge, routing)?;
+        }
+        self.slots[at].is_bvi = of.is_some();
+        self.serve_bvi(at, routing);
+        Ok(())
+    }
+
+    /// Says what a bridge domain is like now.
+    fn tell_bridge(&self, name: &str, routing: &mut Routing) -> Result<(), String> {
+        let mut all = self.bridges.0.iter();
+        let Some((id, bridge)) = all.find(|(_, bridge)| bridge.name == name) else {
+            return Ok(());
+        };
+        let mut slots = self.slots.iter();
+        let bvi = slots.find(|slot| bridge.bvi.as_deref() == Some(slot.config.name.as_str()));
+        let domain = BridgeDomain {
+            bvi: bvi.map(|slot| slot.ids.port),
+            ..domain(*id, bridge)
+        };
+        let change = Change::BridgeSet(domain);
         routing.configure(vec![change]).map_err(|e| e.to_string())
     }
 
@@ -111,8 +174,16 @@ impl Interfaces {
         bridges: Vec<Bridge>,
         routing: &mut Routing,
     ) -> Result<(), String> {
-        for bridge in bridges {
-            self.set_bridge(bridge, routing)?;
+        for Bridge {
+            name,
+            settings,
+            bvi,
+        } in bridges
+        {
+            self.set_bridge(&name, settings, routing)?;
+            if let Some(bvi) = bvi {
+                self.set_bvi(&bvi, Some(&name), routing)?;
+            }
         }
         for at in 0..self.slots.len() {
             let l2 = self.slots[at].config.l2.clone();
@@ -134,6 +205,32 @@ impl Interfaces {
                 let id = self.bridges.number(name).map(L2::Bridge);
                 id.ok_or_else(|| format!("there is no bridge domain {name}"))
             }
+        }
+    }
+
+    /// A loopback gets numbers in the router, which it keeps until it goes: workers have its tap
+    /// from then on.
+    fn give_numbers(&mut self, at: usize, routing: &mut Routing) -> Result<(), String> {
+        if self.slots[at].ids == Ids::default() {
+            let ids = Ids::take(BVI_NUMBERS, &mut routing.router);
+            self.slots[at].ids = ids.ok_or_else(|| self.full())?;
+        }
+        Ok(())
+    }
+
+    /// Makes the router have a loopback that is open and a BVI, or have it no longer.
+    fn serve_bvi(&mut self, at: usize, routing: &mut Routing) {
+        let slot = &mut self.slots[at];
+        if !slot.is_bvi {
+            if let Some(link) = slot.link.take() {
+                routing.unbind(link);
+            }
+            return;
+        }
+        let waiting = Phase::Waiting("its numbers change".into());
+        match mem::replace(&mut slot.phase, waiting) {
+            Phase::Open(open) => self.put_to_work(at, open, routing),
+            phase => slot.phase = phase,
         }
     }
 }

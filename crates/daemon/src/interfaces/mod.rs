@@ -159,7 +159,7 @@ impl Interfaces {
         let other = |slot: &Slot| {
             let state = match &slot.phase {
                 Phase::Waiting(why) => OtherState::Absent(why.clone()),
-                Phase::Open(open) if slot.ids.port == 0 => {
+                Phase::Open(open) if slot.number().is_none() => {
                     let link = translator.link(open.ifindex)?;
                     OtherState::Kernel {
                         up: link.admin_up && link.carrier,
@@ -292,7 +292,7 @@ impl Interfaces {
         if let Some((parent, _)) = slot.on {
             workers::leave_by(&mut routing.router.workers, ids.port, parent);
         }
-        self.new_ports |= ids.port != 0;
+        self.new_ports |= slot.number().is_some();
         slot.phase = Phase::Open(open);
         slot.claim(routing);
         if let Some(link) = slot.link {
@@ -399,11 +399,13 @@ impl Interfaces {
 /// They do not.
 fn fit(config: &Desired, most: usize) -> Result<(), String> {
     let numbers = |config| kind::of(config).numbers();
-    let needed: usize = config.interfaces.iter().map(numbers).sum();
+    let bvis = config.bridges.iter().filter(|bridge| bridge.bvi.is_some());
+    let bvis = bvis.count() * slot::BVI_NUMBERS;
+    let needed = config.interfaces.iter().map(numbers).sum::<usize>() + bvis;
     if needed > most {
         return Err(format!(
             "the interfaces need {needed} entries of a table that has {most}: one each, and two \
-             where the port is no network device; configure fewer"
+             where the port is no network device and for a BVI; configure fewer"
         ));
     }
     Ok(())

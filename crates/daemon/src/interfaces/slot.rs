@@ -3,7 +3,7 @@
 use tracing::{info, warn};
 
 use control::config::PortKind;
-use control::config::desired::{self, IP6_MTU};
+use control::config::desired::{self, IP6_MTU, Kind};
 use control::facts::Link;
 use control::mirror::Binding;
 use io::memif;
@@ -20,6 +20,9 @@ use crate::routing::Routing;
 /// new ones.
 const TROUBLES: usize = 16;
 
+/// The numbers that a loopback has besides its own if it routes for a bridge domain.
+pub const BVI_NUMBERS: usize = 2;
+
 /// An interface of the configuration.
 pub struct Slot {
     /// Its configuration.
@@ -30,6 +33,8 @@ pub struct Slot {
     pub on: Option<(InterfaceId, Tags)>,
     /// What it does at layer 2 instead of routing.
     pub l2: Option<L2>,
+    /// It is a loopback that routes for a bridge domain.
+    pub is_bvi: bool,
     /// Its state.
     pub phase: Phase,
     /// The kernel's index of the netdev or tap, once it is ours.
@@ -61,12 +66,17 @@ pub struct Ids {
 impl Ids {
     /// Those that an interface needs; `None`: there are not so many left.
     pub fn allocate(config: &desired::Interface, router: &mut Router) -> Option<Ids> {
+        Ids::take(kind::of(config).numbers(), router)
+    }
+
+    /// So many; `None`: there are not so many left.
+    pub fn take(numbers: usize, router: &mut Router) -> Option<Ids> {
         let mut ids = Ids::default();
         let ends = [&mut ids.port, &mut ids.host];
-        for id in ends.into_iter().take(kind::of(config).numbers()) {
+        for id in ends.into_iter().take(numbers) {
             *id = router.allocate().unwrap_or_default();
         }
-        if ids.all().count() == kind::of(config).numbers() {
+        if ids.all().count() == numbers {
             return Some(ids);
         }
         for id in ids.all() {
@@ -104,6 +114,7 @@ impl Slot {
             ids,
             on: None,
             l2: None,
+            is_bvi: false,
             phase: Phase::Waiting(String::new()),
             link: None,
             up: !matches!(config.port_kind(), Some(PortKind::Memif(_))),
@@ -123,7 +134,12 @@ impl Slot {
 
     /// The router's number of it; `None`: a loopback has none.
     pub fn number(&self) -> Option<InterfaceId> {
-        self.ids.all().find(|id| *id == self.ids.port)
+        self.is_routed().then_some(self.ids.port)
+    }
+
+    /// Returns true if the router has it: a loopback only while it routes for a bridge domain.
+    fn is_routed(&self) -> bool {
+        self.is_bvi || self.config.kind != Kind::Loopback
     }
 
     /// The interface, if it is open.
@@ -151,7 +167,7 @@ impl Slot {
     /// Tells the translator that the device of an open interface is ours, as soon as the kernel has
     /// shown it.
     pub fn claim(&mut self, routing: &mut Routing) {
-        let Some(open) = self.open().filter(|_| self.ids.port != 0) else {
+        let Some(open) = self.open().filter(|_| self.is_routed()) else {
             return;
         };
         let ifindex = open.ifindex;
