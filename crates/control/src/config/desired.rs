@@ -4,14 +4,13 @@ use std::path::PathBuf;
 
 use router::change::Mac;
 
-use super::check;
 use super::forms::{self, Address};
 use super::model::{
     self, BridgeSettings, Config, Control, Encapsulation, Hop, Mode, Port, PortKind, State, Tables,
     Workers,
 };
 use super::problem::{Findings, place};
-use super::view::{AllInterfaces, AnyInterface, InterfaceKind};
+use super::view::{AllInterfaces, AnyInterface, InterfaceKind, field, whole};
 use super::yaml::{Node, Step};
 
 /// The router's task.
@@ -398,9 +397,9 @@ impl Refusing<'_> {
             (is_sub && entry.lcp.is_some(), "lcp"),
             (is_sub && !entry.addresses.is_empty(), "addresses"),
         ];
-        for (_, field) in fields.into_iter().filter(|(used, _)| *used) {
-            let what = format!("{field} of {} {}", entry.word(), entry.name);
-            self.unsupported(&check::field(entry, field), &what);
+        for (_, name) in fields.into_iter().filter(|(used, _)| *used) {
+            let what = format!("{name} of {} {}", entry.word(), entry.name);
+            self.unsupported(&field(entry, name), &what);
         }
     }
 
@@ -415,15 +414,14 @@ impl Refusing<'_> {
             self.refuse(&["interfaces".into(), name.into()], message, help);
         }
         // The XDP program leaves tagged frames, and frames to other stations, to the kernel.
-        let field = |name| check::field(entry, name);
-        let whole = check::whole(entry);
+        let whole = whole(entry);
         let uses = [
             (
                 view.has_subs(name),
                 "sub-interfaces",
-                field("sub-interfaces"),
+                field(entry, "sub-interfaces"),
             ),
-            (entry.l2xc.is_some(), "l2xc", field("l2xc")),
+            (entry.l2xc.is_some(), "l2xc", field(entry, "l2xc")),
             (view.is_bridged(name), "a bridge domain", whole.clone()),
             (view.is_layer2(name), "an l2xc to it", whole),
         ];

@@ -10,6 +10,7 @@ use super::forms::Address;
 use super::model::{
     Attached, Config, Encapsulation, Hop, Interface, Loopback, Route, State, SubInterface,
 };
+use super::yaml::Step;
 
 /// The kind of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,30 @@ pub struct AnyInterface<'c> {
     pub vrf: Option<&'c str>,
     /// ACLs that apply.
     pub acls: Option<&'c Attached>,
+}
+
+/// The way to a field of an interface.
+pub(super) fn field(entry: &AnyInterface<'_>, field: &str) -> Vec<Step> {
+    let mut path = whole(entry);
+    path.push(field.into());
+    path
+}
+
+/// The way to an interface.
+pub(super) fn whole(entry: &AnyInterface<'_>) -> Vec<Step> {
+    let name = &entry.name;
+    match entry.kind {
+        InterfaceKind::Interface(_) => vec!["interfaces".into(), name.into()],
+        InterfaceKind::Sub(parent, id, _) => {
+            let section = ["interfaces", parent, "sub-interfaces"];
+            section
+                .map(Step::from)
+                .into_iter()
+                .chain([id.into()])
+                .collect()
+        }
+        InterfaceKind::Loopback(_) => vec!["loopbacks".into(), name.into()],
+    }
 }
 
 /// MTU of an interface that does not give one: that of Ethernet.

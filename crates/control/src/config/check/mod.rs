@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use super::model::Config;
 use super::problem::{Findings, place};
-use super::view::{AllInterfaces, AnyInterface, InterfaceKind};
+use super::view::{AllInterfaces, field, whole};
 use super::yaml::{Node, Step};
 
 /// Checks a configuration; `tree` is the file that it is from.
@@ -55,24 +55,6 @@ macro_rules! to {
     ($($step:expr),* $(,)?) => { [$($crate::config::yaml::Step::from($step)),*] };
 }
 use to;
-
-/// The way to a field of an interface.
-pub(super) fn field(entry: &AnyInterface, field: &str) -> Vec<Step> {
-    match entry.kind {
-        InterfaceKind::Interface(_) => to!["interfaces", &entry.name, field].to_vec(),
-        InterfaceKind::Sub(parent, id, _) => {
-            to!["interfaces", parent, "sub-interfaces", id, field].to_vec()
-        }
-        InterfaceKind::Loopback(_) => to!["loopbacks", &entry.name, field].to_vec(),
-    }
-}
-
-/// The way to an interface.
-pub(super) fn whole(entry: &AnyInterface<'_>) -> Vec<Step> {
-    let mut path = field(entry, "");
-    path.pop();
-    path
-}
 
 impl Checker<'_> {
     fn error(&mut self, path: &[Step], message: String, help: impl Into<String>) {
