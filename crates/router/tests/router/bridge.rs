@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use graph::Command;
+use router::l2::show;
 use router::{BridgeDomain, Change, Interface, Kind, L2, Tags};
 use tables::random::Random;
 use wire::craft::Packet;
@@ -358,4 +359,97 @@ fn an_own_interface_out_of_range_is_refused() {
         ..domain()
     })]);
     assert!(refused.unwrap_err().to_string().contains("interface 999"));
+}
+
+/// What operators see of a domain with a sub-interface, its own interface, and a station.
+#[test]
+fn domains_stations_and_modes_are_shown() {
+    let mut lab = lab();
+    let sub = Interface {
+        l2: Some(L2::Bridge(DOMAIN)),
+        name: "x1.5".into(),
+        kind: Kind::Sub {
+            parent: 5,
+            tags: Tags::one(5),
+        },
+        ..interface(6)
+    };
+    let own = Interface {
+        name: "loop0".into(),
+        ..interface(BVI)
+    };
+    let crossed = Interface {
+        l2: Some(L2::CrossConnect(5)),
+        ..interface(3)
+    };
+    lab.apply(vec![
+        Change::BridgeSet(BridgeDomain {
+            bvi: Some(BVI),
+            age_minutes: Some(2),
+            unknown_flood: false,
+            limit: Some(100),
+            ..domain()
+        }),
+        Change::InterfaceSet(own),
+        Change::InterfaceSet(sub),
+        Change::InterfaceSet(crossed),
+    ]);
+    lab.router.age(1000);
+    lab.bridged(1, &frame(station(1), BROADCAST));
+    lab.router.age(1119);
+    let all = show::bridge_domains(&lab.router, None, false).unwrap();
+    assert_eq!(
+        all.to_string(),
+        "  BD-ID   Index  Age(min)  Learning  U-Forwrd  UU-Flood  Flooding  Learn-co  Learn-li   BVI-Intf\n    7       7        2        on        on       drop       on         1        100       loop0\n"
+    );
+    let json = serde_json::to_value(&all).unwrap();
+    let members = json["bridge_domains"][0]["members"].as_array().unwrap();
+    let members = members
+        .iter()
+        .map(|m| (&m["interface"], &m["bvi"], &m["tags"]));
+    let members: Vec<String> = members.map(|(i, b, t)| format!("{i} {b} {t}")).collect();
+    assert_eq!(members[0], "\"loop0\" true 0");
+    assert_eq!(members[3], "\"x1.5\" false 1");
+    for which in ["7", "bd7"] {
+        let one = show::bridge_domains(&lab.router, Some(which), true).unwrap();
+        let text = one.to_string();
+        let line = text.lines().find(|line| line.contains("x1.5")).unwrap();
+        let words: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(words, ["x1.5", "6", "-", "*", "pop-1"]);
+    }
+    let none = show::bridge_domains(&lab.router, Some("8"), false).unwrap_err();
+    assert!(
+        none.to_string().starts_with("no bridge domain 8; "),
+        "{none}"
+    );
+    let text = show::l2fib(&lab.router, true).to_string();
+    let line = text
+        .lines()
+        .find(|line| line.contains("02:aa:00:00:00:01"))
+        .unwrap();
+    let words: Vec<_> = line.split_whitespace().collect();
+    let name = interface(1).name;
+    assert_eq!(words, ["02:aa:00:00:00:01", "7", "1", "1", "-", "-", &name]);
+    assert!(
+        text.contains("total/learned entries: 2/1  Learn limit: 65536"),
+        "{text}"
+    );
+    let brief = show::l2fib(&lab.router, false).to_string();
+    assert_eq!(brief.lines().count(), 1, "{brief}");
+    let modes = show::modes(&lab.router).to_string();
+    let mode = |of: &str| {
+        let mut lines = modes.lines().map(str::split_whitespace);
+        let line = lines
+            .find(|line| line.clone().any(|word| word == of))
+            .unwrap();
+        line.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(mode("loop0"), "l2 bridge loop0 bd_id 7 bvi");
+    assert_eq!(mode("x1.5"), "l2 bridge x1.5 bd_id 7");
+    let (third, fifth) = (interface(3).name, interface(5).name);
+    assert_eq!(mode(&third), format!("l2 xconnect {third} {fifth}"));
+    assert_eq!(
+        mode(&interface(4).name.replace('4', "2")),
+        format!("l2 bridge {} bd_id 7", interface(2).name)
+    );
 }
