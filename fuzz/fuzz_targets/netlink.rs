@@ -19,6 +19,8 @@ pub fn check(bytes: &[u8]) {
         host: None,
         port_up: true,
         serving: true,
+        on: None,
+        l2: None,
     };
     let _ = translator.bind(2, owned);
     for event in Messages(bytes).filter_map(|message| decode::event(&message)) {

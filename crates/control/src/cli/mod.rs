@@ -335,6 +335,7 @@ mod tests {
                 Form::Name => "x",
                 Form::Prefix(Family::V4) => "10.0.0.0/8",
                 Form::Prefix(Family::V6) => "2001:db8::1",
+                Form::Word(word) => word,
                 Form::Number(..) => "10",
             }));
             let understood = parse(&words);
@@ -342,7 +343,7 @@ mod tests {
             let help = help(spec.words[0]);
             assert!(help.contains(spec.help) && help.contains(&spec.usage()));
         }
-        assert_eq!(complete(&["show", ""]).len(), 19);
+        assert_eq!(complete(&["show", ""]).len(), 22);
         assert_eq!(complete(&[""; 0]).len(), 9);
     }
 
