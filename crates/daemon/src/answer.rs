@@ -88,9 +88,7 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
         Verb::ShowIp6Neighbors => give(&neighbor::show::neighbors(router, Some(Family::V6)), json),
         Verb::ShowAdjacency => give(&ip::show::adjacencies(router), json),
         Verb::ShowBridgeDomain => {
-            let word = |given: &&str| "detail".starts_with(*given);
-            let detail = command.arguments.iter().any(|given| word(&given.as_str()));
-            let which = first.filter(|given| !word(given));
+            let (which, detail) = command.apart_from("detail");
             let shown = l2::show::bridge_domains(router, which, detail);
             give(&shown.map_err(|e| e.to_string())?, json)
         }

@@ -4,14 +4,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sandbox::Error;
 
 /// The place of the processors' energy counters.
 const ROOT: &str = "/sys/class/powercap";
+
+/// Time between two readings of a command: it must not take the processors from what is measured.
+const EVERY: Duration = Duration::from_millis(250);
 
 /// A source of readings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,7 +149,7 @@ impl Samples {
             let mut samples = Vec::new();
             loop {
                 samples.push(watts(&command)?);
-                if stopped.try_recv() == Err(mpsc::TryRecvError::Disconnected) {
+                if stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Disconnected) {
                     return Ok(samples);
                 }
             }

@@ -14,6 +14,7 @@ mod rss;
 mod search;
 mod send;
 mod shortfall;
+mod steady;
 mod streams;
 mod text;
 mod traffic;

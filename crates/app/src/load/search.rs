@@ -16,10 +16,10 @@ use loadgen::search::{Device, Limits, binary, mlrsearch, rfc2544, soak};
 use session::Spec;
 
 use super::interrupt::Interrupt;
-use super::loadtest::{address_note, floor, refuse_bursts, refuse_fixed, share, trial};
 use super::pairs::Pairs;
 use super::progress::{Progress, Style};
 use super::shortfall::Watch;
+use super::steady::{address_note, floor, refuse_bursts, refuse_fixed, share, trial};
 use super::streams;
 use super::text::found;
 use super::traffic::{Pace, Sending, Traffic, duration, pace};

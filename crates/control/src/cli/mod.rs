@@ -28,6 +28,13 @@ impl Command {
     pub fn argument(&self, index: usize) -> Option<&str> {
         self.arguments.get(index).map(String::as_str)
     }
+
+    /// The first argument that is not this word or a beginning of it, and whether one is.
+    pub fn apart_from(&self, word: &str) -> (Option<&str>, bool) {
+        let mut others = self.arguments.iter().filter(|given| !begins(word, given));
+        let has = self.arguments.iter().any(|given| begins(word, given));
+        (others.next().map(String::as_str), has)
+    }
 }
 
 /// Reasons why words are not a command.
@@ -156,8 +163,9 @@ fn narrow(words: &[&str]) -> Result<(Vec<&'static Spec>, usize), Misunderstood> 
     for (index, word) in words.iter().enumerate() {
         let at = |row: &&Spec| row.words.get(index).copied();
         let exact = rows.iter().any(|row| at(row) == Some(word));
-        let begins = |known: &str| !exact && !word.is_empty() && known.starts_with(word);
-        let matches = |row: &&Spec| at(row).is_some_and(|known| known == *word || begins(known));
+        let matches = |row: &&Spec| {
+            at(row).is_some_and(|known| known == *word || !exact && begins(known, word))
+        };
         let found: Vec<&'static Spec> = rows.iter().copied().filter(|row| matches(row)).collect();
         if found.is_empty() {
             return Ok((rows, index));
@@ -169,6 +177,11 @@ fn narrow(words: &[&str]) -> Result<(Vec<&'static Spec>, usize), Misunderstood> 
         }
     }
     Ok((rows, words.len()))
+}
+
+/// Returns true if this is the word or a beginning of it.
+fn begins(word: &str, given: &str) -> bool {
+    !given.is_empty() && word.starts_with(given)
 }
 
 /// The different words of rows at a position, in the order of the table.
@@ -200,7 +213,7 @@ fn cut(family: Family, given: &str) -> Option<Prefix> {
 fn fits(given: &str, form: Form) -> Result<(), Misunderstood> {
     let must = match form {
         Form::Name => return Ok(()),
-        Form::Word(word) if !given.is_empty() && word.starts_with(given) => return Ok(()),
+        Form::Word(word) if begins(word, given) => return Ok(()),
         Form::Word(word) => format!("`{word}`"),
         Form::Prefix(family) if is_of(family, given) => return Ok(()),
         Form::Prefix(family) if let Some(prefix) = cut(family, given) => {

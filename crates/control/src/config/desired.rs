@@ -413,6 +413,9 @@ impl Refusing<'_> {
             let help = format!("name its port: `ports: {{ {name}: {{ netdev: eth0 }} }}`");
             self.refuse(&["interfaces".into(), name.into()], message, help);
         }
+        if !kind.is_device() {
+            return;
+        }
         // The XDP program leaves tagged frames, and frames to other stations, to the kernel.
         let whole = whole(entry);
         let uses = [
@@ -425,8 +428,7 @@ impl Refusing<'_> {
             (view.is_bridged(name), "a bridge domain", whole.clone()),
             (view.is_layer2(name), "an l2xc to it", whole),
         ];
-        let used = uses.into_iter().find(|(used, ..)| *used);
-        if let Some((_, what, path)) = used.filter(|_| kind.is_device()) {
+        if let Some((_, what, path)) = uses.into_iter().find(|(used, ..)| *used) {
             let message =
                 format!("interface {name}: {what} on a network device: not supported yet");
             let help = "use a memif or tap port for it, or wait for a version that supports it";

@@ -132,8 +132,6 @@ fn all_interfaces_serve_at_once() {
     for (link, id) in [(11, 1), (12, 2)] {
         let idle = Binding {
             serving: false,
-            on: None,
-            l2: None,
             ..owned(id)
         };
         changes.extend(translator.bind(link, idle));

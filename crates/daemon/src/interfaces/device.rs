@@ -42,7 +42,7 @@ pub trait Device {
     }
 
     /// Opens it: port and kernel's device, which gets its settings and addresses. What cannot be
-    /// opened is left as it was.
+    /// opened is left as it was. As it is here, an interface is a tap alone.
     ///
     /// # Errors
     /// NotThere: its device is not there yet. Otherwise why it cannot be opened.
@@ -50,9 +50,11 @@ pub trait Device {
         &self,
         opener: &mut Opener,
         config: &Interface,
-        id: InterfaceId,
-        pool: &Arc<Pool>,
-    ) -> Result<OpenInterface, OpenError>;
+        _: InterfaceId,
+        _: &Arc<Pool>,
+    ) -> Result<OpenInterface, OpenError> {
+        OpenInterface::tap(opener, config)
+    }
 
     /// Opens it again on the kernel's device that is ours already, and stays so if this fails.
     ///

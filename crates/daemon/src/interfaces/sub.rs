@@ -2,17 +2,10 @@
 //!
 //! The kernel's device is a tap of its own: the host's kernel may have no 802.1Q.
 
-use std::sync::Arc;
-
 use control::config::Encapsulation;
-use control::config::desired::Interface;
-use graph::Pool;
-use ports::OpenError;
-use router::{InterfaceId, Tags};
+use router::Tags;
 
 use super::device::Device;
-use super::open::OpenInterface;
-use super::opener::Opener;
 
 /// A tap, and tags on another's port.
 pub struct Sub;
@@ -20,16 +13,6 @@ pub struct Sub;
 impl Device for Sub {
     fn numbers(&self) -> usize {
         1
-    }
-
-    fn open(
-        &self,
-        opener: &mut Opener,
-        config: &Interface,
-        _: InterfaceId,
-        _: &Arc<Pool>,
-    ) -> Result<OpenInterface, OpenError> {
-        OpenInterface::tap(opener, config)
     }
 }
 

@@ -79,18 +79,29 @@ impl Device {
 
     /// The factor of this run's capacity.
     fn scatter(&self, state: &mut State) -> f64 {
-        let mut even = || {
-            // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-            // 2014).
-            state.random = state.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = state.random;
-            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-        };
         // The sum of twelve even numbers is close to a normal distribution of variance 1 about 6.
-        let normal: f64 = (0..12).map(|_| even()).sum::<f64>() - 6.0;
+        let normal: f64 = (0..12).map(|_| state.random.even()).sum::<f64>() - 6.0;
         (1.0 + self.noise * normal).max(0.1)
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
+#[derive(Debug, Default)]
+pub(crate) struct Random(pub u64);
+
+impl Random {
+    /// Evenly distributed from 0 to below 1.
+    pub fn even(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// From 0 to below `end`.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.even() * end as f64) as usize
     }
 }
 
@@ -98,7 +109,7 @@ impl Device {
 struct State {
     now: Nanos,
     lines: Vec<Line>,
-    random: u64,
+    random: Random,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -217,7 +228,7 @@ pub(crate) struct Simulation {
 impl Simulation {
     pub fn new(device: Device) -> Self {
         let state = State {
-            random: device.seed,
+            random: Random(device.seed),
             ..State::default()
         };
         Self {

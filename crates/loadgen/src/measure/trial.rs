@@ -115,13 +115,17 @@ impl Trial {
         loss(self.sent(), self.received())
     }
 
+    /// Packets that each direction lost or held, and those that it sent.
+    pub fn missing(&self) -> impl Iterator<Item = (u64, u64)> {
+        let ways = self.ways.iter().zip(&self.held);
+        ways.map(|(way, held)| (way.lost() + held, way.sent.packets))
+    }
+
     /// True if the device forwards this rate: the trial is valid, and no direction lost or held
     /// more than the share `allowed`.
     pub fn passes(&self, allowed: f64) -> bool {
-        let mut ways = self.ways.iter().zip(&self.held);
-        self.valid
-            && ways
-                .all(|(way, held)| (way.lost() + held) as f64 <= allowed * way.sent.packets as f64)
+        let within = |(missing, sent)| missing as f64 <= allowed * sent as f64;
+        self.valid && self.missing().all(within)
     }
 
     /// Reason why the device does not forward this rate, where it does not pass.

@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn any_trials_are_classified_as_by_a_slow_oracle() {
-        let mut random = crate::search::tests::Random(7);
+        let mut random = crate::measure::simulated::Random(7);
         let mut seen = [0; 3];
         for goal in [
             G1,

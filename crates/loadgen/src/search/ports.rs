@@ -41,9 +41,8 @@ impl Device for Runs<'_> {
 }
 
 fn sample(trial: &Trial) -> Sample {
-    let ways = trial.ways.iter().zip(&trial.held);
-    let shares =
-        ways.map(|(way, held)| (way.lost() + held) as f64 / way.sent.packets.max(1) as f64);
+    let ways = trial.missing();
+    let shares = ways.map(|(missing, sent)| missing as f64 / sent.max(1) as f64);
     Sample {
         sent: trial.sent(),
         lost: trial.ways.iter().map(|way| way.lost()).sum(),

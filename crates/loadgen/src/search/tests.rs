@@ -6,26 +6,7 @@ use super::classify::Goal;
 use super::*;
 use crate::clock::Clock;
 use crate::measure::search::runs::Runs;
-use crate::measure::simulated::{self, Simulation};
-
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-pub(super) struct Random(pub u64);
-
-impl Random {
-    /// Evenly distributed from 0 to below 1.
-    pub fn even(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// From 0 to below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.even() * end as f64) as usize
-    }
-}
+use crate::measure::simulated::{self, Random, Simulation};
 
 /// A device that loses a share of the load by a formula, with some chance.
 struct Formula<F> {

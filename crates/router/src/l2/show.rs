@@ -7,7 +7,7 @@ use tables::interface::L2;
 
 use super::Domain;
 use crate::change::{Interface, InterfaceId, Kind, Mac};
-use crate::show::text::{center, column, heading, name};
+use crate::show::text::{column, heading, name};
 use crate::{BridgeDomain, Router};
 
 /// `show bridge-domain`.
@@ -390,15 +390,12 @@ impl fmt::Display for Modes {
     }
 }
 
-/// A line of centered cells without trailing spaces.
+/// A line of cells in the columns of these headings.
 fn line<const N: usize>(
     f: &mut fmt::Formatter<'_>,
     cells: &[&str; N],
     columns: &[(&str, usize); N],
 ) -> fmt::Result {
-    let cells = cells.iter().zip(columns);
-    let line: String = cells
-        .map(|(cell, (_, width))| center(cell, *width))
-        .collect();
-    writeln!(f, "{}", line.trim_end())
+    let cells: [_; N] = std::array::from_fn(|at| (cells[at], columns[at].1));
+    writeln!(f, "{}", heading(&cells))
 }

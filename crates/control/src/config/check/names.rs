@@ -165,8 +165,10 @@ fn own(c: &Checker<'_>, entry: &AnyInterface<'_>) -> Option<Name> {
     let (device, name) = match entry.kind {
         InterfaceKind::Sub(parent, ..) => {
             let port = OpenPort::of(parent, config.ports.get(parent)).kind;
-            let has_tap = config.ports.contains_key(parent) && !port.is_device();
-            (Device::Own, has_tap.then(|| device_name(&entry.name)))
+            (
+                Device::Own,
+                (!port.is_device()).then(|| device_name(&entry.name)),
+            )
         }
         InterfaceKind::Loopback(_) => (Device::Own, Some(entry.name.clone())),
         // Neither a bond nor a tunnel nor a TAP has a device without `lcp`.
