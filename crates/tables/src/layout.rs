@@ -34,6 +34,7 @@ pub fn header() -> String {
     );
     define("IP6_INDEX", format!("{:#x}u", word::INDEX));
     define("IP6_RANGES", word::RANGES.to_string());
+    define("OUTER_TAGS_LINES", interface::OUTER_TAGS_LINES.to_string());
     let special = Special::ALL.map(|special| ("GROUP", format!("{special:?}"), special.number()));
     let modes = Mode::ALL.map(|mode| ("MODE", format!("{mode:?}"), mode as u32));
     let kinds = Kind::ALL.map(|kind| ("KIND", format!("{kind:?}"), kind as u32));

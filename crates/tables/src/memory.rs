@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::interface::OUTER_TAGS_LINES;
 use crate::ip4::{FIRST_WORDS, GROUP_WORDS};
 use crate::ip6;
 use crate::mem::{Cells, LINE};
@@ -23,7 +24,8 @@ pub struct Sizes {
     pub nexthop_groups: u32,
     /// Adjacencies, 64 bytes each, as many special ones among them.
     pub adjacencies: u32,
-    /// Interfaces, 64 bytes each, number 0 (never an interface) included; 65,536 at most.
+    /// Interfaces, 64 bytes each and 512 for the VLAN identifiers of sub-interfaces, number 0 (never
+    /// an interface) included; 65,536 at most.
     pub interfaces: u32,
 }
 
@@ -79,8 +81,8 @@ impl Sizes {
 
     /// Bytes of all tables, those of a fixed size included.
     pub fn bytes(self) -> u64 {
-        let lines = [self.nexthop_groups, self.adjacencies, self.interfaces];
-        let lines = lines.map(u64::from).iter().sum();
+        let interfaces = u64::from(self.interfaces) * (1 + OUTER_TAGS_LINES as u64);
+        let lines = u64::from(self.nexthop_groups) + u64::from(self.adjacencies) + interfaces;
         self.ip4_bytes() + self.ip6_bytes() + bytes(lines, LINE)
     }
 
@@ -121,6 +123,8 @@ pub struct Memory {
     pub adjacencies: Cells,
     /// Interfaces, a line each.
     pub interfaces: Cells,
+    /// The outer VLAN identifiers of their sub-interfaces, 8 lines each.
+    pub outer_tags: Cells,
 }
 
 impl Memory {
@@ -144,6 +148,7 @@ impl Memory {
             nexthop_groups: lines("nexthop_groups", sizes.nexthop_groups as usize)?,
             adjacencies: lines("adjacencies", sizes.adjacencies as usize)?,
             interfaces: lines("interfaces", sizes.interfaces as usize)?,
+            outer_tags: lines("outer_tags", sizes.interfaces as usize * OUTER_TAGS_LINES)?,
             // The largest last, so that refused sizes cost little.
             ip4_first: lines("ip4_first", FIRST_WORDS / LINE)?,
         })

@@ -1,8 +1,9 @@
 /* The router's program on a device: it forwards what it can, gives what the router must do to the
  * graph, and leaves the rest to the kernel.
  *
- * The kernel keeps: everything while the interface is down, frames that are not for its own
- * address, everything that is not untagged IPv4 or IPv6, IPv4 with options and IPv6 with hop-by-hop
+ * The kernel keeps: everything while the interface is down, VLAN-tagged frames, but for those whose
+ * outer tag a sub-interface of ours has, frames that are not for the interface's own address,
+ * everything that is neither IPv4 nor IPv6, IPv4 with options and IPv6 with hop-by-hop
  * options (the kernel is the slow path), multicast and limited broadcast, addresses that are good
  * on their link only, what a DHCP server answers to the interface's own client (its destination is
  * an address that nobody has yet), and destinations whose next-hop group says local or punt.
@@ -19,6 +20,10 @@
 
 #include <linux/in.h>
 
+#define ETHERTYPE_VLAN 0x8100
+#define ETHERTYPE_SERVICE_VLAN 0x88a8
+/* VLAN identifier in a tag. */
+#define VLAN 0xfff
 #define DHCP_CLIENT 68
 #define DHCP_CHADDR 28
 /* More Fragments and the offset, in the fragment word. */
@@ -85,6 +90,7 @@ TABLE(ip6_leaves, 1);
 TABLE(nexthop_groups, 16);
 TABLE(adjacencies, 16);
 TABLE(interfaces, 1);
+TABLE(outer_tags, OUTER_TAGS_LINES);
 
 AF_XDP_SOCKETS(xsks);
 
@@ -528,6 +534,19 @@ static __always_inline enum owner owner6(struct packet *p)
 	return ROUTE;
 }
 
+/* The frame begins with the outer tag of one of the interface's sub-interfaces. */
+static __always_inline int has_our_tag(const struct packet *p, __u32 number)
+{
+	__u32 vlan;
+
+	if (LOAD16(p->data + 12) != bpf_htons(ETHERTYPE_VLAN) && LOAD16(p->data + 12) != bpf_htons(ETHERTYPE_SERVICE_VLAN))
+		return 0;
+	if (p->data + ETH_LEN + 4 > p->end)
+		return 0;
+	vlan = bpf_ntohs(LOAD16(p->data + ETH_LEN)) & VLAN;
+	return word(&outer_tags, number * OUTER_TAGS_LINES + (vlan >> 9), vlan >> 5) >> (vlan & 31) & 1;
+}
+
 /* Whose packet it is. */
 static __always_inline int route(struct packet *p)
 {
@@ -548,6 +567,8 @@ static __always_inline int route(struct packet *p)
 		return to_kernel(p);
 	if (p->data + ETH_LEN > p->end)
 		return to_kernel(p);
+	if (has_our_tag(p, number))
+		return to_graph(p);
 	if (mac(p->data) != own)
 		return to_kernel(p);
 	if (LOAD16(p->data + 12) == bpf_htons(ETHERTYPE_IP4))

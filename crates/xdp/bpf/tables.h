@@ -12,6 +12,7 @@
 #define IP6_BYTE(word) ((word) >> 26 & 15)
 #define IP6_INDEX 0x3ffffffu
 #define IP6_RANGES 8
+#define OUTER_TAGS_LINES 8
 #define GROUP_NO_ROUTE 0
 #define GROUP_LOCAL 1
 #define GROUP_BROADCAST 2

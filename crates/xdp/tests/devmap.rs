@@ -91,7 +91,8 @@ impl Line {
     }
 
     fn lanes(&self, send_long: bool) {
-        let mut interfaces = Interfaces::new(self.tables.memory().interfaces.clone());
+        let memory = self.tables.memory().clone();
+        let mut interfaces = Interfaces::new(memory.interfaces, memory.outer_tags);
         let up = |mac, forward| Interface {
             mac,
             mode: interface::Mode::Routed,

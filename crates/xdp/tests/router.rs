@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tables::entry::Entry;
-use tables::interface::{self, Interface, Interfaces};
+use tables::interface::{self, Interface, Interfaces, Tags};
 use tables::special::Special;
 use tables::{Memory, Sizes};
 use testbed::{Directory, alone, command, only, patience, root_with, until};
@@ -41,7 +41,8 @@ fn set(memory: &Memory, mode: interface::Mode, mac: [u8; 6]) {
         mac,
         ..Interface::default()
     };
-    Interfaces::new(memory.interfaces.clone()).set(INTERFACE, &interface);
+    Interfaces::new(memory.interfaces.clone(), memory.outer_tags.clone())
+        .set(INTERFACE, &interface);
 }
 
 fn verdict(port: &RouterPort, packet: &[u8]) -> Verdict {
@@ -138,6 +139,58 @@ fn classes_of_packets() {
     };
     assert_eq!(counters.passed, count(Verdict::Pass));
     assert_eq!(counters.redirected, count(Verdict::Redirect));
+}
+
+/// Tagged frames are the router's where a sub-interface has their outer tag, whatever follows it and
+/// whoever it is for.
+#[test]
+fn tags_of_sub_interfaces() {
+    if !root("tags_of_sub_interfaces") {
+        return;
+    }
+    let router = Tables::take();
+    let port = port(&router);
+    let socket = xsk();
+    port.register(0, socket.as_fd()).expect("registers");
+    let tagged = |ethertype: u16, vlan: u16| {
+        let mut packet = udp(LEFT_MAC, [192, 0, 2, 1], DST, 60);
+        packet[12..14].copy_from_slice(&ethertype.to_be_bytes());
+        // Priority 5: no part of the identifier.
+        packet[14..16].copy_from_slice(&(0xa000 | vlan).to_be_bytes());
+        packet
+    };
+    let memory = router.memory();
+    let mut interfaces = Interfaces::new(memory.interfaces.clone(), memory.outer_tags.clone());
+    let mut sub = |number, parent, tags| {
+        let sub = Interface {
+            parent,
+            tags,
+            ..Interface::default()
+        };
+        interfaces.set(number, &sub);
+    };
+    let ours = |vlan| {
+        let verdicts = [0x8100, 0x88a8].map(|kind| verdict(&port, &tagged(kind, vlan)));
+        assert_eq!(verdicts[0], verdicts[1], "{vlan}");
+        verdicts[0] == Verdict::Redirect
+    };
+    for vlan in [0, 1, 31, 32, 511, 512, 4094, 4095] {
+        assert!(!ours(vlan), "{vlan}");
+        sub(8, INTERFACE, Tags::one(vlan));
+        sub(9, INTERFACE, Tags::two(vlan, 7));
+        assert!(ours(vlan), "{vlan}");
+        assert!(!ours(vlan ^ 1) && !ours(vlan ^ 32) && !ours(vlan ^ 512));
+        sub(8, 0, Tags::NONE);
+        assert!(ours(vlan), "{vlan}: the other one has it still");
+        // Another interface's tags do not matter.
+        sub(9, INTERFACE - 1, Tags::one(vlan));
+        assert!(!ours(vlan), "{vlan}");
+    }
+    sub(8, INTERFACE, Tags::one(3));
+    let short = tagged(0x8100, 3)[..17].to_vec();
+    assert_eq!(verdict(&port, &short), Verdict::Pass);
+    set(router.memory(), interface::Mode::Down, RIGHT_MAC);
+    assert!(!ours(3), "an interface that is down takes nothing");
 }
 
 #[test]

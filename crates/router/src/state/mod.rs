@@ -133,7 +133,7 @@ impl State {
     pub fn new(memory: Memory) -> Self {
         State {
             links: Links::default(),
-            interfaces: Interfaces::new(memory.interfaces),
+            interfaces: Interfaces::new(memory.interfaces, memory.outer_tags),
             ip4: Routes::new(ip4::Fib::new(memory.ip4_first, memory.ip4_second)),
             ip6: Routes::with_reserved(ip6::Fib::new(
                 memory.ip6_first,

@@ -22,6 +22,7 @@
 
 mod feature;
 mod l2;
+mod outer_tags;
 mod sub;
 mod tags;
 
@@ -29,12 +30,15 @@ pub use feature::{Feature, Features, Mask};
 pub use l2::L2;
 pub use tags::Tags;
 
+pub(crate) use outer_tags::LINES as OUTER_TAGS_LINES;
+
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::field::Field;
 use crate::ids::{Full, Ids, Retired};
 use crate::mem::{Cells, LINE, Line};
+use outer_tags::OuterTags;
 use sub::{Place, Subs};
 
 const MAC: Field = Field::word("MAC", 0);
@@ -202,13 +206,14 @@ pub struct Interfaces {
     /// them.
     arguments: Cells,
     subs: Subs,
+    outer_tags: OuterTags,
     numbers: Ids<Interface>,
 }
 
 impl Interfaces {
-    /// No interface yet, over zeroed memory: room for as many as it has lines, number 0 (never an
-    /// interface) included.
-    pub fn new(cells: Cells) -> Self {
+    /// No interface yet, over zeroed memory: room for as many as `cells` has lines, number 0 (never
+    /// an interface) included. See [`Memory`](crate::Memory) for both.
+    pub fn new(cells: Cells, outer_tags: Cells) -> Self {
         let arguments = Cells::boxed(cells.len() / LINE * Feature::WORDS);
         let subs = Subs::new(cells.len() / LINE);
         let numbers = Ids::new(1, (cells.len() / LINE) as u32);
@@ -216,6 +221,7 @@ impl Interfaces {
             cells,
             arguments,
             subs,
+            outer_tags: OuterTags(outer_tags),
             numbers,
         }
     }
@@ -267,6 +273,14 @@ impl Interfaces {
             // First out, last in: what a packet finds by its tags is never an interface half
             // changed.
             self.subs.remove(old, interface);
+            let (parent, vlan) = (old.parent(), old.outer_vlan());
+            let shared = || {
+                (1..self.capacity())
+                    .any(|other| other != interface.into() && self.is_sub_with(other, parent, vlan))
+            };
+            if !shared() {
+                self.outer_tags.set(parent, vlan, false);
+            }
         }
         let line = self.cells.line(usize::from(interface));
         // The mode last: an interface that comes up is complete.
@@ -280,7 +294,18 @@ impl Interfaces {
         }
         if let Some(new) = new.filter(|_| old != new) {
             self.subs.insert(new, interface);
+            self.outer_tags.set(new.parent(), new.outer_vlan(), true);
         }
+    }
+
+    /// True if it is a sub-interface of this parent with this outer VLAN identifier.
+    fn is_sub_with(&self, interface: usize, parent: u16, vlan: u16) -> bool {
+        let word = self.cells.line(interface)[OUTER_TAG.word].load(Relaxed);
+        let place = Place {
+            outer: word,
+            inner: 0,
+        };
+        place.parent() == parent && place.outer_vlan() == vlan
     }
 
     /// Sets the argument of a feature of an interface. A new feature gets it before its bit is set,
@@ -481,6 +506,11 @@ mod tests {
 
     const INTERFACES: usize = 256;
 
+    fn empty() -> Interfaces {
+        let outer_tags = Cells::boxed(INTERFACES * OUTER_TAGS_LINES * LINE);
+        Interfaces::new(Cells::boxed(INTERFACES * LINE), outer_tags)
+    }
+
     fn any_tags(random: &mut Random) -> Tags {
         let (outer, inner) = (random.below(1 << 12) as u16, random.below(1 << 12) as u16);
         let tags = [Tags::NONE, Tags::one(outer), Tags::two(outer, inner)];
@@ -527,7 +557,7 @@ mod tests {
     #[test]
     fn sub_interfaces_are_found_by_their_tags() {
         let mut random = Random::new(0x7375);
-        let mut interfaces = Interfaces::new(Cells::boxed(INTERFACES * LINE));
+        let mut interfaces = empty();
         let reader = interfaces.reader();
         let mut oracle = std::collections::BTreeMap::new();
         for _ in 0..100_000 {
@@ -560,6 +590,11 @@ mod tests {
             assert_eq!(reader.sub(asked.0, tags), slow_sub(&oracle, asked));
             let has_subs = oracle.keys().any(|(parent, _)| *parent == asked.0);
             assert_eq!(reader.has_subs(asked.0), has_subs);
+            for vlan in 0..12 {
+                let has = |(parent, tags): &(u16, Tags)| (*parent, tags.outer) == (asked.0, vlan);
+                let word = interfaces.outer_tags.0.at(usize::from(asked.0) * 128);
+                assert_eq!(word.load(Relaxed) >> vlan & 1 != 0, oracle.keys().any(has));
+            }
             if let Some((&(parent, tags), &sub)) = oracle.iter().next() {
                 assert_eq!(reader.sub(parent, tags), Some(sub));
                 assert_eq!(reader.sub(parent, tags.with_service()), None);
@@ -570,7 +605,7 @@ mod tests {
     #[test]
     fn any_interface_survives_the_table() {
         let mut random = Random::new(0x6966);
-        let mut interfaces = Interfaces::new(Cells::boxed(INTERFACES * LINE));
+        let mut interfaces = empty();
         assert_eq!(interfaces.capacity(), INTERFACES);
         let reader = interfaces.reader();
         for _ in 0..100_000 {
@@ -625,7 +660,7 @@ mod tests {
     #[test]
     fn arguments_are_by_interface_and_feature() {
         let mut random = Random::new(0x6172);
-        let mut interfaces = Interfaces::new(Cells::boxed(INTERFACES * LINE));
+        let mut interfaces = empty();
         let reader = interfaces.reader();
         let mut oracle = std::collections::HashMap::new();
         for _ in 0..10_000 {
@@ -643,7 +678,7 @@ mod tests {
 
     #[test]
     fn what_was_not_set_is_down() {
-        let mut interfaces = Interfaces::new(Cells::boxed(INTERFACES * LINE));
+        let mut interfaces = empty();
         assert_eq!(interfaces.reader().load(7).mode(), Mode::Down);
         interfaces.set(
             7,

@@ -9,6 +9,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
+use super::tags::vlan_of;
 use super::{INNER_TAG, OUTER_TAG, PARENT, TAGS, TAGS_FURTHER, Tags};
 use crate::field::Field;
 use crate::hash::mixed;
@@ -38,6 +39,11 @@ impl Place {
     #[inline(always)]
     pub(super) const fn parent(self) -> u16 {
         PARENT.of(self.outer) as u16
+    }
+
+    /// The outer VLAN identifier, of whichever kind the tag is.
+    pub(super) const fn outer_vlan(self) -> u16 {
+        vlan_of(OUTER_TAG.of(self.outer))
     }
 }
 

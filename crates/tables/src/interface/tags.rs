@@ -93,7 +93,7 @@ impl Tags {
         Self {
             count: count as u8,
             service: outer >> SERVICE != 0,
-            outer: (outer & VLAN) as u16,
+            outer: vlan_of(outer),
             inner: inner as u16,
             further,
         }
@@ -104,3 +104,9 @@ impl Tags {
 const VLAN: u32 = 0xfff;
 /// The bit above them: a tag of IEEE 802.1ad.
 const SERVICE: u32 = 12;
+
+/// The VLAN identifier of an outer tag, as it lies in a line.
+#[inline(always)]
+pub(super) const fn vlan_of(outer: u32) -> u16 {
+    (outer & VLAN) as u16
+}

@@ -62,7 +62,8 @@ impl<Fib> Bench<Fib> {
 
     /// Whether the program forwards what comes in, and sends by the other interface.
     pub fn lanes(&self, forward: bool, send: bool) {
-        let mut interfaces = Interfaces::new(self.router.memory().interfaces.clone());
+        let memory = self.router.memory().clone();
+        let mut interfaces = Interfaces::new(memory.interfaces, memory.outer_tags);
         let lane = |forward, send| Lane {
             forward,
             send,
