@@ -608,8 +608,8 @@ fn what_cannot_be_done_is_taken_back() {
     // What it never can is refused before anything is done.
     for (b, what) in [
         (
-            "interfaces: { x0: { l2xc: x1 }, x1: {} }\n",
-            "interface x0: l2xc on a network device: not supported yet",
+            "interfaces: { x0: {} }\nsflow: {}\n",
+            "sflow: not supported yet",
         ),
         (
             "workers: { count: 2 }\n",

@@ -1,5 +1,6 @@
 //! The machine that a daemon runs on.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::error::Error;
 use std::io;
@@ -59,11 +60,19 @@ pub trait Host {
     /// # Errors
     /// Values out of range, a socket or an id that is taken.
     fn memif(&self, config: memif::Config) -> Result<Open, OpenError>;
+    /// Makes a device take in frames to every station, until what is returned is dropped.
+    ///
+    /// # Errors
+    /// The device is not there; the kernel's.
+    fn promiscuous(&self, link: u32) -> io::Result<Promiscuous>;
     /// Packets that the XDP program has seen on an interface; `None`: it has none.
     fn program_counters(&self, interface: InterfaceId) -> Option<xdp::Counters>;
     /// The source of devices' speed, rings and offloads; `None`: there is none.
     fn ethtool(&self) -> Option<Ethtool>;
 }
+
+/// What keeps a device promiscuous.
+pub type Promiscuous = Box<dyn Any>;
 
 /// A network device, and how it is opened.
 pub struct DeviceQueues<'a> {
@@ -190,6 +199,13 @@ impl Host for Linux {
 
     fn memif(&self, config: memif::Config) -> Result<Open, OpenError> {
         self.ports.borrow_mut().memif(config)
+    }
+
+    fn promiscuous(&self, link: u32) -> io::Result<Promiscuous> {
+        let on = within(self.netns.as_deref(), || {
+            kernel::promiscuous::Promiscuous::new(link)
+        })?;
+        Ok(Box::new(on))
     }
 
     fn program_counters(&self, interface: InterfaceId) -> Option<xdp::Counters> {

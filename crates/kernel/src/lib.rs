@@ -1,6 +1,7 @@
 //! One place for all requests to Linux: [`netlink`] and [`ethtool`], network namespaces
 //! ([`netns`]), names of devices ([`netdev`]), processors ([`cpu`]), processes ([`process`]),
-//! memory ([`memory`]), event counters ([`event`]) and times ([`clock`]).
+//! memory ([`memory`]), event counters ([`event`]), times ([`clock`]) and devices that listen to
+//! everything ([`promiscuous`]).
 //!
 //! This crate knows messages and system calls. The meaning of an answer is for its callers.
 
@@ -15,3 +16,4 @@ pub mod netdev;
 pub mod netlink;
 pub mod netns;
 pub mod process;
+pub mod promiscuous;

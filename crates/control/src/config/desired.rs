@@ -10,7 +10,7 @@ use super::model::{
     Workers,
 };
 use super::problem::{Findings, place};
-use super::view::{AllInterfaces, AnyInterface, InterfaceKind, field, whole};
+use super::view::{AllInterfaces, AnyInterface, InterfaceKind, field};
 use super::yaml::{Node, Step};
 
 /// The router's task.
@@ -250,7 +250,7 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
             InterfaceKind::Interface(_) => {
                 let port = OpenPort::of(&entry.name, config.ports.get(&entry.name));
                 refusing.fields(entry);
-                refusing.port(&view, entry, &port.kind);
+                refusing.port(entry, &port.kind);
                 interfaces.push(interface(&view, entry, Kind::Port(port)));
             }
         }
@@ -404,7 +404,7 @@ impl Refusing<'_> {
     }
 
     /// What the port of an interface cannot be or do.
-    fn port(&mut self, view: &AllInterfaces<'_>, entry: &AnyInterface<'_>, kind: &PortKind) {
+    fn port(&mut self, entry: &AnyInterface<'_>, kind: &PortKind) {
         let name = &entry.name;
         if let PortKind::Netdev(device) = kind
             && !forms::is_device_name(device)
@@ -412,27 +412,6 @@ impl Refusing<'_> {
             let message = format!("interface {name} cannot be the name of a network device");
             let help = format!("name its port: `ports: {{ {name}: {{ netdev: eth0 }} }}`");
             self.refuse(&["interfaces".into(), name.into()], message, help);
-        }
-        if !kind.is_device() {
-            return;
-        }
-        // The XDP program leaves tagged frames, and frames to other stations, to the kernel.
-        let whole = whole(entry);
-        let uses = [
-            (
-                view.has_subs(name),
-                "sub-interfaces",
-                field(entry, "sub-interfaces"),
-            ),
-            (entry.l2xc.is_some(), "l2xc", field(entry, "l2xc")),
-            (view.is_bridged(name), "a bridge domain", whole.clone()),
-            (view.is_layer2(name), "an l2xc to it", whole),
-        ];
-        if let Some((_, what, path)) = uses.into_iter().find(|(used, ..)| *used) {
-            let message =
-                format!("interface {name}: {what} on a network device: not supported yet");
-            let help = "use a memif or tap port for it, or wait for a version that supports it";
-            self.refuse(&path, message, help);
         }
     }
 }

@@ -307,11 +307,6 @@ impl<'c> AllInterfaces<'c> {
         self.bridged.get(name).copied()
     }
 
-    /// Returns true if it has sub-interfaces.
-    pub fn has_subs(&self, name: &str) -> bool {
-        self.tagged.keys().any(|(parent, _)| *parent == name)
-    }
-
     /// Returns true if it bridges or cross-connects, or is the target of a cross-connect.
     pub fn is_layer2(&self, name: &str) -> bool {
         self.layer2.contains(name)

@@ -110,7 +110,10 @@ impl Interfaces {
             return Ok(());
         };
         self.close_one(at, routing)?;
-        routing.release(self.slots.remove(at).ids.all());
+        let slot = self.slots.remove(at);
+        routing.release(slot.ids.all());
+        // Its parent's device may have listened for its sake; ceasing to cannot fail.
+        let _ = self.listen(slot.carrier());
         Ok(())
     }
 

@@ -12,6 +12,15 @@ use router::InterfaceId;
 use super::open::{OpenInterface, Part};
 use super::opener::{Opener, tap_name};
 
+/// What a port is to carry.
+#[derive(Debug, Clone, Copy)]
+pub struct Carries {
+    /// The interface that packets come in by.
+    pub interface: InterfaceId,
+    /// It, or a sub-interface of it, is at layer 2: a device must take in frames to every station.
+    pub layer2: bool,
+}
+
 /// A kind of interface.
 pub trait Device {
     /// Numbers of the router's interfaces that it takes: one for a port, and one for a host
@@ -50,7 +59,7 @@ pub trait Device {
         &self,
         opener: &mut Opener,
         config: &Interface,
-        _: InterfaceId,
+        _: Carries,
         _: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
         OpenInterface::tap(opener, config)
@@ -64,10 +73,10 @@ pub trait Device {
         &self,
         opener: &mut Opener,
         config: &Interface,
-        id: InterfaceId,
+        carries: Carries,
         pool: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
-        self.open(opener, config, id, pool)
+        self.open(opener, config, carries, pool)
     }
 
     /// Makes a part of it again that somebody has deleted.

@@ -1,11 +1,12 @@
 //! Layer 2: bridge domains, and what interfaces do there instead of routing.
 
-use std::mem;
+use std::{io, mem};
 
 use control::config::BridgeSettings;
 use control::config::desired::{Bridge, Layer2};
-use router::{BridgeDomain, Change, DomainId, L2};
+use router::{BridgeDomain, Change, DomainId, InterfaceId, L2};
 
+use super::device::Carries;
 use super::slot::{BVI_NUMBERS, Ids, Slot};
 use super::{Interfaces, Phase};
 use crate::routing::Routing;
@@ -148,7 +149,8 @@ impl Interfaces {
     /// An interface does this at layer 2 from now on; `None`: it routes.
     ///
     /// # Errors
-    /// There is no such interface or bridge domain.
+    /// There is no such interface or bridge domain; its device takes in only frames to itself. It
+    /// does what it did then.
     pub fn set_l2(
         &mut self,
         name: &str,
@@ -157,9 +159,46 @@ impl Interfaces {
     ) -> Result<(), String> {
         let number = l2.as_ref().map(|l2| self.l2(l2)).transpose()?;
         let slot = self.named(name).ok_or("there is no such interface")?;
-        (slot.config.l2, slot.l2) = (l2, number);
-        if let Some(link) = slot.link {
+        let before = (mem::replace(&mut slot.config.l2, l2), slot.l2);
+        slot.l2 = number;
+        let (link, carrier) = (slot.link, slot.carrier());
+        if let Err(error) = self.listen(carrier) {
+            if let Some(slot) = self.named(name) {
+                (slot.config.l2, slot.l2) = before;
+            }
+            return Err(error.to_string());
+        }
+        if let Some(link) = link {
             routing.set_l2(link, number);
+        }
+        Ok(())
+    }
+
+    /// What the port of this number is to carry.
+    pub(super) fn carries(&self, port: InterfaceId) -> Carries {
+        let at_layer2 = |slot: &Slot| slot.l2.is_some() && slot.carrier() == port;
+        Carries {
+            interface: port,
+            layer2: self.slots.iter().any(at_layer2),
+        }
+    }
+
+    /// Makes the network device of a port, by the port's number, take in frames to every station if
+    /// it or a sub-interface is at layer 2, and only those to itself if not.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub(super) fn listen(&mut self, port: InterfaceId) -> io::Result<()> {
+        let wanted = self.carries(port).layer2;
+        let is_it = |slot: &&mut Slot| slot.ids.port == port && slot.config.netdev().is_some();
+        let slot = self.slots.iter_mut().find(is_it);
+        let Some(Phase::Open(open)) = slot.map(|slot| &mut slot.phase) else {
+            return Ok(());
+        };
+        match (wanted, &open.promiscuous) {
+            (true, None) => open.promiscuous = Some(self.opener.host.promiscuous(open.ifindex)?),
+            (false, Some(_)) => open.promiscuous = None,
+            _ => {}
         }
         Ok(())
     }
@@ -187,7 +226,12 @@ impl Interfaces {
         }
         for at in 0..self.slots.len() {
             let l2 = self.slots[at].config.l2.clone();
-            self.slots[at].l2 = l2.map(|l2| self.l2(&l2)).transpose()?;
+            let l2 = l2.map(|l2| self.l2(&l2)).transpose()?;
+            self.slots[at].l2 = l2;
+            // A device may have been reserved before.
+            if let Some(link) = self.slots[at].link {
+                routing.set_l2(link, l2);
+            }
         }
         Ok(())
     }

@@ -219,18 +219,18 @@ impl Interfaces {
 
     fn open(&mut self, index: usize, routing: &mut Routing) -> Result<(), OpenError> {
         let slot = &self.slots[index];
-        let (config, id) = (&slot.config, slot.ids.port);
+        let (config, carries) = (&slot.config, self.carries(slot.ids.port));
         let device = slot.device();
-        let opened = device.open(&mut self.opener, config, id, routing.router.pool());
+        let opened = device.open(&mut self.opener, config, carries, routing.router.pool());
         self.opened(index, opened, routing)
     }
 
     /// Opens an interface whose device is ours, and stays so if it cannot be opened.
     fn reopen_port(&mut self, index: usize, routing: &mut Routing) -> Result<(), OpenError> {
         let slot = &self.slots[index];
-        let (config, id) = (&slot.config, slot.ids.port);
+        let (config, carries) = (&slot.config, self.carries(slot.ids.port));
         let device = slot.device();
-        let opened = device.reopen(&mut self.opener, config, id, routing.router.pool());
+        let opened = device.reopen(&mut self.opener, config, carries, routing.router.pool());
         self.opened(index, opened, routing)
     }
 

@@ -13,9 +13,8 @@ use control::netdev;
 use graph::Pool;
 use graph::pool::{DATA, STRIDE_AF_XDP};
 use ports::OpenError;
-use router::InterfaceId;
 
-use super::device::Device;
+use super::device::{Carries, Device};
 use super::open::OpenInterface;
 use super::opener::Opener;
 use crate::host::{DeviceQueues, processors};
@@ -75,10 +74,10 @@ impl Device for Netdev {
         &self,
         opener: &mut Opener,
         config: &Interface,
-        id: InterfaceId,
+        carries: Carries,
         pool: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
-        let (link, opened) = try_open(opener, config, id, pool)?;
+        let (link, opened) = try_open(opener, config, carries, pool)?;
         if opened.is_err()
             && let Err(error) = undo(opener, &link)
         {
@@ -92,10 +91,10 @@ impl Device for Netdev {
         &self,
         opener: &mut Opener,
         config: &Interface,
-        id: InterfaceId,
+        carries: Carries,
         pool: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
-        try_open(opener, config, id, pool)?.1
+        try_open(opener, config, carries, pool)?.1
     }
 
     fn rename(
@@ -117,12 +116,12 @@ impl Device for Netdev {
 fn try_open(
     opener: &mut Opener,
     config: &Interface,
-    id: InterfaceId,
+    carries: Carries,
     pool: &Arc<Pool>,
 ) -> Result<(Link, Result<OpenInterface, OpenError>), OpenError> {
     Netdev.possible(opener, config)?;
     let link = opener.devices.prepare(config).map_err(there)?;
-    let opened = prepared(opener, config, &link, id, pool);
+    let opened = prepared(opener, config, &link, carries, pool);
     Ok((link, opened))
 }
 
@@ -131,7 +130,7 @@ fn prepared(
     opener: &mut Opener,
     config: &Interface,
     link: &Link,
-    id: InterfaceId,
+    carries: Carries,
     pool: &Arc<Pool>,
 ) -> Result<OpenInterface, OpenError> {
     opener.devices.keep_vlan_tags(link).map_err(there)?;
@@ -150,10 +149,12 @@ fn prepared(
             Mode::Copy => af_xdp::Mode::Copy,
             Mode::Generic => af_xdp::Mode::Generic,
         },
-        interface: id,
+        interface: carries.interface,
     };
     let port = opener.host.device(&device, pool)?;
     takes(config, port.long_packets())?;
+    let promiscuous = || opener.host.promiscuous(link.index);
+    let promiscuous = carries.layer2.then(promiscuous).transpose()?;
     Ok(OpenInterface {
         queues: port.queues.len(),
         port: Some(port),
@@ -161,6 +162,7 @@ fn prepared(
         ifindex: link.index,
         netdev: link.name.clone(),
         found: Some(opener.devices.before(link)),
+        promiscuous,
     })
 }
 

@@ -6,6 +6,7 @@ use graph::PortCounters;
 use ports::{Open, OpenError};
 
 use super::opener::Opener;
+use crate::host::Promiscuous;
 
 /// An interface that is open.
 pub struct OpenInterface {
@@ -21,6 +22,8 @@ pub struct OpenInterface {
     pub found: Option<Link>,
     /// Queues of the port, which the workers serve.
     pub queues: usize,
+    /// What makes a network device take in frames to every station, where it carries layer 2.
+    pub promiscuous: Option<Promiscuous>,
 }
 
 impl OpenInterface {
@@ -75,6 +78,7 @@ impl OpenInterface {
             ifindex,
             found: None,
             queues: 0,
+            promiscuous: None,
         })
     }
 

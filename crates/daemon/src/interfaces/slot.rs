@@ -137,6 +137,11 @@ impl Slot {
         self.is_routed().then_some(self.ids.port)
     }
 
+    /// The router's number of the port that carries it: its own, or its parent's.
+    pub fn carrier(&self) -> InterfaceId {
+        self.on.map_or(self.ids.port, |(parent, _)| parent)
+    }
+
     /// Returns true if the router has it: a loopback only while it routes for a bridge domain.
     fn is_routed(&self) -> bool {
         self.is_bvi || self.config.kind != Kind::Loopback

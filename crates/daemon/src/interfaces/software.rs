@@ -9,10 +9,9 @@ use control::config::desired::Interface;
 use control::config::{self, PortKind, Role};
 use graph::Pool;
 use ports::{Open, OpenError};
-use router::InterfaceId;
 use tracing::info;
 
-use super::device::Device;
+use super::device::{Carries, Device};
 use super::open::{OpenInterface, Part};
 use super::opener::Opener;
 
@@ -28,7 +27,7 @@ impl Device for Software {
         &self,
         opener: &mut Opener,
         config: &Interface,
-        _: InterfaceId,
+        _: Carries,
         _: &Arc<Pool>,
     ) -> Result<OpenInterface, OpenError> {
         let port = port(opener, config)?;

@@ -22,7 +22,7 @@ use ports::{Open, OpenError};
 use router::change::Address;
 use router::{InterfaceId, Mac};
 
-use crate::host::{DeviceQueues, Host};
+use crate::host::{DeviceQueues, Host, Promiscuous};
 use crate::inbox::Message;
 
 /// The smallest MTU at which the kernel has IPv6 (RFC 8200 section 5).
@@ -39,6 +39,8 @@ pub struct Machine {
 #[derive(Default)]
 struct World {
     links: BTreeMap<u32, Link>,
+    /// Those who want a device to take in frames to every station, by its index.
+    promiscuous: BTreeMap<u32, usize>,
     /// The last index that was given: none is given twice.
     last: u32,
     addresses: Vec<KernelAddress>,
@@ -126,8 +128,12 @@ impl Machine {
         };
         let links = world.links.values().map(|link| {
             let (mac, up) = (link.mac.map(|mac| mac.to_string()), link.admin_up);
+            let listens = match world.promiscuous.get(&link.index) {
+                Some(1..) => " promiscuous",
+                _ => "",
+            };
             format!(
-                "{} {:?} {mac:?} {} {up}",
+                "{} {:?} {mac:?} {} {up}{listens}",
                 link.name, link.altnames, link.mtu
             )
         });
@@ -543,12 +549,40 @@ impl Host for Machine {
         Ok(ports::software(vec![Queue::new(&config.name, None)]))
     }
 
+    fn promiscuous(&self, link: u32) -> io::Result<Promiscuous> {
+        let mut world = self.world();
+        world.request()?;
+        if !world.links.contains_key(&link) {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        *world.promiscuous.entry(link).or_default() += 1;
+        Ok(Box::new(Listener {
+            world: self.world.clone(),
+            link,
+        }))
+    }
+
     fn program_counters(&self, _: InterfaceId) -> Option<xdp::Counters> {
         None
     }
 
     fn ethtool(&self) -> Option<Ethtool> {
         None
+    }
+}
+
+/// Somebody who wants a device to take in frames to every station.
+struct Listener {
+    world: Arc<Mutex<World>>,
+    link: u32,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = world.promiscuous.get_mut(&self.link) {
+            *count -= 1;
+        }
     }
 }
 
