@@ -19,7 +19,26 @@ const BRIDGED: &str = "interfaces:
 bridgedomains:
   bd1: { interfaces: [ a, b.5, c ] }
 ";
-const PORTS: &str = "ports: { a: { tap: {} }, b: { tap: {} }, c: { tap: {} } }\n";
+
+/// What the ports are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Ports {
+    Taps,
+    /// veths: network devices, with their other ends.
+    Devices,
+}
+
+impl Ports {
+    const ALL: [Self; 2] = [Self::Taps, Self::Devices];
+
+    /// The section of the configuration.
+    fn section(self) -> &'static str {
+        match self {
+            Self::Taps => "ports: { a: { tap: {} }, b: { tap: {} }, c: { tap: {} } }\n",
+            Self::Devices => "",
+        }
+    }
+}
 
 /// Stations behind the ports.
 const STATIONS: [Mac; 3] = [
@@ -35,12 +54,23 @@ struct Lab {
     wires: [Raw; 3],
     directory: Directory,
     netns: Netns,
+    ports: Ports,
 }
 
 impl Lab {
-    fn start(yaml: &str) -> Self {
+    fn start(yaml: &str, ports: Ports) -> Self {
         let netns = Netns::create("router").expect("root may");
-        let router = Router::start(&netns, &format!("{yaml}{PORTS}"));
+        if ports == Ports::Devices {
+            for name in ["a", "b", "c"] {
+                let made = netns.ip(&format!(
+                    "link add name {name} type veth peer name {name}-port"
+                ));
+                made.expect("a veth");
+                let up = netns.ip(&format!("link set {name}-port up"));
+                up.expect("its other end");
+            }
+        }
+        let router = Router::start(&netns, &format!("{yaml}{}", ports.section()));
         let wires = [("a", 0), ("b", 1), ("c", 2)].map(|(name, at)| {
             let device = format!("{name}-port");
             let is_up = || netns.ip(&format!("link show dev {device} up"));
@@ -53,6 +83,7 @@ impl Lab {
             wires,
             directory: Directory::new(),
             netns,
+            ports,
         }
     }
 
@@ -68,9 +99,24 @@ impl Lab {
         assert!(until(patience(), arrives), "{}", errors());
     }
 
+    /// Of network devices these take in frames to every station, and no others.
+    fn listens(&self, wanted: &[&str]) {
+        for device in ["a", "b", "c"]
+            .into_iter()
+            .filter(|_| self.ports == Ports::Devices)
+        {
+            let shown = self
+                .netns
+                .ip(&format!("-d link show dev {device}"))
+                .expect("it is there");
+            let listens = !shown.contains("promiscuity 0 ");
+            assert_eq!(listens, wanted.contains(&device), "{shown}");
+        }
+    }
+
     fn apply(&self, yaml: &str) -> String {
         let file = self.directory.path().join("next.yaml");
-        std::fs::write(&file, format!("{yaml}{PORTS}")).expect("written");
+        std::fs::write(&file, format!("{yaml}{}", self.ports.section())).expect("written");
         let said = self
             .router
             .ask(&["apply", "-c", &file.display().to_string()]);
@@ -157,16 +203,21 @@ fn frames_cross_and_are_bridged_and_a_change_leads_from_one_to_the_other() {
     if skipped(NAME, &["ip"]) {
         return;
     }
-    let lab = Lab::start(CROSSED);
-    crosses(&lab, b"one");
-    let said = lab.apply(BRIDGED);
-    assert!(said.ends_with("\nconfiguration 2 is in force\n"), "{said}");
-    bridges(&lab, b"two");
-    lab.router.ask(&["rollback"]).expect("it goes back");
-    crosses(&lab, b"three");
-    lab.apply("interfaces: { a: {}, b: {}, c: {} }\n");
-    lab.apply(BRIDGED);
-    bridges(&lab, b"four");
+    for ports in Ports::ALL {
+        let lab = Lab::start(CROSSED, ports);
+        crosses(&lab, b"one");
+        let said = lab.apply(BRIDGED);
+        assert!(said.ends_with("\nconfiguration 2 is in force\n"), "{said}");
+        bridges(&lab, b"two");
+        lab.router.ask(&["rollback"]).expect("it goes back");
+        crosses(&lab, b"three");
+        lab.listens(["a", "b"].as_slice());
+        lab.apply("interfaces: { a: {}, b: {}, c: {} }\n");
+        lab.listens(&[]);
+        lab.apply(BRIDGED);
+        bridges(&lab, b"four");
+        lab.listens(&["a", "b", "c"]);
+    }
 }
 
 const ROUTED: &str = "interfaces:
@@ -201,7 +252,7 @@ fn stations_of_a_bridge_reach_the_host_and_other_networks_through_its_bvi() {
     if skipped(NAME, &["ip", "ping"]) {
         return;
     }
-    let lab = Lab::start(ROUTED);
+    let lab = Lab::start(ROUTED, Ports::Taps);
     let bridged = station(&lab.netns, "a", "10.0.0.2", "10.0.0.1");
     let beside = station(&lab.netns, "b", "10.0.0.3", "10.0.0.1");
     let routed = station(&lab.netns, "c", "10.9.0.2", "10.9.0.1");
