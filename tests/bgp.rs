@@ -116,29 +116,11 @@ fn frr(hosts: &Hosts) -> Vec<Process> {
 
 /// FRR with these neighbours and families.
 fn frr_with(hosts: &Hosts, sessions: &str) -> Vec<Process> {
-    let directory = cleanup::directory().join(format!("{}-frr", hosts.router.name()));
-    let frr = Frr::new(directory.display().to_string());
-    hosts.router.sh(&frr.prepare()).unwrap();
     let bgp = format!(
         "router bgp 65001\n bgp router-id {}\n no bgp ebgp-requires-policy\n no bgp network import-check\n{sessions}",
         ROUTER[1]
     );
-    let start = |daemon: &str, configuration: &str| {
-        write(Path::new(&frr.file(daemon, "conf")), configuration);
-        let command = frr.command(daemon);
-        Spawn::new(&command[0])
-            .args(&command[1..])
-            .inside(&hosts.router)
-            .start()
-            .unwrap()
-    };
-    let zebra = start("zebra", "hostname zebra\n");
-    assert!(
-        until(patience(), || Path::new(&frr.zebra()).exists()),
-        "zebra: {}",
-        zebra.log()
-    );
-    vec![zebra, start("bgpd", &bgp)]
+    Frr::spawn(&hosts.router, &[("bgpd", &bgp)])
 }
 
 /// Paths of the neighbours' route in the kernel beside the router.

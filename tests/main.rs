@@ -29,6 +29,7 @@ mod report;
 mod routes;
 mod show;
 mod streams;
+mod subs;
 mod taps;
 mod tcp;
 mod testpmd;

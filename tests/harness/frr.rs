@@ -1,5 +1,9 @@
 //! FRR's daemons, wherever a shell can be had: in a namespace, or on another machine.
 
+use std::path::Path;
+
+use super::{Netns, Process, Spawn, cleanup, patience, until};
+
 /// Where the daemons of one router have their files.
 pub struct Frr {
     directory: String,
@@ -11,6 +15,29 @@ impl Frr {
         Self {
             directory: directory.into(),
         }
+    }
+
+    /// Starts zebra and then these daemons in a namespace, each with its configuration. They end with
+    /// what is returned.
+    pub fn spawn(netns: &Netns, daemons: &[(&str, &str)]) -> Vec<Process> {
+        let directory = cleanup::directory().join(format!("{}-frr", netns.name()));
+        let frr = Self::new(directory.display().to_string());
+        netns.sh(&frr.prepare()).expect("root may write to /run");
+        let start = |&(daemon, configuration): &(&str, &str)| {
+            std::fs::write(frr.file(daemon, "conf"), configuration).expect("it is ours");
+            let command = frr.command(daemon);
+            let daemon = Spawn::new(&command[0]).args(&command[1..]);
+            daemon.inside(netns).start().expect("FRR is installed")
+        };
+        let zebra = start(&("zebra", "hostname zebra\n"));
+        assert!(
+            until(patience(), || Path::new(&frr.zebra()).exists()),
+            "zebra: {}",
+            zebra.log()
+        );
+        let mut all = vec![zebra];
+        all.extend(daemons.iter().map(start));
+        all
     }
 
     /// The script that starts zebra and then these daemons, each with its configuration. It ends

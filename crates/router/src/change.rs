@@ -31,17 +31,19 @@ pub enum Kind {
         /// netdev is the port itself and the host takes its packets before us.
         host: Option<InterfaceId>,
     },
-    /// A routed sub-interface: what has its tags on `parent`. It leaves by the parent's port. The
-    /// host has the same on the parent's host interface, or on the parent's netdev.
+    /// A routed sub-interface: what has its tags on `parent`. It leaves by the parent's port.
     Sub {
         /// The interface that it is on top of, itself no sub-interface.
         parent: InterfaceId,
         /// Its tags, one or two. Where further ones may follow, it routes nothing: it is down
         /// unless it is at layer 2.
         tags: Tags,
+        /// Its host interface, which has its packets without tags. `None`: the host has the same
+        /// tags on the parent's host interface, or on the parent's netdev.
+        host: Option<InterfaceId>,
     },
-    /// A host interface, the kernel's end of another one: what the host sends by it leaves by `of`
-    /// untouched.
+    /// A host interface, the kernel's end of another one: what the host sends by it leaves by `of`,
+    /// with its tags, and is untouched otherwise.
     Host {
         /// The interface that it stands for.
         of: InterfaceId,

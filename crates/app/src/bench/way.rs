@@ -108,7 +108,8 @@ impl Way {
         let bare = |id, l2| set(id, OWN, port, l2);
         let sub = |(id, tags), l2| {
             let parent = INTERFACE;
-            set(id, OWN, Kind::Sub { parent, tags }, l2)
+            let host = None;
+            set(id, OWN, Kind::Sub { parent, tags, host }, l2)
         };
         let bridged = Some(L2::Bridge(DOMAIN));
         let crossed = |to| Some(L2::CrossConnect(to));

@@ -388,14 +388,11 @@ impl Refusing<'_> {
     fn fields(&mut self, entry: &AnyInterface<'_>) {
         let sflow = matches!(entry.kind, InterfaceKind::Interface(i) if i.sflow == Some(true));
         let any = |acls: &model::Attached| !acls.input.is_empty() || !acls.output.is_empty();
-        let is_sub = entry.parent().is_some();
         let fields = [
             (entry.unnumbered.is_some(), "unnumbered"),
             (sflow, "sflow"),
             (entry.vrf.is_some(), "vrf"),
             (entry.acls.is_some_and(any), "acls"),
-            (is_sub && entry.lcp.is_some(), "lcp"),
-            (is_sub && !entry.addresses.is_empty(), "addresses"),
         ];
         for (_, name) in fields.into_iter().filter(|(used, _)| *used) {
             let what = format!("{name} of {} {}", entry.word(), entry.name);

@@ -32,7 +32,7 @@ pub struct AnyInterface<'c> {
     pub name: String,
     /// Words for people.
     pub description: Option<&'c str>,
-    /// Ethernet address.
+    /// Ethernet address, of a sub-interface its parent's.
     pub mac: Option<Mac>,
     /// Name of the host's device.
     pub lcp: Option<&'c str>,
@@ -109,7 +109,7 @@ impl<'c> AnyInterface<'c> {
             kind: InterfaceKind::Sub(parent, id, s),
             name: format!("{parent}.{id}"),
             description: s.description.as_deref(),
-            mac: None,
+            mac: above.mac,
             lcp: s.lcp.as_deref(),
             mtu: s.mtu.or(above.mtu).unwrap_or(MTU),
             own_mtu: s.mtu.or(above.mtu),

@@ -8,6 +8,7 @@
 
 mod addresses;
 mod entry;
+mod owned;
 mod rib;
 mod routes;
 mod topology;
@@ -25,8 +26,9 @@ use std::time::{Duration, Instant};
 use kernel::event::{EventFd, poll, pollfd};
 use kernel::netlink::{Dump, Messages, Socket};
 
+pub use owned::Binding;
 pub use routes::{Made, MadeRoute};
-pub use translator::{Binding, LinkNews, Translator};
+pub use translator::{LinkNews, Translator};
 
 use crate::facts::{Batch, Event, Section};
 use crate::netlink::{self, decode};

@@ -6,31 +6,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use router::change::{Address, Change, Interface, InterfaceId, Kind, L2, MTUS, Mac, Tags};
 
 use super::addresses::Addresses;
+use super::owned::{Binding, Owned};
 use super::routes::{Made, Routes};
 use super::topology::LinkState;
 use crate::facts::{Batch, Event, Link, Neighbor, Section};
 use crate::netlink::PROTOCOL;
-
-/// An interface of the router that stands for a device of the kernel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Binding {
-    /// The router's index.
-    pub id: InterfaceId,
-    /// Name as configured.
-    pub name: String,
-    /// The router's index of the host interface, where the device is a tap that stands for a port
-    /// without a device of its own.
-    pub host: Option<InterfaceId>,
-    /// True if the port itself is up, where the device cannot tell (a tap always has carrier).
-    pub port_up: bool,
-    /// True if it takes packets in. Before, routes by it count all the same.
-    pub serving: bool,
-    /// The interface that it is on top of, and its tags, if it is a sub-interface: it is up only
-    /// while that one is.
-    pub on: Option<(InterfaceId, Tags)>,
-    /// What it does at layer 2 instead of routing. The host sends nothing by it then.
-    pub l2: Option<L2>,
-}
 
 /// Changes of devices, for those who wait for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +44,7 @@ pub struct Translator {
     neighbors: HashMap<(u32, IpAddr), (Option<Mac>, u32)>,
     nexthops: HashMap<u32, u32>,
     routes: Routes,
-    owned: HashMap<u32, Binding>,
+    owned: Owned,
     /// Number of the last dump that began.
     generation: u32,
     synced: bool,
@@ -105,7 +85,7 @@ impl Translator {
 
     /// Our interfaces with the kernel's index of their device.
     pub fn owned(&self) -> impl Iterator<Item = (u32, &Binding)> {
-        self.owned.iter().map(|(&link, owned)| (link, owned))
+        self.owned.iter()
     }
 
     /// Takes the changes of devices since the last call.
@@ -168,7 +148,7 @@ impl Translator {
     /// A device is ours no longer: its routes are the kernel's business again.
     pub fn unbind(&mut self, link: u32) -> Vec<Change> {
         let mut out = Vec::new();
-        let Some(owned) = self.owned.remove(&link) else {
+        let Some(owned) = self.owned.remove(link) else {
             return out;
         };
         self.routes.unbind(link, &mut out);
@@ -180,9 +160,7 @@ impl Translator {
     /// The port behind one of our devices has gone up or down.
     pub fn set_port_up(&mut self, link: u32, up: bool) -> Vec<Change> {
         let mut out = Vec::new();
-        let owned = self.owned.get_mut(&link);
-        if let Some(owned) = owned.filter(|owned| owned.port_up != up) {
-            owned.port_up = up;
+        if self.owned.edit(link, |owned| owned.port_up = up) {
             self.interfaces(link, &mut out);
         }
         out
@@ -191,8 +169,7 @@ impl Translator {
     /// One of our interfaces does this at layer 2 from now on.
     pub fn set_l2(&mut self, link: u32, l2: Option<L2>) -> Vec<Change> {
         let mut out = Vec::new();
-        if let Some(owned) = self.owned.get_mut(&link) {
-            owned.l2 = l2;
+        if self.owned.edit(link, |owned| owned.l2 = l2) {
             self.interfaces(link, &mut out);
         }
         out
@@ -201,8 +178,7 @@ impl Translator {
     /// One of our sub-interfaces is on top of this interface, with these tags, from now on.
     pub fn set_on(&mut self, link: u32, on: (InterfaceId, Tags)) -> Vec<Change> {
         let mut out = Vec::new();
-        if let Some(owned) = self.owned.get_mut(&link) {
-            owned.on = Some(on);
+        if self.owned.edit(link, |owned| owned.on = Some(on)) {
             self.interfaces(link, &mut out);
         }
         out
@@ -211,11 +187,10 @@ impl Translator {
     /// All our interfaces take packets in from now on. What it yields is to be applied as one.
     pub fn serve_all(&mut self) -> Vec<Change> {
         let mut out = Vec::new();
-        let idle: Vec<u32> = keys_where(&self.owned, |owned| !owned.serving);
+        let idle = self.owned().filter(|(_, owned)| !owned.serving);
+        let idle: Vec<u32> = idle.map(|(link, _)| link).collect();
         for link in idle {
-            if let Some(owned) = self.owned.get_mut(&link) {
-                owned.serving = true;
-            }
+            self.owned.edit(link, |owned| owned.serving = true);
             self.interfaces(link, &mut out);
         }
         out
@@ -319,7 +294,7 @@ impl Translator {
         }
         self.neighbors.retain(|(link, _), _| *link != index);
         self.routes.remove_link(index, out);
-        if let Some(owned) = self.owned.remove(&index) {
+        if let Some(owned) = self.owned.remove(index) {
             delete_interfaces(&owned, out);
             self.subs(owned.id, out);
         }
@@ -329,7 +304,7 @@ impl Translator {
 
     /// Says what our interface on a device, its host interface and its sub-interfaces are like now.
     fn interfaces(&self, link: u32, out: &mut Vec<Change>) {
-        let (Some(owned), Some((link, _))) = (self.owned.get(&link), self.links.get(&link)) else {
+        let (Some(owned), Some((link, _))) = (self.owned.get(link), self.links.get(&link)) else {
             return;
         };
         let interface = |id, name: &str, kind, up| Interface {
@@ -344,16 +319,18 @@ impl Translator {
             l2: None,
             serving: owned.serving,
         };
-        let up = link.admin_up && link.carrier;
+        let host = owned.host;
         let kind = match owned.on {
-            Some((parent, tags)) => Kind::Sub { parent, tags },
-            None => Kind::Routed { host: owned.host },
+            Some((parent, tags)) => Kind::Sub { parent, tags, host },
+            None => Kind::Routed { host },
         };
+        // What the host sends by a port that is down is lost there.
+        let up = link.admin_up && link.carrier && self.is_below_up(owned);
         out.push(Change::InterfaceSet(Interface {
             l2: owned.l2,
             ..interface(owned.id, &owned.name, kind, self.is_up(owned, link))
         }));
-        if let Some(host) = owned.host {
+        if let Some(host) = host {
             out.push(Change::InterfaceSet(interface(
                 host,
                 &Kind::host_name(&owned.name),
@@ -366,10 +343,7 @@ impl Translator {
 
     /// Says what the sub-interfaces on one of our interfaces are like now.
     fn subs(&self, parent: InterfaceId, out: &mut Vec<Change>) {
-        let is_on = |owned: &Binding| owned.on.is_some_and(|(on, _)| on == parent);
-        let mut links = keys_where(&self.owned, is_on);
-        links.sort_unstable();
-        for link in links {
+        for link in self.owned.subs(parent) {
             self.interfaces(link, out);
         }
     }
@@ -377,13 +351,17 @@ impl Translator {
     /// Returns true if packets pass by one of our interfaces: its device, its port and the interface
     /// below it are up.
     fn is_up(&self, owned: &Binding, link: &Link) -> bool {
-        let below = owned.on.is_none_or(|(parent, _)| {
-            let mut all = self.owned.iter();
-            let parent = all.find(|(_, owned)| owned.id == parent);
-            let parent = parent.and_then(|(link, owned)| Some((owned, self.link(*link)?)));
-            parent.is_some_and(|(owned, link)| self.is_up(owned, link))
-        });
-        below && owned.port_up && link.admin_up && link.carrier
+        self.is_below_up(owned) && owned.port_up && link.admin_up && link.carrier
+    }
+
+    /// Returns true if packets pass by the interface below one of ours, or if there is none.
+    fn is_below_up(&self, owned: &Binding) -> bool {
+        let Some((parent, _)) = owned.on else {
+            return true;
+        };
+        let parent = self.owned.link(parent);
+        let parent = parent.and_then(|link| Some((self.owned.get(link)?, self.link(link)?)));
+        parent.is_some_and(|(owned, link)| self.is_up(owned, link))
     }
 
     /// Changes the addresses of a device and says what that changes.
@@ -396,7 +374,7 @@ impl Translator {
         let before = self.addresses.of(link);
         change(&mut self.addresses);
         let addresses = self.addresses.of(link);
-        if let Some(owned) = self.owned.get(&link).filter(|_| addresses != before) {
+        if let Some(owned) = self.owned.get(link).filter(|_| addresses != before) {
             out.push(Change::AddressesSet {
                 interface: owned.id,
                 addresses,
@@ -419,7 +397,7 @@ impl Translator {
             .neighbors
             .insert((link, address), (mac, self.generation))
             .and_then(|(mac, _)| mac);
-        let Some(owned) = self.owned.get(&link).filter(|_| before != mac) else {
+        let Some(owned) = self.owned.get(link).filter(|_| before != mac) else {
             return;
         };
         let interface = owned.id;
@@ -438,7 +416,7 @@ impl Translator {
             .neighbors
             .remove(&key)
             .is_some_and(|(mac, _)| mac.is_some());
-        if let (true, Some(owned)) = (resolved, self.owned.get(&key.0)) {
+        if let (true, Some(owned)) = (resolved, self.owned.get(key.0)) {
             out.push(Change::NeighborDelete {
                 interface: owned.id,
                 address: key.1,

@@ -645,6 +645,7 @@ fn a_sub_interface_is_up_only_while_its_parent_is() {
                 let kind = Kind::Sub {
                     parent: 1,
                     tags: Tags::one(5),
+                    host: None,
                 };
                 assert_eq!((interface.kind, interface.l2), (kind, Some(L2::Bridge(3))));
                 Some(interface.up)

@@ -17,7 +17,7 @@ use tracing::warn;
 
 use super::kind;
 use super::netdev::{queues, takes};
-use super::opener::own_mac;
+use super::opener::usual_mac;
 use super::slot::{Ids, Phase, Slot};
 use super::sub::tags;
 use super::{Interfaces, OpenInterface, fit};
@@ -354,7 +354,7 @@ impl Slot {
     /// The Ethernet address of its device where the configuration names none.
     pub fn usual_mac(&self) -> Mac {
         let found = self.found.as_ref().and_then(|link| link.mac);
-        found.unwrap_or_else(|| own_mac(&self.config.name))
+        found.unwrap_or_else(|| usual_mac(&self.config))
     }
 
     /// The MTU of its device where the configuration names none.

@@ -405,7 +405,7 @@ fn fit(config: &Desired, most: usize) -> Result<(), String> {
     if needed > most {
         return Err(format!(
             "the interfaces need {needed} entries of a table that has {most}: one each, and two \
-             where the port is no network device and for a BVI; configure fewer"
+             where the port is no network device, for a sub-interface and for a BVI; configure fewer"
         ));
     }
     Ok(())

@@ -39,7 +39,9 @@ impl Slot {
             stray("'s MTU is", &now, &wanted, &set, &write)
         });
         let macs = self.config.mac.zip(link.mac);
+        // A sub-interface's is configured with what it is on top of.
         let mac = macs
+            .filter(|_| self.on.is_none())
             .filter(|(wanted, now)| wanted != now)
             .map(|(wanted, now)| {
                 let (now, wanted) = (now.to_string(), wanted.to_string());

@@ -12,7 +12,7 @@ pub struct Sub;
 
 impl Device for Sub {
     fn numbers(&self) -> usize {
-        1
+        2
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 const DEVICES: [&str; 3] = ["e0", "e1", "e2"];
 
 /// Configurations as unlike each other as they get, of those that the router can be.
-const CONFIGS: [&str; 38] = [
+const CONFIGS: [&str; 43] = [
     "{}",
     "interfaces: { e0: {}, e1: {} }",
     "interfaces: { e0: { mtu: 9000, lcp: a, addresses: [ 10.0.0.1/24 ] }, e1: { lcp: b } }",
@@ -47,6 +47,12 @@ const CONFIGS: [&str; 38] = [
     "ports: { m: { memif: { socket: /run/parshall/m, id: 7 } }, n: { tap: { name: t0 } } }\ninterfaces: { m: { sub-interfaces: { 5: { encapsulation: { dot1q: 6 } }, 6: { mtu: 1400, encapsulation: { dot1q: 5 } } } }, n: { sub-interfaces: { 5: { mtu: 1400 } } } }\nbridgedomains: { bd1: { interfaces: [ m.5, n ] }, bd2: { mtu: 1400, interfaces: [ m.6, n.5 ] } }",
     "ports: { m: { memif: { socket: /run/parshall/m, id: 7 } }, n: { tap: { name: t0 } } }\ninterfaces: { m: { state: down, sub-interfaces: { 5: { state: down, encapsulation: { dot1q: 5 } }, 6: { state: down, encapsulation: { dot1q: 6 } } } }, n: {} }\nbridgedomains: { bd2: { interfaces: [ m.5, n ], settings: { learn: no, mac-age-minutes: 3 } }, bd3: { interfaces: [ m.6 ] } }",
     "ports: { m: { memif: { socket: /run/parshall/m } }, n: { tap: { name: t0 } } }\ninterfaces: { m: {}, n: { mtu: 1400 } }\nbridgedomains: { bd2: { interfaces: [ m ] }, bd1: { mtu: 1400, interfaces: [ n ] } }",
+    // Sub-interfaces that route: names and addresses swapped, at layer 2 and back, other tags, down.
+    "ports: { m: { memif: { socket: /run/parshall/m } } }\ninterfaces: { m: { lcp: m0, sub-interfaces: { 5: { lcp: a, addresses: [ 10.0.3.1/24, 2001:db8:3::1/64 ] }, 6: { lcp: b }, 7: { lcp: c, addresses: [ 10.0.4.1/24 ], encapsulation: { dot1q: 6, inner-dot1q: 7, exact-match: true } } } } }\nroutes: [ { prefix: 0.0.0.0/0, via: 10.0.3.2 } ]",
+    "ports: { m: { memif: { socket: /run/parshall/m } } }\ninterfaces: { m: { lcp: m0, mac: 02:00:00:00:00:06, mtu: 9000, sub-interfaces: { 5: { lcp: b, addresses: [ 10.0.4.1/24 ] }, 6: { mtu: 1400, lcp: a, addresses: [ 10.0.3.1/25, 2001:db8:3::1/64 ], encapsulation: { dot1ad: 6, exact-match: true } } } } }\nroutes: [ { prefix: 0.0.0.0/0, via: 10.0.3.2 } ]",
+    "ports: { m: { tap: { name: t0 } } }\ninterfaces: { m: { mac: 02:00:00:00:00:07, sub-interfaces: { 5: { state: down, addresses: [ 10.0.3.1/24 ] }, 7: { addresses: [ 10.0.4.1/24 ], encapsulation: { dot1ad: 6, inner-dot1q: 7, exact-match: true } } } }, e0: { lcp: a } }",
+    "ports: { m: { memif: { socket: /run/parshall/m } } }\ninterfaces: { m: { state: down, sub-interfaces: { 5: { state: down, addresses: [ 10.0.3.1/24 ] }, 7: { state: down } } } }",
+    "ports: { m: { memif: { socket: /run/parshall/m } }, n: { null: {} } }\ninterfaces: { m: { sub-interfaces: { 5: { state: up }, 6: { addresses: [ 10.0.3.1/24 ] } } }, n: { addresses: [ 10.0.4.1/24 ] } }\nbridgedomains: { bd1: { interfaces: [ m.5 ] } }",
     // Loopbacks that route for them, or do so no longer.
     "ports: { m: { null: {} } }\ninterfaces: { m: {} }\nbridgedomains: { bd1: { bvi: loop0, interfaces: [ m ] } }\nloopbacks: { loop0: { addresses: [ 10.0.0.1/24, 2001:db8::1/64 ] } }",
     "ports: { m: { null: {} } }\ninterfaces: { m: {} }\nbridgedomains: { bd1: { bvi: loop1, settings: { learn: no } }, bd2: { interfaces: [ m ], bvi: loop0 } }\nloopbacks: { loop0: { lcp: b0, mac: 02:00:00:00:00:05, addresses: [ 10.0.0.1/24 ] }, loop1: {} }",

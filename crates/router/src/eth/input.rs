@@ -6,6 +6,7 @@ use wire::{dhcp, eth, ip, ip4, port, udp, vlan};
 
 use crate::context::Cx;
 use crate::l2::{Fate, cross};
+use crate::vlan::push;
 
 edges! {
     /// Ways out of ethernet-input.
@@ -41,7 +42,7 @@ edges! {
         OtherDown => Drop("cross-connected interface is down"),
         /// Longer than that interface's link allows.
         TooLong => Drop("frame is longer than MTU of cross-connected interface"),
-        /// There is no room in front of the frame for the tags of that interface.
+        /// There is no room in front of the frame for the tags of the interface that it leaves by.
         NoRoom => Drop("no room for VLAN tags"),
     }
 }
@@ -98,8 +99,12 @@ impl Stage<Cx> for Input {
         let ours = interface.is_mac(destination);
         match mode {
             Mode::Host => {
-                p.set_tx_if(interface.peer());
-                Next::Host
+                let of = interface.peer();
+                p.set_tx_if(of);
+                match push(p, cx.interfaces.load(of).tags()) {
+                    true => Next::Host,
+                    false => Next::NoRoom,
+                }
             }
             Mode::Down => Next::Down,
             // A sub-interface may have an address of its own.

@@ -6,6 +6,7 @@ mod class;
 pub(crate) use class::{Class, allowances};
 
 use graph::{Desc, Each, Emit, Flag, Pkt, edges};
+use tables::interface::Tags;
 
 use crate::context::Cx;
 use crate::vlan;
@@ -50,9 +51,10 @@ impl Punt {
             return Next::Own;
         }
         let interface = cx.interfaces.load(d.rx_if);
-        let host = match interface.parent() {
-            0 => interface.peer(),
-            parent => cx.interfaces.load(parent).peer(),
+        let (host, tags) = match (interface.peer(), interface.parent()) {
+            // The host tells sub-interfaces by their tags, too.
+            (0, parent) if parent != 0 => (cx.interfaces.load(parent).peer(), interface.tags()),
+            (host, _) => (host, Tags::NONE),
         };
         if host == 0 {
             return Next::NoHost;
@@ -65,8 +67,7 @@ impl Punt {
                 Class::Rest => Next::RestLimited,
             };
         }
-        // The host tells sub-interfaces by their tags, too.
-        if interface.parent() != 0 && !vlan::push(&mut Pkt::new(out.pool(), d), interface.tags()) {
+        if !tags.is_empty() && !vlan::push(&mut Pkt::new(out.pool(), d), tags) {
             return Next::NoRoom;
         }
         d.set_tx_if(host);

@@ -362,10 +362,8 @@ impl State {
                 _ if is_l2 => (Mode::L2, 0),
                 Kind::Sub { tags, .. } if tags.further => (Mode::Down, 0),
                 Kind::Routed { host: Some(host) } if !addressed => (Mode::Unaddressed, host),
-                Kind::Routed { host } => (Mode::Routed, host.unwrap_or(0)),
-                // The host takes its packets by the parent's.
-                Kind::Sub { .. } if !addressed => (Mode::Unaddressed, 0),
-                Kind::Sub { .. } => (Mode::Routed, 0),
+                Kind::Sub { host, .. } if !addressed => (Mode::Unaddressed, host.unwrap_or(0)),
+                Kind::Routed { host } | Kind::Sub { host, .. } => (Mode::Routed, host.unwrap_or(0)),
             };
             interface::Interface {
                 mac: i.mac.0,

@@ -2,11 +2,12 @@
 //! what is routed there.
 //!
 //! The tags of a frame must be those of the sub-interface exactly, unless that is at layer 2 and lets
-//! further ones follow. Frames for the host keep theirs: it has the same sub-interface on the device
-//! that stands for the parent. Where the parent is at layer 2, it takes what no sub-interface does.
+//! further ones follow. Frames for the host lose them where the sub-interface has a host interface.
+//! Elsewhere they keep them: the host has the same sub-interface on the device that stands for the
+//! parent. Where the parent is at layer 2, it takes what no sub-interface does.
 
 use graph::{Pkt, Stage, edges};
-use tables::interface::{Mode, Tags};
+use tables::interface::{Hot, Mode, Tags};
 use wire::eth;
 use wire::vlan::{self, Tag};
 
@@ -81,24 +82,25 @@ impl Stage<Cx> for Input {
         let family = match interface.mode() {
             Mode::Down => return Next::Down,
             Mode::Routed | Mode::Unaddressed if ours => ethertype,
-            _ => return host_or_none(ours, destination),
+            _ if ours || destination & GROUP != 0 => {
+                return for_host(p, sub, interface);
+            }
+            _ => return Next::NotOurs,
         };
         let featured = interface.is_featured();
         let next = match family {
             eth::IP4
                 if interface.mode() == Mode::Unaddressed && is_dhcp_reply(p, at, interface) =>
             {
-                return Next::Punt;
+                return for_host(p, sub, interface);
             }
             eth::IP4 if featured => Next::Ip4Features,
             eth::IP4 => Next::Ip4,
             eth::IP6 if featured => Next::Ip6Features,
             eth::IP6 => Next::Ip6,
-            _ => return Next::Punt,
+            _ => return for_host(p, sub, interface),
         };
-        pop(p, tags);
-        p.set_l3(eth::LEN as u8);
-        p.set_rx_if(sub);
+        enter(p, sub, tags);
         next
     }
 }
@@ -115,6 +117,23 @@ impl From<Fate> for Next {
             Fate::NoRoom => Next::NoRoom,
         }
     }
+}
+
+/// Makes a frame one of a sub-interface, without the tags that it begins with.
+#[inline(always)]
+fn enter(p: &mut Pkt<'_>, sub: u16, tags: Tags) {
+    pop(p, tags);
+    p.set_l3(eth::LEN as u8);
+    p.set_rx_if(sub);
+}
+
+/// Sends a frame of a sub-interface to the host.
+#[cold]
+fn for_host(p: &mut Pkt<'_>, sub: u16, interface: Hot<'_>) -> Next {
+    if interface.peer() != 0 {
+        enter(p, sub, interface.tags());
+    }
+    Next::Punt
 }
 
 /// Fate of a frame that is not routed.

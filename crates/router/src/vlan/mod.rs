@@ -34,7 +34,8 @@ fn pop(p: &mut Pkt<'_>, tags: Tags) {
     p.shift(len as i32);
 }
 
-/// Puts tags into a frame. False, with the frame as it was, if there is no room in front of it.
+/// Puts tags into a frame, if there are any. False, with the frame as it was, if there is no room in
+/// front of it.
 pub(crate) fn push(p: &mut Pkt<'_>, tags: Tags) -> bool {
     retag(p, Tags::NONE, tags)
 }

@@ -140,7 +140,11 @@ fn tags_are_taken_out_and_put_in() {
             assert!(worker.command(Command::Egress(id, parent)).is_ok());
         }
         lab.apply(vec![Change::InterfaceSet(Interface {
-            kind: Kind::Sub { parent, tags },
+            kind: Kind::Sub {
+                parent,
+                tags,
+                host: None,
+            },
             l2: Some(L2::Bridge(DOMAIN)),
             ..interface(id)
         })]);
@@ -371,6 +375,7 @@ fn domains_stations_and_modes_are_shown() {
         kind: Kind::Sub {
             parent: 5,
             tags: Tags::one(5),
+            host: None,
         },
         ..interface(6)
     };

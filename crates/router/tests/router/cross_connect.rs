@@ -40,7 +40,11 @@ fn plain(id: u16) -> Interface {
     match place(id) {
         None => interface(id),
         Some((parent, tags)) => Interface {
-            kind: Kind::Sub { parent, tags },
+            kind: Kind::Sub {
+                parent,
+                tags,
+                host: None,
+            },
             ..interface(id)
         },
     }

@@ -30,6 +30,7 @@ fn sub(id: u16) -> Interface {
         kind: Kind::Sub {
             parent: parent(id),
             tags: tags(id),
+            host: None,
         },
         ..interface(id)
     }
@@ -174,6 +175,63 @@ fn the_host_gets_what_is_its_own_with_tags() {
     assert_eq!(lab.sent(1), [frame]);
 }
 
+/// Gives 11 and 12 the host interfaces 5 and 6.
+fn with_hosts(lab: &mut Lab) {
+    for (id, host) in [(11, 5), (12, 6)] {
+        lab.plug(host, 0);
+        let end = Interface {
+            kind: Kind::Host { of: id },
+            ..interface(host)
+        };
+        let kind = Kind::Sub {
+            parent: parent(id),
+            tags: tags(id),
+            host: Some(host),
+        };
+        lab.apply(vec![
+            Change::InterfaceSet(end),
+            Change::InterfaceSet(Interface { kind, ..sub(id) }),
+        ]);
+    }
+}
+
+#[test]
+fn a_host_interface_of_its_own_has_no_tags() {
+    let mut lab = lab();
+    with_hosts(&mut lab);
+    for (id, host) in [(11, 5), (12, 6)] {
+        let mut arp = packet(id, 3).frame();
+        arp[..6].fill(0xff);
+        arp[12..14].copy_from_slice(&[8, 6]);
+        let mut other = packet(id, 3).frame();
+        other[12..14].copy_from_slice(&[0x88, 0xb5]);
+        let own = wire::craft::Packet::udp((addr(id as u8, 2), 1), (addr(id as u8, 1), 2));
+        let own = own.macs(host_mac(id, 2), own_mac(id)).frame();
+        let with_options = packet(id, 3).options(&[1, 1, 1, 0]).frame();
+        for frame in [arp, other, own, with_options] {
+            lab.receive(parent(id), [tagged(&frame, id)]);
+            assert_eq!(lab.sent(host), std::slice::from_ref(&frame), "{id}");
+            // What the host sends has the tags again.
+            lab.receive(host, [frame.clone()]);
+            assert_eq!(lab.sent(parent(id)), [tagged(&frame, id)], "{id}");
+        }
+        lab.apply(vec![unaddressed(id)]);
+        let mut payload = [0; 240];
+        payload[28..34].copy_from_slice(&own_mac(id).0);
+        let offer = wire::craft::Packet::udp((addr(id as u8, 2), 67), (addr(id as u8, 9), 68));
+        let offer = offer.macs(host_mac(id, 2), own_mac(id)).payload(&payload);
+        lab.receive(parent(id), [tagged(&offer.frame(), id)]);
+        assert_eq!(lab.sent(host), [offer.frame()], "{id}");
+    }
+    // What no sub-interface has is the parent's host's still.
+    let mut stray = tagged(&packet(11, 3).frame(), 11);
+    stray[..6].copy_from_slice(&own_mac(1).0);
+    stray[15] = 101;
+    lab.receive(1, [stray.clone()]);
+    assert_eq!(lab.sent(4), [stray]);
+    lab.check_buffers(0);
+}
+
 #[test]
 fn errors_and_pieces_have_the_tags_of_their_way() {
     let mut lab = lab();
@@ -214,6 +272,7 @@ fn sub_interfaces_come_and_go() {
         kind: Kind::Sub {
             parent: 1,
             tags: Tags::one(7),
+            host: None,
         },
         ..sub(11)
     };
@@ -234,6 +293,7 @@ fn sub_interfaces_come_and_go() {
         kind: Kind::Sub {
             parent: 999,
             tags: Tags::one(7),
+            host: None,
         },
         ..sub(11)
     };

@@ -17,7 +17,9 @@ pub(super) fn check(c: &mut Checker<'_>) {
             InterfaceKind::Loopback(_) => loopback(c, entry),
         }
         let (word, name) = (entry.word(), &entry.name);
-        if let Some(mac) = entry.mac.filter(|mac| mac.is_group()) {
+        // A sub-interface's is its parent's.
+        let own = entry.mac.filter(|_| entry.parent().is_none());
+        if let Some(mac) = own.filter(|mac| mac.is_group()) {
             let message = format!("{word} {name} MAC address {mac} cannot be multicast");
             c.error(&field(entry, "mac"), message, "make its first byte even");
         }
