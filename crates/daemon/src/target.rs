@@ -39,6 +39,17 @@ impl Target for Daemon {
 
     fn apply(&mut self, action: &Action) -> Result<(), String> {
         self.faults.before_step()?;
+        let removes = matches!(
+            action,
+            Action::Remove {
+                item: Item::Interface { .. },
+                ..
+            }
+        );
+        if !removes {
+            // The step may want a name or an address that a tap has still.
+            self.interfaces.remove_taps();
+        }
         let taken = self.seen.taken.take();
         let done = match action {
             Action::Create { item, attributes } => self.set(item, true, taken).and_then(|()| {
@@ -58,6 +69,10 @@ impl Target for Daemon {
 
     fn between(&mut self, running: &Config) {
         answer::look_between(self, running);
+    }
+
+    fn finish(&mut self) {
+        self.interfaces.remove_taps();
     }
 }
 

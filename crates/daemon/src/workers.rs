@@ -78,20 +78,23 @@ pub fn add_port(
 }
 
 /// Takes the queues of an interface from the workers, `count` of them, and waits until they have
-/// given them back, a second at most: what these held is free then, such as sockets and names of
-/// taps.
-pub fn take_back(router: &mut Router, (interface, mut count): (InterfaceId, usize)) {
+/// given them back, a second at most: what these hold is free when they are dropped, such as sockets
+/// and names of taps.
+pub fn take_back(router: &mut Router, (interface, count): (InterfaceId, usize)) -> Vec<WorkerPort> {
+    let mut taken = Vec::new();
     if count == 0 {
-        return;
+        return taken;
     }
     for worker in &mut router.workers {
         send(worker, Command::RemovePort(interface));
     }
     let end = Instant::now() + PATIENCE;
-    while count > 0 && Instant::now() < end {
-        let back = router.collect();
-        let back = back.iter().filter(|p| p.interface == interface);
-        count = count.saturating_sub(back.count());
+    loop {
+        let back = router.collect().into_iter().map(|port| *port);
+        taken.extend(back.filter(|port| port.interface == interface));
+        if taken.len() >= count || Instant::now() >= end {
+            return taken;
+        }
         // They come after the rounds that end the port's use.
         thread::sleep(Duration::from_micros(200));
     }

@@ -26,6 +26,10 @@ pub trait Target {
     /// Looks after what cannot wait until all is done. What was applied is whole, and the rest is
     /// still to come: `running` is in force until then.
     fn between(&mut self, running: &Config);
+
+    /// Finishes what steps have left to be done at once for several of them: no step follows, or
+    /// those before it have been taken back.
+    fn finish(&mut self);
 }
 
 /// The failure of a plan.
@@ -65,6 +69,12 @@ impl std::error::Error for Failure {}
 /// # Errors
 /// The step that failed, and what could not be taken back.
 pub fn apply(target: &mut dyn Target, running: &Config, steps: &[Step]) -> Result<(), Failure> {
+    let done = apply_each(target, running, steps);
+    target.finish();
+    done
+}
+
+fn apply_each(target: &mut dyn Target, running: &Config, steps: &[Step]) -> Result<(), Failure> {
     let mut take = |action: &Action| {
         let done = target.apply(action);
         target.between(running);

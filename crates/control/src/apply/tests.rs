@@ -15,6 +15,8 @@ struct Faulty {
     /// Actions that were tried, and how often it could look after other things.
     tried: usize,
     looked: usize,
+    /// Times that it was told to finish.
+    finished: usize,
 }
 
 impl Faulty {
@@ -25,6 +27,7 @@ impl Faulty {
             for_good,
             tried: 0,
             looked: 0,
+            finished: 0,
         }
     }
 }
@@ -50,6 +53,10 @@ impl Target for Faulty {
     fn between(&mut self, _: &Config) {
         self.looked += 1;
     }
+
+    fn finish(&mut self) {
+        self.finished += 1;
+    }
 }
 
 #[test]
@@ -64,6 +71,7 @@ fn a_failure_at_any_step_leaves_what_was_before() {
                 let mut target = Faulty::new(Machine(items(from)), good, false);
                 let outcome = apply(&mut target, from, &plan.steps);
                 assert_eq!(target.looked, target.tried);
+                assert_eq!(target.finished, 1);
                 let Some(step) = plan.steps.get(good) else {
                     assert_eq!(outcome, Ok(()));
                     assert_eq!(target.machine.0, items(to));

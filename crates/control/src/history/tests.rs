@@ -55,6 +55,8 @@ impl Target for Model {
     }
 
     fn between(&mut self, _: &Config) {}
+
+    fn finish(&mut self) {}
 }
 
 /// A machine with a disk, on which a router is started, ended and started again.

@@ -12,6 +12,8 @@ use control::config::desired::{self, Kind};
 use control::config::{Desired, MTU};
 use control::netdev::{self, give_addresses};
 use control::netlink::Kernel;
+use graph::WorkerPort;
+use ports::Open;
 use router::{InterfaceId, Mac, Router, Tags};
 use tracing::warn;
 
@@ -20,9 +22,19 @@ use super::netdev::{queues, takes};
 use super::opener::usual_mac;
 use super::slot::{Ids, Phase, Slot};
 use super::sub::tags;
-use super::{Interfaces, OpenInterface, fit};
+use super::{Interfaces, fit};
 use crate::routing::Routing;
 use crate::workers;
+
+/// What is left of an interface whose port has ended.
+struct Ended {
+    /// The name of the kernel's device, and its index.
+    netdev: String,
+    ifindex: u32,
+    /// The tap that is that device; it goes when it and its queues are dropped.
+    tap: Option<Open>,
+    queues: Vec<WorkerPort>,
+}
 
 impl Interfaces {
     /// Looks whether the interfaces of a configuration fit into the router's table.
@@ -101,7 +113,8 @@ impl Interfaces {
         Some((parent.ids.port, tags(*encapsulation)))
     }
 
-    /// An interface is no more; its device is as it was found.
+    /// An interface is no more; its device is as it was found. A tap is there until
+    /// [`remove_taps`](Self::remove_taps).
     ///
     /// # Errors
     /// Its device cannot be put back; the interface is there still.
@@ -204,10 +217,7 @@ impl Interfaces {
             }
             return Ok(());
         }
-        let was_open = self.slots[at].open().is_some();
-        if was_open {
-            self.end_port(at, routing);
-        }
+        let was_open = self.end_port(at, routing).is_some();
         let before = mem::replace(&mut self.slots[at].config.kind, kind);
         // One that waits may have waited for just this.
         let opened = if was_open {
@@ -228,9 +238,18 @@ impl Interfaces {
     /// Ends the port of an interface, and puts its device back. If that cannot be, the interface is
     /// opened again.
     fn close_one(&mut self, at: usize, routing: &mut Routing) -> Result<(), String> {
-        let Some(netdev) = self.end_port(at, routing) else {
+        let Some(ended) = self.end_port(at, routing) else {
             return Ok(());
         };
+        let Ended {
+            netdev,
+            ifindex,
+            tap,
+            queues,
+        } = ended;
+        if let Some(tap) = tap {
+            self.graveyard.bury(ifindex, tap, queues);
+        }
         let device = self.slots[at].device();
         if let Err(error) = device.close(&mut self.opener, &netdev) {
             self.open_if_it_can_be(at, routing);
@@ -240,9 +259,8 @@ impl Interfaces {
         Ok(())
     }
 
-    /// Ends the port of an interface, and leaves its device, whose name it returns, as it is; `None`:
-    /// it was not open.
-    fn end_port(&mut self, at: usize, routing: &mut Routing) -> Option<String> {
+    /// Ends the port of an interface, and leaves its device as it is; `None`: it was not open.
+    fn end_port(&mut self, at: usize, routing: &mut Routing) -> Option<Ended> {
         let slot = &mut self.slots[at];
         let closed = Phase::Waiting("closed".into());
         let phase = mem::replace(&mut slot.phase, closed);
@@ -258,14 +276,15 @@ impl Interfaces {
             routing.unbind(link);
         }
         let open = open?;
-        for queues in slot.ids.queues(&open) {
-            workers::take_back(&mut routing.router, queues);
-        }
-        let OpenInterface {
-            port, tap, netdev, ..
-        } = *open;
-        drop((port, tap));
-        Some(netdev)
+        let [port, tap] = slot.ids.queues(&open);
+        drop(workers::take_back(&mut routing.router, port));
+        let queues = workers::take_back(&mut routing.router, tap);
+        Some(Ended {
+            netdev: open.netdev,
+            ifindex: open.ifindex,
+            tap: open.tap,
+            queues,
+        })
     }
 
     /// The obstacles to opening interfaces, a line each, as far as they can be known before

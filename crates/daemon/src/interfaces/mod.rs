@@ -3,6 +3,7 @@
 
 mod change;
 mod device;
+mod graveyard;
 mod kind;
 mod layer2;
 mod loopback;
@@ -28,6 +29,7 @@ use router::{InterfaceId, Router};
 
 use super::routing::Routing;
 use super::workers;
+use graveyard::Graveyard;
 use layer2::Bridges;
 use open::Part;
 
@@ -51,6 +53,8 @@ pub struct Interfaces {
     /// Those of the start, until it.
     first_bridges: Vec<Bridge>,
     opener: Opener,
+    /// Taps of those that are no more.
+    graveyard: Graveyard,
     /// The node that packets of a port enter the graph at.
     entry: u16,
     /// The time of the next look for taps that are gone.
@@ -89,6 +93,7 @@ impl Interfaces {
             bridges: Bridges::default(),
             first_bridges: config.bridges.clone(),
             opener,
+            graveyard: Graveyard::default(),
             entry,
             retry: Instant::now(),
             started: false,
@@ -203,10 +208,7 @@ impl Interfaces {
     pub fn close(&mut self) {
         let taps = self.slots.iter().filter_map(Slot::open);
         let taps: Vec<u32> = taps.filter_map(OpenInterface::own_tap).collect();
-        let removed = self.opener.kernel().and_then(|mut k| k.remove_all(&taps));
-        if let Err(e) = removed {
-            warn!("the kernel removes taps one by one, which takes long: {e}");
-        }
+        self.remove_links(&taps);
         self.slots.clear();
         self.opener.restore();
     }

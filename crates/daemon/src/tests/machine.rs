@@ -48,6 +48,8 @@ struct World {
     /// News that nobody has been told.
     news: Vec<Event>,
     asked: u64,
+    /// How many devices were removed at once, each time.
+    removed: Vec<usize>,
     /// Requests that change something, since this was last set to 0.
     requests: usize,
     /// The number of the one that fails.
@@ -97,6 +99,11 @@ impl Machine {
     /// A device goes.
     pub fn remove(&self, index: u32) {
         self.world().remove(index);
+    }
+
+    /// How many devices were removed at once, each time.
+    pub fn removed(&self) -> Vec<usize> {
+        self.world().removed.clone()
     }
 
     /// Messages to the kernel and from it, other than news.
@@ -342,6 +349,7 @@ impl Kernel for Machine {
     fn remove_all(&mut self, links: &[u32]) -> io::Result<()> {
         let mut world = self.world();
         world.request()?;
+        world.removed.push(links.len());
         links.iter().for_each(|link| world.remove(*link));
         Ok(())
     }

@@ -164,6 +164,21 @@ fn a_change_that_is_taken_back_says_once_what_failed_and_why() {
     assert_eq!(why, said);
 }
 
+/// One by one the kernel takes 20 ms for each.
+#[test]
+fn taps_are_removed_all_at_once() {
+    let port = "ports: { m: { null: {} } }\n";
+    let all = format!(
+        "{port}interfaces: {{ m: {{ sub-interfaces: {{ 5: {{ addresses: [ 10.0.0.1/24 ] }}, \
+         6: {{ mtu: 1400 }}, 7: {{ state: down }} }} }} }}\n\
+         loopbacks: {{ loop0: {{ addresses: [ 10.0.1.1/32 ] }}, loop1: {{}} }}"
+    );
+    let mut lab = Lab::start(&DEVICES, parsed(&all));
+    let few = format!("{port}interfaces: {{ m: {{ lcp: loop1 }}, e0: {{ lcp: loop0 }} }}");
+    lab.become_this(&parsed(&few)).expect("the names are free");
+    assert_eq!(lab.machine.removed(), [5]);
+}
+
 /// What is said of a change if any one of its requests fails, without the end.
 fn failures(from: &str, to: &str) -> BTreeSet<String> {
     let mut lab = Lab::start(&DEVICES, parsed(from));
