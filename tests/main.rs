@@ -20,6 +20,7 @@ mod guests;
 mod idle;
 mod layer2;
 mod life;
+mod matrix;
 mod memif;
 mod output;
 mod overload;

@@ -80,11 +80,7 @@ impl Lab {
         }
         needs::check()?;
         cleanup::on_signal()?;
-        let _alone = sandbox::alone(|holder| {
-            output::tell(&format!(
-                "parshall: waiting for {holder}, which must run alone\n"
-            ));
-        })?;
+        let _alone = alone()?;
         let result = compare::run(&options, &mut Shown::new())?;
         self.say(&text::comparison(&result));
         self.say(&text::published());
@@ -118,6 +114,18 @@ impl Lab {
     }
 }
 
+/// Waits until nobody else on this machine sends live frames, and says so.
+///
+/// # Errors
+/// As [`sandbox::alone`].
+pub(crate) fn alone() -> Result<sandbox::Alone, sandbox::Error> {
+    sandbox::alone(|holder| {
+        output::tell(&format!(
+            "parshall: waiting for {holder}, which must run alone\n"
+        ));
+    })
+}
+
 /// An error if a device has no result at all, with the reason.
 fn complete(result: &LabResult) -> crate::Outcome {
     let same = |a: &Run, b: &Run| (&a.dut, &a.io) == (&b.dut, &b.io);
@@ -134,13 +142,13 @@ fn complete(result: &LabResult) -> crate::Outcome {
 }
 
 /// Shows the progress: a bar on a terminal, otherwise a line for each device and load.
-struct Shown {
+pub(crate) struct Shown {
     bar: Option<ProgressBar>,
     said: String,
 }
 
 impl Shown {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let bar = std::io::stderr().is_terminal().then(|| progress::bar(1.0));
         Shown {
             bar,

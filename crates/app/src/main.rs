@@ -9,6 +9,7 @@ mod compare;
 mod configuration;
 mod laboratory;
 mod load;
+mod matrix;
 mod output;
 mod report;
 mod run;
@@ -71,6 +72,7 @@ enum Command {
     Rss(Box<load::Rss>),
     TrexServer(trex::TrexServer),
     Lab(laboratory::Lab),
+    Matrix(matrix::Matrix),
     Compare(compare::Compare),
     Report(report::Report),
     /// Remove what killed predecessors left: processes, namespaces, settings of devices, addresses,
@@ -106,6 +108,7 @@ fn main() -> ExitCode {
         Command::Rss(rss) => rss.run(),
         Command::TrexServer(server) => server.run(),
         Command::Lab(lab) => lab.run(),
+        Command::Matrix(matrix) => matrix.run(),
         Command::Compare(compare) => compare.run(),
         Command::Report(report) => report.run(),
         Command::Cleanup => cleanup::run(),
@@ -153,6 +156,7 @@ mod tests {
             (&["search"], "Ctrl-C"),
             (&["send"], "for each port to send by"),
             (&["lab"], "Without root"),
+            (&["matrix"], "goes on where it ended"),
             (&["report"], "graph.rb"),
             (&["rss"], "nothing is sent"),
             (&["show"], "show warnings"),

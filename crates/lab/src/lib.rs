@@ -9,9 +9,12 @@ pub mod compare;
 pub mod cpu;
 pub mod invocation;
 pub mod machine;
+pub mod matrix;
 pub mod needs;
 pub mod power;
 pub mod probe;
+mod random;
+mod script;
 pub mod unprivileged;
 
 pub use sandbox::Error;

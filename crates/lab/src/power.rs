@@ -230,7 +230,8 @@ mod tests {
     fn a_command_says_the_watts() {
         let meter = Meter::find(Some("echo 20".into())).unwrap().unwrap();
         let (start, metering) = (Instant::now(), meter.start().unwrap());
-        while start.elapsed().as_millis() < 30 {
+        let started = Instant::now();
+        while started.elapsed().as_millis() < 30 {
             std::thread::yield_now();
         }
         let joules = metering.joules().unwrap();

@@ -2,7 +2,8 @@
 //!
 //! [`model`] is the data and its JSON, and [`setup`] what was compared. [`text`] is the table for a
 //! terminal and [`html`] the page with graphs; both also show [`published`] figures. [`loadtest`]
-//! are the results of single load tests, which have a page of their own.
+//! are the results of single load tests, [`matrix`] those of many configurations; both have pages of
+//! their own.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]
@@ -10,6 +11,7 @@
 pub mod compare;
 pub mod html;
 pub mod loadtest;
+pub mod matrix;
 pub mod model;
 pub mod published;
 pub mod setup;

@@ -206,11 +206,20 @@ fn remove(pid: u32) -> Vec<String> {
 /// # Errors
 /// If the handler cannot be installed.
 pub fn on_signal() -> Result<(), Error> {
+    on_signal_after(|| ())
+}
+
+/// As [`on_signal`]; `first` is done before.
+///
+/// # Errors
+/// If the handler cannot be installed.
+pub fn on_signal_after(first: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     use signal_hook::{consts, iterator::Signals};
     let mut signals = Signals::new([consts::SIGINT, consts::SIGTERM, consts::SIGHUP])
         .map_err(|e| Error::file("signals", e))?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
+            first();
             own();
             std::process::exit(128 + signal);
         }

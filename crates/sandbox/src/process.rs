@@ -14,7 +14,7 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Output,
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use kernel::process::ends_with_starter;
 
@@ -295,6 +295,26 @@ impl Process {
 
     fn last_words(&self) -> String {
         last_lines(&self.log())
+    }
+}
+
+/// Kills all children of this process with their process groups: before it ends itself, so that
+/// what they started ends with them.
+pub fn kill_children() {
+    let threads = fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten();
+    for thread in threads {
+        let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        for child in children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+        {
+            if let Some(child) = Pid::from_raw(child) {
+                let _ = kill_process_group(child, Signal::KILL);
+            }
+        }
     }
 }
 

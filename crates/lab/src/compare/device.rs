@@ -27,6 +27,20 @@ pub struct Cpus {
 }
 
 impl Cpus {
+    /// The first two processors that we may use.
+    pub fn here() -> Self {
+        let cpus = kernel::cpu::usable();
+        Self {
+            generator: cpus[0],
+            device: *cpus.get(1).unwrap_or(&cpus[0]),
+        }
+    }
+
+    /// The number of different ones.
+    pub fn count(self) -> usize {
+        1 + usize::from(self.generator != self.device)
+    }
+
     /// Those of the processors `usable` that the load tester may use beside a device spread like
     /// this: not the device's, if it has one of its own.
     pub fn off_device(self, spread: Spread, usable: &[usize]) -> Vec<usize> {
@@ -92,7 +106,8 @@ fn show(exe: &str, socket: &str, words: &[&str]) -> Result<String, Error> {
 }
 
 impl Running {
-    /// Starts a device in the topology and waits until it can forward.
+    /// Starts a device in the topology and waits until it can forward. `router` is added to the
+    /// configuration that Parshall's router has for its ports.
     ///
     /// # Errors
     /// If it does not get ready; the message has the last lines of its log.
@@ -103,10 +118,14 @@ impl Running {
         spread: Spread,
         cpus: Cpus,
         at: &Topology,
+        router: &str,
     ) -> Result<Self, Error> {
         match dut {
             Dut::Kernel => kernel(spread, cpus, at),
-            Dut::Parshall => parshall(io, exe, spread, cpus, at),
+            Dut::Parshall => {
+                let configuration = at.router_configuration(cpus.of_device(spread)) + router;
+                parshall(io, exe, &configuration, at)
+            }
         }
     }
 
@@ -151,18 +170,11 @@ fn kernel(spread: Spread, cpus: Cpus, at: &Topology) -> Result<Running, Error> {
     })
 }
 
-fn parshall(
-    io: Io,
-    exe: &Path,
-    spread: Spread,
-    cpus: Cpus,
-    at: &Topology,
-) -> Result<Running, Error> {
-    let cpu = cpus.of_device(spread);
+fn parshall(io: Io, exe: &Path, configuration: &str, at: &Topology) -> Result<Running, Error> {
     let directory = cleanup::directory();
     let file = directory.join("router.yaml");
     let socket = directory.join("router.sock");
-    fs::write(&file, at.router_configuration(cpu)).map_err(|e| Error::file(&file, e))?;
+    fs::write(&file, configuration).map_err(|e| Error::file(&file, e))?;
     // Packets that the kernel forwarded would count as the router's.
     at.device.set_forwarding(false)?;
     let state = directory.join("router.state").display().to_string();

@@ -10,8 +10,8 @@ pub mod plan;
 mod routes;
 pub mod topology;
 
-use std::path::PathBuf;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use loadgen::measure::search::{Event, Found};
 use report::model::{Ceiling, LabResult, Machine, PortMode, Run};
@@ -27,6 +27,7 @@ use crate::invocation::{self, Loadtest, Search};
 use crate::machine;
 use crate::power::Meter;
 use crate::probe::{self, RoundTrip};
+use crate::script::Script;
 use sandbox::{Error, cleanup};
 
 /// The devices to compare, and how.
@@ -44,6 +45,23 @@ pub struct Options {
     pub exe: PathBuf,
     /// Meter of the machine's power, if there is one.
     pub meter: Option<Meter>,
+}
+
+/// One device under one load.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// The device.
+    pub dut: Dut,
+    /// Its ports, which it must have ([`device::has`]).
+    pub io: Io,
+    /// The load.
+    pub load: Load,
+    /// Time for the search, warm-up included.
+    pub budget: Duration,
+    /// Configuration of the router beyond its ports; lines of YAML.
+    pub router: String,
+    /// Run in the device's namespace once it forwards.
+    pub prepare: Option<Script>,
 }
 
 /// Progress of the comparison.
@@ -79,7 +97,13 @@ struct Candidate {
 
 /// The running comparison.
 struct Comparison<'a> {
-    options: &'a Options,
+    exe: &'a Path,
+    meter: Option<&'a Meter>,
+    budget: Duration,
+    /// Configuration of the router beyond its ports.
+    router: &'a str,
+    /// Run in a device's namespace once it forwards.
+    prepare: Option<&'a Script>,
     cpus: Cpus,
     begin: Instant,
     expected: f64,
@@ -99,12 +123,8 @@ const NO_METER: &str = "not measured: the processors have no RAPL counters that 
 /// # Errors
 /// If the laboratory cannot be set up. If a device fails, its run is not valid and says why.
 pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, Error> {
-    let cpus = kernel::cpu::usable();
-    let cpus = Cpus {
-        generator: cpus[0],
-        device: *cpus.get(1).unwrap_or(&cpus[0]),
-    };
-    let candidates = candidates(options, if cpus.generator == cpus.device { 1 } else { 2 });
+    let cpus = Cpus::here();
+    let candidates = candidates(options, cpus.count());
     if candidates.is_empty() {
         return Err(Error::Asked(
             "the kernel has no memif; choose veth, or parshall too".into(),
@@ -115,7 +135,11 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, 
     let per_round: f64 =
         candidates.len() as f64 * (SETUP_SECONDS + loads.len() as f64 * (per_load + 2.0));
     let mut comparison = Comparison {
-        options,
+        exe: &options.exe,
+        meter: options.meter.as_ref(),
+        budget: options.depth.budget(),
+        router: "",
+        prepare: None,
         cpus,
         begin: Instant::now(),
         expected: per_round * f64::from(options.rounds),
@@ -140,6 +164,45 @@ pub fn run(options: &Options, progress: &mut dyn Progress) -> Result<LabResult, 
     let result = comparison.finish(&before);
     cleanup::own();
     Ok(result)
+}
+
+/// Time that a case takes beyond its budget, roughly: its setup, and the generator alone.
+pub const BEYOND_BUDGET: Duration = Duration::from_secs(5);
+
+/// A script that prepares a device ends within this time.
+const PREPARE_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+impl Case {
+    /// Measures it: a result with one run, and what is known of ports and generator. Nothing is said
+    /// of the machine.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn measure(&self, exe: &Path, meter: Option<&Meter>) -> Result<LabResult, Error> {
+        let cpus = Cpus::here();
+        let before = Stat::now()?;
+        let mut comparison = Comparison {
+            exe,
+            meter,
+            budget: self.budget,
+            router: &self.router,
+            prepare: self.prepare.as_ref(),
+            cpus,
+            begin: Instant::now(),
+            expected: 0.0,
+            result: LabResult::default(),
+            progress: &mut (),
+        };
+        for spread in Depth::Default.spreads(self.dut, cpus.count()) {
+            let candidate = Candidate {
+                dut: self.dut,
+                io: self.io,
+                spread,
+            };
+            comparison.candidate(candidate, &[self.load], 1)?;
+        }
+        Ok(comparison.finish(&before))
+    }
 }
 
 /// Everything to be measured in a round, in order.
@@ -205,16 +268,14 @@ impl Comparison<'_> {
         let Candidate { dut, io, spread } = candidate;
         let topology = Topology::new(io)?;
         self.say(&format!("{dut} {io}: starting"));
-        let mut running =
-            match Running::start(dut, io, &self.options.exe, spread, self.cpus, &topology) {
-                Ok(running) => running,
-                Err(error) => {
-                    let failed =
-                        |load| candidate.run(candidate.lane(), load, round, nothing(&error));
-                    self.result.runs.extend(loads.iter().map(failed));
-                    return Ok(());
-                }
-            };
+        let mut running = match self.start(dut, io, spread, &topology) {
+            Ok(running) => running,
+            Err(error) => {
+                let failed = |load| candidate.run(candidate.lane(), load, round, nothing(&error));
+                self.result.runs.extend(loads.iter().map(failed));
+                return Ok(());
+            }
+        };
         for port in &running.ports {
             self.note_port(port);
         }
@@ -227,6 +288,15 @@ impl Comparison<'_> {
             self.result.runs.push(run);
         }
         running.stop()
+    }
+
+    /// Starts a device and prepares it.
+    fn start(&self, dut: Dut, io: Io, spread: Spread, at: &Topology) -> Result<Running, Error> {
+        let running = Running::start(dut, io, self.exe, spread, self.cpus, at, self.router)?;
+        if let Some(prepare) = self.prepare {
+            prepare.run(PREPARE_LIMIT, Some(&at.device))?;
+        }
+        Ok(running)
     }
 
     /// Adds the routes of a load.
@@ -257,7 +327,7 @@ impl Comparison<'_> {
         let (alone, ceiling) = self.alone(candidate, load, at, &label)?;
         let before = self.distance(spread);
         let pairs = at.pairs(load.direction == Direction::BothWays);
-        let search = Search::MaxRate(self.options.depth.budget());
+        let search = Search::MaxRate(self.budget);
         let (Outcome { sender, search }, flat) =
             self.loadtest(at, spread, load, &pairs, search, &label)?;
         let after = self.distance(spread);
@@ -345,10 +415,9 @@ impl Comparison<'_> {
             others: &others,
             search,
         };
-        let exe = self.options.exe.clone();
         self.say(label);
-        let meter = self.options.meter.as_ref();
-        load::run(&exe, Some(&at.generator), &test, meter, |event| {
+        let (exe, meter) = (self.exe, self.meter);
+        load::run(exe, Some(&at.generator), &test, meter, |event| {
             if let Event::TrialStart {
                 flat_out,
                 offered_pps,

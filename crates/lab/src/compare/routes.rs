@@ -7,6 +7,8 @@
 use std::collections::HashSet;
 use std::net::Ipv6Addr;
 
+use crate::random::Random;
+
 /// The block that all routes are in: documentation addresses (RFC 9637), and its prefix length.
 pub const BLOCK: (Ipv6Addr, u8) = (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 30);
 
@@ -22,9 +24,9 @@ pub fn prefixes(count: u32) -> Vec<String> {
     let (block, len) = BLOCK;
     let mut seen = HashSet::from([(block, len)]);
     let mut prefixes = vec![format!("{block}/{len}")];
-    let mut random = Random(0);
+    let mut random = Random::new(0);
     while prefixes.len() < count as usize {
-        let len = random.length();
+        let len = length(&mut random);
         let inside = random.next() & ((1 << (LONGEST - BLOCK.1)) - 1);
         let longest = block.to_bits() | u128::from(inside) << (128 - LONGEST);
         let prefix = Ipv6Addr::from_bits(longest >> (128 - len) << (128 - len));
@@ -35,28 +37,14 @@ pub fn prefixes(count: u32) -> Vec<String> {
     prefixes
 }
 
-/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014). A router's
-/// tables have one too, but what compares routers links no part of one.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn length(&mut self) -> u8 {
-        let mut left = self.next() % 100;
-        let found = LENGTHS.iter().find(|(_, share)| {
-            let here = left < *share;
-            left = left.saturating_sub(*share);
-            here
-        });
-        found.map_or(LONGEST, |(len, _)| *len)
-    }
+fn length(random: &mut Random) -> u8 {
+    let mut left = random.next() % 100;
+    let found = LENGTHS.iter().find(|(_, share)| {
+        let here = left < *share;
+        left = left.saturating_sub(*share);
+        here
+    });
+    found.map_or(LONGEST, |(len, _)| *len)
 }
 
 #[cfg(test)]

@@ -65,6 +65,14 @@ impl Confidence {
     }
 }
 
+impl Sample {
+    /// Half the width of the interval in which the mean of what the sample is of lies, with the
+    /// confidence asked for.
+    pub fn mean_error(&self, confidence: Confidence) -> f64 {
+        confidence.quantile(self.n() - 1) * self.deviation() / (self.n() as f64).sqrt()
+    }
+}
+
 /// Difference of the means of two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {

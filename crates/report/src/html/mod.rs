@@ -13,11 +13,13 @@ mod graphs;
 mod head;
 mod loadtest;
 mod machine;
+mod matrix;
 mod quoted;
 mod results;
 pub(crate) mod rows;
 
 pub use loadtest::{Drawing, load_tests};
+pub use matrix::matrix;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");

@@ -78,7 +78,7 @@ fn head(drawing: &Drawing<'_>) -> String {
 }
 
 /// A table's beginning: its caption, and its columns, each with whether it has numbers.
-fn table(caption: &str, columns: &[(&str, bool)]) -> String {
+pub(super) fn table(caption: &str, columns: &[(&str, bool)]) -> String {
     let mut out = format!("<div class=\"wide\"><table>\n<caption>{caption}</caption>\n<thead><tr>");
     for (name, is_number) in columns {
         let class = if *is_number { " class=\"n\"" } else { "" };
@@ -88,7 +88,7 @@ fn table(caption: &str, columns: &[(&str, bool)]) -> String {
     out
 }
 
-const END: &str = "</tbody></table></div>\n";
+pub(super) const END: &str = "</tbody></table></div>\n";
 
 fn results(groups: &[Group<'_>], threshold: f64) -> String {
     let rate = format!("at less than {} loss, Mpps", percent(threshold));
