@@ -213,3 +213,44 @@ fn a_tester_that_waits_for_its_peer_ends_when_told_and_leaves_nothing() {
     assert!(!status.success() && log.contains("no connection"), "{log}");
     assert!(!left.exists());
 }
+
+/// The rate of a load test is what a trial flat out shows, and nothing of that trial is in its
+/// result.
+#[test]
+fn a_load_test_holds_what_the_port_takes() {
+    if skipped("a_load_test_holds_what_the_port_takes", &[]) {
+        return;
+    }
+    let directory = Directory::new();
+    let socket = directory.path().join("line.sock");
+    let port = |role: &str| format!("memif:{},id=0,role={role}", socket.display());
+    let output = Spawn::new(PARSHALL)
+        .args(["loadtest", "--tx", &port("server"), "--rx", &port("client")])
+        .args([
+            "--src-mac",
+            "02:00:00:00:00:02",
+            "--dst-mac",
+            "02:00:00:00:00:01",
+        ])
+        .args([
+            "-m",
+            "max",
+            "--duration",
+            "1s",
+            "--progress",
+            "none",
+            "--json",
+            "-",
+        ])
+        .output(patience())
+        .expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("-m max: "), "{said}");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let result = &json["parshall"];
+    let target = result["target_pps"].as_f64();
+    assert!(target.is_some_and(|pps| pps > 1000.0), "{result}");
+    let sent = &result["whole"]["ways"][0]["sent"]["packets"];
+    assert_eq!(&result["streams"][0]["sent"]["packets"], sent, "{result}");
+}

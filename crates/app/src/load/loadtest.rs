@@ -9,12 +9,13 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use loadgen::clock::Interruptible;
+use loadgen::device::Path;
 use loadgen::json::{self, About};
 use loadgen::measure::point::Point;
 use loadgen::measure::ramp::{self, Plan};
 use loadgen::measure::search::{self, Found, Goal};
 use loadgen::measure::trial::Trial;
-use loadgen::model::rate::{Rate, RateError};
+use loadgen::model::rate::Rate;
 use loadgen::model::units::Pps;
 use report::model::Run;
 use session::{Spec, TestPorts};
@@ -27,7 +28,7 @@ use super::shortfall::Watch;
 use super::steady::{address_note, floor, refuse_bursts, refuse_fixed, share, trial};
 use super::streams;
 use super::text::{self, percent};
-use super::traffic::{Sending, Traffic, duration};
+use super::traffic::{Pace, Sending, Traffic, duration, pace};
 use crate::output::{self, write_json};
 
 /// Send through a device under test and count what comes back: a ramp, or a search for its highest
@@ -43,11 +44,11 @@ pub struct Loadtest {
     ports: Pairs,
     #[command(flatten)]
     traffic: Traffic,
-    /// Rate in each direction: 1.48mpps, 10%, 1gbps, 1gbpsl1, or a multiple of the profile's own.
-    /// That at the end of the ramp, or the highest that a search may send [default: 100%, and for a
+    /// Rate in each direction: 1.48mpps, 10%, 1gbps, 1gbpsl1, a multiple of the profile's own, or max,
+    /// which is what the port takes, as a trial flat out shows. That at the end of the ramp, or the highest that a search may send [default: 100%, and for a
     /// search as fast as the port takes packets]
-    #[arg(short = 'm', long = "rate", value_name = "RATE", value_parser = rate)]
-    rate: Option<Rate>,
+    #[arg(short = 'm', long = "rate", value_name = "RATE", value_parser = pace)]
+    rate: Option<Pace>,
     /// Hold the rate of -m for this long, without a ramp
     #[arg(long, value_parser = duration, conflicts_with_all = ["search", "ramp", "hold"])]
     duration: Option<Duration>,
@@ -153,8 +154,9 @@ impl Loadtest {
             .map(|(sending, (_, rx))| (sending, rx))
             .collect();
         let rates: Vec<Pps> = match self.search {
-            Some(_) => Vec::new(),
-            None => plan.rates().collect(),
+            None if plan.target.is_limited() => plan.rates().collect(),
+            // What a trial shows is rounded.
+            _ => Vec::new(),
         };
         let interrupt = Interrupt::on_signal()?;
         let to_open: Vec<session::Way<'_>> =
@@ -166,7 +168,10 @@ impl Loadtest {
         let watch = Watch::new(ports.sender, self.traffic.cpu.first().copied());
         let fell_short = match self.search {
             Some(search) => self.search(search, &mut ports, &ways, &clock, &goal),
-            None => self.climb(&plan, &mut ports, &ways, &clock),
+            None => {
+                let plan = self.at_most(plan, &mut ports, &clock, &goal)?;
+                self.climb(&plan, &mut ports, &ways, &clock)
+            }
         }?;
         if fell_short {
             self.say(&watch.advice(&ports.paths));
@@ -178,12 +183,12 @@ impl Loadtest {
     fn check_rates(&self, sendings: &[Sending]) -> crate::Outcome {
         let tries_others = match self.search {
             Some(search) => search == Search::MaxRate,
-            None => self.duration.is_none(),
+            None => self.duration.is_none() || self.given().is_none(),
         };
         if tries_others {
             refuse_fixed(sendings, &self.traffic.profile)?;
         }
-        if self.search == Some(Search::FlatOut) && self.rate.is_some() {
+        if self.search == Some(Search::FlatOut) && self.given().is_some() {
             return Err(
                 "--search flat-out sends as fast as the port takes packets, but -m gives a rate: \
                  hold it with --duration, or let --search max-rate go no higher"
@@ -193,20 +198,47 @@ impl Loadtest {
         self.ceiling(sendings).map(drop)
     }
 
-    /// The rate of -m in each direction, the lower one if they differ. Without it a search has no
-    /// limit, and a ramp rises to the line rate.
+    /// The rate of -m in each direction, the lower one if they differ; no limit where the port is
+    /// it.
     fn ceiling(&self, sendings: &[Sending]) -> Result<Pps, Box<dyn Error>> {
-        if self.search.is_some() && self.rate.is_none() {
+        let Some(rate) = self.given() else {
             return Ok(Pps::UNLIMITED);
-        }
-        let rates = sendings.iter().map(|s| Ok(s.rate(self.target())?.0));
+        };
+        let rates = sendings.iter().map(|s| Ok(s.rate(rate)?.0));
         let rates: Result<Vec<f64>, Box<dyn Error>> = rates.collect();
         Ok(Pps(rates?.into_iter().fold(f64::INFINITY, f64::min)))
     }
 
-    /// The rate at the end of the ramp.
-    fn target(&self) -> Rate {
-        self.rate.unwrap_or(Rate::Percent(100.0))
+    /// The rate of -m; None if it is what the port takes. Without -m, a ramp rises to the line rate,
+    /// and a search has no limit.
+    fn given(&self) -> Option<Rate> {
+        match self.rate {
+            Some(Pace::At(rate)) => Some(rate),
+            Some(Pace::Max) => None,
+            None => self.search.is_none().then_some(Rate::Percent(100.0)),
+        }
+    }
+
+    /// The plan; if it has no rate, with what a trial flat out shows that the port takes.
+    fn at_most(
+        &self,
+        plan: Plan,
+        ports: &mut TestPorts,
+        clock: &Interruptible,
+        goal: &Goal,
+    ) -> Result<Plan, Box<dyn Error>> {
+        if plan.target.is_limited() {
+            return Ok(plan);
+        }
+        let paths = &mut ports.paths;
+        let trial = search::flat_out(paths, goal, clock, &mut |_| ()).map_err(|e| e.to_string())?;
+        paths.iter_mut().for_each(Path::start_over);
+        let target = (trial.sent_pps().0 / paths.len() as f64).floor().max(1.0);
+        self.say(&format!("-m max: {:.3} in each direction\n", Pps(target)));
+        Ok(Plan {
+            target: Pps(target),
+            ..plan
+        })
     }
 
     fn plan(&self, sendings: &[Sending]) -> Result<Plan, Box<dyn Error>> {
@@ -218,7 +250,10 @@ impl Loadtest {
         let plan = Plan {
             warmup_rate: Pps(warmup_rate.0.max(floor.0)),
             warmup: self.warmup.unwrap_or(Plan::default().warmup),
-            target: sending.rate(self.target())?,
+            target: match self.given() {
+                Some(rate) => sending.rate(rate)?,
+                None => Pps::UNLIMITED,
+            },
             floor,
             ramp: self.ramp,
             steps: self.steps,
@@ -324,7 +359,7 @@ impl Loadtest {
         let about = About {
             profile: &self.traffic.profile,
             warmup: self.warmup_rate,
-            target: self.target(),
+            target: self.given().unwrap_or(Rate::Packets(plan.target)),
             size: sending.load.size,
             line: sending.line.map(|line| line.rate),
         };
@@ -394,18 +429,6 @@ fn of_flat_out(trial: &Trial, loss: f64) -> Found {
         ..Found::default()
     }
     .ended_early(trial.interrupted)
-}
-
-/// A rate that can be held; flat out there is none.
-fn rate(text: &str) -> Result<Rate, String> {
-    if text == "max" {
-        return Err(
-            "a load test holds a rate: give one, or --search flat-out for a trial as fast as the \
-             port takes packets, or `parshall search`"
-                .to_owned(),
-        );
-    }
-    text.parse().map_err(|e: RateError| e.to_string())
 }
 
 #[cfg(test)]
@@ -505,8 +528,16 @@ mod tests {
         }
         let flat_out = read("--tx live:a --rx sink:b --search flat-out -m 1kpps").unwrap();
         assert!(flat_out.check_rates(&[]).is_err());
-        let flat_out = read("--tx live:a --rx sink:b -m max").unwrap_err();
-        assert!(flat_out.contains("--search flat-out"), "{flat_out}");
+        for max in [
+            "",
+            "--search flat-out",
+            "--search max-rate",
+            "--duration 1s",
+        ] {
+            let test = read(&format!("--tx live:a --rx sink:b -m max {max}")).unwrap();
+            assert!(test.check_rates(&[]).is_ok(), "{max}");
+            assert_eq!(test.ceiling(&[]).unwrap(), Pps::UNLIMITED, "{max}");
+        }
     }
 
     /// Whichever direction has the streams that keep their rate, a ramp and a search go no lower.
