@@ -98,7 +98,12 @@ impl Plan {
     /// # Errors
     /// [`Error::Asked`] with the name, the line and the key of what is wrong.
     pub fn read(name: &str, text: &str, parshall: &str) -> Result<Self, Error> {
-        Self::of(text, parshall).map_err(|e| Error::Asked(format!("{name}{e}")))
+        let plan = Self::of(text, parshall);
+        let mut plan = plan.map_err(|e| Error::Asked(format!("{name}{e}")))?;
+        if plan.title.is_empty() {
+            name.clone_into(&mut plan.title);
+        }
+        Ok(plan)
     }
 
     fn of(text: &str, parshall: &str) -> Result<Self, String> {
@@ -419,6 +424,7 @@ router: |
         assert_eq!(command.measure.variables[0], ("rules".into(), "2.5".into()));
         assert_eq!(command.measure.variables[1].1, "/bin/parshall");
         assert_eq!((command.warm_up, plan.unit.as_str()), (0, "W"));
+        assert_eq!(plan.title, "m.yaml");
     }
 
     #[test]
