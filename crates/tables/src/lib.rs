@@ -18,6 +18,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
+pub mod acl;
 pub mod adjacency;
 pub mod entry;
 mod fib;

@@ -1,6 +1,7 @@
 //! Memory of the tables: an array of atomic 32-bit words, whoever owns it.
 //!
-//! The only file of this crate with unsafe code, but for the comparison of a leaf's ranges (`ip6`).
+//! The only file of this crate with unsafe code, but for the comparison of a leaf's ranges (`ip6`)
+//! and of a block's rules (`acl`).
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -117,15 +118,21 @@ impl Cells {
     /// Asks the processor for the cache line of the word at `index` modulo the length.
     #[inline(always)]
     pub fn prefetch(&self, index: usize) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch reads nothing and cannot fault.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(ptr::from_ref(self.at(index)).cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = index;
+        prefetch(self.at(index));
     }
+}
+
+/// Asks the processor for the cache line at `at`, which need not be a good address.
+#[inline(always)]
+pub(crate) fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing and cannot fault.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 impl Deref for Cells {
