@@ -443,7 +443,7 @@ fn full_tables_of_both_families() {
         .map(|(n, prefix)| format!("route replace {prefix} via 10.0.1.{}\n", hop(n).0));
     netns.batch(&lines.collect::<String>());
     let memory = tables::Memory::mapped(tables::Sizes::default()).expect("memory");
-    let mut state = router::state::State::new(memory);
+    let mut state = router::state::State::new(memory, 1);
     let before = resident();
     let begun = Instant::now();
     let (_mirror, batches) = Mirror::open(Some(&netns.path())).expect("a mirror");

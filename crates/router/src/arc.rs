@@ -17,7 +17,7 @@ use tables::interface::{Feature, Mask, Reader};
 /// what ethernet-input punts (broadcast, multicast, answers to the host's DHCP client), nor, on a
 /// port that is the host's own device, what the kernel keeps. They do not see the router's own
 /// packets, and packets that were held for a neighbor do not pass them again.
-pub const IP4_IN: &[&str] = &[];
+pub const IP4_IN: &[&str] = &["ip4-acl-in"];
 
 /// Features of IPv4 packets that leave, in their order.
 ///
@@ -25,14 +25,14 @@ pub const IP4_IN: &[&str] = &[];
 /// header and its [`tx_if`](graph::Desc::tx_if), which they must not change: forwarded packets, the
 /// router's own errors, fragments (but not the packet that was cut), and packets that were held,
 /// when they leave in the end. They do not see what the host sends by its interface.
-pub const IP4_OUT: &[&str] = &[];
+pub const IP4_OUT: &[&str] = &["ip4-acl-out"];
 
 /// Features of IPv6 packets that come in, in their order: as [`IP4_IN`], where ip6-input stands for
 /// ip4-input, and hop-by-hop options for options.
-pub const IP6_IN: &[&str] = &[];
+pub const IP6_IN: &[&str] = &["ip6-acl-in"];
 
 /// Features of IPv6 packets that leave, in their order: as [`IP4_OUT`].
-pub const IP6_OUT: &[&str] = &[];
+pub const IP6_OUT: &[&str] = &["ip6-acl-out"];
 
 /// Features of frames that leave, whatever is in them, in their order.
 ///

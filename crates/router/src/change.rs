@@ -10,6 +10,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub use tables::interface::{Feature, L2, Tags};
 pub use wire::eth::Mac;
 
+pub use crate::acl::{Direction, Rule};
+
 pub use crate::family::Prefix;
 
 /// Index of an interface of the router (not the kernel's ifindex). 0 is never an interface.
@@ -240,7 +242,27 @@ pub enum Change {
         /// words of the feature's own; `None`: packets pass it no longer.
         argument: Option<u32>,
     },
-    /// An interface's packets pass no feature any more.
+    /// Make an access list, or replace its rules. Where they differ, they count from 0.
+    AclSet {
+        /// Name as configured.
+        name: String,
+        /// Its rules: the first that matches decides.
+        rules: Vec<Rule>,
+    },
+    /// Remove an access list. Interfaces that have it still have one without rules instead.
+    AclDelete(String),
+    /// The access lists that an interface's packets pass in a direction. The first rule of them that
+    /// matches decides; what none matches is dropped. As [`Change::FeatureSet`] they outlast the
+    /// interface.
+    AclsAttach {
+        /// The interface.
+        interface: InterfaceId,
+        /// The direction.
+        direction: Direction,
+        /// Their names, in order; none: everything passes. One that is not there has no rules.
+        acls: Vec<String>,
+    },
+    /// An interface's packets pass no feature any more, access lists among them.
     FeaturesDelete(InterfaceId),
     /// Make a bridge domain or replace its attributes.
     BridgeSet(BridgeDomain),

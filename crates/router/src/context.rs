@@ -31,11 +31,14 @@ pub struct Cx {
     pub events: Events,
     /// Grows whenever something is published: nodes that hold packets then try them again.
     pub changes: u64,
+    /// Number of the worker, from 0.
+    pub(crate) worker: usize,
     snapshot: Reader<Snapshot>,
 }
 
 impl Cx {
     pub(crate) fn new(
+        worker: usize,
         state: &State,
         snapshot: Reader<Snapshot>,
         limits: Arc<Limits>,
@@ -51,6 +54,7 @@ impl Cx {
             limits,
             events,
             changes: 0,
+            worker,
             snapshot,
         }
     }

@@ -13,6 +13,7 @@ const AT_ONCE: usize = 1024;
 /// Subject of a change; a later change of the same replaces it. They are tried again in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
+    Acls,
     Interface(InterfaceId),
     Features(InterfaceId),
     Addresses(InterfaceId),
@@ -90,9 +91,11 @@ fn key(change: &Change) -> Key {
         Change::InterfaceDelete(id) => Key::Interface(*id),
         Change::AddressesSet { interface, .. } => Key::Addresses(*interface),
         // Any of them writes all features of the interface.
-        Change::FeatureSet { interface, .. } | Change::FeaturesDelete(interface) => {
-            Key::Features(*interface)
-        }
+        Change::FeatureSet { interface, .. }
+        | Change::AclsAttach { interface, .. }
+        | Change::FeaturesDelete(interface) => Key::Features(*interface),
+        // They take no table's room, so that one key is enough.
+        Change::AclSet { .. } | Change::AclDelete(_) => Key::Acls,
         Change::BridgeSet(domain) => Key::Bridge(domain.id),
         Change::BridgeDelete(id) => Key::Bridge(*id),
         Change::SourceSet { .. } => Key::Source,

@@ -6,6 +6,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used))]
 
+pub mod acl;
 pub mod arc;
 mod bucket;
 pub mod change;

@@ -5,7 +5,7 @@ use graph::{Fused, Node};
 
 use crate::arc::Arcs;
 use crate::context::Cx;
-use crate::{eth, icmp4, icmp6, ip4, ip6, l2, neighbor, punt, vlan};
+use crate::{acl, eth, icmp4, icmp6, ip4, ip6, l2, neighbor, punt, vlan};
 
 /// The node that packets from ports enter.
 pub const ENTRY: &str = "ethernet-input";
@@ -27,18 +27,22 @@ pub fn table() -> Table {
             node(l2::Forward::default()),
             each(l2::Flood),
             node(ip4::InputFeatures),
+            node(acl::Ip4In::default()),
             node(Fused(ip4::Input, Fused(ip4::Lookup, ip4::Rewrite))),
             node(ip4::Lookup),
             node(ip4::Rewrite),
             node(ip4::OutputFeatures),
+            node(acl::Ip4Out::default()),
             each(ip4::Fragment::default()),
             each(neighbor::Resolver::<neighbor::Ip4>::default()),
             each(icmp4::Errors::default()),
             node(ip6::InputFeatures),
+            node(acl::Ip6In::default()),
             node(Fused(ip6::Input, Fused(ip6::Lookup, ip6::Rewrite))),
             node(ip6::Lookup),
             node(ip6::Rewrite),
             node(ip6::OutputFeatures),
+            node(acl::Ip6Out::default()),
             each(neighbor::Resolver::<neighbor::Ip6>::default()),
             each(icmp6::Errors),
             each(punt::Punt),

@@ -94,8 +94,8 @@ impl Router {
         setup: Setup,
         table: impl Fn() -> Table,
     ) -> Result<(Self, Vec<Idle>), Box<dyn std::error::Error>> {
-        let state = State::new(setup.memory);
         let count = setup.workers.clamp(1, WORKERS);
+        let state = State::new(setup.memory, count);
         let mut publisher = Publisher::new(Snapshot::default(), count);
         let wakers = (0..count)
             .map(|_| Waker::new())
@@ -106,12 +106,13 @@ impl Router {
         let mut outputs = Outputs::default();
         // Sixteen frames: a worker that is held up for a few rounds loses nothing that is handed to
         // it.
-        for (waker, handoff) in wakers.iter().zip(Handoff::mesh(&wakers, 4096)) {
+        let workers = wakers.iter().zip(Handoff::mesh(&wakers, 4096));
+        for (number, (waker, handoff)) in workers.enumerate() {
             let (events, consumer) = events();
             all_events.push(consumer);
             let graph = graph(table(), &state, &setup.pool)?;
             outputs.pass(graph.index_of(eth::Output::NAME));
-            let cx = Cx::new(&state, publisher.reader(), limits.clone(), events);
+            let cx = Cx::new(number, &state, publisher.reader(), limits.clone(), events);
             idle.push(Worker::new(graph, cx, waker.clone(), handoff));
         }
         let router = Router {

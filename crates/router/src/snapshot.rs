@@ -2,6 +2,7 @@
 
 use std::net::Ipv6Addr;
 
+use crate::acl::Lists;
 use crate::change::{DomainId, InterfaceId};
 use crate::l2::{Domain, Domains};
 use crate::source::Sources;
@@ -11,11 +12,17 @@ use crate::source::Sources;
 pub struct Snapshot {
     sources: Sources,
     domains: Domains,
+    /// Access lists of interfaces.
+    pub(crate) acls: Lists,
 }
 
 impl Snapshot {
-    pub(crate) fn new(sources: Sources, domains: Domains) -> Self {
-        Snapshot { sources, domains }
+    pub(crate) fn new(sources: Sources, domains: Domains, acls: Lists) -> Self {
+        Snapshot {
+            sources,
+            domains,
+            acls,
+        }
     }
 
     /// The bridge domain of this number.

@@ -91,7 +91,10 @@ impl Memory {
                 Change::FeatureSet { .. }
                 | Change::FeaturesDelete(_)
                 | Change::BridgeSet(_)
-                | Change::BridgeDelete(_) => panic!("that is not the kernel's"),
+                | Change::BridgeDelete(_)
+                | Change::AclSet { .. }
+                | Change::AclDelete(_)
+                | Change::AclsAttach { .. } => panic!("that is not the kernel's"),
                 Change::SourceSet { ip4, ip6 } => self.sources = (ip4, ip6),
                 Change::NeighborSet {
                     interface,

@@ -16,6 +16,7 @@ use tables::mac::Station;
 use tables::nexthop::Groups;
 use tables::{Fib, Memory, ip4, ip6};
 
+use crate::acl::{Acls, Direction};
 use crate::arc::BVI;
 use crate::change::{
     BridgeDomain, Change, Interface, InterfaceId, Kind, L2, MTUS, Mac, Prefix, Route,
@@ -122,15 +123,16 @@ pub struct State {
     pub(crate) ip6: Routes<u128>,
     pub(crate) nexthops: NextHops,
     pub(crate) bridges: Bridges,
+    pub(crate) acls: Acls,
     pub(crate) alarms: Alarms,
 }
 
 impl State {
-    /// An empty state over tables in zeroed memory.
+    /// An empty state over tables in zeroed memory, for so many workers.
     ///
     /// # Panics
     /// If there is less memory than the tables need.
-    pub fn new(memory: Memory) -> Self {
+    pub fn new(memory: Memory, workers: usize) -> Self {
         State {
             links: Links::default(),
             interfaces: Interfaces::new(memory.interfaces, memory.outer_tags),
@@ -145,6 +147,7 @@ impl State {
                 Slab::new(memory.adjacencies),
             ),
             bridges: Bridges::default(),
+            acls: Acls::new(workers),
             alarms: Alarms::default(),
         }
     }
@@ -166,6 +169,7 @@ impl State {
                 Change::InterfaceDelete(i) | Change::FeaturesDelete(i) => *i,
                 Change::AddressesSet { interface, .. }
                 | Change::FeatureSet { interface, .. }
+                | Change::AclsAttach { interface, .. }
                 | Change::NeighborSet { interface, .. }
                 | Change::NeighborDelete { interface, .. } => *interface,
                 Change::RouteSet {
@@ -187,6 +191,8 @@ impl State {
                 Change::BridgeSet(BridgeDomain { bvi: Some(bvi), .. }) => *bvi,
                 Change::BridgeSet(_)
                 | Change::BridgeDelete(_)
+                | Change::AclSet { .. }
+                | Change::AclDelete(_)
                 | Change::RouteSet { .. }
                 | Change::RouteDelete { .. }
                 | Change::SourceSet { .. } => continue,
@@ -281,8 +287,37 @@ impl State {
             }
             &Change::FeaturesDelete(interface) => {
                 self.links.features.retain(|(of, _), _| *of != interface);
+                for direction in Direction::ALL {
+                    self.acls.attach(interface, direction, &[]);
+                }
                 self.interface_line(interface);
                 self.refresh_adjacencies(interface)?;
+                return Ok(true);
+            }
+            Change::AclSet { name, rules } => {
+                self.acls.set(name, rules);
+                return Ok(true);
+            }
+            Change::AclDelete(name) => {
+                self.acls.delete(name);
+                return Ok(true);
+            }
+            Change::AclsAttach {
+                interface,
+                direction,
+                acls,
+            } => {
+                self.acls.attach(*interface, *direction, acls);
+                for feature in direction.features() {
+                    let of = (*interface, feature);
+                    match acls[..] {
+                        [] => self.links.features.remove(&of),
+                        _ => self.links.features.insert(of, 0),
+                    };
+                }
+                self.interface_line(*interface);
+                self.refresh_adjacencies(*interface)?;
+                return Ok(true);
             }
             &Change::SourceSet { ip4, ip6 } => {
                 self.links.sources.ip4 = ip4;
@@ -308,7 +343,11 @@ impl State {
 
     /// The snapshot for the workers.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(self.links.sources.clone(), self.bridges.domains())
+        Snapshot::new(
+            self.links.sources.clone(),
+            self.bridges.domains(),
+            self.acls.lists(),
+        )
     }
 
     /// Takes what is to be reclaimed after a grace period; `None` if there is nothing.

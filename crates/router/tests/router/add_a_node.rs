@@ -20,7 +20,7 @@ fn echo_requests_are_counted() {
         if !names.any(|name| name == "icmp4-echo-count") {
             table.nodes.push(node(EchoCount));
         }
-        table.arcs.ip4_in = vec!["icmp4-echo-count"];
+        table.arcs.ip4_in = vec!["ip4-acl-in", "icmp4-echo-count"];
         table
     };
     let mut lab = Lab::with_table(1, 64, 8192, None, table).wired();
@@ -30,7 +30,7 @@ fn echo_requests_are_counted() {
     assert_eq!(lab.edge("icmp4-echo-count", "EchoRequest"), 0);
     lab.apply(vec![Change::FeatureSet {
         interface: 1,
-        feature: arc::ip4_in(0),
+        feature: arc::ip4_in(1),
         argument: Some(0),
     }]);
     lab.receive(1, requests());

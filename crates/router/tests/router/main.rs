@@ -1,5 +1,6 @@
 //! The router as a whole, in memory: nodes, state, golden files, random packets, printers.
 
+mod acl;
 mod add_a_node;
 mod arp;
 mod bridge;

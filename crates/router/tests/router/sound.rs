@@ -3,7 +3,10 @@
 
 use std::collections::HashMap;
 
+use router::acl::{Direction, Packets};
 use router::{Change, Interface, Route};
+use tables::acl::Rule;
+use tables::prefix::{Address, Prefix};
 
 use super::harness::*;
 
@@ -32,7 +35,37 @@ pub fn lab() -> Lab {
         route("2001:db8:6100::/40", Route::Prohibit),
         route("2001:db8:6200::/40", ecmp6),
     ]);
+    lab.apply(filtered());
     lab
+}
+
+/// Access lists in both directions that let most packets pass.
+fn filtered() -> Vec<Change> {
+    fn one<A: Address>(port: u16) -> Rule<A> {
+        let all = 0..=u16::MAX;
+        Rule {
+            source: Prefix::DEFAULT,
+            destination: Prefix::DEFAULT,
+            protocol: None,
+            source_ports: all.clone(),
+            destination_ports: if port == 0 { all } else { port..=port },
+        }
+    }
+    // Enough rules for a tree.
+    let ports = (1..=40).map(|port| (false, port * 300)).chain([(true, 0)]);
+    let rules = ports.flat_map(|(permit, port)| {
+        [Packets::V4(one(port)), Packets::V6(one(port))]
+            .map(|packets| router::acl::Rule { permit, packets })
+    });
+    let (name, rules) = ("most".to_owned(), rules.collect());
+    let attach = |(interface, direction)| Change::AclsAttach {
+        interface,
+        direction,
+        acls: vec!["most".to_owned()],
+    };
+    let places = [(1, Direction::Input), (2, Direction::Output)];
+    let set = Change::AclSet { name, rules };
+    [set].into_iter().chain(places.map(attach)).collect()
 }
 
 /// Part that stays the same on the way: IPv4 addresses, identification, protocol; IPv6 all but the

@@ -1,0 +1,149 @@
+//! `show acl`.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use serde::Serialize;
+
+use super::list::Acl;
+use super::{Direction, Packets, Rule};
+use crate::Router;
+use crate::show::text::name;
+
+/// `show acl`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Shown {
+    /// By name.
+    pub acls: Vec<List>,
+}
+
+/// An access list.
+#[derive(Debug, Clone, Serialize)]
+pub struct List {
+    /// Its name.
+    pub name: String,
+    /// In their order.
+    pub rules: Vec<Row>,
+    /// Interfaces whose packets pass it when they come in.
+    pub input: Vec<String>,
+    /// Interfaces whose packets pass it when they leave.
+    pub output: Vec<String>,
+}
+
+/// A rule.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// What it matches may pass.
+    pub permit: bool,
+    /// `ipv4` or `ipv6`.
+    pub family: &'static str,
+    /// Where packets come from.
+    pub source: String,
+    /// Where they go to.
+    pub destination: String,
+    /// Their protocol; null: any.
+    pub protocol: Option<u8>,
+    /// First and last source port, or ICMP type.
+    pub source_ports: (u16, u16),
+    /// First and last destination port, or ICMP code.
+    pub destination_ports: (u16, u16),
+    /// Packets that it has matched.
+    pub hits: u64,
+}
+
+/// No access list has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no access list {0}; `show acl` lists those that there are")]
+pub struct NoAcl(pub String);
+
+/// One access list, or all.
+///
+/// # Errors
+/// [`NoAcl`].
+pub fn acls(router: &Router, which: Option<&str>) -> Result<Shown, NoAcl> {
+    let all = router.state.acls.iter();
+    let asked = all.filter(|acl| which.is_none_or(|which| which == acl.name));
+    let acls: Vec<List> = asked.map(|acl| list(router, acl)).collect();
+    match which {
+        Some(which) if acls.is_empty() => Err(NoAcl(which.to_owned())),
+        _ => Ok(Shown { acls }),
+    }
+}
+
+fn list(router: &Router, acl: &Acl) -> List {
+    let rules = acl.rules.iter().enumerate();
+    let interfaces = |direction| {
+        let of = router.state.acls.interfaces(&acl.name, direction);
+        of.map(|interface| name(router, interface)).collect()
+    };
+    List {
+        name: acl.name.clone(),
+        rules: rules.map(|(at, rule)| row(rule, acl.hits(at))).collect(),
+        input: interfaces(Direction::Input),
+        output: interfaces(Direction::Output),
+    }
+}
+
+fn row(rule: &Rule, hits: u64) -> Row {
+    let (source, destination) = rule.packets.prefixes();
+    let ends = |range: &RangeInclusive<u16>| (*range.start(), *range.end());
+    let (family, protocol, source_ports, destination_ports) = match &rule.packets {
+        Packets::V4(p) => ("ipv4", p.protocol, &p.source_ports, &p.destination_ports),
+        Packets::V6(p) => ("ipv6", p.protocol, &p.source_ports, &p.destination_ports),
+    };
+    Row {
+        permit: rule.permit,
+        family,
+        source: source.to_string(),
+        destination: destination.to_string(),
+        protocol,
+        source_ports: ends(source_ports),
+        destination_ports: ends(destination_ports),
+        hits,
+    }
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.acls.is_empty() {
+            return writeln!(f, "no access lists");
+        }
+        self.acls.iter().try_for_each(|list| list.fmt(f))
+    }
+}
+
+impl fmt::Display for List {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "acl {} count {}", self.name, self.rules.len())?;
+        for (at, rule) in self.rules.iter().enumerate() {
+            writeln!(f, "{at:>11}: {rule}")?;
+        }
+        for (word, interfaces) in [("inbound", &self.input), ("outbound", &self.output)] {
+            if !interfaces.is_empty() {
+                writeln!(f, "  applied {word} on: {}", interfaces.join(", "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let range = |(first, last): (u16, u16)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        };
+        write!(
+            f,
+            "{} {} src {} dst {} proto {} sport {} dport {} hits {}",
+            self.family,
+            if self.permit { "permit" } else { "deny" },
+            self.source,
+            self.destination,
+            self.protocol.map_or("any".to_owned(), |p| p.to_string()),
+            range(self.source_ports),
+            range(self.destination_ports),
+            self.hits
+        )
+    }
+}
