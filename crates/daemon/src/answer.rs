@@ -9,7 +9,7 @@ use control::config::Config;
 use control::history::Transactions;
 use router::show::{self, Clear};
 use router::state::HasRoutes;
-use router::{Family, Router, ip, l2, neighbor};
+use router::{Family, Router, acl, ip, l2, neighbor};
 use tables::prefix::Prefix;
 
 use crate::daemon::Daemon;
@@ -90,6 +90,10 @@ fn answer(daemon: &mut Daemon, running: Running<'_>, ask: &ControlRequest) -> Re
         Verb::ShowBridgeDomain => {
             let (which, detail) = command.apart_from("detail");
             let shown = l2::show::bridge_domains(router, which, detail);
+            give(&shown.map_err(|e| e.to_string())?, json)
+        }
+        Verb::ShowAcl => {
+            let shown = acl::show::acls(router, first);
             give(&shown.map_err(|e| e.to_string())?, json)
         }
         Verb::ShowL2Fib => give(&l2::show::l2fib(router, first.is_some()), json),

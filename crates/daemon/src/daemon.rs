@@ -21,6 +21,7 @@ use graph::pool::{STRIDE, STRIDE_AF_XDP};
 use router::{Router, Setup, Unresolved};
 
 use crate::faults::Faults;
+use crate::filters::Filters;
 use crate::host::{self, Host, Linux};
 use crate::inbox::{Inbox, Message};
 use crate::interfaces::{self, Interfaces, Opener, Phase, Room};
@@ -62,6 +63,8 @@ pub struct Daemon {
     pub routing: Routing,
     /// The interfaces.
     pub interfaces: Interfaces,
+    /// The access control lists.
+    pub filters: Filters,
     /// The static routes.
     pub static_routes: StaticRoutes,
     /// The kernel, for changes.
@@ -141,9 +144,13 @@ impl Daemon {
         let (mut router, entry) = start_router(parts.setup, &parts.cpus)?;
         let opener = Opener::new(&config, host.clone(), &parts.notes);
         let interfaces = Interfaces::new(&config, room, opener, entry, &mut router);
+        let interfaces = interfaces.map_err(|why| format!("run: {why}"))?;
+        let mut routing = Routing::new(router);
+        let filters = Filters::new(&config, &mut routing);
         Ok(Daemon {
-            interfaces: interfaces.map_err(|why| format!("run: {why}"))?,
-            routing: Routing::new(router),
+            filters: filters.map_err(|why| format!("run: {why}"))?,
+            interfaces,
+            routing,
             awaited: None,
             static_routes: StaticRoutes::new(&config.routes),
             kernel: kernel()?,

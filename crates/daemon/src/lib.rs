@@ -12,6 +12,7 @@ mod daemon;
 mod displaced;
 mod facts;
 mod faults;
+mod filters;
 mod foreign;
 mod handle;
 mod host;

@@ -9,6 +9,7 @@ use control::config::{Address, Config, Desired, MTU, State};
 use control::netdev::{give_addresses, is_known};
 use control::netlink::{Kernel, KernelAddress};
 use control::plan::{Action, Item, Kind, Object, Plan, Table};
+use router::acl::Direction;
 use router::change::Mac;
 
 use crate::answer;
@@ -221,6 +222,23 @@ impl Daemon {
                 let l2 = there.then(|| Layer2::CrossConnect(target.clone()));
                 self.interfaces.set_l2(of, l2, &mut self.routing)
             }
+            Item::PrefixList { name, members } => {
+                let members = there.then_some(&members[..]);
+                self.filters.set_list(name, members, &mut self.routing)
+            }
+            Item::Acl { name, terms } => {
+                let terms = there.then_some(&terms[..]);
+                self.filters.set_acl(name, terms, &mut self.routing)
+            }
+            Item::Input { of, acls } | Item::Output { of, acls } => {
+                let direction = match item {
+                    Item::Input { .. } => Direction::Input,
+                    _ => Direction::Output,
+                };
+                let acls = if there { &acls[..] } else { &[] };
+                let routing = &mut self.routing;
+                self.interfaces.set_acls(of, direction, acls, routing)
+            }
             // Without effect. That members have the MTU of their bridge has been checked.
             Item::Description { .. }
             | Item::Mpls { .. }
@@ -232,13 +250,9 @@ impl Daemon {
                 Err("restart the router".into())
             }
             Item::Vrf { .. }
-            | Item::PrefixList { .. }
-            | Item::Acl { .. }
             | Item::VrfMember { .. }
             | Item::BondMember { .. }
             | Item::Unnumbered { .. }
-            | Item::Input { .. }
-            | Item::Output { .. }
             | Item::Route {
                 table: Table::Vrf(_),
                 ..

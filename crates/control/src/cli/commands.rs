@@ -30,6 +30,7 @@ pub enum Verb {
     ShowAdjacency,
     ShowBridgeDomain,
     ShowL2Fib,
+    ShowAcl,
     ShowMode,
     ShowTrace,
     ShowConfig,
@@ -286,6 +287,12 @@ pub const COMMANDS: &[Spec] = &[
         "bridge domains, or one by its number; with detail their members, too",
     )
     .with(&[DOMAIN, DETAIL]),
+    row(
+        Verb::ShowAcl,
+        &["show", "acl"],
+        "rules of access lists, how often each has matched, and the interfaces that have them",
+    )
+    .with(&[INTERFACE]),
     row(
         Verb::ShowL2Fib,
         &["show", "l2fib"],

@@ -6,10 +6,11 @@ use router::change::Mac;
 
 use super::forms::{self, Address};
 use super::model::{
-    self, BridgeSettings, Config, Control, Encapsulation, Hop, Mode, Port, PortKind, State, Tables,
-    Workers,
+    self, Acl, Attached, BridgeSettings, Config, Control, Encapsulation, Hop, Mode, Named, Port,
+    PortKind, PrefixList, State, Tables, Workers,
 };
 use super::problem::{Findings, place};
+use super::rules::{self, Lists, MOST_RULES};
 use super::view::{AllInterfaces, AnyInterface, InterfaceKind, field};
 use super::yaml::{Node, Step};
 
@@ -21,6 +22,10 @@ pub struct Desired {
     pub interfaces: Vec<Interface>,
     /// Bridge domains.
     pub bridges: Vec<Bridge>,
+    /// Lists of networks that ACLs name.
+    pub prefixlists: Named<PrefixList>,
+    /// Access control lists.
+    pub acls: Named<Acl>,
     /// Static routes, for the kernel to have.
     pub routes: Vec<Route>,
     /// The threads that forward packets.
@@ -53,6 +58,8 @@ pub struct Interface {
     pub up: bool,
     /// What it does at layer 2 instead of routing.
     pub l2: Option<Layer2>,
+    /// The ACLs of its packets.
+    pub acls: Attached,
     /// Its kind.
     pub kind: Kind,
 }
@@ -135,6 +142,7 @@ impl Interface {
             addresses: Vec::new(),
             up: true,
             l2: None,
+            acls: Attached::default(),
             kind,
         }
     }
@@ -238,7 +246,7 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
         match entry.kind {
             InterfaceKind::Loopback(_) => continue,
             InterfaceKind::Sub(parent, ..) => {
-                refusing.fields(entry);
+                refusing.fields(&view, entry);
                 let encapsulation = entry.encapsulation().unwrap_or_default();
                 let parent = parent.to_owned();
                 let kind = Kind::Sub {
@@ -249,7 +257,7 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
             }
             InterfaceKind::Interface(_) => {
                 let port = OpenPort::of(&entry.name, config.ports.get(&entry.name));
-                refusing.fields(entry);
+                refusing.fields(&view, entry);
                 refusing.port(entry, &port.kind);
                 interfaces.push(interface(&view, entry, Kind::Port(port)));
             }
@@ -275,6 +283,8 @@ pub(super) fn wanted(config: &Config, tree: &Node) -> Result<Desired, Findings> 
     Ok(Desired {
         interfaces,
         bridges: bridges.collect(),
+        prefixlists: config.prefixlists.clone(),
+        acls: config.acls.clone(),
         routes: routes.collect(),
         workers: config.workers.clone(),
         tables: config.tables,
@@ -310,6 +320,7 @@ fn interface(view: &AllInterfaces<'_>, entry: &AnyInterface<'_>, kind: Kind) -> 
         addresses: entry.addresses.to_vec(),
         up: entry.state == State::Up,
         l2: connect.or_else(bridge),
+        acls: entry.acls.cloned().unwrap_or_default(),
         ..Interface::plain(&entry.name, kind)
     }
 }
@@ -352,8 +363,6 @@ impl Refusing<'_> {
             (!config.bondethernets.is_empty(), "bondethernets"),
             (!config.vxlan_tunnels.is_empty(), "vxlan_tunnels"),
             (!config.taps.is_empty(), "taps"),
-            (!config.prefixlists.is_empty(), "prefixlists"),
-            (!config.acls.is_empty(), "acls"),
             (config.sflow.is_some(), "sflow"),
             (!config.vrfs.is_empty(), "vrfs"),
         ];
@@ -361,6 +370,7 @@ impl Refusing<'_> {
             // The section itself, not what is in it.
             self.unsupported(&[section.into()], section);
         }
+        self.acls(config);
         for (name, bridge) in &config.bridgedomains {
             let settings = &bridge.settings;
             let fields = [
@@ -384,19 +394,50 @@ impl Refusing<'_> {
         }
     }
 
+    /// ACLs that the router cannot have.
+    fn acls(&mut self, config: &Config) {
+        for (name, acl) in &config.acls {
+            if let Err(term) = rules::rules(&acl.terms, &Lists::default()) {
+                let path = [
+                    "acls".into(),
+                    name.into(),
+                    "terms".into(),
+                    (term - 1).into(),
+                ];
+                let field = "action".into();
+                let path = [&path[..], &[field]].concat();
+                let what = format!("permit+reflect of acl {name} term {term}");
+                self.unsupported(&path, &what);
+            }
+            let count = rules::count(&acl.terms, &config.prefixlists);
+            if count > MOST_RULES {
+                let message = format!(
+                    "acl {name} comes to {count} rules, one for each source and destination; there \
+                     can be {MOST_RULES}"
+                );
+                let help = "shorten its prefix lists";
+                self.refuse(&["acls".into(), name.into()], message, help);
+            }
+        }
+    }
+
     /// What an interface or sub-interface is to have and cannot.
-    fn fields(&mut self, entry: &AnyInterface<'_>) {
+    fn fields(&mut self, view: &AllInterfaces<'_>, entry: &AnyInterface<'_>) {
         let sflow = matches!(entry.kind, InterfaceKind::Interface(i) if i.sflow == Some(true));
-        let any = |acls: &model::Attached| !acls.input.is_empty() || !acls.output.is_empty();
+        let any = |acls: &Attached| !acls.input.is_empty() || !acls.output.is_empty();
         let fields = [
             (entry.unnumbered.is_some(), "unnumbered"),
             (sflow, "sflow"),
             (entry.vrf.is_some(), "vrf"),
-            (entry.acls.is_some_and(any), "acls"),
         ];
         for (_, name) in fields.into_iter().filter(|(used, _)| *used) {
             let what = format!("{name} of {} {}", entry.word(), entry.name);
             self.unsupported(&field(entry, name), &what);
+        }
+        let is_l2 = entry.l2xc.is_some() || view.bridge(&entry.name).is_some();
+        if is_l2 && entry.acls.is_some_and(any) {
+            let what = format!("acls of {} {} at layer 2", entry.word(), entry.name);
+            self.unsupported(&field(entry, "acls"), &what);
         }
     }
 

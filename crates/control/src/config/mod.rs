@@ -13,6 +13,7 @@ mod language;
 mod model;
 mod problem;
 mod registry;
+pub mod rules;
 mod view;
 mod yaml;
 

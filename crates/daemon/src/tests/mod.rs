@@ -33,6 +33,8 @@ struct State {
     interfaces: Vec<desired::Interface>,
     routes: Vec<desired::Route>,
     bridges: BTreeSet<String>,
+    /// The router's access lists, and the interfaces that have them.
+    acls: String,
     /// What the router has been told of each interface, by names.
     told: BTreeSet<String>,
 }
@@ -119,11 +121,17 @@ impl Lab {
         let bridges = self.daemon.interfaces.bridges.numbered();
         State {
             bridges: bridges.map(|(_, bridge)| format!("{bridge:?}")).collect(),
+            acls: self.acls(),
             kernel: self.machine.state(),
             interfaces,
             routes: self.daemon.static_routes.all().collect(),
             told: self.told(),
         }
+    }
+
+    fn acls(&self) -> String {
+        let shown = router::acl::show::acls(&self.daemon.routing.router, None);
+        shown.expect("all of them").to_string()
     }
 
     /// What the router has been told of each interface, by names.

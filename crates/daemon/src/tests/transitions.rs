@@ -6,7 +6,7 @@ use super::*;
 const DEVICES: [&str; 3] = ["e0", "e1", "e2"];
 
 /// Configurations as unlike each other as they get, of those that the router can be.
-const CONFIGS: [&str; 43] = [
+const CONFIGS: [&str; 46] = [
     "{}",
     "interfaces: { e0: {}, e1: {} }",
     "interfaces: { e0: { mtu: 9000, lcp: a, addresses: [ 10.0.0.1/24 ] }, e1: { lcp: b } }",
@@ -58,6 +58,10 @@ const CONFIGS: [&str; 43] = [
     "ports: { m: { null: {} } }\ninterfaces: { m: {} }\nbridgedomains: { bd1: { bvi: loop1, settings: { learn: no } }, bd2: { interfaces: [ m ], bvi: loop0 } }\nloopbacks: { loop0: { lcp: b0, mac: 02:00:00:00:00:05, addresses: [ 10.0.0.1/24 ] }, loop1: {} }",
     "ports: { m: { null: {} } }\ninterfaces: { m: {} }\nbridgedomains: { bd1: { bvi: loop0, interfaces: [ m ] }, bd2: { bvi: loop1, mtu: 1400 } }\nloopbacks: { loop0: {}, loop1: { mtu: 1400 } }",
     "ports: { m: { null: {} } }\ninterfaces: { m: {} }\nbridgedomains: { bd1: { interfaces: [ m ] } }\nloopbacks: { loop0: { addresses: [ 10.0.0.1/24 ] } }",
+    // Access lists: of prefix lists, of sub-interfaces, of a port that is down.
+    "prefixlists: { pp: { members: [ 10.9.0.0/16, 2001:db8:9::/48 ] } }\nacls: { aa: { terms: [ { action: deny, source: pp }, { action: permit } ] }, bb: { terms: [ { action: deny, protocol: tcp, destination-port: 22 } ] } }\ninterfaces: { e0: { acls: { input: aa, output: [ bb, aa ] } }, e1: { acls: { output: bb } } }",
+    "prefixlists: { pp: { members: [ 10.8.0.0/16 ] }, qq: { members: [ 192.0.2.1 ] } }\nacls: { aa: { terms: [ { action: deny, source: pp, destination: qq }, { action: permit } ] }, cc: { terms: [ { action: permit, protocol: icmp, icmp-type: 8 } ] } }\ninterfaces: { e0: { acls: { input: [ cc, aa ] } }, e1: { state: down, acls: { input: aa, output: cc } } }",
+    "acls: { bb: { terms: [ { action: permit } ] } }\nports: { m: { null: {} } }\ninterfaces: { m: { sub-interfaces: { 5: { acls: { input: bb } } } }, e0: { acls: { output: bb } } }",
     // On another port.
     "ports: { m: { null: {} } }\ninterfaces: { m: { lcp: n, sub-interfaces: { 5: { state: up } } } }",
 ];

@@ -14,6 +14,7 @@ pub(crate) use list::{Acls, Lists};
 pub use node::{Ip4In, Ip4Out, Ip6In, Ip6Out};
 
 use tables::acl;
+pub use tables::acl::Rule as Match;
 
 use crate::Prefix;
 use crate::arc;

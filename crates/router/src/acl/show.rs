@@ -24,9 +24,9 @@ pub struct List {
     pub name: String,
     /// In their order.
     pub rules: Vec<Row>,
-    /// Interfaces whose packets pass it when they come in.
+    /// Interfaces whose packets pass it when they come in, by name.
     pub input: Vec<String>,
-    /// Interfaces whose packets pass it when they leave.
+    /// Interfaces whose packets pass it when they leave, by name.
     pub output: Vec<String>,
 }
 
@@ -74,7 +74,9 @@ fn list(router: &Router, acl: &Acl) -> List {
     let rules = acl.rules.iter().enumerate();
     let interfaces = |direction| {
         let of = router.state.acls.interfaces(&acl.name, direction);
-        of.map(|interface| name(router, interface)).collect()
+        let mut names: Vec<_> = of.map(|interface| name(router, interface)).collect();
+        names.sort();
+        names
     };
     List {
         name: acl.name.clone(),

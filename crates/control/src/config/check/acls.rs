@@ -2,7 +2,6 @@
 
 use crate::config::forms::{self, Address};
 use crate::config::model::{Family, Term, Value};
-use crate::config::registry;
 use crate::config::yaml::Step;
 
 use super::{Checker, to};
@@ -49,7 +48,7 @@ impl Checking<'_, '_> {
         if !self.check_ends() {
             return;
         }
-        let protocol = match self.protocol() {
+        let protocol = match self.term.protocol_number() {
             Ok(protocol) => protocol,
             Err(()) => {
                 let help = "write a number from 1 to 255, or a name such as tcp, icmp or ospf";
@@ -137,22 +136,8 @@ impl Checking<'_, '_> {
         }
     }
 
-    /// The number of the protocol; 0: any.
-    fn protocol(&self) -> Result<u8, ()> {
-        match &self.term.protocol {
-            None => Ok(0),
-            Some(Value::Number(number)) => u8::try_from(*number).map_err(|_| ()),
-            Some(Value::Text(name)) if name == "any" => Ok(0),
-            Some(Value::Text(name)) => registry::protocol(name).ok_or(()),
-        }
-    }
-
     fn check_port(&mut self, field: &str, value: &Value) {
-        let name = match value {
-            Value::Text(text) => registry::service(text).map(|port| (port.into(), port.into())),
-            Value::Number(_) => None,
-        };
-        let Some((low, high)) = name.or_else(|| range(value, 65535)) else {
+        let Some((low, high)) = value.ports() else {
             let help = "write a number, a service such as www, or in quotes a range such as \
                         \"80-88\"";
             self.error(field, &format!("could not understand {field}"), help);
@@ -162,7 +147,7 @@ impl Checking<'_, '_> {
     }
 
     fn check_icmp(&mut self, field: &str, value: &Value) {
-        if let Some(range) = range(value, 255) {
+        if let Some(range) = value.icmp() {
             self.check_range(field, range, 255);
         }
     }
@@ -179,23 +164,4 @@ impl Checking<'_, '_> {
             }
         }
     }
-}
-
-/// The lowest and highest number of a value: `80`, `1024-`, `-1023`, `80-88`, `any`.
-fn range(value: &Value, most: u64) -> Option<(u64, u64)> {
-    let text = match value {
-        Value::Number(number) => return Some((u64::from(*number), u64::from(*number))),
-        Value::Text(text) if text == "any" => return Some((0, most)),
-        Value::Text(text) => text,
-    };
-    let (low, high) = text.split_once('-')?;
-    // What does not fit is too large in any case.
-    let number = |text: &str, usual| match text {
-        "" => Some(usual),
-        digits if digits.bytes().all(|b| b.is_ascii_digit()) => {
-            Some(digits.parse().unwrap_or(u64::MAX))
-        }
-        _ => None,
-    };
-    Some((number(low, 0)?, number(high, most)?))
 }

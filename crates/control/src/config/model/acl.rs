@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::forms::{self, Address};
+use super::super::registry;
 
 /// A list of networks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +65,16 @@ impl Term {
     pub fn is_list(text: &str) -> bool {
         text != "any" && forms::network(text).is_none()
     }
+
+    /// The number of its protocol; 0: any.
+    pub(crate) fn protocol_number(&self) -> Result<u8, ()> {
+        match &self.protocol {
+            None => Ok(0),
+            Some(Value::Number(number)) => u8::try_from(*number).map_err(|_| ()),
+            Some(Value::Text(name)) if name == "any" => Ok(0),
+            Some(Value::Text(name)) => registry::protocol(name).ok_or(()),
+        }
+    }
 }
 
 /// A number, or a name or range.
@@ -74,6 +85,41 @@ pub enum Value {
     Number(u16),
     /// A name or range.
     Text(String),
+}
+
+impl Value {
+    /// The lowest and highest port that it says, by number or by the name of a service.
+    pub(crate) fn ports(&self) -> Option<(u64, u64)> {
+        let name = match self {
+            Value::Text(text) => registry::service(text).map(|port| (port.into(), port.into())),
+            Value::Number(_) => None,
+        };
+        name.or_else(|| range(self, 65535))
+    }
+
+    /// The lowest and highest ICMP type or code that it says.
+    pub(crate) fn icmp(&self) -> Option<(u64, u64)> {
+        range(self, 255)
+    }
+}
+
+/// The lowest and highest number of a value: `80`, `1024-`, `-1023`, `80-88`, `any`.
+fn range(value: &Value, most: u64) -> Option<(u64, u64)> {
+    let text = match value {
+        Value::Number(number) => return Some((u64::from(*number), u64::from(*number))),
+        Value::Text(text) if text == "any" => return Some((0, most)),
+        Value::Text(text) => text,
+    };
+    let (low, high) = text.split_once('-')?;
+    // What does not fit is too large in any case.
+    let number = |text: &str, usual| match text {
+        "" => Some(usual),
+        digits if digits.bytes().all(|b| b.is_ascii_digit()) => {
+            Some(digits.parse().unwrap_or(u64::MAX))
+        }
+        _ => None,
+    };
+    Some((number(low, 0)?, number(high, most)?))
 }
 
 /// The effect of a term.

@@ -190,3 +190,99 @@ fn forms_of_terms() {
             .ends_with("is greater than 100")
     );
 }
+
+/// The rules of the ACL `a1` of a text, a line each.
+fn rules_of(text: &str) -> Vec<String> {
+    use crate::config::rules as made;
+    use router::acl::{Match, Packets};
+    fn line<A: tables::prefix::Address>(permit: bool, of: &Match<A>) -> String {
+        let Match {
+            source,
+            destination,
+            protocol,
+            source_ports,
+            destination_ports,
+        } = of;
+        format!(
+            "{permit} {source} {destination} {protocol:?} {source_ports:?} {destination_ports:?}"
+        )
+    }
+    let config = Config::parse("x", text).expect("valid");
+    let rules = made::rules(&config.acls["a1"].terms, &config.prefixlists);
+    let rules: Vec<router::acl::Rule> = rules.expect("the router has them");
+    assert_eq!(
+        rules.len(),
+        made::count(&config.acls["a1"].terms, &config.prefixlists)
+    );
+    let lines = rules.iter().map(|rule| match &rule.packets {
+        Packets::V4(of) => line(rule.permit, of),
+        Packets::V6(of) => line(rule.permit, of),
+    });
+    lines.collect()
+}
+
+#[test]
+fn a_term_comes_to_a_rule_for_each_source_and_destination_of_one_family() {
+    let lists = "prefixlists: { pp: { members: [ 10.0.0.0/8, 2001:db8::/32, 192.0.2.9 ] } }\n";
+    let acl = |terms: &str| format!("{lists}acls: {{ a1: {{ terms: [ {terms} ] }} }}");
+    let all = "0..=65535";
+    for (terms, wanted) in [
+        (
+            "{ action: permit }",
+            vec![
+                format!("true 0.0.0.0/0 0.0.0.0/0 None {all} {all}"),
+                format!("true ::/0 ::/0 None {all} {all}"),
+            ],
+        ),
+        (
+            "{ action: deny, source: pp, destination: 198.51.100.0/24 }",
+            vec![
+                format!("false 10.0.0.0/8 198.51.100.0/24 None {all} {all}"),
+                format!("false 192.0.2.9/32 198.51.100.0/24 None {all} {all}"),
+            ],
+        ),
+        (
+            "{ action: permit, family: ipv6, source: pp, protocol: tcp, source-port: \"1024-\", destination-port: www }",
+            vec!["true 2001:db8::/32 ::/0 Some(6) 1024..=65535 80..=80".to_owned()],
+        ),
+        (
+            "{ action: deny, family: ipv4, protocol: icmp, icmp-type: \"-3\" }, { action: permit, family: ipv4, protocol: 17, destination-port: 53 }",
+            vec![
+                format!("false 0.0.0.0/0 0.0.0.0/0 Some(1) 0..=3 {all}"),
+                format!("true 0.0.0.0/0 0.0.0.0/0 Some(17) {all} 53..=53"),
+            ],
+        ),
+    ] {
+        assert_eq!(rules_of(&acl(terms)), wanted, "{terms}");
+    }
+}
+
+#[test]
+fn what_acls_cannot_do_yet_is_refused_by_name() {
+    let refused = |text: &str| {
+        let checked = Checked::parse("x", text).expect("valid");
+        let problems = checked.wanted().expect_err("cannot be done yet");
+        let lines = problems.iter().map(|p| (p.message.clone(), p.line()));
+        lines.collect::<Vec<_>>()
+    };
+    let reflecting =
+        "acls:\n  a1:\n    terms:\n      - action: deny\n      - action: permit+reflect\n";
+    let wanted = "permit+reflect of acl a1 term 2: not supported yet";
+    assert_eq!(refused(reflecting), [(wanted.to_owned(), 5)]);
+    let crossed = "acls: { a1: { terms: [ { action: deny } ] } }\n\
+                   ports: { m: { null: {} }, n: { null: {} } }\n\
+                   interfaces:\n  m: { l2xc: n, acls: { input: a1 } }\n  n: { l2xc: m }\n";
+    let wanted = "acls of interface m at layer 2: not supported yet";
+    assert_eq!(refused(crossed), [(wanted.to_owned(), 4)]);
+    let members: Vec<_> = (0..400)
+        .map(|n| format!("10.{}.{}.0/24", n / 200, n % 200))
+        .collect();
+    let members = members.join(", ");
+    let large = format!(
+        "prefixlists: {{ pp: {{ members: [ {members} ] }} }}\n\
+         acls: {{ a1: {{ terms: [ {{ action: deny, source: pp, destination: pp }} ] }} }}\n"
+    );
+    let wanted =
+        "acl a1 comes to 160000 rules, one for each source and destination; there can be 100000";
+    assert_eq!(refused(&large), [(wanted.to_owned(), 2)]);
+}
