@@ -9,6 +9,7 @@ use graph::worker::Worker;
 use graph::{Buffers, Command, Desc, Handle, Pool, WorkerPort};
 use io::recirculation::{Collected, Recirculation};
 use router::{Address, Change, Cx, Family, Mac, Path, Prefix, Route, Router, Setup, Tags};
+use tables::acl;
 use tables::random::Random;
 use tables::synthetic;
 use wire::craft::Packet;
@@ -41,7 +42,7 @@ pub struct What {
 }
 
 /// The scenarios, in the order of the table.
-pub const SCENARIOS: [What; 12] = [
+pub const SCENARIOS: [What; 15] = [
     What {
         name: "ip4-hot",
         what: "one flow, 256 packets, two routes: all in the first cache",
@@ -61,6 +62,36 @@ pub const SCENARIOS: [What; 12] = [
         flows: 251,
         routes: 2,
         way: Way::Routed,
+    },
+    What {
+        name: "acl-1",
+        what: "the same as ip4-flows past an access list of one rule",
+        family: Family::V4,
+        packets: 4096,
+        passes: 60,
+        flows: 251,
+        routes: 2,
+        way: Way::Filtered(1),
+    },
+    What {
+        name: "acl-100",
+        what: "the same as ip4-flows past an access list of 100 random rules",
+        family: Family::V4,
+        packets: 4096,
+        passes: 60,
+        flows: 251,
+        routes: 2,
+        way: Way::Filtered(100),
+    },
+    What {
+        name: "acl-1000",
+        what: "the same as ip4-flows past an access list of 1,000 random rules",
+        family: Family::V4,
+        packets: 4096,
+        passes: 60,
+        flows: 251,
+        routes: 2,
+        way: Way::Filtered(1000),
     },
     What {
         name: "ip4-1m-cold",
@@ -181,6 +212,8 @@ pub struct Scenario {
     entry: u16,
     oracle: Oracle,
     destinations: Vec<IpAddr>,
+    /// The rules of its access list; packets are spread over them.
+    rules: Vec<acl::Rule<u32>>,
     rounds: Vec<Vec<(String, f64)>>,
 }
 
@@ -197,6 +230,8 @@ impl Scenario {
         let (mut router, mut idle) = Router::new(setup)?;
         let (worker, handle) = idle.pop().ok_or("bench: no worker")?;
         let (oracle, destinations) = routes(what, &mut router)?;
+        let rules = what.way.rules();
+        router.apply(what.way.filters(&rules))?;
         let entry = worker
             .graph()
             .index_of(router::nodes::ENTRY)
@@ -212,6 +247,7 @@ impl Scenario {
             entry,
             oracle,
             destinations,
+            rules,
             rounds: Vec::new(),
         };
         for (at, frame) in what.way.lessons() {
@@ -307,6 +343,9 @@ impl Scenario {
     }
 
     fn addresses(&self, i: usize) -> (IpAddr, IpAddr) {
+        if let Some(ends) = within(&self.rules, i) {
+            return ends;
+        }
         let flows = self.what.flows.max(1) as usize;
         let source = host(self.what.family, 16, i % flows);
         match self.destinations.get(i) {
@@ -408,6 +447,17 @@ impl Scenario {
             nodes: nodes.collect(),
         }
     }
+}
+
+/// The addresses of packet `i`: of one that a random rule is made for. `None`: there are no rules.
+fn within(rules: &[acl::Rule<u32>], i: usize) -> Option<(IpAddr, IpAddr)> {
+    let mut random = Random::new(i as u64);
+    let rule = rules.get(random.below(rules.len() as u32) as usize)?;
+    let mut end = |prefix: tables::prefix::Prefix<u32>| {
+        let within = random.word() & (prefix.last() ^ prefix.addr());
+        Ipv4Addr::from(prefix.addr() | within).into()
+    };
+    Some((end(rule.source), end(rule.destination)))
 }
 
 /// Host `number` of the network whose packets come from or go to `net`.

@@ -1,8 +1,12 @@
 //! What becomes of a scenario's packets: its interfaces, and the stations of its bridge.
 
+use router::acl::{Direction, Packets, Rule};
 use router::{BridgeDomain, Change, Interface, Kind, L2, Mac, Tags};
+use tables::acl;
+use tables::prefix::Prefix;
 use tables::random::Random;
 use wire::eth::{self, Header};
+use wire::ip;
 
 /// The only interface with a port: packets come and go by it.
 pub const INTERFACE: u16 = 1;
@@ -23,6 +27,8 @@ const OTHER_OWN: Mac = Mac([0x02, 0x50, 0x53, 0, 0, 2]);
 pub enum Way {
     /// Routed.
     Routed,
+    /// Routed past an access list of so many random rules.
+    Filtered(u32),
     /// Routed from and to a sub-interface.
     RoutedTagged,
     /// Routed from a bridge domain to another port.
@@ -54,7 +60,53 @@ impl Way {
 
     /// True if routers on the way change the packets.
     pub const fn is_routed(self) -> bool {
-        matches!(self, Way::Routed | Way::RoutedTagged | Way::RoutedByBvi)
+        use Way::{Filtered, Routed, RoutedByBvi, RoutedTagged};
+        matches!(self, Routed | Filtered(_) | RoutedTagged | RoutedByBvi)
+    }
+
+    /// The rules of its access list: prefixes of 17 lengths each, and ports or not. The last one takes
+    /// all packets.
+    pub fn rules(self) -> Vec<acl::Rule<u32>> {
+        let Way::Filtered(count) = self else {
+            return Vec::new();
+        };
+        let mut random = Random::new(count.into());
+        let mut prefix = |net: u32, number: u32| match number + 1 == count {
+            true => Prefix::cut(net << 24, 8),
+            false => {
+                let within = random.word() >> 8;
+                Prefix::cut(net << 24 | within, 16 + random.below(17) as u8)
+            }
+        };
+        let all = 0..=u16::MAX;
+        let rule = |number: u32| acl::Rule {
+            source: prefix(16, number),
+            destination: prefix(48, number),
+            protocol: [None, Some(ip::UDP)][number as usize % 2],
+            source_ports: [all.clone(), 1024..=u16::MAX][number as usize / 2 % 2].clone(),
+            destination_ports: [all.clone(), 12..=12, 0..=1023][number as usize % 3].clone(),
+        };
+        (0..count).map(rule).collect()
+    }
+
+    /// Makes these rules the access list of what comes in.
+    pub fn filters(self, rules: &[acl::Rule<u32>]) -> Vec<Change> {
+        if rules.is_empty() {
+            return Vec::new();
+        }
+        let rules = rules.iter().map(|packets| Rule {
+            permit: true,
+            packets: Packets::V4(packets.clone()),
+        });
+        let (name, rules) = ("acl".to_owned(), rules.collect());
+        vec![
+            Change::AclSet { name, rules },
+            Change::AclsAttach {
+                interface: INTERFACE,
+                direction: Direction::Input,
+                acls: vec!["acl".to_owned()],
+            },
+        ]
     }
 
     /// Source and destination of packet `i`, and of it when it has been routed.
@@ -114,7 +166,7 @@ impl Way {
         let bridged = Some(L2::Bridge(DOMAIN));
         let crossed = |to| Some(L2::CrossConnect(to));
         match self {
-            Way::Routed => vec![bare(INTERFACE, None)],
+            Way::Routed | Way::Filtered(_) => vec![bare(INTERFACE, None)],
             Way::RoutedTagged => vec![bare(INTERFACE, None), sub(OTHERS[0], None)],
             Way::RoutedByBvi => vec![
                 domain(Some(BVI)),
