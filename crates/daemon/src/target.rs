@@ -15,7 +15,6 @@ use router::change::Mac;
 use crate::answer;
 use crate::daemon::Daemon;
 use crate::displaced::{Displaced, Seen, displaced};
-use crate::interfaces::own_mac;
 use crate::static_routes::Place;
 
 impl Target for Daemon {
@@ -339,8 +338,7 @@ impl Daemon {
 
     /// An interface is to have an Ethernet address; `None`: that of its device.
     fn set_mac(&mut self, name: &str, mac: Option<Mac>) -> Result<(), String> {
-        let slot = self.interfaces.named(name);
-        let usual = slot.map_or_else(|| own_mac(name), |slot| slot.usual_mac());
+        let usual = self.interfaces.usual_mac(name);
         self.interfaces.note(name, mac, None)?;
         self.edit(
             name,

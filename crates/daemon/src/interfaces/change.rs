@@ -19,7 +19,7 @@ use tracing::warn;
 
 use super::kind;
 use super::netdev::{queues, takes};
-use super::opener::usual_mac;
+use super::opener::own_mac;
 use super::slot::{Ids, Phase, Slot};
 use super::sub::tags;
 use super::{Interfaces, fit};
@@ -111,6 +111,32 @@ impl Interfaces {
         };
         let parent = self.slots.iter().find(|slot| slot.config.name == *parent)?;
         Some((parent.ids.port, tags(*encapsulation)))
+    }
+
+    /// The Ethernet address of an interface's device where the configuration names none: that which
+    /// it was found with, or one of its name. A sub-interface has that of the interface below: their
+    /// frames come by one port.
+    pub fn usual_mac(&self, name: &str) -> Mac {
+        let named = |name: &str| self.slots.iter().find(|slot| slot.config.name == name);
+        let slot = named(name);
+        let below = slot.and_then(|slot| match &slot.config.kind {
+            Kind::Sub { parent, .. } => named(parent),
+            _ => None,
+        });
+        let slot = below.or(slot);
+        let found = slot.and_then(|slot| slot.found.as_ref()?.mac);
+        found.unwrap_or_else(|| own_mac(slot.map_or(name, |slot| &slot.config.name)))
+    }
+
+    /// The configuration of an interface, with the Ethernet address that it has by another.
+    pub(super) fn whole(&self, at: usize) -> desired::Interface {
+        let slot = &self.slots[at];
+        let mut config = slot.config.clone();
+        if slot.on.is_some() {
+            let usual = || self.usual_mac(&config.name);
+            config.mac = config.mac.or_else(|| Some(usual()));
+        }
+        config
     }
 
     /// An interface is no more; its device is as it was found. A tap is there until
@@ -368,12 +394,6 @@ impl Slot {
             // It was that way.
             let _ = kernel.set_up(link, before);
         })
-    }
-
-    /// The Ethernet address of its device where the configuration names none.
-    pub fn usual_mac(&self) -> Mac {
-        let found = self.found.as_ref().and_then(|link| link.mac);
-        found.unwrap_or_else(|| usual_mac(&self.config))
     }
 
     /// The MTU of its device where the configuration names none.

@@ -17,8 +17,9 @@ use super::opener::{Opener, tap_name};
 pub struct Carries {
     /// The interface that packets come in by.
     pub interface: InterfaceId,
-    /// It, or a sub-interface of it, is at layer 2: a device must take in frames to every station.
-    pub layer2: bool,
+    /// Frames to every station: it is at layer 2, or has sub-interfaces, whose Ethernet addresses
+    /// may be others.
+    pub everything: bool,
 }
 
 /// A kind of interface.

@@ -176,20 +176,21 @@ impl Interfaces {
 
     /// What the port of this number is to carry.
     pub(super) fn carries(&self, port: InterfaceId) -> Carries {
-        let at_layer2 = |slot: &Slot| slot.l2.is_some() && slot.carrier() == port;
+        let more = |slot: &Slot| slot.l2.is_some() || slot.on.is_some();
+        let mut its = self.slots.iter().filter(|slot| slot.carrier() == port);
         Carries {
             interface: port,
-            layer2: self.slots.iter().any(at_layer2),
+            everything: its.any(more),
         }
     }
 
     /// Makes the network device of a port, by the port's number, take in frames to every station if
-    /// it or a sub-interface is at layer 2, and only those to itself if not.
+    /// it is at layer 2 or has sub-interfaces, and only those to itself if not.
     ///
     /// # Errors
     /// The kernel's.
     pub(super) fn listen(&mut self, port: InterfaceId) -> io::Result<()> {
-        let wanted = self.carries(port).layer2;
+        let wanted = self.carries(port).everything;
         let is_it = |slot: &&mut Slot| slot.ids.port == port && slot.config.netdev().is_some();
         let slot = self.slots.iter_mut().find(is_it);
         let Some(Phase::Open(open)) = slot.map(|slot| &mut slot.phase) else {

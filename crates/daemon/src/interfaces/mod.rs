@@ -36,7 +36,7 @@ use open::Part;
 
 pub use netdev::buffers;
 pub use open::OpenInterface;
-pub use opener::{Opener, own_mac};
+pub use opener::Opener;
 pub use slot::{Phase, Slot};
 
 /// Time between two looks for taps that must be made again.
@@ -222,19 +222,22 @@ impl Interfaces {
     }
 
     fn open(&mut self, index: usize, routing: &mut Routing) -> Result<(), OpenError> {
-        let slot = &self.slots[index];
-        let (config, carries) = (&slot.config, self.carries(slot.ids.port));
-        let device = slot.device();
-        let opened = device.open(&mut self.opener, config, carries, routing.router.pool());
+        let (config, slot) = (self.whole(index), &self.slots[index]);
+        let (device, id) = (slot.device(), slot.ids.port);
+        if let Some((parent, _)) = slot.on {
+            self.listen(parent)?;
+        }
+        let carries = self.carries(id);
+        let opened = device.open(&mut self.opener, &config, carries, routing.router.pool());
         self.opened(index, opened, routing)
     }
 
     /// Opens an interface whose device is ours, and stays so if it cannot be opened.
     fn reopen_port(&mut self, index: usize, routing: &mut Routing) -> Result<(), OpenError> {
         let slot = &self.slots[index];
-        let (config, carries) = (&slot.config, self.carries(slot.ids.port));
+        let (config, carries) = (self.whole(index), self.carries(slot.ids.port));
         let device = slot.device();
-        let opened = device.reopen(&mut self.opener, config, carries, routing.router.pool());
+        let opened = device.reopen(&mut self.opener, &config, carries, routing.router.pool());
         self.opened(index, opened, routing)
     }
 
@@ -363,10 +366,10 @@ impl Interfaces {
         if open.tap.is_none() {
             return;
         }
-        match slot
-            .device()
-            .renew(&mut self.opener, &slot.config, &mut open, part)
-        {
+        let (device_of, config) = (slot.device(), self.whole(index));
+        let renewed = device_of.renew(&mut self.opener, &config, &mut open, part);
+        let slot = &mut self.slots[index];
+        match renewed {
             Ok(()) => {
                 info!("interface {}: {device} is made again", slot.config.name);
                 self.put_to_work(index, open, routing);

@@ -154,7 +154,7 @@ fn prepared(
     let port = opener.host.device(&device, pool)?;
     takes(config, port.long_packets())?;
     let promiscuous = || opener.host.promiscuous(link.index);
-    let promiscuous = carries.layer2.then(promiscuous).transpose()?;
+    let promiscuous = carries.everything.then(promiscuous).transpose()?;
     Ok(OpenInterface {
         queues: port.queues.len(),
         port: Some(port),

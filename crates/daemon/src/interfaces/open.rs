@@ -22,7 +22,7 @@ pub struct OpenInterface {
     pub found: Option<Link>,
     /// Queues of the port, which the workers serve.
     pub queues: usize,
-    /// What makes a network device take in frames to every station, where it carries layer 2.
+    /// What makes a network device take in frames to every station, where that is needed.
     pub promiscuous: Option<Promiscuous>,
 }
 

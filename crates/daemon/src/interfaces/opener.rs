@@ -7,7 +7,7 @@ use std::rc::Rc;
 use tracing::warn;
 
 use ::io::tap;
-use control::config::desired::{Interface, Kind};
+use control::config::desired::Interface;
 use control::config::{Desired, MTU, device_name};
 use control::netdev::{self, Devices, Kept, Record};
 use control::netlink::Kernel;
@@ -52,7 +52,7 @@ impl Opener {
         let name = tap_name(config);
         let tap = self.host.tap(&tap::Config {
             name: name.clone(),
-            mac: Some(config.mac.unwrap_or_else(|| usual_mac(config)).0),
+            mac: Some(config.mac.unwrap_or_else(|| own_mac(&config.name)).0),
             mtu: Some(u32::from(config.mtu.unwrap_or(MTU))),
             up: false,
         })?;
@@ -95,15 +95,6 @@ fn report(put_back: Vec<(Record, io::Result<()>)>) {
             warn!("cannot put {name} back as it was: {e} (parshall cleanup tries again)");
         }
     }
-}
-
-/// The Ethernet address of the tap of an interface where the configuration names none. A
-/// sub-interface has that of the interface that it is on top of: their frames come by one port.
-pub(super) fn usual_mac(config: &Interface) -> Mac {
-    own_mac(match &config.kind {
-        Kind::Sub { parent, .. } => parent,
-        _ => &config.name,
-    })
 }
 
 /// A locally administered address made of the name, so that restarts do not change it, nor other

@@ -6,7 +6,7 @@ use super::*;
 const DEVICES: [&str; 3] = ["e0", "e1", "e2"];
 
 /// Configurations as unlike each other as they get, of those that the router can be.
-const CONFIGS: [&str; 46] = [
+const CONFIGS: [&str; 47] = [
     "{}",
     "interfaces: { e0: {}, e1: {} }",
     "interfaces: { e0: { mtu: 9000, lcp: a, addresses: [ 10.0.0.1/24 ] }, e1: { lcp: b } }",
@@ -43,6 +43,7 @@ const CONFIGS: [&str; 46] = [
     "ports: { m: { memif: { socket: /run/parshall/m } }, n: { tap: { name: t0 } } }\ninterfaces: { m: { mtu: 9000, sub-interfaces: { 6: { l2xc: n.5, encapsulation: { dot1ad: 6, inner-dot1q: 7, exact-match: true } } } }, n: { mtu: 9000, sub-interfaces: { 5: { l2xc: m.6 } } } }",
     "interfaces: { e0: { l2xc: e1 }, e1: { l2xc: e0 } }",
     "interfaces: { e0: { addresses: [ 10.0.0.1/24 ], sub-interfaces: { 5: { l2xc: e1.7 } } }, e1: { lcp: a, sub-interfaces: { 7: { l2xc: e0.5 } } } }",
+    "interfaces: { e0: { sub-interfaces: { 5: { addresses: [ 10.0.3.1/24 ] } } }, e1: { mac: 02:00:00:00:00:08, sub-interfaces: { 5: { addresses: [ 10.0.4.1/24 ] } } } }",
     // Tags swapped.
     "ports: { m: { memif: { socket: /run/parshall/m, id: 7 } }, n: { tap: { name: t0 } } }\ninterfaces: { m: { sub-interfaces: { 5: { encapsulation: { dot1q: 6 } }, 6: { mtu: 1400, encapsulation: { dot1q: 5 } } } }, n: { sub-interfaces: { 5: { mtu: 1400 } } } }\nbridgedomains: { bd1: { interfaces: [ m.5, n ] }, bd2: { mtu: 1400, interfaces: [ m.6, n.5 ] } }",
     "ports: { m: { memif: { socket: /run/parshall/m, id: 7 } }, n: { tap: { name: t0 } } }\ninterfaces: { m: { state: down, sub-interfaces: { 5: { state: down, encapsulation: { dot1q: 5 } }, 6: { state: down, encapsulation: { dot1q: 6 } } } }, n: {} }\nbridgedomains: { bd2: { interfaces: [ m.5, n ], settings: { learn: no, mac-age-minutes: 3 } }, bd3: { interfaces: [ m.6 ] } }",
