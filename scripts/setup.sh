@@ -21,6 +21,7 @@ bird2:bird:a routing daemon beside the router
 bird2:birdc:its client
 frr:/usr/lib/frr/zebra:another one
 frr:/usr/lib/frr/bgpd:another one
+frr:/usr/lib/frr/ospfd:another one
 dpdk-dev:dpdk-testpmd:memif peer that is not ours
 librte-meta-net:/usr/lib/*/dpdk/pmds-*/librte_net_memif.so*:its memif driver
 librte-meta-mempool:/usr/lib/*/dpdk/pmds-*/librte_mempool_ring.so*:its packet memory

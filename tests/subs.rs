@@ -169,7 +169,7 @@ fn a_router_on_a_stick_routes_between_vlans() {
 #[test]
 fn ospf_runs_over_a_sub_interface() {
     const NAME: &str = "ospf_runs_over_a_sub_interface";
-    if skipped(NAME, &["ip", "/usr/lib/frr/ospfd"]) {
+    if skipped(NAME, &["ip", "zebra", "ospfd"]) {
         return;
     }
     let lab = Lab::start();

@@ -229,15 +229,8 @@ impl Daemon {
                 let terms = there.then_some(&terms[..]);
                 self.filters.set_acl(name, terms, &mut self.routing)
             }
-            Item::Input { of, acls } | Item::Output { of, acls } => {
-                let direction = match item {
-                    Item::Input { .. } => Direction::Input,
-                    _ => Direction::Output,
-                };
-                let acls = if there { &acls[..] } else { &[] };
-                let routing = &mut self.routing;
-                self.interfaces.set_acls(of, direction, acls, routing)
-            }
+            Item::Input { of, acls } => self.set_acls(of, Direction::Input, acls, there),
+            Item::Output { of, acls } => self.set_acls(of, Direction::Output, acls, there),
             // Without effect. That members have the MTU of their bridge has been checked.
             Item::Description { .. }
             | Item::Mpls { .. }
@@ -260,6 +253,18 @@ impl Daemon {
             | Item::Sflow(_)
             | Item::Sampled { .. } => Err("not supported yet".into()),
         }
+    }
+
+    fn set_acls(
+        &mut self,
+        name: &str,
+        direction: Direction,
+        acls: &[String],
+        there: bool,
+    ) -> Result<(), String> {
+        let acls = if there { acls } else { &[] };
+        let routing = &mut self.routing;
+        self.interfaces.set_acls(name, direction, acls, routing)
     }
 
     fn make(&mut self, name: &str, kind: &Kind) -> Result<(), String> {

@@ -232,24 +232,7 @@ impl State {
                 self.refresh_adjacencies(id)?;
                 return Ok(bridged);
             }
-            &Change::InterfaceDelete(id) => {
-                let old = self.links.interfaces.remove(&id);
-                self.links.sources.addresses.remove(&id);
-                self.interface_line(id);
-                let bridged = self.connect(id, old.and_then(|i| i.l2), None);
-                let gone: Vec<_> = self
-                    .links
-                    .neighbors
-                    .keys()
-                    .filter(|(_, i)| *i == id)
-                    .copied()
-                    .collect();
-                for (address, interface) in gone {
-                    self.neighbor_delete(interface, address)?;
-                }
-                self.refresh_adjacencies(id)?;
-                return Ok(bridged);
-            }
+            &Change::InterfaceDelete(id) => return self.interface_delete(id),
             Change::BridgeSet(domain) => {
                 let old = self.bridges.set(domain.clone());
                 self.own_interfaces([old, domain.bvi])?;
@@ -307,16 +290,7 @@ impl State {
                 direction,
                 acls,
             } => {
-                self.acls.attach(*interface, *direction, acls);
-                for feature in direction.features() {
-                    let of = (*interface, feature);
-                    match acls[..] {
-                        [] => self.links.features.remove(&of),
-                        _ => self.links.features.insert(of, 0),
-                    };
-                }
-                self.interface_line(*interface);
-                self.refresh_adjacencies(*interface)?;
+                self.acls_attach(*interface, *direction, acls)?;
                 return Ok(true);
             }
             &Change::SourceSet { ip4, ip6 } => {
@@ -339,6 +313,40 @@ impl State {
             &Change::RouteDelete { prefix } => self.route_delete(prefix)?,
         }
         Ok(false)
+    }
+
+    /// An interface is no more. True if it was in a bridge domain.
+    fn interface_delete(&mut self, id: InterfaceId) -> Result<bool, Full> {
+        let old = self.links.interfaces.remove(&id);
+        self.links.sources.addresses.remove(&id);
+        self.interface_line(id);
+        let bridged = self.connect(id, old.and_then(|i| i.l2), None);
+        let neighbors = self.links.neighbors.keys();
+        let gone: Vec<_> = neighbors.filter(|(_, i)| *i == id).copied().collect();
+        for (address, interface) in gone {
+            self.neighbor_delete(interface, address)?;
+        }
+        self.refresh_adjacencies(id)?;
+        Ok(bridged)
+    }
+
+    /// An interface has these access lists in a direction from now on.
+    fn acls_attach(
+        &mut self,
+        interface: InterfaceId,
+        direction: Direction,
+        acls: &[String],
+    ) -> Result<(), Full> {
+        self.acls.attach(interface, direction, acls);
+        for feature in direction.features() {
+            let of = (interface, feature);
+            match acls {
+                [] => self.links.features.remove(&of),
+                _ => self.links.features.insert(of, 0),
+            };
+        }
+        self.interface_line(interface);
+        self.refresh_adjacencies(interface)
     }
 
     /// The snapshot for the workers.
