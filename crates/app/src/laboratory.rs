@@ -117,7 +117,7 @@ impl Lab {
 /// Waits until nobody else on this machine sends live frames, and says so.
 ///
 /// # Errors
-/// As [`sandbox::alone`].
+/// As [`sandbox::alone()`].
 pub(crate) fn alone() -> Result<sandbox::Alone, sandbox::Error> {
     sandbox::alone(|holder| {
         output::tell(&format!(

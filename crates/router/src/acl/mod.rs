@@ -1,7 +1,7 @@
 //! Access lists: which packets may come in by an interface, and which may leave.
 //!
 //! An interface has an ordered list of access lists for each direction. They are compiled into one
-//! [`List`], whose first rule that matches decides; what none matches is denied. The lists of all
+//! list, whose first rule that matches decides; what none matches is denied. The lists of all
 //! interfaces are part of the snapshot, so that a change comes to a worker as a whole. The bits of the
 //! features only lead packets here: until there is a list, they pass.
 

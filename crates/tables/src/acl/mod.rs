@@ -1,9 +1,9 @@
 //! Access lists: the first rule that a packet matches, by addresses, protocol and ports.
 //!
 //! An [`Acl`] is immutable: it is compiled off the data path, and swapped as a whole. Up to 16 rules
-//! are one [`Block`](block::Block), which a single pass compares with a packet. Above that a tree of
-//! [cuts](tree) leads each packet to a few blocks. The tree only leaves out rules that cannot match:
-//! what a block says is the whole rule.
+//! are one block, which a single pass compares with a packet. Above that a tree of cuts leads each
+//! packet to a few blocks. The tree only leaves out rules that cannot match: what a block says is the
+//! whole rule.
 
 mod block;
 mod build;
