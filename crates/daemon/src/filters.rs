@@ -1,5 +1,7 @@
 //! The access control lists of the configuration, as the router has them.
 
+use std::collections::BTreeMap;
+
 use control::config::rules::{Lists, rules};
 use control::config::{Address, Desired, PrefixList, Term};
 use router::Change;
@@ -9,7 +11,7 @@ use crate::routing::Routing;
 /// The ACLs, and the prefix lists that they name.
 pub struct Filters {
     lists: Lists,
-    acls: Vec<(String, Vec<Term>)>,
+    acls: BTreeMap<String, Vec<Term>>,
 }
 
 impl Filters {
@@ -20,7 +22,7 @@ impl Filters {
     pub fn new(config: &Desired, routing: &mut Routing) -> Result<Self, String> {
         let mut filters = Filters {
             lists: config.prefixlists.clone(),
-            acls: Vec::new(),
+            acls: BTreeMap::new(),
         };
         for (name, acl) in &config.acls {
             filters.set_acl(name, Some(&acl.terms), routing)?;
@@ -52,8 +54,8 @@ impl Filters {
             let mut ends = [&term.source, &term.destination].into_iter().flatten();
             ends.any(|end| end == name)
         };
-        let mut acls = self.acls.iter();
-        let with = acls.by_ref().filter(|(_, terms)| terms.iter().any(names));
+        let with = self.acls.iter();
+        let with = with.filter(|(_, terms)| terms.iter().any(names));
         let changes: Result<Vec<_>, _> = with.map(|(acl, terms)| self.change(acl, terms)).collect();
         routing.configure(changes?).map_err(|e| e.to_string())
     }
@@ -73,9 +75,10 @@ impl Filters {
             None => Change::AclDelete(name.to_owned()),
         };
         routing.configure(vec![change]).map_err(|e| e.to_string())?;
-        self.acls.retain(|(of, _)| of != name);
-        let new = terms.map(|terms| (name.to_owned(), terms.to_vec()));
-        self.acls.extend(new);
+        match terms {
+            Some(terms) => self.acls.insert(name.to_owned(), terms.to_vec()),
+            None => self.acls.remove(name),
+        };
         Ok(())
     }
 

@@ -30,6 +30,16 @@ impl Time {
         self.user + self.system + self.irq + self.softirq
     }
 
+    /// Share of all time that the hypervisor took away, in percent.
+    pub fn steal_percent(&self) -> f64 {
+        let all = self.busy() + self.idle + self.steal;
+        if all > 0.0 {
+            100.0 * self.steal / all
+        } else {
+            0.0
+        }
+    }
+
     fn plus(self, other: Self) -> Self {
         Self {
             user: self.user + other.user,

@@ -366,8 +366,8 @@ impl Interfaces {
         if open.tap.is_none() {
             return;
         }
-        let (device_of, config) = (slot.device(), self.whole(index));
-        let renewed = device_of.renew(&mut self.opener, &config, &mut open, part);
+        let (kind, config) = (slot.device(), self.whole(index));
+        let renewed = kind.renew(&mut self.opener, &config, &mut open, part);
         let slot = &mut self.slots[index];
         match renewed {
             Ok(()) => {

@@ -52,6 +52,7 @@ impl Slot {
         let all = [renamed, set, mtu, mac, tap];
         all.into_iter().flatten().collect()
     }
+
     /// Says so if somebody has set the tap down that is its port. One that was moved to another
     /// namespace is that one's.
     fn tap_is_down(&self, routing: &Routing) -> Option<String> {

@@ -467,13 +467,7 @@ impl Comparison<'_> {
         let machine = &mut self.result.machine;
         machine.seconds = self.begin.elapsed().as_secs_f64();
         if let Ok(now) = Stat::now() {
-            let time = now.since(before, |_| true);
-            let all = time.busy() + time.idle + time.steal;
-            machine.steal_percent = if all > 0.0 {
-                100.0 * time.steal / all
-            } else {
-                0.0
-            };
+            machine.steal_percent = now.since(before, |_| true).steal_percent();
         }
         let generator = &mut self.result.generator;
         generator.ceiling_pps = generator

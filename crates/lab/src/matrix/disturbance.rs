@@ -41,13 +41,8 @@ impl Watch {
     /// The processors' time cannot be read.
     pub(super) fn end(self) -> Result<Conditions, Error> {
         let time = Stat::now()?.since(&self.before, |_| true);
-        let all = time.busy() + time.idle + time.steal;
         Ok(Conditions {
-            steal_percent: if all > 0.0 {
-                100.0 * time.steal / all
-            } else {
-                0.0
-            },
+            steal_percent: time.steal_percent(),
             cycles_per_add: self.cycles.zip(cycles_per_add()),
         })
     }

@@ -185,6 +185,14 @@ fn wrong<T>(at: &Spanned<T>, key: &str, why: &str) -> String {
     format!(":{}: `{key}`: {why}", at.referenced.line())
 }
 
+/// An error if the file has a key that is of no use.
+fn absent<T>(key: &str, value: &Option<Spanned<T>>, why: &str) -> Result<(), String> {
+    match value {
+        Some(value) => Err(wrong(value, key, why)),
+        None => Ok(()),
+    }
+}
+
 /// What the file says of one configuration.
 struct Values<'a> {
     file: &'a File,
@@ -240,20 +248,16 @@ impl Values<'_> {
     /// A device that the laboratory sets up.
     fn case(&self, dut: Dut) -> Result<Case, String> {
         let file = self.file;
-        let scripts = [("measure", &file.measure), ("teardown", &file.teardown)];
-        for (key, script) in scripts {
-            if let Some(script) = script {
-                return Err(wrong(script, key, "only for `device: command`"));
-            }
+        let why = "only for `device: command`";
+        for (key, script) in [("measure", &file.measure), ("teardown", &file.teardown)] {
+            absent(key, script, why)?;
         }
         for (key, value) in [
             ("figure", &file.figure),
             ("limit", &file.limit),
             ("warm-up", &file.warm_up),
         ] {
-            if let Some(value) = value {
-                return Err(wrong(value, key, "only for `device: command`"));
-            }
+            absent(key, value, why)?;
         }
         let io = self.value("io", &file.io, Io::Veth, word)?;
         if let (false, Some(scalar)) = (device::has(dut, io), &file.io) {
@@ -324,9 +328,7 @@ impl Values<'_> {
             ("budget", &file.budget),
             ("router", &file.router),
         ] {
-            if let Some(value) = value {
-                return Err(wrong(value, key, "not for `device: command`"));
-            }
+            absent(key, value, "not for `device: command`")?;
         }
         let script = |key, text: &Option<_>| text.as_ref().map(|text| self.script(key, text));
         Ok(Command {

@@ -1,6 +1,7 @@
 //! ip4-acl-in, ip4-acl-out, ip6-acl-in, ip6-acl-out: let pass what the access lists of an interface
 //! permit.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use graph::{Edges, Packets, Pkt, Stage, edges};
@@ -39,18 +40,19 @@ pub struct Filter<N, const W: usize> {
     keys: [Key<W>; BATCH],
     /// The rule of each packet of the batch.
     found: [u32; BATCH],
+    /// The way of each.
+    ways: [N; BATCH],
     /// The next packet of it.
     at: usize,
-    _place: std::marker::PhantomData<N>,
 }
 
-impl<N, const W: usize> Default for Filter<N, W> {
+impl<N: Place<W>, const W: usize> Default for Filter<N, W> {
     fn default() -> Self {
         Filter {
             keys: [Key::EMPTY; BATCH],
             found: [NONE; BATCH],
+            ways: [N::UNMATCHED; BATCH],
             at: 0,
-            _place: std::marker::PhantomData,
         }
     }
 }
@@ -71,44 +73,49 @@ impl<N: Place<W>, const W: usize> Stage<Cx> for Filter<N, W> {
     const THRU: N = N::PERMITTED;
     const BATCH: usize = BATCH;
 
-    /// Finds the rule of each packet: of all that pass the same list at once.
+    /// Finds the way of each packet: of all that pass the same list at once.
     #[inline(always)]
     fn prepare(&mut self, cx: &Cx, packets: &mut Packets<'_>) {
         let (mut begin, mut end) = (0, 0);
         let mut last: Option<&Arc<List>> = None;
-        let (keys, found) = (&mut self.keys, &mut self.found);
         packets.for_each(|p| {
             let next = list(cx, N::DIRECTION, p);
             if last.map(Arc::as_ptr) != next.map(Arc::as_ptr) {
-                find::<N, W>(last, &keys[begin..end], &mut found[begin..end]);
+                self.decide(cx.worker, last, begin..end);
                 (begin, last) = (end, next);
             }
-            keys[end] = N::key(p);
+            self.keys[end] = N::key(p);
             end += 1;
         });
-        find::<N, W>(last, &keys[begin..end], &mut found[begin..end]);
+        self.decide(cx.worker, last, begin..end);
         self.at = 0;
     }
 
     #[inline(always)]
-    fn packet(&mut self, cx: &Cx, p: &mut Pkt<'_>) -> N {
-        let found = self.found.get(self.at).copied().unwrap_or(NONE);
+    fn packet(&mut self, _: &Cx, _: &mut Pkt<'_>) -> N {
+        let way = self.ways.get(self.at).copied();
         self.at += 1;
-        let Some(list) = list(cx, N::DIRECTION, p) else {
-            return N::PERMITTED;
-        };
-        match list.judge(cx.worker, found) {
-            Verdict::Permit => N::PERMITTED,
-            Verdict::Deny => N::DENIED,
-            Verdict::Unmatched => N::UNMATCHED,
-        }
+        way.unwrap_or(N::UNMATCHED)
     }
 }
 
-#[inline(always)]
-fn find<N: Place<W>, const W: usize>(list: Option<&Arc<List>>, keys: &[Key<W>], found: &mut [u32]) {
-    if let Some(list) = list {
-        N::rules(list).find(keys, found);
+impl<N: Place<W>, const W: usize> Filter<N, W> {
+    /// Finds the way of these packets of the batch, which pass one list; without one all may pass.
+    #[inline(always)]
+    fn decide(&mut self, worker: usize, list: Option<&Arc<List>>, range: Range<usize>) {
+        let ways = &mut self.ways[range.clone()];
+        let Some(list) = list else {
+            return ways.fill(N::PERMITTED);
+        };
+        let found = &mut self.found[range.clone()];
+        N::rules(list).find(&self.keys[range], found);
+        for (way, found) in ways.iter_mut().zip(found) {
+            *way = match list.judge(worker, *found) {
+                Verdict::Permit => N::PERMITTED,
+                Verdict::Deny => N::DENIED,
+                Verdict::Unmatched => N::UNMATCHED,
+            };
+        }
     }
 }
 
