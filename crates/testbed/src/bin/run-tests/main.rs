@@ -41,7 +41,7 @@ a program's name, the directory to run it in, the executable and its arguments, 
                       ended
   --full-dispatcher   as root, keeps the kernel's XDP dispatcher full
 
-PARSHALL_TEST_LIMIT    seconds that a program may take (600), times PARSHALL_PATIENCE
+PARSHALL_TEST_LIMIT    seconds that a program may take (900), times PARSHALL_PATIENCE
 PARSHALL_TEST_SETTLE   seconds that the kernel may take to free what was used (10), times
                        PARSHALL_PATIENCE
 RUST_TEST_THREADS      threads of a program; if not set, one for each processor, at least 2";

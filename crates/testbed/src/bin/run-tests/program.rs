@@ -41,7 +41,7 @@ impl Program {
             }
         };
         let mut output = Follower::new(file);
-        let limit = seconds("PARSHALL_TEST_LIMIT", 600);
+        let limit = seconds("PARSHALL_TEST_LIMIT", 900);
         let status = watch(pid, &mut output, kernel, start + limit, interrupted);
         output.end();
         let interrupted = interrupted.load(Ordering::Relaxed);
