@@ -81,4 +81,33 @@ impl<const W: usize> Block<W> {
         }
         _mm512_testn_epi32_mask(miss, miss)
     }
+
+    /// As [`Block::lanes`], where the processor has AVX2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub fn lanes_avx2(&self, key: &Key<W>) -> u16 {
+        use std::arch::x86_64::*;
+        let half = |at: usize| {
+            let load = |lanes: &[u32; LANES]| {
+                let half = &lanes[at..][..LANES / 2];
+                // SAFETY: 32 bytes, which may have any address.
+                unsafe { _mm256_loadu_si256(half.as_ptr().cast()) }
+            };
+            let ports = _mm256_set1_epi32(key.ports as i32);
+            let above = _mm256_sub_epi16(ports, load(&self.low));
+            let mut miss = _mm256_subs_epu16(above, load(&self.span));
+            for word in 0..W {
+                let differs = _mm256_xor_si256(
+                    _mm256_set1_epi32(key.words[word] as i32),
+                    load(&self.value[word]),
+                );
+                let counts = _mm256_and_si256(differs, load(&self.mask[word]));
+                miss = _mm256_or_si256(miss, counts);
+            }
+            let hits = _mm256_cmpeq_epi32(miss, _mm256_setzero_si256());
+            _mm256_movemask_ps(_mm256_castsi256_ps(hits)) as u16
+        };
+        half(0) | half(LANES / 2) << (LANES / 2)
+    }
 }

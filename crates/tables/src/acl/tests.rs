@@ -209,6 +209,13 @@ fn blocks_compare_as_rules_do() {
                 let lanes = unsafe { block.lanes_avx512(&key) };
                 assert_eq!(lanes, wanted, "{p:x?}");
             }
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has it.
+                #[allow(unsafe_code)]
+                let lanes = unsafe { block.lanes_avx2(&key) };
+                assert_eq!(lanes, wanted, "{p:x?}");
+            }
         }
     }
 }

@@ -82,6 +82,11 @@ impl<const W: usize> Acl<W> {
             // SAFETY: the processor has what is asked for.
             return unsafe { self.find_avx512(keys, found) };
         }
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has what is asked for.
+            return unsafe { self.find_avx2(keys, found) };
+        }
         self.find_by(keys, found, Block::lanes);
     }
 
@@ -89,6 +94,12 @@ impl<const W: usize> Acl<W> {
     #[target_feature(enable = "avx512f,avx512bw")]
     fn find_avx512(&self, keys: &[Key<W>], found: &mut [u32]) {
         self.find_by(keys, found, |block, key| block.lanes_avx512(key));
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn find_avx2(&self, keys: &[Key<W>], found: &mut [u32]) {
+        self.find_by(keys, found, |block, key| block.lanes_avx2(key));
     }
 
     /// As [`Acl::find`], where `lanes` compares a key with a block.
@@ -102,20 +113,35 @@ impl<const W: usize> Acl<W> {
         for (keys, found) in keys.chunks(TOGETHER).zip(found.chunks_mut(TOGETHER)) {
             found.fill(NONE);
             for root in &self.roots {
-                let at = self.descend(*root, keys);
-                for ((key, leaf), found) in keys.iter().zip(at).zip(&mut *found) {
-                    let blocks = &self.blocks[leaf.base()..][..leaf.blocks()];
-                    let [first, rest @ ..] = blocks else { continue };
-                    let mut rule = first.first(lanes(first, key));
-                    for block in rest {
-                        if rule != NONE {
-                            break;
-                        }
-                        rule = block.first(lanes(block, key));
-                    }
-                    *found = rule.min(*found);
+                if root.is_node() {
+                    self.compare(keys, self.descend(*root, keys), found, &lanes);
+                } else {
+                    self.compare(keys, std::iter::repeat(*root), found, &lanes);
                 }
             }
+        }
+    }
+
+    /// Compares each key with the blocks of its leaf.
+    #[inline(always)]
+    fn compare(
+        &self,
+        keys: &[Key<W>],
+        leaves: impl IntoIterator<Item = Slot>,
+        found: &mut [u32],
+        lanes: impl Fn(&Block<W>, &Key<W>) -> u16,
+    ) {
+        for ((key, leaf), found) in keys.iter().zip(leaves).zip(found) {
+            let blocks = &self.blocks[leaf.base()..][..leaf.blocks()];
+            let [first, rest @ ..] = blocks else { continue };
+            let mut rule = first.first(lanes(first, key));
+            for block in rest {
+                if rule != NONE {
+                    break;
+                }
+                rule = block.first(lanes(block, key));
+            }
+            *found = rule.min(*found);
         }
     }
 
